@@ -280,6 +280,11 @@ def _open(
     settings = config.agents
     if not stage.debates:
         if "judge" in stage.kinds:
+            if not sitting.heard("analyst"):
+                # Nothing to judge: an abstention would stand for an opinion that was heard.
+                judges = [seat.role.id for seat in sitting.seats(*stage.kinds)]
+                sitting.leave_out(stage.name, 1, judges, _why_short(sitting))
+                return
             told = directed(sitting, context, config)
             context = with_board(context, board(sitting.heard("analyst"), told))
         sitting.ask(stage, 1, _contexts(sitting, stage, context, settings.row()))

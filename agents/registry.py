@@ -17,15 +17,9 @@ from . import (
     bear_researcher,
     bull_researcher,
     fundamental_agent,
-    geometry_agent,
-    judge_agent,
     key_levels_agent,
-    liquidity_agent,
-    macro_agent,
-    microstructure_agent,
     momentum_agent,
     news_agent,
-    regime_reader,
     research_manager,
     risk_gate,
     sentiment_agent,
@@ -33,6 +27,14 @@ from . import (
     trader_agent,
 )
 from .contracts import SIDES, VECTORS, Analyze, Role
+from .swarm import (
+    geometry_agent,
+    judge_agent,
+    liquidity_agent,
+    macro_agent,
+    microstructure_agent,
+    regime_reader,
+)
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 

@@ -91,8 +91,9 @@ the score that the brain gets.
 `budget` seats technical, bull, bear and gate. `full` seats eight: technical, sentiment, news, key
 levels, momentum, bull, bear and gate. `firm` seats technical, sentiment, news, fundamental, bull,
 bear, the research manager and the gate, and asks a trader where an opening would stand
-([debate.md](debate.md#the-firm-manager-and-trader)). A profile may name its own
-(`agents.active_agents`). Every role is given the regime (`market.regime`) and the warnings of the
+([debate.md](debate.md#the-firm-manager-and-trader)). `swarm` seats a reader of the regime, four
+experts (liquidity, microstructure, macro, geometry), the judge and the gate. A profile may name its
+own (`agents.active_agents`). Every role is given the regime (`market.regime`) and the warnings of the
 bar (`market.triage`). Analysts are asked at once, then the researchers, who also read the analysts'
 reports, then the gate, which reads all of them, and the manager beside it. Of the news agent's
 report the others see numbers and ids only, never a word. Where a profile says so, the agents that
@@ -102,6 +103,7 @@ report the others see numbers and ids only, never a word. Where a profile says s
 MAY_DO = {
     "arbiter": "no score: it weighs the two cases, 0 to 1 each, and its word may lower a size",
     "gate": "no score: it attenuates and vetoes",
+    "reader": "no score: it may lower the budget of an opening, and have one expert go first",
     "trader": "no score: it may decline the opening that it is asked about",
 }
 """What an agent may do that has no score."""
@@ -109,6 +111,7 @@ MAY_DO = {
 ABSTAINS = {
     "arbiter": "when neither bull nor bear was heard: there is nothing to judge",
     "gate": "never",
+    "judge": "when no expert was heard: there is nothing to judge",
     "trader": "never",
 }
 """When an agent abstains that needs no evidence of its own."""
@@ -119,7 +122,9 @@ ESCALATED = {"trader": ", or chief_think_model where `escalation` says so"}
 KINDS = {
     "analyst": "Analysts",
     "researcher": "Researchers",
+    "reader": "The reader of the regime",
     "arbiter": "The arbiter",
+    "judge": "The judge",
     "gate": "The gate",
     "trader": "The trader",
 }

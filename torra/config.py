@@ -492,6 +492,15 @@ class Channel(Section):
         "TORRA_CHANNEL_KEY",
         description="environment variable that holds the channel key (torra_files)",
     )
+    sides: Literal["both", "long_only", "short_only"] = Field(
+        "both", description="which openings this account takes; a close is always taken"
+    )
+    max_notional: float = Field(
+        0.0,
+        ge=0,
+        description="most that one position is worth here, account currency; 0 = as the profile "
+        "says",
+    )
 
     _path = field_validator("folder")(_as_path)
 

@@ -12,9 +12,17 @@ from typing import Final, Literal
 from pydantic import Field, field_validator
 
 from agent_config import Section
+from torra.clock import TIMEFRAMES
 
 CURRENCY: Final = re.compile(r"[A-Z]{3}")
 TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.:_-]{0,23}")
+
+ACCOUNT: Final = "account"
+CAPPED: Final = (*TIMEFRAMES, ACCOUNT)
+"""What `risk.leverage_caps` may name: the openings of a timeframe, and all of an account."""
+
+MOST_LEVERAGE: Final = 10_000
+"""No broker lends more times the capital."""
 
 
 class Risk(Section):
@@ -35,6 +43,11 @@ class Risk(Section):
         2.0, gt=0, description="loss of a UTC day after which nothing opens"
     )
     account_leverage_cap: float = Field(2.0, gt=0, description="gross notional over capital")
+    leverage_caps: dict[str, float] = Field(
+        {},
+        description="most gross notional at one account of what a timeframe opened, such as M15, "
+        "and of all (account): times the capital, or the account's equity where that is lower",
+    )
     max_signals_per_hour: int = Field(
         6,
         ge=1,
@@ -62,6 +75,16 @@ class Risk(Section):
     min_trades_for_ev: int = Field(
         30, ge=1, description="replayed trades from which a win rate counts"
     )
+
+    @field_validator("leverage_caps")
+    @classmethod
+    def _known_caps(cls, value: dict[str, float]) -> dict[str, float]:
+        for name, times in value.items():
+            if name not in CAPPED:
+                raise ValueError(f"unknown cap {name!r}; known: {', '.join(CAPPED)}")
+            if not 0 < times <= MOST_LEVERAGE:
+                raise ValueError(f"the cap {name} must be above 0 and at most {MOST_LEVERAGE:,}")
+        return value
 
 
 class SymbolSpec(Section):

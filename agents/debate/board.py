@@ -37,6 +37,9 @@ MOST: Final = 3
 CLAIMED: Final = 2
 """Facts of each side of a conflict."""
 
+LEAN_DECIMALS: Final = 4
+"""Decimals with which the judge is shown the lean."""
+
 NAMES: Final[Mapping[int, str]] = {1: "LONG", -1: "SHORT", 0: "NONE"}
 
 
@@ -183,7 +186,8 @@ def with_board(context: DebateContext, found: Board) -> DebateContext:
 def as_features(found: Board, as_of: str) -> dict[str, Feature]:
     """Return the board as evidence for the judge."""
     values: dict[str, float | str] = {
-        "board.lean": found.lean,
+        # as it is shown: cited from the prompt, a small one would else be off by more than 1 %
+        "board.lean": round(found.lean, LEAN_DECIMALS) + 0.0,
         "board.dominant": found.dominant,
         "board.surest": found.surest or "none",
         "board.long": float(len(found.leaning(1))),
@@ -200,7 +204,7 @@ def as_features(found: Board, as_of: str) -> dict[str, Feature]:
     return {
         name: Feature(
             name, value, "", as_of,
-            decimals=None if isinstance(value, str) else 4 if name == "board.lean" else 0,
+            decimals=None if isinstance(value, str) else LEAN_DECIMALS * (name == "board.lean"),
         )
         for name, value in values.items()
     }  # fmt: skip

@@ -97,16 +97,17 @@ class Deliberation:
         return self.ruling.vetoes(side)
 
     def size_share(self, side: str) -> float:
-        """Return the share, 0 to 1, that gate, conviction and budget leave of an opening's size."""
-        return self.ruling.multiplier * self.conviction_for(side) * self.budget
+        """Return the share, 0 to 1, that gate, conviction and budget leave of an opening's size.
+
+        Of a storm the smallest factor counts: what the multiplier took is not taken once more.
+        """
+        most = 1.0 if self.swarm is None else self.swarm.most
+        return min(self.ruling.multiplier, most) * self.conviction_for(side)
 
     @property
     def budget(self) -> float:
-        """The share, 0 to 1, that the regime leaves of an opening's size beside the multiplier.
-
-        Of a storm the smallest factor counts: what the multiplier took already is not taken twice.
-        """
-        return 1.0 if self.swarm is None else self.swarm.share
+        """The share, 0 to 1, that the regime leaves of an opening's size beside the multiplier."""
+        return 1.0 if self.swarm is None else self.swarm.share(self.ruling.multiplier)
 
     @property
     def declined(self) -> str:
@@ -141,7 +142,7 @@ class Deliberation:
             "cost_usd": self.cost_usd,
             "elapsed_ms": self.elapsed_ms,
             **({"consulted": self.consulted.as_json()} if self.consulted else {}),
-            **({"swarm": self.swarm.as_json()} if self.swarm else {}),
+            **({"swarm": self.swarm.as_json(self.ruling.multiplier)} if self.swarm else {}),
         }
 
 

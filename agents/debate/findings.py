@@ -16,23 +16,12 @@ from typing import Any, Final
 from ..arguments import ATR, FALSIFIERS, ending, standing
 from ..contracts import WINNERS, Falsifier, Feature
 from ..evidence import number
-from .holding import INVENTED
+from .holding import INVENTED, LEVEL, LEVELS_KEPT
 from .reply_shapes import DecisionReply, FindingReply, GeometryReply
-from .reply_text import (
-    claim_of,
-    level_name,
-    writable,
-)
-
-LEVEL: Final = "geometry.level."
-"""How the ids of computed levels begin."""
+from .reply_text import claim_of, level_name, writable
 
 LEVEL_ATR: Final = 0.25
 """ATR up to which a price that an expert names is a computed level."""
-
-LEVELS_KEPT: Final = 4
-"""Levels that a finding keeps."""
-
 
 def found(told: FindingReply, features: Mapping[str, Feature]) -> dict[str, Any]:
     """Return what a finding says beside its report, by the fields of a report."""

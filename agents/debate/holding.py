@@ -71,6 +71,12 @@ SEEN_BY: Final[Mapping[str, tuple[str, float]]] = {
 PATTERN: Final = "geometry.pattern."
 """How the ids of patterns begin; 1 where code found one."""
 
+LEVEL: Final = "geometry.level."
+"""How the ids of computed levels begin."""
+
+LEVELS_KEPT: Final = 4
+"""Levels that a finding keeps."""
+
 ORDER_SIDE: Final = "order.side"
 """The feature that says which opening a trader is asked about."""
 
@@ -133,7 +139,10 @@ def within_role(
     # Only the gate rules: a ruling in any other report is dropped.
     judged = drawn.ruling if role.kind == "gate" else None
     if judged is not None:
-        judged = replace(judged, multiplier=max(0.0, min(1.0, finite(judged.multiplier))))
+        # Of one side alone the rules and the judge's chance veto, never a gate.
+        judged = replace(
+            judged, multiplier=max(0.0, min(1.0, finite(judged.multiplier))), veto_sides=()
+        )
         if drawn.ruling is not None and judged.multiplier != drawn.ruling.multiplier:
             flags[CLAMPED] = None
     elif role.kind == "gate" and not drawn.abstained:
@@ -196,7 +205,7 @@ def _in_swarm(
         bias=drawn.bias if expert or reads else "",
         anomaly=drawn.anomaly if expert else "",
         pattern=drawn.pattern if expert else "",
-        levels=tuple(name for name in drawn.levels if name in features) if expert else (),
+        levels=tuple(drawn.levels) if expert else (),
         regime=drawn.regime if reads else "",
         budget=drawn.budget if reads else None,
         first=drawn.first if reads else "",
@@ -243,14 +252,19 @@ def _finding(drawn: AgentReport, role: Role, features: Mapping[str, Feature]) ->
     )
     seen = anomaly in ANOMALIES.get(role.id, ()) and _can_be_seen(anomaly, features)
     shown = pattern in PATTERNS and number(features, PATTERN + pattern) == 1.0
+    levels = tuple(name for name in dict.fromkeys(drawn.levels) if _is_level(name, features))
     held = replace(
         drawn,
         anomaly=anomaly if seen else "",
         pattern=pattern if shown and role.id == "geometry" else "",
-        levels=drawn.levels if role.id == "geometry" else (),
+        levels=levels[:LEVELS_KEPT] if role.id == "geometry" else (),
     )
-    lost = (anomaly, pattern) != (held.anomaly, held.pattern)
+    lost = (anomaly, pattern) != (held.anomaly, held.pattern) or not {*drawn.levels} <= {*levels}
     return _flag(held, INVENTED) if lost else held
+
+
+def _is_level(name: str, features: Mapping[str, Feature]) -> bool:
+    return name.startswith(LEVEL) and number(features, name) is not None
 
 
 def _can_be_seen(anomaly: str, features: Mapping[str, Feature]) -> bool:

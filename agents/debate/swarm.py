@@ -35,29 +35,29 @@ EMPTY_BOARD: Final = Board()
 class Swarm:
     """What the regime, the board and the judge's chance came to.
 
-    `storm` is the factor, 0 to 1, that volatility, panic and liquidations left of the multiplier.
-    `thin`: fewer than two experts spoke, which bounds the conviction. `worth` is None where no
-    judge took a side.
+    `storm` is the factor, 0 to 1, that volatility, panic and liquidations left of the multiplier,
+    `most` the largest multiplier of a size that the regime's budget leaves: the rules' own, with
+    the budget among the factors of the storm. `thin`: fewer than two experts spoke, which bounds
+    the conviction. `worth` is None where no judge took a side.
     """
 
     directive: Directive
     storm: float = 1.0
+    most: float = 1.0
     board: Board = EMPTY_BOARD
     worth: Worth | None = None
     thin: bool = False
 
-    @property
-    def share(self) -> float:
-        """The share, 0 to 1, that the regime's budget leaves beside the storm's factor."""
-        budget = self.directive.budget
-        return round(min(budget, self.storm) / self.storm, SCORE_DECIMALS) if self.storm else 1.0
+    def share(self, multiplier: float) -> float:
+        """Return the share, 0 to 1, of a multiplier that the regime's budget leaves of a size."""
+        return round(self.most / multiplier, SCORE_DECIMALS) if self.most < multiplier else 1.0
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+    def as_json(self, multiplier: float) -> dict[str, Any]:
+        """Return it as JSON values, under the multiplier of the gate."""
         return {
             "regime": self.directive.as_json(),
             "trust": dict(self.directive.trusted),
-            "budget": self.share,
+            "budget": self.share(multiplier),
             "storm": self.storm,
             "board": self.board.as_json(),
             "judgement": None if self.worth is None else self.worth.as_json(),
@@ -96,15 +96,19 @@ def ruled(
         return risk_gate.rules(context.features, config.gate, apart), None
     rows = risk_officer.rows(context.features, config.gate)
     rules = risk_gate.rules(context.features, config.gate, apart, rows)
+    # The budget reads the same storm, but it lessens a size alone and no score.
+    budgeted = rows._replace(storm=min(rows.storm, told.budget))
+    most = risk_gate.rules(context.features, config.gate, apart, budgeted).ruling.multiplier
     if sitting is None or not config.agents.row().weighs:
-        return rules, Swarm(told, rules.storm)
+        return rules, Swarm(told, rules.storm, most)
     judges = sitting.heard("judge")
     thin = is_thin(sitting, config.agents.row())
-    sitting.flags += [THIN] if thin and sitting.opinions() else []
+    sitting.flags += [THIN] if thin else []
     sitting.flags += [DISPUTED] if told.disputed else []
     return rules, Swarm(
         told,
         rules.storm,
+        most,
         board(sitting.heard("analyst"), told),
         weigh(judges[0].report if judges else None, context.features),
         thin,
@@ -112,9 +116,9 @@ def ruled(
 
 
 def is_thin(sitting: Sitting, row: Mode) -> bool:
-    """Tell whether fewer than two experts of a swarm spoke."""
-    spoke = [one for one in sitting.heard("analyst") if not one.report.abstained]
-    return row.weighs and len(spoke) < SPOKEN_LEAST
+    """Tell whether fewer than two experts of a swarm spoke; where nobody did there is no swarm."""
+    spoke = [one.role.kind for one in sitting.opinions() if not one.report.abstained]
+    return row.weighs and bool(spoke) and spoke.count("analyst") < SPOKEN_LEAST
 
 
 def with_judge(

@@ -15,7 +15,7 @@ from torra.evidence.companion_readings import CHANGES, CORRELATED, NUMBERS, READ
 
 READERS = {
     "technical", "momentum", "fundamental", "bull_researcher", "bear_researcher",
-    "research_manager", "risk_gate",
+    "research_manager", "regime_reader", "macro", "risk_gate",
 }  # fmt: skip
 FOUR = {
     f"companion.{name}.{which}": 0.5 for name in ("dxy", "vix", "oil", "us10y") for which in NUMBERS
@@ -34,6 +34,8 @@ def test_who_reads_companions() -> None:
 
 def test_nobody_is_told_of_companions_where_there_are_none() -> None:
     for agent in AGENTS.values():
+        if agent.role.id == "macro":  # its rubric is about them; it abstains where it has none
+            continue
         told = build_interpretive_prompt(context(features={"technical.rsi14": 50.0}), agent.role)
         assert "companion" not in told.system + told.user
 

@@ -27,7 +27,8 @@ def test_every_agent_of_the_registry_is_what_its_row_says() -> None:
         assert agent.role.id == name
         assert (agent.role.kind == "gate") == (name == GATE_ID)
         assert set(agent.role.focus) <= set(VECTORS)
-        assert agent.role.bound == (0.15 if agent.role.kind == "researcher" else 0.3)
+        decides = agent.role.kind in ("researcher", "judge")
+        assert agent.role.bound == (0.15 if decides else 0.3)
 
 
 def test_a_full_desk_with_all_its_agents_is_agent_full() -> None:

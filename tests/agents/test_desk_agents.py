@@ -187,7 +187,8 @@ def test_a_gate_that_cites_wrongly_is_flagged_and_still_may_only_lower() -> None
 
 def test_the_full_desk_seats_eight_in_three_stages() -> None:
     assert [name for name in AGENTS if name in DESK] == list(DESK)
-    assert set(AGENTS) - set(DESK) == {"fundamental", "research_manager"}
+    others = {*MODES["firm"].seats, *MODES["swarm"].seats}
+    assert set(AGENTS) - set(DESK) == others - set(DESK)
     assert set(DESK) < RUBRICS.keys()
     ends = {"close": "below", "level": 99.0, "what": "the swing low", "bars": 12}
     provider = Scripted({"bull_researcher": reporting(falsifiers=[ends])})

@@ -458,6 +458,10 @@ def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
         "news_ahead": reply_shapes.NewsAheadReply,
         "judgement": reply_shapes.JudgementReply,
         "thesis": reply_shapes.ThesisReply,
+        "regime": reply_shapes.RegimeReply,
+        "finding": reply_shapes.FindingReply,
+        "geometry": reply_shapes.GeometryReply,
+        "decision": reply_shapes.DecisionReply,
     }
     for shape, model in models.items():
         assert list(reply_shapes.SCHEMAS[shape]["properties"]) == list(model.model_fields)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from agent_config import GateSettings
 from agents.contracts import VECTORS
 from instance_database import Database
 from tests.cases import cases
@@ -185,6 +186,42 @@ def test_every_setting_of_a_firm_is_part_of_what_it_is_judged_by(
     promotion._fingerprint.cache_clear()
     assert fingerprint(told[0], "rubric") not in marks
     promotion._fingerprint.cache_clear()
+
+
+@cases("mode", ["budget", "full", "firm"])
+def test_what_a_swarm_may_set_leaves_the_standing_of_other_desks(mode: str) -> None:
+    plain = validate(Profile, {"agents": {"mode": mode}}, "a test")
+    agents = {"mode": mode, "judge_hold": "veto", "judge_close": "off", "trust": "flat"}
+    gate = {"panic_percentile": 90.0, "panic_multiplier": 0.1, "crowded_percentile": 90.0,
+            "liquidations_percentile": 90.0, "liquidations_multiplier": 0.1,
+            "exhaustion_multiplier": 0.1}  # fmt: skip
+    told = {"agents": {**agents, "standing": "on"}, "gate": gate}
+    assert fingerprint(validate(Profile, told, "a test")) == fingerprint(plain)
+    asked = validate(Profile, {"agents": {"mode": mode, "gate_call": "openings"}}, "a test")
+    assert fingerprint(asked) != fingerprint(plain)
+
+
+def test_every_setting_of_a_swarm_is_part_of_what_it_is_judged_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    changes: tuple[dict[str, Any], ...] = (
+        {}, {"judge_hold": "veto"}, {"judge_close": "off"}, {"trust": "flat"},
+        {"trust": "earned"}, {"standing": "on"}, {"gate_call": "openings"},
+        {"role_models": {"judge": "anthropic:x"}}, {"memory": {"roles": ["trader"]}},
+    )  # fmt: skip
+    told = [validate(Profile, {"agents": {"mode": "swarm", **more}}, "a test") for more in changes]
+    gates = [{name: 50.0 if "percentile" in name else 0.25} for name in officers()]
+    told += [validate(Profile, {"agents": {"mode": "swarm"}, "gate": gate}, "t") for gate in gates]
+    marks = {fingerprint(one, "rubric") for one in told}
+    assert len(marks) == len(changes) + len(gates) == len(changes) + 6
+    monkeypatch.setattr(promotion, "SWARM_VERSION", "another")
+    promotion._fingerprint.cache_clear()
+    assert fingerprint(told[0], "rubric") not in marks
+    promotion._fingerprint.cache_clear()
+
+
+def officers() -> list[str]:
+    return [name for name in GateSettings.model_fields if name.startswith(promotion.OFFICERS)]
 
 
 def test_a_profile_of_before_the_switch_ran_with_the_first_form_of_the_record_score() -> None:

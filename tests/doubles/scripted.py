@@ -139,6 +139,8 @@ def honest(request: Request) -> dict[str, Any]:
         "scorer": chart,
         "arbiter": judgement,
         "trader": thesis,
+        "reader": regime,
+        "judge": decision,
     }
     return made.get(request.role.kind, report)(request)
 
@@ -156,8 +158,18 @@ OWN_FIELDS: Final[Mapping[str, Any]] = {
     },
     "horizon": "bars_16",
     "risks": ["RSI may turn from 61."],
+    "anomaly": "none",
+    "bias": "UP",
+    "pattern": "none",
+    "levels": [],
+    "side": "LONG",
+    "counter": "RSI at 61 may have run its course.",
+    "win_share": 0.6,
+    "close": False,
 }
-"""Fields that only some reports have: a case, the news, those of a firm; others pass them over."""
+"""Fields that only some reports have: a case, the news, those of a firm and of a swarm; others pass
+them over.
+"""
 
 
 def report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
@@ -285,6 +297,35 @@ def thesis(request: Request | None = None, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def regime(request: Request | None = None, **changes: Any) -> dict[str, Any]:
+    """A valid reading of the regime that leaves the whole budget."""
+    return {
+        "symbol": "XAUUSD" if request is None else request.symbol,
+        "regime": "trend_up",
+        "bias": "UP",
+        "budget_pct": 100,
+        "first": "none",
+        "claim": "A trend: RSI at 61.",
+        "points_for": _points(request),
+        "points_against": [],
+        "confidence": "high",
+        "evidence": _cited(request),
+    } | changes
+
+
+def decision(request: Request | None = None, **changes: Any) -> dict[str, Any]:
+    """A valid decision of a judge that can be proved wrong; `value` sets every adjustment."""
+    way = {"LONG": 1, "SHORT": -1}.get(changes.get("side", "LONG"), 0)
+    features = {} if request is None else request.features
+    close, atr = (features.get(f"technical.{name}") for name in ("close", "atr14"))
+    level = 2000.0 if close is None or atr is None else close.value - way * atr.value
+    end = {"close": "below" if way >= 0 else "above", "level": level, "what": "an ATR", "bars": 8}
+    return report(
+        request,
+        **{"value": 0.1 * way, "points_against": _points(request), "falsifiers": [end]} | changes,
+    )
+
+
 def chart(request: Request | None = None, score: float = 0.5) -> dict[str, Any]:
     symbol = "XAUUSD" if request is None else request.symbol
     vectors = {vector: {"score": score, "note": "read"} for vector in VECTORS}
@@ -381,6 +422,30 @@ FULL_FEATURES: Final[Mapping[str, float | str | None]] = {
 """Evidence for every agent of the desk of eight."""
 
 L1: Final = {"price_action": 0.42, "key_levels": -0.1, "momentum": 0.3, "structure": 0.0}
+SWARM_FEATURES: Final[Mapping[str, float | str | None]] = {
+    **FULL_FEATURES,
+    "liquidity.vwap_atr": 0.5,
+    "liquidity.sweep_high": 0.0,
+    "liquidity.sweep_low": 1.0,
+    "liquidity.delta20": 0.1,
+    "micro.spread_percentile": 55.0,
+    "micro.spread_jump": 1.1,
+    "macro.us10y": 4.2,
+    "geometry.channel_r2": 0.8,
+    "geometry.compression": 0.4,
+    "geometry.pattern_done": 0.0,
+    "geometry.pattern.double_bottom": 1.0,
+    "geometry.pattern.double_top": 0.0,
+    "geometry.level.1": 2033.0,
+    "geometry.level.2": 2040.5,
+    "geometry.level.3": 2029.0,
+    "geometry.level.4": None,
+    "stakes.reward_r": 2.0,
+    "stakes.cost_r": 0.08,
+    "stakes.break_even": 0.36,
+}
+"""Evidence for every seat of a swarm."""
+
 MEMORY: Final = {
     "current_markov_state": "BULLISH",
     "state_duration": 3,

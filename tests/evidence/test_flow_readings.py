@@ -14,6 +14,7 @@ from agents.feature_words import FEATURES
 from tests.worlds import flows
 from torra.evidence import flow_then
 from torra.evidence.flow_readings import (
+    DELTA,
     MEAN_BARS,
     NAMES,
     FlowRow,
@@ -54,6 +55,23 @@ def test_every_number_by_hand() -> None:
         "slippage_atr": 0.05,
         "book_events": 7.0,
     }
+
+
+def test_the_delta_is_for_experts_and_needs_all_twenty_rows() -> None:
+    def delta(rows: dict[datetime, FlowRow]) -> object:
+        plain = read(FlowThen(rows), TIMES, CLOSE, 2.0)
+        found = read(FlowThen(rows), TIMES, CLOSE, 2.0, experts=True)
+        assert DELTA not in plain.numbers
+        assert {**plain.numbers, DELTA: found.numbers[DELTA]} == found.numbers
+        return found.numbers[DELTA]
+
+    assert delta(ROWS) == 0.5
+    falls = {time: row._replace(up=0) for time, row in ROWS.items()}
+    assert delta(falls) == -1.0
+    assert delta({**ROWS, LAST: ROWS[LAST]._replace(up=63, down=1)}) == (120 - 20) / 140
+    for left_out in (TIMES[0], LAST):
+        assert delta({time: row for time, row in ROWS.items() if time != left_out}) is None
+    assert delta({time: row._replace(up=0, down=0) for time, row in ROWS.items()}) is None
 
 
 def test_without_a_book_its_numbers_are_none_and_never_0() -> None:

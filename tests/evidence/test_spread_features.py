@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tests.worlds.price_series import sample
 from torra.clock import duration
 from torra.feeds.protocol import COLUMNS
 from torra.market.bar_view import BarArrays, BarView
-from torra.market.spreads import NO_SPREADS, SpreadView, seen
+from torra.market.spreads import NO_SPREADS, HourSpread, SpreadView, seen
 from torra.tick.bar_window import HistoryWindow, last_row
 from torra.tick.record import describe
 
@@ -86,6 +87,49 @@ def test_the_rank_is_that_of_pandas() -> None:
         want = 100.0 * rolling.rank(pct=True).to_numpy()[-1]
         found = seen(spreads).percentile
         assert found == pytest.approx(want) if found is not None else math.isnan(want)
+
+
+# --- the hour -------------------------------------------------------------------------------------
+
+QUARTERS = np.arange(750) * 900_000_000
+"""Open times of 750 bars of M15, from midnight: the last one opened at 19:15."""
+
+SAME_HOUR = np.flatnonzero(QUARTERS // 3_600_000_000 % 24 == 19)
+
+
+def test_a_spread_is_held_against_its_own_hour_of_the_day() -> None:
+    spreads = np.full(750, 9.0)
+    spreads[SAME_HOUR] = 1.0
+    spreads[-1] = 3.0
+    assert len(SAME_HOUR) == 30
+    found = seen(spreads, QUARTERS)
+    assert found.hour == HourSpread(30, 100.0, 3.0)
+    assert replace(found, hour=None) == seen(spreads)
+    spreads[-1] = 1.0
+    assert seen(spreads, QUARTERS).hour == HourSpread(30, 100 * 15.5 / 30, 1.0)
+
+
+def test_fewer_than_thirty_of_the_hour_rank_nothing() -> None:
+    spreads = np.full(750, 1.0)
+    spreads[SAME_HOUR[0]] = NAN
+    assert seen(spreads, QUARTERS).hour == HourSpread(29)
+    spreads[-1] = NAN
+    assert seen(spreads, QUARTERS) == NO_SPREADS
+    assert seen(np.zeros(750), QUARTERS).hour == HourSpread(30, 100 * 15.5 / 30, None)
+    # what lies more than 750 bars back is not counted
+    more = np.arange(-96, 750) * 900_000_000
+    assert seen(np.concatenate([np.full(96, 5.0), np.zeros(750)]), more).hour == HourSpread(
+        30, 100 * 15.5 / 30, None
+    )
+
+
+def test_the_microstructure_expert_is_told_of_it() -> None:
+    view = SpreadView(1.0, hour=HourSpread(31, 50.123, 1.23456))
+    told = values(bundle(spreads=view, experts=True))
+    named = ("spread_percentile", "spread_jump", "spread_count")
+    assert [told[f"micro.{name}"] for name in named] == [50.12, 1.23, 31.0]
+    unknown = values(bundle(spreads=SpreadView(1.0), experts=True))
+    assert [unknown[f"micro.{name}"] for name in named] == [None, None, None]
 
 
 # --- no score hears of them -----------------------------------------------------------------------

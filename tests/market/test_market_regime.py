@@ -181,7 +181,7 @@ def test_the_page_has_the_borders_of_the_code() -> None:
 
 # --- triage ---------------------------------------------------------------------------------------
 
-USUAL: Mapping[str, float | None] = {
+USUAL: Mapping[str, Any] = {
     "range_atr": 1.0,
     "volume_ratio": 1.0,
     "gap_atr": 0.0,
@@ -189,8 +189,8 @@ USUAL: Mapping[str, float | None] = {
 }
 
 
-def flags(beyond: Beyond | None = None, **changes: float | None) -> tuple[str, ...]:
-    return triage(**{**USUAL, **changes}, beyond=beyond)
+def flags(**changes: Any) -> tuple[str, ...]:
+    return triage(**{**USUAL, **changes})
 
 
 @cases(
@@ -211,15 +211,15 @@ def test_a_flag_is_set_from_its_limit_on(given_: str, limit: float, flag: str) -
 
 
 def test_flags_keep_their_order() -> None:
-    odd = {"range_atr": 9.0, "volume_ratio": 9.0, "gap_atr": -9.0, "bar_age": 9.0}
+    odd: dict[str, Any] = {"range_atr": 9.0, "volume_ratio": 9.0, "gap_atr": -9.0, "bar_age": 9.0}
     assert flags(**odd) == TRIAGE_FLAGS[:4]
-    assert flags(BROKE, **odd) == TRIAGE_FLAGS[:5]
-    assert flags(CAME_BACK, **odd) == (*TRIAGE_FLAGS[:4], "exhaustion")
+    assert flags(beyond=BROKE, **odd) == TRIAGE_FLAGS[:5]
+    assert flags(beyond=CAME_BACK, **odd) == (*TRIAGE_FLAGS[:4], "exhaustion")
 
 
 BROKE: Final = Beyond(high=12.0, low=9.0, close=11.5, swing_high=11.0, swing_low=8.0)
 CAME_BACK: Final = replace(BROKE, close=10.5)
-BROAD: Final = {"range_atr": BROAD_RANGE_ATR, "volume_ratio": BROAD_VOLUME}
+BROAD: Final[Mapping[str, Any]] = {"range_atr": BROAD_RANGE_ATR, "volume_ratio": BROAD_VOLUME}
 
 
 @cases(
@@ -239,10 +239,12 @@ BROAD: Final = {"range_atr": BROAD_RANGE_ATR, "volume_ratio": BROAD_VOLUME}
     ],
 )
 def test_a_broad_bar_breaks_out_or_comes_back(beyond: Beyond | None, flag: tuple[str, ...]) -> None:
-    assert flags(beyond, **BROAD) == flags(beyond and upside_down(beyond), **BROAD) == flag
+    turned = beyond and upside_down(beyond)
+    assert flags(beyond=beyond, **BROAD) == flags(beyond=turned, **BROAD) == flag
     for name, limit in BROAD.items():
-        narrow: dict[str, float | None] = {**BROAD, name: limit * 0.99}
-        assert flags(beyond, **narrow) == flags(beyond, **{**BROAD, name: None}) == ()
+        narrow = {**BROAD, name: limit * 0.99}
+        unknown = {**BROAD, name: None}
+        assert flags(beyond=beyond, **narrow) == flags(beyond=beyond, **unknown) == ()
 
 
 def upside_down(bar: Beyond) -> Beyond:
@@ -251,5 +253,5 @@ def upside_down(bar: Beyond) -> Beyond:
 
 @given(st.floats(0, 10), st.floats(0, 10), st.floats(-3, 3), st.floats(0, 5))
 def test_flags_are_the_same_upside_down(wide: float, volume: float, gap: float, age: float) -> None:
-    words = {"range_atr": wide, "volume_ratio": volume, "bar_age": age}
+    words: dict[str, Any] = {"range_atr": wide, "volume_ratio": volume, "bar_age": age}
     assert flags(**words, gap_atr=gap) == flags(**words, gap_atr=-gap)

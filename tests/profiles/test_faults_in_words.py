@@ -79,7 +79,7 @@ def test_what_is_missing_is_told_without_what_is_there() -> None:
     [
         ("risk.capital", "0", "risk.capital: must be above 0 (found 0)"),
         ("thresholds.buy", "2", "thresholds.buy: must be "),
-        ("agents.mode", "all", "agents.mode: must be 'budget', 'full' or 'firm' (found 'all')"),
+        ("agents.standing", "all", "agents.standing: must be 'off' or 'on' (found 'all')"),
     ],
 )
 def test_a_command_says_it_so(tmp_path: Any, key: str, value: str, said: str) -> None:

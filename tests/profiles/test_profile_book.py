@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import re
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ from torra.profiles.fields import (
 )
 from torra.profiles.fields import settings as every_setting
 from torra.profiles.guard import (
+    LEVERAGE_CAPS,
     LOOSENS,
     SECTIONS,
     command_line,
@@ -79,7 +81,9 @@ def test_every_leaf_of_the_profile_is_one_setting() -> None:
     assert len(names) == len(set(names))
     assert set(flat(DEFAULT)) <= set(names)
     more = set(names) - set(flat(DEFAULT))
-    assert {place[0] for place in more} == {"timeframe_weights", "agents"}  # entries that may come
+    # entries that may come
+    assert {place[0] for place in more} == {"timeframe_weights", "agents", "risk"}
+    assert {place[1] for place in more if place[0] == "risk"} == {"leverage_caps"}
 
 
 RICH = changed(
@@ -168,6 +172,7 @@ def test_what_a_person_writes_is_read_or_handed_on(name: str, text: str, value: 
         ),
         ("agents.escalation.at", ("agents", "escalation", "at")),
         ("agents.memory.use", ("agents", "memory", "use")),
+        ("risk.leverage_caps.M15", ("risk", "leverage_caps", "M15")),
         ("no.such.thing", ("no", "such.thing")),
     ],
 )
@@ -180,9 +185,9 @@ def test_a_name_stands_for_a_place(name: str, place: tuple[Any, ...]) -> None:
 
 def test_every_setting_of_a_guarded_section_has_its_own_direction() -> None:
     for item in every_setting(DEFAULT):
-        pattern = ".".join(
-            (item.place[0], "*", item.place[-1]) if item.place[0] == "symbols" else item.place
-        )
+        place, last = item.place, item.place[-1]
+        place = (place[0], "*", last) if place[0] == "symbols" else place
+        pattern = ".".join((*LEVERAGE_CAPS, "*") if place[:-1] == LEVERAGE_CAPS else place)
         if item.place[0] in SECTIONS:
             assert pattern in LOOSENS, f"say in LOOSENS which way {pattern} loosens"
     known = {item.name for item in every_setting(DEFAULT)}
@@ -225,6 +230,14 @@ WAYS = {
     "size of a tick": (("symbols", "BTCUSD", "tick_size"), 0.01, 0.1, 0.001),
     "fewer": (("symbols", "EURUSD", "currencies"), ["EUR", "USD"], ["EUR"], ["EUR", "USD", "GBP"]),
     "more": (("agents", "memory", "roles"), ["bull_researcher"], ["bear_researcher"], []),
+    "a leverage cap": (("risk", "leverage_caps", "M15"), 3.0, 3.5, 2.5),
+    "a leverage cap that comes or goes": (("risk", "leverage_caps", "account"), 2.0, None, 1.0),
+    "panic": (("gate", "panic_percentile"), 95.0, 96.0, 94.0),
+    "size in panic": (("gate", "panic_multiplier"), 0.5, 0.6, 0.4),
+    "crowds": (("gate", "crowded_percentile"), 95.0, 96.0, 94.0),
+    "liquidations": (("gate", "liquidations_percentile"), 99.0, 100.0, 98.0),
+    "size among liquidations": (("gate", "liquidations_multiplier"), 0.5, 0.6, 0.4),
+    "size at exhaustion": (("gate", "exhaustion_multiplier"), 0.8, 0.9, 0.7),
     "notes in words": (("agents", "memory", "notes"), 1, 3, 0),
     "told of lessons": (("agents", "memory", "use"), "auto", "on", "off"),
     "length of prompts": (CAP, 9_000, 9_001, 8_999),
@@ -247,6 +260,33 @@ def test_the_direction_of_a_change_is_told(case: str) -> None:
     for after, way in ((looser, "loosens"), (tighter, "tightens")):
         (change,) = compare(before, changed(DEFAULT, {place: after}))
         assert (change.way, change.place) == (way, place)
+
+
+@cases(
+    ("name", "tighter", "looser"),
+    [
+        ("judge_hold", "veto", "size"),
+        ("judge_close", "off", "propose"),
+        ("gate_call", "always", "openings"),
+        ("standing", "off", "on"),
+    ],
+)
+def test_a_choice_of_the_swarm_loosens_one_way(name: str, tighter: str, looser: str) -> None:
+    one, other = (changed(DEFAULT, {("agents", name): value}) for value in (tighter, looser))
+    assert [change.way for change in compare(one, other)] == ["loosens"]
+    assert [change.way for change in compare(other, one)] == ["tightens"]
+
+
+@cases(("before", "after"), itertools.permutations(("prior", "flat", "earned"), 2))
+def test_whose_word_counts_is_loosened_by_any_change(before: str, after: str) -> None:
+    one, other = (changed(DEFAULT, {("agents", "trust"): value}) for value in (before, after))
+    assert [change.way for change in compare(one, other)] == ["loosens"]
+
+
+def test_a_leverage_cap_comes_as_a_limit_and_goes_as_one_less() -> None:
+    capped = changed(DEFAULT, {("risk", "leverage_caps", "H4"): 1.0})
+    assert [change.way for change in compare(DEFAULT, capped)] == ["tightens"]
+    assert [change.way for change in compare(capped, DEFAULT)] == ["loosens"]
 
 
 @cases(

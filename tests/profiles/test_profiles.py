@@ -244,6 +244,10 @@ def other(value: Any) -> list[Any]:
         "high",
         "on",
         "model",
+        "openings",
+        "veto",
+        "off",
+        "flat",
     )
     return [word for word in (*words, "X") if word != value]
 
@@ -383,7 +387,7 @@ def test_the_limits_on_the_page_are_those_of_the_code() -> None:
     }
     assert limits["buy"] == "above 0, at most 1"
     assert limits["debate_rounds"] == "whole number, at least 1, at most 3"
-    assert limits["mode"] == "one of `budget`, `full`, `firm`"
+    assert limits["mode"] == "one of `budget`, `full`, `firm`, `swarm`"
     assert limits["active_agents"] == "at most 8 of them"
     assert limits["capital"] == "above 0"
 

@@ -73,7 +73,7 @@ def same(one: ArmSeen, other: ArmSeen) -> bool:
     [
         ("l1_no_memory", "nobody in l1 is told lessons, so it would be l1 itself"),
         ("analysts_no_memory", "nobody in analysts is told lessons"),
-        ("outage_no_memory", "such a twin are budget, full, firm, swarm, pivotal, outside"),
+        ("outage_no_memory", "with such a twin are budget, full, firm, swarm, pivotal, outside"),
         ("nobody_no_memory", "known are"),
         (BY_LOT, "add budget"),
     ],

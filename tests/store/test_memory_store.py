@@ -292,6 +292,7 @@ BOOKS: tuple[Callable[[Any, datetime], Any], ...] = (
     lambda store, now: recalled(store, "I1", now),
     lambda store, now: recalled(store, "I1", now + timedelta(minutes=1)),
     lambda store, now: store.exposure("I0", "M15", as_of=now),
+    lambda store, now: store.levered("I1", "M15", "paper"),
     lambda store, now: store.positions_at("I0", now - timedelta(minutes=5)),
     lambda store, _: store.standing("I0"),
 )

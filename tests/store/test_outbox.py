@@ -228,6 +228,24 @@ def test_the_exposure_is_the_whole_desks(database: Database) -> None:
     assert database.exposure("EUR", "H1", as_of=tomorrow)["day_loss"] == 0.0
 
 
+def test_what_other_instances_hold_at_an_account_is_told_by_timeframe(database: Database) -> None:
+    euro: dict[str, Any] = {"symbol": "EURUSD", "entry": 1.1, "stop": 1.0, "target": 1.3}
+    hold(database)
+    database.enqueue_signal(opening("E1", instance="EUR", timeframe="H4", **euro))
+    database.enqueue_signal(opening("F1", instance="FAR", bridge="torra_files main", **euro))
+    held = notional(0.5, 101.0, PROFILE.symbol("BTCUSD"))
+    euros = notional(0.5, 1.1, PROFILE.symbol("EURUSD"))
+    far = "torra_files main"
+    assert database.levered("NEW", "M15", "paper") == {"M15": held, "account": held + euros}
+    assert database.levered("NEW", "H4", "paper") == {"H4": euros, "account": held + euros}
+    assert database.levered("NEW", "H1", "paper") == {"H1": 0.0, "account": held + euros}
+    assert database.levered("BTCUSD", "M15", "paper") == {"M15": 0.0, "account": euros}
+    assert database.levered("NEW", "M15", far) == {"M15": euros, "account": euros}
+    assert database.levered("FAR", "M15", far) == {"M15": 0.0, "account": 0.0}
+    end(database, "T1", profit=0.0)
+    assert database.levered("NEW", "M15", "paper") == {"M15": 0.0, "account": euros}
+
+
 def test_the_exposure_uses_the_applied_profile(database: Database) -> None:
     spec = PROFILE.symbol("BTCUSD").model_copy(update={"tick_value": 0.07})
     profile = PROFILE.model_copy(update={"symbols": {"GOLD": spec}})

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.doubles.scripted_bridge import ScriptedBridge
 from tests.worlds.stores import NOON, closing, open_database, opening
 from torra.bridges.protocol import (
@@ -21,7 +22,7 @@ from torra.bridges.protocol import (
     SymbolTerms,
 )
 from torra.clock import Simulated
-from torra.config import Instance, Profile
+from torra.config import Channel, Instance, Profile, validate
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.home import HALT
 from torra.trading.courier import RECONCILE_SECONDS, SHOWN_SECONDS, Addressee, Courier, order_of
@@ -336,6 +337,41 @@ def test_what_the_broker_says_comes_into_the_checks(world: World) -> None:
     terms = replace(terms, trade_mode="close_only")
     assert world.courier.figures("XAUUSD") == {"clock_ok": False, "market_open": False}
     assert world.courier.figures("BTCUSD") == {}
+
+
+@cases(
+    ("channel", "mode", "told"),
+    [
+        ({}, "full", {}),
+        ({}, "long_only", {"sides": "long_only"}),
+        ({"sides": "short_only"}, "full", {"sides": "short_only"}),
+        ({"sides": "short_only"}, None, {"sides": "short_only"}),
+        ({"sides": "long_only"}, "long_only", {"sides": "long_only"}),
+        ({"sides": "long_only"}, "short_only", {"sides": "neither"}),
+        ({"max_notional": 2_000.0}, "full", {"most_notional": 2_000.0}),
+    ],
+)
+def test_what_a_channel_takes_comes_into_the_checks(
+    world: World, channel: dict[str, Any], mode: Any, told: dict[str, Any]
+) -> None:
+    terms = SymbolTerms("XAUUSD.m", 2, 0.01, 1.0, 100.0, 0.01, 0.01, 50.0, 10, mode or "full")
+    world.bridge.terms = lambda: {"XAUUSD.m": terms} if mode else {}  # type: ignore[method-assign]
+    known = world.courier._addressees["XAUUSD"]
+    venue = Channel(account=1, **channel)
+    world.courier._addressees = {"XAUUSD": replace(known, venue=venue)}
+    found = world.courier.figures("XAUUSD")
+    assert {name: found[name] for name in found if name in ("sides", "most_notional")} == told
+
+
+def test_the_equity_is_told_where_a_leverage_cap_asks_for_it(world: World) -> None:
+    for equity, told in ((900.0, 900.0), (0.0, 0.0), (-5.5, -5.5), (None, None)):
+        world.bridge.told = Health(None, "", {"equity": equity})
+        assert "equity" not in world.courier.figures("XAUUSD")
+        known = world.courier._addressees["XAUUSD"]
+        capped = validate(Profile, {"risk": {"leverage_caps": {"M15": 3.0}}}, "a test")
+        world.courier.adopt("XAUUSD", capped)
+        assert world.courier.figures("XAUUSD").get("equity") == told
+        world.courier.adopt("XAUUSD", known.profile)
 
 
 def test_a_strange_position_stops_openings_and_raises_one_alarm(world: World) -> None:

@@ -59,7 +59,7 @@ def case(side: Side = "BUY", **changes: Any) -> Case:
         if name in Ticket.__slots__:
             ticket = replace(ticket, **{name: value})
         elif name in Account.__slots__:
-            by_side = isinstance(getattr(account, name), dict)
+            by_side = isinstance(getattr(account, name), dict) and name != "levered"
             told: dict[str, Any] = {name: {side: value} if by_side else value}
             account = replace(account, **told)
         elif name in type(spec).model_fields:
@@ -129,6 +129,29 @@ EDGES: list[Edge] = [
     (R.MARGIN, lambda s: {"account_leverage_cap": 0.48 - s * 1e-9}, ABOVE, set()),
     (R.MARGIN, lambda s: {"free_margin": 48 - s * TICK, "leverage": 100.0}, ABOVE, set()),
     (R.MARGIN, lambda s: {"free_margin": 48.0, "leverage": 100 - s * TICK}, ABOVE, set()),
+    (
+        R.LEVERAGE_CAP,
+        lambda s: {"leverage_caps": {"M15": 1.5}, "levered": {"M15": 10_200 + s * TICK}},
+        ABOVE,
+        set(),
+    ),
+    (
+        R.LEVERAGE_CAP,
+        lambda s: {"leverage_caps": {"account": 0.48 - s * 1e-9}, "levered": {"account": 0.0}},
+        ABOVE,
+        set(),
+    ),
+    (
+        R.LEVERAGE_CAP,
+        lambda s: {
+            "leverage_caps": {"H4": 3.0},
+            "levered": {"H4": 0.0},
+            "equity": 1_600 - s * TICK,
+        },
+        ABOVE,
+        set(),
+    ),
+    (R.VENUE_SIDE, lambda s: {"most_notional": 4_800 - s * TICK}, ABOVE, set()),
     (R.MAX_POSITIONS, lambda s: {"positions_open": 3 + s}, FROM, set()),
     (R.DAILY_LOSS_CAP, lambda s: {"day_loss": 200 + s * TICK}, FROM, set()),
     (R.DAILY_LOSS_CAP, lambda s: {"daily_loss_cap_pct": 0.4 - s * 1e-9}, ABOVE, set()),
@@ -172,6 +195,8 @@ def test_a_limit_below_at_and_above(edge: tuple[Any, ...], side: Side) -> None:
         ({"duplicate": True}, R.DUPLICATE_SIGNAL),
         ({"clock_ok": False}, R.CLOCK_SKEW),
         ({"market_open": False}, R.MARKET_CLOSED),
+        ({"sides": "neither"}, R.VENUE_SIDE),
+        ({"most_notional": 0.0}, R.VENUE_SIDE),
         ({"lots": 0.105}, R.LOT_STEP),
         ({"lots": 0.0999999999}, R.LOT_STEP),
         ({"lots": -1.0}, R.SIZE_ZERO),
@@ -207,6 +232,29 @@ def test_what_is_not_known_denies_nothing() -> None:
     assert case(day_loss=-1e9, free_margin=-0.0).denied() == ()
 
 
+@cases(("takes", "side"), [("long_only", "BUY"), ("short_only", "SELL")])
+def test_a_one_sided_account_takes_that_side_alone(takes: str, side: Side) -> None:
+    other: Side = "SELL" if side == "BUY" else "BUY"
+    assert case(side, sides=takes).denied() == ()
+    assert case(other, sides=takes).denied() == (R.VENUE_SIDE,)
+
+
+def test_a_cap_is_asked_of_its_own_timeframe_alone() -> None:
+    full = {"M15": 1e9, "account": 1e9}
+    assert case(levered=full).denied() == ()
+    assert case(levered=full, leverage_caps={"H4": 0.001}).denied() == ()
+    assert case(levered={"M15": 0.0}, leverage_caps={"M15": 1.0, "H4": 0.001}).denied() == ()
+
+
+def test_the_lower_of_capital_and_equity_bears_the_cap() -> None:
+    caps: dict[str, Any] = {"leverage_caps": {"M15": 1.0}, "levered": {"M15": 0.0}}
+    assert case(**caps, equity=4_800.0).denied() == ()
+    assert case(**caps, equity=4_799.99).denied() == (R.LEVERAGE_CAP,)
+    rich: dict[str, Any] = {"capital": 4_799.99, "equity": 1e9, "risk_per_trade_pct": 1.0}
+    assert case(**caps, **rich, max_notional_pct=200.0).denied() == (R.LEVERAGE_CAP,)
+    assert case(**caps, equity=-1.0, lots=0.0).denied() == (R.SIZE_ZERO, R.LEVERAGE_CAP)
+
+
 def test_a_negative_free_margin_carries_nothing() -> None:
     assert case(free_margin=-1.0, leverage=500.0).denied() == (R.MARGIN,)
     assert case(free_margin=-1.0, leverage=500.0, lots=0.0).denied() == (R.SIZE_ZERO, R.MARGIN)
@@ -224,7 +272,7 @@ def test_all_reasons_are_told_in_the_order_of_the_enum() -> None:
         bars_since_loss=1.0,
         price=999.0, stop=900.0, target=-1.0, lots=99.995, positions_open=9, gross_notional=1e6,
         day_loss=1e6, signals_last_hour=99, same_side_last_hour=99, win_rates=(0, 99),
-        live_spread=1_000.0,
+        live_spread=1_000.0, sides="", levered={"M15": 0.0}, leverage_caps={"M15": 1.0},
     ).denied()  # fmt: skip
     assert everything == tuple(
         reason
@@ -236,7 +284,8 @@ def test_all_reasons_are_told_in_the_order_of_the_enum() -> None:
 TICKET_NUMBERS = ("entry", "stop", "target", "atr", "price", "lots", "bar_age", "score_age")
 ACCOUNT_NUMBERS = (
     "positions_open", "gross_notional", "day_loss", "signals_last_hour", "same_side_last_hour",
-    "bars_since_loss", "free_margin", "leverage", "live_spread",
+    "bars_since_loss", "free_margin", "leverage", "live_spread", "levered", "equity",
+    "most_notional",
 )  # fmt: skip
 WORSE: dict[str, Any] = {
     "veto": True,
@@ -254,7 +303,8 @@ def with_number(base: Case, name: str, number: float) -> Case:
     if name in Ticket.__slots__:
         changes: dict[str, Any] = {name: number}
         return base._replace(ticket=replace(base.ticket, **changes))
-    value = {base.ticket.side: number} if name.endswith(("_hour", "_loss")) else number
+    inner: str = "account" if name == "levered" else base.ticket.side
+    value = {inner: number} if name.endswith(("_hour", "_loss", "levered")) else number
     changes = {name: number if name in ("signals_last_hour", "day_loss") else value}
     return base._replace(account=replace(base.account, **changes))
 
@@ -307,7 +357,7 @@ def test_a_broken_account_hides_nothing_that_does_not_need_it() -> None:
 anything = st.floats() | st.sampled_from((0.0, -0.0, 5e-324, 1e308, 1e12, 48_000.0))
 
 
-@given(st.sampled_from(("BUY", "SELL")), st.tuples(*[anything] * 17))
+@given(st.sampled_from(("BUY", "SELL")), st.tuples(*[anything] * 20))
 def test_no_number_makes_check_raise(side: Side, numbers: tuple[float, ...]) -> None:
     found = case(side, min_trades_for_ev=1, win_rates=(1, 2))
     for name, number in zip((*TICKET_NUMBERS, *ACCOUNT_NUMBERS), numbers, strict=True):
@@ -325,6 +375,10 @@ WORSENED: dict[str, tuple[Any, ...]] = {
     "leverage": (500.0, 100.0, 1.0, 0.5),
     "live_spread": (0.0, 15.0, 29.0, 31.0, 500.0),
     "bars_since_loss": (99.0, 3.0, 2.0, 0.0),
+    "levered": ({}, {"M15": 0.0}, {"M15": 15_200.0}, {"M15": 15_201.0, "account": 9e9}),
+    "equity": (None, 1e9, 10_000.0, 6_666.0, 1_000.0, 0.0, -50.0),
+    "most_notional": (None, 4_800.0, 4_799.0, 0.0),
+    "sides": ("both", "neither"),
     "market_open": (True, False),
     "clock_ok": (True, False),
     "trading_state": ("ACTIVE", "REDUCING"),
@@ -335,6 +389,7 @@ WORSENED: dict[str, tuple[Any, ...]] = {
 def test_what_makes_the_account_worse_never_lets_an_opening_through(name: str) -> None:
     """Risk only shrinks: from left to right reasons are added and none goes away."""
     rest = {"cooldown_bars": 3, "free_margin": 60.0, "leverage": 90.0, "win_rates": (14, 30)}
+    rest |= {"leverage_caps": {"M15": 2.0}, "levered": {"M15": 8_000.0}}
     told = [set(case(**{**rest, name: value}).denied()) for value in WORSENED[name]]
     assert all(before <= after for before, after in itertools.pairwise(told))
     assert not told[0]
@@ -342,7 +397,9 @@ def test_what_makes_the_account_worse_never_lets_an_opening_through(name: str) -
 
 
 def test_what_is_not_told_speaks_against_nothing() -> None:
-    neutral: tuple[Any, ...] = (0, 0.0, 0.0, 0, {}, {}, {}, None, None, None, "ACTIVE", True, True)
+    neutral: tuple[Any, ...] = (
+        0, 0.0, 0.0, 0, {}, {}, {}, None, None, None, "ACTIVE", True, True, {}, None, "both", None,
+    )  # fmt: skip
     assert tuple(getattr(Account(), item.name) for item in fields(Account)) == neutral
     told = case().ticket
     bare = Ticket(told.side, told.lots, told.levels, told.price)

@@ -50,7 +50,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 def test_no_ticket_is_let_through_or_held_back_wrongly(
     scaled: Scale, seed: int, record_property: Any
 ) -> None:
-    count, passed = scaled(100_000), 0
+    count, passed = scaled(100_000, least=1_000), 0
     told: Counter[DenyReason] = Counter()
     alone: Counter[DenyReason] = Counter()
     for number in range(count):
@@ -136,7 +136,8 @@ def asked_of_review(chance: Random) -> tuple[dict[str, Any], Account]:
     """Return what `review` is asked, less the account."""
     spec, side, price, atr, risk, share = question(chance)
     tight = {"exposure_cap_pct": risk.max_notional_pct * chance.uniform(0, 3)}
-    risk = risk.model_copy(update={**chance.choice(({}, {}, {}, tight)), "cooldown_bars": 2})
+    told = {"cooldown_bars": 2, "leverage_caps": {"M15": 3.0}}
+    risk = risk.model_copy(update={**chance.choice(({}, {}, {}, tight)), **told})
     maybe = chance.random
     account = Account(
         positions_open=chance.choice((0,) * 9 + (3,)),
@@ -149,11 +150,15 @@ def asked_of_review(chance: Random) -> tuple[dict[str, Any], Account]:
         free_margin=chance.uniform(0, risk.capital) if maybe() < 0.3 else None,
         leverage=100.0 if maybe() < 0.7 else None,
         live_spread=atr * chance.uniform(0, 0.2) if maybe() < 0.2 else None,
+        levered={"M15": chance.uniform(0, 3 * risk.capital)} if maybe() < 0.1 else {},
+        equity=risk.capital * chance.uniform(0, 2) if maybe() < 0.1 else None,
+        sides=chance.choice(("both",) * 30 + ("long_only", "short_only")),
+        most_notional=chance.uniform(0, 2 * risk.capital) if maybe() < 0.05 else None,
         trading_state=chance.choice(("ACTIVE",) * 18 + ("REDUCING", "HALTED")),
         market_open=maybe() < 0.95,
         clock_ok=maybe() < 0.95,
     )
-    told = {
+    moment = {
         "bar_age": 3.0 if maybe() < 0.05 else 0.1,
         "score_age": 1.5 if maybe() < 0.05 else 0.1,
         "veto": maybe() < 0.05,
@@ -169,7 +174,7 @@ def asked_of_review(chance: Random) -> tuple[dict[str, Any], Account]:
         "spec": spec,
         "profile": PLAIN.model_copy(update={"risk": risk}),
         "multiplier": share,
-        **told,
+        **moment,
     }
     return asked, account
 
@@ -196,7 +201,7 @@ def test_a_plan_is_looked_at_like_any_other_ticket(
     scaled: Scale, seed: int, record_property: Any
 ) -> None:
     """`review` opens what the oracle lets through, and denies for the oracle's reasons."""
-    count = scaled(20_000)
+    count = scaled(20_000, least=300)
     opened = halted = 0
     for number in range(count):
         asked, account = asked_of_review(Random(f"{seed}-plan-{number}"))

@@ -159,6 +159,30 @@ def limits_of_the_desk(d: Draft) -> None:
         d.account["day_loss"] = dec(d.near(capital * Decimal("0.015")))
 
 
+def limits_of_its_account(d: Draft) -> None:
+    """Bring a cap of the account that the order goes to, or what it holds, to where they meet."""
+    capital, worth = d.capital(), abs(d.worth(d.entry))
+    pick = d.chance.randrange(4)
+    if pick == 0:
+        d.account["most_notional"] = dec(d.near(worth))
+        return
+    means = capital
+    if pick == 1:
+        means = capital * d.chance.choice((Decimal("0.5"), 1, 2))
+        d.account["equity"] = dec(means)
+        means = min(means, capital)
+    name = d.chance.choice(("M15", "H4", "account"))
+    held = d.account.setdefault("levered", {})
+    d.risk["leverage_caps"] = caps = {**d.risk.get("leverage_caps", {})}
+    if pick == 3:
+        caps[name] = float(d.chance.choice((1, 2, 3)))
+        held[name] = max(0.0, dec(d.near(capital * exactly(caps[name]) - worth)))
+        return
+    held[name] = float(d.chance.randint(0, 10**6))
+    caps[name] = max(1e-12, dec(d.near((exactly(held[name]) + worth) / means)))
+    caps |= {"H1": 1e-9} if d.chance.random() < 0.3 else {}  # of another timeframe
+
+
 def near_the_stop(d: Draft) -> None:
     least = exactly(d.spec.spread) + d.tick
     level = exactly(d.spec.spread) + Decimal(d.spec.stops_level).scaleb(-d.spec.digits)
@@ -243,14 +267,16 @@ def the_pace(d: Draft) -> None:
 
 
 def a_flag(d: Draft) -> None:
-    pick = d.chance.randrange(8)
+    pick = d.chance.randrange(9)
     told = ({"veto": True}, {"opening_stands": False}, {"duplicate": True}, {"declined": True})
     if pick < len(told):
         d.ticket |= told[pick]
     elif pick < 6:
         d.account |= ({"clock_ok": False}, {"market_open": False})[pick - len(told)]
-    else:
+    elif pick < 8:
         d.account["trading_state"] = d.chance.choice(("HALTED", "", "REDUCING"))
+    else:
+        d.account["sides"] = d.chance.choice(("long_only", "short_only", "neither"))
 
 
 WILD = (math.nan, math.inf, -math.inf, 0.0, -1.0, 5e-324, 1e308, -1e308, 1e12, 1.0000001e12)
@@ -265,7 +291,8 @@ def a_broken_number(d: Draft) -> None:
         if name in Ticket.__slots__:
             changes: dict[str, Any] = {name: number}
             return replace(ticket, **changes), account
-        changes = {name: {ticket.side: number} if name == "bars_since_loss" else number}
+        inner = {"bars_since_loss": ticket.side, "levered": "account"}.get(name)
+        changes = {name: {inner: number} if inner else number}
         return ticket, replace(account, **changes)
 
     d.spoilt.append(spoil)
@@ -273,12 +300,13 @@ def a_broken_number(d: Draft) -> None:
 
 BREAKABLE = (
     "entry", "stop", "target", "atr", "price", "lots", "bar_age", "score_age", "gross_notional",
-    "day_loss", "free_margin", "leverage", "live_spread", "bars_since_loss",
+    "day_loss", "free_margin", "leverage", "live_spread", "bars_since_loss", "equity",
+    "most_notional", "levered",
 )  # fmt: skip
 CHANGES: tuple[Callable[[Draft], None], ...] = (
     own_limits, own_limits, limits_of_the_desk, limits_of_the_desk, near_the_stop, tiny_atr,
-    far_atr, the_target, the_collar, the_lots, the_lots, the_record, the_spread, a_quiet_spread,
-    the_ages, the_pace, the_pace, a_flag, a_broken_number,
+    limits_of_its_account, far_atr, the_target, the_collar, the_lots, the_lots, the_lots,
+    the_record, the_spread, a_quiet_spread, the_ages, the_pace, the_pace, a_flag, a_broken_number,
 )  # fmt: skip
 
 

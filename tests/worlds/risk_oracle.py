@@ -45,11 +45,15 @@ def broken_account(account: Account) -> bool:
         for number in (account.free_margin, account.leverage, account.live_spread)
         if number is not None
     ]
+    numbers += [one for one in (account.equity, account.most_notional) if one is not None]
+    numbers += account.levered.values()
     if any(math.isnan(number) or math.isinf(number) for number in numbers):
         return True
     if account.gross_notional < 0 or (account.live_spread is not None and account.live_spread < 0):
         return True
     if account.leverage is not None and account.leverage <= 0:
+        return True
+    if min(account.levered.values(), default=0) < 0:
         return True
     return any(wins < 0 or wins > trades for wins, trades in account.win_rates.values())
 
@@ -97,6 +101,8 @@ def moment(ticket: Ticket, account: Account, profile: Profile) -> set[str]:
         said.add("CLOCK_SKEW")
     if not account.market_open:
         said.add("MARKET_CLOSED")
+    if account.sides not in ("both", "long_only" if ticket.side == "BUY" else "short_only"):
+        said.add("VENUE_SIDE")
     if ticket.bar_age - profile.gate.max_bar_age > 0:
         said.add("STALE_BAR")
     if not (math.isnan(ticket.score_age) or ticket.score_age < 1):
@@ -164,6 +170,13 @@ def money(
     told = account.free_margin is not None and account.leverage is not None
     if told and worth > exactly(account.free_margin) * exactly(account.leverage) * unit:
         said.add("MARGIN")
+    if account.most_notional is not None and not worth <= exactly(account.most_notional) * unit:
+        said.add("VENUE_SIDE")
+    means = capital if account.equity is None else min(capital, exactly(account.equity))
+    for name, times in risk.leverage_caps.items():
+        held = account.levered.get(name)
+        if held is not None and exactly(held) * unit + worth > exactly(times) * means * unit:
+            said.add("LEVERAGE_CAP")
     if not account.positions_open < risk.max_positions:
         said.add("MAX_POSITIONS")
     if not exactly(account.day_loss) * 100 < capital * exactly(risk.daily_loss_cap_pct):

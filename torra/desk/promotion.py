@@ -29,10 +29,10 @@ import pandas as pd
 from numpy.random import PCG64, Generator
 from pydantic import ValidationError
 
-from agent_config import TRADER_ID, AgentSettings
+from agent_config import EXPERTS, JUDGE_ID, READER_ID, TRADER_ID, AgentSettings
 from agents.registry import SCORER, seated
 from instance_database import Database
-from scoring_rubric import FIRM_VERSION, MEMORY_VERSION, RUBRIC_VERSION
+from scoring_rubric import FIRM_VERSION, MEMORY_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.journal_ticks import tick_of
@@ -57,8 +57,20 @@ ACTOR: Final = "promotion rule"
 NO_MATTER: Final = frozenset(("influence", "max_api_cost_per_hour", "picture_file"))
 """Settings of the agents that do not change what they say."""
 
-FIRMS_OWN: Final = ("research_manager", TRADER_ID)
+ABSENT_ELSEWHERE: Final = ("research_manager", JUDGE_ID, TRADER_ID)
 """Who is told lessons wherever nothing else is written, at desks that have no such seat too."""
+
+SWARMS_OWN: Final = frozenset((READER_ID, *EXPERTS, JUDGE_ID))
+"""Who sits in a swarm, and at no other desk unless a profile names them."""
+
+OFFICERS: Final = ("panic_", "crowded_", "liquidations_", "exhaustion_")
+"""How the gate's settings begin that count only where a risk officer sits."""
+
+
+def _swarms(agents: AgentSettings) -> bool:
+    """Return whether any of a swarm sits at the desk."""
+    return not SWARMS_OWN.isdisjoint(agents.desk())
+
 
 AT_WORK: Final[Mapping[str, Callable[[AgentSettings], object]]] = {
     "memory": AgentSettings.remembers,
@@ -67,6 +79,11 @@ AT_WORK: Final[Mapping[str, Callable[[AgentSettings], object]]] = {
     "rebuttal": lambda agents: agents.most_rounds() != agents.debate_rounds,
     "fallback_models": lambda agents: agents.fallback_models,
     "role_caps": lambda agents: agents.role_caps,
+    "gate_call": lambda agents: agents.gate_call != "always",
+    "judge_hold": lambda agents: JUDGE_ID in agents.desk(),
+    "judge_close": lambda agents: JUDGE_ID in agents.desk(),
+    "trust": _swarms,
+    "standing": _swarms,
 }
 """Settings of the agents that are part of a setting only where they change something.
 
@@ -457,9 +474,14 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
         **({"memory": MEMORY_VERSION} if agents.remembers() else {}),
         "code": code if CODE in agents.vendors() else "",
         **({"firm": FIRM_VERSION} if agents.row().ahead else {}),
+        **({"swarm": SWARM_VERSION} if _swarms(agents) else {}),
         "models": {role.id: agents.model(role.id, role.tier) for role in roles} | _traders(agents),
         "agents": kept,
-        "gate": profile.gate.model_dump(),
+        "gate": {
+            name: value
+            for name, value in profile.gate.model_dump().items()
+            if agents.row().officer or not name.startswith(OFFICERS)
+        },
         "weights": profile.sentiment_weights.model_dump(),
         # Left out for the first form: a setting of before the switch keeps its standing.
         **({} if profile.record_score == FIRST_FORM else {"record_score": profile.record_score}),
@@ -471,9 +493,9 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
 
 
 def _readers(agents: AgentSettings) -> list[str]:
-    """Return who is told lessons in words, without the firm's own where no firm is asked."""
+    """Return who is told lessons in words, without those of other desks who are not asked."""
     asked = {*agents.desk(), agents.consulted()}
-    return [name for name in agents.memory.roles if name in asked or name not in FIRMS_OWN]
+    return [name for name in agents.memory.roles if name in asked or name not in ABSENT_ELSEWHERE]
 
 
 def _traders(agents: AgentSettings) -> dict[str, str]:

@@ -30,6 +30,7 @@ from torra.config import LONGEST_NEWS_HOURS, Profile
 from torra.desk import adoption, timeframe_clocks
 from torra.desk.bar_closes import BarCloses, next_close
 from torra.desk.event_stream import EventStream
+from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.memory.shelves import DeskLessons
 from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
 from torra.desk.roster import InstanceSetup, Roster
@@ -145,6 +146,7 @@ class Desk:
         )
         self.events = events
         self.lessons = lessons or DeskLessons(database)
+        self.past = ExpertsPast(database)
         self.promotions = Promotions(database, self._subjects)
         self._owed: dict[TickKey, Reason] = {}
         self._running = False
@@ -648,6 +650,7 @@ class Desk:
             events=setup.events,
             outside=setup.outside,
             lessons=self.lessons.of(setup.profile, setup.feed),
+            standing=self.past.of(setup.profile, setup.provider.name, setup.feed),
             companions=setup.companions,
             route=None if setup.instance.bridge == "paper" else self._route,
             halted=self.kill_switch.engaged,
@@ -698,7 +701,11 @@ class Desk:
             # Their reader is made for the bars of now: each close of the past would wait for it,
             # mostly in vain.
             edges = replace(
-                self._edges(setup, one.window, clock), on_event=None, companions=None, lessons=None
+                self._edges(setup, one.window, clock),
+                on_event=None,
+                companions=None,
+                lessons=None,
+                standing=None,
             )
             # An account means that calls cost money; free providers do answer.
             if setup.account is not None:

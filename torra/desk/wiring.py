@@ -28,6 +28,7 @@ from torra.chart import renderer, screenshot
 from torra.clock import SAMPLE_RATE, Clock, Scaled, System, iso, parse
 from torra.config import (
     ROOT,
+    Channel,
     DeskSettings,
     Instance,
     Profile,
@@ -182,7 +183,7 @@ def open_desk(
         check_routes(settings.instances, database)
         courier = Courier(
             database,
-            addressees(settings.instances, profiles),
+            addressees(settings.instances, profiles, settings.channels),
             partial(channels.open_bridges, folder, settings, dict(os.environ)),
             kill_switch,
             lambda: found[0].clock,
@@ -245,7 +246,7 @@ def open_desk(
             at_start=partial(
                 _each,
                 events.take_over,
-                lambda: _prepare_lessons(found[0]),
+                lambda: _prepare_memory(found[0]),
                 host_files.start,
                 lambda: outlook_now().start(),
                 courier.start,
@@ -336,8 +337,13 @@ def _tell(courier: Courier, setup: InstanceSetup) -> None:
     courier.adopt(setup.instance.id, setup.profile)
 
 
-def _prepare_lessons(desk: Desk) -> None:
-    desk.lessons.prepare((one.profile, one.feed) for one in desk.setups.values())
+def _prepare_memory(desk: Desk) -> None:
+    setups = [*desk.setups.values()]
+    desk.lessons.prepare((one.profile, one.feed) for one in setups)
+    desk.past.prepare(
+        ((one.instance, one.profile, one.provider.name, one.feed) for one in setups),
+        desk.clock.now(),
+    )
 
 
 def _each(*steps: Callable[[], None]) -> None:
@@ -361,10 +367,16 @@ def check_routes(instances: Sequence[Instance], database: Database) -> None:
         )
 
 
-def addressees(instances: Iterable[Instance], profiles: Mapping[str, Profile]) -> list[Addressee]:
+def addressees(
+    instances: Iterable[Instance],
+    profiles: Mapping[str, Profile],
+    venues: Mapping[str, Channel],
+) -> list[Addressee]:
     """Return the instances as the courier knows them."""
     return [
-        Addressee(item, profiles[item.id], None if item.bridge == "paper" else item.channel)
+        Addressee(item, profiles[item.id], None)
+        if item.bridge == "paper"
+        else Addressee(item, profiles[item.id], item.channel, venues.get(item.channel))
         for item in instances
     ]
 

@@ -36,7 +36,10 @@ Numbers = dict[str, float | str | None]
 
 
 class ExpertBars(NamedTuple):
-    """Bars, oldest first, and the ATR of the last one; NaN or 0 where there is none."""
+    """Bars, oldest first, and the ATR of the last one; NaN or 0 where there is none.
+
+    Volumes count beside each other alone, so `of` gives them as shares of the largest one.
+    """
 
     high: Array
     low: Array
@@ -53,7 +56,10 @@ class ExpertBars(NamedTuple):
         def newest(name: str) -> Array:
             return np.array(view.newest(name, HELD), dtype=float)
 
-        return cls(newest("high"), newest("low"), newest("close"), newest("volume"), atr)
+        volume = newest("volume")
+        most = float(volume.max())
+        shares = volume / most if most > 0.0 else volume
+        return cls(newest("high"), newest("low"), newest("close"), shares, atr)
 
     @property
     def last(self) -> int:

@@ -47,7 +47,7 @@ from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import COMPANIONS, OUTSIDE, POSITIONS
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
-from torra.evidence import flow_readings, geometry_readings, liquidity_readings, micro_readings
+from torra.evidence import flow_readings, geometry_readings, liquidity_readings
 from torra.evidence.companion_readings import BLOCK as COMPANION
 from torra.evidence.companion_readings import kind_of_companion
 from torra.evidence.expert_bars import ExpertBars, Numbers
@@ -400,6 +400,17 @@ def with_lessons(bundle: Bundle, numbers: Mapping[str, Value]) -> Bundle:
     return replace(bundle, features=features)
 
 
+def with_standing(bundle: Bundle, numbers: Mapping[str, float | None]) -> Bundle:
+    """Return the evidence with what its seats' past came to (torra.evaluation.standing).
+
+    The keys are the ids of the features after `standing.`; none adds none.
+    """
+    if not numbers or not isinstance(bundle.features, LazyFeatures):
+        return bundle
+    features = bundle.features.with_block("standing", lambda: _standing(numbers))
+    return replace(bundle, features=features)
+
+
 def with_stakes(bundle: Bundle, numbers: Mapping[str, Value]) -> Bundle:
     """Return the evidence with what an opening stakes (torra.verdict.order_levels.stakes)."""
     if not isinstance(bundle.features, LazyFeatures):
@@ -552,6 +563,16 @@ def _spreads(view: SpreadView, atr: float, price: Kind) -> Found:
     yield "spread.percentile", view.percentile, OSCILLATOR
 
 
+def _micro(view: SpreadView) -> Found:
+    hour = view.hour
+    percentile, jump, count = (
+        (None, None, None) if hour is None else (hour.percentile, hour.jump, float(hour.count))
+    )
+    yield "micro.spread_percentile", percentile, OSCILLATOR
+    yield "micro.spread_jump", jump, Kind("x", 2)
+    yield "micro.spread_count", count, Kind(BARS, 0)
+
+
 def _range_atr(bars: BarView | None, atr: float) -> float | None:
     """Return high less low of the newest bar in ATR; 0 in a market that does not move."""
     if bars is None:
@@ -585,9 +606,7 @@ def _of_experts(
         "liquidity": lambda: _expert(
             "liquidity", liquidity_readings.UNITS, liquidity_readings.read(bars(), known), price
         ),
-        "micro": lambda: _expert(
-            "micro", micro_readings.UNITS, micro_readings.read(spreads), price
-        ),
+        "micro": lambda: _micro(spreads),
         "geometry": lambda: _expert(
             "geometry", geometry_readings.UNITS, geometry_readings.read(bars(), row), price
         ),
@@ -721,6 +740,11 @@ def _sources(news: NewsView, events: EventView, outside: OutsideView) -> Found:
 def _lessons(numbers: Mapping[str, Value]) -> Found:
     for name, kind in LESSONS.items():
         yield f"lessons.{name}", numbers.get(name), kind
+
+
+def _standing(numbers: Mapping[str, float | None]) -> Found:
+    for name, value in numbers.items():
+        yield f"standing.{name}", value, PART
 
 
 def _stakes(numbers: Mapping[str, Value]) -> Found:

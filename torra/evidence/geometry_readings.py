@@ -31,6 +31,7 @@ from agents.contracts import PATTERNS
 from torra.evidence import chart_patterns
 from torra.evidence.chart_patterns import NECKED, Pattern
 from torra.evidence.expert_bars import ExpertBars, Numbers, most_traded
+from torra.market.regime import DISTANCE_DECIMALS
 from torra.market.structure import FIBONACCI, LEVEL_SWINGS
 
 CHANNEL_BARS: Final = 100
@@ -107,8 +108,9 @@ def channel_of(bars: ExpertBars) -> Channel:
     slope = float(steps @ away / (steps @ steps))
     line = close.mean() + slope * steps
     left = float(((close - line) ** 2).sum())
-    # Equal closes have no spread to explain; their mean may be a hair off them.
-    r2 = max(0.0, 1.0 - left / float(away @ away)) if close.max() > close.min() else None
+    # The mean of equal closes may be a hair off them, and the squares of the smallest prices are 0.
+    whole = float(away @ away) if close.max() > close.min() else 0.0
+    r2 = max(0.0, 1.0 - left / whole) if whole > 0.0 else None
     end = float(line[-1])
     return Channel(slope, r2, end - float((line - low).max()), end + float((high - line).max()))
 
@@ -139,13 +141,21 @@ def _neckline(found: Mapping[str, Pattern]) -> float | None:
 def _nearest_levels(bars: ExpertBars, computed: Iterable[float]) -> Numbers:
     """Return the levels by name, those of the newest swings among them; None where there is none.
 
-    None of all in a market that does not move: there every price is the same one.
+    Of two that are as far, that to which price has moved comes first: so upside down the same ones
+    are kept. None of all in a market that does not move: there every price is the same one.
     """
     close, kept = float(bars.close[-1]), list[float]()
-    apart = bars.in_atr(1.0) and MERGED_ATR * bars.atr
+    if bars.in_atr(0.0) is None:
+        return dict.fromkeys(LEVEL_NAMES)
+    heading = close - float(bars.close[-1 - NARROW_BARS])
+
+    def order(price: float) -> tuple[float, bool]:
+        away = price - close
+        return round(abs(away) / bars.atr, DISTANCE_DECIMALS), away * heading < 0.0
+
     swings = [*bars.high[bars.peaks()[-LEVEL_SWINGS:]]]
     swings += [*bars.low[bars.upside_down().peaks()[-LEVEL_SWINGS:]]]
-    for price in sorted(map(float, (*swings, *computed)), key=lambda price: abs(price - close)):
-        if apart and all(abs(price - other) > apart for other in kept):
+    for price in sorted(map(float, (*swings, *computed)), key=order):
+        if all(abs(price - other) > MERGED_ATR * bars.atr for other in kept):
             kept.append(price)
     return dict(zip(LEVEL_NAMES, [*kept, *[None] * LEVELS][:LEVELS], strict=True))

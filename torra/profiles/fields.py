@@ -23,6 +23,7 @@ from agent_config import CAPS, MODES, AgentSettings
 from agents.registry import AGENTS, UNSEATED
 from torra.clock import TIMEFRAMES
 from torra.config import Profile, SymbolSpec
+from torra.trading_terms import CAPPED
 
 Place = tuple[str, ...]
 Kind = Literal["number", "whole", "choice", "switch", "text", "words", "numbers"]
@@ -79,6 +80,7 @@ TITLES: Final = {
     "markov": "Markov states",
     "gate": "Gate",
     "risk": "Risk",
+    "risk.leverage_caps": "Most leverage by timeframe and account",
     "agents": "Agents",
     "agents.role_models": "Models of single agents",
     "agents.role_caps": "Caps of single agents",
@@ -188,6 +190,9 @@ def place_of(values: Mapping[str, Any], name: str) -> Place:
         return ("symbols", rest)
     if section == "agents":
         return (section, *_within_agents(rest))
+    inner, more, last = rest.partition(".")
+    if more and (section, inner) == ("risk", "leverage_caps"):
+        return (section, inner, last)
     return (section, rest)
 
 
@@ -316,6 +321,8 @@ def _of_model(
             yield from _of_model(inner, values.get(name, {}), place)
         elif place == ("timeframe_weights",):
             yield from _entries(place, field, {*TIMEFRAMES, *values[name]}, TIMEFRAMES)
+        elif place == ("risk", "leverage_caps"):
+            yield from _entries(place, field, {*CAPPED, *values.get(name, {})}, CAPPED)
         elif place == ("agents", "role_models"):
             yield from _entries(place, field, {*ROLES, *values[name]}, ROLES)
         elif place == ("agents", "role_caps"):

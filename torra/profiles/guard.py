@@ -9,6 +9,7 @@ whose direction is not known counts as loosening. Pure functions; nothing is ref
 from __future__ import annotations
 
 import json
+import math
 import ntpath
 import posixpath
 import shlex
@@ -41,6 +42,7 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "risk.exposure_cap_pct": "up",
     "risk.daily_loss_cap_pct": "up",
     "risk.account_leverage_cap": "up",
+    "risk.leverage_caps.*": "up",
     "risk.max_signals_per_hour": "up",
     "risk.max_same_openings_per_hour": "up",
     "risk.cooldown_bars": "down",
@@ -59,6 +61,12 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "gate.disagreement_floor": "up",
     "gate.event_before_minutes": "down",
     "gate.event_after_minutes": "down",
+    "gate.panic_percentile": "up",
+    "gate.panic_multiplier": "up",
+    "gate.crowded_percentile": "up",
+    "gate.liquidations_percentile": "up",
+    "gate.liquidations_multiplier": "up",
+    "gate.exhaustion_multiplier": "up",
     "symbols.*.digits": "any",
     "symbols.*.tick_size": "up",
     "symbols.*.tick_value": "down",
@@ -94,6 +102,11 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "agents.memory.notes": "up",
     "agents.memory.embedder": "any",
     "agents.memory.review": ("rules", "model"),
+    "agents.gate_call": ("always", "openings"),
+    "agents.judge_hold": ("veto", "size"),
+    "agents.judge_close": ("off", "propose"),
+    "agents.trust": "any",
+    "agents.standing": ("off", "on"),
     "news.file": "path",
     "events.calendar": "calendar",
 }
@@ -104,11 +117,15 @@ traded. The thresholds are guarded as the cooldown is: a lower one lets through 
 trades.
 `agents.memory` is guarded because words of a model, written long ago, reach an agent through it.
 More rounds and dearer models loosen: a rebuttal, an escalation, a lower conviction from which it
-comes.
+comes. A gate that is asked less, a judge's hold that only lessens a size, and a judge that may ask
+for closes loosen; whose word counts how much has no tighter way.
 """
 
 ROLE_CAPS: Final = ("agents", "role_caps")
 """Where an entry stands one level deeper; where none is written the usual cap holds."""
+
+LEVERAGE_CAPS: Final = ("risk", "leverage_caps")
+"""Where nothing caps what has no entry."""
 
 MORE_TRADES: Final = ("thresholds.buy", "thresholds.sell", "gate.max_spread_atr")
 """Guarded settings that let more trades through when they are loosened."""
@@ -212,6 +229,8 @@ def _way(
     if place[:2] == ROLE_CAPS and place[-1] in CAPS:
         usual = usual_cap(place[2], place[-1])
         before, after = (usual if one is ABSENT else one for one in (before, after))
+    if place[:2] == LEVERAGE_CAPS:
+        before, after = (math.inf if one is ABSENT else one for one in (before, after))
     return "loosens" if _loosens(known, before, after) else "tightens"
 
 

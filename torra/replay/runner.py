@@ -36,6 +36,7 @@ from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.rerun.edges_then import Still
 from torra.replay.shards.arm_evidence import evidence_of
 from torra.replay.shards.arm_lessons import HeldRanges, lessons_of
+from torra.replay.shards.arm_standing import ArmPast, past_of
 from torra.replay.shards.checkpoints import BROKEN, CHUNK, Checkpoint
 from torra.replay.shards.history import History
 from torra.replay.shards.seen import tick_seen, trade_seen
@@ -119,6 +120,7 @@ class _Run:
     voice: Voice
     store: MemoryStore
     shared: Shared
+    past: ArmPast | None = None
     at: int = 0
     halts: int = 0
     halted_on: str = ""
@@ -140,7 +142,10 @@ class _Run:
             "halted_on": self.halted_on,
             "skipped": dict(sorted(self.skipped.items())),
         }
-        return told if self.done else {**told, "store": self.store.as_json()}
+        if self.done:
+            return told
+        past = {"past": self.past.as_json()} if self.past else {}
+        return {**told, "store": self.store.as_json(), **past}
 
 
 def run_arm(
@@ -170,7 +175,7 @@ def run_arm(
         course = replace(course, outlook=course.outlook.with_older_series())
     elif arm.outside == "none":
         course = replace(course, outlook=course.outlook.without_companions())
-    run = _begun(course, arm.profile(profile), voice, checkpoint, alike)
+    run = _begun(course, arm, arm.profile(profile), voice, checkpoint, alike)
     tell(run.at)
     ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])
     since = 0
@@ -201,23 +206,31 @@ def _nobody(number: int) -> None:
 
 
 def _begun(
-    course: Course, profile: Profile, voice: Voice, checkpoint: Checkpoint | None, shared: Shared
+    course: Course,
+    arm: Arm,
+    profile: Profile,
+    voice: Voice,
+    checkpoint: Checkpoint | None,
+    shared: Shared,
 ) -> _Run:
     profiles = {course.instance.id: profile}
+    past = past_of(profile, asks=arm.voice == "desk")
     if checkpoint is None or checkpoint.state is None:
-        return _Run(course, profile, voice, MemoryStore(profiles, course.ranges), shared)
+        return _Run(course, profile, voice, MemoryStore(profiles, course.ranges), shared, past)
     state = checkpoint.state
     try:
         store = MemoryStore(profiles, course.ranges)
         # A finished arm was saved without its store.
         if not checkpoint.done:
             store = MemoryStore.of(state["store"], profiles, course.ranges)
+            past = past and ArmPast.of(state["past"], profile)
         return _Run(
             course,
             profile,
             voice,
             store,
             shared,
+            past,
             at=state["at"],
             halts=state["halts"],
             halted_on=state["halted_on"],
@@ -245,6 +258,7 @@ def _steps(run: _Run, lessons: Recall | None, evidence: Evidence | None) -> Iter
         events=course.outlook.events_of(course.instance, run.profile),
         outside=course.outlook.outside_of(course.instance, run.profile),
         lessons=lessons,
+        standing=run.past,
         companions=course.outlook.companions_of(),
         flow=course.outlook.flow_of(run.profile),
         debater=run.voice.debater,
@@ -285,8 +299,13 @@ def _step(run: _Run, keys: Sequence[TickKey], clock: Simulated, edges: Edges) ->
             run.skipped[outcome.reason or outcome.state] += 1
         else:
             run.ticks.append(run.shared.tick(tick_seen(outcome.result, took)))
+            if run.past is not None:
+                run.past.take(outcome.result)
     _note_a_halt(run, day)
-    run.trades += [trade_seen(row) for row in run.store.take_trades()]
+    for row in run.store.take_trades():
+        run.trades.append(trade_seen(row))
+        if run.past is not None and (lesson := run.store.lesson(row["sid"])):
+            run.past.end(lesson.facts)
 
 
 def _let_a_person_in(run: _Run, day: str) -> None:

@@ -63,6 +63,17 @@ OBSERVED: Final = (
 )
 """The + before a column keeps SQLite on the index of sentiment_id: it reads one page, in order."""
 
+CALLED: Final = (
+    "SELECT c.close_time, j.provider, "  # noqa: S608 - names of this module alone
+    f"{_parts('j.record', ('close', 'atr', 'regime.name'))} AS told, "
+    f"{_parts('s.agent_deliberation', ['reports'])} AS reports "
+    "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
+    "JOIN journal j ON j.torra_key = c.torra_key "
+    "WHERE c.instance = ? AND c.timeframe = ? AND c.close_time > ? "
+    "ORDER BY c.close_time LIMIT ?"
+)
+"""The ticks of a stream, along chains_stream."""
+
 
 # weak: what is known of the warm-ups of a database goes with it
 _ENDS: WeakKeyDictionary[StandingStore, dict[tuple[str, str], datetime | None]] = (
@@ -168,6 +179,40 @@ class StandingStore(Store):
                     "record": _named(OF_RECORD, row["record"]),
                     "deliberation": _named(OF_DELIBERATION, row["deliberation"]),
                 }
+
+    def stream_calls(
+        self, instance: str, timeframe: str, after: datetime | None, limit: int
+    ) -> list[dict[str, Any]]:
+        """Return the ticks of a stream that closed after a moment, oldest first, with their calls.
+
+        Each has close_time, provider, close, atr, regime, and the reports of its agents as JSON
+        values. What a damaged row lacks is None.
+        """
+        rows = self._rows(CALLED, instance, timeframe, stamp(after) if after else "", limit)
+        for row in rows:
+            told = json.loads(row.pop("told") or "[null, null, null]")
+            row |= dict(zip(("close", "atr", "regime"), told, strict=True))
+            row["reports"] = json.loads(row["reports"] or "[]")
+        return rows
+
+    def close_before(self, instance: str, timeframe: str, ticks: int) -> datetime | None:
+        """Return the close after which a stream has so many ticks; None where it has no more."""
+        row = self._row(
+            "SELECT close_time FROM chains WHERE instance = ? AND timeframe = ? "
+            "ORDER BY close_time DESC LIMIT 1 OFFSET ?",
+            instance, timeframe, ticks,
+        )  # fmt: skip
+        return parse(row["close_time"]) if row else None
+
+    def reports_of(self, torra_key: str) -> tuple[str, list[Any]]:
+        """Return the provider of a tick and its reports as JSON values; of no such tick none."""
+        row = self._row(
+            f"SELECT j.provider, {_parts('s.agent_deliberation', ['reports'])} AS reports "  # noqa: S608
+            "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
+            "JOIN journal j ON j.torra_key = c.torra_key WHERE c.torra_key = ?",
+            torra_key,
+        )
+        return (row["provider"], json.loads(row["reports"] or "[]")) if row else ("", [])
 
     def skipped_between(
         self, instances: Sequence[str], start: datetime | None = None, end: datetime | None = None

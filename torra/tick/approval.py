@@ -55,7 +55,8 @@ CHECKED: Final = tuple(
 HALTED: Final = "TRADING_HALTED"
 WITHOUT_NUMBERS: Final = (
     HALTED, "TRADING_REDUCING", "GATE_VETO", "GATE_CANNOT_OPEN", "TRADER_DECLINED",
-    "DUPLICATE_SIGNAL", "STALE_BAR", "STALE_SCORE", "CLOCK_SKEW", "MARKET_CLOSED", "BAD_NUMBER",
+    "DUPLICATE_SIGNAL", "STALE_BAR", "STALE_SCORE", "CLOCK_SKEW", "MARKET_CLOSED", "VENUE_SIDE",
+    "BAD_NUMBER",
 )  # fmt: skip
 """Checks that are asked whatever the numbers of ticket and account are."""
 
@@ -341,9 +342,17 @@ def _review(database: Database, row: Mapping[str, Any], at: Moment) -> Action:
         trading_state="HALTED" if at.halted else database.trading_state(),
         **database.exposure(instance.id, row["timeframe"], as_of=at.now),
         **at.figures,
+        **_levered(database, row, at),
     )
     spec = profile.symbol(instance.symbol)
     return risk_engine.review(decision, position, account, spec, profile)
+
+
+def _levered(database: Database, row: Mapping[str, Any], at: Moment) -> dict[str, Any]:
+    """Return what leverage caps are asked of, where there are any."""
+    if not at.profile.risk.leverage_caps:
+        return {}
+    return {"levered": database.levered(at.instance.id, row["timeframe"], at.instance.route)}
 
 
 def _meaning(drafts: Sequence[SignalDraft]) -> list[tuple[str, str, str | None]]:

@@ -275,8 +275,8 @@ def hold(
         # What was said is recorded as it was; an undebated desk counts in its place.
         spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
         alone = agent_framework.undebated(context, _alone(plan.config), spoken.source_type)
-    if inputs.lessons.flags:
-        spoken = replace(spoken, flags=(*spoken.flags, *inputs.lessons.flags))
+    if behind := (*inputs.lessons.flags, *inputs.standing.flags):
+        spoken = replace(spoken, flags=(*spoken.flags, *behind))
     counted = alone or spoken
     return TickDebate(
         spoken,

@@ -87,13 +87,14 @@ def decide(
         }
         # A HOLD asks nothing of the account: without a record it is not read.
         if edges.recorded or saved.verdict != "HOLD":
-            exposure = database.exposure(instance.id, key.timeframe, as_of=inputs.as_of)
-            desk["exposure"] = {**exposure, **figures}
+            desk["exposure"] = {**_exposure(instance, inputs, profile, database), **figures}
         decision, action = _review(instance, inputs, debated, saved, profile, database, desk)
         # In the same transaction: the halt of a runaway cannot be lost beside its tick.
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(inputs.as_of)}")
-        begun = vetoed.note(instance, key, inputs, saved, action, profile, database)
+        begun = vetoed.note(
+            instance, key, inputs, saved, action, debated.counted.ruling, profile, database
+        )
         proposed: tuple[SignalDraft, ...] = ()
         # After the review, so that the record still says what the checks thought of it.
         if profile.execution == "off" and action.drafts:
@@ -127,6 +128,18 @@ def decide(
     return record, result
 
 
+def _exposure(
+    instance: Instance, inputs: TickInputs, profile: Profile, database: TickStore
+) -> Mapping[str, Any]:
+    """Return the account as an opening would meet it, as far as the store knows."""
+    found = database.exposure(instance.id, inputs.timeframe, as_of=inputs.as_of)
+    if not profile.risk.leverage_caps:
+        return found
+    # Before the rest: a tick that is run again has it among the exposure that it met.
+    levered = database.levered(instance.id, inputs.timeframe, instance.route)
+    return {"levered": levered, **found}
+
+
 def _review(
     instance: Instance,
     inputs: TickInputs,
@@ -144,7 +157,7 @@ def _review(
     outer = (saved.low_consensus, saved.high_consensus)
     latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
     position = database.position(instance.id)
-    veto, declined = debated.counted.veto, debated.counted.declined
+    ruling, declined = debated.counted.ruling, debated.counted.declined
     known = dict(desk["exposure"])
     decision = Decision(
         verdict=saved.verdict,
@@ -152,7 +165,7 @@ def _review(
         atr=inputs.atr,
         # Gate and conviction are both at most 1: the desk can only shrink an opening.
         multiplier=_multiplier(debated, saved.verdict),
-        veto=veto or latched.get(saved.verdict, False),
+        veto=ruling.vetoes(saved.verdict) or latched.get(saved.verdict, False),
         declined=declined == saved.verdict,
         opening_stands=stands,
         # The market's own, where a broker quotes: it stands among what the broker says.
@@ -167,7 +180,8 @@ def _review(
         side: any(leg.kind == "open" for leg in intent(side, position, profile.on_opposite).legs)
         for side in latched
     }
-    vetoes = sentiment_rules.SIDES if veto else (declined,)
+    # Only the sides that were objected to: a veto of one side does nothing to the other one.
+    vetoes = [side for side in sentiment_rules.SIDES if ruling.vetoes(side) or side == declined]
     latched = sentiment_rules.veto_latch(
         latched, outer, profile.thresholds, vetoes=vetoes, openings=openings
     )

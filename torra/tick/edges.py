@@ -17,6 +17,7 @@ from agents.contracts import Submit
 from instance_database import TickKey
 from torra.clock import Clock
 from torra.config import Instance
+from torra.evaluation.standing.told import PastOf
 from torra.evidence.companion_readings import Companions
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.flow_readings import Flow
@@ -75,7 +76,8 @@ class Edges:
     moment of its tick, `outside` the outside numbers, from the symbol's own closes of whole days
     too, `flow` the order flow of bars; each is None where the profile does not ask for it.
     `begin_flow` begins to read what `flow` takes, where that is read beside the tick.
-    `lessons` tells what earlier trades came to, None where the profile does not ask for it.
+    `lessons` tells what earlier trades came to, `standing` what the seats' earlier calls did; each
+    is None where the profile does not ask for it.
     `companions` are the instance's, None where it has none. `route` leads to a bridge, None to the
     paper bridge. `halted` says why nothing may go out, "" when it may. `on_error` gets what went
     wrong after a tick was stored, which cannot fail it any more. Without `recording` no journal is
@@ -97,6 +99,7 @@ class Edges:
     events: Callable[[datetime, datetime], EventView] | None = None
     outside: Callable[[datetime, ClosesOf], OutsideView] | None = None
     lessons: Recall | None = None
+    standing: PastOf | None = None
     companions: Companions | None = None
     flow: Flow | None = None
     begin_flow: Callable[[str, Sequence[datetime]], None] = lambda _timeframe, _times: None

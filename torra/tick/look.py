@@ -17,6 +17,8 @@ from instance_database import TickKey
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable
+from torra.evaluation.standing import told
+from torra.evaluation.standing.told import StandingTold
 from torra.evidence import feature_bundle, flow_readings
 from torra.evidence.companion_readings import beside
 from torra.evidence.feature_bundle import Bundle
@@ -109,6 +111,8 @@ def look(
     bundle = _with_stakes(_to_experts(bundle, key, edges, outside), row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
     bundle = feature_bundle.with_lessons(bundle, recalled.numbers)
+    standing = _standing(key, edges, bundle, as_of, float(row["close"]))
+    bundle = feature_bundle.with_standing(bundle, standing.numbers)
     score = ath_calculator.score(
         float(row["close"]),
         records.high,
@@ -140,6 +144,7 @@ def look(
         spreads=spreads,
         outside=outside,
         lessons=recalled,
+        standing=standing,
     )
 
 
@@ -179,6 +184,16 @@ def _recalled(
     found = edges.lessons(asked)
     late = edges.clock.monotonic() - began > recall.SECONDS
     return recall.TOO_LATE if late else found
+
+
+def _standing(
+    key: TickKey, edges: Edges, bundle: Bundle, as_of: datetime, close: float
+) -> StandingTold:
+    """Return what the past of the seats came to in the regime of now."""
+    if edges.standing is None:
+        return told.NOTHING
+    asked = told.Asked(key.instance, key.timeframe, bundle.regime.name, as_of, close)
+    return edges.standing(asked)
 
 
 def _flow(

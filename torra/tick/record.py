@@ -26,6 +26,8 @@ from instance_database import Saved
 from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from torra.clock import iso, parse
 from torra.config import Instance, Profile
+from torra.evaluation.standing.told import NOTHING as NOTHING_TOLD
+from torra.evaluation.standing.told import StandingTold
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.outside_readings import OutsideView, Seen
@@ -40,6 +42,7 @@ from torra.tick.rules_version import RULES_VERSION
 from torra.tick.sentence import Finished, Order, sentence
 from torra.tick.tick_record import LEAN_AGAINST, UNFORESEEN
 from torra.verdict.risk_engine import Action, SignalDraft
+from torra.verdict.vetoed import sided
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
 """Libraries whose versions can change a score and are therefore stored with it."""
@@ -81,6 +84,7 @@ class TickInputs:
     spreads: SpreadView = NO_SPREADS
     outside: OutsideView | None = None
     lessons: Recalled = NOTHING
+    standing: StandingTold = NOTHING_TOLD
     together: Mapping[str, float] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
 
@@ -196,6 +200,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "outside": None if inputs.outside is None else told_outside(inputs.outside),
         # Where there are none a record has not a letter of it.
         **({"lessons": inputs.lessons.as_dict()} if inputs.lessons else {}),
+        **({"standing": inputs.standing.as_dict()} if inputs.standing else {}),
         **({"company": debated.company.as_dict()} if debated.company else {}),
         "skipped": None,
     }
@@ -222,7 +227,8 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         reason=result.action.reason,
         denied=[str(reason) for reason in result.action.denied],
         orders=orders,
-        vetoed=debated.counted.ruling.veto,
+        vetoed=debated.counted.ruling.vetoes(saved.verdict),
+        vetoed_for=sided(debated.counted.ruling, saved.verdict),
         against=LEAN_AGAINST in _flags(result),
         source=str(debated.deliberation.source_type),
         flags=debated.deliberation.flags,
@@ -410,6 +416,8 @@ def _gate(debated: TickDebate) -> dict[str, Any]:
             "multiplier": ruling.multiplier,
             "veto": ruling.veto,
             "reasons": list(ruling.reasons),
+            # Where it vetoes no side alone a record has not a letter of it.
+            **({"veto_sides": list(ruling.veto_sides)} if ruling.veto_sides else {}),
             "rule": {
                 "multiplier": rule.multiplier,
                 "veto": rule.veto,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from agents.contracts import SCORE_DECIMALS, GateReason, SourceType
+from agents.contracts import SCORE_DECIMALS, GateReason, OfficerReason, SourceType
 from agents.debate.panel import DIRECTIONS
 from torra import clock
 from torra.tick.tick_record import (
@@ -34,6 +34,7 @@ from torra.tick.tick_record import (
     TickRecord,
 )
 from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.vetoed import sided
 
 MOST_WORDS: Final = 40
 
@@ -80,6 +81,12 @@ REASONS: Final[Mapping[str, str]] = MappingProxyType(
             GateReason.SESSION_END: "the session ends soon",
             GateReason.SCHEDULED_EVENT: "an event is near",
             GateReason.WEAK_CASE: "the case rests on little",
+            OfficerReason.MACRO_PANIC: "other markets are in panic",
+            OfficerReason.LIQUIDATIONS: "many positions are being liquidated",
+            OfficerReason.EXHAUSTION: "the move looks exhausted",
+            OfficerReason.CROWDED: "too many hold this side already",
+            OfficerReason.NEGATIVE_EV: "the judge's odds do not pay",
+            OfficerReason.JUDGE_HOLD: "the judge takes no side",
         }.items()
     }
 )
@@ -99,6 +106,7 @@ CAUSES: Final[Mapping[str, str]] = MappingProxyType(
         _R.STALE_SCORE: "the verdict is too old",
         _R.CLOCK_SKEW: "the clocks of both sides differ",
         _R.MARKET_CLOSED: "the market is closed",
+        _R.VENUE_SIDE: "its account takes no such order",
         _R.BAD_NUMBER: "a price or account figure is unusable",
         _R.PRICE_COLLAR: "the price has moved too far",
         _R.STOP_WRONG_SIDE: "the stop lies on the wrong side",
@@ -113,6 +121,7 @@ CAUSES: Final[Mapping[str, str]] = MappingProxyType(
         _R.MAX_NOTIONAL: "the position would be worth too much",
         _R.EXPOSURE_CAP: "the desk would hold too much",
         _R.MARGIN: "the margin is too small",
+        _R.LEVERAGE_CAP: "the leverage would be too high",
         _R.MAX_POSITIONS: "the desk holds all its positions",
         _R.DAILY_LOSS_CAP: "the day's loss limit is reached",
         _R.MESSAGE_RATE: "the hour's orders are used up",
@@ -173,9 +182,9 @@ class Finished:
     """What the sentence says of a tick; `sell` is the threshold as a size.
 
     `orders` were written, or proposed where the reason is PROPOSED. `vetoed`: the gate vetoed on
-    this very tick. `flags` are the debate's. `push` is which way the agents' own words lean, None
-    where that is not told. `trader`: the desk asks one about openings; `declined` is the code of
-    its decline.
+    this very tick, for `vetoed_for` where it vetoed one side alone. `flags` are the debate's.
+    `push` is which way the agents' own words lean, None where that is not told. `trader`: the desk
+    asks one about openings; `declined` is the code of its decline.
     """
 
     symbol: str
@@ -191,6 +200,7 @@ class Finished:
     denied: Sequence[str] = ()
     orders: Sequence[Order] = ()
     vetoed: bool = False
+    vetoed_for: Sequence[str] = ()
     against: bool = False
     source: str = ""
     flags: Sequence[str] = ()
@@ -266,6 +276,7 @@ def finished(record: TickRecord) -> Finished | None:
     if not (symbol and timeframe and record.verdict and record.action) or record.skipped:
         return None
     orders: Sequence[SignalRecord | ProposedOrder] = record.proposed or record.written
+    ruling = record.gate.in_force()
     return Finished(
         symbol=symbol,
         timeframe=timeframe,
@@ -279,7 +290,8 @@ def finished(record: TickRecord) -> Finished | None:
         reason=record.reason or "",
         denied=record.denied,
         orders=[Order(one.kind or "", one.side or "", one.lots) for one in orders],
-        vetoed=record.gate.veto,
+        vetoed=ruling.vetoes(record.verdict),
+        vetoed_for=sided(ruling, record.verdict),
         against=LEAN_AGAINST in record.flags,
         source=record.source_type or "",
         flags=record.deliberation.flags,
@@ -436,6 +448,8 @@ def _cause(tick: Finished, brief: int) -> str:
     said = CAUSES.get(first, OTHER_CAUSE)
     if first == DenyReason.GATE_VETO and (tick.vetoed or tick.trader):
         said = VETOED_NOW if tick.vetoed else LATCHED
+        told = [REASONS[code] for code in tick.vetoed_for if code in REASONS]
+        said = f"{said} ({told[0]})" if told and not brief else said
     if first == DenyReason.TRADER_DECLINED and (why := why_declined(tick.declined)):
         said = f"{said} ({why})"
     more = len(tick.denied) - 1

@@ -92,7 +92,7 @@ def foresee(
     stands = sentiment_rules.opening_stands(saved.verdict, *outer, profile.thresholds)
     wanted = intent(saved.verdict, company.held, profile.on_opposite)
     side = next((leg.side for leg in wanted.legs if leg.kind == "open"), None)
-    if side is None or not stands or counted.veto or latched.get(side, False):
+    if side is None or not stands or counted.ruling.vetoes(side) or latched.get(side, False):
         return None
     spec = profile.symbol(inputs.instance.symbol)
     found = levels(side, inputs.close, inputs.atr, spec)

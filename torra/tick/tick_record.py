@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from agent_config import OPPOSITION_COST
-from agents.contracts import SCORE_DECIMALS
+from agents.contracts import SCORE_DECIMALS, GateRuling
 from agents.debate.panel import DIRECTIONS
 
 GATE: Final = "risk_gate"
@@ -128,6 +128,11 @@ class Ruling(RecordPart):
     reasons: Words = ()
     detail: Word = None
     veto_sides: Words = ()
+
+    def in_force(self) -> GateRuling:
+        """Return what it decided of openings, as the desk's own value."""
+        sides, reasons = (tuple(map(str, some)) for some in (self.veto_sides, self.reasons))
+        return GateRuling(veto=self.veto, reasons=reasons, veto_sides=sides)
 
     def with_all_of(self, other: Ruling) -> Ruling:
         """Return this ruling with everything that the other one tells instead."""
@@ -644,6 +649,13 @@ class LessonsTold(RecordPart):
     flags: Words = ()
 
 
+class StandingNow(RecordPart):
+    """What was told of the seats' past (torra.evaluation.standing.told), by value."""
+
+    numbers: dict[str, Number] = {}
+    flags: Words = ()
+
+
 class CompanyTold(RecordPart):
     """What openings were foreseen by at a desk that asks a trader; no record of another has it."""
 
@@ -789,6 +801,7 @@ class TickRecord(DecisionRecord):
     spreads: SpreadsTold | None = None
     outside: Outside | None = None
     lessons: LessonsTold | None = None
+    standing: StandingNow | None = None
     company: CompanyTold | None = None
     together: Numbers = {}
     apart: Words = ()

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Final
 
 import signal_bridge
+from agents.contracts import GateRuling
 from instance_database import Saved, TickKey
 from torra.bridges import paper
 from torra.clock import duration
@@ -31,7 +32,7 @@ from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.risk_engine import CLOSES, OPENS, Action
 from torra.verdict.trade_outcome import judge
-from torra.verdict.vetoed import VetoedOpening
+from torra.verdict.vetoed import VetoedOpening, sided
 
 log = logging.getLogger("torra")
 
@@ -51,6 +52,7 @@ def note(
     inputs: TickInputs,
     saved: Saved,
     action: Action,
+    ruling: GateRuling,
     profile: Profile,
     database: TickStore,
 ) -> VetoedOpening | None:
@@ -68,10 +70,18 @@ def note(
         return None
     database.set_veto_stretch(instance.id, side)
     spec = profile.symbol(instance.symbol)
-    begun = None if side is None else _opening(instance, key, inputs, side, action.reason, spec)
+    begun = None
+    if side is not None:
+        reason = next(iter(_sided(action, ruling, side)), action.reason)
+        begun = _opening(instance, key, inputs, side, reason, spec)
     if begun is not None:
         database.keep_vetoed(begun)
     return begun
+
+
+def _sided(action: Action, ruling: GateRuling, side: str) -> tuple[str, ...]:
+    """Return for what the ruling vetoed this side alone, where its veto is what counts."""
+    return sided(ruling, side) if action.reason == DenyReason.GATE_VETO else ()
 
 
 def _opening(

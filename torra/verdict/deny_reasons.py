@@ -26,6 +26,7 @@ class DenyReason(StrEnum):
     STALE_SCORE = "STALE_SCORE"
     CLOCK_SKEW = "CLOCK_SKEW"
     MARKET_CLOSED = "MARKET_CLOSED"
+    VENUE_SIDE = "VENUE_SIDE"
     BAD_NUMBER = "BAD_NUMBER"
     PRICE_COLLAR = "PRICE_COLLAR"
     STOP_WRONG_SIDE = "STOP_WRONG_SIDE"
@@ -40,6 +41,7 @@ class DenyReason(StrEnum):
     MAX_NOTIONAL = "MAX_NOTIONAL"
     EXPOSURE_CAP = "EXPOSURE_CAP"
     MARGIN = "MARGIN"
+    LEVERAGE_CAP = "LEVERAGE_CAP"
     MAX_POSITIONS = "MAX_POSITIONS"
     DAILY_LOSS_CAP = "DAILY_LOSS_CAP"
     MESSAGE_RATE = "MESSAGE_RATE"
@@ -105,6 +107,12 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
         "risk_engine, signal_bridge, bridge",
     ),
     _R.MARKET_CLOSED: Denial("the symbol is not traded now", "freqtrade", ENGINE),
+    _R.VENUE_SIDE: Denial(
+        "the channel (`sides`, `max_notional` in desk.json) or the broker takes no opening of this "
+        "side, or of this worth",
+        "document 003, exchange routing",
+        ENGINE,
+    ),
     _R.BAD_NUMBER: Denial(
         "a price, an ATR, a level, a size or an account figure is not a usable number",
         "nautilus",
@@ -153,6 +161,12 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
         "with it the desk's gross notional is above account_leverage_cap times the capital, or the "
         "broker's free margin does not carry it",
         "documents 000, 003",
+        ENGINE,
+    ),
+    _R.LEVERAGE_CAP: Denial(
+        "with it the gross notional of its timeframe, or of all, at this account is above its cap "
+        "of risk.leverage_caps times the capital, or the equity where that is lower",
+        "document 003, max leverage",
         ENGINE,
     ),
     _R.MAX_POSITIONS: Denial("the desk holds max_positions already", "document 000", ENGINE),

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Final
 
 from torra.config import Profile, Risk, SymbolSpec
 from torra.verdict.deny_reasons import DenyReason
@@ -26,6 +27,13 @@ from torra.verdict.order_levels import (
     widest_spread,
 )
 from torra.verdict.position_size import loss_of_one, lot_denials, percent, value_of_one
+
+TAKES: Final[Mapping[str, tuple[Side, ...]]] = {
+    "both": ("BUY", "SELL"),
+    "long_only": ("BUY",),
+    "short_only": ("SELL",),
+}
+"""Openings that are taken by the word of a channel or a broker; another word takes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,11 @@ class Account:
     that is missing stand for "not known", which denies nothing. `leverage` is the broker's: what
     one unit of margin carries; `live_spread` is ask minus bid now, in price units. A trading state
     that is neither ACTIVE nor REDUCING counts as HALTED.
+
+    `levered` is what other instances hold at this account, as `gross_notional`, by the names of
+    `risk.leverage_caps` that concern an opening: its timeframe, and the whole account. `equity` is
+    the account's own. `sides` is a word of TAKES; `most_notional` is what one position may be worth
+    at its channel.
     """
 
     positions_open: int = 0
@@ -76,6 +89,10 @@ class Account:
     trading_state: str = "ACTIVE"
     market_open: bool = True
     clock_ok: bool = True
+    levered: Mapping[str, float] = field(default_factory=dict)
+    equity: float | None = None
+    sides: str = "both"
+    most_notional: float | None = None
 
 
 def check(
@@ -112,6 +129,7 @@ def objections(
         yield DenyReason.BAD_NUMBER
         return
     yield from _named(_desk_limits(loss, worth, account, profile.risk))
+    yield from _named(_limits_there(worth, account, profile.risk))
     yield from _named(_throttles(ticket.side, account, profile.risk))
     if sound:
         yield from _named(_prospects(ticket, account, spec, profile))
@@ -139,6 +157,7 @@ def _sound(ticket: Ticket) -> bool:
 
 def _known(account: Account) -> bool:
     told = (account.free_margin, account.leverage, account.live_spread)
+    there = (account.equity, account.most_notional)
     figures = (
         account.day_loss,
         account.gross_notional,
@@ -146,11 +165,13 @@ def _known(account: Account) -> bool:
         account.signals_last_hour,
         *account.same_side_last_hour.values(),
         *account.bars_since_loss.values(),
-        *(figure for figure in told if figure is not None),
+        *account.levered.values(),
+        *(figure for figure in (*told, *there) if figure is not None),
     )
     return (
         all(map(math.isfinite, figures))
         and account.gross_notional >= 0
+        and all(held >= 0 for held in account.levered.values())
         and (account.leverage is None or account.leverage > 0)
         and (account.live_spread is None or account.live_spread >= 0)
         # NaN fails every comparison.
@@ -171,6 +192,7 @@ def _moment(ticket: Ticket, account: Account, profile: Profile) -> dict[DenyReas
         DenyReason.STALE_SCORE: ticket.score_age >= 1,
         DenyReason.CLOCK_SKEW: not account.clock_ok,
         DenyReason.MARKET_CLOSED: not account.market_open,
+        DenyReason.VENUE_SIDE: ticket.side not in TAKES.get(account.sides, ()),
     }
 
 
@@ -211,6 +233,22 @@ def _desk_limits(
         DenyReason.MARGIN: levered or _lacks_margin(worth, account),
         DenyReason.MAX_POSITIONS: account.positions_open >= risk.max_positions,
         DenyReason.DAILY_LOSS_CAP: exact(account.day_loss) >= daily or loss > daily,
+    }
+
+
+def _limits_there(worth: Fraction, account: Account, risk: Risk) -> dict[DenyReason, bool]:
+    """Return the objections to what would be held at the account that the opening goes to."""
+    means = exact(risk.capital)
+    if account.equity is not None:
+        means = min(means, exact(account.equity))
+    most = account.most_notional
+    return {
+        DenyReason.VENUE_SIDE: most is not None and worth > exact(most),
+        DenyReason.LEVERAGE_CAP: any(
+            exact(held) + worth > exact(risk.leverage_caps[name]) * means
+            for name, held in account.levered.items()
+            if name in risk.leverage_caps
+        ),
     }
 
 

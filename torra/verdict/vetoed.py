@@ -12,10 +12,23 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
+from agents.contracts import GateRuling, OfficerReason
 from torra.clock import iso, parse
 from torra.verdict.order_levels import Side
 
+SIDED: Final = tuple(
+    map(str, (OfficerReason.CROWDED, OfficerReason.NEGATIVE_EV, OfficerReason.JUDGE_HOLD))
+)
+"""Reasons that veto a side alone; whatever else lowers a multiplier stands beside them."""
+
 TIMES: Final = ("bar_time", "decided_at", "lived", "opened_at", "closing_at")
+
+
+def sided(ruling: GateRuling, side: str) -> tuple[str, ...]:
+    """Return for what a ruling vetoes one side alone; empty where it does not, or vetoes both."""
+    if ruling.veto or side not in ruling.veto_sides:
+        return ()
+    return tuple(code for code in ruling.reasons if code in SIDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +38,7 @@ class VetoedOpening:
     `sid` is the id that its signal would have had; prices are those that the order would have had.
     `lived` is the open time of the last bar that it was followed through. `price` and `opened_at`
     are those of its fill, None before it; `closing_at` is when an opposite verdict of L1 asked for
-    its end.
+    its end. `reason` is the deny reason, or of a veto of one side why that side was vetoed (SIDED).
     """
 
     sid: str

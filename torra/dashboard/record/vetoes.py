@@ -15,6 +15,7 @@ from torra.exhibits.figures import Mark
 from torra.tick import sentence
 from torra.tick.tick_record import DecisionRecord, Gate, TickRecord
 from torra.verdict.risk_engine import DenyReason
+from torra.verdict.vetoed import sided
 
 MEASURED: Final = {
     GateReason.WIDE_SPREAD: ("market.spread_atr", "the spread is {} ATR"),
@@ -41,6 +42,8 @@ def cause(record: DecisionRecord) -> str:
     gate = record.gate
     if gate.veto:
         return _ruled(record) if gate.rule.veto else _judged(gate)
+    if gate.in_force().vetoes(record.verdict or ""):
+        return _of_one_side(record)
     if str(DenyReason.GATE_VETO) in (record.reason, *record.denied):
         side = figures.clean(record.verdict, 10)
         return f"latched by an earlier {latched(record)}, which holds until {side} is out of reach"
@@ -50,7 +53,8 @@ def cause(record: DecisionRecord) -> str:
 def mark(record: DecisionRecord) -> Mark:
     """Return the mark of a tick on which openings are vetoed, or are still held back."""
     known = figures.mark("VETO")
-    if record.gate.veto or latched(record) == "veto":
+    now = record.gate.in_force().vetoes(record.verdict or "")
+    if now or latched(record) == "veto":
         return known
     return Mark(known.glyph, "VETO or decline holds", known.tone)
 
@@ -70,6 +74,14 @@ def latched(record: DecisionRecord) -> str:
 def _ruled(record: DecisionRecord) -> str:
     codes = [code for code in record.gate.rule.reasons if code in RULES]
     return "; ".join(_rule(record, code) for code in codes) or "the gate's rules"
+
+
+def _of_one_side(record: DecisionRecord) -> str:
+    """Return why the risk officer, or the judge, vetoes an opening of this side alone."""
+    side = figures.clean(record.verdict, 10)
+    codes = sided(record.gate.in_force(), record.verdict or "")
+    told = [f"{code}, {IN_WORDS[code]}" for code in codes]
+    return "; ".join([f"a veto of {side} alone", *told])
 
 
 def _judged(gate: Gate) -> str:

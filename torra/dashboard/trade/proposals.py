@@ -59,7 +59,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Gate": ("GATE_VETO", "GATE_CANNOT_OPEN"),
     TRADER: ("TRADER_DECLINED",),
     "Fresh": ("STALE_BAR", "STALE_SCORE", "DUPLICATE_SIGNAL", CHANGED),
-    "Market": ("CLOCK_SKEW", "MARKET_CLOSED", "SPREAD"),
+    "Market": ("CLOCK_SKEW", "MARKET_CLOSED", "VENUE_SIDE", "SPREAD"),
     "Price": ("PRICE_COLLAR",),
     "Levels": (
         "BAD_NUMBER", "STOP_WRONG_SIDE", "STOP_TOO_CLOSE", "STOP_TOO_FAR", "TARGET_WRONG_SIDE",
@@ -68,7 +68,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "SIZE_ZERO", "LOT_BELOW_MIN", "LOT_ABOVE_MAX", "LOT_STEP", "RISK_PER_TRADE",
         "MAX_NOTIONAL",
     ),
-    "Account": ("EXPOSURE_CAP", "MARGIN", "MAX_POSITIONS", "DAILY_LOSS_CAP"),
+    "Account": ("EXPOSURE_CAP", "MARGIN", "LEVERAGE_CAP", "MAX_POSITIONS", "DAILY_LOSS_CAP"),
     "Pace": ("COOLDOWN", "MESSAGE_RATE", "REPEATED_EXECUTION"),
     "Odds": ("NEGATIVE_EV",),
 }  # fmt: skip

@@ -251,6 +251,16 @@ def _lesson(_: Database, found: Comparison) -> str:
     return f"a lesson that {asked.split('.')[1]} was told" if asked and told["notes"] else ""
 
 
+def _standing(_: Database, found: Comparison) -> str:
+    """Return which of what a tick was told of its seats' past is altered; "" where nothing is."""
+    if not found.then.get("standing") or "features" not in found.differences:
+        return ""
+    leaf = _leaf("features", *found.differences["features"])
+    if not leaf.place.startswith("features.standing."):
+        return ""
+    return f"{leaf.place.removeprefix('features.')} was {leaf.then}, is {leaf.now}"
+
+
 def _record(_: Database, found: Comparison) -> str:
     """Return what was altered in the record or in another table; "" where nothing shows it."""
     differences = found.differences
@@ -321,6 +331,7 @@ LOOKS: Final[tuple[tuple[Kind, Callable[[Database, Comparison], str]], ...]] = (
     ("record", _company),
     ("headline", _headline),
     ("lesson", _lesson),
+    ("record", _standing),
     ("record", _record),
     ("library", _libraries),
 )

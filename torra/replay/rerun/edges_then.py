@@ -1,4 +1,4 @@
-"""The edges of a stored tick as they were: clock, bars, payer, route, news, lessons and events.
+"""The edges of a stored tick as they were: clock, bars, payer, route, news, lessons and others.
 
 `run_tick` takes them in the place of the desk's own (torra_trader.Edges). Nothing here waits, costs
 or sends anything.
@@ -22,6 +22,7 @@ from instance_database import Database, TickKey
 from torra.bridges.paper import Bar
 from torra.clock import Simulated, parse
 from torra.config import Instance
+from torra.evaluation.standing.told import PastOf, StandingTold
 from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import ClosesOf, OutsideView
@@ -199,6 +200,12 @@ def lessons_of_then(source: Database, record: Mapping[str, Any]) -> Recall | Non
     lessons = source.lessons_by([note["lesson"] for note in told["notes"]])
     found = Recalled.of(told, lessons, parse(record["as_of"]))
     return lambda _: found
+
+
+def standing_of_then(record: Mapping[str, Any]) -> PastOf | None:
+    """Return a function that tells what the tick was told of its seats' past; None for nothing."""
+    told = record.get("standing")
+    return None if told is None else lambda _: StandingTold.of(told)
 
 
 def outside_of_then(

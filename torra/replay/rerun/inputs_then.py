@@ -25,7 +25,7 @@ from torra.tick.rules_version import RULES_VERSION
 
 Left = Literal[
     "no_version", "other_rules", "no_record", "no_profile", "no_bars", "no_replies", "no_news",
-    "no_lessons", "own_scorer", "not_run",
+    "no_lessons", "no_standing", "own_scorer", "not_run",
 ]  # fmt: skip
 """Why a tick did not run again."""
 
@@ -110,6 +110,8 @@ def inputs_then(
         raise NotAgain("no_news", gone)
     if gone := _lessons_gone(source, record):
         raise NotAgain("no_lessons", gone)
+    if _standing_gone(record):
+        raise NotAgain("no_standing", "what it was told of its seats' past is not in its record")
     if (found := describe(bars)["hash"]) != named["hash"]:
         what = f"of its {len(bars)} bars up to {named['to']} at least one was altered"
         raise Spoilt("bars", named["hash"], found, what)
@@ -196,6 +198,12 @@ def _headlines_gone(source: Database, record: Mapping[str, Any]) -> str:
     seen = {row["id"] for row in (record.get("news") or {}).get("items", ())}
     gone = len(seen) - len(source.news_items(sorted(seen)))
     return f"{gone} of the {len(seen)} headlines that it saw are gone: too old" if gone else ""
+
+
+def _standing_gone(record: Mapping[str, Any]) -> bool:
+    """Tell whether a record shows numbers of its seats' past and lacks what it was told."""
+    shown = any(str(one["id"]).startswith("standing.") for one in record.get("features") or ())
+    return shown and not record.get("standing")
 
 
 def _lessons_gone(source: Database, record: Mapping[str, Any]) -> str:

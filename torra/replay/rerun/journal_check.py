@@ -54,6 +54,7 @@ WHY_LEFT: Final = {
     "no_replies": "their replies or their chart are not stored any more",
     "no_news": "the headlines that they saw are not stored any more",
     "no_lessons": "the lessons that they were told are not stored any more",
+    "no_standing": "what they were told of their seats' past is not in their records",
     "own_scorer": "their host's own fallback asked a model by itself",
     "put_aside": "a newer answer about their bar took their place",
     "not_run": "run again they ended as no tick",

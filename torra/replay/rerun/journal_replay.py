@@ -38,6 +38,7 @@ from torra.replay.rerun.edges_then import (
     lessons_of_then,
     news_of_then,
     outside_of_then,
+    standing_of_then,
 )
 from torra.replay.rerun.inputs_then import InputsThen, Left, NotAgain, Spoilt, inputs_then
 from torra.replay.rerun.replay_store import JournalDatabase, Step, steps_of
@@ -260,6 +261,7 @@ def _again(
         events=events_of_then(record),
         outside=outside_of_then(record),
         lessons=lessons_of_then(source, record),
+        standing=standing_of_then(record),
         route=None if instance.bridge == "paper" else ThenRoute(),
         promoted=lambda: SHADOW not in told.flags,
         together=record["together"],

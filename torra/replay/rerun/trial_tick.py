@@ -27,6 +27,7 @@ from instance_database import Database, TickKey, open_home
 from torra.clock import Simulated, System, duration, floor, iso, parse
 from torra.config import NAME, Instance, Profile, load_desk, load_profile, validate
 from torra.desk import wiring
+from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.memory.shelves import DeskLessons
 from torra.desk.outlook import Outlook
 from torra.desk.promotion import fingerprint
@@ -60,6 +61,9 @@ from torra.verdict.sentiment_rules import SIDES
 from torra_trader import run_tick
 
 EARLIEST: Final = parse("1990-01-01")
+COUNTING: Final = 30.0
+"""Longest wait for the past calls of a desk to be counted, in seconds, before the tick is due."""
+
 DOCUMENT_KEYS: Final = (
     "sentence", "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath",
     "ath_price", "low_price", "records_since", "composite",
@@ -210,6 +214,8 @@ def _tick(
     window.fill(as_of)
     held = database.lease()
     epoch = held["epoch"] + 1 if held else 1  # in the copy no desk lives
+    past = ExpertsPast(database)
+    past.prepare([(instance, profile, voice.name, feed)], as_of, within=COUNTING)
     edges = Edges(
         database,
         window,
@@ -222,6 +228,7 @@ def _tick(
         events=outlook.events(instance, profile),
         outside=outlook.outside(instance, profile),
         lessons=DeskLessons(database).of(profile, feed),
+        standing=past.of(profile, voice.name, feed),
         companions=companions,
         flow=window.flow if profile.outside.sources else None,
         promoted=lambda: database.agents_promoted(fingerprint(profile)),

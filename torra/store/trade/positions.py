@@ -24,6 +24,7 @@ from torra.lessons.facts import UNCOUNTED, Held, WinRate, facts_of
 from torra.lessons.lesson import LessonFacts, Situation, Words
 from torra.lessons.reviews import rules_words
 from torra.store.connection import stamp, to_json
+from torra.trading_terms import ACCOUNT
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import CLOSING, OPENS, Position, notional
 from torra.verdict.signal_states import ENDING, EXECUTED, HELD
@@ -239,6 +240,21 @@ class PositionStore(Outbox):
             # 0.0 - x: the negative of no loss would be -0.0.
             "day_loss": 0.0 - today,
         }
+
+    def levered(self, instance: str, timeframe: str, route: str) -> dict[str, float]:
+        """Return what other instances hold at an account, notional at entry prices, by whose it is.
+
+        That of the timeframe's openings under its name, that of all as ACCOUNT (`route` names the
+        account). The instance's own position is left out: it opens only where that is gone.
+        """
+        rows = {row["sid"]: row for row in self.openings() if row["bridge"] == route}
+        worth = {
+            item.signal_id: notional(item.lots, item.entry, self._spec(item.instance, item.symbol))
+            for item in self.positions()
+            if item.signal_id in rows and item.instance != instance
+        }
+        own = (value for sid, value in worth.items() if rows[sid]["timeframe"] == timeframe)
+        return {timeframe: math.fsum(own), ACCOUNT: math.fsum(worth.values())}
 
     def positions_at(self, instance: str, as_of: datetime) -> tuple[list[Position], int]:
         """Return an instance's positions as a tick that closes at `as_of` may know them.

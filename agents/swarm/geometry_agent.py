@@ -10,8 +10,8 @@ from typing import Final
 
 from scoring_rubric import build_interpretive_prompt
 
-from .contracts import AgentReport, Ask, DebateContext, Role
-from .evidence import SURROUNDINGS, missing
+from ..contracts import AgentReport, Ask, DebateContext, Role
+from ..evidence import SURROUNDINGS, missing
 
 ROLE: Final = Role(
     id="geometry",

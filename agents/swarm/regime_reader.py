@@ -11,8 +11,8 @@ from typing import Final
 
 from scoring_rubric import build_interpretive_prompt
 
-from .contracts import AgentReport, Ask, DebateContext, Role
-from .evidence import COMPANIONS, MARKET_EVIDENCE, missing
+from ..contracts import AgentReport, Ask, DebateContext, Role
+from ..evidence import COMPANIONS, MARKET_EVIDENCE, missing
 
 ROLE: Final = Role(
     id="regime_reader",

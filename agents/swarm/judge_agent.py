@@ -11,8 +11,8 @@ from typing import Final
 
 from scoring_rubric import build_interpretive_prompt
 
-from .contracts import RESEARCHER_BOUND, VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import MARKET_EVIDENCE
+from ..contracts import RESEARCHER_BOUND, VECTORS, AgentReport, Ask, DebateContext, Role
+from ..evidence import MARKET_EVIDENCE
 
 ROLE: Final = Role(
     id="judge",

@@ -1,0 +1,478 @@
+"""What no swarm can break: bounds, hull, symmetry, order, and that what it adds only takes away.
+
+Trust, the reader's `first` and the judge re-weigh and move scores inside the bounds. Budget,
+conviction, the officer's rows, the judge's expected value and vetoes of a side shrink or deny.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_config import EXPERTS, MODES, REGIME_BUDGET, TRUST_FLOOR
+from agent_framework import blend, undebated
+from agents.contracts import (
+    BIASES,
+    REGIMES,
+    VECTORS,
+    WINNERS,
+    AgentReport,
+    DebateContext,
+    Feature,
+    GateRuling,
+    SourceType,
+)
+from agents.debate.board import NAMES, board
+from agents.debate.directive import Directive, directive
+from agents.debate.expected_value import weigh
+from agents.debate.panel import DIRECTIONS, UNJUDGED, measure
+from agents.debate.synthesis import Answer, adjust, blended, synthesise
+from agents.evidence import trust
+from agents.registry import AGENTS
+from agents.risk_gate import merged
+from tests.agents.test_debate_invariants import (
+    as_text,
+    bits,
+    broken,
+    gates,
+    holds,
+    mostly_good,
+    scores_on_grid,
+    seats,
+)
+from tests.agents.test_firm_invariants import OTHER, cases, consensuses, holdings, openings, vetoes
+from tests.doubles import scripted
+from tests.doubles.scripted import (
+    SWARM_FEATURES,
+    Scripted,
+    a_report,
+    context,
+    debate,
+    reporting,
+    settings,
+)
+from torra.verdict.sentiment_rules import SIDES as BOTH
+
+Scaled = Callable[..., int]
+SWARM: Final = MODES["swarm"].seats
+ABOUT: Final = context(features=SWARM_FEATURES)
+
+regimes = st.sampled_from([*REGIMES, ""])
+shares = st.one_of(st.sampled_from([0.0, 0.25, 0.4, 0.5, 0.6, 0.7, 1.0]), st.floats(0, 1))
+trusts = st.one_of(
+    st.just({}), st.fixed_dictionaries(dict.fromkeys(EXPERTS, st.floats(TRUST_FLOOR, 1)))
+)
+
+
+def _judge(winner: str, told: Mapping[str, Any], share: float, flags: tuple[str, ...]) -> Any:
+    way = WINNERS[winner]
+    moves = {
+        v: None if a is None else way * abs(a) if way else a for v, a in told["adjustments"].items()
+    }
+    more = {"winner": winner, "win_share": share, "flags": flags, "adjustments": moves}
+    return a_report("judge", **{**told, **more})
+
+
+judges = st.builds(
+    _judge,
+    st.sampled_from([*WINNERS]),
+    seats,
+    shares,
+    st.sampled_from([(), ("ungrounded",), ("unfalsified",), ("ungrounded", "unfalsified")]),
+)
+silent_judges = st.sampled_from([None, UNJUDGED, AgentReport.abstain("judge", "a test")])
+readings = st.one_of(
+    st.none(),
+    st.builds(
+        lambda regime, bias, budget, first: AgentReport(
+            "regime_reader", dict.fromkeys(VECTORS), "high",
+            regime=regime, bias=bias, budget=budget, first=first,
+        ),
+        st.sampled_from(REGIMES), st.sampled_from([*BIASES]), shares,
+        st.sampled_from([*EXPERTS, ""]),
+    ),
+)  # fmt: skip
+four = st.tuples(*[seats] * 4)
+
+
+def desk_of(told: tuple[Mapping[str, Any], ...], judge: AgentReport | None) -> list[Answer]:
+    """Return the answers of experts and, where one spoke, the judge."""
+    found = []
+    for name, said in zip(EXPERTS, told, strict=True):
+        role = AGENTS[name].role
+        moves = {v: a if v in role.focus else None for v, a in said["adjustments"].items()}
+        found.append(Answer(role, a_report(name, **{**said, "adjustments": moves})))
+    sits = judge is not None and judge is not UNJUDGED
+    return [*found, Answer(AGENTS["judge"].role, judge)] if judge and sits else found
+
+
+def turned(answers: list[Answer]) -> list[Answer]:
+    """Return the desk of the mirrored market."""
+    return [Answer(role, turned_report(report)) for role, report in answers]
+
+
+def turned_report(told: AgentReport) -> AgentReport:
+    moves = {v: None if a is None else -a for v, a in told.adjustments.items()}
+    other = OTHER.get(told.winner, told.winner)
+    return replace(told, adjustments=moves, winner=other)  # type: ignore[arg-type]
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def test_a_swarm_keeps_the_bounds_the_hull_and_the_mirror(scaled: Scaled) -> None:
+    met = {"beyond flat": 0}
+
+    @cases(scaled(10_000))
+    @given(four, judges | silent_judges, trusts, scores_on_grid)
+    def check(told: Any, judge: Any, trusted: Any, l1: Any) -> None:
+        answers = desk_of(told, judge)
+        found, flat = synthesise(answers, trusted=trusted), synthesise(answers)
+        for vector in VECTORS:
+            assert abs(found.debate[vector] - found.analyst_avg[vector]) <= 0.15 + 1e-12
+            asked = [
+                trust(one.report) * value
+                for one in answers[:4]
+                if not one.report.abstained
+                and (value := one.report.adjustments.get(vector)) is not None
+            ] or [0.0]
+            assert min(asked) - 1e-12 <= found.analyst_avg[vector] <= max(asked) + 1e-12
+            met["beyond flat"] += found.analyst_avg[vector] != flat.analyst_avg[vector]
+        for vector, moved in adjust(found.debate, 1.0).items():
+            assert abs(moved) <= 0.3
+            score = max(-1.0, min(1.0, l1[vector] + moved))
+            assert abs(blended(l1[vector], score) - l1[vector]) <= 0.06 + 1e-9
+        mirror = synthesise(turned(answers), trusted=trusted)
+        assert all(mirror.debate[vector] == -found.debate[vector] for vector in VECTORS)
+        assert synthesise(reversed(answers), trusted=trusted) == found
+
+    check()
+    assert met["beyond flat"]
+
+
+def test_what_the_regime_makes_of_trust_and_budget_stays_in_its_bounds(scaled: Scaled) -> None:
+    """The code's word stays; a reader only lowers, and has one expert go first."""
+
+    @cases(scaled(10_000))
+    @given(regimes, readings, st.sampled_from(["M15", "H1", "H4", "D1"]),
+           st.sampled_from(["prior", "flat", "earned"]), trusts | st.just({"macro": -3.0}))  # fmt: skip
+    def check(regime: str, told: Any, timeframe: str, trusts_by: str, earned: Any) -> None:
+        features = {"market.regime": Feature("market.regime", regime or None)} | {
+            f"standing.trust_{name}": Feature(f"standing.trust_{name}", value)
+            for name, value in earned.items()
+        }
+        found = directive(features, timeframe, told, trusts_by)
+        alone = directive(features, timeframe, None, trusts_by)
+        assert found.regime == regime
+        assert 0.0 <= found.budget <= alone.budget == REGIME_BUDGET.get(regime, 1.0)
+        assert found.trusted.keys() == alone.trusted.keys()
+        assert all(TRUST_FLOOR <= weight <= 1.0 for weight in found.trusted.values())
+        assert not (trusts_by == "flat" and found.trusted)
+        first = told.first if told else ""
+        if first in found.trusted:
+            assert found.trusted[first] == 1.0
+        others = {name for name in found.trusted if name != first}
+        assert all(found.trusted[name] <= alone.trusted[name] for name in others)
+        assert found.trusted == alone.trusted or first
+
+    check()
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def test_a_judge_only_shrinks_an_opening_and_a_failed_one_too(scaled: Scaled) -> None:
+    met = {"less": 0, "same": 0}
+
+    @cases(scaled(10_000))
+    @given(four, judges | silent_judges, trusts, shares)
+    def check(told: Any, judge: Any, trusted: Any, most: float) -> None:
+        answers = desk_of(told, judge)
+        alone = measure(answers, trusted=trusted)
+        beside = measure(answers, judged=judge, trusted=trusted)
+        failed = measure(answers, judged=UNJUDGED, trusted=trusted)
+        thin = measure(answers, judged=judge, trusted=trusted, most=most)
+        turned_judge = turned_report(judge) if judge else judge
+        mirror = measure(turned(answers), judged=turned_judge, trusted=trusted)
+        for side, other in (("BUY", "SELL"), ("SELL", "BUY")):
+            one, without = beside.agreement(side), alone.agreement(side)
+            assert one.conviction <= without.conviction <= without.raw
+            assert thin.agreement(side).conviction == min(most, one.conviction)
+            assert failed.agreement(side).conviction <= without.conviction
+            assert mirror.agreement(other) == one
+            met["less" if one.conviction < without.conviction else "same"] += 1
+        assert measure(reversed(answers), judged=judge, trusted=trusted) == beside
+
+    check()
+    assert all(met.values())
+
+
+def test_who_fails_leaves_the_scores_of_a_desk_without_it_and_no_larger_size(
+    scaled: Scaled,
+) -> None:
+    """Against the same desk at which those abstained; the judge read them all the same."""
+
+    @cases(scaled(10_000))
+    @given(four, judges, trusts, st.sets(st.sampled_from((*EXPERTS, "judge"))))
+    def check(told: Any, judge: Any, trusted: Any, failing: set[str]) -> None:
+        answers = desk_of(told, judge)
+        left = [one for one in answers if one.role.id not in failing]
+        quiet = [
+            Answer(one.role, AgentReport.abstain(one.role.id, "a test"))
+            if one.role.id in failing
+            else one
+            for one in answers
+        ]
+        lost = "judge" in failing
+        assert synthesise(left, trusted=trusted).debate == synthesise(quiet, trusted=trusted).debate
+        hushed = AgentReport.abstain("judge", "a test")
+        fails = measure(left, failing, judged=UNJUDGED if lost else judge, trusted=trusted)
+        abstains = measure(quiet, judged=hushed if lost else judge, trusted=trusted)
+        for side in DIRECTIONS:
+            assert fails.agreement(side).conviction <= abstains.agreement(side).conviction
+
+    check()
+
+
+FACTORS: Final[Mapping[str, tuple[str, float | str]]] = {
+    "panic_multiplier": ("macro.vix_rank", 99.0),
+    "liquidations_multiplier": ("derivs.long_liquidations_rank", 99.5),
+    "exhaustion_multiplier": ("market.triage", "exhaustion"),
+    "volatility_multiplier": ("technical.volatility_percentile", 99.0),
+    "losing_streak_multiplier": ("memory.losing_streak", 9.0),
+}
+"""Multipliers of the gate and a number at which each of them counts."""
+STORMS: Final = ("panic_multiplier", "liquidations_multiplier", "volatility_multiplier")
+CROWDED: Final[Mapping[str, tuple[str, ...]]] = {"BUY": ("BUY",), "SELL": ("SELL",), "": ()}
+
+rows = st.sets(st.sampled_from([*FACTORS]))
+
+
+def in_the_market(counted: set[str], crowd: str, regime: str) -> DebateContext:
+    """Return a tick on which these factors count, and one side is crowded."""
+    found = {name: value for name, value in (FACTORS[one] for one in counted)}
+    ranks = {"BUY": {"derivs.funding_rank": 98.0}, "SELL": {"derivs.funding_rank": 1.0}}
+    usual = {"market.triage": None, "technical.volatility_percentile": 40.0}
+    return context(
+        features={**SWARM_FEATURES, **usual, "market.regime": regime or None, **found,
+                  **ranks.get(crowd, {})}
+    )  # fmt: skip
+
+
+def test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side(scaled: Scaled) -> None:
+    """Scores held, and whatever the gate's model says held too: more rows, a smaller size."""
+    met = {"less": 0, "denied": 0}
+
+    @cases(scaled(10_000, 60))
+    @given(
+        regimes, rows, rows, st.sampled_from([*CROWDED]), st.booleans(),
+        st.fixed_dictionaries(dict.fromkeys(FACTORS, shares)), shares | st.just(1.0),
+    )  # fmt: skip
+    def check(
+        regime: str,
+        few: set[str],
+        more: set[str],
+        crowd: str,
+        crowds: bool,
+        values: Any,
+        model: float,
+    ) -> None:
+        config = settings(mode="swarm", gate=values)
+        left: list[dict[str, float]] = []
+        for counted, side in ((few, ""), (few | more, crowd if crowds else "")):
+            record = undebated(in_the_market(counted, side, regime), config)
+            told = merged(record.ruling, GateRuling(model, reasons=("WEAK_CASE",)))
+            held = replace(record, ruling=told)
+            for name in BOTH:
+                assert held.vetoes(name) == (name in CROWDED[side])
+            storms = (values[one] for one in STORMS if one in counted)
+            storm = min(REGIME_BUDGET.get(regime, 1.0), 1.0, *storms)
+            rest = 1.0
+            for one in counted - {*STORMS}:
+                rest *= values[one]
+            assert held.size_share("BUY") == held.size_share("SELL")
+            assert abs(held.size_share("BUY") - min(model, storm * rest)) <= 1e-8
+            assert abs(held.ruling.multiplier * held.budget - held.size_share("BUY")) <= 1e-8
+            left.append({n: 0.0 if held.vetoes(n) else held.size_share(n) for n in BOTH})
+        for name in BOTH:
+            assert left[1][name] <= left[0][name]
+            met["less"] += left[1][name] < left[0][name]
+        met["denied"] += crowds and bool(crowd)
+
+    check()
+    assert all(met.values()), met
+
+
+def test_a_veto_of_one_side_frees_and_blocks_nothing_of_the_other(scaled: Scaled) -> None:
+    """On the tick and on those after it, with the same scores and positions."""
+    met = {"denied later": 0}
+
+    @cases(scaled(10_000, 250))
+    @given(
+        st.lists(st.tuples(consensuses, vetoes, holdings), min_size=1, max_size=4),
+        st.sampled_from(BOTH),
+    )
+    def check(ticks: Any, side: str) -> None:
+        (other,) = {*BOTH} - {side}
+        free = bound = dict.fromkeys(BOTH, False)
+        for number, (told, vetoed, held) in enumerate(ticks):
+            without, free = openings(told, vetoed, free, held)
+            given_more, bound = openings(told, (*vetoed, *[side][number:]), bound, held)
+            assert {other} & given_more == {other} & without
+            assert bound[other] == free[other]
+            assert given_more <= without and bound[side] >= free[side]
+            met["denied later"] += bool(number and given_more < without)
+
+    check()
+    assert met["denied later"]
+
+
+# --- the mirror of what is told beside the scores -------------------------------------------------
+
+
+def test_a_mirrored_market_mirrors_the_board_and_the_worth(scaled: Scaled) -> None:
+    stakes = {
+        name: Feature(name, value) for name, value in (("stakes.reward_r", 1.5),
+        ("stakes.cost_r", 0.1), ("standing.win_share_6", 0.3))
+    }  # fmt: skip
+
+    @cases(scaled(10_000))
+    @given(four, judges, trusts)
+    def check(told: Any, judge: Any, trusted: Any) -> None:
+        answers = desk_of(told, judge)
+        told_by = Directive("range", budget=0.7, trusted=trusted)
+        found, mirror = board(answers[:4], told_by), board(turned(answers[:4]), told_by)
+        names = {NAMES[side]: NAMES[-side] for side in NAMES}
+        assert mirror.lean == -found.lean and mirror.dominant == names[found.dominant]
+        assert mirror.surest == found.surest and mirror.abstained == found.abstained
+        assert [one.stance for one in mirror.stands] == [-one.stance for one in found.stands]
+        assert mirror.agreed == {-side: ids for side, ids in found.agreed.items()}
+        assert [(c.below, c.above, c.strength, c.settle) for c in mirror.conflicts] == [
+            (c.above, c.below, c.strength, c.settle) for c in found.conflicts
+        ]
+        one, other = weigh(judge, stakes), weigh(turned_report(judge), stakes)
+        if one is None or other is None:
+            assert one is other
+            return
+        assert (one.value_r, one.used) == (other.value_r, other.used)
+        swapped = {"BUY": "SELL", "SELL": "BUY", "": ""}
+        assert (OTHER[one.side], swapped[one.vetoes]) == (other.side, other.vetoes)
+        assert one.vetoes in ("", {"LONG": "BUY", "SHORT": "SELL"}[judge.winner])
+
+    check()
+
+
+# --- the desk -------------------------------------------------------------------------------------
+
+
+decisions = st.builds(
+    lambda side, share, value, counter: scripted.decision(
+        side=side, win_share=share, value=value, counter=counter
+    ),
+    st.sampled_from([*WINNERS, "BOTH"]),
+    shares | st.sampled_from([9.0, -1e300, "0.6", None]),
+    st.floats(-1, 1),
+    st.sampled_from(["", "It may turn."]),
+)
+regime_replies = st.builds(
+    lambda regime, budget, first: scripted.regime(regime=regime, budget_pct=budget, first=first),
+    st.sampled_from([*REGIMES, "bull"]),
+    st.floats(-50, 150) | st.sampled_from([1e300, None, "50"]),
+    st.sampled_from([*EXPERTS, "none", "judge", "risk_gate"]),
+)
+
+
+def test_no_reply_to_a_swarm_raises_or_leaves_the_bounds(scaled: Scaled) -> None:
+    seen: set[SourceType] = set()
+    dispute: set[bool] = set()
+
+    @cases(scaled(10_000, 40))
+    @given(
+        scores_on_grid,
+        st.one_of(regime_replies.map(as_text), regime_replies.map(as_text), broken),
+        st.tuples(*[mostly_good] * 4),
+        st.one_of(decisions.map(as_text), decisions.map(as_text), broken),
+        gates,
+        st.sampled_from(["always", "openings"]),
+        st.sampled_from(["size", "veto"]),
+    )
+    def check(l1: Any, reader: Any, told: Any, judge: Any, gate: Any, call: str, hold: str) -> None:
+        provider = Scripted(dict(zip(SWARM, (reader, *told, judge, gate), strict=True)))
+        record = debate(
+            provider,
+            about=context(scores=l1, features=SWARM_FEATURES),
+            config=settings(mode="swarm", provider="anthropic", gate_call=call, judge_hold=hold),
+        )
+        holds(record, l1)
+        assert len(provider.requests) == len(record.calls) <= 14
+        assert record.swarm is not None
+        for side in DIRECTIONS:
+            assert 0.0 <= record.size_share(side) <= record.rule_ruling.multiplier
+        record.as_json()
+        seen.add(record.source_type)
+        dispute.add(record.swarm.directive.disputed)
+
+    check()
+    assert seen >= {SourceType.AGENT_PARTIAL} and dispute == {True, False}
+
+
+def test_with_nobody_answering_any_l1_stands_bit_for_bit(scaled: Scaled) -> None:
+    @cases(scaled(10_000, 12))
+    @given(scores_on_grid)
+    def check(l1: Any) -> None:
+        provider = Scripted(dict.fromkeys(SWARM, RuntimeError("down")))
+        about = context(scores=l1, features=SWARM_FEATURES)
+        record = debate(provider, about=about, config=settings(mode="swarm"))
+        final = blend(l1, record.scores)
+        assert record.source_type is SourceType.L1_ONLY
+        assert bits({vector: final[vector]["score"] for vector in VECTORS}) == bits(l1)
+        assert not provider.asked("judge") and not provider.asked("risk_gate")
+
+    check()
+
+
+def test_the_order_of_the_seats_changes_nothing(scaled: Scaled) -> None:
+    script = {
+        name: reporting(value=round(0.07 * (number - 2), 2), confidence="medium")
+        for number, name in enumerate(EXPERTS)
+    }
+    orders = list(itertools.permutations((*EXPERTS, "judge", "regime_reader")))
+    told = set()
+    for order in orders[:: len(orders) // scaled(720, 10)]:
+        config = settings(mode="swarm", active_agents=order)
+        record = debate(Scripted(script), about=ABOUT, config=config)
+        said = record.as_json()
+        parts = ("debate", "adjustments", "ruling", "panel", "swarm", "failures")
+        told.add(repr([sorted(said[part].items()) for part in parts]))
+    assert len(told) == 1
+
+
+def test_experts_and_reader_are_blind_to_each_other_and_to_what_each_says(scaled: Scaled) -> None:
+    first = SWARM[:5]
+    asked: dict[str, set[str]] = {name: set() for name in first}
+    seen: set[str] = set()
+    for number in range(scaled(200, 4)):
+        way = (-1) ** number
+        script: dict[str, Any] = {
+            name: reporting(value=way * 0.05 * (number % 6), claim=f"At {number}, {name}.")
+            for name in EXPERTS
+        }
+        script["regime_reader"] = lambda request, n=number: scripted.regime(
+            request, regime=REGIMES[n % 5], first=EXPERTS[n % 4], budget_pct=n
+        )
+        provider = Scripted(script)
+        debate(provider, about=ABOUT, config=settings(mode="swarm"))
+        for name in first:
+            (request,) = provider.asked(name)
+            assert request.reports == ()
+            asked[name].add(repr((request.system, request.user, sorted(request.features))))
+        (judged,) = provider.asked("judge")
+        assert {one.agent_id for one in judged.reports} == {*first}
+        seen.add(judged.user)
+    assert {len(told) for told in asked.values()} == {1}
+    assert len(seen) > 1, "the judge hears them"

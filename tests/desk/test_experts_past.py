@@ -1,0 +1,201 @@
+"""A desk counts its seats' calls from its journal, beside its ticks, and tells what it knows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from instance_database import Database, TickKey
+from tests.worlds import desks, remembering, swarm_calls
+from torra.clock import parse
+from torra.config import Profile
+from torra.desk.memory import experts_past
+from torra.desk.memory.experts_past import ExpertsPast, past_tick
+from torra.desk.memory.shelves import lap_of
+from torra.evaluation.standing import past_calls
+from torra.evaluation.standing.past_calls import CallBook
+from torra.evaluation.standing.told import LATE, NOTHING, TOO_LATE, Asked, StandingTold
+
+TICKS = 96
+FEED = desks.sample()
+BTC = desks.BTC.id
+
+
+@pytest.fixture(autouse=True)
+def _few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(past_calls, "LEAST", 3)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a desk with ticks of both streams."""
+    folder = tmp_path_factory.mktemp("called")
+    database = desks.open_database(folder)
+    settings = swarm_calls.profile()
+    database.apply_profile(BTC, settings.model_dump_json(), settings.digest())
+    swarm_calls.run(database, before(next_key()))
+    database.close()
+    return folder
+
+
+def opened(folder: Path) -> Database:
+    return desks.open_database(folder)
+
+
+def asked(key: TickKey, close: float = 50_000.0, regime: str = "range") -> Asked:
+    return Asked(BTC, key.timeframe, regime, key.close_time, close)
+
+
+def ready(database: Database, moment: Any, provider: str = "rules", **agents: Any) -> Any:
+    """Return what tells the ticks, its books counted."""
+    past, profile = ExpertsPast(database), swarm_calls.profile(**agents)
+    past.prepare([(desks.BTC, profile, provider, FEED)], moment, within=30.0)
+    return past.of(profile, provider, FEED)
+
+
+def next_key() -> TickKey:
+    """Return the newest tick: none of the next pass of the sample."""
+    return [key for key in remembering.keys(TICKS) if key.timeframe == "M15"][-1]
+
+
+def before(key: TickKey, ticks: int = TICKS) -> list[TickKey]:
+    """Return the ticks that closed before one."""
+    return [one for one in remembering.keys(ticks) if one.close_time < key.close_time]
+
+
+def test_a_tick_is_told_what_the_journal_shows_and_nothing_of_itself(stored: Path) -> None:
+    database, lap = opened(stored), lap_of(FEED)
+    key = next_key()
+    told = ready(database, key.close_time)(asked(key)).numbers
+    book = CallBook("M15")
+    for row in database.stream_calls(BTC, "M15", None, 1000):
+        if lap(parse(row["close_time"])) == lap(key.close_time):
+            book.take(past_tick(row))
+    book.reach(key.close_time, 50_000.0)
+    assert book.hits("judge", "range").calls + book.hits("judge", "trend_up").calls > 3
+    assert told == {**told, **book.hit_shares("range"), **book.trust("range")}
+    assert {f"win_share_{k}" for k in range(10)} < set(told)
+    assert any(value is not None for name, value in told.items() if "hit_share" in name)
+    database.close()
+
+
+def test_only_what_its_settings_ask_for_is_told(stored: Path) -> None:
+    database, key = opened(stored), next_key()
+    shares = ready(database, key.close_time, trust="prior")(asked(key)).numbers
+    trust = ready(database, key.close_time, standing="off")(asked(key)).numbers
+    assert shares and not any(name.startswith("trust_") for name in shares)
+    assert trust and all(name.startswith("trust_") for name in trust)
+    past = ExpertsPast(database)
+    assert past.of(swarm_calls.profile(standing="off", trust="prior"), "rules", FEED) is None
+    assert past.of(swarm_calls.profile(mode="budget"), "rules", FEED) is None
+    assert past.of(Profile(), "rules", FEED) is None
+    database.close()
+
+
+def test_what_another_provider_answered_says_nothing_of_this_one(stored: Path) -> None:
+    database, key = opened(stored), next_key()
+    assert ready(database, key.close_time, "anthropic")(asked(key)) == NOTHING
+    database.close()
+
+
+def test_calls_of_the_warm_up_do_not_count(tmp_path: Path) -> None:
+    database, key = desks.open_database(tmp_path), next_key()
+    swarm_calls.run(database, before(key), late=timedelta(0))
+    assert ready(database, key.close_time)(asked(key)) == NOTHING
+    database.close()
+
+
+def test_a_tick_waits_for_no_book_and_says_so(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, key = opened(stored), next_key()
+    go, fill = threading.Event(), ExpertsPast._fill
+
+    def held(self: Any, *args: Any) -> None:
+        go.wait(30.0)
+        fill(self, *args)
+
+    monkeypatch.setattr(ExpertsPast, "_fill", held)
+    tells = cast(Callable[[Asked], StandingTold], ExpertsPast(database).of(
+        swarm_calls.profile(), "rules", FEED
+    ))  # fmt: skip
+    assert tells(asked(key)) == TOO_LATE == StandingTold(flags=(LATE,))
+    assert tells(asked(key)) == TOO_LATE, "it is still being counted"
+    go.set()
+    for thread in threading.enumerate():
+        if thread.name == "standing":
+            thread.join(30.0)
+    assert tells(asked(key)).numbers
+    # An older tick than the newest would be told its own future.
+    assert tells(asked(before(key)[-4])) == TOO_LATE
+    database.close()
+
+
+def test_a_book_that_cannot_be_read_costs_no_tick(
+    stored: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    database, key = opened(stored), next_key()
+    tells = ready(database, key.close_time)
+    monkeypatch.setattr(Database, "stream_calls", lambda *_: 1 / 0)
+    assert tells(asked(key)) == TOO_LATE
+    assert "cannot be told" in caplog.text
+    database.close()
+
+
+def test_a_later_outcome_that_is_planted_moves_no_tick(tmp_path: Path) -> None:
+    """The books of a running desk know at each tick what a reader of that moment would."""
+    database, ticks = desks.open_database(tmp_path), remembering.keys(TICKS)
+    tells = ready(database, ticks[0].close_time)
+    outcomes = swarm_calls.run(database, ticks, tells)
+    then = [(one.record or {}).get("standing") for one in outcomes]
+    assert sum(bool(told and told["numbers"]) for told in then) > TICKS // 2
+    for number in (30, 70, 110):
+        key = ticks[number]
+        folder = tmp_path / f"to_{number}"
+        short = desks.open_database(folder)
+        swarm_calls.run(short, ticks[:number])
+        close = (outcomes[number].record or {})["close"]
+        regime = (outcomes[number].record or {})["regime"]["name"]
+        told = ready(short, key.close_time)(asked(key, close, regime))
+        assert told.as_dict() == then[number], key
+        short.close()
+    database.close()
+
+
+def test_the_chances_of_the_judge_are_held_to_its_closed_trades(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_calls, "LEAST", 1)
+    database, key = desks.open_database(tmp_path), next_key()
+    swarm_calls.run(database, before(key, 200))
+    told = ready(database, key.close_time)(asked(key)).numbers
+    found: dict[int, list[bool]] = {}
+    for lesson in database.lessons_since(0, 0).lessons:
+        facts = lesson.facts
+        _, seats = database.reports_of(TickKey(BTC, facts.timeframe, facts.bar_time).text)
+        judge = next(one for one in seats if one["agent_id"] == "judge")
+        if facts.kind == "trade" and judge["winner"] == facts.side:
+            found.setdefault(int(judge["win_share"] * 10), []).append(facts.outcome == "win")
+    assert len(found) >= 2
+    for k in range(10):
+        wins = found.get(k)
+        share = pytest.approx(sum(wins) / len(wins), abs=1e-4) if wins else None
+        assert told[f"win_share_{k}"] == share
+    database.close()
+
+
+def test_a_start_reads_the_newest_ticks_alone(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, key = opened(stored), next_key()
+    monkeypatch.setattr(experts_past, "KEPT", 10)
+    stream = experts_past._Stream(database, BTC, "M15", "rules", lambda _: True)
+    assert stream.take(1000) == 10
+    assert stream.take(1000) == 0
+    assert stream.book.newest == key.close_time - timedelta(minutes=15)
+    database.close()

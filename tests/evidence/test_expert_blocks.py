@@ -1,0 +1,280 @@
+"""The experts' blocks of a bundle: only for a swarm, causal, mirrored, the same of 750 bars."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agents.feature_words import FEATURES, sides
+from technical_calculator import HISTORY, WARM_UP, score_frame
+from tests.evidence.test_feature_bundle import OPENED, bundle, last_bars, values
+from tests.worlds.price_series import mirrored, row_of, sample, walk
+from torra.config import ROOT
+from torra.evidence import expert_bars, flow_readings, geometry_readings
+from torra.evidence.geometry_readings import LEVEL_NAMES
+from torra.evidence.outside_readings import OutsideView
+from torra.market import structure
+from torra.market.bar_view import BarArrays, BarView
+from torra.market.spreads import NO_SPREADS, seen
+
+BLOCKS = ("liquidity.", "micro.", "geometry.")
+PAIRS = (
+    ("liquidity.sweep_high", "liquidity.sweep_low"),
+    ("liquidity.pool_above_atr", "liquidity.pool_below_atr"),
+    ("liquidity.pool_above_touches", "liquidity.pool_below_touches"),
+    ("geometry.double_top_gap_atr", "geometry.double_bottom_gap_atr"),
+    ("geometry.pattern.head_shoulders", "geometry.pattern.inverse_head_shoulders"),
+    ("geometry.pattern.double_top", "geometry.pattern.double_bottom"),
+    ("geometry.pattern.bull_flag", "geometry.pattern.bear_flag"),
+    ("geometry.pattern.ascending_triangle", "geometry.pattern.descending_triangle"),
+    ("geometry.pattern.rising_wedge", "geometry.pattern.falling_wedge"),
+)
+"""Features that change places where prices are turned upside down."""
+
+SIGNED = frozenset(
+    (
+        *("liquidity.vwap_atr", "liquidity.poc_atr", "liquidity.delta20", "liquidity.divergence"),
+        *("geometry.channel_slope_atr", "geometry.neckline_atr", "geometry.fib_distance_atr"),
+    )
+)
+
+
+def of_experts(
+    bars: pd.DataFrame, at: int, rows: pd.DataFrame, held: int = HISTORY, **more: Any
+) -> dict[str, Any]:
+    """Return the numbers of the blocks at bar `at`, read from the `held` bars up to it."""
+    view = BarView(BarArrays(bars), max(0, at + 1 - held), at + 1)
+    opened = view.last
+    made = bundle(
+        row_of(rows.iloc[at]),
+        bars=view,
+        bar_time=opened,
+        as_of=opened + pd.Timedelta(minutes=15),
+        experts=True,
+        spreads=seen(view.spreads, view.times),
+        **more,
+    )
+    found = values(made)
+    return {name: found[name] for name in found if name.startswith((*BLOCKS, "market.triage"))}
+
+
+def with_spreads(bars: pd.DataFrame, seed: int = 2) -> pd.DataFrame:
+    chance = np.random.default_rng(seed)
+    found = chance.integers(1, 30, len(bars)) / 100
+    return bars.assign(spread=np.where(chance.random(len(bars)) > 0.02, found, math.nan))
+
+
+@pytest.fixture(scope="module")
+def market() -> tuple[pd.DataFrame, pd.DataFrame]:
+    bars = with_spreads(sample("BTCUSD_M15").iloc[:2600])
+    return bars, score_frame(bars)
+
+
+def test_a_desk_without_experts_has_not_a_feature_more() -> None:
+    plain = bundle(bars=last_bars(300))
+    more = bundle(bars=last_bars(300), experts=True)
+    names = [name for name in more.features if not name.startswith(BLOCKS)]
+    assert [*plain.features] == names
+    assert [plain.features[name] for name in names] == [more.features[name] for name in names]
+    assert set(more.features) - set(names) == {name for name in FEATURES if name.startswith(BLOCKS)}
+
+
+def test_a_block_is_worked_out_at_its_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    read = geometry_readings.read
+
+    def counted(*given: Any) -> Any:
+        asked.append(1)
+        return read(*given)
+
+    monkeypatch.setattr(geometry_readings, "read", counted)
+    made = bundle(bars=last_bars(300), experts=True)
+    assert made.features["liquidity.sweep_high"].value is not None and not asked
+    assert made.features["geometry.compression"].value is not None and len(asked) == 1
+
+
+def test_units_and_decimals() -> None:
+    told = bundle(bars=last_bars(300), experts=True, digits=2).features
+    assert (told["geometry.level.1"].unit, told["geometry.level.1"].decimals) == ("price", 4)
+    assert told["geometry.channel_slope_atr"].unit == "ATR a bar"
+    assert (told["liquidity.effort"].unit, told["micro.spread_jump"].unit) == ("x", "x")
+    assert told["micro.spread_percentile"].unit == "of 100"
+
+
+def test_broad_bars_are_flagged_only_for_experts() -> None:
+    bars = last_bars(300)
+    bars.loc[bars.index[-1], ["open", "low", "high", "close"]] = (100.0, 99.0, 110.0, 109.0)
+    changes = {
+        "volume_ratio": 4.0,
+        "close": 109.0,
+        "swing_high": 105.0,
+        "swing_low": 90.0,
+        "gap_atr": 0.0,
+    }
+    row = {**row_of(score_frame(bars).iloc[-1]), **changes, "atr14": 4.0}
+    triage = [
+        values(bundle(row, bars=bars, experts=experts))["market.triage"]
+        for experts in (False, True)
+    ]
+    assert triage == ["range_spike volume_spike", "range_spike volume_spike breakout"]
+
+
+def test_the_delta_is_that_of_the_order_flow() -> None:
+    outside = OutsideView({flow_readings.DELTA: 0.25})
+    told = values(bundle(bars=last_bars(300), experts=True, outside=outside))
+    assert told["liquidity.delta20"] == 0.25 and told["liquidity.divergence"] is not None
+    assert flow_readings.DELTA not in values(bundle(bars=last_bars(300), outside=outside))
+
+
+def test_750_bars_say_what_the_whole_history_says(
+    market: tuple[pd.DataFrame, pd.DataFrame], scaled: Callable[..., int]
+) -> None:
+    bars, rows = market
+    for at in np.random.default_rng(1).integers(HISTORY, len(bars), scaled(1000, 12)):
+        whole = of_experts(bars, int(at), rows, held=len(bars))
+        assert of_experts(bars, int(at), rows) == whole
+        assert None not in {whole["micro.spread_count"], whole["geometry.level.8"]} or math.isnan(
+            bars["spread"].iloc[at]
+        )
+
+
+def test_what_comes_later_changes_nothing(
+    market: tuple[pd.DataFrame, pd.DataFrame], scaled: Callable[..., int]
+) -> None:
+    bars, _ = market
+    assert not list(moved(bars.iloc[:1200], scaled(1000, 6)))
+
+
+def moved(bars: pd.DataFrame, cases: int) -> list[int]:
+    """Return the bars whose numbers change with what is closed after them."""
+    rows, found = score_frame(bars), []
+    for case in range(cases):
+        chance = np.random.default_rng([5, case])
+        at = int(chance.integers(WARM_UP, len(bars) - 30))
+        other = bars.copy()
+        noise = with_spreads(walk(len(bars), case) * 50, case)
+        other.iloc[at + 1 :] = noise[other.columns].iloc[at + 1 :].to_numpy()
+        if of_experts(bars, at, rows) != of_experts(other, at, score_frame(other)):
+            found.append(at)
+    return found
+
+
+def test_a_swing_that_is_not_confirmed_yet_would_be_found(
+    market: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bars, _ = market
+    newest = BarView.newest
+
+    def early(self: BarView, name: str, count: int) -> list[Any]:
+        """Read on to the bars that would confirm the last swing."""
+        end = min(self._end + 5, len(self._shelf.numbers))
+        return newest(BarView(self._shelf, self._start, end), name, count)
+
+    assert not moved(bars.iloc[:900], 2)
+    monkeypatch.setattr(BarView, "newest", early)
+    assert moved(bars.iloc[:900], 2)
+
+
+def test_upside_down_pairs_change_places_and_signs_turn(scaled: Callable[..., int]) -> None:
+    bars = sample("EURUSD_H1").iloc[:1500] * [1000, 1000, 1000, 1000, 1]
+    bars.index = pd.date_range(OPENED, periods=len(bars), freq="15min")
+    turned = mirrored(bars)
+    rows, other_rows = score_frame(bars), score_frame(turned)
+    chance = np.random.default_rng(3)
+    for at in chance.integers(WARM_UP, len(bars), scaled(2000, 20)):
+        delta = round(float(chance.uniform(-1, 1)), 4)
+        one, other = (
+            of_experts(*given, outside=OutsideView({flow_readings.DELTA: way * delta}))
+            for given, way in (((bars, int(at), rows), 1), ((turned, int(at), other_rows), -1))
+        )
+        wanted = upside_down(one)
+        levels = [
+            sorted(v for name in LEVEL_NAMES if (v := told.pop(f"geometry.{name}")) is not None)
+            for told in (wanted, other)
+        ]
+        assert levels[1] == pytest.approx(sorted(2048.0 - price for price in levels[0]))
+        assert {k: v for k, v in other.items() if isinstance(v, str | None)} == {
+            k: v for k, v in wanted.items() if isinstance(v, str | None)
+        }
+        numbers = {k: v for k, v in wanted.items() if isinstance(v, float)}
+        assert {k: other[k] for k in numbers} == pytest.approx(numbers, abs=2e-4)
+
+
+def upside_down(told: Mapping[str, Any]) -> dict[str, Any]:
+    swapped = {**told}
+    for one, other in PAIRS:
+        swapped[one], swapped[other] = told[other], told[one]
+    for name in SIGNED:
+        value = swapped[name]
+        swapped[name] = None if value is None else -value
+    place = swapped["geometry.channel_place"]
+    swapped["geometry.channel_place"] = None if place is None else 1.0 - place
+    return swapped
+
+
+def test_each_side_is_called_what_its_mirror_image_is_turned_round() -> None:
+    """A feature that leans up leans down in its place of the turned market."""
+    made = bundle(bars=last_bars(300), experts=True).features
+    for one, other in PAIRS:
+        told = [{**made, name: made[name].__class__(name, 1.0)} for name in (one, other)]
+        leans = [sides(name, about) for name, about in zip((one, other), told, strict=True)]
+        assert sorted(-side for side in leans[0]) == sorted(leans[1])
+
+
+def test_fewer_bars_than_a_warm_up_say_nothing() -> None:
+    for count in (30, WARM_UP - 1):
+        told = values(bundle(bars=last_bars(count), experts=True))
+        blocks = {k: v for k, v in told.items() if k.startswith(BLOCKS)}
+        assert set(blocks.values()) == {None}
+    told = values(bundle(bars=last_bars(WARM_UP), experts=True))
+    assert told["geometry.compression"] is not None
+    assert {v for k, v in values(bundle(experts=True)).items() if k.startswith(BLOCKS)} == {None}
+
+
+@pytest.mark.parametrize("case", ["flat", "no volume", "spikes", "unknown", "tiny"])
+def test_hostile_bars_raise_nothing(case: str) -> None:
+    bars = with_spreads(last_bars(600))
+    prices = ["open", "high", "low", "close"]
+    if case == "flat":
+        bars[prices] = 100.0
+    if case in ("flat", "no volume"):
+        bars["volume"] = 0.0
+    if case == "spikes":
+        bars.loc[bars.index[::7], "high"] = 1e12
+        bars.loc[bars.index[::11], "volume"] = 1e300
+    if case == "unknown":
+        bars["spread"] = math.nan
+    if case == "tiny":
+        bars[prices] = bars[prices] * 1e-300
+    found = of_experts(bars, len(bars) - 1, score_frame(bars))
+    assert all(v is None or isinstance(v, str) or math.isfinite(v) for v in found.values())
+    row: dict[str, float] = dict.fromkeys(row_of(score_frame(bars).iloc[-1]), math.nan)
+    told = values(bundle(row, bars=bars, experts=True, spreads=NO_SPREADS))
+    assert told["liquidity.vwap_atr"] is told["geometry.level.1"] is None
+
+
+def test_as_many_bars_are_read_as_swings_are_remembered() -> None:
+    assert expert_bars.HELD == 510
+    assert structure.SWING_MEMORY + structure.PIVOT_BARS < expert_bars.HELD <= HISTORY
+
+
+def test_the_docs_name_each_number_with_its_unit() -> None:
+    text = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    section = text.partition("## What the experts read")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| `")]
+    told = {name: unit.strip() for names, unit in rows for name in re.findall("`(.+?)`", names)}
+    made = bundle(bars=last_bars(300), experts=True).features
+    units = {name: made[name].unit for name in made if name.startswith(BLOCKS)}
+    assert told == {
+        re.sub(r"(level|pattern)\..+", lambda found: PLACE[found[1]], name): unit
+        for name, unit in units.items()
+    }
+
+
+PLACE = {"level": "level.N", "pattern": "pattern.NAME"}

@@ -1,0 +1,212 @@
+"""What a desk tells its ticks of the past of their seats (torra.evaluation.standing).
+
+Each stream that asks has a book, counted from the desk's own journal: the newest KEPT ticks when
+the desk starts, beside the ticks, and the tick before at each question. A tick that finds its book
+being counted, or more than a few ticks behind, waits for nothing: it is told nothing, with a flag,
+and the book is counted on beside it.
+
+Calls count that the same provider answered: what rules got right says nothing of a model. Those of
+the warm-up do not, nor do those of an earlier pass of the shipped sample, which would be the
+future. Of the judge's chances all trades of the desk count, for a bin needs many.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from agent_config import AgentSettings
+from instance_database import Database, TickKey
+from torra.clock import parse
+from torra.config import Instance, Profile
+from torra.desk.memory.reports_then import stored_calls, stored_chance
+from torra.desk.memory.shelves import FIRST_SECONDS, lap_of
+from torra.evaluation.standing.past_calls import CallBook, Chances, PastTick
+from torra.evaluation.standing.told import TOO_LATE, Asked, PastOf, StandingTold, told, wanted
+from torra.feeds.protocol import Feed
+from torra.lessons.lesson import LessonFacts
+from torra.store.standings import WarmUps
+
+KEPT: Final = 5_000
+"""Newest ticks of a stream that are counted at a start: seven weeks of quarters of an hour."""
+
+PAGE: Final = 250
+"""Ticks that are read at a time while a book is counted."""
+
+FEW: Final = 4
+"""Ticks that a question itself takes in; a book that is further behind is counted beside it."""
+
+WAIT: Final = 0.001
+"""Real seconds that a tick waits for a book."""
+
+WON: Final = "win"
+"""Outcome of a lesson of a trade that won."""
+
+Lap = Callable[[datetime], int]
+Ours = Callable[[datetime], bool]
+
+log = logging.getLogger("torra")
+
+
+class ExpertsPast:
+    """The books of a desk."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._streams: dict[tuple[str, str, str, int], _Stream] = {}
+        self._trades: dict[tuple[str, int], _Trades] = {}
+
+    def of(self, profile: Profile, provider: str, feed: Feed) -> PastOf | None:
+        """Return what tells an instance's ticks; None where its profile does not ask."""
+        if not wanted(profile.agents):
+            return None
+        lap = lap_of(feed)
+
+        def past(asked: Asked) -> StandingTold:
+            try:
+                stream, trades = self._held(asked.instance, asked.timeframe, provider, lap, asked)
+                return self._told(stream, trades, asked, profile.agents)
+            except Exception:
+                log.exception("the past of the seats of %s cannot be told", asked.instance)
+                return TOO_LATE
+
+        return past
+
+    def prepare(
+        self,
+        setups: Iterable[tuple[Instance, Profile, str, Feed]],
+        now: datetime,
+        within: float = FIRST_SECONDS,
+    ) -> None:
+        """Count the books of some instances before their ticks ask; wait `within` s for each."""
+        for instance, profile, provider, feed in setups:
+            for timeframe in instance.timeframes if wanted(profile.agents) else ():
+                asked = Asked(instance.id, timeframe, "", now, 0.0)
+                held = self._held(instance.id, timeframe, provider, lap_of(feed), asked)
+                if (thread := self._begin(*held)) is not None:
+                    thread.join(within)
+
+    def _held(
+        self, instance: str, timeframe: str, provider: str, lap: Lap, asked: Asked
+    ) -> tuple[_Stream, _Trades]:
+        now = lap(asked.as_of)
+        stream = instance, timeframe, provider, now
+        if stream not in self._streams:
+            this_pass = partial(_same_lap, lap, now)
+            self._streams[stream] = _Stream(self._database, *stream[:3], this_pass)
+            self._trades.setdefault((provider, now), _Trades(self._database, provider, this_pass))
+        return self._streams[stream], self._trades[provider, now]
+
+    def _told(
+        self, stream: _Stream, trades: _Trades, asked: Asked, agents: AgentSettings
+    ) -> StandingTold:
+        if not self._lock.acquire(timeout=WAIT):
+            return TOO_LATE
+        try:
+            if not stream.filled or stream.take(FEW) == FEW:
+                self._begin(stream, trades)
+                return TOO_LATE
+            trades.take()
+            if not stream.book.reach(asked.as_of, asked.close):
+                return TOO_LATE  # an older tick than the newest: the book knows its future
+            return told(stream.book, trades.chances, asked, agents)
+        finally:
+            self._lock.release()
+
+    def _begin(self, stream: _Stream, trades: _Trades) -> threading.Thread | None:
+        """Count a book on beside the ticks, and return who does."""
+        if stream.filling:
+            return None
+        stream.filling, stream.filled = True, False
+        thread = threading.Thread(
+            target=self._fill, args=(stream, trades), name="standing", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no thread left: the next tick tries again
+            stream.filling = False
+            return None
+        return thread
+
+    def _fill(self, stream: _Stream, trades: _Trades) -> None:
+        try:
+            more = PAGE
+            while more == PAGE:
+                with self._lock:
+                    more = stream.take(PAGE)
+            with self._lock:
+                trades.take()
+                stream.filled = True
+        except Exception:
+            log.exception("the past of %s could not be counted", stream.instance)
+        finally:
+            stream.filling = False
+
+
+class _Stream:
+    """The book of a stream: the calls of one provider in one pass of its feed."""
+
+    def __init__(
+        self, database: Database, instance: str, timeframe: str, provider: str, ours: Ours
+    ) -> None:
+        self.instance, self.filled, self.filling = instance, False, False
+        self.book = CallBook(timeframe)
+        self._database, self._provider, self._ours = database, provider, ours
+        self._after = database.close_before(instance, timeframe, KEPT)
+
+    def take(self, limit: int) -> int:
+        """Take in the ticks that were stored since, `limit` of them at most; return how many."""
+        rows = self._database.stream_calls(self.instance, self.book.timeframe, self._after, limit)
+        warm_ups = WarmUps(self._database)
+        for row in rows:
+            self._after = parse(row["close_time"])
+            if row["close"] is not None and self._ours(self._after):
+                heard = row["provider"] == self._provider and not warm_ups.has(
+                    self.instance, self.book.timeframe, self._after
+                )
+                self.book.take(past_tick(row, heard=heard))
+        return len(rows)
+
+
+class _Trades:
+    """What came of the chances that the judge gave, with one provider in one pass."""
+
+    def __init__(self, database: Database, provider: str, ours: Ours) -> None:
+        self.chances = Chances()
+        self._database, self._provider, self._ours = database, provider, ours
+        self._read = (0, 0)
+
+    def take(self) -> None:
+        """Take in the trades that have ended since."""
+        fresh = self._database.lessons_since(*self._read)
+        self._read = fresh.facts, fresh.words_number
+        for lesson in fresh.lessons:
+            facts = lesson.facts
+            if facts.kind == "trade" and self._ours(facts.known_at) and self._ours(facts.bar_time):
+                self._note(facts)
+
+    def _note(self, facts: LessonFacts) -> None:
+        key = TickKey(facts.instance, facts.timeframe, facts.bar_time)
+        if WarmUps(self._database).has(facts.instance, facts.timeframe, key.close_time):
+            return
+        provider, reports = self._database.reports_of(key.text)
+        said = stored_chance(reports, facts.side) if provider == self._provider else None
+        if said is not None:
+            self.chances.take(facts.known_at, said, won=facts.outcome == WON)
+
+
+def past_tick(row: Mapping[str, Any], *, heard: bool = True) -> PastTick:
+    """Return a row of StandingStore.stream_calls as a tick; without its calls unless `heard`."""
+    calls = stored_calls(row["reports"]) if heard else ()
+    return PastTick(
+        parse(row["close_time"]), row["close"], row["atr"] or 0.0, row["regime"] or "", calls
+    )
+
+
+def _same_lap(lap: Lap, now: int, moment: datetime) -> bool:
+    return lap(moment) == now

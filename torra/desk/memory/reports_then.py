@@ -1,0 +1,86 @@
+"""Reads the calls of a swarm's seats out of their reports, given just now or stored.
+
+The counterpart of torra.desk.journal_ticks for torra.evaluation.standing. An agent that this
+version does not know, and a stored report that is odd, made no call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import fsum
+from typing import Any, Final
+
+from agents.contracts import BIASES, VECTORS, WINNERS, AgentReport
+from agents.evidence import trust
+from agents.registry import AGENTS
+from torra.desk.journal_ticks import focus_of
+from torra.evaluation.standing.past_calls import SEATS, Call
+
+ODD: Final = (KeyError, TypeError, ValueError, AttributeError)
+"""What a damaged report raises."""
+
+DECIMALS: Final = 9
+
+
+def calls_of(reports: Iterable[AgentReport]) -> tuple[Call, ...]:
+    """Return the calls of the seats of a swarm among the reports of a tick."""
+    return tuple(_calls(reports))
+
+
+def stored_calls(told: Iterable[Mapping[str, Any]]) -> tuple[Call, ...]:
+    """Return the calls among stored reports."""
+    return calls_of(_stored(told))
+
+
+def chance_of(reports: Iterable[AgentReport], side: str) -> float | None:
+    """Return the chance that the judge gave a trade of a side, LONG or SHORT; None for none.
+
+    A judge that took the other side, or none, gave this trade no chance.
+    """
+    for report in reports:
+        if report.win_share is not None and report.winner == side:
+            return report.win_share
+    return None
+
+
+def stored_chance(told: Iterable[Mapping[str, Any]], side: str) -> float | None:
+    """Return the same of stored reports."""
+    return chance_of(_stored(told), side)
+
+
+def _calls(reports: Iterable[AgentReport]) -> Iterator[Call]:
+    for report in reports:
+        if report.agent_id not in SEATS or report.abstained or report.agent_id not in AGENTS:
+            continue
+        stance = _stance(report)
+        lean = WINNERS[report.winner] if report.winner else stance or BIASES.get(report.bias, 0)
+        side = (lean > 0) - (lean < 0)
+        if side:
+            yield Call(report.agent_id, side, report.horizon, stance)
+
+
+def _stance(report: AgentReport) -> float:
+    """Return which way an opinion's numbers lean, by focus and times its trust."""
+    words = (
+        weight * (report.adjustments.get(vector) or 0.0)
+        for vector, weight in zip(VECTORS, focus_of(report.agent_id), strict=True)
+    )
+    return round(trust(report) * fsum(words), DECIMALS)
+
+
+def _stored(told: Iterable[Mapping[str, Any]]) -> Iterator[AgentReport]:
+    for one in told:
+        try:
+            yield AgentReport(
+                one["agent_id"],
+                dict(one["adjustments"]),
+                confidence=one["confidence"],
+                flags=tuple(one["flags"]),
+                abstained=bool(one["abstained"]),
+                horizon=one.get("horizon", ""),
+                winner=one.get("winner", ""),
+                bias=one.get("bias", ""),
+                win_share=one.get("win_share"),
+            )
+        except ODD:
+            continue
