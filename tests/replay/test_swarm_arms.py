@@ -150,7 +150,10 @@ def test_what_a_reader_took_of_the_budget_is_the_agents_part() -> None:
     (tick,) = quiet_ticks(1, swarm=SwarmSeen(budget=0.3, plain=0.6))
     gate = Profile().gate
     assert arms.agents_part([tick, replace(tick, shadow=True)], gate) == [0.5, 1.0]
-    assert arms.agents_part([replace(tick, swarm=SwarmSeen(0.6, 1.0, 0.6))], gate) == [1.0]
+    assert arms.agents_part([replace(tick, swarm=SwarmSeen(0.6, 0.6))], gate) == [1.0]
+    # a storm as deep as the reader's budget has taken that already
+    storm = replace(tick, multiplier=0.3, rule_multiplier=0.3, swarm=SwarmSeen(0.3, 0.6, 0.3))
+    assert arms.agents_part([storm], gate) == [1.0]
 
 
 def test_a_tick_of_a_swarm_survives_json(seen: dict[str, ArmSeen]) -> None:

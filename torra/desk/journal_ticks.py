@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from agent_config import EXPERTS, FOCUS_WEIGHT, REGIME_BUDGET
 from agents.contracts import (
-    SCORE_DECIMALS,
     SIDES,
     VECTORS,
     AgentReport,
@@ -133,13 +132,12 @@ def swarm_seen(
 
     `reasons` are all of them; those of the gate's rules are left out.
     """
-    regime, storm, worth = told["regime"], told["storm"], told["judgement"] or {}
-    alone = min(REGIME_BUDGET.get(regime["code"], 1.0), storm)
+    regime, worth = told["regime"], told["judgement"] or {}
     trusted = told["trust"]
     return SwarmSeen(
-        budget=told["budget"],
-        storm=storm,
-        plain=round(alone / storm, SCORE_DECIMALS) if storm else 1.0,
+        budget=regime["budget"],
+        plain=REGIME_BUDGET.get(regime["code"], 1.0),
+        storm=told["storm"],
         trusted=_in_order(trusted),
         unled=_in_order(_unled(trusted, regime["first"], prior(timeframe, regime["code"]))),
         reader=regime["reader"],

@@ -14,7 +14,7 @@ from datetime import datetime
 from math import copysign
 from typing import Any, Final, TypeVar
 
-from agents.contracts import VECTORS
+from agents.contracts import SCORE_DECIMALS, VECTORS
 from torra.clock import iso, parse
 
 Four = tuple[float, float, float, float]
@@ -29,12 +29,12 @@ V = TypeVar("V")
 class SwarmSeen:
     """What regime, board, judge and risk officer of a swarm came to on a tick.
 
-    `budget` is the share, 0 to 1, that the regime leaves of an opening's size beside `storm`, the
-    factor that volatility, panic and liquidations left of the multiplier. `trusted` holds the
+    `budget` is the share, 0 to 1, of an opening's size that regime and reader allow, `plain` the
+    one without the reader, `storm` the factor that volatility, panic and liquidations left of the
+    multiplier. `trusted` holds the
     weight of each of EXPERTS, nothing where all count alike, `unled` what it would be with nobody
     going first, nothing where that is not known. `reader` is the regime that its reader
-    names, `first` the expert that it has go first, `plain` the budget without the
-    reader; `reasons` are those of the risk officer and of the judge
+    names, `first` the expert that it has go first; `reasons` are those of the risk officer and of the judge
     (agents.contracts.OfficerReason), `veto_sides` the sides on which alone nothing opens.
 
     `side` is the side that the judge takes (LONG, SHORT), `said` its chance of a win, `used` the
@@ -43,8 +43,8 @@ class SwarmSeen:
     """
 
     budget: float = 1.0
-    storm: float = 1.0
     plain: float = 1.0
+    storm: float = 1.0
     trusted: tuple[float, ...] = ()
     unled: tuple[float, ...] = ()
     reader: str = ""
@@ -150,8 +150,16 @@ class TickSeen:
 
     @property
     def budget(self) -> float:
-        """The share, 0 to 1, that the regime leaves of an opening's size; 1 without an officer."""
-        return 1.0 if self.swarm is None or self.shadow else self.swarm.budget
+        """The share, 0 to 1, that the regime leaves of an opening's size beside the multiplier.
+
+        Its budget is one of the factors of the storm, of which the smallest counts; 1 without a
+        risk officer, and in shadow.
+        """
+        told = self.swarm
+        if told is None or self.shadow or told.storm <= 0.0:
+            return 1.0
+        most = self.rule_multiplier * min(1.0, told.budget / told.storm)
+        return round(most / self.multiplier, SCORE_DECIMALS) if most < self.multiplier else 1.0
 
     @property
     def size_share(self) -> float:

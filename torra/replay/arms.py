@@ -536,6 +536,9 @@ def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -
     size = round(alone.ruling.multiplier * said.multiplier, SCORE_DECIMALS)
     agreed = Agreement(raw=said.conviction, conviction=said.conviction)
     ruling = replace(alone.ruling, multiplier=size)
+    swarm = alone.swarm
+    if swarm is not None:
+        swarm = replace(swarm, most=round(swarm.most * said.multiplier, SCORE_DECIMALS))
     if said.veto and not ruling.veto:
         ruling = replace(ruling, veto=True, reasons=(*ruling.reasons, "PLACEBO"))
     return replace(
@@ -546,6 +549,7 @@ def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -
         debate=before,
         ruling=ruling,
         panel=replace(NEUTRAL, buy=agreed, sell=agreed),
+        swarm=swarm,
     )
 
 
@@ -572,21 +576,23 @@ def agents_part(ticks: Sequence[TickSeen], gate: GateSettings) -> list[float]:
     regime's budget counts too.
     """
     agreed = agreement(analysts_apart(ticks), gate).tolist()
-    return [_part(tick, left) * _read_part(tick) for tick, left in zip(ticks, agreed, strict=True)]
-
-
-def _read_part(tick: TickSeen) -> float:
-    """Return what the reader of a regime left of the budget that the code's word alone gives."""
-    if tick.swarm is None or tick.shadow or tick.swarm.plain <= 0.0:
-        return 1.0
-    return min(1.0, tick.swarm.budget / tick.swarm.plain)
+    return [_part(tick, left) for tick, left in zip(ticks, agreed, strict=True)]
 
 
 def _part(tick: TickSeen, agreed: float) -> float:
     if tick.rule_multiplier <= 0.0 or agreed <= 0.0:
         return agreed
     # The recorded rules hold the disagreement already: divided out, it counts once.
-    return min(1.0, tick.multiplier / min(1.0, tick.rule_multiplier / agreed))
+    alone = min(1.0, tick.rule_multiplier / agreed) * _plain_share(tick)
+    return min(1.0, tick.multiplier * tick.budget / alone) if alone > 0.0 else 1.0
+
+
+def _plain_share(tick: TickSeen) -> float:
+    """Return what the regime in the code's own word leaves of a multiplier; 1 without an officer."""
+    told = tick.swarm
+    if told is None or tick.shadow or told.storm <= 0.0:
+        return 1.0
+    return min(1.0, told.plain / told.storm)
 
 
 def _words(tick: TickSeen, part: float) -> Words:

@@ -79,7 +79,6 @@ def _swarm(timeframe: str, said: Deliberation) -> SwarmSeen | None:
     told = {
         "regime": found.directive.as_json(),
         "trust": found.directive.trusted,
-        "budget": found.share,
         "storm": found.storm,
         "judgement": None if found.worth is None else found.worth.as_json(),
         "thin": found.thin,
