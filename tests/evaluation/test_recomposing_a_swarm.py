@@ -111,10 +111,11 @@ def bare(tick: TickSeen) -> TickSeen:
 
 @cases("judge", JUDGES, ids=lambda one: "it")
 def test_a_real_deliberation_of_a_swarm_is_recomposed(judge: Any) -> None:
-    said, tick = held(judge=judge)
-    arm = ArmSeen("swarm", (tick,), ())
-    found = recompose(arm, Changes(), BRAIN)
-    assert found.ticks == arm.ticks and found.label == EXACT
+    for hold in ("veto", "size"):
+        said, tick = held(judge=judge, hold=hold)
+        arm = ArmSeen("swarm", (tick,), ())
+        found = recompose(arm, Changes(), BRAIN)
+        assert found.ticks == arm.ticks and found.label == EXACT
     assert of_a_swarm(tick, Changes(), EAGER) == tick
     for side in ("BUY", "SELL"):
         assert conviction(tick, side, WEIGHTS) == said.conviction_for(side)
@@ -173,9 +174,10 @@ def test_a_storm_stays_what_it_was_without_an_expert() -> None:
     _, tick = held(features=features)
     _, less = held(features=features, without=("macro",))
     assert tick.swarm is not None and tick.swarm.storm == 0.5
-    assert bare(replace(anew(tick, Changes(ALL - {"macro"})), swarm=None)) == bare(
-        replace(less, swarm=None)
-    )
+    changes = Changes(ALL - {"macro"})
+    assert bare(replace(anew(tick, changes), swarm=None)) == bare(replace(less, swarm=None))
+    found = recompose(ArmSeen("swarm", (tick,), ()), changes, BRAIN)
+    assert "does not follow" not in found.label, "its factors are known, and not guessed at"
 
 
 def test_a_crowded_side_stays_vetoed_without_the_judge() -> None:

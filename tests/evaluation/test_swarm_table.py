@@ -1,4 +1,4 @@
-"""What is told of a swarm: abstentions, vetoes by reason, sizes, and what the judge's chance was."""
+"""What is told of a swarm: abstentions, vetoes by reason, sizes, what the judge's chance was."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_table_says_what_it_counts() -> None:
     assert "took a side on 100 % of them and vetoed 0 % of its sides" in told.says
     assert "where 2 % to 25 % is expected" in told.says
     assert "half leave 50 % of a size or less; 100.0 % of all ticks say SIZE_ZERO." in told.says
-    rows = dict((row[0], row[1]) for row in told.rows)
+    rows = {row[0]: row[1] for row in told.rows}
     assert rows["MACRO_PANIC (lowers)"] == "0 % (0 to 2 %)"
     assert told.figures["judge.LONG"] == 1.0 and told.figures["size.half"] == 0.5
 
