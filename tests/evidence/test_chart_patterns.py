@@ -100,3 +100,34 @@ def test_a_market_that_does_not_move_has_none() -> None:
     made = bars(path(*MADE["double_top"]))
     for atr in (0.0, -1.0, float("nan")):
         assert find(made._replace(atr=atr)) == {}
+
+
+def test_tops_less_than_ten_bars_apart_are_one_top() -> None:
+    rise = path(100.0, 110.0)
+    for leg, found in ((5, True), (4, False)):
+        made = bars(rise + path(110.0, 106.0, 110.2, leg=leg)[1:] + path(110.2, 107.0)[1:])
+        assert ("double_top" in find(made)) is found
+
+
+def test_a_flag_is_forgotten_after_25_bars() -> None:
+    made = bars(path(*MADE["bull_flag"]))
+    for age in range(13, 28):
+        made = with_close(made, 109.0)
+        assert ("bull_flag" in find(made)) is (age <= 25)
+
+
+def test_highs_and_lows_of_a_triangle_follow_each_other_in_turn() -> None:
+    """Both lows come after both highs here, with no swing high between them."""
+    fall = path(110.0, 102.0, leg=4)[1:] + path(102.0, 104.0, 102.6, leg=3)[1:]
+    made = bars(path(104.0, 110.0, 106.0, 110.0) + fall + path(102.6, 107.0)[1:])
+    assert made.upside_down().peaks()[-2] > made.peaks()[-1]
+    assert "ascending_triangle" not in find(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "close"),
+    [("ascending_triangle", 105.0), ("rising_wedge", 115.0), ("rising_wedge", 100.0)],
+)
+def test_a_triangle_or_a_wedge_that_price_has_left_is_none(name: str, close: float) -> None:
+    made = bars(path(*MADE[name]))
+    assert name in find(made) and name not in find(with_close(made, close))

@@ -264,6 +264,15 @@ def test_as_many_bars_are_read_as_swings_are_remembered() -> None:
     assert structure.SWING_MEMORY + structure.PIVOT_BARS < expert_bars.HELD <= HISTORY
 
 
+def test_a_swing_is_remembered_for_500_bars() -> None:
+    high = np.full(510, 100.0)
+    for ago, known in ((500, True), (501, False)):
+        high[:] = 100.0
+        high[-1 - ago] = 101.0
+        made = expert_bars.ExpertBars(high, high - 1, high - 0.5, high, 1.0)
+        assert (509 - ago in made.peaks()) is known
+
+
 def test_the_docs_name_each_number_with_its_unit() -> None:
     text = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
     section = text.partition("## What the experts read")[2].partition("\n## ")[0]

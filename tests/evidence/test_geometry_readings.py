@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from tests.worlds.expert_paths import REACH, bars, path
+from torra.evidence import chart_patterns
+from torra.evidence.chart_patterns import Pattern
 from torra.evidence.expert_bars import ExpertBars
 from torra.evidence.geometry_readings import LEVEL_NAMES, UNITS, channel_of, read
 
@@ -71,6 +73,22 @@ def test_the_neckline_is_that_of_the_pattern_found() -> None:
     assert told(bars(path(100.0, 110.0, 104.0)))["neckline_atr"] is None
     beyond = told(bars(path(100.0, 110.0, 106.0, 110.2, 105.0)))
     assert (beyond["pattern.double_top"], beyond["pattern_done"]) == (1.0, 1.0)
+
+
+def test_of_several_necklines_that_of_the_newest_pattern_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def neckline(**found: Pattern) -> float | None:
+        monkeypatch.setattr(chart_patterns, "find", lambda _: found)
+        value: float | None = told(bars([100.0] * 210))["neckline_atr"]
+        return value
+
+    older, newer = Pattern(98.0, 150, done=False), Pattern(101.0, 160, done=True)
+    assert neckline(double_top=older, double_bottom=newer) == -1.0
+    assert neckline(double_top=newer, head_shoulders=older) == -1.0
+    assert neckline(double_top=older, bull_flag=newer) == 2.0
+    assert neckline(double_top=older, double_bottom=newer._replace(last=150)) is None
+    assert neckline(bull_flag=newer) is None
 
 
 def test_the_nearest_retracement_and_the_way_from_it() -> None:

@@ -314,6 +314,11 @@ class MemoryStore(MemoryLessons, TickStore):
         del row
         return False
 
+    def close_waits(self, closes: str, now: datetime) -> bool:
+        """Return False: there are no proposals."""
+        del closes, now
+        return False
+
     # --- checkpoints ----------------------------------------------------------------------------
 
     def as_json(self) -> Row:

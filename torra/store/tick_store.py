@@ -141,6 +141,10 @@ class TickStore(Brain):
     def propose(self, row: Mapping[str, Any]) -> bool:
         """Write down what a person is to decide about; False when it is there already."""
 
+    @abstractmethod
+    def close_waits(self, closes: str, now: datetime) -> bool:
+        """Return whether a proposal still waits that would close the position of an opening."""
+
     # --- lessons --------------------------------------------------------------------------------
 
     @abstractmethod

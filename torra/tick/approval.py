@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import signal_bridge
+from agent_config import JUDGE_ID
+from agents.debate.deliberation import Deliberation
 from instance_database import Database, TickKey
 from torra.clock import duration, iso, parse
 from torra.config import Instance, Profile
@@ -29,6 +31,7 @@ from torra.store.tick_store import TickStore
 from torra.verdict import risk_engine
 from torra.verdict.deny_reasons import ENGINE
 from torra.verdict.risk_engine import (
+    CLOSES,
     OPENS,
     Account,
     Action,
@@ -37,11 +40,19 @@ from torra.verdict.risk_engine import (
     Intent,
     Kind,
     Levels,
+    Position,
     SignalDraft,
 )
+from torra.verdict.signal_states import EXECUTED
 
 POSITION_CHANGED: Final = "POSITION_CHANGED"
 """Reason of a denial: what was proposed no longer fits what the instance holds."""
+
+ASKED_FOR: Final = "JUDGE"
+"""Reason of an action that a judge asks for."""
+
+ASKED_BY: Final = "asked_by"
+"""What names, in the stored orders of a proposal, who asks for it in place of a verdict."""
 
 DRIFT_ATR: Final = 0.5
 """How far the price may have moved since the proposal, ATRs (design, section 8)."""
@@ -61,6 +72,13 @@ WITHOUT_NUMBERS: Final = (
 """Checks that are asked whatever the numbers of ticket and account are."""
 
 Asked = Literal["ok", "failed", "not asked"]
+
+
+class Asker(NamedTuple):
+    """Who asks for a proposal in place of a verdict, and why."""
+
+    agent: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +141,12 @@ def propose(
     symbol: str,
     created: datetime,
     expires: datetime,
+    asked: Asker | None = None,
 ) -> str:
-    """Write what an action would send as a proposal; return its id, that of its first opening."""
+    """Write what an action would send as a proposal; return its id, that of its first opening.
+
+    `asked` is who asks for it, where that is no verdict.
+    """
     # A reverse closes and opens: the proposal is named after its opening.
     first = max(action.drafts, key=lambda draft: draft.kind == "open")
     sid = signal_bridge.signal_id(
@@ -140,7 +162,7 @@ def propose(
             "bar_time": key.bar_time,
             "verdict": decision.verdict,
             "action": action.name,
-            "drafts": [asdict(draft) for draft in action.drafts],
+            "drafts": [asdict(draft) | _by(asked) for draft in action.drafts],
             "price": decision.price,
             "atr": decision.atr,
             "multiplier": decision.multiplier,
@@ -149,6 +171,53 @@ def propose(
         }
     )
     return sid
+
+
+def propose_close(
+    database: TickStore,
+    spoken: Deliberation,
+    position: Position,
+    decision: Decision,
+    *,
+    key: TickKey,
+    symbol: str,
+    created: datetime,
+    expires: datetime,
+) -> str | None:
+    """Write the close that a judge asks for as a proposal; return its id, None where there is none.
+
+    `spoken` is what counts on a tick, `position` what stood when the judge looked. Nothing is ever
+    sent for it without a person's yes. A position that is being closed, or that another proposal
+    would close, needs no second one.
+    """
+    asked = next((one for one in spoken.reports if one.agent_id == JUDGE_ID and one.close), None)
+    if asked is None or position.state not in EXECUTED:
+        return None
+    if database.close_waits(position.signal_id, created):
+        return None
+    side = CLOSES[position.side]
+    draft = SignalDraft("close", side, position.lots, closes=position.signal_id)
+    return propose(
+        database,
+        Action("CLOSE", ASKED_FOR, (draft,)),
+        replace(decision, verdict=side),
+        key=key,
+        symbol=symbol,
+        created=created,
+        expires=expires,
+        asked=Asker(asked.agent_id, asked.said),
+    )
+
+
+def asker_of(row: Mapping[str, Any]) -> Asker | None:
+    """Return who asks for a proposal in place of a verdict, None where a verdict does."""
+    try:
+        for draft in json.loads(row["drafts"]):
+            if ASKED_BY in draft:
+                return Asker(str(draft[ASKED_BY]["agent"]), str(draft[ASKED_BY]["why"]))
+    except MALFORMED:
+        pass  # `_meaning_of` refuses it
+    return None
 
 
 def approve(
@@ -214,7 +283,7 @@ def preview(database: Database, sid: str, at: Moment) -> Preview:
         state, reason = "EXPIRED", DenyReason.SIGNAL_EXPIRED.value
     levels = _levels(row, at)
     held = database.position(at.instance.id)
-    wanted = risk_engine.intent(row["verdict"], held, at.profile.on_opposite)
+    wanted = risk_engine.intent(row["verdict"], held, _profile(row, at).on_opposite)
     return Preview(
         state=state,
         reason=reason,
@@ -322,10 +391,12 @@ def _end(database: Database, sid: str, state: str, reason: str) -> Decided:
 
 def _review(database: Database, row: Mapping[str, Any], at: Moment) -> Action:
     """Ask every check anew; what the gate said then still holds, and a veto since then counts."""
-    instance, profile = at.instance, at.profile
+    instance, profile = at.instance, _profile(row, at)
     created, expires = parse(row["created_at"]), parse(row["expires"])
     step = duration(row["timeframe"])
     position = database.position(instance.id)
+    if asker_of(row) and (position is None or position.signal_id not in _closes(row)):
+        return Action("HOLD", POSITION_CHANGED)  # nothing is opened in its place, nor asked about
     decision = Decision(
         verdict=row["verdict"],
         price=at.price,
@@ -346,6 +417,19 @@ def _review(database: Database, row: Mapping[str, Any], at: Moment) -> Action:
     )
     spec = profile.symbol(instance.symbol)
     return risk_engine.review(decision, position, account, spec, profile)
+
+
+def _profile(row: Mapping[str, Any], at: Moment) -> Profile:
+    """Return the settings that a proposal is judged by: a close that was asked for only closes."""
+    return at.profile.model_copy(update={"on_opposite": "close"}) if asker_of(row) else at.profile
+
+
+def _closes(row: Mapping[str, Any]) -> list[str | None]:
+    return [closes for kind, _, closes in _meaning_of(row) if kind == "close"]
+
+
+def _by(asked: Asker | None) -> dict[str, Any]:
+    return {ASKED_BY: asked._asdict()} if asked else {}
 
 
 def _levered(database: Database, row: Mapping[str, Any], at: Moment) -> dict[str, Any]:
@@ -385,7 +469,9 @@ def told(row: Mapping[str, Any], thesis: Thesis | None = None) -> dict[str, Any]
     """Return a proposal as plain JSON for the commands, with its thesis where it has one."""
     names = ("sid", "instance", "timeframe", "verdict", "action", "price", "expires", "state")
     known = {name: row[name] for name in names} | {"created_at": iso(parse(row["created_at"]))}
-    return {**known, **({"thesis": thesis.as_dict()} if thesis else {})}
+    asked = asker_of(row)
+    told = {"asked_by": asked._asdict()} if asked else {}
+    return {**known, **told, **({"thesis": thesis.as_dict()} if thesis else {})}
 
 
 def thesis_of(row: Mapping[str, Any], database: Database) -> Thesis | None:

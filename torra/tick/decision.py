@@ -104,6 +104,7 @@ def decide(
             action = _propose(key, inputs, decision, action, edges, now)
         signals = _enqueue(instance, key, inputs, action, database, now)
         drafts = (*action.drafts, *proposed)
+        _ask_to_close(key, inputs, debated, decision, drafts, profile, edges, now)
         asked = debated.deliberation.consulted
         _keep_situation(instance, key, inputs, drafts, begun, asked, database)
         # The record holds its own time, so it is taken before the record is written.
@@ -266,6 +267,38 @@ def _propose(
         expires=inputs.as_of + duration(key.timeframe),
     )
     return Action("HOLD", PROPOSED, denied=action.denied)
+
+
+def _ask_to_close(
+    key: TickKey,
+    inputs: TickInputs,
+    debated: TickDebate,
+    decision: Decision,
+    drafts: Sequence[SignalDraft],
+    profile: Profile,
+    edges: Edges,
+    now: datetime,
+) -> None:
+    """Write the close that a judge asks for, for a person; whatever the desk does by itself."""
+    database, instance = edges.database, inputs.instance
+    if profile.agents.judge_close == "off" or profile.execution == "off":
+        return
+    if any(one.kind == "close" for one in drafts) or edges.trading_state() == "HALTED":
+        return
+    position = database.position(instance.id)
+    # What this very close has opened the judge did not see.
+    if position is None or position.opened_at >= inputs.as_of:
+        return
+    approval.propose_close(
+        database,
+        debated.counted,
+        position,
+        decision,
+        key=key,
+        symbol=instance.symbol,
+        created=now,
+        expires=inputs.as_of + duration(key.timeframe),
+    )
 
 
 def _enqueue(

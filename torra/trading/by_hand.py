@@ -376,12 +376,15 @@ def market_now(
     those that the desk noted last. Keys come from `environment`, by default the process's own.
     Raises DataUnavailable where there is neither quote nor bar.
     """
-    figures: dict[str, Any] = {}
+    way = None if instance.bridge == "paper" else settings.channels.get(instance.channel)
+    figures = channels.taken(way, "")
     for row in database.bridges():
         if row["name"] == instance.route:
             facts = facts_of(row)
             named = ("free_margin", "leverage")
-            figures = {name: facts[name] for name in named if facts.get(name)}
+            figures |= {name: facts[name] for name in named if facts.get(name)}
+            if isinstance(facts.get("equity"), int | float):
+                figures["equity"] = facts["equity"]  # none is left of an account at 0
             figures["clock_ok"] = row["deny"] != DenyReason.CLOCK_SKEW.value
     known = dict(os.environ) if environment is None else environment
     quote = channels.quote(settings, instance, known, now)

@@ -33,6 +33,10 @@ from torra.regular_files import read_regular
 from torra.time_limit import of_folder
 from torra.trading.kill_switch import state_folder
 
+ONE_SIDED: Final = ("long_only", "short_only")
+NEITHER: Final = "neither"
+"""Words of a channel, or a broker, that takes openings of one side, and of both such together."""
+
 HEARTBEAT: Final = Path("state") / "ea.json"
 SYMBOLS: Final = Path("state") / "symbols.json"
 
@@ -174,3 +178,17 @@ def quote(
 def terminal() -> Terminal:
     """Return the one terminal that the MetaTrader5 package of a process can speak to."""
     return Terminal(load_package())
+
+
+def taken(channel: Channel | None, mode: str) -> dict[str, Any]:
+    """Return which openings a channel and the broker's mode of a symbol leave; {} where all.
+
+    By the names of torra.verdict.ticket_checks.Account.
+    """
+    own = "both" if channel is None else channel.sides
+    only = {word for word in (own, mode) if word in ONE_SIDED}
+    # Where one takes long ones alone and the other short ones alone, nothing is left.
+    told: dict[str, Any] = {"sides": only.pop() if len(only) == 1 else NEITHER} if only else {}
+    if channel is not None and channel.max_notional:
+        told["most_notional"] = channel.max_notional
+    return told

@@ -33,6 +33,7 @@ from torra.clock import Clock, parse
 from torra.config import Channel, Instance, Profile
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.trading import settlement
+from torra.trading.channels import taken
 from torra.trading.kill_switch import KillSwitch
 from torra.trading.patience import Patience
 from torra.trading.reconciliation import SETTLE_SECONDS
@@ -72,10 +73,6 @@ ROWS: Final = 1000
 
 BEGINNING: Final = re.compile(r"[A-Za-z_./]*")
 """The beginning of a bridge's word that names the file, without the numbers of a signal's file."""
-
-ONE_SIDED: Final = ("long_only", "short_only")
-NEITHER: Final = "neither"
-"""Words of a channel, or a broker, that takes openings of one side, and of both such together."""
 
 log = logging.getLogger("torra")
 
@@ -231,7 +228,7 @@ class Courier:
         if item.profile.risk.leverage_caps and isinstance(equity, int | float):
             told["equity"] = float(equity)
         terms = bridge.terms().get(item.instance.broker_name)
-        told |= _venue(item.venue, "" if terms is None else terms.trade_mode)
+        told |= taken(item.venue, "" if terms is None else terms.trade_mode)
         if terms is None:
             return told
         told["market_open"] = terms.trade_mode not in ("disabled", "close_only")
@@ -469,14 +466,3 @@ def order_of(
         origin=order_seal.origin_of(row),
         seal=row["seal"] or "",
     )
-
-
-def _venue(channel: Channel | None, mode: str) -> dict[str, Any]:
-    """Return which openings a channel and the broker's mode of a symbol leave; {} where all."""
-    own = "both" if channel is None else channel.sides
-    only = {word for word in (own, mode) if word in ONE_SIDED}
-    # Where one takes long ones alone and the other short ones alone, nothing is left.
-    told: dict[str, Any] = {"sides": only.pop() if len(only) == 1 else NEITHER} if only else {}
-    if channel is not None and channel.max_notional:
-        told["most_notional"] = channel.max_notional
-    return told

@@ -173,6 +173,7 @@ def approval(sid: str) -> str:
         case=why.case(record, side),
         patterns=reading_patterns.on_approval(record, found.refused),
         thesis=thesis.shown(record, _escalation(row, record)),
+        asked=row.first.asked_by,
         sums=proposals.sums(record, row.multiplier),
         chips=proposals.groups(record),
         currency=found.currency,

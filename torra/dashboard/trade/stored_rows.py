@@ -80,12 +80,20 @@ class SignalStep(RecordPart):
     at: Word = None
 
 
+class AskedBy(RecordPart):
+    """Who asks for an order in place of a verdict, and why."""
+
+    agent: str = ""
+    why: str = ""
+
+
 class Draft(RecordPart):
     """An order of a proposal; one that only closes has no levels."""
 
     kind: str = ""
     lots: float = 0.0
     levels: Levels | None = None
+    asked_by: AskedBy | None = None
 
 
 class ProposalRow(RecordPart):

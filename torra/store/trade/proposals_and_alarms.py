@@ -10,11 +10,12 @@ StoreUnavailable and keeps nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from torra.errors import bounded
+from torra.errors import MALFORMED, bounded
 from torra.store.connection import Store, stamp, to_json
 
 WAITING: Final = "WAITING"
@@ -24,6 +25,9 @@ DECIDED: Final = ("APPROVED", "REJECTED", "EXPIRED", "DENIED")
 
 DUE: Final = "state = 'WAITING' AND expires <= ?"
 """Which proposals have run out."""
+
+WAITS: Final = "state = 'WAITING' AND expires > ?"
+"""Which proposals can still be approved."""
 
 FIRST: Final = 1 << 62
 """A number above that of every signal."""
@@ -85,6 +89,14 @@ class ExecutionStore(Store):
             state, bounded(reason), self._moment(), sid,
         )  # fmt: skip
         return bool(changed)
+
+    def close_waits(self, closes: str, now: datetime) -> bool:
+        """Return whether a proposal waits at a moment that would close the position of an opening.
+
+        One whose orders cannot be read closes nothing.
+        """
+        sql = f"SELECT drafts FROM proposals WHERE {WAITS}"  # noqa: S608
+        return any(closes in _closed(row["drafts"]) for row in self._rows(sql, stamp(now)))
 
     def proposals_due(self, now: datetime) -> int:
         """Return how many proposals wait whose time has run out."""
@@ -179,3 +191,11 @@ class ExecutionStore(Store):
     def bridges(self) -> list[dict[str, Any]]:
         """Return every bridge: name, deny, detail, facts (JSON text), at, reconciled_at."""
         return self._rows("SELECT * FROM bridges ORDER BY name")
+
+
+def _closed(drafts: str) -> list[Any]:
+    """Return which openings' positions the stored orders of a proposal would close."""
+    try:
+        return [one["closes"] for one in json.loads(drafts) if one["kind"] == "close"]
+    except MALFORMED:
+        return []
