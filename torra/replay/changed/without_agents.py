@@ -3,9 +3,10 @@
 L1's verdict meets the position and the account that the desk had at that tick, by the same risk
 engine, with the gate's own rules as if no analyst had been heard, and without conviction. A swarm's
 risk officer and the budget of its regime are the desk's doing too: neither is in L1's course. A
-side that was latched before the tick stays so, whoever vetoed it. Where that opens a trade, the stored bars after the tick fill it on paper (torra.replay.l1), and the
-stored verdicts of L1 may close it. Nothing is stored, sent or asked; a record of an older version
-that lacks a part gives its verdicts, and that the rest is not known.
+side that was latched before the tick stays so, whoever vetoed it. Where that opens a trade, the
+stored bars after the tick fill it on paper (torra.replay.l1), and the stored verdicts of L1 may
+close it. Nothing is stored, sent or asked; a record of an older version that lacks a part gives its
+verdicts, and that the rest is not known.
 """
 
 from __future__ import annotations
