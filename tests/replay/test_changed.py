@@ -597,6 +597,7 @@ def test_officer_judge_and_budget_of_a_swarm_are_not_in_the_path_of_l1() -> None
 
 def test_an_order_of_a_swarm_that_was_only_wanted_has_its_budget() -> None:
     told = {"panel": {}, "swarm": {"budget": 0.5}}
-    rows = [{"verdict": "BUY", "deliberation": one} for one in (told, {"panel": {}})]
+    plain: dict[str, Any] = {"panel": {}}
+    rows = [{"verdict": "BUY", "deliberation": one} for one in (told, plain)]
     less, whole = (without_agents._lots(row, a_record(), trading("full")) for row in rows)
     assert less and whole and less == pytest.approx(whole / 2, abs=0.01)
