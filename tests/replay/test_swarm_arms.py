@@ -19,13 +19,22 @@ from tests.worlds.observed import quiet_ticks
 from tests.worlds.tables_once import tables_once
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError
-from torra.evaluation.observations import ArmSeen, SwarmSeen, as_json, same_but_time, tick_of
+from torra.evaluation.observations import (
+    ArmSeen,
+    SwarmSeen,
+    TickSeen,
+    as_json,
+    same_but_time,
+    tick_of,
+)
+from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.evaluation.wording import arm_called, the_arm
 from torra.evidence.expert_bars import HELD
 from torra.evidence.feature_bundle import Bundle, LazyFeatures
 from torra.market import regime as market_regime
 from torra.replay import arms, scorecard, voices
 from torra.replay.arms import ARMS, EVIDENCE
+from torra.replay.recomposing import of_a_swarm
 from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
 from torra.replay.shards import shards
 from torra.replay.shards.arm_evidence import FURTHEST, EarlierEvidence
@@ -40,7 +49,10 @@ OF_A_SWARM = Profile(agents=AgentSettings.model_validate({"mode": "swarm"}))
 PAID = {"provider": "anthropic"}
 END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
 BEGIN = END - timedelta(hours=4)
-NAMES = ("swarm", "experts", EVIDENCE, "placebo_flipped")
+NAMES = (
+    *("swarm", "swarm_flat", "swarm_no_reader", "experts"),
+    *(EVIDENCE, "placebo_flipped"),
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -162,6 +174,45 @@ def test_a_tick_of_a_swarm_survives_json(seen: dict[str, ArmSeen]) -> None:
         assert tick_of(as_json(tick)) == tick
     for tick in seen["l1"].ticks:
         assert "swarm" not in as_json(tick)
+
+
+# --- put together again, against arms that really ran ---------------------------------------------
+
+
+@cases(
+    ("name", "changes"),
+    [("swarm_flat", Changes(flat=True)), ("swarm_no_reader", Changes(reader=False))],
+)
+def test_a_swarm_put_together_again_is_the_arm_that_ran(
+    name: str, changes: Changes, seen: dict[str, ArmSeen]
+) -> None:
+    """With the rules, whose judge and gate say the same about experts that say the same."""
+    found = recompose(seen["swarm"], changes, BrainNumbers.of(Profile())).ticks
+    assert any(one.debate != other.debate for one, other in paired(found, seen["swarm"].ticks))
+    for one, other in paired(found, seen[name].ticks):
+        told = of_a_swarm(one, changes, Profile())
+        for part in (*SAME, "multiplier", "adjustments", "scores", "verdict", "conviction"):
+            assert getattr(told, part) == getattr(other, part), part
+
+
+def test_without_its_judge_a_swarm_is_what_its_experts_alone_asked_for(
+    seen: dict[str, ArmSeen],
+) -> None:
+    """The gate's model had read the judge: what it left is of first order, and labelled so."""
+    changes = Changes(judge=False)
+    found = recompose(seen["swarm"], changes, BrainNumbers.of(Profile()))
+    assert not found.exact and "the gate's model had read the judge" in found.label
+    pairs = list(paired(found.ticks, seen["experts"].ticks))
+    assert all(getattr(a, part) == getattr(b, part) for a, b in pairs for part in SAME)
+
+
+SAME = ("debate", "swarm", "l1", "rule_multiplier")
+
+
+def paired(
+    some: tuple[TickSeen, ...], others: tuple[TickSeen, ...]
+) -> Iterator[tuple[TickSeen, TickSeen]]:
+    return zip(some, others, strict=True)
 
 
 # --- the placebo of the evidence ------------------------------------------------------------------
