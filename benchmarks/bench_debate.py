@@ -126,9 +126,14 @@ def on_one_stream(*names: str) -> list[Instance]:
 
 @contextmanager
 def desk_of(
-    folder: Path, where: dict[str, str], items: list[Instance], feed: Any = None, **agents: Any
+    folder: Path,
+    where: dict[str, str],
+    items: list[Instance],
+    feed: Any = None,
+    beside: Any = None,
+    **agents: Any,
 ) -> Iterator[Any]:
-    """Yield a desk of instances whose vendor is at `where`."""
+    """Yield a desk of instances whose vendor is at `where`, with numbers `beside` the chart."""
     settings = profile(**agents)
     desk = desks.open_desk(folder, items, profile=settings, provider=object(), feed=feed)
     models = open_models(folder, desk.database, where)
@@ -143,6 +148,7 @@ def desk_of(
             provider=voice,
             account=account,
             news=outlook.news(setup.instance, settings),
+            **({"outside": beside} if beside else {}),
         )
         for name, setup in desk.setups.items()
     }

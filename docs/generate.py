@@ -93,11 +93,11 @@ levels, momentum, bull, bear and gate. `firm` seats technical, sentiment, news, 
 bear, the research manager and the gate, and asks a trader where an opening would stand
 ([debate.md](debate.md#the-firm-manager-and-trader)). `swarm` seats a reader of the regime, four
 experts (liquidity, microstructure, macro, geometry), the judge and the gate. A profile may name its
-own (`agents.active_agents`). Every role is given the regime (`market.regime`) and the warnings of the
-bar (`market.triage`). Analysts are asked at once, then the researchers, who also read the analysts'
-reports, then the gate, which reads all of them, and the manager beside it. Of the news agent's
-report the others see numbers and ids only, never a word. Where a profile says so, the agents that
-`agents.memory.roles` names are also told lessons of closed trades in a like market
+own (`agents.active_agents`). Every role is given the regime (`market.regime`) and the warnings of
+the bar (`market.triage`). Analysts are asked at once, then the researchers, who also read the
+analysts' reports, then the gate, which reads all of them, and the manager beside it. Of the news
+agent's report the others see numbers and ids only, never a word. Where a profile says so, the
+agents that `agents.memory.roles` names are also told lessons of closed trades in a like market
 ([memory.md](memory.md)).
 """
 MAY_DO = {

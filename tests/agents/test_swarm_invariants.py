@@ -159,8 +159,13 @@ def test_what_the_regime_makes_of_trust_and_budget_stays_in_its_bounds(scaled: S
     """The code's word stays; a reader only lowers, and has one expert go first."""
 
     @cases(scaled(10_000))
-    @given(regimes, readings, st.sampled_from(["M15", "H1", "H4", "D1"]),
-           st.sampled_from(["prior", "flat", "earned"]), trusts | st.just({"macro": -3.0}))  # fmt: skip
+    @given(
+        regimes,
+        readings,
+        st.sampled_from(["M15", "H1", "H4", "D1"]),
+        st.sampled_from(["prior", "flat", "earned"]),
+        trusts | st.just({"macro": -3.0}),
+    )
     def check(regime: str, told: Any, timeframe: str, trusts_by: str, earned: Any) -> None:
         features = {"market.regime": Feature("market.regime", regime or None)} | {
             f"standing.trust_{name}": Feature(f"standing.trust_{name}", value)
@@ -255,7 +260,7 @@ rows = st.sets(st.sampled_from([*FACTORS]))
 
 def in_the_market(counted: set[str], crowd: str, regime: str) -> DebateContext:
     """Return a tick on which these factors count, and one side is crowded."""
-    found = {name: value for name, value in (FACTORS[one] for one in counted)}
+    found = dict(map(FACTORS.__getitem__, counted))
     ranks = {"BUY": {"derivs.funding_rank": 98.0}, "SELL": {"derivs.funding_rank": 1.0}}
     usual = {"market.triage": None, "technical.volatility_percentile": 40.0}
     return context(

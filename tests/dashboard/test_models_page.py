@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_config import AgentSettings
+from agents.registry import AGENTS
 from tests.doubles import vendor_line
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.doubles.vendor_line import CANARIES
 from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, VENDORS, Reply, Status, VendorServer
 from tests.doubles.visitors import bearer
-from tests.worlds import demo_orders
+from tests.worlds import demo_orders, desks
 from torra.clock import System
 from torra.config import Profile
 from torra.dashboard.settings import models
 from torra.dashboard.view.backing import Backing
-from torra.desk.models import report
+from torra.desk.memory.experts_past import ExpertsPast
+from torra.desk.models import expert_standing, report
+from torra.evaluation.standing.past_calls import Call, CallBook, PastTick
 from torra.store.ledger import Booking
 
 JSON = {"Accept": "application/json"}
@@ -230,3 +235,30 @@ def test_no_key_is_on_the_page_or_in_the_home(
     kept = b"".join(one.read_bytes() for one in backing.home.rglob("*") if one.is_file())
     assert not [key for key in CANARIES if key in said or key.encode() in kept]
     assert not [key for key in CANARIES if key in caplog.text]
+
+
+def test_a_swarm_that_is_told_of_its_past_shows_who_was_right(
+    backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "How often the swarm was right" not in client(backing).get("/models").text
+    profile = Profile(agents=AgentSettings(mode="swarm", standing="on"))
+    monkeypatch.setattr(models, "_profiles", lambda: {"swarm": profile})
+    words = Page(client(backing).get("/models").text).text
+    assert "No call of the swarm has come due yet." in words
+    book = CallBook("M15")
+    for row in range(80):
+        moment = desks.START + timedelta(minutes=15 * row)
+        calls = (Call("macro", 1, "bars_4", 0.1),)
+        book.take(PastTick(moment, float(row), 1.0, "trend_up", calls))
+    monkeypatch.setattr(ExpertsPast, "books", lambda _: [("BTCUSD", book)])
+    told = client(backing).get("/api/v1/models").get_json()["standing"]
+    assert [(row["agent"], row["calls"], row["hit_share"]) for row in told] == [("macro", 76, 1.0)]
+    page = client(backing).get("/models").text
+    check_structure(Page(page))
+    words = Page(page).text
+    title = AGENTS["macro"].role.title
+    for cell in ("BTCUSD M15", "trend up", title, "100.0 %", "0.60 tabled", "earned"):
+        assert cell in words, cell
+    assert expert_standing.line(told[0]).startswith(
+        f"BTCUSD M15, trend up: {title} right on 100.0 % of 76 calls, weight 0."
+    )

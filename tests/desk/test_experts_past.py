@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -121,9 +120,8 @@ def test_a_tick_waits_for_no_book_and_says_so(
         fill(self, *args)
 
     monkeypatch.setattr(ExpertsPast, "_fill", held)
-    tells = cast(Callable[[Asked], StandingTold], ExpertsPast(database).of(
-        swarm_calls.profile(), "rules", FEED
-    ))  # fmt: skip
+    tells = ExpertsPast(database).of(swarm_calls.profile(), "rules", FEED)
+    assert tells is not None
     assert tells(asked(key)) == TOO_LATE == StandingTold(flags=(LATE,))
     assert tells(asked(key)) == TOO_LATE, "it is still being counted"
     go.set()

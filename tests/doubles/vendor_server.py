@@ -516,6 +516,8 @@ def honest(exchange: Exchange, changes: Mapping[str, Any] | None = None) -> str:
         reply = scripted.ruling(**about)
     elif "winner" in properties:
         reply = scripted.judgement(evidence=[], **about)
+    elif "budget_pct" in properties:
+        reply = scripted.regime(evidence=[], **about)
     elif "invalidation" in properties:
         reply = scripted.thesis(evidence=[], **about)
     else:
@@ -524,7 +526,7 @@ def honest(exchange: Exchange, changes: Mapping[str, Any] | None = None) -> str:
     return json.dumps({name: reply[name] for name in reply if name in wanted} | dict(changes or {}))
 
 
-ASKED: Final = ("adjustments", "multiplier", "winner", "invalidation")
+ASKED: Final = ("adjustments", "multiplier", "winner", "budget_pct", "invalidation")
 """Fields of which each shape of a reply has one of its own."""
 
 

@@ -132,7 +132,7 @@ def test_a_book_counts_a_move_of_sixteen_ticks_in_atr() -> None:
     after = book([*closes, 103.0])
     assert after.counted("quiet") == 1
     assert after.as_json()["moved"]["quiet"][GROUPS.index(WHOLE)] == round(1.5 * STEPS)
-    assert after.trust("quiet")["trust_macro"] > prior_weights("quiet", "M15")["macro"]  # type: ignore[operator]
+    assert after.trust("quiet")["trust_macro"] > prior_weights("quiet", "M15")["macro"]
     assert book([*closes, 103.0], atr=0.0).counted("quiet") == 0
 
 

@@ -16,7 +16,10 @@ FIRM: Final[Table] = {
         ),
         "manager-word": fault(
             "a manager that is not sure lowers nothing",
-            At("agents.debate.panel:_agreement", replace("min(raw, trust(judged))", "raw")),
+            At(
+                "agents.debate.panel:_agreement",
+                replace("min(raw, round(trust(judged), SCORE_DECIMALS))", "raw"),
+            ),
             "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "manager-side": fault(
@@ -28,7 +31,7 @@ FIRM: Final[Table] = {
             "a decline latches nothing",
             At(
                 "torra.tick.decision:_review",
-                replace("sentiment_rules.SIDES if veto else (declined,)", "()"),
+                replace("ruling.vetoes(side) or side == declined", "ruling.vetoes(side)"),
             ),
             "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
         ),

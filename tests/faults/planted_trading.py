@@ -226,7 +226,10 @@ TRADING: Final[Table] = {
     "R9": {
         "veto": fault(
             "the gate's veto does not reach the risk engine",
-            At("torra.tick.decision:_review", replace("veto or ...", "False")),
+            At(
+                "torra.tick.decision:_review",
+                replace("ruling.vetoes(...) or latched.get(...)", "False"),
+            ),
             "test_a_window_drops_an_opening_and_lets_a_close_through",
         ),
     },

@@ -88,7 +88,9 @@ def reviewed(
     """Return the verdict of a tick that opens where nothing objects, and what denied it."""
     low, high = at
     verdict = rules.verdict(low if low > 0 else high, THRESHOLDS)
-    spoken = SimpleNamespace(ruling=ruling, declined=declined, conviction_for=lambda side: 1.0)
+    spoken = SimpleNamespace(
+        ruling=ruling, declined=declined, size_share=lambda side: ruling.multiplier
+    )
     inputs = SimpleNamespace(
         close=2_000.0, atr=5.0, now=NOON, as_of=NOON, timeframe="M15", bar_time=NOON
     )  # the rest of a tick decides nothing here

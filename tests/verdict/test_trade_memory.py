@@ -187,7 +187,7 @@ def test_who_is_shown_the_memory_is_shown_the_last_three_trades() -> None:
         else:
             assert asked == build_interpretive_prompt(context(memory=MEMORY), agent.role).user
     assert remember == {
-        *("sentiment", "bull_researcher", "bear_researcher"),
+        *("sentiment", "bull_researcher", "bear_researcher", "regime_reader", "judge"),
         *("research_manager", "risk_gate"),
     }
 

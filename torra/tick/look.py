@@ -27,6 +27,7 @@ from torra.evidence.outside_readings import OutsideView
 from torra.lessons import recall
 from torra.lessons.facts import situation_of
 from torra.lessons.recall import Recalled
+from torra.market.bar_view import BarView
 from torra.tick import paper, vetoed
 from torra.tick.edges import Edges
 from torra.tick.record import TickInputs
@@ -84,12 +85,7 @@ def look(
     spreads = edges.window.spreads(bars, by_hour=experts)
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
-    closes = partial(edges.window.daily_closes, as_of)
-    outside = edges.outside(as_of, closes) if edges.outside else None
-    if edges.companions is not None:
-        outside = beside(outside, edges.companions.known(key.timeframe, as_of, bars))
-    if flow is not None:
-        outside = flow_readings.beside(outside, flow)
+    outside = _outside(key, edges, bars, flow)
     bundle = feature_bundle.build(
         symbol=instance.symbol,
         timeframe=key.timeframe,
@@ -110,9 +106,10 @@ def look(
     )
     bundle = _with_stakes(_to_experts(bundle, key, edges, outside), row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
-    bundle = feature_bundle.with_lessons(bundle, recalled.numbers)
-    standing = _standing(key, edges, bundle, as_of, float(row["close"]))
-    bundle = feature_bundle.with_standing(bundle, standing.numbers)
+    standing = _standing(key, edges, bundle.regime.name, float(row["close"]))
+    bundle = feature_bundle.with_standing(
+        feature_bundle.with_lessons(bundle, recalled.numbers), standing.numbers
+    )
     score = ath_calculator.score(
         float(row["close"]),
         records.high,
@@ -153,6 +150,18 @@ def _to_experts(bundle: Bundle, key: TickKey, edges: Edges, outside: OutsideView
     return bundle if edges.evidence is None else edges.evidence(key, bundle, outside)
 
 
+def _outside(
+    key: TickKey, edges: Edges, bars: BarView, flow: OutsideView | None
+) -> OutsideView | None:
+    """Return the numbers from beside the chart, companions and order flow among them."""
+    as_of = key.close_time
+    closes = partial(edges.window.daily_closes, as_of)
+    found = edges.outside(as_of, closes) if edges.outside else None
+    if edges.companions is not None:
+        found = beside(found, edges.companions.known(key.timeframe, as_of, bars))
+    return found if flow is None else flow_readings.beside(found, flow)
+
+
 def _with_stakes(
     bundle: Bundle, row: Mapping[str, float], instance: Instance, profile: Profile
 ) -> Bundle:
@@ -186,14 +195,11 @@ def _recalled(
     return recall.TOO_LATE if late else found
 
 
-def _standing(
-    key: TickKey, edges: Edges, bundle: Bundle, as_of: datetime, close: float
-) -> StandingTold:
+def _standing(key: TickKey, edges: Edges, regime: str, close: float) -> StandingTold:
     """Return what the past of the seats came to in the regime of now."""
     if edges.standing is None:
         return told.NOTHING
-    asked = told.Asked(key.instance, key.timeframe, bundle.regime.name, as_of, close)
-    return edges.standing(asked)
+    return edges.standing(told.Asked(key.instance, key.timeframe, regime, key.close_time, close))
 
 
 def _flow(

@@ -17,6 +17,7 @@ from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import VENDORS
+from agents.registry import AGENTS
 from torra.config import Profile
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
@@ -24,7 +25,9 @@ from torra.dashboard.trade.orders import person
 from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.desk import costs as cost_report
+from torra.desk.models import expert_standing
 from torra.desk.models import report as model_report
+from torra.desk.models.expert_standing import StandingTold
 from torra.desk.models.report import (
     ModelReport,
     ModelTold,
@@ -105,6 +108,18 @@ class SpendingLine:
     ceiling: str
 
 
+@dataclass(frozen=True, slots=True)
+class StandingLine:
+    """A seat of a swarm in one regime, as text."""
+
+    place: str
+    regime: str
+    seat: str
+    calls: str
+    right: str
+    weight: str
+
+
 def models() -> str:
     """Show which models can be asked, who asks them and what they cost."""
     desk = desk_view().desk()
@@ -121,6 +136,8 @@ def models() -> str:
         traders=_traders(told["traders"]) if told else [],
         dear=_dear(told["profiles"]) if told else [],
         free=told is not None and not any(row["paid"] for row in told["profiles"]),
+        standing=_standing(told.get("standing", [])) if told else [],
+        swarm=told is not None and "standing" in told,
         usual=sorted({row["provider"] for row in told["profiles"]}) if told else [],
     )
 
@@ -172,8 +189,10 @@ def _refuse_unlisted(vendor: str, model: str) -> None:
 def _report() -> ModelReport:
     known = backing()
     instances = [*known.settings.instances, *known.database.hosted_instances()]
+    # Pages that look at a desk of another process have none of its counts.
+    past = getattr(known.desk, "past", None)
     return model_report.report(
-        known.home, known.database, instances, _profiles(), known.environment
+        known.home, known.database, instances, _profiles(), known.environment, past
     )
 
 
@@ -308,6 +327,21 @@ def _traders(rows: Sequence[TraderTold]) -> list[tuple[str, str]]:
     """Return each profile whose desk asks a trader, and how often it was asked."""
     told = [(figures.clean(row["profile"], 60), model_report.trader_line(row)) for row in rows]
     return [(name, f"{line[:1].upper()}{line[1:]}.") for name, line in told]
+
+
+def _standing(rows: Sequence[StandingTold]) -> list[StandingLine]:
+    """Return how often each seat was right, as text."""
+    return [
+        StandingLine(
+            place=f"{figures.clean(row['instance'], 60)} {row['timeframe']}",
+            regime=row["regime"].replace("_", " "),
+            seat=AGENTS[row["agent"]].role.title,
+            calls=f"{row['calls']:,}",
+            right=figures.DASH if row["hit_share"] is None else f"{100 * row['hit_share']:.1f} %",
+            weight=expert_standing.weight(row) or figures.DASH,
+        )
+        for row in rows
+    ]
 
 
 def _dear(rows: Sequence[SpendingTold]) -> list[str]:

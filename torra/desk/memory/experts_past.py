@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from agent_config import AgentSettings
 from instance_database import Database, TickKey
-from torra.clock import parse
+from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.memory.reports_then import stored_calls, stored_chance
 from torra.desk.memory.shelves import FIRST_SECONDS, lap_of
@@ -79,7 +79,7 @@ class ExpertsPast:
 
     def prepare(
         self,
-        setups: Iterable[tuple[Instance, Profile, str, Feed]],
+        setups: Iterable[tuple[Instance, Profile, str, Feed | None]],
         now: datetime,
         within: float = FIRST_SECONDS,
     ) -> None:
@@ -90,6 +90,15 @@ class ExpertsPast:
                 held = self._held(instance.id, timeframe, provider, lap_of(feed), asked)
                 if (thread := self._begin(*held)) is not None:
                     thread.join(within)
+
+    def books(self) -> list[tuple[str, CallBook]]:
+        """Return the book of every stream that is counted, by its instance, in order."""
+        with self._lock:
+            held = [one for one in self._streams.values() if one.filled]
+        return sorted(
+            ((one.instance, one.book) for one in held),
+            key=lambda pair: (pair[0], duration(pair[1].timeframe)),
+        )
 
     def _held(
         self, instance: str, timeframe: str, provider: str, lap: Lap, asked: Asked

@@ -106,6 +106,6 @@ def _embedder(name: str) -> Embed:
         return hashed
 
 
-def lap_of(feed: Feed) -> Callable[[datetime], int]:
+def lap_of(feed: Feed | None) -> Callable[[datetime], int]:
     """Return what numbers the passes of a feed whose bars come again; 0 for any other feed."""
     return feed.lap if isinstance(feed, SampleFeed) else lambda _moment: 0

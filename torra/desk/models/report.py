@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 from agent_config import GATE_ID, MODELS, MODES, TRADER_ID, VENDORS, AgentSettings, route
 from agents.registry import REVIEWER, TRADER, seated
@@ -20,6 +20,9 @@ from instance_database import Database, open_home
 from torra.clock import System, duration, iso
 from torra.config import Instance, Profile, load_desk
 from torra.desk import costs
+from torra.desk.memory.experts_past import ExpertsPast
+from torra.desk.models import expert_standing
+from torra.desk.models.expert_standing import StandingTold
 from torra.desk.models.question import ROLE, newest, profiles_of
 from torra.home import DATABASE, PRICES
 from torra.providers.prices import PriceList
@@ -127,13 +130,17 @@ class TraderTold(TypedDict):
 
 
 class ModelReport(TypedDict):
-    """The whole report, as `torra models --json` prints it."""
+    """The whole report, as `torra models --json` prints it.
+
+    `standing` is there where ticks are told of their seats' past, and nowhere else.
+    """
 
     at: str
     currency: str
     vendors: list[VendorTold]
     profiles: list[SpendingTold]
     traders: list[TraderTold]
+    standing: NotRequired[list[StandingTold]]
 
 
 def report(
@@ -142,8 +149,12 @@ def report(
     instances: Iterable[Instance],
     profiles: Mapping[str, Profile],
     environment: Mapping[str, str],
+    past: ExpertsPast | None = None,
 ) -> ModelReport:
-    """Return the report on profiles in use; raises ConfigError for a broken price list."""
+    """Return the report on profiles in use; raises ConfigError for a broken price list.
+
+    `past` is that of a desk that runs here; without it the journal is counted.
+    """
     now = System().real_now().replace(microsecond=0)
     prices = PriceList.read(home / PRICES)
     rests = {row["provider"]: row for row in (database.provider_blocks() if database else ())}
@@ -164,9 +175,17 @@ def report(
         for name, one in profiles.items()
         if one.agents.consulted()
     ]
-    return {
+    found: ModelReport = {
         "at": iso(now), "currency": "USD", "vendors": vendors, "profiles": told, "traders": traders,
     }  # fmt: skip
+    if expert_standing.asked_for(profiles.values()):
+        found["standing"] = []
+        if past is not None:
+            found["standing"] = expert_standing.rows(past)
+        elif database is not None:
+            moment = database.desk_time() or now
+            found["standing"] = expert_standing.counted(database, every, profiles, moment)
+    return found
 
 
 def run(home: Path, environment: Mapping[str, str]) -> ModelReport:
@@ -190,7 +209,16 @@ def table(document: ModelReport) -> str:
         + ("\n".join(spending_line(row) for row in document["profiles"]))
         + "".join(f"\n{line}" for line in ladder_lines(document["profiles"]))
         + "".join(f"\nprofile {row['profile']}: {trader_line(row)}" for row in document["traders"])
+        + "".join(f"\n{line}" for line in _standing(document))
     )
+
+
+def _standing(document: ModelReport) -> list[str]:
+    """Return how often the seats of swarms were right, a sentence each; none where none is told."""
+    told = document.get("standing")
+    if told is None:
+        return []
+    return ["", *map(expert_standing.line, told)] if told else ["", expert_standing.NOTHING]
 
 
 def trader_line(row: TraderTold) -> str:

@@ -50,7 +50,7 @@ from torra.providers.rules.readings import (
     word,
 )
 
-TAKES: Final = 0.06
+TAKES: Final = 0.05
 """Lean from which a side is taken."""
 
 OPPOSED: Final = 0.25
@@ -65,7 +65,7 @@ DISPUTE: Final = 0.25
 REWARD_R: Final = 2.0
 """Reward in R where none is told: the desk's own target is twice as far as its stop."""
 
-SURE: Final = (("high", 0.12), ("medium", 0.06))
+SURE: Final = (("high", 0.12), ("medium", 0.05))
 """Lean from which a confidence in the side is used; conflicts lower it."""
 
 UNDECIDED: Final = "medium"
@@ -215,9 +215,9 @@ def _argued(
     """Return the argument for a side and the one against it; without a side there is neither."""
     if not side:
         return Argument(0, _undecided(experts))
-    cited = set(chain.from_iterable((e.id for e in one.evidence) for one in analysts(request)))
+    argued = {point.id for one in analysts(request) for point in one.points_for}
     points = strongest(request, heard, side, 0.0, FOR) or of_scores(request, moves, side)
-    ordered = sorted(points, key=lambda point: point.id not in cited)
+    ordered = sorted(points, key=lambda point: point.id not in argued)
     against = strongest(request, heard, -side, 0.0, AGAINST) or [_of_a_score(request, side)]
     way, count = "up" if side > 0 else "down", experts.count
     backing = experts.backing(side)
@@ -230,13 +230,16 @@ def _argued(
 
 
 def _undecided(experts: Heard) -> str:
+    """Return how the experts lean, and why no side is taken of it."""
     up, down = experts.up, experts.down
-    told = (
-        f"No side: of {experts.count} experts {up} lean{'s' if up == 1 else ''} up and {down} down"
-    )
-    if not experts.conflicts:
+    lean = "leans" if up == 1 else "lean"
+    told = f"No side: of {experts.count} experts {up} {lean} up and {down} down"
+    side = 1 if experts.lean > 0.0 else -1
+    if experts.backing(side) <= experts.backing(-side):
         return f"{told}."
-    return f"{told}, with {experts.conflicts} conflict{'s' if experts.conflicts > 1 else ''}."
+    if abs(experts.lean) < TAKES:
+        return f"{told}, too softly to count."
+    return f"{told}, and the chart reads the other way."
 
 
 def _of_a_score(request: Request, side: int) -> Point:

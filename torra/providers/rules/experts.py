@@ -23,7 +23,9 @@ from torra.providers.rules.expert_readings import ANY, SHAPES, companions, table
 from torra.providers.rules.opinions import Reply, cite, focus, opinion
 from torra.providers.rules.readings import (
     CLOSE,
+    NAMED,
     Reading,
+    TrendStrength,
     mean_lean,
     number,
     readings,
@@ -35,6 +37,14 @@ LEANS: Final = 0.1
 """Mean lean from which evidence leans at all."""
 
 WORDS: Final[Mapping[int, str]] = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
+
+TREND_IN: Final[Mapping[str, float]] = {
+    "trend_up": 1.0,
+    "trend_down": 1.0,
+    "range": 0.0,
+    "quiet": 0.0,
+}
+"""How much of a trend a regime is; a volatile one is half of it, as without a name."""
 
 TRIAGE: Final = "market.triage"
 FRESH_BARS: Final = 2.0
@@ -52,6 +62,7 @@ WALL_PRESSED: Final = 0.1
 """A wall is a book that leans by the first, was changed so often within the bar, and against which
 the bar's own moves went by so much more than half of them."""
 
+SHARE_DECIMALS: Final = 4
 DEAR_RANK: Final = 95.0
 DEAR_JUMP: Final = 2.0
 SLIPS_ATR: Final = 0.25
@@ -81,7 +92,7 @@ Odd = tuple[str, tuple[str, ...]]
 
 def expert(request: Request) -> Reply:
     """Return what an expert finds; it abstains where its table reads nothing."""
-    now, role = regime(request.features), request.role
+    now, role = trend_of(request.features), request.role
     found = readings(request.features, now, (ANY,), table_of(role.id, request.features)).get(ANY)
     heard = dict.fromkeys(focus(request), found) if found else {}
     reply = opinion(request, now, heard, overlay=True)
@@ -94,6 +105,13 @@ def expert(request: Request) -> Reply:
     cited = {one["id"] for one in reply["evidence"]}
     reply["evidence"] += cite(request, (name for name in seen_in if name not in cited))
     return reply | _named(request, odd, side)
+
+
+def trend_of(features: Mapping[str, Feature]) -> TrendStrength:
+    """Return how much of a trend there is: by ADX where it is shown, else by the regime's name."""
+    known = regime(features)
+    named = TREND_IN.get(word(features.get(NAMED)) or "")
+    return known if known.adx is not None or named is None else TrendStrength(named, None)
 
 
 def _lean(found: Sequence[Reading]) -> int:
@@ -154,7 +172,8 @@ def _of_liquidity(features: Mapping[str, Feature]) -> Iterator[Odd]:
 def _of_microstructure(features: Mapping[str, Feature]) -> Iterator[Odd]:
     book, share, events = _numbers(features, "flow", "book_imbalance", "up_share", "book_events")
     if book is not None and share is not None and events is not None and events >= WALL_EVENTS:
-        pressed = math.copysign(1.0, book) * (0.5 - share)
+        # rounded as it is shown, so that the limit itself counts
+        pressed = round(math.copysign(1.0, book) * (0.5 - share), SHARE_DECIMALS)
         if abs(book) >= WALL and pressed >= WALL_PRESSED:
             yield "fake_wall", ("flow.book_imbalance", "flow.book_events", "flow.up_share")
     if book is not None and abs(book) >= ONE_SIDED:

@@ -1,0 +1,174 @@
+"""A tick that was told of its seats' past runs again with what it was told; an arm has its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instance_database import Database
+from tests.worlds import desks, journals, random_markets, swarm_calls
+from torra.desk.bar_closes import next_close
+from torra.evaluation.observations import ArmSeen, same_but_time
+from torra.evaluation.standing import past_calls
+from torra.evaluation.standing.told import Asked, StandingTold
+from torra.providers.rules.provider import RulesProvider
+from torra.replay import runner
+from torra.replay.arms import Arm
+from torra.replay.rerun.causes import cause
+from torra.replay.rerun.journal_replay import Comparison, replay
+from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.shards import seen
+from torra.replay.shards.arm_standing import ArmPast, past_of
+from torra.replay.shards.checkpoints import Checkpoint
+
+BTC = desks.BTC.id
+STEPS = 16
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a desk whose swarm was told of its own calls."""
+    folder, rules = tmp_path_factory.mktemp("told"), RulesProvider()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(past_calls, "LEAST", 3)
+        patch.setattr(past_calls, "BARS", {"bars_4": 2, "bars_16": 3})
+        desk = desks.open_desk(
+            folder, profile=swarm_calls.profile(), provider=rules, lease_seconds=1e9
+        )
+        desks.take_lease(desk, 1e9)
+        settings = swarm_calls.profile()
+        desk.database.apply_profile(BTC, settings.model_dump_json(), settings.digest())
+        for number in range(STEPS):
+            clock = desks.clock_of(desk)
+            # A second past the close: a desk that stands at it is warming up.
+            clock.set(next_close(clock.now(), ["M15"]) + swarm_calls.LATER)
+            desk.wake(BTC)
+            if number == 0:
+                for thread in threading.enumerate():
+                    if thread.name == "standing":
+                        thread.join(30.0)
+        desk.close()
+    return folder / "torra.db"
+
+
+@pytest.fixture
+def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
+    with journals.copied(lived, tmp_path / "source") as database:
+        yield database
+
+
+def again(source: Database, folder: Path) -> dict[str, Comparison]:
+    into = desks.open_database(folder)
+    found = {one.key: one for one in replay(source, into, BTC)}
+    into.close()
+    return found
+
+
+def newest(source: Database) -> tuple[str, dict[str, Any]]:
+    sql = (
+        "SELECT torra_key, record FROM journal "
+        "WHERE json_extract(record, '$.standing.numbers.trust_macro') IS NOT NULL "
+        "ORDER BY rowid DESC LIMIT 1"
+    )
+    (row,) = source.connection().query(sql)
+    return row["torra_key"], json.loads(row["record"])
+
+
+def rewrite(source: Database, key: str, how: str) -> None:
+    with source.transaction():
+        sql = f"UPDATE journal SET record = {how} WHERE torra_key = ?"
+        assert source.connection().execute(sql, (key,)).rowcount == 1
+
+
+def test_every_tick_runs_again_to_the_same_record(source: Database, tmp_path: Path) -> None:
+    found = again(source, tmp_path)
+    assert {one.state for one in found.values()} == {"same"}, [
+        (one.key, one.detail, dict(one.differences)) for one in found.values()
+    ]
+    told = [(one.then.get("standing") or {}).get("numbers") for one in found.values()]
+    assert not all(told) and sum(map(bool, told)) > STEPS // 3
+
+
+def test_an_altered_value_is_noticed_and_named(source: Database, tmp_path: Path) -> None:
+    key, record = newest(source)
+    assert record["standing"]["numbers"]["trust_macro"] != 0.99
+    rewrite(source, key, "json_set(record, '$.standing.numbers.trust_macro', 0.99)")
+    found = again(source, tmp_path)
+    assert [one.key for one in found.values() if one.state != "same"] == [key]
+    why = cause(source, found[key])
+    assert why.kind == "record"
+    assert why.what.startswith("standing.trust_macro") and "is 0.99" in why.what
+
+
+def test_a_record_that_lost_what_was_told_is_left_out(source: Database, tmp_path: Path) -> None:
+    key, _ = newest(source)
+    rewrite(source, key, "json_remove(record, '$.standing')")
+    found = again(source, tmp_path)
+    assert {one.key: one.state for one in found.values() if one.state != "same"} == {
+        key: "no_standing"
+    }
+
+
+# --- arms ---------------------------------------------------------------------------------------
+
+
+def arm_of(bars: int, checkpoint: Checkpoint | None = None) -> tuple[ArmSeen, list[Any]]:
+    """Run an arm of a swarm on a random walk; return also what its ticks were told."""
+    told: list[Any] = []
+    history = random_markets.random_walk(bars, 7)
+    settings = swarm_calls.profile()
+    voice = Voice(debater=swarm_calls.debater())
+    arm = Arm("swarm", "a swarm", agents={"mode": "swarm"})
+    call = ArmPast.__call__
+
+    def noted(self: ArmPast, asked: Asked) -> StandingTold:
+        told.append(call(self, asked))
+        return told[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ArmPast, "__call__", noted)
+        patch.setattr(past_calls, "LEAST", 2)
+        found = run_arm(Course.of(history), arm, settings, voice, checkpoint=checkpoint, chunk=25)
+    return found, told
+
+
+class Interrupted(Exception):
+    """Stops an arm in its middle."""
+
+
+def test_an_arm_learns_from_its_own_calls_and_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    whole, told = arm_of(300)
+    assert sum(bool(one) for one in told) > 30
+    assert {name.rpartition("_")[0] for name in told[-1].numbers} >= {"win_share", "judge_hit"}
+    identity = {"program": "a test"}
+    cut, tick_seen = 0, seen.tick_seen
+
+    def stops(*args: Any) -> Any:
+        nonlocal cut
+        cut += 1
+        if cut == 60:
+            raise Interrupted
+        return tick_seen(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "tick_seen", stops)
+        with pytest.raises(Interrupted):
+            arm_of(300, Checkpoint(tmp_path, "swarm", identity))
+    held = Checkpoint(tmp_path, "swarm", identity)
+    assert held.state is not None and held.state["past"]["books"]
+    again, rest = arm_of(300, held)
+    assert 0 < len(rest) < len(told) and rest == told[-len(rest) :]
+    pairs = zip(whole.ticks, again.ticks, strict=True)
+    assert all(same_but_time(*pair) for pair in pairs)
+
+
+def test_an_arm_that_asks_nobody_or_wants_none_has_no_past() -> None:
+    settings = swarm_calls.profile(standing="off", trust="prior")
+    assert past_of(settings, asks=True) is None
+    assert past_of(swarm_calls.profile(), asks=False) is None
+    assert isinstance(past_of(swarm_calls.profile(), asks=True), ArmPast)

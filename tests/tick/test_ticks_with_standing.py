@@ -1,0 +1,131 @@
+"""A tick that is told of its seats' past: by value in its record, to each seat its own share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from agent_config import EXPERTS, FIRST_OTHERS
+from agents.contracts import Completion, Request
+from tests.worlds import remembering, swarm_calls
+from torra.config import Profile
+from torra.evaluation.standing.past_calls import SEATS
+from torra.evaluation.standing.told import LATE, NOTHING, TOO_LATE, Asked, PastOf, StandingTold
+from torra.providers.rules.provider import RulesProvider
+from torra.store.memory import MemoryStore
+from torra.tick.tick_record import TickRecord
+from torra_trader import Outcome
+
+NONCE = re.compile("[0-9a-f]{16}")
+NUMBERS: dict[str, float | None] = {
+    **{f"{name}_hit_share": 0.51 + number / 100 for number, name in enumerate(SEATS)},
+    "judge_hit_share": None,
+    **{f"win_share_{k}": None for k in range(10)},
+    "win_share_6": 0.4821,
+    **{f"trust_{name}": 0.3 + number / 10 for number, name in enumerate(EXPERTS)},
+}
+
+
+class Heard:
+    """The rules, and every prompt that they were asked."""
+
+    def __init__(self) -> None:
+        self.prompts: list[tuple[str, str]] = []
+        self._rules = RulesProvider()
+
+    def submit(self, request: Request) -> Future[Completion]:
+        text = f"{request.system}\n{request.user}"
+        self.prompts.append((request.role.id, NONCE.sub("N", text)))
+        return self._rules.submit(request)
+
+
+def ticks(past: PastOf | None, settings: Profile, count: int = 4) -> tuple[list[Outcome], Heard]:
+    heard = Heard()
+    found = swarm_calls.run(
+        MemoryStore({remembering.BTC: settings}, remembering.ranges),
+        remembering.keys(count), past, settings, debater=None, submit=heard.submit,
+    )  # fmt: skip
+    return found, heard
+
+
+def records(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    told = [dict(outcome.record or {}) for outcome in outcomes]
+    for record in told:
+        record.pop("elapsed_ms")
+    return json.loads(json.dumps(told))
+
+
+def swarm_of(outcome: Outcome) -> dict[str, Any]:
+    assert outcome.result is not None
+    return outcome.result.debated.deliberation.as_json()["swarm"]
+
+
+def test_while_nothing_is_known_not_one_byte_changes() -> None:
+    for mode in ("budget", "swarm"):
+        settings = swarm_calls.profile(mode=mode)
+        asked, told = ticks(lambda _: NOTHING, settings)
+        unasked, untold = ticks(None, settings)
+        assert told.prompts == untold.prompts and told.prompts
+        assert records(asked) == records(unasked)
+        assert all("standing" not in record for record in records(asked))
+
+
+def test_what_is_told_stands_in_the_record_by_value() -> None:
+    seen: list[Asked] = []
+
+    def past(asked: Asked) -> StandingTold:
+        seen.append(asked)
+        return StandingTold(NUMBERS)
+
+    outcomes, _ = ticks(past, swarm_calls.profile())
+    (*_, record), asked = records(outcomes), seen[-1]
+    assert record["standing"] == {"numbers": NUMBERS, "flags": []}
+    features = {one["id"]: one["value"] for one in record["features"]}
+    assert {name: features[f"standing.{name}"] for name in NUMBERS} == NUMBERS
+    assert (asked.instance, asked.timeframe, asked.regime, asked.close) == (
+        record["instance"], record["timeframe"], record["regime"]["name"], record["close"],
+    )  # fmt: skip
+    assert StandingTold.of(record["standing"]) == StandingTold(NUMBERS)
+    typed = TickRecord.model_validate(record)
+    assert typed.standing is not None and typed.standing.numbers == NUMBERS
+
+
+def test_each_seat_is_shown_its_own_share_and_nobody_elses() -> None:
+    _, heard = ticks(lambda _: StandingTold(NUMBERS), swarm_calls.profile())
+    prompts = dict(heard.prompts)
+    assert len(prompts) >= 5
+    for role, text in prompts.items():
+        shown = {*re.findall(r"standing\.\w+", text)}
+        assert shown <= {f"standing.{role}_hit_share"}, (role, shown)
+    assert "standing.liquidity_hit_share = 0.52" in prompts["liquidity"]
+
+
+def test_earned_trust_weighs_and_shares_alone_decide_nothing() -> None:
+    earned, _ = ticks(lambda _: StandingTold(NUMBERS), swarm_calls.profile())
+    prior, _ = ticks(lambda _: StandingTold(NUMBERS), swarm_calls.profile(trust="prior"))
+    plain, _ = ticks(None, swarm_calls.profile(trust="prior"))
+    swarm = swarm_of(earned[-1])
+    first = swarm["regime"]["first"]
+    others = 1.0 if first == "" else FIRST_OTHERS  # the reader may have one expert go first
+    for name in {*EXPERTS} - {first}:
+        told_of = NUMBERS[f"trust_{name}"] or 0.0
+        assert swarm["trust"][name] == pytest.approx(told_of * others)
+    assert swarm_of(prior[-1])["trust"] == swarm_of(plain[-1])["trust"]
+    shares = {name: one for name, one in NUMBERS.items() if name.endswith("hit_share")}
+    told, _ = ticks(lambda _: StandingTold(shares), swarm_calls.profile())
+    for name in ("scores", "verdict", "action", "gate"):
+        assert [one[name] for one in records(told)] == [one[name] for one in records(plain)]
+
+
+def test_a_past_that_is_not_counted_yet_is_a_flag_and_no_number() -> None:
+    outcomes, _ = ticks(lambda _: TOO_LATE, swarm_calls.profile())
+    record = records(outcomes)[-1]
+    assert record["standing"] == {"numbers": {}, "flags": [LATE]}
+    assert not any(one["id"].startswith("standing.") for one in record["features"])
+    assert outcomes[-1].result is not None
+    assert LATE in outcomes[-1].result.debated.deliberation.flags
