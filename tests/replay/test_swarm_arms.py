@@ -36,7 +36,7 @@ from torra.replay import arms, scorecard, voices
 from torra.replay.arms import ARMS, EVIDENCE
 from torra.replay.recomposing import of_a_swarm
 from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
-from torra.replay.shards import shards
+from torra.replay.shards import arm_words, shards
 from torra.replay.shards.arm_evidence import FURTHEST, EarlierEvidence
 from torra.replay.shards.history import History, cut, load
 from torra.tick.bar_window import HistoryWindow
@@ -148,24 +148,24 @@ def test_words_are_given_under_the_rules_that_they_were_said_under(
 
 def test_the_veto_of_a_judge_stays_with_its_words() -> None:
     (tick,) = quiet_ticks(1, verdict="BUY", swarm=SwarmSeen(vetoes="BUY", veto_sides=("BUY",)))
-    assert arms.stopped(tick)
+    assert arm_words.stopped(tick)
     others: list[dict[str, Any]] = [
         {"verdict": "SELL"},
         {"shadow": True},
         # a crowded side is the officer's own row, which holds on every tick by itself
         {"swarm": SwarmSeen(veto_sides=("BUY",), reasons=("CROWDED",))},
     ]
-    assert not any(arms.stopped(replace(tick, **changes)) for changes in others)
+    assert not any(arm_words.stopped(replace(tick, **changes)) for changes in others)
 
 
 def test_what_a_reader_took_of_the_budget_is_the_agents_part() -> None:
     (tick,) = quiet_ticks(1, swarm=SwarmSeen(budget=0.3, plain=0.6))
     gate = Profile().gate
-    assert arms.agents_part([tick, replace(tick, shadow=True)], gate) == [0.5, 1.0]
-    assert arms.agents_part([replace(tick, swarm=SwarmSeen(0.6, 0.6))], gate) == [1.0]
+    assert arm_words.agents_part([tick, replace(tick, shadow=True)], gate) == [0.5, 1.0]
+    assert arm_words.agents_part([replace(tick, swarm=SwarmSeen(0.6, 0.6))], gate) == [1.0]
     # a storm as deep as the reader's budget has taken that already
     storm = replace(tick, multiplier=0.3, rule_multiplier=0.3, swarm=SwarmSeen(0.3, 0.6, 0.3))
-    assert arms.agents_part([storm], gate) == [1.0]
+    assert arm_words.agents_part([storm], gate) == [1.0]
 
 
 def test_a_tick_of_a_swarm_survives_json(seen: dict[str, ArmSeen]) -> None:
@@ -174,6 +174,15 @@ def test_a_tick_of_a_swarm_survives_json(seen: dict[str, ArmSeen]) -> None:
         assert tick_of(as_json(tick)) == tick
     for tick in seen["l1"].ticks:
         assert "swarm" not in as_json(tick)
+
+
+def test_a_placebo_of_a_swarm_trades_at_the_size_of_its_source(seen: dict[str, ArmSeen]) -> None:
+    pairs = list(paired(seen["swarm"].ticks, seen["placebo_flipped"].ticks))
+    assert any(one.budget < 1.0 for one, _ in pairs)
+    for one, other in pairs:
+        # With the other sign: only what gate, reader, judge and regime left is the same.
+        shares = (tick.multiplier * tick.budget for tick in (one, other))
+        assert next(shares) == pytest.approx(next(shares), abs=2e-8)
 
 
 # --- put together again, against arms that really ran ---------------------------------------------

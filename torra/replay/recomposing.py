@@ -54,12 +54,13 @@ from torra.evaluation.wording import the_arm, upper_first
 from torra.exhibits import report, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document
 from torra.replay import arms, scorecard
-from torra.replay.arms import CONTROL, Arm, Words
+from torra.replay.arms import CONTROL, Arm
 from torra.replay.caveats import of_the_openings
 from torra.replay.folders import made_of, seen_of
 from torra.replay.replaying import ReplayPlan, course_of
 from torra.replay.runner import Voice, run_arm
-from torra.replay.shards import trials
+from torra.replay.shards import arm_words, trials
+from torra.replay.shards.arm_words import Words
 
 Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 """A progress bar: takes the total and a label, returns a context; its value adds finished steps."""
@@ -239,7 +240,7 @@ def run(
         course,
         other,
         arms.spoken_by(profile, recorded.name),
-        Voice(debater=arms.speaking(words, NOTE), provider=RECOMPOSED),
+        Voice(debater=arm_words.speaking(words, NOTE), provider=RECOMPOSED),
         commission=plan.costs.commission,
         on_ticks=on_ticks,
     )
@@ -410,7 +411,7 @@ def _parts(ticks: Sequence[TickSeen], changes: Changes, plan: ReplayPlan) -> lis
     """Return the agents' part of the rules' multiplier on each tick; 1.0 with the gate off."""
     if changes.gate == "off":
         return [1.0] * len(ticks)
-    return arms.agents_part(ticks, plan.profile.gate)
+    return arm_words.agents_part(ticks, plan.profile.gate)
 
 
 def _words(tick: TickSeen, blend: float, part: float) -> Words:
@@ -419,7 +420,7 @@ def _words(tick: TickSeen, blend: float, part: float) -> Words:
     scale = blend / BLEND_WEIGHT
     return Words(
         _scaled(tick.adjustments, scale),
-        arms.stopped(tick),
+        arm_words.stopped(tick),
         _scaled(tick.debate, scale),
         multiplier=part,
         conviction=tick.conviction,
