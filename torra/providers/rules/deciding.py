@@ -1,8 +1,8 @@
 """The rules as a swarm's judge: which side, what speaks against it, and the chance of a win.
 
     lean        the experts' mean push by trust, -1 to +1
-    consensus   (experts that back the side - experts that oppose it) / experts heard, less
-                `DISPUTE` for each conflict of the board, 0 at least
+    consensus   (experts that back the side - experts that oppose it) / a swarm's experts, less
+                `DISPUTE` for each conflict of the board, 0 at least; who abstained backs nothing
     adjustment  the experts' mean adjustment of a score by trust, of the judge's own bound, towards
                 the side alone
     win_share   1 / (1 + reward_r) + EDGE x consensus
@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
+from agent_config import EXPERTS
 from agents.arguments import AGAINST, CLAIM_WORDS, FOR
 from agents.contracts import ADJUSTMENT_BOUND, VECTORS, WINNERS, AgentReport, Request
 from agents.evidence import trust
@@ -108,7 +109,7 @@ class Heard:
         """Return how far the experts agree on a side, 0 to 1."""
         if not side or not self.count:
             return 0.0
-        balance = (self.backing(side) - self.backing(-side)) / self.count
+        balance = (self.backing(side) - self.backing(-side)) / max(self.count, len(EXPERTS))
         return max(0.0, balance - DISPUTE * self.conflicts)
 
 
