@@ -94,14 +94,17 @@ OPENS: Final[dict[str, Any]] = {
 """Every tick would open a position, and none is held: a person is asked, and says nothing."""
 
 
-def profile(*, opens: bool | None = None, **agents: Any) -> Profile:
+def profile(*, opens: bool | None = None, far: bool = False, **agents: Any) -> Profile:
     """Return a profile that asks the vendor and is never short of money.
 
-    `opens`: on every tick a position would be opened, or on none.
+    `opens`: on every tick a position would be opened, or on none. `far`: its thresholds are so far
+    that nothing can open.
     """
     values = {"provider": ANTHROPIC, "max_api_cost_per_hour": 1e6} | agents
     news = {"sources": ["file"], "file": "headlines.jsonl", "max_age_hours": 720}
     trades: dict[str, Any] = OPENS if opens else {} if opens is None else {"execution": "off"}
+    if far:
+        trades = {"thresholds": {"buy": 0.99, "sell": 0.99}}
     told = {"agents": values, "news": news, **trades}
     return validate(Profile, told, "a benchmark")
 

@@ -5,8 +5,9 @@ provider and a mode, on a database in a temporary folder, and prints how often e
 abstained or failed, how often the gate attenuated and vetoed, the verdicts, the regimes, the speed,
 and of the ticks that give BUY or SELL how the agents stand to them: quartiles of conviction and of
 what is left of a size. Of a firm also whom its manager named, and of the openings that its trader
-was asked about how many were asked of which tier, and how many were declined. docs/agents.md and
-docs/debate.md quote it.
+was asked about how many were asked of which tier, and how many were declined. Of a swarm also which
+side its judge took and vetoed, whom its reader had go first, disputes, anomalies and patterns, and
+the changed verdicts. docs/agents.md and docs/debate.md quote it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from torra.providers.registry import open_provider
 TICKS = 5000
 HALF = 0.5
 QUARTILES = ("a quarter below", "half below", "three quarters below")
-SHARES = ("attenuated", "halved", "vetoed")
+SHARES = ("attenuated", "halved", "vetoed", "changed")
 TALLIES = (
     "verdicts",
     "l1_verdicts",
@@ -49,6 +50,10 @@ TALLIES = (
     "actions",
     "named",
     "asked",
+    "first",
+    "odd",
+    "patterns",
+    "swarm",
 )
 
 
@@ -101,7 +106,8 @@ def count(database: Database, instance: str, timeframe: str) -> dict[str, Any]:
         spoken, gate = tick["deliberation"], tick["gate"]
         if tick["verdict"] != "HOLD":
             side = spoken["panel"][tick["verdict"].lower()]
-            agreed.append({**side, "size": gate["multiplier"] * side["conviction"]})
+            budget = (spoken.get("swarm") or {}).get("budget", 1.0)
+            agreed.append({**side, "size": gate["multiplier"] * side["conviction"] * budget})
         plain["ticks"] += 1
         multipliers.append(gate["multiplier"])
         plain["attenuated"] += gate["multiplier"] < 1.0
@@ -121,6 +127,16 @@ def count(database: Database, instance: str, timeframe: str) -> dict[str, Any]:
             told = asked["report"] or {}
             word = asked["failure"] or ("declined" if told.get("declined") else "made")
             tallies["asked"].update((asked["tier"], word))
+        tallies["odd"].update(
+            f"{one['agent_id']} {one['anomaly']}" for one in spoken["reports"] if one.get("anomaly")
+        )
+        tallies["patterns"].update(
+            one["pattern"] for one in spoken["reports"] if one.get("pattern")
+        )
+        plain["changed"] += tick["verdict"] != tick["l1_verdict"]
+        if told := spoken.get("swarm"):
+            tallies["first"].update([told["regime"]["first"]] if told["regime"]["first"] else [])
+            tallies["swarm"].update(came_to(told))
         for name, key in (("verdicts", "verdict"), ("l1_verdicts", "l1_verdict")):
             tallies[name][tick[key]] += 1
         tallies["sources"][tick["source_type"]] += 1
@@ -130,6 +146,19 @@ def count(database: Database, instance: str, timeframe: str) -> dict[str, Any]:
         "agreement": agreement(agreed),
         **{name: dict(tally.most_common()) for name, tally in tallies.items()},
     }
+
+
+def came_to(told: Mapping[str, Any]) -> list[str]:
+    """Return what a tick's swarm came to, in words to be counted."""
+    judged = told["judgement"] or {}
+    found = {
+        "disputed": told["regime"]["disputed"],
+        "thin": told["thin"],
+        "conflict": bool(told["board"]["conflicts"]),
+        "judge took a side": bool(judged),
+        "judge vetoed its side": bool(judged.get("vetoes")),
+    }
+    return [what for what, holds in found.items() if holds]
 
 
 def agreement(agreed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ DESKS: Final[Mapping[str, Mapping[str, Any]]] = {
     "firm with rebuttals": {**FIRM, "calls": 9, "rebuttal": "always", "opens": False},
     "firm with its trader": {**FIRM, "calls": 8, "rebuttal": "never", "opens": True},
     "swarm": {**SWARM, "calls": 7, "opens": False},
-    "swarm, nothing can open": {**SWARM, "calls": 6, "gate_call": "openings"},
+    "swarm, nothing can open": {**SWARM, "calls": 6, "gate_call": "openings", "far": True},
 }
 """A firm's fundamental analyst has no numbers of the euro's, and is not asked."""
 

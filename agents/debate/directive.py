@@ -116,8 +116,13 @@ def _trusted(
     weights = prior(timeframe, regime)
     if trust == "earned":
         weights = {name: _earned(features, name, weight) for name, weight in weights.items()}
+    return put_first(weights, first)
+
+
+def put_first(weights: Mapping[str, float], first: str) -> dict[str, float]:
+    """Return weights with one expert going first, as they are where it has none."""
     if first not in weights:
-        return weights
+        return dict(weights)
     return {
         name: 1.0
         if name == first

@@ -88,7 +88,10 @@ def _schema(schema: Any, *, strict: bool) -> str:
             return "schema: additionalProperties must be false"
     if strict and (strange := UNSUPPORTED & set(schema)):
         return f"schema: {', '.join(sorted(strange))} is not supported"
-    return _schema(list(schema.values()), strict=strict)
+    # The names of properties are anybody's words, and no keywords.
+    inner = [*schema.get("properties", {}).values()]
+    inner += [value for name, value in schema.items() if name != "properties"]
+    return _schema(inner, strict=strict)
 
 
 def _anthropic(exchange: Any, body: Mapping[str, Any]) -> str:

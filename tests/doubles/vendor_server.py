@@ -57,6 +57,12 @@ TITLES: Final = {
     "risk gate": "risk_gate",
     "chart scorer": "chart_scorer",
     "reviewer": "reviewer",
+    "reader of the regime": "regime_reader",
+    "liquidity expert": "liquidity",
+    "microstructure expert": "microstructure",
+    "macro and options expert": "macro",
+    "chart geometry expert": "geometry",
+    "judge": "judge",
 }
 STAGES: Final = {
     **dict.fromkeys(

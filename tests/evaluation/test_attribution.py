@@ -18,7 +18,7 @@ from torra.evaluation.attribution import (
     coalitions,
     shapley,
 )
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmSeen, Opinion
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 
@@ -114,3 +114,12 @@ def test_without_words_or_outcomes_nothing_is_claimed() -> None:
     assert unknown == silent == empty == Attribution("direction", 4, 0, 0, None, None, ())
     shown = attribution_exhibit(empty)
     assert not shown.enough and shown.rows == () and "takes about 2,300 moved ticks" in shown.says
+
+
+def test_what_a_judge_asks_for_is_no_experts_worth() -> None:
+    ticks, known = market(200)
+    ticks = saying(ticks, "silent", np.zeros((200, 4)))
+    judge = Opinion("judge", "judge", (0.15,) * 4, (1.0,) * 4, 1.0, winner="LONG")
+    judged = tuple(replace(tick, opinions=(*tick.opinions, judge)) for tick in ticks)
+    found = attribution(ArmSeen("swarm", judged, ()), known, BRAIN)
+    assert (found.moved, found.whole) == (0, 0.0)

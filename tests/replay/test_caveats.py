@@ -79,6 +79,17 @@ def test_a_companion_without_stored_bars_is_named_apart() -> None:
         assert any("No outside number" in line for line in caveats(known, ())) is nothing
 
 
+def test_ticks_without_an_earlier_day_to_read_are_told() -> None:
+    known = dataclasses.replace(plan(1.0), arms=arms.chosen(("swarm", arms.EVIDENCE)))
+    assert any(
+        "the placebo of the evidence has no earlier day" in one for one in caveats(known, ())
+    )
+    other = dataclasses.replace(known, arms=arms.chosen(("swarm",)))
+    assert not any("earlier day" in one for one in caveats(other, ()))
+    late = dataclasses.replace(known, begin=BEGIN + timedelta(days=3650))
+    assert not any("earlier day" in one for one in caveats(late, ()))
+
+
 def test_what_was_known_of_events_and_headlines_is_told() -> None:
     moment = BEGIN + timedelta(hours=1)
     event = ScheduledEvent(moment, "USD", "high", "rates")

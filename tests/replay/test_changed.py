@@ -571,3 +571,33 @@ def test_why_a_course_holds_is_said_in_words() -> None:
     )
     assert words.did(Course("BUY", "HOLD", "OF_ANOTHER_VERSION")) == "hold, OF_ANOTHER_VERSION"
     assert words.did(Course("BUY", "OPEN_BUY", lots=0.1)) == "buy 0.10 lots"
+
+
+# --- a swarm --------------------------------------------------------------------------------------
+
+SEEN = {"technical.volatility_percentile": 50.0, "market.valid_bars": 750.0}
+RULED = {"multiplier": 0.4, "veto": True, "reasons": ["JUDGE_HOLD", "EXHAUSTION"]}
+
+
+def a_record(**seen: float) -> dict[str, Any]:
+    told = [{"id": name, "value": value} for name, value in {**SEEN, **seen}.items()]
+    gate = {"multiplier": 0.4, "veto": True, "rule": RULED}
+    return {"features": told, "gate": gate, "symbol": "BTCUSD", "close": 60_000.0, "atr": 300.0}
+
+
+def test_officer_judge_and_budget_of_a_swarm_are_not_in_the_path_of_l1() -> None:
+    row = {"deliberation": {"swarm": {"budget": 0.5}, "panel": {}}}
+    alone = without_agents._rules(row, a_record(), trading("full"))
+    assert (alone.multiplier, alone.veto) == (1.0, False)
+    volatile = a_record(**{"technical.volatility_percentile": 99.0})
+    assert without_agents._rules(row, volatile, trading("full")).multiplier == 0.7
+    other = without_agents._rules({"deliberation": {"panel": {}}}, a_record(), trading("full"))
+    assert (other.multiplier, other.veto) == (0.4, True)
+
+
+def test_an_order_of_a_swarm_that_was_only_wanted_has_its_budget() -> None:
+    told = {"panel": {}, "swarm": {"budget": 0.5}}
+    plain: dict[str, Any] = {"panel": {}}
+    rows = [{"verdict": "BUY", "deliberation": one} for one in (told, plain)]
+    less, whole = (without_agents._lots(row, a_record(), trading("full")) for row in rows)
+    assert less and whole and less == pytest.approx(whole / 2, abs=0.01)

@@ -24,6 +24,7 @@ from torra.evaluation.wording import arm_called
 from torra.replay import arms, reporting
 from torra.replay.arms import ARMS, CONTROL, MOST_ARMS
 from torra.replay.job_kinds import USUAL_ARMS
+from torra.replay.shards import arm_words
 
 PAID = {"provider": "anthropic"}
 FIRM_ARMS = ("firm", "firm_rebuttal", "firm_escalated", "firm_no_memory", "placebo_memory_firm")
@@ -118,10 +119,10 @@ def test_lessons_by_lot_need_the_firm_that_they_are_like() -> None:
 
 def test_what_a_trader_declined_stays_with_the_words() -> None:
     (tick,) = quiet_ticks(1, verdict="BUY", consulted="BUY", declined=True)
-    assert arms.stopped(tick)
+    assert arm_words.stopped(tick)
     for made in ({"declined": False}, {"declined": None}, {"verdict": "HOLD"}):
         (other,) = quiet_ticks(1, **{"verdict": "BUY", "consulted": "BUY", "declined": True} | made)
-        assert not arms.stopped(other)
+        assert not arm_words.stopped(other)
 
 
 def test_declines_are_a_row_of_their_own_with_their_own_alarm() -> None:

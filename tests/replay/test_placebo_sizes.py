@@ -17,8 +17,10 @@ from tests.worlds.observed import deliberated, plain_tick, quiet_ticks, random_r
 from torra.clock import iso
 from torra.config import Profile
 from torra.evaluation.observations import ArmSeen, TickSeen
-from torra.replay import arms, scorecard
-from torra.replay.arms import PLACEBOS, Placebo, Words
+from torra.replay import scorecard
+from torra.replay.arms import PLACEBOS, Placebo
+from torra.replay.shards import arm_words
+from torra.replay.shards.arm_words import Words
 
 PROFILE = Profile()
 
@@ -53,8 +55,8 @@ def context_of(tick: TickSeen, **features: float) -> DebateContext:
     )
 
 
-def spoken(words: arms.Spoken, seen: ArmSeen, **features: float) -> list[Deliberation]:
-    debate = arms.speaking(words)
+def spoken(words: arm_words.Spoken, seen: ArmSeen, **features: float) -> list[Deliberation]:
+    debate = arm_words.speaking(words)
     return [debate(context_of(tick, **features), DebateSettings()) for tick in seen.ticks]
 
 
@@ -65,7 +67,7 @@ def size(said: Deliberation, side: str = "BUY") -> float:
 @pytest.mark.parametrize("kind", PLACEBOS)
 def test_the_mean_size_of_a_placebo_is_that_of_its_source(kind: Placebo) -> None:
     seen = source()
-    words = arms.placebo(kind, seen, 1, PROFILE.gate)
+    words = arm_words.placebo(kind, seen, 1, PROFILE.gate)
     said = spoken(words, seen)
     mine = np.mean([tick.multiplier * tick.conviction for tick in seen.ticks])
     for side in ("BUY", "SELL"):
@@ -79,14 +81,14 @@ def test_sizes_move_with_their_words_and_no_score_is_scaled_again() -> None:
         tuple(map(abs, tick.adjustments)): tick.multiplier * tick.conviction for tick in seen.ticks
     }
     for kind in PLACEBOS:
-        for one in spoken(arms.placebo(kind, seen, 1, PROFILE.gate), seen):
+        for one in spoken(arm_words.placebo(kind, seen, 1, PROFILE.gate), seen):
             moves = tuple(abs(one.adjustments[vector]) for vector in VECTORS)
             assert size(one) == pytest.approx(told[moves], abs=1e-8)
 
 
 def test_the_rules_of_the_tick_lower_the_size_and_nothing_raises_it() -> None:
     seen = source(5)
-    words = arms.placebo("flipped", seen, 1, PROFILE.gate)
+    words = arm_words.placebo("flipped", seen, 1, PROFILE.gate)
     quiet = spoken(words, seen)
     streak = spoken(words, seen, **{"memory.losing_streak": 9.0})
     factor = PROFILE.gate.losing_streak_multiplier
@@ -105,18 +107,18 @@ def test_what_the_rules_took_from_the_source_is_not_taken_again() -> None:
         calm = deliberated(tick, answers, PROFILE)
         streak = deliberated(tick, answers, PROFILE, **{"memory.losing_streak": 9.0})
         found.append((calm, streak))
-    sizes, in_streak = (arms.agents_part(ticks, gate) for ticks in zip(*found, strict=True))
+    sizes, in_streak = (arm_words.agents_part(ticks, gate) for ticks in zip(*found, strict=True))
     assert in_streak == pytest.approx(sizes, abs=1e-7)
     assert sizes == pytest.approx([one.multiplier for one, _ in found])
     assert min(sizes) < 0.7
     nothing = plain_tick(found[0][0].bar_time, rule_multiplier=0.0, multiplier=0.0)
-    assert arms.agents_part([nothing], gate) == [1.0]
+    assert arm_words.agents_part([nothing], gate) == [1.0]
 
 
 def test_words_go_to_a_worker_whole() -> None:
-    words = arms.placebo("random", source(9), 1, PROFILE.gate)
+    words = arm_words.placebo("random", source(9), 1, PROFILE.gate)
     words = {**words, ("H1", "x"): Words((0.1, 0.2, 0.3, 0.4), True, (0.4, 0.3, 0.2, 0.1))}
-    assert arms.words_of(json.loads(json.dumps(arms.rows_of(words)))) == words
+    assert arm_words.words_of(json.loads(json.dumps(arm_words.rows_of(words)))) == words
 
 
 @pytest.mark.parametrize(

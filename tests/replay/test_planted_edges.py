@@ -21,10 +21,11 @@ from torra.evaluation.multiple import LEAST_TRADES, claims
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.trade_figures import arm_figures
 from torra.replay import arms, scorecard, voices
-from torra.replay.arms import ARMS, Arm, Words
+from torra.replay.arms import ARMS, Arm
 from torra.replay.replaying import ReplayPlan, TradingCosts, run
 from torra.replay.runner import Course, Voice, run_arm
-from torra.replay.shards import shards
+from torra.replay.shards import arm_words, shards
+from torra.replay.shards.arm_words import Words
 from torra.replay.shards.history import History
 
 AHEAD = 16
@@ -81,7 +82,7 @@ def seen_by_a_seer(share: float, bars: int) -> list[ArmSeen]:
         for time, s in zip(frame.index, right.tolist(), strict=True)
     }
     seer = Arm("budget", "a desk that sees", "placebo")
-    return [alone, run_arm(course, seer, profile(), Voice(debater=arms.speaking(words)))]
+    return [alone, run_arm(course, seer, profile(), Voice(debater=arm_words.speaking(words)))]
 
 
 @pytest.mark.parametrize(("share", "found"), [(0.6, True), (0.0, False)], ids=["seer", "blind"])

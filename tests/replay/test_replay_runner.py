@@ -30,7 +30,7 @@ from torra.replay.l1.sweep import Ground
 from torra.replay.l1.trades import left_open
 from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
 from torra.replay.runner import Course, Voice, run_arm
-from torra.replay.shards import parcels, shards
+from torra.replay.shards import arm_words, parcels, shards
 from torra.replay.shards.checkpoints import Checkpoint
 from torra.replay.shards.history import History, cut, load
 from torra_trader import run_close
@@ -212,17 +212,19 @@ def test_an_arm_goes_through_a_parcel_unchanged(whole: list[ArmSeen]) -> None:
 def test_placebos_use_the_words_of_the_reference(whole: list[ArmSeen]) -> None:
     budget = whole[1]
     said = {(tick.timeframe, iso(tick.bar_time)): tick.adjustments for tick in budget.ticks}
-    flipped = arms.placebo("flipped", budget, 1, GATE)
+    flipped = arm_words.placebo("flipped", budget, 1, GATE)
     assert all(
         words.adjustments == tuple(0.0 - a for a in said[place]) for place, words in flipped.items()
     )
-    shuffled = arms.placebo("shuffled", budget, 1, GATE)
+    shuffled = arm_words.placebo("shuffled", budget, 1, GATE)
     assert Counter(words.adjustments for words in shuffled.values()) == Counter(said.values())
-    random = arms.placebo("random", budget, 1, GATE)
+    random = arm_words.placebo("random", budget, 1, GATE)
     sizes = Counter(tuple(map(abs, words.adjustments)) for words in random.values())
     assert sizes == Counter(tuple(map(abs, moves)) for moves in said.values())
     assert (
-        arms.placebo("random", budget, 1, GATE) == random != arms.placebo("random", budget, 2, GATE)
+        arm_words.placebo("random", budget, 1, GATE)
+        == random
+        != arm_words.placebo("random", budget, 2, GATE)
     )
 
 

@@ -196,8 +196,12 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
 @click.option("--arm", default="full", show_default=True, help="Whose words: a desk of the replay.")
 @click.option("--keep", default="", help="Analysts that are kept, comma-separated; empty: all.")
 @click.option(
-    "--drop", default="", help="Analysts, a researcher or the research manager that are left out."
+    "--drop",
+    default="",
+    help="Analysts, a researcher, the research manager, a swarm's judge or reader of the regime "
+    "that are left out.",
 )
+@click.option("--flat", is_flag=True, help="Let all experts of a swarm count alike.")
 @click.option("--no-debate", is_flag=True, help="Leave the researchers out.")
 @click.option(
     "--gate",

@@ -10,16 +10,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agent_config import FOCUS_WEIGHT
-from agents.contracts import SIDES, VECTORS, AgentReport
+from agent_config import EXPERTS, FOCUS_WEIGHT, REGIME_BUDGET
+from agents.contracts import (
+    SIDES,
+    VECTORS,
+    AgentReport,
+    GateReason,
+    OfficerReason,
+)
+from agents.debate.directive import prior, put_first
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import parse
-from torra.evaluation.observations import NOTHING, Four, Opinion, TickSeen, four, leaning, side_of
+from torra.evaluation.observations import (
+    NOTHING,
+    Four,
+    Opinion,
+    SwarmSeen,
+    TickSeen,
+    four,
+    leaning,
+    side_of,
+)
 from torra.tick.debate import SHADOW
 from torra.tick.tick_record import PanelTold
 
 Row = Mapping[str, Any]
+
+VETOES: Final = frozenset(
+    (
+        *(GateReason.WIDE_SPREAD, GateReason.THIN_DATA),
+        *(GateReason.STALE_DATA, GateReason.SCHEDULED_EVENT),
+    )
+)
+"""Reasons for which the gate's rules veto openings."""
 
 NEEDED: Final = ("symbol", "close", "atr", "gate")
 """Parts of a record without which there is nothing to observe."""
@@ -54,7 +78,7 @@ def tick_of(row: Row) -> TickSeen | None:
         multiplier=gate["multiplier"],
         veto=gate["veto"],
         rule_multiplier=gate["rule"]["multiplier"],
-        rule_veto=gate["rule"]["veto"],
+        rule_veto=own_veto(gate["rule"]["veto"], gate["rule"].get("reasons") or ()),
         # In shadow the tick was sized without its agents.
         conviction=1.0
         if SHADOW in flags
@@ -69,6 +93,63 @@ def tick_of(row: Row) -> TickSeen | None:
         elapsed_ms=row["elapsed_ms"],
         lessons_r=leaning(record["lessons.numbers.side"] or "", record["lessons.numbers.mean_r"]),
         **_consulted(said["consulted"]),
+        swarm=_swarm(row["timeframe"], said),
+    )
+
+
+def own_veto(veto: bool, reasons: Sequence[str]) -> bool:
+    """Return whether a veto of the rules is their own: a judge's hold stands among them too."""
+    own = any(reason in VETOES for reason in reasons)
+    return veto and (own or OfficerReason.JUDGE_HOLD not in reasons)
+
+
+def _swarm(timeframe: str, said: Row) -> SwarmSeen | None:
+    told = said["swarm"]
+    if not told:
+        return None
+    ruling, rule = said["ruling"] or {}, said["rule_ruling"] or {}
+    reasons, sides = rule.get("reasons", ()), ruling.get("veto_sides", ())
+    return swarm_seen(timeframe, told, reasons, sides)
+
+
+def _in_order(weights: Mapping[str, float]) -> tuple[float, ...]:
+    return tuple(weights[name] for name in EXPERTS if name in weights)
+
+
+def _unled(
+    trusted: Mapping[str, float], first: str, tabled: Mapping[str, float]
+) -> Mapping[str, float]:
+    """Return the weights with nobody going first; none where they were earned, and so not told."""
+    if first not in trusted:
+        return trusted
+    return tabled if put_first(tabled, first) == dict(trusted) else {}
+
+
+def swarm_seen(
+    timeframe: str, told: Row, reasons: Sequence[str], sides: Sequence[str]
+) -> SwarmSeen:
+    """Return what a swarm came to: `deliberation.swarm` of a record, reasons and sides of a ruling.
+
+    `reasons` are all of them; those of the gate's rules are left out.
+    """
+    regime, worth = told["regime"], told["judgement"] or {}
+    trusted = told["trust"]
+    return SwarmSeen(
+        budget=regime["budget"],
+        plain=REGIME_BUDGET.get(regime["code"], 1.0),
+        storm=told["storm"],
+        trusted=_in_order(trusted),
+        unled=_in_order(_unled(trusted, regime["first"], prior(timeframe, regime["code"]))),
+        reader=regime["reader"],
+        first=regime["first"],
+        reasons=tuple(str(one) for one in OfficerReason if one in reasons),
+        veto_sides=tuple(sides),
+        side=worth.get("side", ""),
+        said=worth.get("said"),
+        used=worth.get("used"),
+        value_r=worth.get("value_r"),
+        vetoes=worth.get("vetoes", ""),
+        thin=told["thin"],
     )
 
 
@@ -107,6 +188,8 @@ def _opinion(told: Row) -> Opinion:
         winner=told.get("winner"),
         weights=weights_of(told.get("weights")),
         horizon=told.get("horizon"),
+        anomaly=told.get("anomaly"),
+        pattern=told.get("pattern"),
     )
 
 

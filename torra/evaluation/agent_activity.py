@@ -85,7 +85,7 @@ class Restraint:
 
 
 def activity(ticks: Sequence[TickSeen]) -> tuple[Activity, ...]:
-    """Return the activity of each analyst and researcher."""
+    """Return the activity of each analyst, researcher and judge."""
     return tuple(_activity(ticks, agent) for agent in agent_ids(ticks, *OPINIONS))
 
 
@@ -183,7 +183,7 @@ def _activity(ticks: Sequence[TickSeen], agent: str) -> Activity:
     said, stance = adjustments_of(ticks, agent), stances_of(ticks, agent)
     values = said[~np.isnan(said)]
     heard = [one for one in asked if spoke(one)]
-    bound = RESEARCHER_BOUND if asked[0].kind == "researcher" else ADJUSTMENT_BOUND
+    bound = ADJUSTMENT_BOUND if asked[0].kind == "analyst" else RESEARCHER_BOUND
     leans = stance[~np.isnan(stance)]
     return Activity(
         agent=agent,

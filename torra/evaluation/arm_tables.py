@@ -23,9 +23,12 @@ from torra.evaluation.criteria import Measured, Share, criteria_exhibit, seconds
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.gate_value import (
     GATE,
+    NEGATIVE_EV,
+    REASONS,
     TRADER,
     GateValue,
     VetoedOpening,
+    Vetoer,
     gate_exhibit,
     gate_value,
     signals_of,
@@ -175,6 +178,7 @@ def _gates(compared: Compared) -> list[GateValue]:
         if arm.name in compared.vetoed:
             signals = signals_of(arm, _by(compared, arm, GATE))
             found.append(gate_value(arm.name, signals, compared.rng(arm.name, 4)))
+        found += [_for_reason(compared, arm, by) for by in REASONS if _gives(compared, arm, by)]
         if any(tick.consulted for tick in arm.ticks):
             signals = signals_of(arm, _by(compared, arm, TRADER), TRADER)
             rng = compared.rng(f"{arm.name} {TRADER}", 4)
@@ -182,8 +186,19 @@ def _gates(compared: Compared) -> list[GateValue]:
     return found
 
 
+def _for_reason(compared: Compared, arm: ArmSeen, by: Vetoer) -> GateValue:
+    signals = signals_of(arm, _by(compared, arm, by), by)
+    return gate_value(arm.name, signals, compared.rng(f"{arm.name} {by}", 4), by)
+
+
+def _gives(compared: Compared, arm: ArmSeen, by: Vetoer) -> bool:
+    """Return whether an arm has a row for a reason: its judge by its chance, others by a veto."""
+    judges = any(tick.swarm and tick.swarm.side for tick in arm.ticks)
+    return (by == NEGATIVE_EV and judges) or bool(_by(compared, arm, by))
+
+
 def _by(compared: Compared, arm: ArmSeen, who: str) -> list[VetoedOpening]:
-    """Return the openings of an arm that one of the two took away."""
+    """Return the openings of an arm that one of them took away."""
     return [one for one in compared.vetoed.get(arm.name, ()) if one.by == who]
 
 

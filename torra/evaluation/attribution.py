@@ -4,8 +4,9 @@ A desk's worth is what its shift of the scores earned a tick. `direction` takes 
 outcome in the direction in which the desk moved the composite. `verdict` takes how much more the
 verdicts that it changed earned than those of L1 alone.
 Every subset of the analysts is recomposed from the recorded words (torra.evaluation.recomposition),
-with the debate off and the gate as its rules have it, which is exact. An analyst's Shapley value is
-its marginal worth averaged over all orders of joining, so the values add up to the worth of all.
+with the debate off, without a judge and with the gate as its rules have it, which is exact. An
+analyst's Shapley value is its marginal worth averaged over all orders of joining, so the values add
+up to the worth of all.
 Leave-one-out is what is lost when that analyst alone leaves. Both are means over ticks, with the
 errors of torra.evaluation.dependence.
 """
@@ -216,7 +217,7 @@ class _Market:
 
     def _sides(self, coalition: Coalition) -> tuple[Floats, Floats]:
         # counted: words that were said in shadow are worth what they would have earned
-        changes = Changes(coalition, researchers=False, gate="rules", counted=True)
+        changes = Changes(coalition, researchers=False, judge=False, gate="rules", counted=True)
         moves = self._recording.moves(changes)
         if self._worth == "verdict":
             return self._verdicts(moves.scores), self._plain

@@ -10,6 +10,10 @@ A trader's declines are a row of their own: they are an agent's word on single o
 the gate let them pass. Its signals are the trades that it was asked about, and what it declined; an
 opening that it passed and another check denied became no trade, and is in the table `firm` alone.
 
+So are the reasons of a swarm: what its judge vetoes by its own chance of a win or by taking no
+side, and the side that its risk officer finds crowded, each among the same signals. What only
+lowers a size, as panic does, is no veto.
+
 The worth is first-order: an opening that was not vetoed would have kept later ones from being made.
 Nothing here raises: few vetoes have figures and no interval, and the sentence names the number that
 it would take.
@@ -52,16 +56,31 @@ LEAST_RATE: Final = 0.02
 MOST_RATE: Final = 0.25
 """The band of sound veto rates; below it a gate sleeps, above it it blocks everything."""
 
-Vetoer = Literal["gate", "trader"]
+Vetoer = Literal["gate", "trader", "NEGATIVE_EV", "JUDGE_HOLD", "CROWDED"]
 GATE: Final = "gate"
 TRADER: Final = "trader"
-"""Who takes an opening away."""
+NEGATIVE_EV: Final = "NEGATIVE_EV"
+REASONS: Final[tuple[Vetoer, ...]] = ("NEGATIVE_EV", "JUDGE_HOLD", "CROWDED")
+"""Who takes an opening away: the gate, a trader, and at a swarm what its judge or its risk officer
+gives as the reason (agents.contracts.OfficerReason).
+"""
 
+VETO: Final = ("veto", "vetoes", "vetoed")
 WORDS: Final[dict[Vetoer, tuple[str, str, str]]] = {
-    GATE: ("veto", "vetoes", "vetoed"),
+    GATE: VETO,
     TRADER: ("decline", "declines", "declined"),
+    **dict.fromkeys(REASONS, VETO),
 }
 """What each of them does to an opening: one, several (and does), done."""
+
+WHO: Final[dict[Vetoer, str]] = {
+    GATE: "gate",
+    TRADER: "trader",
+    "NEGATIVE_EV": "judge's chance (NEGATIVE_EV)",
+    "JUDGE_HOLD": "judge's hold (JUDGE_HOLD)",
+    "CROWDED": "row of a crowded side (CROWDED)",
+}
+"""What a person calls them."""
 
 DRAWS: Final = 2_000
 """Random gates with which the gate is compared."""
@@ -79,7 +98,7 @@ LEAST_MATCHED: Final = 5
 class VetoedOpening:
     """An opening that was vetoed: its tick, BUY or SELL, and what it would have come to in R.
 
-    `r` is None if that is not known; `by` says who took it away, the gate or the trader.
+    `r` is None if that is not known; `by` says who took it away.
     """
 
     key: Key
@@ -131,8 +150,8 @@ class GateValue:
 
     @property
     def called(self) -> str:
-        """Whose row it is: the arm's own, or its trader's."""
-        return self.arm if self.by == GATE else f"{self.arm}, its {self.by}"
+        """Whose row it is: the arm's own, or that of one of its vetoers."""
+        return self.arm if self.by == GATE else f"{self.arm}, its {WHO[self.by]}"
 
     @property
     def net(self) -> float:
@@ -170,7 +189,7 @@ def signals_of(
     found = []
     for trade in arm.trades:
         tick = at_close.get((trade.instance, trade.timeframe, trade.decided))
-        if tick is not None and (by == GATE or tick.consulted):
+        if tick is not None and (by != TRADER or tick.consulted):
             found.append((tick.close_time, _signal(tick, trade.r, vetoed=False)))
     for veto in vetoed:
         tick = ticks.get(veto.key)
@@ -392,7 +411,7 @@ def _vetoes(one: GateValue) -> str:
     if not one.signals and one.by == TRADER:
         return "it was asked about no trade."
     if not one.vetoed:
-        return f"the {one.by} {did} none of {_asked(one)}."
+        return f"the {WHO[one.by]} {did} none of {_asked(one)}."
     if not one.known:
         return f"what the {count(one.vetoed, f'{did} signal')} would have come to is not known."
     ends = interval_cell(one.worth)
@@ -404,7 +423,7 @@ def _vetoes(one: GateValue) -> str:
 
 
 def _asked(one: GateValue) -> str:
-    if one.by == GATE:
+    if one.by != TRADER:
         return count(one.signals, "signal")
     return f"{count(one.signals, 'trade')} that it was asked about"
 
@@ -415,16 +434,15 @@ def _alarm(one: GateValue) -> str:
     does = "sleeps" if (one.rate or 0.0) < LEAST_RATE else "blocks"
     return (
         f"Alarm: {percent(one.rate)} of signals are {WORDS[one.by][2]}, outside of "
-        f"{percent(LEAST_RATE)} to {percent(MOST_RATE)}: the {one.by} {does}."
+        f"{percent(LEAST_RATE)} to {percent(MOST_RATE)}: the {WHO[one.by]} {does}."
     )
 
 
 def _lot(one: GateValue) -> str:
     if one.by_lot is None:
         return ""
-    expected = (
-        f"A {one.by} that {WORDS[one.by][1]} as many by lot would come to {signed(one.by_lot, 1)} R"
-    )
+    many = f"A {WHO[one.by]} that {WORDS[one.by][1]} as many by lot"
+    expected = f"{many} would come to {signed(one.by_lot, 1)} R"
     if one.p is None:
         return f"{expected}, whatever the lot."
     beyond = one.p <= 1 - LEVEL

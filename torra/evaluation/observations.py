@@ -14,7 +14,7 @@ from datetime import datetime
 from math import copysign
 from typing import Any, Final, TypeVar
 
-from agents.contracts import VECTORS
+from agents.contracts import SCORE_DECIMALS, VECTORS
 from torra.clock import iso, parse
 
 Four = tuple[float, float, float, float]
@@ -26,14 +26,49 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
+class SwarmSeen:
+    """What regime, board, judge and risk officer of a swarm came to on a tick.
+
+    `budget` is the share, 0 to 1, of an opening's size that regime and reader allow, `plain` the
+    one without the reader, `storm` the factor that volatility, panic and liquidations left of the
+    multiplier. `trusted` holds the weight of each of EXPERTS, nothing where all count alike,
+    `unled` what it would be with nobody going first, nothing where that is not known. `reader` is
+    the regime that its reader names, `first` the expert that it has go first; `reasons` are those
+    of the risk officer and of the judge (agents.contracts.OfficerReason), `veto_sides` the sides on
+    which alone nothing opens.
+
+    `side` is the side that the judge takes (LONG, SHORT), `said` its chance of a win, `used` the
+    one that counted, `value_r` what the side is worth in R, `vetoes` the side BUY or SELL that it
+    vetoes; None and "" where it took none. `thin`: fewer than two experts spoke.
+    """
+
+    budget: float = 1.0
+    plain: float = 1.0
+    storm: float = 1.0
+    trusted: tuple[float, ...] = ()
+    unled: tuple[float, ...] = ()
+    reader: str = ""
+    first: str = ""
+    reasons: tuple[str, ...] = ()
+    veto_sides: tuple[str, ...] = ()
+    side: str = ""
+    said: float | None = None
+    used: float | None = None
+    value_r: float | None = None
+    vetoes: str = ""
+    thin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Opinion:
     """The opinion of one agent on a tick.
 
-    `kind` is analyst, researcher, arbiter or gate; `focus` the weight of the role on each of
-    VECTORS (0 if it may not score); `trust` is k of docs/debate.md, in [0, 1]. `answered` is False
-    for an agent that was asked and failed. `multiplier` and `veto` are a gate's own word, `winner`
-    (LONG, SHORT, NONE) and `weights` (of bull and bear, each 0 to 1) an arbiter's; `horizon` is the
-    time that a firm's report speaks for. None where an agent says no such thing.
+    `kind` is analyst, researcher, reader, judge, arbiter or gate; `focus` the weight of the role on
+    each of VECTORS (0 if it may not score); `trust` is k of docs/debate.md, in [0, 1]. `answered`
+    is False for an agent that was asked and failed. `multiplier` and `veto` are a gate's own word,
+    `winner` (LONG, SHORT, NONE) an arbiter's or a judge's and `weights` (of bull and bear, each 0
+    to 1) an arbiter's; `horizon` is the time that a firm's report speaks for, `anomaly` and
+    `pattern` are what an expert calls odd and sees. None where an agent says no such thing.
     """
 
     agent_id: str
@@ -49,6 +84,8 @@ class Opinion:
     winner: str | None = None
     weights: tuple[float, float] | None = None
     horizon: str | None = None
+    anomaly: str | None = None
+    pattern: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +100,9 @@ class TickSeen:
     same in every run. `lessons_r` is what trades in a like market came to, lessons.mean_r: positive
     where it speaks for a long, None where nothing was told. `consulted` is the opening that the
     trader was asked about (BUY or SELL), `tier` the models that were asked, `declined` whether it
-    declined; None where it was not asked, `declined` also where it gave no answer.
+    declined; None where it was not asked, `declined` also where it gave no answer. `swarm` is what
+    a swarm came to, None of a desk without a risk officer. The judge's veto is an agent's: it is in
+    `veto` and never in `rule_veto`.
     """
 
     instance: str
@@ -102,11 +141,30 @@ class TickSeen:
     consulted: str | None = None
     tier: str | None = None
     declined: bool | None = None
+    swarm: SwarmSeen | None = None
 
     @property
     def key(self) -> tuple[str, str, datetime]:
         """The key by which the same tick of two arms is paired."""
         return self.instance, self.timeframe, self.bar_time
+
+    @property
+    def budget(self) -> float:
+        """The share, 0 to 1, that the regime leaves of an opening's size beside the multiplier.
+
+        Its budget is one of the factors of the storm, of which the smallest counts; 1 without a
+        risk officer, and in shadow.
+        """
+        told = self.swarm
+        if told is None or self.shadow or told.storm <= 0.0:
+            return 1.0
+        most = self.rule_multiplier * min(1.0, told.budget / told.storm)
+        return round(most / self.multiplier, SCORE_DECIMALS) if most < self.multiplier else 1.0
+
+    @property
+    def size_share(self) -> float:
+        """The share, 0 to 1, that gate, conviction and budget leave of an opening's size."""
+        return self.multiplier * self.conviction * self.budget
 
 
 WORDS: Final = (
@@ -116,7 +174,10 @@ WORDS: Final = (
 """Fields of a tick that hold one of a few words, which Shared interns."""
 
 WHERE_KNOWN: Final = frozenset(
-    ("lessons_r", "consulted", "tier", "declined", "winner", "weights", "horizon")
+    (
+        *("lessons_r", "consulted", "tier", "declined", "winner", "weights", "horizon"),
+        *("anomaly", "pattern", "swarm"),
+    )
 )
 """Fields that are not written where they are None: what has none reads as it always did."""
 
@@ -195,8 +256,15 @@ def tick_of(told: Mapping[str, Any]) -> TickSeen:
             **{name: parse(told[name]) for name in ("bar_time", "close_time")},
             **{name: tuple(told[name]) for name in ("l1", "debate", "adjustments", "scores")},
             "opinions": tuple(opinion_of(one) for one in told["opinions"]),
+            **({"swarm": swarm_of(told["swarm"])} if told.get("swarm") else {}),
         }
     )
+
+
+def swarm_of(told: Mapping[str, Any]) -> SwarmSeen:
+    """Return what of a swarm `as_json` wrote."""
+    names = ("trusted", "unled", "reasons", "veto_sides")
+    return SwarmSeen(**{**told, **{name: tuple(told[name]) for name in names}})
 
 
 def trade_of(told: Mapping[str, Any]) -> TradeSeen:
@@ -243,6 +311,7 @@ class Shared:
         told["opinions"] = tuple([self._opinion(one) for one in tick.opinions])
         for name in ("consulted", "tier"):
             told[name] = getattr(tick, name) and sys.intern(getattr(tick, name))
+        told["swarm"] = tick.swarm and self._swarm(tick.swarm)
         found = replace(tick, **told)
         if first is tick:
             # so that the first tick, with its own copies of everything, can be freed
@@ -265,9 +334,18 @@ class Shared:
             one.winner and sys.intern(one.winner),
             one.weights and self._one(one.weights),
             one.horizon and sys.intern(one.horizon),
+            one.anomaly and sys.intern(one.anomaly),
+            one.pattern and sys.intern(one.pattern),
         )
         # an opinion that moved something hardly ever comes again: holding it would cost memory
         return told if any(adjustments) else self._one(told)
+
+    def _swarm(self, one: SwarmSeen) -> SwarmSeen:
+        names = ("trusted", "unled", "reasons", "veto_sides")
+        told: dict[str, Any] = {name: self._one(getattr(one, name)) for name in names}
+        words = ("reader", "first", "side", "vetoes")
+        told |= {name: sys.intern(getattr(one, name)) for name in words}
+        return self._one(replace(one, **told))
 
     def _four(self, values: Four) -> Four:
         return values if any(values) else self._one(values)

@@ -272,7 +272,7 @@ def _room(tick: TickSeen, profile: Profile) -> float:
     by_risk = exact(risk.capital * risk.risk_per_trade_pct / 100) / loss_of_one(found, spec)
     worth = exact(found.entry) * value_of_one(spec)
     by_worth = exact(risk.capital * risk.max_notional_pct / 100) / worth
-    return float(min(by_risk, by_worth)) * tick.multiplier * tick.conviction
+    return float(min(by_risk, by_worth)) * tick.size_share
 
 
 def _plain(value: float) -> str:

@@ -24,7 +24,7 @@ Flags = NDArray[np.bool_]
 DESK: Final = "desk"
 """Name of the final adjustment among those of single agents."""
 
-OPINIONS: Final = ("analyst", "researcher")
+OPINIONS: Final = ("analyst", "researcher", "judge")
 """Kinds of agents that score; the gate does not."""
 
 

@@ -8,9 +8,15 @@ The words stay as they were said. So the result is exact only if no agent that s
 something else: analysts with the debate off, under the rules of the gate. Researchers, an arbiter
 and the gate's model read the analysts; if one analyst is dropped, their old words stay. Then the
 result is first-order, and `exact` and `label` say so. An arbiter is read by nobody but the trader,
-so without it the scores are exact, both cases counting in full. Conviction stays as recorded here,
-and so does the memory that a desk shows its agents (past consensus, positions, a losing streak).
-What a trader declined is no score and stays as well.
+so without it the scores are exact, both cases counting in full.
+
+A swarm's experts are blind to each other, to the reader of the regime and to the judge, so without
+any of these they are exact: with other weights, without a seat, without the judge. The judge had
+read all of them on the board, and is of first order. What the reader and the judge did beside the
+scores goes with them: the budget, the expert that goes first, a veto.
+
+Conviction stays as recorded here, and so does the memory that a desk shows its agents (past
+consensus, positions, a losing streak). What a trader declined is no score and stays as well.
 
 Ticks on which no opinion was heard (skipped, L1 alone, the single-model fallback, a placebo) keep
 their recorded adjustments; blend, weights and thresholds apply to them too.
@@ -18,7 +24,7 @@ their recorded adjustments; blend, weights and thresholds apply to them too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import fsum
@@ -27,7 +33,13 @@ from typing import Final, Literal
 
 import numpy as np
 
-from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, UNGROUNDED_WEIGHT, GateSettings
+from agent_config import (
+    CONFIDENCE_WEIGHT,
+    EXPERTS,
+    FOCUS_WEIGHT,
+    UNGROUNDED_WEIGHT,
+    GateSettings,
+)
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     BLEND_WEIGHT,
@@ -35,11 +47,12 @@ from agents.contracts import (
     SCORE_DECIMALS,
     SIDES,
     VECTORS,
+    OfficerReason,
     SourceType,
 )
 from torra.config import Profile, SentimentWeights, Thresholds
 from torra.evaluation.intervals import Floats
-from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen
+from torra.evaluation.observations import ArmSeen, Four, Opinion, SwarmSeen, TickSeen
 from torra.evaluation.opinion_table import Flags, Whole, agent_ids, opinions_of, spoke
 from torra.verdict.sentiment_rules import is_fresh
 
@@ -48,6 +61,8 @@ GateUse = Literal["recorded", "rules", "off"]
 
 TIE: Final = 1e-6
 """Distance from half a unit of the last decimal within which a score is rounded the slow way."""
+
+OF_EXPERTS: Final = "exact for the experts, first order with the judge"
 
 EXACT: Final = "exact, given what was said on each tick"
 
@@ -78,7 +93,8 @@ class Changes:
 
     `analysts` names those that are kept, None keeps all; `researchers` keeps both, `researcher`
     alone is left out of them (a case alone moves nothing); without the `arbiter` both count in
-    full. `trust` gives the weight of each
+    full. At a swarm `judge` and `reader` keep those seats, and with `flat` all experts count alike.
+    `trust` gives the weight of each
     confidence word in place of the recorded one, `ungrounded` its factor for an ungrounded report.
     `focus` has the weight of primary and secondary. With `counted`, ticks in shadow count too.
     `brain` replaces weights and thresholds; its gate settings are not used.
@@ -88,6 +104,9 @@ class Changes:
     researchers: bool = True
     researcher: str = ""
     arbiter: bool = True
+    judge: bool = True
+    reader: bool = True
+    flat: bool = False
     gate: GateUse = "recorded"
     focus: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(FOCUS_WEIGHT))
     trust: Mapping[str, float] | None = None
@@ -152,6 +171,7 @@ def recompose(arm: ArmSeen, changes: Changes, brain: BrainNumbers) -> Recomposed
             multiplier=float(moves.multiplier[row]) if counts[row] else tick.multiplier,
             rule_multiplier=float(moves.rule[row]) if counts[row] else tick.rule_multiplier,
             veto=bool(moves.veto[row]),
+            swarm=tick.swarm and _swarm(tick, tick.swarm, changes),
             consensus=float(final[row]),
             verdict=WORDS[verdicts[row] + 1],
             l1_consensus=float(l1[row]),
@@ -183,12 +203,17 @@ class Recording:
         self._voices = [_Voice(ticks, name) for name in self.analysts]
         self._sides = [_Voice(ticks, name) for name in agent_ids(ticks, "researcher")]
         self._arbiters = [_Voice(ticks, name) for name in agent_ids(ticks, "arbiter")]
+        self._judges = [_Voice(ticks, name) for name in agent_ids(ticks, "judge")]
+        self._readers = [_Voice(ticks, name) for name in agent_ids(ticks, "reader")]
+        self._holds = np.array([_held(tick) for tick in ticks], dtype=bool)
+        self._storm = np.array([tick.swarm.storm if tick.swarm else np.nan for tick in ticks])
         gates = [_Voice(ticks, name) for name in agent_ids(ticks, "gate")]
         nobody = np.zeros(len(self.ticks), dtype=bool)
         self._gate_answered = gates[0].answered if gates else nobody
         self._gate_word = gates[0].multiplier if gates else np.ones(len(self.ticks))
         self._gate_veto = gates[0].veto if gates else nobody
-        self.heard = _any([voice.answered for voice in (*self._voices, *self._sides)], nobody)
+        opinions = (*self._voices, *self._sides, *self._judges)
+        self.heard = _any([voice.answered for voice in opinions], nobody)
         # in shadow the recorded rules are those of a tick with nobody asked: no spread is in them
         self._apart = np.where(self._shadow, 0.0, _spread(self._voices, len(self.ticks)))
         self._skipped = any(tick.source_type == SourceType.AGENT_SKIPPED for tick in ticks)
@@ -196,11 +221,14 @@ class Recording:
     def moves(self, changes: Changes) -> DeskMoves:
         """Return the effect of the changed desk on the scores."""
         voices, sides = self._kept(changes), self._argue(changes)
+        judges = self._judges if changes.judge else []
         nobody = np.zeros(len(self.ticks), dtype=bool)
-        answered = _any([voice.answered for voice in (*voices, *sides)], nobody)
+        answered = _any([voice.answered for voice in (*voices, *sides, *judges)], nobody)
         lost = self.heard & ~answered
         weights = self._arbiters if changes.arbiter else []
-        debate = _average(voices, changes) + _shift(voices, sides, weights, changes)
+        trusted = {voice.name: self._trusted(voice.name, changes) for voice in voices}
+        shift = _shift(voices, sides, weights, changes) + _judged(judges, changes)
+        debate = _average(voices, changes, trusted) + shift
         debate = np.where(self.heard[:, None], debate, self._debate)
         rule = self._rules(_spread(voices, len(self.ticks)))[0]
         multiplier = self._ruled(changes, rule, lost)
@@ -212,6 +240,7 @@ class Recording:
         counts = ~self._shadow | changes.counted
         # in shadow a veto of the model stopped nothing
         word = self._gate_veto & ~lost & (changes.gate == "recorded") & counts
+        word |= self._holds & ~lost & changes.judge & counts
         veto = np.where(self.heard, self._rule_veto | word, self._veto)
         rule = np.where(self.heard, rule, self._rule)
         return DeskMoves(debate, moved, scores, multiplier, rule, veto, lost)
@@ -227,7 +256,7 @@ class Recording:
         gone = [side.answered for side in self._sides if side.name not in kept]
         unread = dropped | _any(gone, np.zeros_like(dropped))
         judged = _any([one.answered for one in self._arbiters], np.zeros_like(dropped))
-        told = []
+        told = list(self._of_a_swarm(changes, dropped))
         if changes.arbiter and kept and bool((unread & judged).any()):
             told.append("the research manager had read the agents that are left out")
         if changes.researchers and bool((dropped & argued).any()):
@@ -245,6 +274,31 @@ class Recording:
         if changes.gate != "off" and bool((self._uncertain(changes) & self.heard).any()):
             told.append("the rules' multiplier does not follow from these gate settings")
         return told
+
+    def _of_a_swarm(self, changes: Changes, dropped: Flags) -> Iterator[str]:
+        """Yield why what is left of a swarm is of first order: who had read what is gone."""
+        nobody = np.zeros(len(self.ticks), dtype=bool)
+        judged, read = (
+            _any([one.answered for one in some], nobody) for some in (self._judges, self._readers)
+        )
+        otherwise = nobody if changes.reader else read
+        weighed = np.array([bool(tick.swarm and tick.swarm.trusted) for tick in self.ticks], bool)
+        otherwise = otherwise | (weighed & changes.flat)
+        if changes.judge and bool((judged & (dropped | otherwise)).any()):
+            yield f"{OF_EXPERTS}, who had read all of it on the board"
+        gone = (judged & (not changes.judge)) | (read & (not changes.reader))
+        if changes.gate == "recorded" and bool((gone & self._gate_answered).any()):
+            yield "the gate's model had read the judge or the reader that is left out"
+        if not (changes.reader or changes.flat) and any(map(_is_unknown, self.ticks)):
+            yield "what the expert that went first had earned is not known"
+
+    def _trusted(self, name: str, changes: Changes) -> Floats:
+        """Return how much the word of an expert counts on each tick, (ticks, 1); 1 of others."""
+        if name not in EXPERTS or changes.flat:
+            return np.ones((len(self.ticks), 1))
+        place = EXPERTS.index(name)
+        told = (trusted_on(tick, reader=changes.reader) for tick in self.ticks)
+        return np.array([one[place] if one else 1.0 for one in told])[:, None]
 
     def _argue(self, changes: Changes) -> list[_Voice]:
         if not changes.researchers:
@@ -271,13 +325,18 @@ class Recording:
         settings = self._brain.gate
         before, after = agreement(self._apart, settings), agreement(apart, settings)
         found = np.full(len(self.ticks), np.nan)
+        # where an officer sits, what its storm left is recorded, and volatility is in it
+        officer = ~np.isnan(self._storm)
+        worn = (1.0, settings.exhaustion_multiplier) if officer.any() else (1.0,)
         # only the product is recorded: each way of having come to it is tried
         for factors in product(
             (1.0, settings.volatility_multiplier),
+            worn,
             (1.0, settings.losing_streak_multiplier),
             (1.0, settings.exposure_multiplier),
         ):
-            one = factors[0] * factors[1] * factors[2]
+            storm = np.where(officer, self._storm, factors[0])
+            one = storm * np.where(officer, factors[1], 1.0) * factors[2] * factors[3]
             fits = np.isnan(found) & (rounded(one * before) == self._rule)
             found = np.where(fits, one, found)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -421,11 +480,13 @@ def _keeps(changes: Changes, name: str) -> bool:
     return changes.analysts is None or name in changes.analysts
 
 
-def _average(voices: Sequence[_Voice], changes: Changes) -> Floats | float:
+def _average(
+    voices: Sequence[_Voice], changes: Changes, trusted: Mapping[str, Floats]
+) -> Floats | float:
     """Return sum(f k a) / sum(f) over the analysts that scored, exactly rounded; 0 where none."""
     if not voices:
         return 0.0
-    focus = np.stack([_focus(voice, changes) for voice in voices], axis=-1)
+    focus = np.stack([_focus(one, changes) * trusted[one.name] for one in voices], axis=-1)
     said = np.stack([voice.said for voice in voices], axis=-1)
     trust = np.stack([voice.weight(changes) for voice in voices], axis=-1)
     focus = np.where(np.isnan(said), 0.0, focus)
@@ -477,6 +538,57 @@ def _shift(
     sole = np.stack([voice.spoke for voice in (*voices, *sides)]).sum(axis=0) == 1
     alone = np.where(sole[:, None] & (given == 1), total, 0.0)
     return np.where(given == 2, weighed / 2.0, alone)
+
+
+def _judged(judges: Sequence[_Voice], changes: Changes) -> Floats | float:
+    """Return what a judge adds to the experts' average: its word times its trust, bounded."""
+    if not judges:
+        return 0.0
+    bound = changes.researcher_bound
+    words = [one.weight(changes) * np.clip(one.said, -bound, bound) for one in judges]
+    total: Floats = np.nan_to_num(np.stack(words)).sum(axis=0)
+    return total
+
+
+def trusted_on(tick: TickSeen, *, reader: bool = True) -> tuple[float, ...]:
+    """Return how much each of EXPERTS counts on a tick, nothing where all count alike.
+
+    Without the `reader` nobody goes first.
+    """
+    if tick.swarm is None:
+        return ()
+    return tick.swarm.trusted if reader else tick.swarm.unled or tick.swarm.trusted
+
+
+def _is_unknown(tick: TickSeen) -> bool:
+    """Return whether it is not known how much experts would count with nobody going first."""
+    return tick.swarm is not None and bool(tick.swarm.trusted) and not tick.swarm.unled
+
+
+def _held(tick: TickSeen) -> bool:
+    """Return whether a judge that takes no side vetoed all openings."""
+    return tick.swarm is not None and OfficerReason.JUDGE_HOLD in tick.swarm.reasons
+
+
+def _swarm(tick: TickSeen, told: SwarmSeen, changes: Changes) -> SwarmSeen:
+    """Return what is left of a swarm under changes."""
+    trusted = () if changes.flat else trusted_on(tick, reader=changes.reader)
+    told = replace(told, trusted=trusted, unled=() if changes.flat else told.unled)
+    if not changes.reader:
+        told = replace(told, budget=told.plain, reader="", first="")
+    if changes.judge:
+        return told
+    sides = told.veto_sides
+    # a single side of which crowding is told too is the crowded one
+    if OfficerReason.CROWDED not in told.reasons or len(sides) > 1:
+        sides = tuple(side for side in sides if side != told.vetoes)
+    gone = (OfficerReason.NEGATIVE_EV, OfficerReason.JUDGE_HOLD)
+    return replace(
+        told,
+        reasons=tuple(one for one in told.reasons if one not in gone),
+        veto_sides=sides,
+        side="", said=None, used=None, value_r=None, vetoes="",
+    )  # fmt: skip
 
 
 def _fresh(ticks: Sequence[TickSeen], names: Sequence[str]) -> Whole:

@@ -145,7 +145,7 @@ def _size_factor(ticks: Sequence[TickSeen]) -> float | None:
     """Return the mean size that gate and conviction leave of an opening; None without ticks."""
     if not ticks:
         return None
-    return math.fsum(tick.multiplier * tick.conviction for tick in ticks) / len(ticks)
+    return math.fsum(tick.size_share for tick in ticks) / len(ticks)
 
 
 def _deciding(arm: ArmSeen) -> list[TickSeen]:

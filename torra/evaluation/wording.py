@@ -28,6 +28,21 @@ LOTS: Final[Mapping[str, str]] = {
 FORGETFUL: Final = "_no_memory"
 """End of the name of an arm that is told no lessons."""
 
+SWARM: Final = next(name for name, row in MODES.items() if row.weighs)
+"""The desk at which the regime decides how much each expert's word counts."""
+
+EVIDENCE: Final = "placebo_evidence"
+"""The placebo of the experts' evidence; its words are its own."""
+
+OWN_WORDS: Final[Mapping[str, str]] = {**LOTS, EVIDENCE: SWARM}
+"""The placebos that speak for themselves, each with the desk that it is like."""
+
+FLAT: Final = "_flat"
+NO_READER: Final = "_no_reader"
+PICTURED: Final = "_picture"
+EXPERTS_ALONE: Final = "experts"
+"""Ends of the names of arms like a swarm, and the name of the one that has no judge."""
+
 REBUTTAL: Final = "_rebuttal"
 ESCALATED: Final = "_escalated"
 """Ends of the names of arms that always answer, and whose trader is always of the chief tier."""
@@ -52,6 +67,11 @@ ARM_WORDS: Final[Mapping[str, str]] = {
     "no_outside": "desk without outside numbers",
     "outside_shifted": "desk with old outside numbers (placebo)",
     **{name: f"{like} desk with lessons by lot (placebo)" for name, like in LOTS.items()},
+    f"{SWARM}{FLAT}": f"{SWARM} desk whose experts all count alike",
+    f"{SWARM}{NO_READER}": f"{SWARM} desk without a reader of the regime",
+    f"{SWARM}{PICTURED}": f"{SWARM} desk that sees the chart",
+    EXPERTS_ALONE: "experts without a judge",
+    EVIDENCE: f"{SWARM} desk with its experts' evidence of earlier days (placebo)",
     "final": "this desk",
     "recomposed": "desk as changed",
 }
@@ -64,8 +84,8 @@ PLACEBO_WORDS: Final[Mapping[str, str]] = {
 }
 """How a placebo uses the answers of the arm before it."""
 
-MEANINGLESS: Final = frozenset((*PLACEBO_WORDS, *LOTS))
-"""Arms whose answers, or whose lessons, mean nothing."""
+MEANINGLESS: Final = frozenset((*PLACEBO_WORDS, *OWN_WORDS))
+"""Arms whose answers, whose lessons, or whose evidence mean nothing."""
 
 SPEAKERS: Final = (*reversed(MODES), "analysts", "legacy")
 """Whose answers the placebos use: the first of these that runs."""
@@ -173,7 +193,7 @@ def arm_called(name: str, among: Iterable[str]) -> str:
 def the_arm(name: str, among: Iterable[str]) -> str:
     """Return an arm within a sentence: the bars alone, the budget desk."""
     called = arm_called(name, among)
-    bare = called == name or called.startswith((*BARE, "one", "analysts"))
+    bare = called == name or called.startswith((*BARE, "one", "analysts", "experts"))
     return called if bare else f"the {called}"
 
 

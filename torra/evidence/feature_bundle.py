@@ -419,6 +419,29 @@ def with_stakes(bundle: Bundle, numbers: Mapping[str, Value]) -> Bundle:
     return replace(bundle, features=features)
 
 
+def with_experts_of(
+    bundle: Bundle,
+    bars: BarView | None,
+    row: Mapping[str, float],
+    *,
+    digits: int,
+    outside: OutsideView | None = None,
+    spreads: SpreadView = NO_SPREADS,
+) -> Bundle:
+    """Return the evidence with the experts' blocks of other bars than its own, None for no bars.
+
+    Arguments are those of `build`; all else stays, the flags of the triage too.
+    """
+    features = bundle.features
+    if not isinstance(features, LazyFeatures):
+        return bundle
+    price = Kind(PRICE, digits + EXTRA_DIGITS)
+    blocks = _of_experts(bars, row, outside or NO_OUTSIDE, spreads, price)
+    for name, yields in blocks.items():
+        features = features.with_block(name, yields)
+    return replace(bundle, features=features)
+
+
 def plain(value: Any, decimals: int) -> Value:
     """Return a number with so many decimals, a word as it is, None for what is not finite."""
     if value is None or isinstance(value, str):

@@ -18,42 +18,39 @@ Three arms tell whether numbers from beside the chart are worth anything: a desk
 analyst that reads them, the same desk without them, and a placebo that reads each series as it was
 SHIFT before.
 
-So do arms with and without lessons of their own trades: each desk that seats a researcher has a
-twin `*_no_memory`, and `placebo_memory` (`placebo_memory_firm` of a firm) is told as many lessons
-of the same age, drawn by lot. Where one of these runs, the other arms remember.
+So do arms with and without lessons of their own trades: each desk that seats a researcher or a
+judge has a twin `*_no_memory`, and `placebo_memory` (`placebo_memory_firm` of a firm) is told as
+many lessons of the same age, drawn by lot. Where one of these runs, the other arms remember.
 
 Every desk that consults a trader has an arm in which bull and bear always answer each other, and
-one whose trader is always of the chief tier. An arm that would be another one by construction is
-refused, and so are more than MOST_ARMS: each more costs all others some of their power.
+one whose trader is always of the chief tier. A swarm has arms in which all experts count alike,
+without the reader of its regime, without its judge, and with the chart's picture; the experts of
+its placebo read what theirs showed on an earlier day. An arm that would be another one by
+construction is refused, and so are more than MOST_ARMS: each more costs all others some of their
+power.
+
+Who is not asked at a swarm has none of its risk officer either: an arm that names no desk runs on
+the small one where the profile's own has an officer.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, Final, Literal
 
-from numpy.random import PCG64, Generator
-
-import agent_framework
 from agent_config import (
     GATE_ID,
+    JUDGE_ID,
     MODES,
+    READER_ID,
     TRADER_ID,
     AgentSettings,
-    DebateSettings,
     EscalationSettings,
-    GateSettings,
 )
-from agent_framework import Deliberation
 from agents.contracts import (
-    SCORE_DECIMALS,
-    VECTORS,
     Completion,
-    DebateContext,
     ModelUnavailable,
     Request,
     SourceType,
@@ -61,22 +58,15 @@ from agents.contracts import (
     immediate,
     is_immediate,
 )
-from agents.debate.deliberation import score_chart_shape
-from agents.debate.panel import NEUTRAL, Agreement
 from agents.registry import AGENTS
-from torra.clock import iso
 from torra.config import OutsideSettings, Profile
 from torra.errors import ConfigError
 from torra.evaluation import wording
-from torra.evaluation.observations import ArmSeen, Four, TickSeen, four
-from torra.evaluation.recomposition import agreement, analysts_apart
-from torra.tick.debate import Debater
 
 Placebo = Literal["shuffled", "flipped", "random"]
 
 CONTROL: Final = wording.CONTROL
 PLACEBOS: Final[tuple[Placebo, ...]] = ("shuffled", "flipped", "random")
-PLACEBO_WORD: Final = "Placebo: another tick's words, or none of anybody's."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +77,9 @@ class Arm:
     speaks. `agents` are changes to the profile's section agents; `placebo` says how the words of
     the reference are used, `outside` which numbers from beside the chart the agents read, `memory`
     which lessons of its own trades they are told: those that the profile lets them have, none, or
-    some by lot. `whole`
-    are the source types of a tick on which everybody spoke who should have; empty where nobody
-    should.
+    some by lot. `without` are seats of the desk that are left empty, `evidence` says whether a
+    swarm's experts read their own bars or those of an earlier day. `whole` are the source types of
+    a tick on which everybody spoke who should have; empty where nobody should.
     """
 
     name: str
@@ -99,6 +89,8 @@ class Arm:
     placebo: Placebo | None = None
     outside: Literal["known", "none", "shifted"] = "known"
     memory: Literal["own", "none", "by_lot"] = "own"
+    without: tuple[str, ...] = ()
+    evidence: Literal["own", "earlier"] = "own"
     whole: frozenset[SourceType] = frozenset()
 
     @property
@@ -109,11 +101,17 @@ class Arm:
     @property
     def draws(self) -> bool:
         """Whether a seed makes it another arm."""
-        return self.placebo is not None or self.memory == "by_lot"
+        by_lot = self.memory == "by_lot" or self.evidence == "earlier"
+        return self.placebo is not None or by_lot
 
     def profile(self, profile: Profile) -> Profile:
         """Return the profile with which this arm runs; its agents always count (influence full)."""
-        settings = profile.agents.model_copy(update={"influence": "full", **self.agents})
+        settings = profile.agents
+        if settings.row().officer and self.voice != "placebo":
+            settings = settings.model_copy(update={"mode": SMALL})
+        settings = settings.model_copy(update={"influence": "full", **self.agents})
+        if self.without:
+            settings = fewer(settings, self.without)
         changes: dict[str, Any] = {"agents": settings}
         if self.memory == "none":
             changes["agents"] = remembering(settings, "off")
@@ -126,6 +124,13 @@ def remembering(agents: AgentSettings, use: Literal["on", "off"]) -> AgentSettin
     """Return settings of a desk that is told lessons of its trades, or of one that is not."""
     memory = agents.memory.model_copy(update={"use": use})
     return agents.model_copy(update={"memory": memory})
+
+
+def fewer(agents: AgentSettings, without: Sequence[str]) -> AgentSettings:
+    """Return settings of the same desk with these seats empty, told of its trades as before."""
+    seats = tuple(name for name in agents.desk() if name not in without)
+    told = remembering(agents, "on" if agents.remembers() else "off")
+    return told.model_copy(update={"active_agents": seats})
 
 
 MOST_ARMS: Final = 8
@@ -149,6 +154,9 @@ READERS: Final = {
 }
 """The desk whose analysts read the numbers from beside the chart."""
 
+RULES: Final = "rules"
+"""The provider that answers by arithmetic."""
+
 CUSTOM: Final = frozenset({SourceType.AGENT_CUSTOM})
 
 ARGUED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
@@ -159,6 +167,41 @@ ARGUED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     ),
 }
 """What desks that consult a trader do otherwise, by the ending of the arm's name."""
+
+SWARM: Final = wording.SWARM
+SWARM_DESK: Final = {**DESK, "mode": SWARM}
+SWARM_ARMS: Final = (
+    Arm(
+        f"{SWARM}{wording.FLAT}",
+        "the swarm, whose experts all count alike in every regime",
+        agents={**SWARM_DESK, "trust": "flat"},
+        whole=frozenset({SourceType(MODES[SWARM].complete)}),
+    ),
+    Arm(
+        f"{SWARM}{wording.NO_READER}",
+        "the swarm without the reader of its regime",
+        agents=SWARM_DESK,
+        without=(READER_ID,),
+        whole=CUSTOM,
+    ),
+    Arm(
+        wording.EXPERTS_ALONE,
+        "the swarm without its judge",
+        agents=SWARM_DESK,
+        without=(JUDGE_ID,),
+        whole=CUSTOM,
+    ),
+    Arm(
+        f"{SWARM}{wording.PICTURED}",
+        "the swarm, whose geometry expert is shown the chart",
+        agents={**SWARM_DESK, "picture": "rendered"},
+        whole=frozenset({SourceType(MODES[SWARM].complete)}),
+    ),
+)
+"""What is done otherwise at the desk whose experts count by the regime."""
+
+EVIDENCE: Final = wording.EVIDENCE
+OWN_WORDS: Final = wording.OWN_WORDS
 
 OWN_ARMS: Final = (
     Arm(CONTROL, "nobody is asked: the four deterministic scores alone", "nobody"),
@@ -198,6 +241,7 @@ OWN_ARMS: Final = (
         if row.consults
         for ending, (says, changes) in ARGUED.items()
     ),
+    *SWARM_ARMS,
     Arm(
         "pivotal",
         f"the {SMALL} desk, asked only where it could change a verdict",
@@ -237,8 +281,8 @@ FORGETFUL: Final = wording.FORGETFUL
 TWINS: Final[Mapping[str, str]] = {
     f"{name}{FORGETFUL}": name for name in (*MODES, "pivotal", "outside")
 }
-"""The arms without a memory, each with the one that it is like: desks that seat researchers, for
-these alone read lessons.
+"""The arms without a memory, each with the one that it is like: desks that seat researchers or a
+judge, for these alone read lessons.
 """
 
 BY_LOT: Final = wording.BY_LOT
@@ -264,6 +308,14 @@ ARMS: Final[Mapping[str, Arm]] = {
                 whole=frozenset({SourceType(MODES[like].complete)}),
             )
             for name, like in LOTS.items()
+        ),
+        Arm(
+            EVIDENCE,
+            "the swarm, whose experts read what theirs showed on an earlier day",
+            agents=SWARM_DESK,
+            outside="shifted",
+            evidence="earlier",
+            whole=frozenset({SourceType(MODES[SWARM].complete)}),
         ),
         *(
             Arm(f"placebo_{kind}", f"the reference arm's words, {kind}", "placebo", {}, kind)
@@ -299,7 +351,7 @@ def chosen(names: Sequence[str]) -> tuple[Arm, ...]:
         known = ", ".join([*(name for name in ARMS if ARMS[name].placebo is None), *GROUPS])
         raise ConfigError(f"--arms {unknown[0]}: known are {known}")
     found = tuple(arm for name, arm in ARMS.items() if name in wanted)
-    for name, like in LOTS.items():
+    for name, like in OWN_WORDS.items():
         if name in wanted and like not in wanted:
             raise ConfigError(f"--arms {name} needs the arm whose placebo it is: add {like}")
     if any(arm.placebo for arm in found) and reference(arm.name for arm in found) is None:
@@ -319,7 +371,7 @@ def chosen(names: Sequence[str]) -> tuple[Arm, ...]:
 def check(arms: Iterable[Arm], agents: AgentSettings) -> None:
     """Raise ConfigError for an arm that these settings make the very same as another one."""
     for arm in arms:
-        for ending in ARGUED:
+        for ending in (*ARGUED, wording.FLAT, wording.PICTURED):
             like = arm.name.removesuffix(ending)
             if like != arm.name and (why := _same(arm, ARMS[like], agents)):
                 raise ConfigError(f"--arms {arm.name}: {why}, so it would be {like} itself")
@@ -328,6 +380,10 @@ def check(arms: Iterable[Arm], agents: AgentSettings) -> None:
 def _same(arm: Arm, like: Arm, agents: AgentSettings) -> str:
     """Return why an arm argues as another one does; "" where it does not."""
     own, other = (agents.model_copy(update=dict(one.agents)) for one in (arm, like))
+    if arm.name.endswith(wording.FLAT):
+        return "there all experts count alike too" if other.trust == own.trust else ""
+    if arm.name.endswith(wording.PICTURED):
+        return _no_picture(own, other)
     if arm.name.endswith(wording.REBUTTAL):
         always = not other.rebuts() and other.most_rounds() == own.most_rounds()
         return "there bull and bear always answer each other too" if always else ""
@@ -341,6 +397,13 @@ def _same(arm: Arm, like: Arm, agents: AgentSettings) -> str:
     )
 
 
+def _no_picture(own: AgentSettings, other: AgentSettings) -> str:
+    """Return why a desk that is shown the chart is another one's like; "" where it is not."""
+    if own.vendors() == (RULES,):
+        return "the rules read numbers and no picture"
+    return "there the chart is drawn too" if other.picture == own.picture else ""
+
+
 def _no_twin(name: str) -> str:
     """Return why an arm has no twin without a memory, and which arms have one."""
     like = name.removesuffix(FORGETFUL)
@@ -348,6 +411,18 @@ def _no_twin(name: str) -> str:
         f"--arms {name}: nobody in {like} is told lessons, so it would be {like} itself; arms with "
         f"such a twin are {', '.join(TWINS.values())}"
     )
+
+
+def spoken_by(profile: Profile, source: str) -> Profile:
+    """Return the profile under which the words of an arm are given to other ticks.
+
+    Where a risk officer sat its rows hold on those ticks too, and else none do.
+    """
+    own, told = profile.agents, ARMS[source].profile(profile).agents
+    if not (own.row().officer or told.row().officer):
+        return profile
+    mode = told.mode if told.row().officer else SMALL
+    return profile.model_copy(update={"agents": own.model_copy(update={"mode": mode})})
 
 
 def reference(names: Iterable[str]) -> str | None:
@@ -375,178 +450,3 @@ def silence(request: Request) -> Future[Completion]:
     future: Future[Completion] = Future()
     future.set_exception(ModelUnavailable("error", "not asked in this arm", again=None))
     return future
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The words that a placebo or a recomposition gives to a tick: adjustments and a veto.
-
-    `adjustments` are those after the gate, `debate` those before it where they are known. `veto`
-    adds to the rules'.
-    `multiplier` is what the agents, by disagreeing or by their gate's word, left of the rules'
-    multiplier, and `conviction` what theirs left of an opening; both in [0, 1], and they scale
-    sizes only.
-    """
-
-    adjustments: Four
-    veto: bool = False
-    debate: Four | None = None
-    multiplier: float = 1.0
-    conviction: float = 1.0
-
-
-Spoken = Mapping[tuple[str, str], Words]
-"""Words by (timeframe, bar time in ISO)."""
-
-
-def rows_of(words: Spoken) -> list[list[Any]]:
-    """Return words as JSON values, a row for each tick."""
-    return [
-        [*place, list(one.adjustments), one.veto, one.debate, one.multiplier, one.conviction]
-        for place, one in words.items()
-    ]
-
-
-def words_of(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], Words]:
-    """Return the words that `rows_of` packed."""
-    return {
-        (row[0], row[1]): Words(
-            tuple(row[2]), bool(row[3]), tuple(row[4]) if row[4] else None, row[5], row[6]
-        )
-        for row in rows
-    }
-
-
-def speaking(words: Spoken, note: str = PLACEBO_WORD) -> Debater:
-    """Return a debater that gives each tick its words.
-
-    A tick without words is one on which nobody was asked. The rules of the gate hold as ever: the
-    size is theirs on this tick, times the words' own multiplier and conviction. The words are those
-    after a gate, so no score is scaled a second time.
-    """
-
-    def debate(context: DebateContext, config: DebateSettings) -> Deliberation:
-        said = words.get((context.timeframe, context.bar_time))
-        if said is None:
-            # Nobody was asked on this tick then, so nobody is now.
-            return agent_framework.undebated(context, config)
-        alone = agent_framework.undebated(context, config, SourceType.AGENT_CUSTOM)
-        return _with(alone, context, said, note)
-
-    return debate
-
-
-def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -> Deliberation:
-    moves = dict(zip(VECTORS, said.adjustments, strict=True))
-    before = dict(zip(VECTORS, said.debate or said.adjustments, strict=True))
-    # Only the size: the adjustments are those after a gate, and are not scaled a second time.
-    size = round(alone.ruling.multiplier * said.multiplier, SCORE_DECIMALS)
-    agreed = Agreement(raw=said.conviction, conviction=said.conviction)
-    ruling = replace(alone.ruling, multiplier=size)
-    if said.veto and not ruling.veto:
-        ruling = replace(ruling, veto=True, reasons=(*ruling.reasons, "PLACEBO"))
-    return replace(
-        alone,
-        scores=score_chart_shape(context, moves, alone.source_type, note),
-        ungated=score_chart_shape(context, before, alone.source_type, note),
-        adjustments=moves,
-        debate=before,
-        ruling=ruling,
-        panel=replace(NEUTRAL, buy=agreed, sell=agreed),
-    )
-
-
-# --- placebos -------------------------------------------------------------------------------------
-
-
-def placebo(kind: Placebo, seen: ArmSeen, seed: int, gate: GateSettings) -> Spoken:
-    """Return the words of a placebo of an arm, by tick.
-
-    `seed` fixes the draw, `gate` are the settings with which the arm ran.
-    """
-    # One generator for each kind: whether another placebo runs too must not change its draw.
-    rng = Generator(PCG64([seed, PLACEBOS.index(kind)]))
-    parts = zip(seen.ticks, agents_part(seen.ticks, gate), strict=True)
-    said = {_place(tick): _words(tick, part) for tick, part in parts}
-    return MAKERS[kind](seen.ticks, said, rng)
-
-
-def agents_part(ticks: Sequence[TickSeen], gate: GateSettings) -> list[float]:
-    """Return what the agents left of the rules' multiplier on each tick, in [0, 1].
-
-    The rules without the agents are the recorded ones with the analysts' disagreement taken out;
-    where they left nothing, only the disagreement is known.
-    """
-    agreed = agreement(analysts_apart(ticks), gate).tolist()
-    return [_part(tick, left) for tick, left in zip(ticks, agreed, strict=True)]
-
-
-def _part(tick: TickSeen, agreed: float) -> float:
-    if tick.rule_multiplier <= 0.0 or agreed <= 0.0:
-        return agreed
-    # The recorded rules hold the disagreement already: divided out, it counts once.
-    return min(1.0, tick.multiplier / min(1.0, tick.rule_multiplier / agreed))
-
-
-def _words(tick: TickSeen, part: float) -> Words:
-    return Words(
-        tick.adjustments,
-        stopped(tick),
-        multiplier=part,
-        conviction=tick.conviction,
-    )
-
-
-def stopped(tick: TickSeen) -> bool:
-    """Return whether an agent's word kept an opening away: the gate's veto, a trader's decline."""
-    declined = bool(tick.declined) and tick.consulted == tick.verdict
-    return declined or (tick.veto and not tick.rule_veto)
-
-
-def _place(tick: TickSeen) -> tuple[str, str]:
-    return tick.timeframe, iso(tick.bar_time)
-
-
-def _flipped(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
-    del ticks, rng
-    return {place: _signed(one, (-1.0,) * len(VECTORS)) for place, one in said.items()}
-
-
-def _shuffled(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
-    groups: dict[Any, list[tuple[str, str]]] = defaultdict(list)
-    for tick in ticks:
-        groups[tick.timeframe, _time_of_day(tick.bar_time)].append(_place(tick))
-    found: dict[tuple[str, str], Words] = {}
-    for group in groups.values():
-        order = rng.permutation(len(group))
-        found |= {place: said[group[other]] for place, other in zip(group, order, strict=True)}
-    return found
-
-
-def _random(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
-    del ticks
-    places = list(said)
-    signs = rng.choice((-1.0, 1.0), size=(len(places), len(VECTORS))).tolist()
-    order = rng.permutation(len(places))
-    return {
-        place: _signed(said[places[other]], row)
-        for place, other, row in zip(places, order, signs, strict=True)
-    }
-
-
-def _signed(words: Words, signs: Sequence[float]) -> Words:
-    moved = zip(VECTORS, words.adjustments, signs, strict=True)
-    # 0.0 + x: a flipped zero would be -0.0.
-    return replace(words, adjustments=four({v: 0.0 + sign * a for v, a, sign in moved}))
-
-
-def _time_of_day(moment: datetime) -> tuple[int, int]:
-    return moment.hour, moment.minute
-
-
-Maker = Callable[[Sequence[TickSeen], Spoken, Generator], Spoken]
-MAKERS: Final[Mapping[Placebo, Maker]] = {
-    "shuffled": _shuffled,
-    "flipped": _flipped,
-    "random": _random,
-}

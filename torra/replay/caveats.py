@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agents.contracts import SourceType
+from technical_calculator import WARM_UP
 from torra.clock import iso
 from torra.config import Instance, Profile
 from torra.desk.outlook import currencies_of
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.openings import rounding_warning, side_warning
 from torra.evaluation.wording import count, percent, signed, the_arm, upper_first
+from torra.evidence.expert_bars import HELD
 from torra.evidence.scheduled_events import EVERY_CURRENCY, ScheduledEvent
 from torra.providers.recorded import NAME as RECORDED
 from torra.replay.arms import ARMS, READERS
@@ -47,6 +49,7 @@ def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
         conditions(plan),
         *of_the_openings(own, plan.profile),
         *_of_the_outlook(plan),
+        *_of_earlier_days(plan),
         *_of_the_bars(plan),
         *_of_the_run(plan, seen),
         PAPER,
@@ -119,6 +122,19 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
         yield (
             f"Too short for the placebo, which reads each series as it was {SHIFT.days} days "
             f"before: {', '.join(told.short_series)}."
+        )
+
+
+def _of_earlier_days(plan: ReplayPlan) -> Iterator[str]:
+    """Say on how many ticks a placebo of the evidence may have no earlier day to read."""
+    begin = plan.begin or plan.history.period[0]
+    first = (frame.index[: HELD + WARM_UP] for frame in plan.history.frames.values())
+    short = sum(int((times >= begin).sum()) for times in first)
+    if short and any(arm.evidence == "earlier" for arm in plan.arms):
+        yield (
+            f"On up to {count(short, 'tick')} the placebo of the evidence has no earlier day to "
+            f"read, which lies {HELD} bars before at least: its experts abstain there. Bars from "
+            "before --from give them one."
         )
 
 

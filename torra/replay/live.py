@@ -293,6 +293,7 @@ def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") 
             cost_usd=0.0,
             shadow=False,
             opinions=(),
+            swarm=None,
         )
         for tick in final.ticks
     )

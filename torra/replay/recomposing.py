@@ -20,6 +20,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast
 
+from agent_config import EXPERTS, THIN_CONVICTION
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     BLEND_WEIGHT,
@@ -31,6 +32,7 @@ from agents.contracts import (
     Winner,
 )
 from agents.debate.panel import UNJUDGED, measure
+from agents.debate.swarm import SPOKEN_LEAST
 from agents.debate.synthesis import Answer
 from agents.evidence import trust
 from agents.registry import AGENTS
@@ -40,17 +42,25 @@ from torra.errors import ConfigError
 from torra.evaluation.exhibits import MOST_LETTERS
 from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen, side_of
 from torra.evaluation.opinion_table import spoke
-from torra.evaluation.recomposition import BrainNumbers, Changes, GateUse, Recomposed, recompose
+from torra.evaluation.recomposition import (
+    BrainNumbers,
+    Changes,
+    GateUse,
+    Recomposed,
+    recompose,
+    trusted_on,
+)
 from torra.evaluation.wording import the_arm, upper_first
 from torra.exhibits import report, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document
 from torra.replay import arms, scorecard
-from torra.replay.arms import CONTROL, Arm, Words
+from torra.replay.arms import CONTROL, Arm
 from torra.replay.caveats import of_the_openings
 from torra.replay.folders import made_of, seen_of
 from torra.replay.replaying import ReplayPlan, course_of
 from torra.replay.runner import Voice, run_arm
-from torra.replay.shards import trials
+from torra.replay.shards import arm_words, trials
+from torra.replay.shards.arm_words import Words
 
 Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 """A progress bar: takes the total and a label, returns a context; its value adds finished steps."""
@@ -58,6 +68,9 @@ Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 
 RECOMPOSED: Final = "recomposed"
 NOTE: Final = "Recomposed from what was said."
+ALONE: Final = ("arbiter", "judge", "reader")
+"""Kinds of whom a desk seats one: a recomposition may leave it out."""
+
 FIRST_ORDER: Final = "first-order: "
 """Prefix of the label of a recomposition that is not exact."""
 
@@ -72,13 +85,15 @@ def quiet(total: int, label: str) -> AbstractContextManager[Callable[[int], None
 class RecomposeRequest:
     """What is asked of a recomposition, in the words of the command's options.
 
-    None and "" leave the number as recorded, and every analyst in.
+    None and "" leave the number as recorded, and every analyst in; with `flat` the experts of a
+    swarm all count alike.
     """
 
     arm: str
     keep: str = ""
     drop: str = ""
     no_debate: bool = False
+    flat: bool = False
     gate: GateUse = "recorded"
     bound: float | None = None
     blend: float | None = None
@@ -111,12 +126,17 @@ def recomposed(
     recorded = seen_of(home, plan, arm)
     drop = _names(asked.drop)
     case = _case(drop & _of_kind(recorded, "researcher"))
-    judges = _of_kind(recorded, "arbiter")
+    alone = {kind: drop & _of_kind(recorded, kind) for kind in ALONE}
     changes = Changes(
-        analysts=_kept(recorded, _names(asked.keep), drop - {case} - judges),
+        analysts=_kept(
+            recorded, _names(asked.keep), drop - {case} - frozenset().union(*alone.values())
+        ),
         researchers=not asked.no_debate,
         researcher=case,
-        arbiter=not drop & judges,
+        arbiter=not alone["arbiter"],
+        judge=not alone["judge"],
+        reader=not alone["reader"],
+        flat=asked.flat,
         gate=asked.gate,
         bound=ADJUSTMENT_BOUND if asked.bound is None else asked.bound,
         blend=BLEND_WEIGHT if asked.blend is None else asked.blend,
@@ -141,6 +161,9 @@ def _trial(plan: ReplayPlan, arm: str, changes: Changes, profile: Profile) -> st
         "researchers": changes.researchers,
         **({"researcher": changes.researcher} if changes.researcher else {}),
         **({} if changes.arbiter else {"arbiter": False}),
+        **({} if changes.judge else {"judge": False}),
+        **({} if changes.reader else {"reader": False}),
+        **({"flat": True} if changes.flat else {}),
         "gate": changes.gate,
         "bound": changes.bound,
         "blend": changes.blend,
@@ -160,7 +183,8 @@ def _kept(recorded: ArmSeen, keep: frozenset[str], drop: frozenset[str]) -> froz
     if strangers:
         hint = "; --no-debate leaves researchers out" if strangers[0] in known else ""
         there = f"there are {', '.join(sorted(analysts))}" if analysts else "it has none"
-        others = [*sorted(_of_kind(recorded, "researcher")), *_of_kind(recorded, "arbiter")]
+        others = [*sorted(_of_kind(recorded, "researcher"))]
+        others += [name for kind in ALONE for name in _of_kind(recorded, kind)]
         also = f"; --drop also takes {', '.join(others)}" if others else ""
         raise ConfigError(f"{strangers[0]} is no analyst of {recorded.name}; {there}{also}{hint}")
     return frozenset((keep or analysts) - drop) if keep or drop else None
@@ -204,6 +228,8 @@ def run(
     found = recompose(recorded, changes, BrainNumbers.of(plan.profile))
     if not changes.arbiter:
         found = dataclasses.replace(found, ticks=unjudged(found.ticks, profile))
+    ticks = tuple(of_a_swarm(tick, changes, profile) for tick in found.ticks)
+    found = dataclasses.replace(found, ticks=ticks)
     course = course_of(plan)
     words = {
         (tick.timeframe, iso(tick.bar_time)): _words(tick, changes.blend, part)
@@ -213,8 +239,8 @@ def run(
     told = run_arm(
         course,
         other,
-        profile,
-        Voice(debater=arms.speaking(words, NOTE), provider=RECOMPOSED),
+        arms.spoken_by(profile, recorded.name),
+        Voice(debater=arm_words.speaking(words, NOTE), provider=RECOMPOSED),
         commission=plan.costs.commission,
         on_ticks=on_ticks,
     )
@@ -253,7 +279,7 @@ def run(
     return Recomposition(shown, found.exact, found.label, document)
 
 
-# --- conviction without an arbiter ----------------------------------------------------------------
+# --- conviction anew ------------------------------------------------------------------------------
 
 
 WORDS: Final[tuple[Confidence, ...]] = ("high", "medium", "low")
@@ -281,6 +307,27 @@ def unjudged(ticks: Sequence[TickSeen], profile: Profile) -> tuple[TickSeen, ...
     )
 
 
+def of_a_swarm(tick: TickSeen, changes: Changes, profile: Profile) -> TickSeen:
+    """Return a tick of a swarm with the conviction of those who are left; others as they are.
+
+    Its budget and weights are those that the recomposition left (TickSeen.swarm).
+    """
+    if tick.swarm is None or tick.shadow or not tick.opinions:
+        return tick
+    kept = tuple(one for one in tick.opinions if _stays(one, changes))
+    less = dataclasses.replace(tick, opinions=kept)
+    side = side_of(tick.verdict, tick.consensus)
+    weights = profile.sentiment_weights.model_dump()
+    return dataclasses.replace(tick, conviction=conviction(less, side, weights))
+
+
+def _stays(one: Opinion, changes: Changes) -> bool:
+    """Return whether an agent of a swarm keeps its seat."""
+    if one.kind == "analyst":
+        return changes.analysts is None or one.agent_id in changes.analysts
+    return {"judge": changes.judge, "reader": changes.reader}.get(one.kind, True)
+
+
 def conviction(
     tick: TickSeen, side: str, weights: Mapping[str, float], *, arbiter: bool = True
 ) -> float:
@@ -293,11 +340,15 @@ def conviction(
     failed = [one.agent_id for one in tick.opinions if not one.answered and one.kind in OPINIONS]
     judged = _judged(tick.opinions) if arbiter else None
     answers = [Answer(AGENTS[one.agent_id].role, _report(one)) for one in heard]
-    return measure(answers, failed, weights, judged).agreement(side).conviction
+    trusted = dict(zip(EXPERTS, trusted_on(tick), strict=False))
+    spoken = sum(one.role.kind == "analyst" and not one.report.abstained for one in answers)
+    thin = tick.swarm is not None and spoken < SPOKEN_LEAST
+    most = THIN_CONVICTION if thin else 1.0
+    return measure(answers, failed, weights, judged, trusted, most).agreement(side).conviction
 
 
 def _judged(opinions: Iterable[Opinion]) -> AgentReport | None:
-    told = [one for one in opinions if one.kind == "arbiter"]
+    told = [one for one in opinions if one.kind in ("arbiter", "judge")]
     if not told:
         return None
     heard = [one for one in told if one.answered]
@@ -328,6 +379,9 @@ def differences(
     told += [] if changes.researchers else ["no debate"]
     told += [f"without {changes.researcher}"] if changes.researcher else []
     told += [] if changes.arbiter else ["without the research manager"]
+    told += [] if changes.judge else ["without the judge"]
+    told += [] if changes.reader else ["without the reader of the regime"]
+    told += ["all experts alike"] if changes.flat else []
     told += [] if changes.gate == "recorded" else [f"gate {changes.gate}"]
     told += [] if changes.bound == ADJUSTMENT_BOUND else [f"bound {changes.bound:g}"]
     told += [] if changes.blend == BLEND_WEIGHT else [f"blend {changes.blend:g}"]
@@ -357,7 +411,7 @@ def _parts(ticks: Sequence[TickSeen], changes: Changes, plan: ReplayPlan) -> lis
     """Return the agents' part of the rules' multiplier on each tick; 1.0 with the gate off."""
     if changes.gate == "off":
         return [1.0] * len(ticks)
-    return arms.agents_part(ticks, plan.profile.gate)
+    return arm_words.agents_part(ticks, plan.profile.gate)
 
 
 def _words(tick: TickSeen, blend: float, part: float) -> Words:
@@ -366,7 +420,7 @@ def _words(tick: TickSeen, blend: float, part: float) -> Words:
     scale = blend / BLEND_WEIGHT
     return Words(
         _scaled(tick.adjustments, scale),
-        arms.stopped(tick),
+        arm_words.stopped(tick),
         _scaled(tick.debate, scale),
         multiplier=part,
         conviction=tick.conviction,

@@ -26,7 +26,7 @@ from torra.replay import arms
 from torra.replay.arms import Arm
 from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.runner import Course, Voice, run_arm
-from torra.replay.shards import parcels, trials
+from torra.replay.shards import arm_words, parcels, trials
 from torra.replay.shards.checkpoints import CHUNK, Checkpoint
 from torra.replay.shards.history import History, spread_digest
 from torra.replay.shards.shards import Job, program, run_all
@@ -145,12 +145,18 @@ class ReplayPlan:
         """The arm whose words the placebos use; None where there is no such arm."""
         return arms.reference(arm.name for arm in self.arms)
 
+    def handed(self, arm: Arm) -> Profile:
+        """Return the profile of which an arm makes its own: a placebo's has its source's desk."""
+        if arm.placebo is None or self.source is None:
+            return self.profile
+        return arms.spoken_by(self.profile, self.source)
+
     def identity(self, arm: Arm) -> dict[str, Any]:
         """Return the settings that identify an arm of this plan, and the program that runs it."""
         outlook, spreads = self.outlook.digest, spread_digest(self.history)
         return {
             "bars": self.history.digest,
-            "profile": arm.profile(self.profile).digest(),
+            "profile": arm.profile(self.handed(arm)).digest(),
             "arm": arm.name,
             "commission": self.costs.commission,
             "begin": iso(self.begin) if self.begin else "",
@@ -208,7 +214,7 @@ def run(
         seen[arm.name] = run_arm(
             course,
             arm,
-            plan.profile,
+            plan.handed(arm),
             placebo_voice(plan, arm, seen) if arm.placebo else voice(arm),
             checkpoint=checkpoint,
             commission=plan.costs.commission,
@@ -225,8 +231,8 @@ def placebo_voice(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Vo
     """Return the voice of a placebo arm."""
     if arm.placebo is None or plan.source is None:
         raise ValueError(f"{arm.name} has nobody whose words it could use")
-    said = arms.placebo(arm.placebo, seen[plan.source], plan.seed, plan.profile.gate)
-    return Voice(debater=arms.speaking(said), provider="placebo")
+    said = arm_words.placebo(arm.placebo, seen[plan.source], plan.seed, plan.profile.gate)
+    return Voice(debater=arm_words.speaking(said), provider="placebo")
 
 
 # --- on an executor -------------------------------------------------------------------------------
@@ -266,8 +272,8 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
         outlook=OutlookThen.of(spec["outlook"]),
     )
     if arm.placebo:
-        words = arms.words_of(spec["words"])
-        voice = Voice(debater=arms.speaking(words), provider="placebo")
+        words = arm_words.words_of(spec["words"])
+        voice = Voice(debater=arm_words.speaking(words), provider="placebo")
     else:
         voice = rules_voice(arm)
     seen = run_arm(course, arm, profile, voice, commission=spec["commission"], seed=spec["seed"])
@@ -278,11 +284,11 @@ def spec_of(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str
     """Return the spec with which a worker runs an arm, as JSON values."""
     words: list[Any] = []
     if arm.placebo and plan.source:
-        said = arms.placebo(arm.placebo, seen[plan.source], plan.seed, plan.profile.gate)
-        words = arms.rows_of(said)
+        said = arm_words.placebo(arm.placebo, seen[plan.source], plan.seed, plan.profile.gate)
+        words = arm_words.rows_of(said)
     return {
         "history": parcels.packed_history(plan.history),
-        "profile": plan.profile.model_dump_json(),
+        "profile": plan.handed(arm).model_dump_json(),
         "arm": arm.name,
         "begin": iso(plan.begin) if plan.begin else "",
         "end": iso(plan.end) if plan.end else "",

@@ -34,6 +34,7 @@ from torra.replay.arms import Arm
 from torra.replay.l1.trades import END, left_open
 from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.rerun.edges_then import Still
+from torra.replay.shards.arm_evidence import evidence_of
 from torra.replay.shards.arm_lessons import HeldRanges, lessons_of
 from torra.replay.shards.arm_standing import ArmPast, past_of
 from torra.replay.shards.checkpoints import BROKEN, CHUNK, Checkpoint
@@ -43,7 +44,7 @@ from torra.store.memory import MemoryStore
 from torra.store.memory_lessons import Ranges
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.debate import Debater, Payer
-from torra.tick.edges import Edges
+from torra.tick.edges import Edges, Evidence
 from torra_trader import ClosedBar, run_close
 
 EPOCH: Final = 1
@@ -165,8 +166,9 @@ def run_arm(
     `profile` is the replay's; the arm makes its own of it. With a `checkpoint` the arm goes on from
     there, and every `chunk` ticks are saved. `on_ticks` hears how many more are done, those of an
     earlier run included. `shared` holds what arms of one replay say alike, `seed` fixes the
-    lessons of an arm that is told them by lot. Raises what run_tick raises, ConfigError for a
-    damaged checkpoint and for an embedder of lessons that cannot be opened.
+    lessons of an arm that is told them by lot, and the days of one that reads old evidence. Raises
+    what run_tick raises, ConfigError for a damaged checkpoint and for an embedder of lessons that
+    cannot be opened.
     """
     tell, alike = on_ticks or _nobody, shared or Shared()
     if arm.outside == "shifted":
@@ -177,7 +179,9 @@ def run_arm(
     tell(run.at)
     ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])
     since = 0
-    for number in _steps(run, lessons_of(run.store, arm, run.profile, seed)):
+    lessons = lessons_of(run.store, arm, run.profile, seed)
+    evidence = evidence_of(arm, course.window, run.profile, course.instance.symbol, seed)
+    for number in _steps(run, lessons, evidence):
         tell(number)
         since += number
         if checkpoint is not None and (since >= chunk or run.done):
@@ -236,7 +240,7 @@ def _begun(
         raise checkpoint.damaged(f"{type(error).__name__}: {error}") from error
 
 
-def _steps(run: _Run, lessons: Recall | None) -> Iterator[int]:
+def _steps(run: _Run, lessons: Recall | None, evidence: Evidence | None) -> Iterator[int]:
     """Run what is left of the ticks, one close at a time; yield how many closed together."""
     course, paid = run.course, run.voice.account is not None
     start = course.history.period[0]
@@ -259,6 +263,7 @@ def _steps(run: _Run, lessons: Recall | None) -> Iterator[int]:
         flow=course.outlook.flow_of(run.profile),
         debater=run.voice.debater,
         recording=False,
+        evidence=evidence,
     )
     while not run.done:
         keys = _close(course.keys, run.at)

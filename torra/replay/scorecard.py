@@ -27,7 +27,7 @@ from torra.evaluation.criteria import Measured, Share
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.firm.firm_table import firm_exhibit
 from torra.evaluation.firm.own_horizons import horizons_exhibit
-from torra.evaluation.gate_value import GATE, TRADER, VetoedOpening
+from torra.evaluation.gate_value import VetoedOpening
 from torra.evaluation.information import (
     by_group,
     coefficients,
@@ -42,12 +42,13 @@ from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.random_entries import Beside, random_entries_exhibit
 from torra.evaluation.recomposition import BrainNumbers
 from torra.evaluation.state_timeline import states_exhibit
-from torra.replay.arms import CONTROL, LOTS
+from torra.evaluation.swarm.judge_chance import chance_exhibit
+from torra.evaluation.swarm.swarm_table import swarm_exhibit
+from torra.replay.arms import CONTROL, OWN_WORDS
 from torra.replay.arms import REFERENCES as SOURCES
 from torra.replay.arms import reference as source_of
 from torra.replay.entries import beside_random
-from torra.replay.vetoes import vetoed, would_have_come_to
-from torra.verdict.deny_reasons import DenyReason
+from torra.replay.vetoes import vetoed, whose, would_have_come_to
 
 REFERENCES: Final = (*SOURCES[:-1], "final", "recomposed", SOURCES[-1])
 """Whose agents are looked at one by one: the first of these that is there.
@@ -97,14 +98,10 @@ class ScoredMarket:
         )
 
     def openings(self, arm: ArmSeen) -> tuple[VetoedOpening, ...]:
-        """Return what an arm's gate or trader took away, with what it would have come to."""
+        """Return what an arm's gate, trader or judge took away, with what it would have come to."""
+        by = whose(arm.ticks)
         return tuple(
-            VetoedOpening(
-                tick.key,
-                tick.verdict,
-                self._worth(tick),
-                TRADER if tick.reason == DenyReason.TRADER_DECLINED else GATE,
-            )
+            VetoedOpening(tick.key, tick.verdict, self._worth(tick), by[tick.key])
             for tick in vetoed(arm.ticks)
         )
 
@@ -165,8 +162,8 @@ def compare(
     placebos: dict[str, list[str]] = {}
     for arm in shown:
         if arm.name.startswith(PLACEBO):
-            # Lessons by lot are told to a desk of their own, whoever else runs.
-            placebos.setdefault(LOTS.get(arm.name, source), []).append(arm.name)
+            # Lessons by lot, and old evidence, are told to a desk of their own, whoever else runs.
+            placebos.setdefault(OWN_WORDS.get(arm.name, source), []).append(arm.name)
     known = paired.sides(control.ticks, market.outcomes(control.ticks)) if control else {}
     return Compared(
         shown,
@@ -219,6 +216,10 @@ def _agents(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> Iterato
         yield activity_exhibit(arm.ticks)
         if (firm := firm_exhibit(arm.ticks)) is not None:
             yield firm
+        if (chance := chance_exhibit(arm, known)) is not None:
+            yield chance
+        if (swarm := swarm_exhibit(arm.ticks)) is not None:
+            yield swarm
         yield restraint_exhibit(arm.ticks, market.profile.gate)
     named = {each.name: each for each in arms}
     if PIVOTAL in named and BUDGET in named:

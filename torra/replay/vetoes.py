@@ -14,12 +14,17 @@ from typing import Final
 
 import pandas as pd
 
+from agents.contracts import OfficerReason
 from torra.bridges import paper
 from torra.config import SymbolSpec
+from torra.evaluation.gate_value import GATE, TRADER, Vetoer
 from torra.evaluation.observations import TickSeen
+from torra.evaluation.paired import Key
 from torra.tick.bar_window import as_bars
 from torra.tick.vetoed import VETOED
+from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, Side, levels
+from torra.verdict.sentiment_rules import SIDES
 
 LOTS: Final = 1.0
 """Any size will do: the result is in R."""
@@ -39,6 +44,37 @@ def vetoed(ticks: Sequence[TickSeen]) -> Iterator[TickSeen]:
         if standing.get(tick.instance) != tick.verdict:
             yield tick
         standing[tick.instance] = tick.verdict
+
+
+def whose(ticks: Sequence[TickSeen]) -> dict[Key, Vetoer]:
+    """Return who took away the opening of each tick on which one was taken away.
+
+    Where a veto of an earlier tick still holds, whoever made the last one on that side.
+    """
+    held: dict[tuple[str, str], Vetoer] = {}
+    found: dict[Key, Vetoer] = {}
+    for tick in ticks:
+        held |= {(tick.instance, side): by for side in SIDES if (by := _vetoer(tick, side))}
+        if tick.reason not in VETOED:
+            continue
+        found[tick.key] = GATE
+        if tick.reason == DenyReason.TRADER_DECLINED:
+            found[tick.key] = TRADER
+        elif tick.reason == DenyReason.GATE_VETO and tick.swarm is not None:
+            found[tick.key] = held.get((tick.instance, tick.verdict), GATE)
+    return found
+
+
+def _vetoer(tick: TickSeen, side: str) -> Vetoer | None:
+    """Return who vetoes openings of a side on a tick; None where nobody does."""
+    told = tick.swarm
+    holds = told is not None and OfficerReason.JUDGE_HOLD in told.reasons
+    if tick.veto:
+        own = tick.rule_veto or any(one.kind == "gate" and one.veto for one in tick.opinions)
+        return "JUDGE_HOLD" if holds and not own else GATE
+    if told is None or tick.shadow or side not in told.veto_sides:
+        return None
+    return "NEGATIVE_EV" if told.vetoes == side else "CROWDED"
 
 
 def would_have_come_to(tick: TickSeen, bars: pd.DataFrame, spec: SymbolSpec) -> float | None:

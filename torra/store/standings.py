@@ -37,6 +37,7 @@ OF_RECORD: Final = (
 )  # fmt: skip
 OF_DELIBERATION: Final = (
     "adjustments", "debate", "reports", "failures", "flags", "panel", "consulted",
+    "swarm", "ruling", "rule_ruling",
 )  # fmt: skip
 """Parts of a tick's JSON that an observation is made of, by their path."""
 

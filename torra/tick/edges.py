@@ -14,10 +14,12 @@ from typing import Any, Final, Protocol
 
 import signal_bridge
 from agents.contracts import Submit
+from instance_database import TickKey
 from torra.clock import Clock
 from torra.config import Instance
 from torra.evaluation.standing.told import PastOf
 from torra.evidence.companion_readings import Companions
+from torra.evidence.feature_bundle import Bundle
 from torra.evidence.flow_readings import Flow
 from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import ClosesOf, OutsideView
@@ -39,6 +41,10 @@ PUBLISH_WAIT: Final = 5.0
 
 A signal that is not published now waits for the next wake.
 """
+
+
+Evidence = Callable[[TickKey, Bundle, OutsideView | None], Bundle]
+"""Gives the experts of a placebo other evidence than that of their tick."""
 
 
 class MarketRoute(Protocol):
@@ -104,6 +110,7 @@ class Edges:
     promoted: Callable[[], bool] = lambda: False
     recording: bool = True
     together: Mapping[str, float] = field(default_factory=dict)
+    evidence: Evidence | None = None
 
     @property
     def recorded(self) -> bool:

@@ -104,7 +104,7 @@ def look(
         outside=outside,
         experts=experts,
     )
-    bundle = _with_stakes(bundle, row, instance, profile)
+    bundle = _with_stakes(_to_experts(bundle, key, edges, outside), row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
     standing = _standing(key, edges, bundle.regime.name, float(row["close"]))
     bundle = feature_bundle.with_standing(
@@ -143,6 +143,11 @@ def look(
         lessons=recalled,
         standing=standing,
     )
+
+
+def _to_experts(bundle: Bundle, key: TickKey, edges: Edges, outside: OutsideView | None) -> Bundle:
+    """Return the evidence, that of a placebo's experts of another day."""
+    return bundle if edges.evidence is None else edges.evidence(key, bundle, outside)
 
 
 def _outside(

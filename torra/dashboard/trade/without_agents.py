@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agents import risk_gate
+from agents.contracts import Feature
 from torra.config import Profile, SymbolSpec
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.trade.stored_rows import ProposalRow
@@ -61,23 +62,37 @@ def _trade(row: ProposalRow, record: TickRecord, at: Terms) -> str:
 def _opening(side: Side, row: ProposalRow, record: TickRecord, at: Terms) -> str:
     """Return what L1 alone would open, in words."""
     what = "the same trade" if side == row.verdict else f"a {VERBS[side]} instead"
-    rule = record.gate.rule
-    if rule.veto:
+    veto, alone = _rules(record, at.profile)
+    if veto:
         return "no trade, the gate's rules veto it"
     if at.levels is None or at.profile is None or at.spec is None:
         return f"{what}, its size is not known"
     found = _levels(side, row, at.levels, at.spec)
     if isinstance(found, DenyReason):
         return "no trade, it could have no stop and target"
-    if rule.multiplier is None:
+    if alone is None:
         return f"{what}, its size is not known"
-    spreads = record.deliberation.panel.spread.values()
-    apart = max((value for value in spreads if value is not None), default=0.0)
-    alone = risk_gate.without_analysts(rule.multiplier, apart, at.profile.gate)
     lots = size(found, at.spec, at.profile.risk, alone)
     if not lots:
         return "no trade, its size is below the smallest order"
     return f"{what}, {_lots(lots)}"
+
+
+def _rules(record: TickRecord, profile: Profile | None) -> tuple[bool, float | None]:
+    """Return the veto of the gate's own rules and their multiplier, None where it is not known.
+
+    As if no analyst had been heard; of a swarm without its risk officer and its judge.
+    """
+    rule = record.gate.rule
+    if profile is None or rule.multiplier is None:
+        return bool(rule.veto), None
+    if record.deliberation.swarm is not None:
+        seen = {one.id: Feature(one.id, one.value) for one in record.features if one.id}
+        ruling = risk_gate.rules(seen, profile.gate, 0.0).ruling
+        return ruling.veto, ruling.multiplier
+    spreads = record.deliberation.panel.spread.values()
+    apart = max((value for value in spreads if value is not None), default=0.0)
+    return bool(rule.veto), risk_gate.without_analysts(rule.multiplier, apart, profile.gate)
 
 
 def _levels(side: Side, row: ProposalRow, of: Levels, spec: SymbolSpec) -> Levels | DenyReason:

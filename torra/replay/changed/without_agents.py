@@ -1,10 +1,12 @@
 """What L1 alone would have done at a stored tick, what was done, and what each came to.
 
 L1's verdict meets the position and the account that the desk had at that tick, by the same risk
-engine, with the gate's own rules as if no analyst had been heard, and without conviction. Where
-that opens a trade, the stored bars after the tick fill it on paper (torra.replay.l1), and the
-stored verdicts of L1 may close it. Nothing is stored, sent or asked; a record of an older version
-that lacks a part gives its verdicts, and that the rest is not known.
+engine, with the gate's own rules as if no analyst had been heard, and without conviction. A swarm's
+risk officer and the budget of its regime are the desk's doing too: neither is in L1's course. A
+side that was latched before the tick stays so, whoever vetoed it. Where that opens a trade, the
+stored bars after the tick fill it on paper (torra.replay.l1), and the stored verdicts of L1 may
+close it. Nothing is stored, sent or asked; a record of an older version that lacks a part gives its
+verdicts, and that the rest is not known.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pydantic import ValidationError
 
 import signal_bridge
 from agents import risk_gate
+from agents.contracts import Feature, GateRuling
 from instance_database import Database
 from technical_calculator import WARM_UP, score_frame
 from torra.clock import duration, parse
@@ -255,7 +258,7 @@ def _without_agents(
     """Return the action of L1's verdict at that tick, by the gate's own rules alone."""
     exposure = dict(record["desk"]["exposure"])
     last_price = exposure.pop("last_price", None)
-    rule, verdict = record["gate"]["rule"], row["l1_verdict"]
+    rule, verdict = _rules(row, record, profile), row["l1_verdict"]
     outer = (row["l1_consensus"], row["l1_consensus"])
     before = dict.fromkeys(record["before"]["latches"], True)
     latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
@@ -264,14 +267,30 @@ def _without_agents(
         verdict=verdict,
         price=record["close"],
         atr=record["atr"],
-        multiplier=risk_gate.without_analysts(rule["multiplier"], _apart(row), profile.gate),
-        veto=rule["veto"] or latched.get(verdict, False),
+        multiplier=rule.multiplier,
+        veto=rule.veto or latched.get(verdict, False),
         opening_stands=True,
         last_price=last_price,
         bar_age=max(0.0, late / duration(row["timeframe"])),
     )
     account = Account(trading_state=record["desk"]["trading_state"], **exposure)
     return risk_engine.review(decision, position, account, _spec(record, profile), profile)
+
+
+def _rules(row: Mapping[str, Any], record: Mapping[str, Any], profile: Profile) -> GateRuling:
+    """Return what the gate's own rules say, as if no analyst had been heard."""
+    if _swarm(row):
+        seen = {one["id"]: Feature(one["id"], one["value"]) for one in record["features"]}
+        return risk_gate.rules(seen, profile.gate, 0.0).ruling
+    rule = record["gate"]["rule"]
+    alone = risk_gate.without_analysts(rule["multiplier"], _apart(row), profile.gate)
+    return GateRuling(alone, rule["veto"])
+
+
+def _swarm(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what a swarm came to; None of a desk without a risk officer."""
+    found: Mapping[str, Any] | None = (row["deliberation"] or {}).get("swarm")
+    return found
 
 
 def _apart(row: Mapping[str, Any]) -> float:
@@ -309,7 +328,8 @@ def _lots(row: Mapping[str, Any], record: Mapping[str, Any], profile: Profile) -
         return None
     panel = PanelTold.read((row["deliberation"] or {}).get("panel") or {}).agreement(side)
     conviction = 1.0 if panel is None or panel.conviction is None else panel.conviction
-    return size(found, spec, profile.risk, record["gate"]["multiplier"] * conviction)
+    budget = (_swarm(row) or {}).get("budget", 1.0)
+    return size(found, spec, profile.risk, record["gate"]["multiplier"] * conviction * budget)
 
 
 def _spec(record: Mapping[str, Any], profile: Profile) -> SymbolSpec:

@@ -40,6 +40,9 @@ NOT_TOLD: Final = (
     "of the rules"
 )
 
+OF_THE_GATE: Final = ("multiplier", "veto", "reasons", "detail")
+"""Parts of a ruling that a gate's reply may have changed."""
+
 NAMES: Final = ("id", "name", "agent_id", "sid", "event")
 """Fields by which an item of a list is named, where it has one."""
 
@@ -197,7 +200,9 @@ def _heard_otherwise(found: Comparison) -> Iterator[str]:
     then, now = (told if isinstance(told, Mapping) else {} for told in asked)
     if then.get("report") != now.get("report") or then.get("failure") != now.get("failure"):
         yield then.get("agent") or now.get("agent") or ""
-    if "debate.ruling" in differences:
+    then, now = differences.get("debate.ruling", ({}, {}))
+    # a side that is vetoed is no word of the gate's
+    if any((then or {}).get(name) != (now or {}).get(name) for name in OF_THE_GATE):
         yield "risk_gate"
     if "debate.adjustments" in differences:
         yield "chart_scorer"

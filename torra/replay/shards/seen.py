@@ -13,9 +13,10 @@ from agents.debate.deliberation import Deliberation
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import time_of
-from torra.desk.journal_ticks import focus_of, silent, weights_of
+from torra.desk.journal_ticks import focus_of, own_veto, silent, swarm_seen, weights_of
 from torra.evaluation.observations import (
     Opinion,
+    SwarmSeen,
     TickSeen,
     TradeSeen,
     four,
@@ -55,7 +56,7 @@ def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
         multiplier=ruling.multiplier,
         veto=ruling.veto,
         rule_multiplier=rule.multiplier,
-        rule_veto=rule.veto,
+        rule_veto=own_veto(rule.veto, rule.reasons),
         conviction=counted.conviction_for(side_of(saved.verdict, saved.consensus)),
         calls=len(said.calls),
         cost_usd=said.cost_usd,
@@ -67,7 +68,22 @@ def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
         elapsed_ms=elapsed_ms,
         lessons_r=leaning(lessons.get("side", ""), lessons.get("mean_r")),
         **_consulted(said),
+        swarm=_swarm(inputs.timeframe, said),
     )
+
+
+def _swarm(timeframe: str, said: Deliberation) -> SwarmSeen | None:
+    found = said.swarm
+    if found is None:
+        return None
+    told = {
+        "regime": found.directive.as_json(),
+        "trust": found.directive.trusted,
+        "storm": found.storm,
+        "judgement": None if found.worth is None else found.worth.as_json(),
+        "thin": found.thin,
+    }
+    return swarm_seen(timeframe, told, said.rule_ruling.reasons, said.ruling.veto_sides)
 
 
 def _consulted(said: Deliberation) -> dict[str, Any]:
@@ -100,6 +116,8 @@ def _opinion(report: AgentReport) -> Opinion:
         winner=report.winner or None,
         weights=weights_of(report.weights),
         horizon=report.horizon or None,
+        anomaly=report.anomaly or None,
+        pattern=report.pattern or None,
     )
 
 

@@ -1,0 +1,299 @@
+"""Arms of a swarm: which there are, which would be another one, and the placebo of its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import technical_calculator
+from agent_config import EXPERTS, JUDGE_ID, READER_ID, AgentSettings
+from agents.contracts import SourceType
+from instance_database import TickKey
+from tests.cases import cases
+from tests.worlds.observed import quiet_ticks
+from tests.worlds.tables_once import tables_once
+from torra.config import ROOT, Profile
+from torra.errors import ConfigError
+from torra.evaluation.observations import (
+    ArmSeen,
+    SwarmSeen,
+    TickSeen,
+    as_json,
+    same_but_time,
+    tick_of,
+)
+from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
+from torra.evaluation.wording import arm_called, the_arm
+from torra.evidence.expert_bars import HELD
+from torra.evidence.feature_bundle import Bundle, LazyFeatures
+from torra.market import regime as market_regime
+from torra.replay import arms, scorecard, voices
+from torra.replay.arms import ARMS, EVIDENCE
+from torra.replay.recomposing import of_a_swarm
+from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
+from torra.replay.shards import arm_words, shards
+from torra.replay.shards.arm_evidence import FURTHEST, EarlierEvidence
+from torra.replay.shards.history import History, cut, load
+from torra.tick.bar_window import HistoryWindow
+
+SWARM_ARMS = (
+    *("swarm", "swarm_flat", "swarm_no_reader", "experts"),
+    *("swarm_picture", "swarm_no_memory", "placebo_memory_swarm", EVIDENCE),
+)
+OF_A_SWARM = Profile(agents=AgentSettings.model_validate({"mode": "swarm"}))
+PAID = {"provider": "anthropic"}
+END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
+BEGIN = END - timedelta(hours=4)
+NAMES = (
+    *("swarm", "swarm_flat", "swarm_no_reader", "experts"),
+    *(EVIDENCE, "placebo_flipped"),
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tables() -> Iterator[None]:
+    with tables_once(technical_calculator):
+        yield
+
+
+@pytest.fixture(scope="module")
+def history() -> History:
+    files = [str(ROOT / "sample_data" / "BTCUSD_M15.csv")]
+    return cut(load(Path("nowhere"), "BTCUSD", files), None, END)
+
+
+def plan_of(history: History, names: tuple[str, ...] = NAMES) -> ReplayPlan:
+    costs = TradingCosts(15.0, 0.0, 0.0)
+    return ReplayPlan("trial", history, Profile(), arms.chosen(names), costs, BEGIN, END, seed=7)
+
+
+@pytest.fixture(scope="module")
+def seen(history: History) -> dict[str, ArmSeen]:
+    return {arm.name: arm for arm in run(plan_of(history), voices.rules_voice)}
+
+
+# --- which arms there are -------------------------------------------------------------------------
+
+
+def test_a_swarm_has_its_arms_and_counts_in_all_of_them() -> None:
+    for name in SWARM_ARMS:
+        settings = ARMS[name].profile(Profile()).agents
+        assert (settings.mode, settings.influence) == ("swarm", "full")
+        assert settings.remembers() is (name != "swarm_no_memory"), name
+        assert "without" in the_arm(name, SWARM_ARMS) or "swarm desk" in arm_called(name, [name])
+    assert [name for name in SWARM_ARMS if ARMS[name].is_placebo] == [
+        "placebo_memory_swarm", EVIDENCE
+    ]  # fmt: skip
+    assert ARMS["swarm_flat"].profile(Profile()).agents.trust == "flat"
+
+
+@cases(("name", "gone"), [("swarm_no_reader", READER_ID), ("experts", JUDGE_ID)])
+def test_an_arm_without_a_seat_is_the_same_desk_but_for_it(name: str, gone: str) -> None:
+    whole, less = (ARMS[one].profile(Profile()).agents for one in ("swarm", name))
+    assert less.desk() == tuple(one for one in whole.desk() if one != gone)
+    assert less.row() is whole.row() and less.row().officer
+    assert ARMS[name].whole == {SourceType.AGENT_CUSTOM}
+
+
+@cases(
+    ("name", "agents", "why"),
+    [
+        ("swarm_picture", {}, "the rules read numbers and no picture"),
+        ("swarm_picture", {**PAID, "picture": "rendered"}, "the chart is drawn there|drawn too"),
+        ("swarm_picture", PAID, ""),
+        ("swarm_flat", {"trust": "flat"}, "all experts count alike too"),
+        ("swarm_flat", {}, ""),
+        ("swarm_no_reader", {}, ""),
+    ],
+)
+def test_an_arm_that_would_be_the_swarm_itself_is_refused(
+    name: str, agents: dict[str, Any], why: str
+) -> None:
+    settings = AgentSettings.model_validate(agents)
+    if not why:
+        arms.check(arms.chosen([name]), settings)
+        return
+    with pytest.raises(ConfigError, match=f"--arms {name}: .*(?:{why}).* would be swarm itself"):
+        arms.check(arms.chosen([name]), settings)
+
+
+@cases("name", ["placebo_memory_swarm", EVIDENCE])
+def test_a_placebo_of_its_own_words_needs_the_swarm_that_it_is_like(name: str) -> None:
+    with pytest.raises(ConfigError, match="add swarm"):
+        arms.chosen([name, "budget"])
+
+
+def test_who_names_no_desk_has_no_officer_of_the_profiles() -> None:
+    for name in ("l1", "analysts", "budget", "legacy", "pivotal", "outage"):
+        assert not ARMS[name].profile(OF_A_SWARM).agents.row().officer, name
+        assert not ARMS[name].profile(OF_A_SWARM).debate().has_officer()
+
+
+@cases(("source", "officer"), [("swarm", True), ("experts", True), ("budget", False)])
+def test_words_are_given_under_the_rules_that_they_were_said_under(
+    source: str, officer: bool
+) -> None:
+    for profile in (Profile(), OF_A_SWARM):
+        told = arms.spoken_by(profile, source)
+        assert ARMS["placebo_flipped"].profile(told).debate().has_officer() is officer
+
+
+# --- what a judge, and a reader, left -------------------------------------------------------------
+
+
+def test_the_veto_of_a_judge_stays_with_its_words() -> None:
+    (tick,) = quiet_ticks(1, verdict="BUY", swarm=SwarmSeen(vetoes="BUY", veto_sides=("BUY",)))
+    assert arm_words.stopped(tick)
+    others: list[dict[str, Any]] = [
+        {"verdict": "SELL"},
+        {"shadow": True},
+        # a crowded side is the officer's own row, which holds on every tick by itself
+        {"swarm": SwarmSeen(veto_sides=("BUY",), reasons=("CROWDED",))},
+    ]
+    assert not any(arm_words.stopped(replace(tick, **changes)) for changes in others)
+
+
+def test_what_a_reader_took_of_the_budget_is_the_agents_part() -> None:
+    (tick,) = quiet_ticks(1, swarm=SwarmSeen(budget=0.3, plain=0.6))
+    gate = Profile().gate
+    assert arm_words.agents_part([tick, replace(tick, shadow=True)], gate) == [0.5, 1.0]
+    assert arm_words.agents_part([replace(tick, swarm=SwarmSeen(0.6, 0.6))], gate) == [1.0]
+    # a storm as deep as the reader's budget has taken that already
+    storm = replace(tick, multiplier=0.3, rule_multiplier=0.3, swarm=SwarmSeen(0.3, 0.6, 0.3))
+    assert arm_words.agents_part([storm], gate) == [1.0]
+
+
+def test_a_tick_of_a_swarm_survives_json(seen: dict[str, ArmSeen]) -> None:
+    for tick in seen["swarm"].ticks:
+        assert tick.swarm is not None and len(tick.swarm.trusted) == len(EXPERTS)
+        assert tick_of(as_json(tick)) == tick
+    for tick in seen["l1"].ticks:
+        assert "swarm" not in as_json(tick)
+
+
+def test_a_placebo_of_a_swarm_trades_at_the_size_of_its_source(seen: dict[str, ArmSeen]) -> None:
+    pairs = list(paired(seen["swarm"].ticks, seen["placebo_flipped"].ticks))
+    assert any(one.budget < 1.0 for one, _ in pairs)
+    for one, other in pairs:
+        # With the other sign: only what gate, reader, judge and regime left is the same.
+        shares = (tick.multiplier * tick.budget for tick in (one, other))
+        assert next(shares) == pytest.approx(next(shares), abs=2e-8)
+
+
+# --- put together again, against arms that really ran ---------------------------------------------
+
+
+@cases(
+    ("name", "changes"),
+    [("swarm_flat", Changes(flat=True)), ("swarm_no_reader", Changes(reader=False))],
+)
+def test_a_swarm_put_together_again_is_the_arm_that_ran(
+    name: str, changes: Changes, seen: dict[str, ArmSeen]
+) -> None:
+    """With the rules, whose judge and gate say the same about experts that say the same."""
+    found = recompose(seen["swarm"], changes, BrainNumbers.of(Profile())).ticks
+    assert any(one.debate != other.debate for one, other in paired(found, seen["swarm"].ticks))
+    for one, other in paired(found, seen[name].ticks):
+        told = of_a_swarm(one, changes, Profile())
+        for part in (*SAME, "multiplier", "adjustments", "scores", "verdict", "conviction"):
+            assert getattr(told, part) == getattr(other, part), part
+
+
+def test_without_its_judge_a_swarm_is_what_its_experts_alone_asked_for(
+    seen: dict[str, ArmSeen],
+) -> None:
+    """The gate's model had read the judge: what it left is of first order, and labelled so."""
+    changes = Changes(judge=False)
+    found = recompose(seen["swarm"], changes, BrainNumbers.of(Profile()))
+    assert not found.exact and "the gate's model had read the judge" in found.label
+    pairs = list(paired(found.ticks, seen["experts"].ticks))
+    assert all(getattr(a, part) == getattr(b, part) for a, b in pairs for part in SAME)
+
+
+SAME = ("debate", "swarm", "l1", "rule_multiplier")
+
+
+def paired(
+    some: tuple[TickSeen, ...], others: tuple[TickSeen, ...]
+) -> Iterator[tuple[TickSeen, TickSeen]]:
+    return zip(some, others, strict=True)
+
+
+# --- the placebo of the evidence ------------------------------------------------------------------
+
+
+def test_earlier_evidence_is_of_the_same_hour_and_shares_no_bar(history: History) -> None:
+    window = HistoryWindow(history.frames)
+    lot = EarlierEvidence(window, 2, 7)
+    times = [one.to_pydatetime() for one in window.times["M15"]]
+    drawn = []
+    for at in range(HELD - 20, len(times), 97):
+        key = TickKey("BTCUSD", "M15", times[at])
+        found = lot.earlier(key)
+        far = times[max(0, at - FURTHEST) : max(0, at - HELD + 1)]
+        alike = [one for one in far if one.time() == times[at].time()]
+        assert (found in alike) if alike else found is None
+        drawn.append(found and times[at] - found)
+    assert None in drawn and len(set(drawn)) > 5
+
+
+def test_a_placebo_of_the_evidence_draws_by_its_seed_alone(history: History) -> None:
+    window = HistoryWindow(history.frames)
+    keys = [TickKey("BTCUSD", "M15", one.to_pydatetime()) for one in window.times["M15"][-40:]]
+    one, same, other = (EarlierEvidence(window, 2, seed) for seed in (7, 7, 8))
+    assert [one.earlier(key) for key in keys] == [same.earlier(key) for key in keys]
+    assert [one.earlier(key) for key in keys] != [other.earlier(key) for key in keys]
+    plan = plan_of(history)
+    again = replace(plan, seed=8)
+    moved = [arm.name for arm in plan.arms if plan.identity(arm) != again.identity(arm)]
+    assert moved == [EVIDENCE, "placebo_flipped"]
+
+
+def test_its_experts_read_other_days_and_all_else_is_as_it_was(seen: dict[str, ArmSeen]) -> None:
+    pairs = list(zip(seen["swarm"].ticks, seen[EVIDENCE].ticks, strict=True))
+    said = [[one.adjustments for one in tick.opinions] for pair in pairs for tick in pair]
+    assert sum(said[at] != said[at + 1] for at in range(0, len(said), 2)) > len(pairs) // 2
+    assert all(one.l1 == other.l1 and one.regime == other.regime for one, other in pairs)
+    assert all(
+        one.swarm and other.swarm and one.swarm.plain == other.swarm.plain for one, other in pairs
+    )
+
+
+def test_no_bar_of_the_tick_or_later_reaches_that_evidence(history: History) -> None:
+    frame = history.frames["M15"]
+    key = TickKey("BTCUSD", "M15", frame.index[-1].to_pydatetime())
+    other = frame.copy()
+    # Of what the experts read at the tick itself nothing is as it was.
+    other.loc[other.index[-HELD] :, ["open", "high", "low", "close", "volume"]] *= 1.5
+    found = [read(HistoryWindow({"M15": bars}), key) for bars in (frame, other)]
+    assert found[0] == found[1] and sum(value is not None for value in found[0].values()) > 20
+
+
+def read(window: HistoryWindow, key: TickKey) -> dict[str, float | str | None]:
+    """Return what a placebo's experts read of a tick."""
+    row = window.l1_row("M15", key.close_time, window.bars("M15", key.close_time))
+    features = LazyFeatures({}, "", lambda _: None)
+    bundle = Bundle("BTCUSD", "M15", {}, {}, features, market_regime.read(row), {})
+    told = EarlierEvidence(window, 2, 7)(key, bundle, None).features
+    return {name: one.value for name, one in told.items()}
+
+
+def test_arms_of_a_swarm_are_the_same_on_an_executor(
+    history: History, seen: dict[str, ArmSeen]
+) -> None:
+    for arm in run_on(plan_of(history), shards.Inline()):
+        pairs = zip(arm.ticks, seen[arm.name].ticks, strict=True)
+        assert all(same_but_time(*pair) for pair in pairs), arm.name
+
+
+def test_a_placebo_of_the_evidence_is_compared_with_the_swarm_alone(
+    seen: dict[str, ArmSeen], history: History
+) -> None:
+    market = scorecard.ScoredMarket({"BTCUSD": history.frames}, Profile())
+    found = scorecard.compare(list(seen.values()), market)
+    assert found.placebos == {"swarm": [EVIDENCE, "placebo_flipped"]}
