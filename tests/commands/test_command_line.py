@@ -57,6 +57,17 @@ def test_tick_prints_one_json_document(tmp_path: Path) -> None:
     assert record["verdict"] in {"BUY", "SELL", "HOLD"}
 
 
+def test_tick_of_a_swarm_tells_regime_trust_and_judge_in_words_and_as_json(tmp_path: Path) -> None:
+    asked = ("tick", "BTCUSD", "M15", "--mode", "swarm", "--as-of", "2021-10-28T01:30:00Z")
+    table = torra(tmp_path, *asked).stdout
+    for row in ("reader ", "budget ", "trust ", "liquidity ", "board ", "conflict ", "judge "):
+        assert f"\n{row}" in table, row
+    told = json.loads(torra(tmp_path, *asked, "--json").stdout)
+    assert list(told) == [*KEYS, "swarm", "judge"]
+    assert told["swarm"]["regime"]["code"] == told["regime"] == "range"
+    assert told["judge"]["winner"] == "NONE"
+
+
 def test_tick_prints_a_readable_table(tmp_path: Path) -> None:
     result = torra(tmp_path, "tick", "eurusd", "h1", "--as-of", "2021-11-18T10:00:00Z")
     assert result.exit_code == 0, result.output

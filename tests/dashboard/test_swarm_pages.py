@@ -29,6 +29,7 @@ from torra.dashboard.record.story_cards import who
 from torra.dashboard.record.thesis import objection
 from torra.dashboard.screens import watched
 from torra.dashboard.trade import journal, why
+from torra.exhibits import glossary
 from torra.tick.tick_record import TickRecord
 from torra.tick.words import swarm_words
 
@@ -431,3 +432,22 @@ def test_the_gates_table_names_a_veto_of_one_side() -> None:
         row["veto"] for row in reasoning.gate_rows(ShownTick.read(swarm_ticks.record("vetoed")))
     ]
     assert "⊘ VETO of BUY" in (rows[0], rows[-1])
+
+
+def test_help_reads_a_split_by_the_board_where_a_judge_sits(pages: Pages) -> None:
+    assert reading_patterns.is_swarm(("liquidity", "judge"))
+    assert not reading_patterns.is_swarm(("technical", "research_manager"))
+    text = Page(pages.text("/help")).text
+    assert "Read the board: who conflicts, on which facts, and what would settle it." in text
+    assert "Read whose case the manager found stronger" not in text
+    for word in ("Board", "Conflict", "Counter", "Expected value", "Break-even", "Budget"):
+        assert glossary.entry(word).line in text, word
+
+
+def test_an_approval_says_no_side_of_a_judge_that_takes_none(tmp_path: Path) -> None:
+    held = swarm_ticks.lived(tmp_path, swarm_ticks.SCRIPTS["held"])
+    (row,) = held.database.proposals(limit=5)
+    text = Page(held.text(f"/approvals/{row['sid']}")).text
+    assert "■ no side" in text
+    assert "the judge takes no side" in text
+    assert "■ neither" not in text

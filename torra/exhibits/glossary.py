@@ -295,8 +295,8 @@ ORDERS: Final = (
     Entry(
         "Size of an opening",
         "What risk allows, made smaller by the gate and by weak conviction.",
-        "The lots that risk allows × the gate's multiplier × the conviction. Scores are left "
-        "alone.",
+        "The lots that risk allows × the gate's multiplier × the conviction, at a swarm × the "
+        "budget of the regime. Scores are left alone.",
     ),
     Entry(
         "R",

@@ -30,6 +30,7 @@ FLAGS: Final = {
     "second_look": "thought over once more; the second answer counts",
     "first_look_stands": "thought over once more; the first answer counts",
     "shortened": "numbers from beside the chart were left out of its prompt: no room",
+    "standing": "what the seats' past came to had not been counted yet, so nobody was told",
     "thin_swarm": "fewer than two experts spoke: conviction is 0.50 at most",
     "regime_disputed": "the reader names another regime than the code: the lower budget counts",
     "degraded": "too few analysts reported",

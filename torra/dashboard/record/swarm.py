@@ -16,6 +16,7 @@ from typing import Final
 from agents.contracts import WINNERS
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import NOT_COUNTED
+from torra.dashboard.record.thesis import NO_SIDE
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, MINUS, Cell, Mark, cell
 from torra.tick.sentence import BELOW_ZERO
@@ -35,7 +36,6 @@ from torra.tick.words import swarm_words
 LONGEST: Final = 300
 """Most characters of a claim, a counter or an end."""
 
-NOBODY: Final = Mark("■", "no side", "flat")
 SIDES: Final[Mapping[str, int]] = WINNERS
 
 WIDTH: Final = 366.0
@@ -432,7 +432,7 @@ def _silent_judge(spoken: DebateRecord) -> JudgeShown | None:
         why = "It was not asked."
     else:
         return None
-    return JudgeShown(NOBODY, "", "", "", (), False, why, False, None)
+    return JudgeShown(NO_SIDE, "", "", "", (), False, why, False, None)
 
 
 def _worth(told: WorthTold) -> WorthShown:
@@ -495,7 +495,7 @@ def _brief_judge(spoken: DebateRecord, told: SwarmTold) -> str:
 
 def side_of(name: str | None) -> Mark:
     """Return the mark of a side; that of none for anything else."""
-    return figures.mark(name) if SIDES.get(name or "") else NOBODY
+    return figures.mark(name) if SIDES.get(name or "") else NO_SIDE
 
 
 def _title(name: str | None) -> str:

@@ -40,6 +40,9 @@ MARKS: Final[Mapping[State, Mark]] = {
 
 SIGNS: Final[Mapping[str, int]] = {"BUY": 1, "SELL": -1}
 NOBODY: Final = Mark("■", "neither", "flat")
+NO_SIDE: Final = Mark("■", "no side", "flat")
+"""A manager that names nobody, and a judge that takes no side."""
+
 LONGEST: Final = 400
 """Most characters of a point, an end or a risk."""
 
@@ -86,11 +89,12 @@ def shown(record: TickRecord, rule: EscalationTold | None = None) -> ThesisShown
 
 
 def judged(said: ReportRecord) -> Judged | None:
-    """Return a manager's verdict; None of anybody else's report."""
+    """Return a manager's verdict, or a judge's side; None of anybody else's report."""
     winner = said.winner or ""
     if winner not in WINNERS:
         return None
-    mark = figures.mark(winner) if WINNERS[winner] else NOBODY
+    nobody = NOBODY if said.win_share is None else NO_SIDE
+    mark = figures.mark(winner) if WINNERS[winner] else nobody
     return Judged(
         mark,
         tuple(

@@ -52,6 +52,7 @@ from torra.tick.tick_record import (
     DebateRecord,
     Outside,
     PanelTold,
+    ReportRecord,
     StoredCall,
     TickRecord,
 )
@@ -265,6 +266,7 @@ def _tick(
         "flags": [*outcome.record["flags"], *said.get("flags", [])],
         **({"consulted": said["consulted"]} if said.get("consulted") else {}),
         **({"swarm": said["swarm"]} if said.get("swarm") else {}),
+        **({"judge": _judge(judge)} if (judge := DebateRecord.read(said).judge) else {}),
         "swarm_told": swarm_words.rows(DebateRecord.read(said), outcome.record["verdict"]),
         "firm": thesis_words.rows(
             DebateRecord.read(said),
@@ -274,6 +276,15 @@ def _tick(
             [*map(StoredCall.read, stored.get("calls") or ())],
         ),
     }
+
+
+JUDGED: Final = ("winner", "confidence", "claim", "counter", "falsifiers", "win_share", "close")
+"""What `--json` tells of a judge's report."""
+
+
+def _judge(said: ReportRecord) -> dict[str, Any]:
+    told = said.model_dump()
+    return {name: told[name] for name in JUDGED}
 
 
 def _abstained(said: Mapping[str, Any]) -> dict[str, str]:
@@ -417,8 +428,8 @@ def document(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document that --json prints."""
     # Where no lesson was known there is none, as in the record.
     lessons = {"lessons": record["lessons"]} if record.get("lessons") else {}
-    firm = {"consulted": record["consulted"]} if record.get("consulted") else {}
-    return {key: record[key] for key in DOCUMENT_KEYS} | lessons | firm
+    more = {name: record[name] for name in ("consulted", "swarm", "judge") if record.get(name)}
+    return {key: record[key] for key in DOCUMENT_KEYS} | lessons | more
 
 
 def table(record: Mapping[str, Any]) -> str:
@@ -508,8 +519,7 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
     rows = {
         "source": f"{record['source_type']}, {record['calls']} calls by {record['provider']}, "
         f"{record['cost_usd']:.4f} USD, {record['elapsed_ms']:.0f} ms",
-        "gate": f"multiplier {gate['multiplier']:.2f}, "
-        f"veto {'yes' if gate['veto'] else 'no'}{reasons}",
+        "gate": f"multiplier {gate['multiplier']:.2f}, veto {_vetoed(gate)}{reasons}",
         "record": _records(record),
         "composite": f"{record['composite']:+.3f}   (L1 {record['l1_composite']:+.3f})",
         "consensus": f"{record['consensus']:+.3f}   (L1 {record['l1_consensus']:+.3f}) "
@@ -538,6 +548,12 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
             f"target {signal['target']} (not sent: this was a trial)"
         )
     return [f"{name:<11}{text}" for name, text in rows.items()]
+
+
+def _vetoed(gate: Mapping[str, Any]) -> str:
+    """Return which openings the gate vetoes: all, those of a side, or none."""
+    sides = ", ".join(gate.get("veto_sides") or ())
+    return "yes" if gate["veto"] else f"of {sides}" if sides else "no"
 
 
 def _convictions(record: Mapping[str, Any]) -> str:

@@ -209,9 +209,9 @@ def _rows(spoken: DebateRecord, told: SwarmTold, verdict: str) -> Iterator[tuple
         yield ROW_NAMES[one.author], _stand(one, told)
     if told.board.stands:
         yield "board", standing(told.board)
-    for place, one in enumerate(told.board.conflicts, start=1):
+    for place, clash in enumerate(told.board.conflicts, start=1):
         name = "conflict" if place == 1 else f"conflict {place}"
-        yield name, f"{against(one)}; would settle it: {one.settle.says or 'not recorded'}"
+        yield name, f"{against(clash)}; would settle it: {clash.settle.says or 'not recorded'}"
     yield from _judge(spoken, told)
     agreed = spoken.panel.agreement(verdict)
     if agreed is not None and not spoken.in_shadow:
