@@ -202,7 +202,12 @@ def holds(record: Deliberation, l1: Mapping[str, float]) -> None:
     assert 0.0 <= record.ruling.multiplier <= record.rule_ruling.multiplier
     assert record.ruling.veto or not record.rule_ruling.veto
     for side in ("BUY", "SELL"):
-        assert 0.0 <= record.conviction_for(side) <= record.panel.agreement(side).raw <= 1.0
+        assert (
+            0.0
+            <= record.conviction_for(side)
+            <= record.panel.agreement(side).raw + 1e-8
+            <= 1.0 + 1e-8
+        )
     if record.source_type is SourceType.L1_ONLY:
         chart_scores = {vector: record.scores[vector]["score"] for vector in VECTORS}
         final = blend(l1, record.scores)
