@@ -21,6 +21,7 @@ from agent_config import (
     READER_ID,
     REGIME_BUDGET,
     THIN_CONVICTION,
+    TRUST_FLOOR,
     DebateSettings,
 )
 from agent_framework import run_debate
@@ -201,6 +202,48 @@ def test_a_judge_that_holds_costs_size_or_by_setting_the_opening() -> None:
         Scripted({**PUSHING, JUDGE_ID: "no JSON"}), about=about(), config=swarm(judge_hold="veto")
     )
     assert not failed.veto, "who was not heard holds nothing"
+
+
+def test_a_judge_that_nothing_could_prove_wrong_leaves_less() -> None:
+    told = [deciding(), deciding(counter=""), deciding(falsifiers=[])]
+    sure, *others = (
+        debate(Scripted({**PUSHING, JUDGE_ID: one}), about=about(), config=swarm()) for one in told
+    )
+    assert "unfalsified" not in {flag for one in sure.reports for flag in one.flags}
+    for record in others:
+        (judged,) = (one for one in record.reports if one.agent_id == JUDGE_ID)
+        assert "unfalsified" in judged.flags
+        assert sizes(record)[0] == 0.3 < sizes(sure)[0], "a third of a word that is sure"
+        for vector in VECTORS:
+            assert abs(record.debate[vector]) < abs(sure.debate[vector])
+
+
+def test_a_judge_that_failed_is_worth_no_more_than_an_unsure_one() -> None:
+    told = (deciding(), deciding(confidence="low"), "no JSON")
+    sure, unsure, failed = (
+        sizes(debate(Scripted({**PUSHING, JUDGE_ID: one}), about=about(), config=swarm()))[0]
+        for one in told
+    )
+    assert 0.0 < failed <= unsure < sure
+
+
+def test_what_came_of_a_chance_before_is_held_against_it() -> None:
+    """The judge says 0.6 of its side; when it had said as much, 0.3 of the trades won."""
+    script = {**PUSHING, JUDGE_ID: deciding(win_share=0.6)}
+    for known, vetoed in ((None, False), (0.9, False), (0.3, True)):
+        told = about({"standing.win_share_6": known})
+        record = debate(Scripted(script), about=told, config=swarm())
+        assert record.vetoes("BUY") == vetoed and not record.vetoes("SELL")
+
+
+def test_who_goes_first_silences_nobody() -> None:
+    """In a volatile market of short bars the chart expert is at the floor as it is."""
+    script = {READER_ID: lambda request: scripted.regime(request, first="liquidity")}
+    told = about({"market.regime": "volatile"})
+    swarms = [debate(Scripted(one), about=told, config=swarm()).swarm for one in (script, {})]
+    first, plain = ({} if one is None else one.directive.trusted for one in swarms)
+    assert first["liquidity"] == 1.0 and first["geometry"] == plain["geometry"] == TRUST_FLOOR
+    assert first["microstructure"] < plain["microstructure"]
 
 
 def test_a_swarm_of_one_expert_is_thin_and_its_conviction_is_bounded() -> None:
