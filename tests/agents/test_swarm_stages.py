@@ -31,6 +31,7 @@ from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.scripted import (
     FEATURES,
+    NEVER,
     SWARM_FEATURES,
     Scripted,
     context,
@@ -38,6 +39,7 @@ from tests.doubles.scripted import (
     reporting,
     settings,
 )
+from tests.tries import Tries
 from tests.worlds import desks, swarm_ticks
 from torra.config import Profile, validate
 from torra.providers.prices import PriceList
@@ -101,6 +103,17 @@ def test_experts_are_asked_whatever_the_regime_is() -> None:
         # Without a regime there is nothing that the reader could read beside.
         assert asked == {*MODES["swarm"].seats} - ({READER_ID} if regime is None else set())
         assert not record.failures and not record.unasked
+
+
+@cases("late", ["liquidity", READER_ID, JUDGE_ID, GATE_ID])
+def test_whoever_is_late_a_swarm_ends_at_its_deadline(late: str, tries: Tries) -> None:
+    for attempt in tries():
+        began = time.monotonic()
+        record = debate(Scripted({late: NEVER}), about=about(), config=swarm(), seconds=0.4)
+        took = time.monotonic() - began
+        assert late in record.failures
+        with attempt:
+            assert took <= 0.4 + 0.5
 
 
 # --- who sees what --------------------------------------------------------------------------------
