@@ -65,7 +65,13 @@ def rows(features: Mapping[str, Feature], settings: GateSettings) -> Rows:
         OfficerReason.EXHAUSTION: worn,
         OfficerReason.CROWDED: bool(crowded),
     }
-    known = {PANIC[0]: panic, LIQUIDATED[0]: liquidated, FUNDING[0]: funding}
+    # A bar at which nothing is odd has the feature without a word: that is data.
+    known = {
+        PANIC[0]: panic,
+        LIQUIDATED[0]: liquidated,
+        FUNDING[0]: funding,
+        TRIAGE: features.get(TRIAGE),
+    }
     return Rows(
         storm=min(
             settings.panic_multiplier if panics else 1.0,

@@ -2,13 +2,13 @@
 
     value = p x reward - (1 - p) x 1 - cost
 
-R is what the stop loses. `reward` is the target's distance over the stop's and `cost` is spread,
-slippage and commission over the stop's distance: both are the host's own (stakes.reward_r,
-stakes.cost_r), no word of a model. p is the lower of what the judge says and what came of it when
-it said as much before (standing.win_share_K, where enough trades are known). A value of 0 or less
-vetoes openings of the judge's own side, and of no other. Without the stakes there is no value and
-no veto. Pure functions; nothing raises. (docs/agents.md, "The judge's expected value"; document
-003.)
+R is what the stop loses. `reward` is the target's distance over the stop's and `cost` is spread and
+twice the slippage over the stop's distance: both are the host's own (stakes.reward_r,
+stakes.cost_r), no word of a model; commission is in neither. p is the lower of what the judge says
+and what came of it when it said as much before (standing.win_share_K, where enough trades are
+known). A value of 0 or less vetoes openings of the judge's own side, and of no other. Without the
+stakes there is no value and no veto. Pure functions; nothing raises. (docs/agents.md, "The judge's
+expected value"; document 003.)
 """
 
 from __future__ import annotations

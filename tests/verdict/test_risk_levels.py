@@ -13,7 +13,7 @@ from tests.cases import cases
 from tests.conftest import Scale
 from torra.config import SYMBOLS, Risk, SymbolSpec
 from torra.verdict import risk_engine
-from torra.verdict.order_levels import Side
+from torra.verdict.order_levels import Side, stakes
 from torra.verdict.position_size import lot_denials
 from torra.verdict.risk_engine import DenyReason, Levels
 
@@ -317,3 +317,26 @@ def test_notional_of_a_symbol_quoted_in_another_currency() -> None:
     )  # fmt: skip
     assert risk_engine.notional(1.0, 156.25, yen) == 100_000.0
     assert math.isnan(risk_engine.notional(math.nan, 156.25, yen))
+
+
+@given(specs, st.floats(1, 1e5).map(lambda value: round(value, 2)), st.floats(0.001, 0.2))
+def test_break_even_is_one_and_cost_over_one_and_reward(
+    spec: SymbolSpec, price: float, share: float
+) -> None:
+    """A chance of exactly that much is worth nothing: what the target gains, stop and cost take."""
+    spec = spec.model_copy(update={"slippage": spec.spread / 2})
+    told = stakes(price, price * share, spec)
+    assume(told)
+    found = levels_of("BUY", price, price * share, spec)
+    entry, stop, target = (dec(level) for level in (found.entry, found.stop, found.target))
+    cost = (dec(spec.spread) + 2 * dec(spec.slippage)) / (entry - stop)
+    reward = (target - entry) / (entry - stop)
+    assert told["reward_r"] == pytest.approx(float(reward), rel=1e-12)
+    assert told["cost_r"] == pytest.approx(float(cost), rel=1e-12)
+    assert told["break_even"] == pytest.approx(float((1 + cost) / (1 + reward)), rel=1e-12)
+
+
+def test_without_levels_an_opening_stakes_nothing_known() -> None:
+    assert stakes(math.nan, 1.0, GOLD) == stakes(2_000.0, 0.0, GOLD) == {}
+    gold = stakes(2_000.0, 4.0, GOLD)
+    assert gold == {"reward_r": 2.0, "cost_r": 0.03125, "break_even": 1.03125 / 3.0}

@@ -1,0 +1,150 @@
+"""The judge's expected value: equal to exact fractions, borders at 0, and a veto of its own side.
+
+`standing` is what the host tells of earlier chances: standing.win_share_K by tenths of what was
+said.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from agents.contracts import AgentReport, Feature
+from agents.debate.expected_value import bin_of, weigh
+from agents.debate.panel import DIRECTIONS, UNJUDGED
+from tests.cases import cases
+from tests.doubles import scripted
+from tests.doubles.scripted import SWARM_FEATURES, Scripted, a_report, context, debate, settings
+from torra.evaluation.standing.past_calls import bin_of as bin_of_host
+
+Scaled = Callable[..., int]
+OWN: Final = {"LONG": "BUY", "SHORT": "SELL"}
+OTHER: Final = {"LONG": "SELL", "SHORT": "BUY"}
+
+
+def judge(side: str, said: float) -> AgentReport:
+    return a_report("judge", winner=side, win_share=said)
+
+
+def stakes(reward: Any, cost: Any, standing: Mapping[int, Any] | None = None) -> dict[str, Feature]:
+    told = {
+        "stakes.reward_r": reward,
+        "stakes.cost_r": cost,
+        **{f"standing.win_share_{k}": value for k, value in (standing or {}).items()},
+    }
+    return {name: Feature(name, value) for name, value in told.items()}
+
+
+def exactly(number: float) -> Fraction:
+    """Return a number as it is written, which is what the oracle reckons with."""
+    return Fraction(repr(number))
+
+
+def test_it_equals_exact_fractions(scaled: Scaled) -> None:
+    rng, met = random.Random(13), Counter[str]()
+    for _ in range(scaled(100_000, 4_000)):
+        said, reward = rng.randint(0, 1_000) / 1_000, rng.randint(0, 4_000) / 1_000
+        cost = rng.randint(0, 1_000) / 1_000
+        if rng.random() < 0.3:  # at the border, or a millionth to either side of it
+            border = exactly(said) * (1 + exactly(reward)) - 1
+            cost = float(border + Fraction(rng.choice([-1, 0, 1]), 10**6))
+        if cost < 0.0:
+            continue
+        standing = {k: rng.choice([None, rng.randint(0, 10_000) / 10_000]) for k in range(10)}
+        if rng.random() < 0.5:
+            standing = {}
+        side = rng.choice(["LONG", "SHORT"])
+        worth = weigh(judge(side, said), stakes(reward, cost, standing))
+        assert worth is not None
+        known = standing.get(min(9, int(exactly(said) * 10)))
+        used = exactly(said) if known is None else min(exactly(said), exactly(known))
+        value = used * exactly(reward) - (1 - used) - exactly(cost)
+        assert (worth.side, worth.said, worth.calibrated) == (side, said, known)
+        assert exactly(worth.used) == used
+        assert worth.value_r is not None and abs(exactly(worth.value_r) - value) <= Fraction(
+            1, 10**8
+        )
+        assert (worth.value_r > 0.0) == (value > 0), (said, known, reward, cost)
+        assert worth.vetoes == ("" if value > 0 else OWN[side])
+        met["vetoed" if worth.vetoes else "not"] += 1
+        met["border"] += value == 0
+        met["lowered"] += known is not None and known < said
+    assert min(met[one] for one in ("vetoed", "not", "border", "lowered")) > 20, met
+
+
+@cases(
+    ("said", "known", "used"),
+    [(0.6, None, 0.6), (0.6, 0.3, 0.3), (0.6, 0.9, 0.6), (0.6, 0.0, 0.0), (0.0, 0.5, 0.0)],
+)
+def test_the_lower_of_said_and_calibrated_counts(
+    said: float, known: float | None, used: float
+) -> None:
+    worth = weigh(judge("LONG", said), stakes(2.0, 0.08, {bin_of(said): known}))
+    assert worth is not None and (worth.calibrated, worth.used) == (known, used)
+
+
+def test_of_standing_the_tenth_of_what_was_said_is_read() -> None:
+    standing = {k: (k + 1) / 100 for k in range(10)}
+    for thousandths in range(1_001):
+        said = thousandths / 1_000
+        tenth = min(9, thousandths // 100)
+        assert bin_of(said) == bin_of_host(said) == tenth, said
+        worth = weigh(judge("SHORT", said), stakes(2.0, 0.1, standing))
+        assert worth is not None and worth.calibrated == (tenth + 1) / 100
+        alone = weigh(
+            judge("SHORT", said), stakes(2.0, 0.1, dict.fromkeys({*range(10)} - {tenth}, 0.01))
+        )
+        assert alone is not None and alone.calibrated is None
+
+
+@cases(
+    ("said", "reward", "cost", "vetoed"),
+    [
+        (0.36, 2.0, 0.08, True),
+        (0.360001, 2.0, 0.08, False),
+        (0.359999, 2.0, 0.08, True),
+        (0.5, 1.0, 0.0, True),
+        (1.0, 0.0, 0.0, True),
+        (1.0, 0.000001, 0.0, False),
+        (0.0, 5.0, 0.0, True),
+    ],
+)
+def test_a_value_of_0_vetoes_its_own_side(
+    said: float, reward: float, cost: float, vetoed: bool
+) -> None:
+    for side, own in OWN.items():
+        worth = weigh(judge(side, said), stakes(reward, cost))
+        assert worth is not None and worth.vetoes == (own if vetoed else "")
+        assert worth.as_json()["vetoes"] == worth.vetoes
+
+
+def test_what_is_not_known_vetoes_nothing() -> None:
+    for reward, cost in [(None, 0.1), (2.0, None), ("2", 0.1), (2.0, float("nan")), (True, 0.1)]:
+        worth = weigh(judge("LONG", 0.0), stakes(reward, cost))
+        assert worth is not None and (worth.value_r, worth.vetoes) == (None, "")
+    no_words = [None, UNJUDGED, AgentReport.abstain("judge", "thin"), judge("NONE", 0.0)]
+    assert all(weigh(told, stakes(2.0, 0.1)) is None for told in no_words)
+
+
+def test_a_tick_on_which_it_is_negative_opens_nothing_of_that_side_alone() -> None:
+    """Without the judge's chance and with it: the other side has not a bit more or less."""
+    for side, hold in [(a, b) for a in OWN for b in ("size", "veto")]:
+        told = {}
+        for said in (0.9, 0.1):
+            script = {"judge": lambda request, s=side, p=said: scripted.decision(
+                request, side=s, win_share=p
+            )}  # fmt: skip
+            told[said] = debate(
+                Scripted(script),
+                about=context(features=SWARM_FEATURES),
+                config=settings(mode="swarm", judge_hold=hold),
+            )
+        good, bad = told[0.9], told[0.1]
+        assert not any(map(good.vetoes, DIRECTIONS)) and good.scores == bad.scores
+        assert bad.vetoes(OWN[side]) and not bad.vetoes(OTHER[side]) and not bad.veto
+        assert bad.size_share(OTHER[side]) == good.size_share(OTHER[side])
+        assert bad.ruling.reasons == (*good.ruling.reasons, "NEGATIVE_EV")
+        assert bad.as_json()["swarm"]["judgement"]["vetoes"] == OWN[side]
