@@ -38,7 +38,7 @@ DECIDED: Final = (
 )
 """Everything in the record of a tick that code decides, and what it decides by."""
 
-STEPS: Final = {"budget": 10, "full": 5, "firm": 5}
+STEPS: Final = {"budget": 10, "full": 5, "firm": 5, "swarm": 5}
 """Closes that a desk lives through; the first of them open positions."""
 
 

@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -38,6 +39,7 @@ from agents.contracts import (
     Point,
     Prompt,
     Rebuttal,
+    Request,
     Role,
 )
 from agents.debate import reply_shapes
@@ -64,6 +66,7 @@ from tests.conftest import Scale
 from tests.doubles.scripted import (
     FULL_FEATURES,
     NONCE,
+    SWARM_FEATURES,
     Scripted,
     a_report,
     context,
@@ -240,6 +243,18 @@ def firm_prompt(role: str, **changes: Any) -> Prompt:
     return build_interpretive_prompt(at_the_firm(role, **changes), seat)
 
 
+SWARM = MODES["swarm"].seats
+
+
+@cache
+def asked_of_a_swarm() -> dict[str, Request]:
+    """Return what each seat of a swarm is asked on a tick with all evidence."""
+    provider = Scripted()
+    about = at_the_desk(features=SWARM_FEATURES, picture=b"png")
+    debate(provider, about=about, config=settings(mode="swarm", picture="rendered"))
+    return {request.role.id: request for request in provider.requests}
+
+
 def golden_files() -> dict[str, str]:
     """Return every golden file by its name."""
     found = {
@@ -248,6 +263,7 @@ def golden_files() -> dict[str, str]:
         for name in VARIANTS
     }
     found |= {f"prompt_firm_{role}.txt": whole(firm_prompt(role)) for role in FIRM}
+    found |= {f"prompt_swarm_{role}.txt": whole(asked_of_a_swarm()[role]) for role in SWARM}
     return found | {"prompt_chart_scorer.txt": whole(prompt(SCORER.id))}
 
 
@@ -258,7 +274,7 @@ def whole(asked) -> str:
 def test_prompts_are_the_golden_ones() -> None:
     found = golden_files()
     assert {path.name for path in GOLDEN.glob("prompt_*.txt")} == found.keys()
-    assert len(found) == 8 * 3 + 1 + 9
+    assert len(found) == 8 * 3 + 1 + 9 + 7
     for name, text in found.items():
         assert text == (GOLDEN / name).read_text(encoding="utf-8"), name
 

@@ -15,11 +15,12 @@ from tests.faults.planted_firm import FIRM
 from tests.faults.planted_hosted import HOSTED
 from tests.faults.planted_lessons import LESSONS
 from tests.faults.planted_storage import STORAGE
+from tests.faults.planted_swarm import SWARM
 from tests.faults.planted_texts import TEXTS
 from tests.faults.planted_trading import TRADING
 from tests.faults.planting import Fault, faults
 
 FAULTS: Final[tuple[Fault, ...]] = (
-    *faults(STORAGE, DEBATE, HOSTED, LESSONS, FIRM, TRADING, TEXTS, DOORS),
+    *faults(STORAGE, DEBATE, HOSTED, LESSONS, FIRM, SWARM, TRADING, TEXTS, DOORS),
 )
 """In the order of the page."""

@@ -1,9 +1,9 @@
 """No sliding hour costs more than its ceiling, whatever happens to calls, desk and clock.
 
-A world in simulated time: several symbols on two profiles, ticks that overlap, answers that come,
-fail, hang or come late, restarts that forget everything but the file, edits of the ceiling, a clock
-that is set back, a database that fails, and reviews of closed trades between the ticks. The world
-keeps its own account of what was truly spent.
+A world in simulated time: several symbols on two profiles, firms or in a third of the worlds
+swarms, ticks that overlap, answers that come, fail, hang or come late, restarts that forget
+everything but the file, edits of the ceiling, a clock that is set back, a database that fails, and
+reviews of closed trades between the ticks. The world keeps its own account of what was truly spent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import random
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import pytest
 
-from agent_config import AgentSettings
+from agent_config import GATE_ID, MODES, AgentSettings
 from agents.contracts import (
     CallBound,
     Completion,
@@ -37,7 +37,7 @@ from agents.contracts import (
     Tier,
 )
 from agents.debate.deliberation import Deliberation
-from agents.registry import AGENTS, REVIEWER, TRADER, UNSEATED
+from agents.registry import AGENTS, REVIEWER, TRADER, UNSEATED, Agent
 from instance_database import Database, TickKey
 from torra.desk.memory import reviews
 from torra.desk.memory.reviews import (
@@ -128,6 +128,7 @@ class World:
         self.agenda: list[tuple[float, int, Callable[[], None]]] = []
         self.number = count()
         self.fates = self.chance.choice(FATES)
+        self.mode = "swarm" if seed % 3 == 0 else "firm"
         self.profiles = {f"{seed}-{name}": self._settings() for name in ("calm", "rash")}
         self.spends: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
         self.asked = self.reviews = 0
@@ -165,10 +166,11 @@ class World:
 
     def _settings(self) -> AgentSettings:
         first, second, third = self.chance.choices(MODELS, k=3)
-        asked = {name.partition(":")[0] for name in (first, second, third)}
+        heard = (first, second, third) if MODES[self.mode].consults else (first, second)
+        asked = {name.partition(":")[0] for name in heard}
         chain = self.chance.sample(SPARES, self.chance.choice([0, 0, 1, 2, 3]))
         settings = AgentSettings(
-            mode="firm",
+            mode=self.mode,
             provider="anthropic",
             quick_think_model=first,
             deep_think_model=second,
@@ -178,7 +180,10 @@ class World:
         return self._with_ceiling(settings)
 
     def _with_ceiling(self, settings: AgentSettings) -> AgentSettings:
-        every = (*bounds_of(settings), *trader_bounds(settings, "deep"))
+        every = (
+            *bounds_of(settings),
+            *(trader_bounds(settings, "deep") if settings.consulted() else ()),
+        )
         dear = max(worst_case(PRICES, settings, is_local, bound) for bound in every)
         ceiling = self.chance.choice([0.0, 1.0, 2.0, 4.0, 9.0]) * (dear or 0.01)
         ceiling *= self.chance.uniform(0.9, 1.3)
@@ -251,9 +256,7 @@ class Tick:
         # A profile's ceiling is shared by the desk and by other scorers on its home.
         host = world.chance.choice(["", "host:scorer:"])
         self.key = TickKey(f"{host}{symbol}-{next(world.number)}", "M1", world.now())
-        debate = [("analysts", 1), ("research", 1), ("research", 2)]
-        firm = [*debate, ("decision", 1), ("thesis", 1)]
-        self.stages = iter(firm if world.chance.random() < 0.5 else [*debate, ("gate", 1)])
+        self.stages = iter(stages_of(self.settings, world.chance))
         self.stale: list[Request] = []
         self.purse = Purse(
             world.database,
@@ -461,16 +464,36 @@ KINDS: Final = {
     "research": ("researcher",),
     "gate": ("gate",),
     "decision": ("arbiter", "gate"),
+    "experts": ("reader", "analyst"),
+    "judgement": ("judge",),
 }
+
+
+def stages_of(settings: AgentSettings, chance: random.Random) -> list[tuple[str, int]]:
+    """Return the stages of a tick and their rounds: whole, or a cheaper or faster way through."""
+    if settings.mode == "swarm":
+        whole = [("experts", 1), ("judgement", 1)]
+        return [*whole, ("gate", 1)] if chance.random() < 0.5 else whole
+    debate = [("analysts", 1), ("research", 1), ("research", 2)]
+    firm = [*debate, ("decision", 1), ("thesis", 1)]
+    return firm if chance.random() < 0.5 else [*debate, ("gate", 1)]
 
 
 def bounds_of(
     settings: AgentSettings, kinds: Sequence[str] = (), number: int = 1
 ) -> tuple[CallBound, ...]:
-    roles = (seat.role for seat in AGENTS.values())
+    roles = (seat.role for seat in desk_of(settings))
     return tuple(
         bound_of(settings, role, number) for role in roles if not kinds or role.kind in kinds
     )
+
+
+def desk_of(settings: AgentSettings) -> list[Agent]:
+    """Return the seats of a swarm; of a firm those of every desk but a swarm."""
+    if settings.mode == "swarm":
+        return [AGENTS[name] for name in MODES["swarm"].seats]
+    own = {*MODES["swarm"].seats} - {GATE_ID}
+    return [seat for name, seat in AGENTS.items() if name not in own]
 
 
 def trader_bounds(settings: AgentSettings, tier: Tier) -> tuple[CallBound, ...]:
@@ -551,15 +574,18 @@ def test_no_sliding_hour_costs_more_than_its_ceiling(
     Database.open(path, now=lambda: START).close()
     # Ticks of this world are small, and so is what a review leaves to them.
     monkeypatch.setattr(reviews, "tick_worst_case", lambda *_: KEPT_FOR_A_TICK)
-    asked = binding = reviewed = 0
+    reviewed = 0
+    asked: Counter[str] = Counter()
+    binding: Counter[str] = Counter()
     for seed in range(scaled(10_000, 12)):
         world = World(path, seed)
         world.run()
-        asked += world.asked
+        asked[world.mode] += world.asked
         reviewed += world.reviews
         for profile, spends in world.spends.items():
             over = excess(spends)
             assert over <= 1e-9, f"sequence {seed}, profile {profile}: {over} USD above"
-            binding += over > -0.25 * max(row[2] for row in spends)
-    assert asked and binding, "the worlds never came near a ceiling"
+            binding[world.mode] += over > -0.25 * max(row[2] for row in spends)
+    for mode in ("firm", "swarm"):
+        assert asked[mode] and binding[mode], f"no {mode} came near a ceiling"
     assert reviewed, "no trade was reviewed"

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import torra_trader
+from agent_config import MODES
 from agents.contracts import Completion, Request
 from tests.doubles import scripted
 from tests.tries import Tries
@@ -106,9 +107,13 @@ def asked(desk: Desk, timeframe: str) -> dict[tuple[str, int, int], str]:
 # --- at the same time -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("instance", [desks.BTC, desks.THREE], ids=["two", "three"])
+@pytest.mark.parametrize(
+    ("instance", "mode"),
+    [(desks.BTC, "budget"), (desks.THREE, "budget"), (desks.BTC, "swarm")],
+    ids=["two", "three", "swarms"],
+)
 def test_the_debates_of_a_close_run_at_the_same_time(
-    instance: Instance, open_desk: Callable[..., Desk]
+    instance: Instance, mode: str, open_desk: Callable[..., Desk]
 ) -> None:
     """No role of one is answered before the same role of all others is asked."""
     count = len(instance.timeframes)
@@ -116,12 +121,12 @@ def test_the_debates_of_a_close_run_at_the_same_time(
         instance=instance,
         feed=desks.WithHalfHours(set()),
         provider=Meeting(count),
-        profile=a_profile(),
+        profile=a_profile(agents={"mode": mode}),
     )
     outcomes = desk.wake("BTCUSD")
     assert [one.state for one in outcomes] == ["done"] * count
     sources = {name: record_of(desk, name)["source_type"] for name in instance.timeframes}
-    assert set(sources.values()) == {"AGENT_BUDGET"}, sources
+    assert set(sources.values()) == {MODES[mode].complete}, sources
 
 
 def test_what_comes_of_a_close_says_what_closed_with_it(open_desk: Callable[..., Desk]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_config import EXPERTS, GATE_ID, JUDGE_ID
 from agents.contracts import VECTORS, Request
 from instance_database import TickKey
 from tests.doubles import scripted
@@ -49,6 +50,9 @@ def wild(request: Request) -> dict[str, Any]:
     chance = random.Random(f"{request.role.id}{request.bar_time}{request.timeframe}")
     if request.role.kind == "gate":
         return scripted.ruling(request, multiplier=chance.random(), veto=chance.random() < 0.3)
+    if request.role.kind == "judge":
+        side = chance.choice(("LONG", "SHORT"))
+        return scripted.decision(request, side=side, win_share=chance.random())
     told = scripted.report(request, confidence=chance.choice(("high", "low")))
     told["adjustments"] = {vector: chance.uniform(-9.0, 9.0) for vector in VECTORS}
     return told
@@ -60,6 +64,7 @@ VOICES: dict[str, Callable[[], Any]] = {
     "vetoing": lambda: scripted.Scripted(dict.fromkeys(ROLES, vetoing)),
     "wild": lambda: scripted.Scripted(dict.fromkeys(ROLES, wild)),
 }
+SWARM = (*EXPERTS, JUDGE_ID, GATE_ID)
 
 
 class Nobody:
@@ -71,14 +76,18 @@ class Nobody:
     def close(self) -> None: ...
 
 
-def trading(influence: str) -> Profile:
+def trading(influence: str, mode: str = "budget") -> Profile:
     """A profile that trades often, so that vetoes, latches and sizes would be seen."""
-    return journals.a_profile(agents={"influence": influence}, risk={"max_signals_per_hour": 60})
+    agents = {"influence": influence, "mode": mode}
+    return journals.a_profile(agents=agents, risk={"max_signals_per_hour": 60})
 
 
-def run(folder: Path, provider: Any, influence: str, steps: int, **edges: Any) -> Desk:
+def run(
+    folder: Path, provider: Any, influence: str, steps: int, *, mode: str = "budget", **edges: Any
+) -> Desk:
+    profile = trading(influence, mode)
     desk = desks.open_desk(
-        folder, (desks.BTC,), profile=trading(influence), provider=provider, lease_seconds=36_000.0
+        folder, (desks.BTC,), profile=profile, provider=provider, lease_seconds=36_000.0
     )
     if edges:
         plain = desk._edges
@@ -156,6 +165,25 @@ def test_a_desk_in_shadow_decides_as_one_with_nobody_asked(
     signals = books(shadow)["signals"]
     assert {row["state"] for row in signals} >= {"CLOSED"}, "there must be trades to tell apart"
     check_recorded(ours)
+    shadow.database.close()
+
+
+def test_a_swarm_in_shadow_decides_so_too(tmp_path: Path, alone: Desk, steps: int) -> None:
+    """Its judge vetoes both ways, and the budget of the regime lowers what it would open."""
+    shadow = run(
+        tmp_path, scripted.Scripted(dict.fromkeys(SWARM, wild)), "shadow", steps, mode="swarm"
+    )
+    ours, theirs = records(shadow), records(alone)
+    apart = {"features"}  # a swarm's experts have evidence of their own
+    for one, other in zip(ours, theirs, strict=True):
+        for name in {*DECIDED} - apart:
+            assert one[name] == other[name], name
+    told = books(shadow)
+    assert told == books(alone) and {row["state"] for row in told["signals"]} >= {"CLOSED"}
+    check_recorded(ours)
+    said = [record["deliberation"] for record in ours]
+    assert {side for one in said for side in one["ruling"].get("veto_sides", ())} == {"BUY", "SELL"}
+    assert any(one["swarm"]["budget"] < 1.0 for one in said)
     shadow.database.close()
 
 

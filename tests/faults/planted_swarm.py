@@ -1,0 +1,112 @@
+"""Planted faults of the swarm: its judge, its reader, its experts, its risk officer, its arms."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.faults.changes import At, always, replace, without
+from tests.faults.planting import Table, fault
+
+SWARM: Final[Table] = {
+    "W1": {
+        "swarm-side": fault(
+            "a veto of one side vetoes both",
+            At(
+                "agents.contracts:GateRuling.vetoes",
+                replace("side in self.veto_sides", "bool(self.veto_sides)"),
+            ),
+            "test_a_decision_on_a_side_hangs_on_no_veto_of_the_other",
+            "test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side",
+        ),
+        "swarm-reader": fault(
+            "a reader's budget counts in place of the regime's",
+            At("agents.debate.directive:directive", replace("min(shares)", "shares[-1]")),
+            "test_what_the_regime_makes_of_trust_and_budget_stays_in_its_bounds",
+        ),
+        "swarm-first": fault(
+            "who goes first silences others below the floor",
+            At(
+                "agents.debate.directive:put_first",
+                replace("max(TRUST_FLOOR, weight * FIRST_OTHERS)", "weight * FIRST_OTHERS"),
+            ),
+            "test_who_goes_first_silences_nobody",
+        ),
+        "swarm-unfalsified": fault(
+            "the word of a judge that cannot be proved wrong counts in full",
+            At("agents.evidence:trust", without("'unfalsified'")),
+            "test_a_judge_that_nothing_could_prove_wrong_leaves_less",
+        ),
+        "swarm-judgeless": fault(
+            "a failed judge counts as one that is sure",
+            At(
+                "agents.debate.panel:UNJUDGED",
+                replace("AgentReport('arbiter')", "AgentReport('arbiter', confidence='high')"),
+            ),
+            "test_a_judge_that_failed_is_worth_no_more_than_an_unsure_one",
+        ),
+        "swarm-level": fault(
+            "a level of nowhere is the nearest one",
+            At("agents.debate.findings:_closest", always("distance <= within")),
+            "test_findings.py",
+        ),
+        "swarm-thin": fault(
+            "one expert has a conviction like four",
+            At("agents.debate.swarm:is_thin", replace("row.weighs", "False")),
+            "test_a_swarm_of_one_expert_is_thin_and_its_conviction_is_bounded",
+        ),
+    },
+    "W2": {
+        "swarm-storm": fault(
+            "of one storm the factors are multiplied",
+            At(
+                "agents.risk_gate:rules",
+                replace(
+                    "min(..., officer.storm)",
+                    "(settings.volatility_multiplier if volatile else 1.0) * officer.storm",
+                ),
+            ),
+            "test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side",
+        ),
+        "swarm-chance": fault(
+            "what came of a judge's chances is ignored",
+            At(
+                "agents.debate.expected_value:weigh",
+                replace("min(told.win_share, known)", "told.win_share"),
+            ),
+            "test_what_came_of_a_chance_before_is_held_against_it",
+        ),
+        "swarm-budget": fault(
+            "the size ignores the budget of the regime",
+            At(
+                "agents.debate.deliberation:Deliberation.size_share",
+                replace("min(self.ruling.multiplier, most)", "self.ruling.multiplier"),
+            ),
+            "test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side",
+        ),
+        "swarm-shadow": fault(
+            "the risk officer counts in shadow",
+            At("torra.tick.debate:_alone", replace("config.model_copy(...)", "config")),
+            "test_what_a_swarm_in_shadow_came_to_is_recorded_and_counts_for_nothing",
+        ),
+        "swarm-ladder": fault(
+            "the desk below has no risk officer",
+            At("torra.config:Profile.debate", replace("self.agents.row().officer", "None")),
+            "test_a_swarm_that_steps_down_keeps_its_officer_and_the_budget_of_the_regime",
+        ),
+        "swarm-fast-pass": fault(
+            "the gate's model is left out where a position can open",
+            At("agent_framework:_close", replace("not context.pivotal", "True")),
+            "test_where_nothing_can_open_the_gate_is_not_asked_and_its_rules_stand",
+        ),
+    },
+    "W4": {
+        "swarm-past": fault(
+            "a tick that runs again is told nothing of its seats' past",
+            At(
+                "torra.replay.rerun.edges_then:standing_of_then",
+                replace("record.get('standing')", "None"),
+            ),
+            "test_standing_again.py::test_every_tick_runs_again_to_the_same_record",
+        ),
+    },
+}
