@@ -66,7 +66,7 @@ ABOUT: Final = context(features=SWARM_FEATURES)
 
 regimes = st.sampled_from([*REGIMES, ""])
 shares = st.one_of(st.sampled_from([0.0, 0.25, 0.4, 0.5, 0.6, 0.7, 1.0]), st.floats(0, 1))
-trusts = st.one_of(
+trusts: st.SearchStrategy[dict[str, float]] = st.one_of(
     st.just({}), st.fixed_dictionaries(dict.fromkeys(EXPERTS, st.floats(TRUST_FLOOR, 1)))
 )
 
