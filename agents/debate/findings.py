@@ -23,6 +23,7 @@ from .reply_text import claim_of, level_name, writable
 LEVEL_ATR: Final = 0.25
 """ATR up to which a price that an expert names is a computed level."""
 
+
 def found(told: FindingReply, features: Mapping[str, Feature]) -> dict[str, Any]:
     """Return what a finding says beside its report, by the fields of a report."""
     names: dict[str, Any] = {"anomaly": told.anomaly, "bias": told.bias, "horizon": told.horizon}
