@@ -31,7 +31,7 @@ from torra.evaluation.observations import (
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.evaluation.wording import arm_called, the_arm
 from torra.evidence.expert_bars import HELD
-from torra.evidence.feature_bundle import Bundle, LazyFeatures
+from torra.evidence.feature_bundle import Bundle, LazyFeatures, build
 from torra.market import regime as market_regime
 from torra.replay import arms, scorecard, voices
 from torra.replay.arms import ARMS, EVIDENCE
@@ -241,6 +241,27 @@ def test_earlier_evidence_is_of_the_same_hour_and_shares_no_bar(history: History
         assert (found in alike) if alike else found is None
         drawn.append(found and times[at] - found)
     assert None in drawn and len(set(drawn)) > 5
+
+
+def test_where_no_earlier_day_lies_far_enough_its_experts_have_nothing_to_read(
+    history: History,
+) -> None:
+    window = HistoryWindow(history.frames)
+    times = [one.to_pydatetime() for one in window.times["M15"]]
+    lot = EarlierEvidence(window, 2, 7)
+    at = HELD - 20
+    as_of = times[at] + timedelta(minutes=15)
+    bars = window.bars("M15", as_of)
+    own = build(
+        symbol="BTCUSD", timeframe="M15", bar_time=times[at], as_of=as_of,
+        row=window.l1_row("M15", as_of, bars), spread=15.0, bars_held=len(bars), bar_age=0.0,
+        memory={}, bars=bars, experts=True,
+    )  # fmt: skip
+    found = lot(TickKey("BTCUSD", "M15", times[at]), own, None).features
+    blocks = ("liquidity.vwap_atr", "geometry.compression", "micro.spread_percentile")
+    assert own.features["liquidity.vwap_atr"].value is not None
+    assert [found[name].value for name in blocks] == [None, None, None]
+    assert found["technical.close"] == own.features["technical.close"]
 
 
 def test_a_placebo_of_the_evidence_draws_by_its_seed_alone(history: History) -> None:

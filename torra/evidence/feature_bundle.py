@@ -598,7 +598,7 @@ def _of_experts(
     """Return the blocks of a swarm's experts by name."""
 
     def bars() -> ExpertBars | None:
-        return ExpertBars.of(view, row["atr14"])
+        return None if view is None else ExpertBars.of(view, row["atr14"])
 
     delta = outside.numbers.get(flow_readings.DELTA)
     known = None if isinstance(delta, str) else delta
