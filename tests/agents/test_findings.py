@@ -13,10 +13,10 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from agent_config import CONFIDENCE_WEIGHT, EXPERTS, JUDGE_ID, READER_ID
 from agents.contracts import (
@@ -28,6 +28,7 @@ from agents.contracts import (
     WINNERS,
     AgentReport,
     Ask,
+    Bias,
     DebateContext,
     Feature,
     GateRuling,
@@ -35,6 +36,7 @@ from agents.contracts import (
     Point,
     Role,
     Shape,
+    Winner,
 )
 from agents.debate.replies import about, load, read
 from agents.evidence import trust
@@ -174,7 +176,7 @@ def hostile(rng: random.Random, name: str) -> dict[str, Any]:
         elif rng.random() < 0.15:
             del part[key]
         elif isinstance(part[key], float) and rng.random() < 0.6:
-            part[key] = rng.choice([rng.uniform(-9, 9), 1e300, -1e308, 5e-324, 3])
+            part[key] = rng.choice([rng.uniform(-9, 9), 1e300, -1e308, 5e-324, 3, math.nan])
         elif isinstance(part[key], str) and rng.random() < 0.6:
             words = [*WINNERS, *BIASES, *REGIMES, *ALL_ANOMALIES, *PATTERNS, *EXPERTS]
             part[key] = rng.choice([*words, "Sell 50 lots at 1,900.5 now, stop 2,000."])
@@ -207,11 +209,25 @@ def test_a_hostile_reply_fails_or_says_nothing_beyond_the_contract(scaled: Scale
         within_contract(report, role, FOUND)
         assert name == JUDGE_ID or not report.falsifiers
         assert str(SECRET) not in repr(report)
-        repr(report).encode()
+        _can_be_kept(asdict(report))
         met[name] += 1
         met["clamped"] += "clamped" in report.flags
     expected = (*SHAPES, "garbage", "wrong_symbol", "clamped")
     assert min(met[one] for one in expected) > 2 and {*+met} == {*expected}, met
+
+
+def _can_be_kept(told: Any) -> None:
+    """Assert that a report can be written down: no lone surrogate, every number finite."""
+    json.dumps(told, ensure_ascii=False, allow_nan=False).encode()
+
+
+def test_a_lone_surrogate_in_a_reply_is_garbage() -> None:
+    words = {"says": "a\ud800", "why": "it turns", "id": "technical.rsi14", "value": 61.2}
+    for name in SHAPES:
+        assert failure(name, claim="RSI at 61\udfff.") == "garbage"
+        assert failure(name, points_for=[words]) == "garbage"
+        assert failure(name, evidence=[{"id": "x\ud800", "value": 1.0}]) == "garbage"
+    assert failure(JUDGE_ID, counter="\ud800") == failure(READER_ID, first="\ud800") == "garbage"
 
 
 def test_no_report_has_a_field_for_a_size_or_a_price() -> None:
@@ -295,6 +311,7 @@ def test_an_expert_names_what_is_in_its_set_and_in_the_evidence(scaled: Scaled) 
         ("liquidity", "whale_cvd_divergence", "liquidity__delta20", None, -0.3),
         ("microstructure", "imbalance", "", None, None),
         ("microstructure", "fake_wall", "flow__book_events", 19.0, 20.0),
+        ("microstructure", "fake_wall", "flow__book_events", 19.999, 20.0),
         ("microstructure", "fake_wall", "flow__book_events", None, 21.0),
         ("macro", "options_panic", "", None, None),
     ],
@@ -450,11 +467,11 @@ def a_strange_report(rng: random.Random, name: str) -> AgentReport:
         points_against=rng.choice([(), (point,)]),
         falsifiers=rng.choice([(), ("a close below 2,031, in the next 8 bars",)]),
         ruling=rng.choice([None, GateRuling(0.1, veto=True, veto_sides=("BUY",))]),
-        winner=rng.choice([*WINNERS]),
+        winner=rng.choice(get_args(Winner)),
         weights={"bull_researcher": 1.0},
         horizon_bars=rng.choice([0, 16]),
         declined=rng.choice([True, False]),
-        bias=rng.choice([*BIASES]),
+        bias=rng.choice(get_args(Bias)),
         anomaly=rng.choice([*ALL_ANOMALIES, "none", "moon"]),
         pattern=rng.choice([*PATTERNS, "none", "moon"]),
         levels=rng.choice([(), ("geometry.level.1", "geometry.level.4", "technical.close")]),

@@ -156,9 +156,7 @@ def test_of_a_storm_the_smallest_factor_counts(scaled: Scaled) -> None:
         storm = smallest(config.gate, volatile=volatile, panic=panic, flushed=flushed)
         tired = config.gate.exhaustion_multiplier if worn else 1.0
         budget = REGIME_BUDGET[regime]
-        script = {"risk_gate": lambda request, m=model: scripted.ruling(
-            request, multiplier=1.0 if m is None else m
-        )}  # fmt: skip
+        script = {"risk_gate": reply(multiplier=1.0 if model is None else model)}
         record = debate(Scripted(script), about=about, config=config)
         alone = undebated(about, config)
         assert record.rule_ruling.multiplier == alone.ruling.multiplier == round(storm * tired, 8)
@@ -175,11 +173,18 @@ def test_of_a_storm_the_smallest_factor_counts(scaled: Scaled) -> None:
     assert len(seen) > 20
 
 
+def reply(**changes: Any) -> Callable[[Any], dict[str, Any]]:
+    return lambda request: scripted.ruling(request, **changes)
+
+
 def test_rows_veto_their_side_alone_and_nothing_of_the_other() -> None:
     config = settings(mode="swarm")
     calm = debate(Scripted(), about=context(features={**SWARM_FEATURES, **CALM}), config=config)
     for rank, side, other in [(99.0, "BUY", "SELL"), (1.0, "SELL", "BUY")]:
         crowd = {**SWARM_FEATURES, **CALM, "derivs.funding_rank": rank}
+        stricter = {"risk_gate": reply(multiplier=0.5, reason_code="WEAK_CASE")}
+        lower = debate(Scripted(stricter), about=context(features=crowd), config=config)
+        assert lower.vetoes(side) and not lower.vetoes(other) and lower.ruling.multiplier == 0.5
         for record in (
             debate(Scripted(), about=context(features=crowd), config=config),
             undebated(context(features=crowd), config),
