@@ -152,7 +152,7 @@ DEBATE: Final[Table] = {
     "L13": {
         "ungrounded": fault(
             "a citation that is not true costs nothing",
-            At("agents.evidence:trust", never("flag in report.flags")),
+            At("agents.evidence:trust", without("'ungrounded'")),
             "test_trust_only_shrinks_at_a_desk_of_one_analyst",
             "test_a_value_that_is_not_in_the_bundle_moves_the_score_less",
         ),

@@ -47,7 +47,7 @@ SWARM: Final[Table] = {
         "swarm-level": fault(
             "a level of nowhere is the nearest one",
             At("agents.debate.findings:_closest", always("distance <= within")),
-            "test_findings.py",
+            "test_a_level_is_within_a_quarter_of_an_atr_of_a_computed_one",
         ),
         "swarm-thin": fault(
             "one expert has a conviction like four",
