@@ -235,7 +235,7 @@ def _agreement(
     raw = _raw(opinions, failed, steps, side)
     cost = max(opposition, dissent)
     if judged is not None and not judged.abstained:
-        raw = min(raw, round(trust(judged), SCORE_DECIMALS))
+        raw = min(raw, trust(judged))
         # A failed arbiter has no winner, and opposes nobody.
         cost = 1.0 if judged.winner and WINNERS[judged.winner] != side else cost
     leans_against = side * sum(steps.values()) < 0

@@ -202,7 +202,9 @@ def holds(record: Deliberation, l1: Mapping[str, float]) -> None:
     assert 0.0 <= record.ruling.multiplier <= record.rule_ruling.multiplier
     assert record.ruling.veto or not record.rule_ruling.veto
     for side in ("BUY", "SELL"):
-        assert 0.0 <= record.conviction_for(side) <= record.panel.agreement(side).raw <= 1.0
+        raw = record.panel.agreement(side).raw
+        # an arbiter's or a judge's own word, 0.75 x 0.3, is not rounded
+        assert 0.0 <= record.conviction_for(side) <= raw + 1e-12 and raw <= 1.0
     if record.source_type is SourceType.L1_ONLY:
         chart_scores = {vector: record.scores[vector]["score"] for vector in VECTORS}
         final = blend(l1, record.scores)
@@ -219,7 +221,7 @@ def test_the_full_desk_keeps_the_bounds_too(scaled: Scaled) -> None:
     seen: set[SourceType] = set()
     met = {"degraded": 0, "second_look": 0, "first_look_stands": 0, "answered": 0}
 
-    @cases(scaled(3_000))
+    @cases(scaled(3_000, 30))
     @given(
         scores_on_grid,
         st.tuples(*[st.tuples(mostly_good, mostly_good)] * (len(FULL) - 1)),

@@ -130,7 +130,12 @@ def check(record: Deliberation, expected: Expected, kind: str, requests: list[Re
     assert note.startswith(expected.source)
     assert ("DEGRADED" in note) is bool(expected.degraded)
     for side in ("BUY", "SELL"):
-        assert 0.0 <= record.conviction_for(side) <= record.panel.agreement(side).raw <= 1.0
+        assert (
+            0.0
+            <= record.conviction_for(side)
+            <= record.panel.agreement(side).raw + 1e-8
+            <= 1.0 + 1e-8
+        )
     json.dumps(record.as_json(), allow_nan=False)
 
 

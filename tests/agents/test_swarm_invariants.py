@@ -7,6 +7,7 @@ conviction, the officer's rows, the judge's expected value and vetoes of a side 
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -49,6 +50,7 @@ from tests.agents.test_firm_invariants import OTHER, cases, consensuses, holding
 from tests.doubles import scripted
 from tests.doubles.scripted import (
     SWARM_FEATURES,
+    SWARM_FIELDS,
     Scripted,
     a_report,
     context,
@@ -375,6 +377,17 @@ def test_a_mirrored_market_mirrors_the_board_and_the_worth(scaled: Scaled) -> No
 # --- the desk -------------------------------------------------------------------------------------
 
 
+def with_findings(reply: Any) -> Any:
+    """Return a reply with what an expert says beside a report; what is no report stays as it is."""
+    try:
+        told = json.loads(reply)
+    except (TypeError, ValueError, RecursionError):
+        return reply
+    is_report = isinstance(told, dict) and "claim" in told
+    return as_text({**SWARM_FIELDS, **told}) if is_report else reply
+
+
+findings = mostly_good.map(with_findings)
 decisions = st.builds(
     lambda side, share, value, counter: scripted.decision(
         side=side, win_share=share, value=value, counter=counter
@@ -400,7 +413,7 @@ def test_no_reply_to_a_swarm_raises_or_leaves_the_bounds(scaled: Scaled) -> None
     @given(
         scores_on_grid,
         st.one_of(regime_replies.map(as_text), regime_replies.map(as_text), broken),
-        st.tuples(*[mostly_good] * 4),
+        st.tuples(*[findings] * 4),
         st.one_of(decisions.map(as_text), decisions.map(as_text), broken),
         gates,
         st.sampled_from(["always", "openings"]),

@@ -158,6 +158,10 @@ OWN_FIELDS: Final[Mapping[str, Any]] = {
     },
     "horizon": "bars_16",
     "risks": ["RSI may turn from 61."],
+}
+"""Fields that only some reports have: a case, the news, those of a firm; others pass them over."""
+
+SWARM_FIELDS: Final[Mapping[str, Any]] = {
     "anomaly": "none",
     "bias": "UP",
     "pattern": "none",
@@ -167,9 +171,7 @@ OWN_FIELDS: Final[Mapping[str, Any]] = {
     "win_share": 0.6,
     "close": False,
 }
-"""Fields that only some reports have: a case, the news, those of a firm and of a swarm; others pass
-them over.
-"""
+"""Fields that only a swarm's reports have."""
 
 
 def report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
@@ -223,7 +225,8 @@ def old_report(request: Request | None = None, **changes: Any) -> dict[str, Any]
 
 def _own_fields(request: Request | None) -> dict[str, Any]:
     asked = OWN_FIELDS if request is None else request.schema.get("properties", {})
-    return {name: reply for name, reply in OWN_FIELDS.items() if name in asked}
+    more = {} if request is None else SWARM_FIELDS
+    return {name: reply for name, reply in {**OWN_FIELDS, **more}.items() if name in asked}
 
 
 def _cited(request: Request | None) -> list[dict[str, Any]]:
@@ -315,6 +318,7 @@ def regime(request: Request | None = None, **changes: Any) -> dict[str, Any]:
 
 def decision(request: Request | None = None, **changes: Any) -> dict[str, Any]:
     """A valid decision of a judge that can be proved wrong; `value` sets every adjustment."""
+    changes = {**SWARM_FIELDS, **OWN_FIELDS, **changes} if request is None else changes
     way = {"LONG": 1, "SHORT": -1}.get(changes.get("side", "LONG"), 0)
     features = {} if request is None else request.features
     close, atr = (features.get(f"technical.{name}") for name in ("close", "atr14"))
@@ -322,7 +326,9 @@ def decision(request: Request | None = None, **changes: Any) -> dict[str, Any]:
     end = {"close": "below" if way >= 0 else "above", "level": level, "what": "an ATR", "bars": 8}
     return report(
         request,
-        **{"value": 0.1 * way, "points_against": _points(request), "falsifiers": [end]} | changes,
+        **{"value": 0.1 * way, "points_against": _points(request)}
+        | changes
+        | {"falsifiers": [end]},
     )
 
 

@@ -16,10 +16,7 @@ FIRM: Final[Table] = {
         ),
         "manager-word": fault(
             "a manager that is not sure lowers nothing",
-            At(
-                "agents.debate.panel:_agreement",
-                replace("min(raw, round(trust(judged), SCORE_DECIMALS))", "raw"),
-            ),
+            At("agents.debate.panel:_agreement", replace("min(raw, trust(judged))", "raw")),
             "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "manager-side": fault(

@@ -41,6 +41,9 @@ def desk(chance: random.Random) -> list[Answer]:
     researcher's own bound is for `synthesise` to keep.
     """
     heard = chance.sample(DESK, chance.randint(1, len(DESK)))
+    # No mode has a turn for a judge and for the two who argue.
+    spared = "judge" if chance.random() < 0.5 else "researcher"
+    heard = [role for role in heard if role.kind != spared] or [DESK[0]]
     one = {vector: chance.choice((0.3, -0.3)) for vector in VECTORS}
     together = chance.random() < 0.3
     return [

@@ -14,6 +14,7 @@ import technical_calculator
 from agent_config import EXPERTS, JUDGE_ID, READER_ID, AgentSettings
 from agents.contracts import SourceType
 from instance_database import TickKey
+from technical_calculator import WARM_UP
 from tests.cases import cases
 from tests.worlds.observed import quiet_ticks
 from tests.worlds.tables_once import tables_once
@@ -235,7 +236,7 @@ def test_earlier_evidence_is_of_the_same_hour_and_shares_no_bar(history: History
     for at in range(HELD - 20, len(times), 97):
         key = TickKey("BTCUSD", "M15", times[at])
         found = lot.earlier(key)
-        far = times[max(0, at - FURTHEST) : max(0, at - HELD + 1)]
+        far = times[max(WARM_UP, at - FURTHEST) : max(0, at - HELD + 1)]
         alike = [one for one in far if one.time() == times[at].time()]
         assert (found in alike) if alike else found is None
         drawn.append(found and times[at] - found)

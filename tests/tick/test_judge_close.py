@@ -45,13 +45,15 @@ def ask(
     state: str = "ACTIVE",
     as_of: datetime = NOON,
     timeframe: str = "M15",
+    late: timedelta = timedelta(0),
 ) -> list[dict[str, Any]]:
     """Return the proposals that wait after a tick on which these reports count."""
     inputs: Any = SimpleNamespace(instance=GOLD, as_of=as_of)
     debated: Any = SimpleNamespace(counted=SimpleNamespace(reports=reports or (report(),)))
     edges: Any = SimpleNamespace(database=database, trading_state=lambda: state)
     key = key_of(as_of, timeframe, GOLD.id)
-    deciding._ask_to_close(key, inputs, debated, decision(), drafts, profile, edges, as_of)
+    now = as_of + late
+    deciding._ask_to_close(key, inputs, debated, decision(), drafts, profile, edges, now)
     return database.proposals()
 
 
@@ -96,6 +98,7 @@ def test_a_close_that_was_asked_for_only_closes(tmp_path: Path, opposite: str) -
         {"state": "HALTED"},
         {"drafts": (SimpleNamespace(kind="close"),)},
         {"as_of": NOON - timedelta(hours=2)},
+        {"late": timedelta(minutes=15)},  # nobody could approve it any more
     ],
 )
 def test_nothing_is_proposed_where_nothing_may_be(tmp_path: Path, how: dict[str, Any]) -> None:

@@ -363,6 +363,14 @@ def test_what_a_channel_takes_comes_into_the_checks(
     assert {name: found[name] for name in found if name in ("sides", "most_notional")} == told
 
 
+def test_what_a_channel_takes_holds_before_its_bridge_is_open(world: World) -> None:
+    venue = Channel(account=1, sides="long_only", max_notional=2_000.0)
+    known = world.courier._addressees["XAUUSD"]
+    world.courier._addressees = {"XAUUSD": replace(known, channel="not_open", venue=venue)}
+    told = {"sides": "long_only", "most_notional": 2_000.0}
+    assert world.courier.figures("XAUUSD") == told
+
+
 def test_the_equity_is_told_where_a_leverage_cap_asks_for_it(world: World) -> None:
     for equity, told in ((900.0, 900.0), (0.0, 0.0), (-5.5, -5.5), (None, None)):
         world.bridge.told = Health(None, "", {"equity": equity})

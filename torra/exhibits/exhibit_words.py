@@ -29,7 +29,7 @@ ASKED: Final[Mapping[str, str]] = {
     "calibration": "Was an agent that said “high” right more often?",
     "calibration-horizons": "Were reports right over the time that they speak for?",
     "calibration-judge": "Did the judge win as often as it said that it would?",
-    "swarm": "Which experts had something to say, what was vetoed, and how small were the orders?",
+    "swarm-experts": "Which experts had something to say, and what was vetoed or made smaller?",
     "firm": "Whom did the manager name, and what did the trader decline?",
     "activity": "How often did each agent answer, and does it lean to one side?",
     "restraint": "How much of what agents wanted did the gate let through?",

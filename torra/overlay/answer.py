@@ -25,10 +25,11 @@ class Hosted:
 
     `chart` is the dict that `score_chart()` returned, before any blend; `blended` is that blend,
     0.80 L1 + 0.20 agents, for a host that does not blend itself. `veto` and `multiplier` are the
-    gate's word on an opening, which the host may follow; `reasons` are its codes. `debated`: agents
-    were heard, and the answer is final; `again`: it was given before, and cost nothing. `revision`
-    counts what was stored of the key; 0: nothing. `why` is "" or why L1 stands alone; `told` says
-    what of the question was left out. `record` is the tick's, as the pages show it.
+    gate's word on an opening, which the host may follow; `veto_sides` are the sides, BUY or SELL,
+    on which alone openings are vetoed, and `reasons` its codes. `debated`: agents were heard, and
+    the answer is final; `again`: it was given before, and cost nothing. `revision` counts what was
+    stored of the key; 0: nothing. `why` is "" or why L1 stands alone; `told` says what of the
+    question was left out. `record` is the tick's, as the pages show it.
     """
 
     key: str
@@ -44,6 +45,7 @@ class Hosted:
     told: tuple[str, ...] = ()
     cost_usd: float = 0.0
     record: Mapping[str, Any] = field(default_factory=lambda: NO_RECORD)
+    veto_sides: tuple[str, ...] = ()
 
     @property
     def blended(self) -> dict[str, Any]:

@@ -142,6 +142,7 @@ def _debate(desk: Opened, call: Call, owner: str) -> Hosted:
         told=question.told,
         cost_usd=debated.deliberation.cost_usd,
         record=record,
+        veto_sides=counted.ruling.veto_sides,
     )
 
 
@@ -164,6 +165,7 @@ def _again(desk: Opened, call: Call, found: HostedAnswer) -> Hosted:
         why="" if found.final else _why(record),
         told=call.question.told,
         record=record,
+        veto_sides=tuple(gate.get("veto_sides", ())),
     )
 
 

@@ -281,7 +281,9 @@ def _ask_to_close(
 ) -> None:
     """Write the close that a judge asks for, for a person; whatever the desk does by itself."""
     database, instance = edges.database, inputs.instance
-    if profile.agents.judge_close == "off" or profile.execution == "off":
+    expires = inputs.as_of + duration(key.timeframe)
+    # A tick that comes after its bar was over would ask for what nobody can approve.
+    if "off" in (profile.agents.judge_close, profile.execution) or now >= expires:
         return
     if any(one.kind == "close" for one in drafts) or edges.trading_state() == "HALTED":
         return
@@ -297,7 +299,7 @@ def _ask_to_close(
         key=key,
         symbol=instance.symbol,
         created=now,
-        expires=inputs.as_of + duration(key.timeframe),
+        expires=expires,
     )
 
 

@@ -215,7 +215,8 @@ class Courier:
         """Return what the broker says of account and symbol now; what is not known is left out."""
         item, line = self._addressees[instance], self._line(instance)
         if line is None:
-            return {}
+            # What desk.json says of a channel holds before its bridge is open.
+            return taken(item.venue, "")
         bridge, now = line.bridge, self._clock().real_now()
         health = bridge.health()
         told: dict[str, Any] = {"clock_ok": health.clocks_agree}

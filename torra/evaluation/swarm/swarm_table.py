@@ -104,7 +104,7 @@ def swarm_exhibit(ticks: Sequence[TickSeen]) -> Exhibit | None:
     if not found.ticks:
         return None
     return Exhibit(
-        name="swarm",
+        name="swarm-experts",
         title="What the swarm does",
         columns=("what", "value"),
         rows=(*_of_experts(found), *_of_the_judge(found), *_of_sizes(found)),

@@ -18,6 +18,7 @@ from typing import Final
 
 from numpy.random import PCG64, Generator
 
+import technical_calculator
 from instance_database import TickKey
 from torra.clock import duration
 from torra.config import Profile
@@ -66,10 +67,13 @@ class EarlierEvidence:
             return feature_bundle.with_experts_of(bundle, None, {}, digits=self._digits)
         as_of = moment + duration(key.timeframe)
         bars = self._window.bars(key.timeframe, as_of)
+        row = self._window.l1_row(key.timeframe, as_of, bars)
+        if not row["valid"]:
+            return feature_bundle.with_experts_of(bundle, None, {}, digits=self._digits)
         return feature_bundle.with_experts_of(
             bundle,
             bars,
-            self._window.l1_row(key.timeframe, as_of, bars),
+            row,
             digits=self._digits,
             outside=outside,
             spreads=self._window.spreads(bars, by_hour=True),
@@ -89,8 +93,9 @@ class EarlierEvidence:
     def _by_time_of_day(self) -> dict[Slot, list[int]]:
         found: dict[Slot, list[int]] = defaultdict(list)
         for name, moments in self._moments.items():
-            for at, moment in enumerate(moments):
-                found[_slot(name, moment)].append(at)
+            # A bar of the warm-up has no evidence of its own.
+            for at in range(technical_calculator.WARM_UP, len(moments)):
+                found[_slot(name, moments[at])].append(at)
         return found
 
 
