@@ -103,7 +103,7 @@ def honest(name: str, **changes: Any) -> dict[str, Any]:
         way = WINNERS.get(changes.get("side", "LONG"), 0)
         return scripted.decision(**{"falsifiers": [an_end(way)], **changes})
     moves = {v: 0.1 if v in AGENTS[name].role.focus else None for v in VECTORS}
-    return scripted.report(**{"adjustments": moves, **changes})
+    return scripted.report(**{**scripted.SWARM_FIELDS, "adjustments": moves, **changes})
 
 
 def heard(name: str, features: Mapping[str, Feature] = FOUND, /, **changes: Any) -> AgentReport:
@@ -450,11 +450,11 @@ def a_strange_report(rng: random.Random, name: str) -> AgentReport:
         points_against=rng.choice([(), (point,)]),
         falsifiers=rng.choice([(), ("a close below 2,031, in the next 8 bars",)]),
         ruling=rng.choice([None, GateRuling(0.1, veto=True, veto_sides=("BUY",))]),
-        winner=rng.choice([*WINNERS]),
+        winner=rng.choice([*WINNERS]),  # type: ignore[list-item]
         weights={"bull_researcher": 1.0},
         horizon_bars=rng.choice([0, 16]),
         declined=rng.choice([True, False]),
-        bias=rng.choice([*BIASES]),
+        bias=rng.choice([*BIASES]),  # type: ignore[list-item]
         anomaly=rng.choice([*ALL_ANOMALIES, "none", "moon"]),
         pattern=rng.choice([*PATTERNS, "none", "moon"]),
         levels=rng.choice([(), ("geometry.level.1", "geometry.level.4", "technical.close")]),
