@@ -105,7 +105,7 @@ def honest(name: str, **changes: Any) -> dict[str, Any]:
         way = WINNERS.get(changes.get("side", "LONG"), 0)
         return scripted.decision(**{"falsifiers": [an_end(way)], **changes})
     moves = {v: 0.1 if v in AGENTS[name].role.focus else None for v in VECTORS}
-    return scripted.report(**{"adjustments": moves, **changes})
+    return scripted.report(**{**scripted.SWARM_FIELDS, "adjustments": moves, **changes})
 
 
 def heard(name: str, features: Mapping[str, Feature] = FOUND, /, **changes: Any) -> AgentReport:

@@ -318,6 +318,7 @@ def regime(request: Request | None = None, **changes: Any) -> dict[str, Any]:
 
 def decision(request: Request | None = None, **changes: Any) -> dict[str, Any]:
     """A valid decision of a judge that can be proved wrong; `value` sets every adjustment."""
+    ends = changes.get("falsifiers")
     changes = {**SWARM_FIELDS, **OWN_FIELDS, **changes} if request is None else changes
     way = {"LONG": 1, "SHORT": -1}.get(changes.get("side", "LONG"), 0)
     features = {} if request is None else request.features
@@ -328,7 +329,7 @@ def decision(request: Request | None = None, **changes: Any) -> dict[str, Any]:
         request,
         **{"value": 0.1 * way, "points_against": _points(request)}
         | changes
-        | {"falsifiers": [end]},
+        | {"falsifiers": [end] if ends is None else ends},
     )
 
 
