@@ -77,7 +77,7 @@ REASONS: Final[Mapping[str, str]] = MappingProxyType(
             GateReason.HIGH_VOLATILITY: "volatility is high",
             GateReason.LOSING_STREAK: "the last trades lost",
             GateReason.OPEN_EXPOSURE: "other positions are open",
-            GateReason.DISAGREEMENT: "the agents lie far apart",
+            GateReason.DISAGREEMENT: "the agents' numbers differ",
             GateReason.SESSION_END: "the session ends soon",
             GateReason.SCHEDULED_EVENT: "an event is near",
             GateReason.WEAK_CASE: "the case rests on little",

@@ -312,7 +312,7 @@ def news(record: ShownTick) -> NewsShown:
 
 LACKS: Final = {
     "no liquidity evidence": "too few bars to tell sweeps and volume",
-    "no micro or flow evidence": "no spreads, ticks or order book of this symbol are known",
+    "no spread or order flow evidence": "no spreads, ticks or order book of this symbol are known",
     "no macro or companion or sentiment evidence": (
         "no other markets, yields, positions or options are known"
     ),
