@@ -102,6 +102,16 @@ def test_what_another_provider_answered_says_nothing_of_this_one(stored: Path) -
     database.close()
 
 
+def test_the_book_of_an_earlier_provider_goes_with_it(stored: Path) -> None:
+    database, moment = opened(stored), next_key().close_time
+    past, profile = ExpertsPast(database), swarm_calls.profile()
+    for provider in ("rules", "anthropic"):
+        past.prepare([(desks.BTC, profile, provider, FEED)], moment, within=30.0)
+        streams = [(name, book.timeframe) for name, book in past.books()]
+        assert streams == [(BTC, "M15"), (BTC, "H1")], provider
+    database.close()
+
+
 def test_calls_of_the_warm_up_do_not_count(tmp_path: Path) -> None:
     database, key = desks.open_database(tmp_path), next_key()
     swarm_calls.run(database, before(key), late=timedelta(0))

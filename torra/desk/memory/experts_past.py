@@ -57,7 +57,7 @@ class ExpertsPast:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._lock = threading.Lock()
+        self._lock, self._making = threading.Lock(), threading.Lock()
         self._streams: dict[tuple[str, str, str, int], _Stream] = {}
         self._trades: dict[tuple[str, int], _Trades] = {}
 
@@ -105,11 +105,18 @@ class ExpertsPast:
     ) -> tuple[_Stream, _Trades]:
         now = lap(asked.as_of)
         stream = instance, timeframe, provider, now
-        if stream not in self._streams:
+        found = self._streams.get(stream)
+        if found is None:
             this_pass = partial(_same_lap, lap, now)
-            self._streams[stream] = _Stream(self._database, *stream[:3], this_pass)
-            self._trades.setdefault((provider, now), _Trades(self._database, provider, this_pass))
-        return self._streams[stream], self._trades[provider, now]
+            found = _Stream(self._database, *stream[:3], this_pass)
+            with self._making:
+                # In a new dict, as a page may go through the old one; without the book of another
+                # provider or of an earlier pass, which says nothing of what answers now.
+                others = {key: one for key, one in self._streams.items() if key[:2] != stream[:2]}
+                self._streams = {**others, stream: found}
+                trades = _Trades(self._database, provider, this_pass)
+                self._trades.setdefault((provider, now), trades)
+        return found, self._trades[provider, now]
 
     def _told(
         self, stream: _Stream, trades: _Trades, asked: Asked, agents: AgentSettings
