@@ -96,6 +96,8 @@ SOURCES: Final[Mapping[str, str]] = {
 SPOKEN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("cot", "positioning", "derivs"), "sentiment"),
     "fundamentals": "company",
+    "micro": "spread",
+    "flow": "order flow",
 }
 """What a block is called where an agent says that it has nothing, if not by its own name."""
 
