@@ -523,3 +523,18 @@ def test_a_stored_sentence_of_before_is_told_in_words_of_now() -> None:
     assert told(TickRecord(sentence="Sells XAU-USD on M15 at -0.5.")).endswith(
         "XAU-USD on M15 at −0.5."
     )
+
+
+@cases(
+    ("judge", "says"),
+    [
+        ("", "L1 and the agents agree."),
+        ("LONG", "L1 and the agents agree."),
+        ("NONE", "L1 and the experts agree, and the judge takes no side."),
+        ("SHORT", "L1 and the experts agree, and the judge is against it."),
+    ],
+)
+def test_a_judge_that_does_not_go_along_is_told(judge: str, says: str) -> None:
+    text = sentence(replace(BUY, judge=judge))
+    assert text.endswith(f"; {says}") and len(text.split()) <= MOST_WORDS
+    assert in_words_of_now(text).count("on balance") == 1

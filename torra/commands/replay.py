@@ -193,7 +193,7 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
 
 @click.command("recompose")
 @click.argument("name")
-@click.option("--arm", default="full", show_default=True, help="Whose words: a desk of the replay.")
+@click.option("--arm", default="", help="Whose words: a desk of the replay; empty: its largest.")
 @click.option("--keep", default="", help="Analysts that are kept, comma-separated; empty: all.")
 @click.option(
     "--drop",

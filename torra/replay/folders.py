@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
+from agent_config import MODES
 from torra.clock import iso, parse
 from torra.config import Profile, validate
 from torra.errors import Busy, ConfigError
@@ -181,8 +182,13 @@ def _plan(name: str, told: Any, path: Path) -> ReplayPlan:
 
 
 def seen_of(home: Path, plan: ReplayPlan, arm: str) -> ArmSeen:
-    """Return a recorded arm of a replay; raises ConfigError when it was not run to its end."""
+    """Return a recorded arm of a replay, "" that of its largest desk.
+
+    Raises ConfigError when it was not run to its end.
+    """
     found = {each.name: each for each in plan.arms}
+    desks = [name for name in MODES if name in found]
+    arm = arm or (desks[-1] if desks else "")
     if arm not in found:
         raise ConfigError(f"the replay {plan.name} has no arm {arm}; it has {', '.join(found)}")
     folder = home / FOLDER / plan.name

@@ -124,6 +124,7 @@ def recomposed(
     arm = asked.arm
     plan = made_of(home, name)
     recorded = seen_of(home, plan, arm)
+    arm = recorded.name
     drop = _names(asked.drop)
     case = _case(drop & _of_kind(recorded, "researcher"))
     alone = {kind: drop & _of_kind(recorded, kind) for kind in ALONE}

@@ -235,6 +235,7 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         push=debated.deliberation.panel.push,
         trader=debated.company is not None,
         declined=_decline_code(debated.deliberation),
+        judge=_judged(debated.deliberation),
     )
 
 
@@ -431,6 +432,12 @@ def _flags(result: TickResult) -> list[str]:
     """Return what is to be known of the tick as a whole; `deliberation.flags` are the debate's."""
     against = result.debated.counted.panel.agreement(result.saved.verdict).leans_against
     return [*([LEAN_AGAINST] if against else []), *([UNFORESEEN] if _unforeseen(result) else [])]
+
+
+def _judged(spoken: Deliberation) -> str:
+    """Return the side that a swarm's judge takes; "" where none was heard."""
+    told = (one.winner for one in spoken.reports if one.win_share is not None)
+    return next(told, "")
 
 
 def _decline_code(spoken: Deliberation) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from agents.contracts import SCORE_DECIMALS, GateReason, OfficerReason, SourceType
+from agents.contracts import SCORE_DECIMALS, WINNERS, GateReason, OfficerReason, SourceType
 from agents.debate.panel import DIRECTIONS
 from torra import clock
 from torra.tick.tick_record import (
@@ -30,6 +30,7 @@ from torra.tick.tick_record import (
     Composite,
     ConsultedRecord,
     ProposedOrder,
+    ReportRecord,
     SignalRecord,
     TickRecord,
 )
@@ -144,6 +145,7 @@ BARS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "L1 carries": "the bars alone carry",
         "L1 and the agents agree": "on balance the agents agree",
+        "L1 and the experts agree": "on balance the experts agree",
         "L1 and": "the bars and",
     }
 )
@@ -169,6 +171,16 @@ LATCHED: Final = "an earlier veto or decline still holds"
 """The cause of a latched side at a desk whose trader may have declined it."""
 
 
+AGREED: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        1: "L1 and the agents agree",
+        0: "L1 and the experts agree, and the judge takes no side",
+        -1: "L1 and the experts agree, and the judge is against it",
+    }
+)
+"""Who agrees with a verdict that L1 gives as well, by the judge's side beside it."""
+
+
 class Order(NamedTuple):
     """An order that a tick wrote or proposed."""
 
@@ -184,7 +196,8 @@ class Finished:
     `orders` were written, or proposed where the reason is PROPOSED. `vetoed`: the gate vetoed on
     this very tick, for `vetoed_for` where it vetoed one side alone. `flags` are the debate's.
     `push` is which way the agents' own words lean, None where that is not told. `trader`: the desk
-    asks one about openings; `declined` is the code of its decline.
+    asks one about openings; `declined` is the code of its decline. `judge` is the side LONG, SHORT
+    or NONE that a swarm's judge takes, "" where none was heard.
     """
 
     symbol: str
@@ -207,6 +220,7 @@ class Finished:
     push: float | None = None
     trader: bool = False
     declined: str = ""
+    judge: str = ""
 
 
 def told(record: TickRecord) -> str:
@@ -298,7 +312,13 @@ def finished(record: TickRecord) -> Finished | None:
         push=record.deliberation.panel.push,
         trader=record.company is not None,
         declined=_code(record.deliberation.consulted),
+        judge=_side_of(record.deliberation.judge),
     )
+
+
+def _side_of(judge: ReportRecord | None) -> str:
+    """Return the side that a judge takes; "" where none was heard."""
+    return (judge.winner or "") if judge else ""
 
 
 def _code(asked: ConsultedRecord | None) -> str:
@@ -530,8 +550,9 @@ def _carried(tick: Finished) -> str:
         return "L1 and the one model in the agents' place agree"
     if tick.push is None:
         return "without agents it would be the same"
-    if tick.push * DIRECTIONS[tick.verdict] > 0:
-        return "L1 and the agents agree"
+    way = DIRECTIONS[tick.verdict]
+    if tick.push * way > 0:
+        return AGREED[WINNERS.get(tick.judge, 0) * way if tick.judge else 1]
     return f"L1 carries the {VERBS[tick.verdict]}, and the agents take no side"
 
 
