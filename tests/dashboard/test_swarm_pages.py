@@ -66,9 +66,9 @@ def test_a_tick_tells_regime_trust_conflict_judge_and_what_would_prove_it_wrong(
     check_structure(page)
     for words in (
         "A range: 70 % of a size", "counts most: liquidity",
-        "liquidity (long) against chart geometry (short)", "the judge: long, at a chance of 48 %",
+        "liquidity (long) against geometry (short)", "the judge: long, at a chance of 48 %",
         "The reader reads the same", swarm_ticks.READ, "70 % of an opening's size",
-        "Liquidity ▲ against Chart geometry ▼", "a close beyond the nearest level",
+        "Liquidity ▲ against Geometry ▼", "a close beyond the nearest level",
         swarm_ticks.CLAIM, swarm_ticks.COUNTER, ENDS, "0.48 × 2.00 R", "0.52 × 1 R", "35 %",
         "no spreads, ticks or order book of this symbol are known",
     ):  # fmt: skip
@@ -123,7 +123,7 @@ def test_the_board_draws_who_stands_where_and_the_conflict_between_them() -> Non
     board = told().board
     assert board is not None
     long, short, *silent = board.experts
-    assert (long.title, short.title) == ("Liquidity", "Chart geometry")
+    assert (long.title, short.title) == ("Liquidity", "Geometry")
     assert long.x is not None and short.x is not None
     assert short.x < board.zero < long.x
     assert long.r > short.r, "a word that counts more is drawn larger"
@@ -312,7 +312,7 @@ def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
     assert rows["geometry"].startswith("short -0.150, sure 1.00, counts 0.32: The geometry")
     assert rows["board"] == "long; liquidity is the surest"
     assert rows["conflict"] == (
-        "liquidity (long) against chart geometry (short); would settle it: "
+        "liquidity (long) against geometry (short); would settle it: "
         "a close beyond the nearest level"
     )
     assert rows["judge"] == f"LONG, high confidence: {swarm_ticks.CLAIM}"

@@ -27,7 +27,7 @@ EXPERTS: Final[Mapping[str, str]] = MappingProxyType(
         "liquidity": "liquidity",
         "microstructure": "microstructure",
         "macro": "macro",
-        "geometry": "chart geometry",
+        "geometry": "geometry",
     }
 )
 """What the experts are called."""
@@ -158,7 +158,7 @@ def worth(told: WorthTold) -> str:
 
 
 def against(one: ConflictTold) -> str:
-    """Return who conflicts: "liquidity (long) against chart geometry (short)"."""
+    """Return who conflicts: "liquidity (long) against geometry (short)"."""
     return f"{expert(one.long)} (long) against {expert(one.short)} (short)"
 
 
