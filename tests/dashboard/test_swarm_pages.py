@@ -326,6 +326,19 @@ def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
     assert swarm_words.rows(firm.deliberation) == {}
 
 
+@cases(
+    ("reason", "says"),
+    [
+        ("no micro or flow evidence (spread_percentile, ticks)", swarm_words.NO_SPREADS),
+        ("no technical evidence (rsi_14)", "no technical evidence"),
+        ("no sentiment evidence: off", "no sentiment evidence: off"),
+        (None, ""),
+    ],
+)
+def test_a_silence_on_the_terminal_names_no_id_of_a_feature(reason: str | None, says: str) -> None:
+    assert swarm_words.silence(reason) == says
+
+
 def test_an_expert_tells_how_often_it_was_right_where_a_tick_was_told() -> None:
     known = {"numbers": {"liquidity_hit_share": 0.54, "geometry_hit_share": None}}
     board = told(standing=known).board

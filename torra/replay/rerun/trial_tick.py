@@ -537,7 +537,9 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
         rows["DEGRADED"] = f"{degraded[0].removeprefix('degraded:').replace('_', ' ')} analysts"
     rows |= _outside(record)
     if record["abstained"]:
-        silent = (f"{agent}: {reason}" for agent, reason in record["abstained"].items())
+        silent = (
+            f"{agent}: {swarm_words.silence(why)}" for agent, why in record["abstained"].items()
+        )
         rows["abstained"] = "; ".join(silent)
     if record["failures"]:
         failed = (f"{agent}: {reason}" for agent, reason in record["failures"].items())

@@ -6,6 +6,7 @@ such prose beside them cleans it. Pure functions; what is not known is "".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -55,6 +56,24 @@ ROW_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 
 LEANS: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
 
+NO_SPREADS: Final = "no spreads, ticks or order book of this symbol are known"
+
+LACKS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "no liquidity evidence": "too few bars to tell sweeps and volume",
+        "no micro or flow evidence": NO_SPREADS,
+        "no spread or order flow evidence": NO_SPREADS,
+        "no macro or companion or sentiment evidence": (
+            "no other markets, yields, positions or options are known"
+        ),
+        "no geometry evidence": "too few bars to tell the shape of the chart",
+    }
+)
+"""What an expert lacks, by how its reason begins (agents.evidence.missing)."""
+
+NAMES_OF_FEATURES: Final = re.compile(r" \([a-z0-9_]+(?:, [a-z0-9_]+)*\)$")
+"""Ends of feature ids behind a reason, which only a page can explain."""
+
 BOARD_FEATURES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "board.lean": "where the experts stand together",
@@ -88,6 +107,16 @@ def market(name: str | None) -> str:
 def feature(name: str | None) -> str:
     """Return the name of a feature, of those that only a judge is told too."""
     return BOARD_FEATURES.get(name or "") or name_of(name or "")
+
+
+def lack(reason: str) -> str:
+    """Return what an expert lacks in plain words; "" of another reason."""
+    return next((says for begins, says in LACKS.items() if reason.startswith(begins)), "")
+
+
+def silence(reason: str | None) -> str:
+    """Return why an agent abstained, without ids of features."""
+    return lack(reason or "") or NAMES_OF_FEATURES.sub("", reason or "")
 
 
 def percent(share: float | None) -> str:
