@@ -65,7 +65,7 @@ def test_a_tick_tells_regime_trust_conflict_judge_and_what_would_prove_it_wrong(
     page = Page(pages.text(swarm_ticks.TICK))
     check_structure(page)
     for words in (
-        "A range: 70 % of a size", "counts most: liquidity",
+        "A range: 70 % of a size", "liquidity weighs most here",
         "liquidity (long) against geometry (short)", "the judge: long, at a chance of 48 %",
         "The reader reads the same", swarm_ticks.READ, "70 % of an opening's size",
         "Liquidity ▲ against Geometry ▼", "a close beyond the nearest level",
@@ -310,7 +310,7 @@ def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
     assert rows["budget"] == "70 % of an opening's size"
     assert rows["trust"].startswith("liquidity 1.00, microstructure 0.64")
     assert rows["geometry"].startswith("short -0.150, sure 1.00, counts 0.32: The geometry")
-    assert rows["board"] == "long; liquidity is the surest"
+    assert rows["board"] == "long; liquidity weighs most here"
     assert rows["conflict"] == (
         "liquidity (long) against geometry (short); would settle it: "
         "a close beyond the nearest level"

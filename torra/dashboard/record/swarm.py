@@ -466,10 +466,8 @@ def _brief_market(told: SwarmTold) -> Iterable[str]:
         disputed = f", disputed by the reader ({swarm_words.market(told.regime.reader)})"
         head = f"{_sentence(market)}{disputed if told.regime.disputed else ''}"
         yield f"{head}: {left} of a size" if left else head
-    spoke = {str(one.agent) for one in told.board.stands}
-    heavy = [name for name, _ in swarm_words.trusted(told) if name in spoke]
-    if heavy:
-        yield f"counts most: {swarm_words.expert(heavy[0])}"
+    if told.board.surest:
+        yield f"{swarm_words.expert(told.board.surest)} weighs most here"
 
 
 def _brief_conflict(told: SwarmTold) -> Iterable[str]:

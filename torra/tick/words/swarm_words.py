@@ -78,7 +78,7 @@ BOARD_FEATURES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "board.lean": "where the experts stand together",
         "board.dominant": "the side of the experts together",
-        "board.surest": "the surest expert",
+        "board.surest": "the expert that weighs most here",
         "board.long": "experts that lean up",
         "board.short": "experts that lean down",
         "board.neutral": "experts that lean neither way",
@@ -192,9 +192,9 @@ def against(one: ConflictTold) -> str:
 
 
 def standing(board: BoardTold) -> str:
-    """Return where the experts stand together: "long; liquidity is the surest"."""
+    """Return where the experts stand together: "long; liquidity weighs most here"."""
     side = LEANS.get(board.dominant or "", "neither side")
-    return f"{side}; {expert(board.surest)} is the surest" if board.surest else side
+    return f"{side}; {expert(board.surest)} weighs most here" if board.surest else side
 
 
 def size(multiplier: float | None, conviction: float | None, told: SwarmTold) -> str:
