@@ -67,7 +67,7 @@ def test_a_tick_tells_regime_trust_conflict_judge_and_what_would_prove_it_wrong(
     for words in (
         "A range: 70 % of a size", "liquidity weighs most here",
         "liquidity (long) against geometry (short)", "the judge: long, at a chance of 48 %",
-        "The reader reads the same", swarm_ticks.READ, "70 % of an opening's size",
+        "The reader names it too.", swarm_ticks.READ, "70 % of an opening's size",
         "Liquidity ▲ against Geometry ▼", "a close beyond the nearest level",
         swarm_ticks.CLAIM, swarm_ticks.COUNTER, ENDS, "0.48 × 2.00 R", "0.52 × 1 R", "35 %",
         "no spreads, ticks or order book of this symbol are known",
@@ -159,8 +159,15 @@ def test_a_value_below_zero_vetoes_the_judges_own_side_in_words() -> None:
     judge = told("vetoed").judge
     assert judge is not None and judge.worth is not None
     assert judge.worth.vetoes
-    assert judge.worth.verdict == "A LONG trade does not pay: every BUY is vetoed."
-    assert judge.worth.value["text"] == "−0.44"
+    assert judge.worth.verdict == (
+        "On average a long trade loses 0.44 R by this chance, so every BUY is vetoed."
+    )
+    assert judge.worth.value["text"] == "= −0.44 R"
+    paid = told().judge
+    assert paid is not None and paid.worth is not None
+    assert paid.worth.verdict == (
+        "On average a long trade gains +0.40 R by this chance, so the judge vetoes nothing."
+    )
 
 
 def test_a_judge_that_takes_no_side_has_no_value() -> None:

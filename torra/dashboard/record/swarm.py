@@ -441,19 +441,25 @@ def _worth(told: WorthTold) -> WorthShown:
     if p is None or reward is None or cost is None or told.value_r is None:
         why = "What the trade stakes is not recorded, so nothing is vetoed by it."
         return WorthShown((), cell(None), "", chance, why, False)
-    side = side_of(told.side)
     terms = (
         ("Target reached", f"{p:.2f} × {reward:.2f} R", cell(p * reward, 2)),
         ("Stopped out", f"{1 - p:.2f} × 1 R", cell(p - 1.0, 2)),
         ("Spread and slippage", "", cell(-cost, 2)),
     )
     even = swarm_words.percent(swarm_words.break_even(told))
-    verdict = (
-        f"A {side.word} trade does not pay: every {told.vetoes} is vetoed."
-        if told.vetoes
-        else f"A {side.word} trade pays on these terms: nothing is vetoed by it."
-    )
-    return WorthShown(terms, cell(told.value_r, 2), even, chance, verdict, bool(told.vetoes))
+    value = cell(told.value_r, 2)
+    value["text"] = f"= {value['text']} R"
+    return WorthShown(terms, value, even, chance, _verdict(told), bool(told.vetoes))
+
+
+def _verdict(told: WorthTold) -> str:
+    """Return what the side gains or loses on average, and what that vetoes."""
+    value, side = told.value_r or 0.0, swarm_words.LEANS.get(told.side or "", "judged")
+    gain, loss = figures.signed(value, 2), figures.plain(-value, 2)
+    does = f"gains {gain} R" if value > 0.0 else f"loses {loss} R"
+    so = "so the judge vetoes nothing" if value > 0.0 else "yet nothing is vetoed"
+    so = f"so every {told.vetoes} is vetoed" if told.vetoes else so
+    return f"On average a {side} trade {does} by this chance, {so}."
 
 
 # --- the line of the first screen -----------------------------------------------------------------

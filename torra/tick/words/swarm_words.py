@@ -129,7 +129,7 @@ def reading(told: DirectiveTold) -> str:
     if not told.reader:
         return "nobody read it beside the code"
     if not told.disputed:
-        return "the reader reads the same"
+        return "the reader names it too"
     return f"the reader reads {market(told.reader)}: the lower budget of the two counts"
 
 
