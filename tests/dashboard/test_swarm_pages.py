@@ -30,10 +30,11 @@ from torra.dashboard.record.thesis import objection
 from torra.dashboard.screens import watched
 from torra.dashboard.trade import journal, why
 from torra.exhibits import glossary
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import ReportRecord, TickRecord
 from torra.tick.words import swarm_words
 
 SCRIPT = MARKUP["script"]
+HIT = "chance that the target is hit before the stop"
 ENDS = "the last low, in the next 12 bars"
 
 
@@ -66,7 +67,7 @@ def test_a_tick_tells_regime_trust_conflict_judge_and_what_would_prove_it_wrong(
     check_structure(page)
     for words in (
         "A range: 70 % of a size", "liquidity weighs most here",
-        "liquidity (long) against geometry (short)", "the judge: long, at a chance of 48 %",
+        "liquidity (long) against geometry (short)", f"the judge: long, {HIT} 48 %",
         "The reader names it too.", swarm_ticks.READ, "70 % of an opening's size",
         "Liquidity ▲ against Geometry ▼", "a close beyond the nearest level",
         swarm_ticks.CLAIM, swarm_ticks.COUNTER, ENDS, "0.48 × 2.00 R", "0.52 × 1 R", "35 %",
@@ -221,7 +222,7 @@ def test_a_chance_names_which_of_the_two_counts(
     worth |= {"said": said, "calibrated": calibrated}
     judge = told(deliberation=with_swarm(judgement=worth)["deliberation"]).judge
     assert judge is not None and judge.worth is not None
-    assert judge.worth.chance == says
+    assert judge.worth.chance == f"chance that the target is hit before the stop: {says}"
 
 
 def test_of_a_storm_the_smallest_factor_is_told_to_count() -> None:
@@ -307,7 +308,11 @@ def test_the_stages_of_a_swarm_are_named_while_they_run() -> None:
 
 def test_the_transcript_tells_what_each_seat_found(pages: Pages) -> None:
     text = Page(pages.text(swarm_ticks.TICK)).text
-    for words in ("Experts and reader", "Reads: a range", "Chance that it gives: 48 %, long"):
+    for words in (
+        "Experts and reader",
+        "Reads: a range",
+        "Chance that the target is hit before the stop: 48 %, long",
+    ):
         assert words in text, words
 
 
@@ -316,7 +321,9 @@ def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
     assert rows["size"] == "x 0.14 = gate 0.42 x conviction 0.47 x budget 0.70"
     assert rows["budget"] == "70 % of an opening's size"
     assert rows["trust"].startswith("liquidity 1.00, microstructure 0.64")
-    assert rows["geometry"].startswith("short -0.150, sure 1.00, counts 0.32: The geometry")
+    assert rows["geometry"].startswith(
+        "short -0.150, its own confidence high, counts 0.32: The geometry"
+    )
     assert rows["board"] == "long; liquidity weighs most here"
     assert rows["conflict"] == (
         "liquidity (long) against geometry (short); would settle it: "
@@ -344,6 +351,16 @@ def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
 )
 def test_a_silence_on_the_terminal_names_no_id_of_a_feature(reason: str | None, says: str) -> None:
     assert swarm_words.silence(reason) == says
+
+
+def test_a_sureness_is_a_number_only_where_it_was_cut() -> None:
+    known = ReportRecord(confidence="high", flags=("ungrounded",))
+    assert swarm_words.sureness(known, 0.3) == (
+        "its own confidence high, cut to 0.30 as it cites what is not so"
+    )
+    board = told().board
+    assert board is not None
+    assert [one.sureness for one in board.experts[:2]] == ["its own confidence high"] * 2
 
 
 def test_an_expert_tells_how_often_it_was_right_where_a_tick_was_told() -> None:
@@ -407,7 +424,7 @@ def test_an_approval_tells_what_the_swarm_came_to(pages: Pages) -> None:
     page = Page(pages.text(f"/approvals/{row['sid']}"))
     check_structure(page)
     for words in (
-        "A range: 70 % of a size", "the judge: long, at a chance of 48 %, worth +0.40 R",
+        "A range: 70 % of a size", f"the judge: long, {HIT} 48 %, worth +0.40 R",
         "no spreads, ticks or order book of this symbol are known", "× budget)",
         ENDS,
     ):  # fmt: skip

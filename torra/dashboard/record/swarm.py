@@ -80,7 +80,7 @@ class ExpertShown:
     side: Mark
     stance: Cell
     weight: str
-    trust: str
+    sureness: str
     y: float
     x: float | None
     r: float
@@ -211,7 +211,7 @@ def finds(said: ReportRecord) -> list[tuple[str, str]]:
         ("Finds odd", figures.title(said.anomaly or "")),
         ("Sees", figures.title(said.pattern or "")),
         ("Levels", levels),
-        ("Chance that it gives", f"{chance}, {side or 'no side'}" if chance else ""),
+        (f"Chance {swarm_words.HITS}", f"{chance}, {side or 'no side'}" if chance else ""),
         ("Against itself", said.counter or ""),
         ("Asks", "to end the open position" if said.close else ""),
     )
@@ -298,7 +298,7 @@ def _expert(
         side=side_of(stand.side) if stand else _silence(said, spoken, name),
         stance=cell(stand.stance if stand else None, 3, "it has no stance"),
         weight=figures.plain(weight, 2),
-        trust=figures.plain(trust, 2),
+        sureness=figures.clean(swarm_words.sureness(said, trust), 120) if stand else "",
         y=HEAD + ROW * (place + 0.5),
         x=_x(stand.stance or 0.0, span) if stand else None,
         r=round(LEAST_DOT + (MOST_DOT - LEAST_DOT) * math.sqrt(max(0.0, min(1.0, counts))), 1),
@@ -437,7 +437,7 @@ def _silent_judge(spoken: DebateRecord) -> JudgeShown | None:
 
 def _worth(told: WorthTold) -> WorthShown:
     p, reward, cost = told.used, told.reward_r, told.cost_r
-    chance = swarm_words.chance(told)
+    chance = f"chance {swarm_words.chance(told)}"
     if p is None or reward is None or cost is None or told.value_r is None:
         why = "What the trade stakes is not recorded, so nothing is vetoed by it."
         return WorthShown((), cell(None), "", chance, why, False)
@@ -491,7 +491,8 @@ def _brief_judge(spoken: DebateRecord, told: SwarmTold) -> str:
     chance = swarm_words.percent(said.win_share)
     value = told.judgement.value_r if told.judgement else None
     worth = "" if value is None else f", worth {figures.signed(value, 2)} R"
-    return f"the judge: {side}{f', at a chance of {chance}' if chance else ''}{worth}"
+    hits = f", chance {swarm_words.HITS} {chance}" if chance else ""
+    return f"the judge: {side}{hits}{worth}"
 
 
 # --- words ----------------------------------------------------------------------------------------

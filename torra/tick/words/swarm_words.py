@@ -56,6 +56,17 @@ ROW_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 
 LEANS: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
 
+HITS: Final = "that the target is hit before the stop"
+"""What the chance of a judge is of."""
+
+CUTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ungrounded": "it cites what is not so",
+        "unfalsified": "it names nothing that would prove it wrong",
+    }
+)
+"""Why a report's word counts less than it says (agents.evidence.trust), by flag."""
+
 NO_SPREADS: Final = "no spreads, ticks or order book of this symbol are known"
 
 LACKS: Final[Mapping[str, str]] = MappingProxyType(
@@ -165,11 +176,11 @@ def value_of(told: WorthTold) -> float | None:
 
 def chance(told: WorthTold) -> str:
     """Return which chance counts, and why: the lower of the said one and what came of such ones."""
-    said, came = percent(told.said), percent(told.calibrated)
+    said, came = f"{HITS}: said {percent(told.said)}", percent(told.calibrated)
     if not came:
-        return f"said {said}; what came of such chances is not known yet"
+        return f"{said}; what came of such chances is not known yet"
     lower = "came" if (told.calibrated or 0.0) < (told.said or 0.0) else "said"
-    return f"said {said}, of such chances {came} came true: the lower counts ({lower})"
+    return f"{said}, of such chances {came} came true: the lower counts ({lower})"
 
 
 def worth(told: WorthTold) -> str:
@@ -265,7 +276,14 @@ def _stand(one: ReportRecord, told: SwarmTold) -> str:
         return f"{one.said}{named}"
     side, weight = LEANS.get(stand.side or "", "neither side"), told.trust.get(one.author)
     counts = "" if weight is None else f", counts {weight:.2f}"
-    return f"{side} {stand.stance:+.3f}, sure {stand.trust or 0.0:.2f}{counts}{named}: {one.said}"
+    return f"{side} {stand.stance:+.3f}, {sureness(one, stand.trust)}{counts}{named}: {one.said}"
+
+
+def sureness(said: ReportRecord, trust: float | None) -> str:
+    """Return an expert's own word of how sure it is, with what it was cut to and why."""
+    cut = next((why for flag, why in CUTS.items() if flag in said.flags), "")
+    kept = f", cut to {trust:.2f} as {cut}" if cut and trust is not None else ""
+    return f"its own confidence {said.confidence or 'not known'}{kept}"
 
 
 def _judge(spoken: DebateRecord, told: SwarmTold) -> Iterator[tuple[str, str]]:
