@@ -148,12 +148,17 @@ def test_a_reader_that_disputes_the_regime_lowers_the_budget_and_says_so() -> No
     assert regime.reader == (
         "The reader reads a volatile market: the lower budget of the two counts"
     )
-    assert regime.budget == "30 % of an opening's size, lowered by the reader"
+    assert regime.budget == (
+        "30 % of an opening's size: the reader alone would leave 30 %; the lower row of the two "
+        "regimes leaves 40 %: the lower one counts"
+    )
     assert "disputed by the reader (a volatile market)" in swarm.brief(stored("disputed"))
 
 
 def test_a_swarm_without_a_reader_says_that_nobody_read_it() -> None:
-    assert told("blind").regime.reader == "Nobody read it beside the code"
+    regime = told("blind").regime
+    assert regime.reader == "Nobody read it beside the code"
+    assert regime.budget == "70 % of an opening's size"
 
 
 def test_a_value_below_zero_vetoes_the_judges_own_side_in_words() -> None:
@@ -319,7 +324,10 @@ def test_the_transcript_tells_what_each_seat_found(pages: Pages) -> None:
 def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
     rows = swarm_words.rows(stored().deliberation, "BUY")
     assert rows["size"] == "x 0.14 = gate 0.42 x conviction 0.47 x budget 0.70"
-    assert rows["budget"] == "70 % of an opening's size"
+    assert rows["budget"] == (
+        "70 % of an opening's size: the reader alone would leave 100 %; the regime's row leaves "
+        "70 %: the lower one counts"
+    )
     assert rows["trust"].startswith("liquidity 1.00, microstructure 0.64")
     assert rows["geometry"].startswith(
         "short -0.150, its own confidence high, counts 0.32: The geometry"
@@ -374,7 +382,7 @@ def test_a_cheaper_desk_that_stands_in_keeps_the_regimes_budget_alone() -> None:
     known: dict[str, Any] = {"board": {}, "judgement": None, "trust": {}}
     shown = told(deliberation=with_swarm(**known)["deliberation"])
     assert (shown.board, shown.judge) == (None, None)
-    assert shown.regime.budget == "70 % of an opening's size"
+    assert shown.regime.budget.startswith("70 % of an opening's size")
 
 
 def test_a_tick_of_another_desk_has_no_swarm() -> None:

@@ -206,7 +206,7 @@ def finds(said: ReportRecord) -> list[tuple[str, str]]:
     chance, side = swarm_words.percent(said.win_share), swarm_words.LEANS.get(said.winner or "")
     told = (
         ("Reads", swarm_words.market(said.regime)),
-        ("Leaves of a size", swarm_words.percent(said.budget)),
+        ("Alone would leave of a size", swarm_words.percent(said.budget)),
         ("Goes first", swarm_words.expert(said.first)),
         ("Finds odd", figures.title(said.anomaly or "")),
         ("Sees", figures.title(said.pattern or "")),
@@ -236,7 +236,7 @@ def _regime(spoken: DebateRecord, told: SwarmTold) -> RegimeShown:
         reader=_sentence(swarm_words.reading(known)),
         disputed=known.disputed,
         claim=figures.clean(reader.said, LONGEST) if reader else "",
-        budget=swarm_words.budget(known),
+        budget=swarm_words.budget(known, reader.budget if reader else None),
         storm=_sentence(swarm_words.storm(told)).replace(" x ", " × "),
         first=_title(known.first) if known.first else "",
     )

@@ -144,13 +144,23 @@ def reading(told: DirectiveTold) -> str:
     return f"the reader reads {market(told.reader)}: the lower budget of the two counts"
 
 
-def budget(told: DirectiveTold) -> str:
-    """Return what the regime leaves of an opening's size, and who lowered it: "70 % of a size"."""
+def budget(told: DirectiveTold, alone: float | None = None) -> str:
+    """Return what the regime leaves of an opening's size, and whose share that is.
+
+    `alone` is the reader's own share, which is told where it is not that of the regime's row.
+    """
     if told.budget is None or not (left := percent(told.budget)):
         return ""
-    own = REGIME_BUDGET.get(told.code or "", 1.0)
-    by = ", lowered by the reader" if told.budget < own - 1e-9 else ""
-    return f"{left} of an opening's size{by}"
+    named = (told.code, told.reader) if told.disputed else (told.code,)
+    row = percent(min(REGIME_BUDGET.get(name or "", 1.0) for name in named))
+    whose = "the lower row of the two regimes" if told.disputed else "the regime's row"
+    own = percent(alone)
+    if own in ("", row):
+        return f"{left} of an opening's size"
+    return (
+        f"{left} of an opening's size: the reader alone would leave {own}; {whose} leaves {row}: "
+        "the lower one counts"
+    )
 
 
 def trusted(told: SwarmTold) -> list[tuple[str, float]]:
@@ -246,7 +256,7 @@ def rows(spoken: DebateRecord, verdict: str = "") -> dict[str, str]:
 
 def _rows(spoken: DebateRecord, told: SwarmTold, verdict: str) -> Iterator[tuple[str, str]]:
     yield "reader", reading(told.regime) if told.regime.code else ""
-    left = budget(told.regime)
+    left = budget(told.regime, spoken.reader.budget if spoken.reader else None)
     yield "budget", "; ".join(part for part in (left, storm(told)) if part)
     yield "trust", ", ".join(f"{expert(name)} {weight:.2f}" for name, weight in trusted(told))
     for one in _heard(spoken):
