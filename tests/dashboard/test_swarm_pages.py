@@ -128,7 +128,7 @@ def test_the_board_draws_who_stands_where_and_the_conflict_between_them() -> Non
     assert long.x is not None and short.x is not None
     assert short.x < board.zero < long.x
     assert long.r > short.r, "a word that counts more is drawn larger"
-    assert [one.x for one in silent] == [None, None]
+    assert [(one.x, one.weight) for one in silent] == [(None, "—"), (None, "—")]
     (clash,) = board.conflicts
     assert clash.line == (long.x, long.y, short.x, short.y)
     assert board.mean is not None and short.x < board.mean < long.x
@@ -183,13 +183,12 @@ def test_a_judge_that_takes_no_side_has_no_value() -> None:
     assert judge.worth is None
     assert judge.why == (
         "It takes no side: there is no trade to weigh and nothing to prove wrong. What would "
-        "settle it: a close beyond the nearest level."
+        "settle it: a close beyond the nearest level, 66,833.11."
     )
-    told_of = stored("held").deliberation
-    assert swarm.settling(told_of) == (
-        "a close beyond the nearest level", "would settle the conflict",
+    assert swarm.settling(stored("held")) == (
+        "a close beyond the nearest level, 66,833.11", "would settle the conflict",
     )  # fmt: skip
-    assert swarm.settling(stored().deliberation) is None
+    assert swarm.settling(stored()) is None
 
 
 def test_a_judge_that_gave_no_answer_is_told_as_such() -> None:
@@ -322,20 +321,21 @@ def test_the_transcript_tells_what_each_seat_found(pages: Pages) -> None:
 
 
 def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
-    rows = swarm_words.rows(stored().deliberation, "BUY")
+    rows = swarm_words.rows(stored().deliberation, "BUY", stored().features)
+    assert list(rows)[:2] == ["judge", "size"]
     assert rows["size"] == "x 0.14 = gate 0.42 x conviction 0.47 x budget 0.70"
     assert rows["budget"] == (
         "70 % of an opening's size: the reader alone would leave 100 %; the regime's row leaves "
         "70 %: the lower one counts"
     )
-    assert rows["trust"].startswith("liquidity 1.00, microstructure 0.64")
+    assert rows["trust"] == "liquidity 1.00, geometry 0.32"
     assert rows["geometry"].startswith(
         "short -0.150, its own confidence high, counts 0.32: The geometry"
     )
     assert rows["board"] == "long; liquidity weighs most here"
     assert rows["conflict"] == (
         "liquidity (long) against geometry (short); would settle it: "
-        "a close beyond the nearest level"
+        "a close beyond the nearest level, 66,833.11"
     )
     assert rows["judge"] == f"LONG, high confidence: {swarm_ticks.CLAIM}"
     assert rows["counter"] == swarm_ticks.COUNTER

@@ -108,7 +108,7 @@ def facts(
 def _refuting(record: ShownTick, falsifiers: Sequence[str]) -> Fact:
     """Return what would prove it wrong; where a judge takes no side, what would settle it."""
     found = _refuted(record, falsifiers)
-    settles = swarm.settling(record.deliberation) if found == DASH else None
+    settles = swarm.settling(record) if found == DASH else None
     if settles is None:
         return Fact("Proved wrong by", found)
     return Fact("Proved wrong by", *settles)

@@ -167,7 +167,7 @@ def shown(record: TickRecord) -> SwarmShown | None:
     return SwarmShown(
         regime=_regime(spoken, told),
         board=_board(record, told) if seated else None,
-        judge=_judge(spoken, told) if seated else None,
+        judge=_judge(record, told) if seated else None,
         thin=told.thin,
         note=f"{NOT_COUNTED.capitalize()}." if spoken.in_shadow else "",
     )
@@ -186,18 +186,22 @@ def brief(record: TickRecord) -> str:
     return " · ".join(figures.clean(part, 160) for part in parts if part)
 
 
-def settling(spoken: DebateRecord) -> tuple[str, str] | None:
+def settling(record: TickRecord) -> tuple[str, str] | None:
     """Return what would settle a tick on which the judge takes no side, and why it is that.
 
     None where a judge takes a side, or none was heard.
     """
-    told, judge = spoken.swarm, spoken.judge
+    told, judge = record.deliberation.swarm, record.deliberation.judge
     if told is None or judge is None or SIDES.get(judge.winner or ""):
         return None
     one = next(iter(told.board.conflicts), None)
     if one is None:
         return DASH, "the judge takes no side, and no two experts conflict"
-    return figures.clean(one.settle.says, 120) or DASH, "would settle the conflict"
+    return _settles(one, record), "would settle the conflict"
+
+
+def _settles(one: ConflictTold, record: TickRecord) -> str:
+    return figures.clean(swarm_words.settles(one, record.features), 120) or DASH
 
 
 def finds(said: ReportRecord) -> list[tuple[str, str]]:
@@ -259,7 +263,9 @@ def _board(record: TickRecord, told: SwarmTold) -> BoardShown:
     at = dict(zip(order, rows, strict=True))
     return BoardShown(
         experts=rows,
-        conflicts=tuple(_conflict(one, at, reports) for one in board.conflicts),
+        conflicts=tuple(
+            _conflict(one, at, reports, _settles(one, record)) for one in board.conflicts
+        ),
         side=side_of(board.dominant),
         surest=_title(board.surest) if board.surest else "",
         agreed=_agreed(board),
@@ -297,7 +303,7 @@ def _expert(
         title=_title(name),
         side=side_of(stand.side) if stand else _silence(said, spoken, name),
         stance=cell(stand.stance if stand else None, 3, "it has no stance"),
-        weight=figures.plain(weight, 2),
+        weight=figures.plain(weight, 2) if stand else DASH,
         sureness=figures.clean(swarm_words.sureness(said, trust), 120) if stand else "",
         y=HEAD + ROW * (place + 0.5),
         x=_x(stand.stance or 0.0, span) if stand else None,
@@ -328,13 +334,15 @@ def _why_silent(said: ReportRecord, spoken: DebateRecord, name: str) -> str:
 
 
 def _conflict(
-    one: ConflictTold, at: Mapping[str, ExpertShown], reports: Mapping[str, ReportRecord]
+    one: ConflictTold,
+    at: Mapping[str, ExpertShown],
+    reports: Mapping[str, ReportRecord],
+    settle: str,
 ) -> ConflictShown:
     above, below = at.get(one.long or ""), at.get(one.short or "")
     line = None
     if above and below and above.x is not None and below.x is not None:
         line = (above.x, above.y, below.x, below.y)
-    settle = figures.clean(one.settle.says, 120) or DASH
     claims = tuple(
         (_title(name), _claim(one.claims.get(name or "", ()), reports.get(name or "")))
         for name in (one.long, one.short)
@@ -397,10 +405,10 @@ def _spoken(row: ExpertShown) -> str:
 # --- the judge ------------------------------------------------------------------------------------
 
 
-def _judge(spoken: DebateRecord, told: SwarmTold) -> JudgeShown | None:
-    said = spoken.judge
+def _judge(record: TickRecord, told: SwarmTold) -> JudgeShown | None:
+    said = record.deliberation.judge
     if said is None:
-        return _silent_judge(spoken)
+        return _silent_judge(record.deliberation)
     worth = _worth(told.judgement) if told.judgement else None
     return JudgeShown(
         side=side_of(said.winner),
@@ -409,14 +417,14 @@ def _judge(spoken: DebateRecord, told: SwarmTold) -> JudgeShown | None:
         counter=figures.clean(said.counter, LONGEST),
         ends=tuple(figures.clean(one, LONGEST) for one in said.falsifiers if one),
         close=said.close,
-        why=_no_side(spoken) if not worth else "",
+        why=_no_side(record) if not worth else "",
         unfalsified="unfalsified" in said.flags,
         worth=worth,
     )
 
 
-def _no_side(spoken: DebateRecord) -> str:
-    settles = settling(spoken)
+def _no_side(record: TickRecord) -> str:
+    settles = settling(record)
     more = f" What would settle it: {settles[0]}." if settles and settles[0] != DASH else ""
     return f"It takes no side: there is no trade to weigh and nothing to prove wrong.{more}"
 

@@ -267,7 +267,9 @@ def _tick(
         **({"consulted": said["consulted"]} if said.get("consulted") else {}),
         **({"swarm": said["swarm"]} if said.get("swarm") else {}),
         **({"judge": _judge(judge)} if (judge := DebateRecord.read(said).judge) else {}),
-        "swarm_told": swarm_words.rows(DebateRecord.read(said), outcome.record["verdict"]),
+        "swarm_told": swarm_words.rows(
+            DebateRecord.read(said), outcome.record["verdict"], TickRecord.read(stored).features
+        ),
         "firm": thesis_words.rows(
             DebateRecord.read(said),
             outcome.record["flags"],

@@ -7,7 +7,7 @@ such prose beside them cleans it. Pure functions; what is not known is "".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -19,6 +19,7 @@ from torra.tick.tick_record import (
     DebateRecord,
     DirectiveTold,
     ReportRecord,
+    Seen,
     SwarmTold,
     WorthTold,
 )
@@ -55,6 +56,9 @@ ROW_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 """What the row of an expert is called in a terminal."""
 
 LEANS: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
+
+LEVEL: Final = "geometry.level."
+"""How the ids of computed levels begin, whose values are prices."""
 
 HITS: Final = "that the target is hit before the stop"
 """What the chance of a judge is of."""
@@ -212,6 +216,15 @@ def against(one: ConflictTold) -> str:
     return f"{expert(one.long)} (long) against {expert(one.short)} (short)"
 
 
+def settles(one: ConflictTold, features: Iterable[Seen] = ()) -> str:
+    """Return what would settle a conflict, with the price of a level that is on record."""
+    says, name = one.settle.says or "", one.settle.feature or ""
+    price = next((seen.value for seen in features if seen.id == name), None)
+    if not says or not name.startswith(LEVEL) or not isinstance(price, float | int):
+        return says
+    return f"{says}, {price:,.10g}"
+
+
 def standing(board: BoardTold) -> str:
     """Return where the experts stand together: "long; liquidity weighs most here"."""
     side = LEANS.get(board.dominant or "", "neither side")
@@ -243,33 +256,46 @@ def storm(told: SwarmTold) -> str:
     )
 
 
-def rows(spoken: DebateRecord, verdict: str = "") -> dict[str, str]:
+def rows(spoken: DebateRecord, verdict: str = "", features: Iterable[Seen] = ()) -> dict[str, str]:
     """Return what a swarm came to, for a terminal, by the name of its row.
 
-    `verdict` is the side of which the size is told, none of a HOLD.
+    `verdict` is the side of which the size is told, none of a HOLD; `features` are the tick's.
     """
     told = spoken.swarm
     if told is None:
         return {}
-    return {name: says for name, says in _rows(spoken, told, verdict) if says}
+    return {name: says for name, says in _rows(spoken, told, verdict, features) if says}
 
 
-def _rows(spoken: DebateRecord, told: SwarmTold, verdict: str) -> Iterator[tuple[str, str]]:
+def _rows(
+    spoken: DebateRecord, told: SwarmTold, verdict: str, features: Iterable[Seen]
+) -> Iterator[tuple[str, str]]:
+    yield from _judge(spoken)
+    agreed = spoken.panel.agreement(verdict)
+    if agreed is not None and not spoken.in_shadow:
+        yield "size", size(spoken.ruling.multiplier, agreed.conviction, told)
+    yield from _argued(spoken, told)
     yield "reader", reading(told.regime) if told.regime.code else ""
     left = budget(told.regime, spoken.reader.budget if spoken.reader else None)
     yield "budget", "; ".join(part for part in (left, storm(told)) if part)
-    yield "trust", ", ".join(f"{expert(name)} {weight:.2f}" for name, weight in trusted(told))
-    for one in _heard(spoken):
+    heard = _heard(spoken)
+    spoke = {one.author for one in heard}
+    yield (
+        "trust",
+        ", ".join(
+            f"{expert(name)} {weight:.2f}" for name, weight in trusted(told) if name in spoke
+        ),
+    )
+    for one in heard:
         yield ROW_NAMES[one.author], _stand(one, told)
     if told.board.stands:
         yield "board", standing(told.board)
     for place, clash in enumerate(told.board.conflicts, start=1):
         name = "conflict" if place == 1 else f"conflict {place}"
-        yield name, f"{against(clash)}; would settle it: {clash.settle.says or 'not recorded'}"
-    yield from _judge(spoken, told)
-    agreed = spoken.panel.agreement(verdict)
-    if agreed is not None and not spoken.in_shadow:
-        yield "size", size(spoken.ruling.multiplier, agreed.conviction, told)
+        yield (
+            name,
+            f"{against(clash)}; would settle it: {settles(clash, features) or 'not recorded'}",
+        )
     if told.thin:
         yield "thin", "fewer than two experts spoke: conviction is 0.50 at most"
 
@@ -296,11 +322,15 @@ def sureness(said: ReportRecord, trust: float | None) -> str:
     return f"its own confidence {said.confidence or 'not known'}{kept}"
 
 
-def _judge(spoken: DebateRecord, told: SwarmTold) -> Iterator[tuple[str, str]]:
+def _judge(spoken: DebateRecord) -> Iterator[tuple[str, str]]:
+    if (said := spoken.judge) is not None:
+        yield "judge", f"{said.winner or 'NONE'}, {said.confidence} confidence: {said.said}"
+
+
+def _argued(spoken: DebateRecord, told: SwarmTold) -> Iterator[tuple[str, str]]:
     said = spoken.judge
     if said is None:
         return
-    yield "judge", f"{said.winner or 'NONE'}, {said.confidence} confidence: {said.said}"
     yield "counter", said.counter or ""
     yield "wrong by", "; ".join(said.falsifiers)
     if told.judgement is not None:
