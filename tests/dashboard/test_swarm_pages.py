@@ -19,6 +19,7 @@ from torra.dashboard.record import (
     difference,
     reading_patterns,
     reasoning,
+    story_cards,
     summary,
     swarm,
     vetoes,
@@ -265,6 +266,34 @@ def test_a_judge_that_does_not_take_a_side_is_told_as_against_it() -> None:
     said = [point.text for point in why.case(held, "BUY").why_not]
     assert any(one.startswith("The judge takes no side: ") for one in said)
     assert "Judge (takes no side)" in who(ShownTick.read(swarm_ticks.record("held")), "BUY")
+
+
+def test_a_hold_names_what_proves_the_judge_wrong_and_whose_sureness_it_shows() -> None:
+    known = swarm_ticks.record("closing")
+    spoken = known["deliberation"]
+    reports = [
+        {**one, "falsifiers": [ENDS]} if one["agent_id"] == "judge" else one
+        for one in spoken["reports"]
+    ]
+    known = {**known, "deliberation": {**spoken, "reports": reports}, "consensus": 0.1}
+    held = ShownTick.read({**known, "verdict": "HOLD"})
+    facts = {one.name: one for one in story_cards.facts(held, [], [], [], None, "")}
+    assert ENDS in facts["Proved wrong by"].value
+    assert facts["Proved wrong by"].more == "the judge's short side"
+    assert facts["Sure of it"].more == "of a buy: the judge is short"
+    bought = ShownTick.read({**known, "verdict": "BUY"})
+    (ends,) = [
+        one for one in story_cards.facts(bought, [], [], [], None, "") if "wrong" in one.name
+    ]
+    assert ends.value == "—"
+
+
+@cases(
+    ("case", "says"),
+    [("agreed", "Nobody disagreed, of 2 experts and the judge"), ("thin", "of 1 expert and the")],
+)
+def test_who_was_heard_counts_experts_and_the_judge_alone(case: str, says: str) -> None:
+    assert says in who(ShownTick.read(swarm_ticks.record(case)), "BUY")
 
 
 def test_what_proves_a_trade_wrong_is_the_judges_where_it_takes_that_side() -> None:
