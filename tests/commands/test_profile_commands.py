@@ -110,6 +110,14 @@ def test_an_object_comes_and_goes(home: Path) -> None:
     assert told(home, "show", "default")["values"]["symbols"]["XAU.m"]["digits"] == 3
 
 
+@pytest.mark.parametrize("mode", ["swarm", "firm"])
+def test_a_mode_that_earns_its_influence_says_so(home: Path, mode: str) -> None:
+    said = call(home, "set", "default", "agents.mode", mode, "--yes").output
+    assert f"A {mode} earns its influence first; agents.influence full lets it count now." in said
+    again = call(home, "set", "default", "agents.influence", "full", "--yes").output
+    assert "earns its influence" not in again
+
+
 def test_history_diff_and_undo(home: Path) -> None:
     before = told(home, "show", "default")["digest"]
     told(home, "set", "default", "risk.max_positions", 2)

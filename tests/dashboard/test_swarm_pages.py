@@ -19,6 +19,7 @@ from torra.dashboard.record import (
     difference,
     reading_patterns,
     reasoning,
+    story_cards,
     summary,
     swarm,
     vetoes,
@@ -30,10 +31,11 @@ from torra.dashboard.record.thesis import objection
 from torra.dashboard.screens import watched
 from torra.dashboard.trade import journal, why
 from torra.exhibits import glossary
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import ReportRecord, TickRecord
 from torra.tick.words import swarm_words
 
 SCRIPT = MARKUP["script"]
+HIT = "chance that the target is hit before the stop"
 ENDS = "the last low, in the next 12 bars"
 
 
@@ -65,10 +67,10 @@ def test_a_tick_tells_regime_trust_conflict_judge_and_what_would_prove_it_wrong(
     page = Page(pages.text(swarm_ticks.TICK))
     check_structure(page)
     for words in (
-        "A range: 70 % of a size", "counts most: liquidity",
-        "liquidity (long) against chart geometry (short)", "the judge: long, at a chance of 48 %",
-        "The reader reads the same", swarm_ticks.READ, "70 % of an opening's size",
-        "Liquidity ▲ against Chart geometry ▼", "a close beyond the nearest level",
+        "A range: 70 % of a size", "liquidity weighs most here",
+        "liquidity (long) against geometry (short)", f"the judge: long, {HIT} 48 %",
+        "The reader names it too.", swarm_ticks.READ, "70 % of an opening's size",
+        "Liquidity ▲ against Geometry ▼", "a close beyond the nearest level",
         swarm_ticks.CLAIM, swarm_ticks.COUNTER, ENDS, "0.48 × 2.00 R", "0.52 × 1 R", "35 %",
         "no spreads, ticks or order book of this symbol are known",
     ):  # fmt: skip
@@ -123,11 +125,11 @@ def test_the_board_draws_who_stands_where_and_the_conflict_between_them() -> Non
     board = told().board
     assert board is not None
     long, short, *silent = board.experts
-    assert (long.title, short.title) == ("Liquidity", "Chart geometry")
+    assert (long.title, short.title) == ("Liquidity", "Geometry")
     assert long.x is not None and short.x is not None
     assert short.x < board.zero < long.x
     assert long.r > short.r, "a word that counts more is drawn larger"
-    assert [one.x for one in silent] == [None, None]
+    assert [(one.x, one.weight) for one in silent] == [(None, "—"), (None, "—")]
     (clash,) = board.conflicts
     assert clash.line == (long.x, long.y, short.x, short.y)
     assert board.mean is not None and short.x < board.mean < long.x
@@ -147,20 +149,32 @@ def test_a_reader_that_disputes_the_regime_lowers_the_budget_and_says_so() -> No
     assert regime.reader == (
         "The reader reads a volatile market: the lower budget of the two counts"
     )
-    assert regime.budget == "30 % of an opening's size, lowered by the reader"
+    assert regime.budget == (
+        "30 % of an opening's size: the reader alone would leave 30 %; the lower row of the two "
+        "regimes leaves 40 %: the lower one counts"
+    )
     assert "disputed by the reader (a volatile market)" in swarm.brief(stored("disputed"))
 
 
 def test_a_swarm_without_a_reader_says_that_nobody_read_it() -> None:
-    assert told("blind").regime.reader == "Nobody read it beside the code"
+    regime = told("blind").regime
+    assert regime.reader == "Nobody read it beside the code"
+    assert regime.budget == "70 % of an opening's size"
 
 
 def test_a_value_below_zero_vetoes_the_judges_own_side_in_words() -> None:
     judge = told("vetoed").judge
     assert judge is not None and judge.worth is not None
     assert judge.worth.vetoes
-    assert judge.worth.verdict == "A LONG trade does not pay: every BUY is vetoed."
-    assert judge.worth.value["text"] == "−0.44"
+    assert judge.worth.verdict == (
+        "On average a long trade loses 0.44 R by this chance, so every BUY is vetoed."
+    )
+    assert judge.worth.value["text"] == "= −0.44 R"
+    paid = told().judge
+    assert paid is not None and paid.worth is not None
+    assert paid.worth.verdict == (
+        "On average a long trade gains +0.40 R by this chance, so the judge vetoes nothing."
+    )
 
 
 def test_a_judge_that_takes_no_side_has_no_value() -> None:
@@ -170,13 +184,12 @@ def test_a_judge_that_takes_no_side_has_no_value() -> None:
     assert judge.worth is None
     assert judge.why == (
         "It takes no side: there is no trade to weigh and nothing to prove wrong. What would "
-        "settle it: a close beyond the nearest level."
+        "settle it: a close beyond the nearest level, 66,833.11."
     )
-    told_of = stored("held").deliberation
-    assert swarm.settling(told_of) == (
-        "a close beyond the nearest level", "would settle the conflict",
+    assert swarm.settling(stored("held")) == (
+        "a close beyond the nearest level, 66,833.11", "would settle the conflict",
     )  # fmt: skip
-    assert swarm.settling(stored().deliberation) is None
+    assert swarm.settling(stored()) is None
 
 
 def test_a_judge_that_gave_no_answer_is_told_as_such() -> None:
@@ -214,7 +227,7 @@ def test_a_chance_names_which_of_the_two_counts(
     worth |= {"said": said, "calibrated": calibrated}
     judge = told(deliberation=with_swarm(judgement=worth)["deliberation"]).judge
     assert judge is not None and judge.worth is not None
-    assert judge.worth.chance == says
+    assert judge.worth.chance == f"chance that the target is hit before the stop: {says}"
 
 
 def test_of_a_storm_the_smallest_factor_is_told_to_count() -> None:
@@ -253,6 +266,34 @@ def test_a_judge_that_does_not_take_a_side_is_told_as_against_it() -> None:
     said = [point.text for point in why.case(held, "BUY").why_not]
     assert any(one.startswith("The judge takes no side: ") for one in said)
     assert "Judge (takes no side)" in who(ShownTick.read(swarm_ticks.record("held")), "BUY")
+
+
+def test_a_hold_names_what_proves_the_judge_wrong_and_whose_sureness_it_shows() -> None:
+    known = swarm_ticks.record("closing")
+    spoken = known["deliberation"]
+    reports = [
+        {**one, "falsifiers": [ENDS]} if one["agent_id"] == "judge" else one
+        for one in spoken["reports"]
+    ]
+    known = {**known, "deliberation": {**spoken, "reports": reports}, "consensus": 0.1}
+    held = ShownTick.read({**known, "verdict": "HOLD"})
+    facts = {one.name: one for one in story_cards.facts(held, [], [], [], None, "")}
+    assert ENDS in facts["Proved wrong by"].value
+    assert facts["Proved wrong by"].more == "the judge's short side"
+    assert facts["Sure of it"].more == "of a buy: the judge is short"
+    bought = ShownTick.read({**known, "verdict": "BUY"})
+    (ends,) = [
+        one for one in story_cards.facts(bought, [], [], [], None, "") if "wrong" in one.name
+    ]
+    assert ends.value == "—"
+
+
+@cases(
+    ("case", "says"),
+    [("agreed", "Nobody disagreed, of 2 experts and the judge"), ("thin", "of 1 expert and the")],
+)
+def test_who_was_heard_counts_experts_and_the_judge_alone(case: str, says: str) -> None:
+    assert says in who(ShownTick.read(swarm_ticks.record(case)), "BUY")
 
 
 def test_what_proves_a_trade_wrong_is_the_judges_where_it_takes_that_side() -> None:
@@ -300,20 +341,30 @@ def test_the_stages_of_a_swarm_are_named_while_they_run() -> None:
 
 def test_the_transcript_tells_what_each_seat_found(pages: Pages) -> None:
     text = Page(pages.text(swarm_ticks.TICK)).text
-    for words in ("Experts and reader", "Reads: a range", "Chance that it gives: 48 %, long"):
+    for words in (
+        "Experts and reader",
+        "Reads: a range",
+        "Chance that the target is hit before the stop: 48 %, long",
+    ):
         assert words in text, words
 
 
 def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
-    rows = swarm_words.rows(stored().deliberation, "BUY")
+    rows = swarm_words.rows(stored().deliberation, "BUY", stored().features)
+    assert list(rows)[:2] == ["judge", "size"]
     assert rows["size"] == "x 0.14 = gate 0.42 x conviction 0.47 x budget 0.70"
-    assert rows["budget"] == "70 % of an opening's size"
-    assert rows["trust"].startswith("liquidity 1.00, microstructure 0.64")
-    assert rows["geometry"].startswith("short -0.150, sure 1.00, counts 0.32: The geometry")
-    assert rows["board"] == "long; liquidity is the surest"
+    assert rows["budget"] == (
+        "70 % of an opening's size: the reader alone would leave 100 %; the regime's row leaves "
+        "70 %: the lower one counts"
+    )
+    assert rows["trust"] == "liquidity 1.00, geometry 0.32"
+    assert rows["geometry"].startswith(
+        "short -0.150, its own confidence high, counts 0.32: The geometry"
+    )
+    assert rows["board"] == "long; liquidity weighs most here"
     assert rows["conflict"] == (
-        "liquidity (long) against chart geometry (short); would settle it: "
-        "a close beyond the nearest level"
+        "liquidity (long) against geometry (short); would settle it: "
+        "a close beyond the nearest level, 66,833.11"
     )
     assert rows["judge"] == f"LONG, high confidence: {swarm_ticks.CLAIM}"
     assert rows["counter"] == swarm_ticks.COUNTER
@@ -324,6 +375,29 @@ def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
     assert "thin" in swarm_words.rows(stored("thin").deliberation)
     firm = TickRecord.read(firm_ticks.record())
     assert swarm_words.rows(firm.deliberation) == {}
+
+
+@cases(
+    ("reason", "says"),
+    [
+        ("no micro or flow evidence (spread_percentile, ticks)", swarm_words.NO_SPREADS),
+        ("no technical evidence (rsi_14)", "no technical evidence"),
+        ("no sentiment evidence: off", "no sentiment evidence: off"),
+        (None, ""),
+    ],
+)
+def test_a_silence_on_the_terminal_names_no_id_of_a_feature(reason: str | None, says: str) -> None:
+    assert swarm_words.silence(reason) == says
+
+
+def test_a_sureness_is_a_number_only_where_it_was_cut() -> None:
+    known = ReportRecord(confidence="high", flags=("ungrounded",))
+    assert swarm_words.sureness(known, 0.3) == (
+        "its own confidence high, cut to 0.30 as it cites what is not so"
+    )
+    board = told().board
+    assert board is not None
+    assert [one.sureness for one in board.experts[:2]] == ["its own confidence high"] * 2
 
 
 def test_an_expert_tells_how_often_it_was_right_where_a_tick_was_told() -> None:
@@ -337,7 +411,7 @@ def test_a_cheaper_desk_that_stands_in_keeps_the_regimes_budget_alone() -> None:
     known: dict[str, Any] = {"board": {}, "judgement": None, "trust": {}}
     shown = told(deliberation=with_swarm(**known)["deliberation"])
     assert (shown.board, shown.judge) == (None, None)
-    assert shown.regime.budget == "70 % of an opening's size"
+    assert shown.regime.budget.startswith("70 % of an opening's size")
 
 
 def test_a_tick_of_another_desk_has_no_swarm() -> None:
@@ -387,7 +461,7 @@ def test_an_approval_tells_what_the_swarm_came_to(pages: Pages) -> None:
     page = Page(pages.text(f"/approvals/{row['sid']}"))
     check_structure(page)
     for words in (
-        "A range: 70 % of a size", "the judge: long, at a chance of 48 %, worth +0.40 R",
+        "A range: 70 % of a size", f"the judge: long, {HIT} 48 %, worth +0.40 R",
         "no spreads, ticks or order book of this symbol are known", "× budget)",
         ENDS,
     ):  # fmt: skip

@@ -368,11 +368,25 @@ def _finish(home: Path, name: str, action: str, saved: SaveResult, as_json: bool
         "warnings": list(saved.warnings),
         "table": [
             *_change_lines(saved.changes),
+            *_earns_first(saved.changes),
             *(f"note: {text}" for text in saved.warnings),
             *(told if saved.outcome == "saved" else [saved.reason]),
         ],
     }
     _answer(document, as_json)
+
+
+def _earns_first(changes: Sequence[Change]) -> list[str]:
+    """Return why a new mode brought an influence with it; nothing where it brought none."""
+    from agent_config import MODES  # noqa: PLC0415
+
+    after = {item.name: item.after for item in changes}
+    row = MODES.get(str(after.get("agents.mode")))
+    earned = after.get("agents.influence") == "earned"
+    if row is None or not earned or row.defaults.get("influence") != "earned":
+        return []
+    name = after["agents.mode"]
+    return [f"A {name} earns its influence first; agents.influence full lets it count now."]
 
 
 def _every(book: ProfileBook) -> dict[str, Any]:

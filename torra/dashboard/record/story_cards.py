@@ -22,11 +22,13 @@ from torra.tick.sentence import HELD, held_side, held_since
 from torra.tick.tick_record import (
     PROPOSED,
     AgreementTold,
+    DebateRecord,
     DecisionRecord,
     ProposedOrder,
     ReportRecord,
     SignalRecord,
 )
+from torra.tick.words import swarm_words
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, levels
 from torra.verdict.position_size import notional, smallest, worth
@@ -108,10 +110,26 @@ def facts(
 def _refuting(record: ShownTick, falsifiers: Sequence[str]) -> Fact:
     """Return what would prove it wrong; where a judge takes no side, what would settle it."""
     found = _refuted(record, falsifiers)
-    settles = swarm.settling(record.deliberation) if found == DASH else None
+    if found == DASH and (ends := _judges_ends(record)):
+        return Fact("Proved wrong by", ends[0], f"the judge's {_judge_leans(record)} side")
+    settles = swarm.settling(record) if found == DASH else None
     if settles is None:
         return Fact("Proved wrong by", found)
     return Fact("Proved wrong by", *settles)
+
+
+def _judge_leans(record: ShownTick) -> str:
+    """Return which side a swarm's judge takes on a HOLD; "" elsewhere, and of none."""
+    told = record.deliberation
+    if told.swarm is None or told.judge is None or record.verdict in VERBS:
+        return ""
+    return swarm_words.LEANS.get(told.judge.winner or "", "")
+
+
+def _judges_ends(record: ShownTick) -> list[str]:
+    """Return the closes that would prove a judge wrong whose side no verdict took."""
+    judge = record.deliberation.judge if _judge_leans(record) else None
+    return [figures.clean(one, 160) for one in judge.falsifiers if one] if judge else []
 
 
 def _refuted(record: ShownTick, falsifiers: Sequence[str]) -> str:
@@ -137,6 +155,9 @@ def _sure(record: ShownTick) -> Fact:
     named = thesis.objection(record.deliberation, side_of(record))
     why = f", as {named}" if named else " by what speaks against it"
     more = f"down from {_percent(raw or 0.0)}{why}" if lost else ""
+    if leans := _judge_leans(record):
+        judged = f"of a {side_of(record).lower()}: the judge is {leans}"
+        return Fact("Sure of it", _percent(kept), judged)
     return Fact("Sure of it", _percent(kept), more)
 
 
@@ -182,6 +203,8 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
     """Return who disagreed with a side; of those without a point among `shown`, on which score."""
     deliberation = record.deliberation
     heard = [one for one in deliberation.reports if not one.is_gate and not one.abstained]
+    if deliberation.swarm is not None:
+        heard = [one for one in heard if not one.regime]
     if not heard:
         asked = bool(record.made_calls or deliberation.failures)
         return "No agent answered." if asked else "No agent was asked."
@@ -195,13 +218,26 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
     ]
     if not against:
         weak = any(one not in UNHEARD for one in shown)
-        return f"Nobody disagreed, of {len(heard)} heard{'; they named:' if weak else '.'}"
+        named = _heard(deliberation, heard)
+        return f"Nobody disagreed, of {named}{'; they named:' if weak else '.'}"
     # who judged both cases first: its word takes most off the conviction
     against.sort(key=lambda one: not one.winner)
     named = [_on(one, towards, shown) for one in against[:NAMED]]
     rest = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
     says = "Disagreed" if record.verdict in VERBS else f"Against {VERBS[side]}"
     return f"{says}: {', '.join(named)}{rest}."
+
+
+def _heard(spoken: DebateRecord, heard: Sequence[ReportRecord]) -> str:
+    """Return how many were heard; of a swarm how many experts, and whether the judge was."""
+    if spoken.swarm is None:
+        return f"{len(heard)} heard"
+    judge = spoken.judge
+    experts = sum(one is not judge for one in heard)
+    if not experts:
+        return "the judge alone"
+    named = f"{experts} expert{'' if experts == 1 else 's'}"
+    return f"{named} and the judge" if judge in heard else named
 
 
 def _on(report: ReportRecord, towards: float, shown: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from torra.exhibits.beyond import outside_words
 from torra.exhibits.figures import Cell, Mark, cell
 from torra.market import regime as market_regime
 from torra.tick import tick_record as told
+from torra.tick.words import swarm_words
 
 HEADLINE_CHARS: Final = 300
 MAX_ADDRESS: Final = 2000
@@ -310,22 +311,10 @@ def news(record: ShownTick) -> NewsShown:
     }
 
 
-LACKS: Final = {
-    "no liquidity evidence": "too few bars to tell sweeps and volume",
-    "no spread or order flow evidence": "no spreads, ticks or order book of this symbol are known",
-    "no macro or companion or sentiment evidence": (
-        "no other markets, yields, positions or options are known"
-    ),
-    "no geometry evidence": "too few bars to tell the shape of the chart",
-}
-"""What an expert of a swarm lacks, by how its reason begins (agents.evidence.missing)."""
-
-
 def plain_reason(reason: str | None) -> str:
     """Return why an agent abstained, with the status words of its sources put into plain words."""
     text = figures.clean(reason, 400)
-    lacks = next((says for begins, says in LACKS.items() if text.startswith(begins)), "")
-    if lacks:
+    if lacks := swarm_words.lack(text):
         return lacks
     head, colon, words = text.rpartition(": ")
     known = [_source_in_words(head, told) for told in words.split(", ")]

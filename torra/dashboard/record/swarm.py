@@ -80,7 +80,7 @@ class ExpertShown:
     side: Mark
     stance: Cell
     weight: str
-    trust: str
+    sureness: str
     y: float
     x: float | None
     r: float
@@ -167,7 +167,7 @@ def shown(record: TickRecord) -> SwarmShown | None:
     return SwarmShown(
         regime=_regime(spoken, told),
         board=_board(record, told) if seated else None,
-        judge=_judge(spoken, told) if seated else None,
+        judge=_judge(record, told) if seated else None,
         thin=told.thin,
         note=f"{NOT_COUNTED.capitalize()}." if spoken.in_shadow else "",
     )
@@ -186,18 +186,22 @@ def brief(record: TickRecord) -> str:
     return " · ".join(figures.clean(part, 160) for part in parts if part)
 
 
-def settling(spoken: DebateRecord) -> tuple[str, str] | None:
+def settling(record: TickRecord) -> tuple[str, str] | None:
     """Return what would settle a tick on which the judge takes no side, and why it is that.
 
     None where a judge takes a side, or none was heard.
     """
-    told, judge = spoken.swarm, spoken.judge
+    told, judge = record.deliberation.swarm, record.deliberation.judge
     if told is None or judge is None or SIDES.get(judge.winner or ""):
         return None
     one = next(iter(told.board.conflicts), None)
     if one is None:
         return DASH, "the judge takes no side, and no two experts conflict"
-    return figures.clean(one.settle.says, 120) or DASH, "would settle the conflict"
+    return _settles(one, record), "would settle the conflict"
+
+
+def _settles(one: ConflictTold, record: TickRecord) -> str:
+    return figures.clean(swarm_words.settles(one, record.features), 120) or DASH
 
 
 def finds(said: ReportRecord) -> list[tuple[str, str]]:
@@ -206,12 +210,12 @@ def finds(said: ReportRecord) -> list[tuple[str, str]]:
     chance, side = swarm_words.percent(said.win_share), swarm_words.LEANS.get(said.winner or "")
     told = (
         ("Reads", swarm_words.market(said.regime)),
-        ("Leaves of a size", swarm_words.percent(said.budget)),
+        ("Alone would leave of a size", swarm_words.percent(said.budget)),
         ("Goes first", swarm_words.expert(said.first)),
         ("Finds odd", figures.title(said.anomaly or "")),
         ("Sees", figures.title(said.pattern or "")),
         ("Levels", levels),
-        ("Chance that it gives", f"{chance}, {side or 'no side'}" if chance else ""),
+        (f"Chance {swarm_words.HITS}", f"{chance}, {side or 'no side'}" if chance else ""),
         ("Against itself", said.counter or ""),
         ("Asks", "to end the open position" if said.close else ""),
     )
@@ -236,7 +240,7 @@ def _regime(spoken: DebateRecord, told: SwarmTold) -> RegimeShown:
         reader=_sentence(swarm_words.reading(known)),
         disputed=known.disputed,
         claim=figures.clean(reader.said, LONGEST) if reader else "",
-        budget=swarm_words.budget(known),
+        budget=swarm_words.budget(known, reader.budget if reader else None),
         storm=_sentence(swarm_words.storm(told)).replace(" x ", " × "),
         first=_title(known.first) if known.first else "",
     )
@@ -259,7 +263,9 @@ def _board(record: TickRecord, told: SwarmTold) -> BoardShown:
     at = dict(zip(order, rows, strict=True))
     return BoardShown(
         experts=rows,
-        conflicts=tuple(_conflict(one, at, reports) for one in board.conflicts),
+        conflicts=tuple(
+            _conflict(one, at, reports, _settles(one, record)) for one in board.conflicts
+        ),
         side=side_of(board.dominant),
         surest=_title(board.surest) if board.surest else "",
         agreed=_agreed(board),
@@ -297,8 +303,8 @@ def _expert(
         title=_title(name),
         side=side_of(stand.side) if stand else _silence(said, spoken, name),
         stance=cell(stand.stance if stand else None, 3, "it has no stance"),
-        weight=figures.plain(weight, 2),
-        trust=figures.plain(trust, 2),
+        weight=figures.plain(weight, 2) if stand else DASH,
+        sureness=figures.clean(swarm_words.sureness(said, trust), 120) if stand else "",
         y=HEAD + ROW * (place + 0.5),
         x=_x(stand.stance or 0.0, span) if stand else None,
         r=round(LEAST_DOT + (MOST_DOT - LEAST_DOT) * math.sqrt(max(0.0, min(1.0, counts))), 1),
@@ -328,13 +334,15 @@ def _why_silent(said: ReportRecord, spoken: DebateRecord, name: str) -> str:
 
 
 def _conflict(
-    one: ConflictTold, at: Mapping[str, ExpertShown], reports: Mapping[str, ReportRecord]
+    one: ConflictTold,
+    at: Mapping[str, ExpertShown],
+    reports: Mapping[str, ReportRecord],
+    settle: str,
 ) -> ConflictShown:
     above, below = at.get(one.long or ""), at.get(one.short or "")
     line = None
     if above and below and above.x is not None and below.x is not None:
         line = (above.x, above.y, below.x, below.y)
-    settle = figures.clean(one.settle.says, 120) or DASH
     claims = tuple(
         (_title(name), _claim(one.claims.get(name or "", ()), reports.get(name or "")))
         for name in (one.long, one.short)
@@ -397,10 +405,10 @@ def _spoken(row: ExpertShown) -> str:
 # --- the judge ------------------------------------------------------------------------------------
 
 
-def _judge(spoken: DebateRecord, told: SwarmTold) -> JudgeShown | None:
-    said = spoken.judge
+def _judge(record: TickRecord, told: SwarmTold) -> JudgeShown | None:
+    said = record.deliberation.judge
     if said is None:
-        return _silent_judge(spoken)
+        return _silent_judge(record.deliberation)
     worth = _worth(told.judgement) if told.judgement else None
     return JudgeShown(
         side=side_of(said.winner),
@@ -409,14 +417,14 @@ def _judge(spoken: DebateRecord, told: SwarmTold) -> JudgeShown | None:
         counter=figures.clean(said.counter, LONGEST),
         ends=tuple(figures.clean(one, LONGEST) for one in said.falsifiers if one),
         close=said.close,
-        why=_no_side(spoken) if not worth else "",
+        why=_no_side(record) if not worth else "",
         unfalsified="unfalsified" in said.flags,
         worth=worth,
     )
 
 
-def _no_side(spoken: DebateRecord) -> str:
-    settles = settling(spoken)
+def _no_side(record: TickRecord) -> str:
+    settles = settling(record)
     more = f" What would settle it: {settles[0]}." if settles and settles[0] != DASH else ""
     return f"It takes no side: there is no trade to weigh and nothing to prove wrong.{more}"
 
@@ -437,23 +445,29 @@ def _silent_judge(spoken: DebateRecord) -> JudgeShown | None:
 
 def _worth(told: WorthTold) -> WorthShown:
     p, reward, cost = told.used, told.reward_r, told.cost_r
-    chance = swarm_words.chance(told)
+    chance = f"chance {swarm_words.chance(told)}"
     if p is None or reward is None or cost is None or told.value_r is None:
         why = "What the trade stakes is not recorded, so nothing is vetoed by it."
         return WorthShown((), cell(None), "", chance, why, False)
-    side = side_of(told.side)
     terms = (
         ("Target reached", f"{p:.2f} × {reward:.2f} R", cell(p * reward, 2)),
         ("Stopped out", f"{1 - p:.2f} × 1 R", cell(p - 1.0, 2)),
         ("Spread and slippage", "", cell(-cost, 2)),
     )
     even = swarm_words.percent(swarm_words.break_even(told))
-    verdict = (
-        f"A {side.word} trade does not pay: every {told.vetoes} is vetoed."
-        if told.vetoes
-        else f"A {side.word} trade pays on these terms: nothing is vetoed by it."
-    )
-    return WorthShown(terms, cell(told.value_r, 2), even, chance, verdict, bool(told.vetoes))
+    value = cell(told.value_r, 2)
+    value["text"] = f"= {value['text']} R"
+    return WorthShown(terms, value, even, chance, _verdict(told), bool(told.vetoes))
+
+
+def _verdict(told: WorthTold) -> str:
+    """Return what the side gains or loses on average, and what that vetoes."""
+    value, side = told.value_r or 0.0, swarm_words.LEANS.get(told.side or "", "judged")
+    gain, loss = figures.signed(value, 2), figures.plain(-value, 2)
+    does = f"gains {gain} R" if value > 0.0 else f"loses {loss} R"
+    so = "so the judge vetoes nothing" if value > 0.0 else "yet nothing is vetoed"
+    so = f"so every {told.vetoes} is vetoed" if told.vetoes else so
+    return f"On average a {side} trade {does} by this chance, {so}."
 
 
 # --- the line of the first screen -----------------------------------------------------------------
@@ -466,10 +480,8 @@ def _brief_market(told: SwarmTold) -> Iterable[str]:
         disputed = f", disputed by the reader ({swarm_words.market(told.regime.reader)})"
         head = f"{_sentence(market)}{disputed if told.regime.disputed else ''}"
         yield f"{head}: {left} of a size" if left else head
-    spoke = {str(one.agent) for one in told.board.stands}
-    heavy = [name for name, _ in swarm_words.trusted(told) if name in spoke]
-    if heavy:
-        yield f"counts most: {swarm_words.expert(heavy[0])}"
+    if told.board.surest:
+        yield f"{swarm_words.expert(told.board.surest)} weighs most here"
 
 
 def _brief_conflict(told: SwarmTold) -> Iterable[str]:
@@ -487,7 +499,8 @@ def _brief_judge(spoken: DebateRecord, told: SwarmTold) -> str:
     chance = swarm_words.percent(said.win_share)
     value = told.judgement.value_r if told.judgement else None
     worth = "" if value is None else f", worth {figures.signed(value, 2)} R"
-    return f"the judge: {side}{f', at a chance of {chance}' if chance else ''}{worth}"
+    hits = f", chance {swarm_words.HITS} {chance}" if chance else ""
+    return f"the judge: {side}{hits}{worth}"
 
 
 # --- words ----------------------------------------------------------------------------------------

@@ -267,7 +267,9 @@ def _tick(
         **({"consulted": said["consulted"]} if said.get("consulted") else {}),
         **({"swarm": said["swarm"]} if said.get("swarm") else {}),
         **({"judge": _judge(judge)} if (judge := DebateRecord.read(said).judge) else {}),
-        "swarm_told": swarm_words.rows(DebateRecord.read(said), outcome.record["verdict"]),
+        "swarm_told": swarm_words.rows(
+            DebateRecord.read(said), outcome.record["verdict"], TickRecord.read(stored).features
+        ),
         "firm": thesis_words.rows(
             DebateRecord.read(said),
             outcome.record["flags"],
@@ -537,7 +539,9 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
         rows["DEGRADED"] = f"{degraded[0].removeprefix('degraded:').replace('_', ' ')} analysts"
     rows |= _outside(record)
     if record["abstained"]:
-        silent = (f"{agent}: {reason}" for agent, reason in record["abstained"].items())
+        silent = (
+            f"{agent}: {swarm_words.silence(why)}" for agent, why in record["abstained"].items()
+        )
         rows["abstained"] = "; ".join(silent)
     if record["failures"]:
         failed = (f"{agent}: {reason}" for agent, reason in record["failures"].items())

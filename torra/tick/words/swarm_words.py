@@ -6,7 +6,8 @@ such prose beside them cleans it. Pure functions; what is not known is "".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -18,6 +19,7 @@ from torra.tick.tick_record import (
     DebateRecord,
     DirectiveTold,
     ReportRecord,
+    Seen,
     SwarmTold,
     WorthTold,
 )
@@ -27,7 +29,7 @@ EXPERTS: Final[Mapping[str, str]] = MappingProxyType(
         "liquidity": "liquidity",
         "microstructure": "microstructure",
         "macro": "macro",
-        "geometry": "chart geometry",
+        "geometry": "geometry",
     }
 )
 """What the experts are called."""
@@ -55,11 +57,43 @@ ROW_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 
 LEANS: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
 
+LEVEL: Final = "geometry.level."
+"""How the ids of computed levels begin, whose values are prices."""
+
+HITS: Final = "that the target is hit before the stop"
+"""What the chance of a judge is of."""
+
+CUTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ungrounded": "it cites what is not so",
+        "unfalsified": "it names nothing that would prove it wrong",
+    }
+)
+"""Why a report's word counts less than it says (agents.evidence.trust), by flag."""
+
+NO_SPREADS: Final = "no spreads, ticks or order book of this symbol are known"
+
+LACKS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "no liquidity evidence": "too few bars to tell sweeps and volume",
+        "no micro or flow evidence": NO_SPREADS,
+        "no spread or order flow evidence": NO_SPREADS,
+        "no macro or companion or sentiment evidence": (
+            "no other markets, yields, positions or options are known"
+        ),
+        "no geometry evidence": "too few bars to tell the shape of the chart",
+    }
+)
+"""What an expert lacks, by how its reason begins (agents.evidence.missing)."""
+
+NAMES_OF_FEATURES: Final = re.compile(r" \([a-z0-9_]+(?:, [a-z0-9_]+)*\)$")
+"""Ends of feature ids behind a reason, which only a page can explain."""
+
 BOARD_FEATURES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "board.lean": "where the experts stand together",
         "board.dominant": "the side of the experts together",
-        "board.surest": "the surest expert",
+        "board.surest": "the expert that weighs most here",
         "board.long": "experts that lean up",
         "board.short": "experts that lean down",
         "board.neutral": "experts that lean neither way",
@@ -90,6 +124,16 @@ def feature(name: str | None) -> str:
     return BOARD_FEATURES.get(name or "") or name_of(name or "")
 
 
+def lack(reason: str) -> str:
+    """Return what an expert lacks in plain words; "" of another reason."""
+    return next((says for begins, says in LACKS.items() if reason.startswith(begins)), "")
+
+
+def silence(reason: str | None) -> str:
+    """Return why an agent abstained, without ids of features."""
+    return lack(reason or "") or NAMES_OF_FEATURES.sub("", reason or "")
+
+
 def percent(share: float | None) -> str:
     """Return a share in percent; "" where it is not known or none."""
     return f"{100 * share:.0f} %" if share is not None and 0.0 <= share <= 1.0 else ""
@@ -100,17 +144,27 @@ def reading(told: DirectiveTold) -> str:
     if not told.reader:
         return "nobody read it beside the code"
     if not told.disputed:
-        return "the reader reads the same"
+        return "the reader names it too"
     return f"the reader reads {market(told.reader)}: the lower budget of the two counts"
 
 
-def budget(told: DirectiveTold) -> str:
-    """Return what the regime leaves of an opening's size, and who lowered it: "70 % of a size"."""
+def budget(told: DirectiveTold, alone: float | None = None) -> str:
+    """Return what the regime leaves of an opening's size, and whose share that is.
+
+    `alone` is the reader's own share, which is told where it is not that of the regime's row.
+    """
     if told.budget is None or not (left := percent(told.budget)):
         return ""
-    own = REGIME_BUDGET.get(told.code or "", 1.0)
-    by = ", lowered by the reader" if told.budget < own - 1e-9 else ""
-    return f"{left} of an opening's size{by}"
+    named = (told.code, told.reader) if told.disputed else (told.code,)
+    row = percent(min(REGIME_BUDGET.get(name or "", 1.0) for name in named))
+    whose = "the lower row of the two regimes" if told.disputed else "the regime's row"
+    own = percent(alone)
+    if own in ("", row):
+        return f"{left} of an opening's size"
+    return (
+        f"{left} of an opening's size: the reader alone would leave {own}; {whose} leaves {row}: "
+        "the lower one counts"
+    )
 
 
 def trusted(told: SwarmTold) -> list[tuple[str, float]]:
@@ -136,11 +190,11 @@ def value_of(told: WorthTold) -> float | None:
 
 def chance(told: WorthTold) -> str:
     """Return which chance counts, and why: the lower of the said one and what came of such ones."""
-    said, came = percent(told.said), percent(told.calibrated)
+    said, came = f"{HITS}: said {percent(told.said)}", percent(told.calibrated)
     if not came:
-        return f"said {said}; what came of such chances is not known yet"
+        return f"{said}; what came of such chances is not known yet"
     lower = "came" if (told.calibrated or 0.0) < (told.said or 0.0) else "said"
-    return f"said {said}, of such chances {came} came true: the lower counts ({lower})"
+    return f"{said}, of such chances {came} came true: the lower counts ({lower})"
 
 
 def worth(told: WorthTold) -> str:
@@ -158,14 +212,23 @@ def worth(told: WorthTold) -> str:
 
 
 def against(one: ConflictTold) -> str:
-    """Return who conflicts: "liquidity (long) against chart geometry (short)"."""
+    """Return who conflicts: "liquidity (long) against geometry (short)"."""
     return f"{expert(one.long)} (long) against {expert(one.short)} (short)"
 
 
+def settles(one: ConflictTold, features: Iterable[Seen] = ()) -> str:
+    """Return what would settle a conflict, with the price of a level that is on record."""
+    says, name = one.settle.says or "", one.settle.feature or ""
+    price = next((seen.value for seen in features if seen.id == name), None)
+    if not says or not name.startswith(LEVEL) or not isinstance(price, float | int):
+        return says
+    return f"{says}, {price:,.10g}"
+
+
 def standing(board: BoardTold) -> str:
-    """Return where the experts stand together: "long; liquidity is the surest"."""
+    """Return where the experts stand together: "long; liquidity weighs most here"."""
     side = LEANS.get(board.dominant or "", "neither side")
-    return f"{side}; {expert(board.surest)} is the surest" if board.surest else side
+    return f"{side}; {expert(board.surest)} weighs most here" if board.surest else side
 
 
 def size(multiplier: float | None, conviction: float | None, told: SwarmTold) -> str:
@@ -193,33 +256,46 @@ def storm(told: SwarmTold) -> str:
     )
 
 
-def rows(spoken: DebateRecord, verdict: str = "") -> dict[str, str]:
+def rows(spoken: DebateRecord, verdict: str = "", features: Iterable[Seen] = ()) -> dict[str, str]:
     """Return what a swarm came to, for a terminal, by the name of its row.
 
-    `verdict` is the side of which the size is told, none of a HOLD.
+    `verdict` is the side of which the size is told, none of a HOLD; `features` are the tick's.
     """
     told = spoken.swarm
     if told is None:
         return {}
-    return {name: says for name, says in _rows(spoken, told, verdict) if says}
+    return {name: says for name, says in _rows(spoken, told, verdict, features) if says}
 
 
-def _rows(spoken: DebateRecord, told: SwarmTold, verdict: str) -> Iterator[tuple[str, str]]:
+def _rows(
+    spoken: DebateRecord, told: SwarmTold, verdict: str, features: Iterable[Seen]
+) -> Iterator[tuple[str, str]]:
+    yield from _judge(spoken)
+    agreed = spoken.panel.agreement(verdict)
+    if agreed is not None and not spoken.in_shadow:
+        yield "size", size(spoken.ruling.multiplier, agreed.conviction, told)
+    yield from _argued(spoken, told)
     yield "reader", reading(told.regime) if told.regime.code else ""
-    left = budget(told.regime)
+    left = budget(told.regime, spoken.reader.budget if spoken.reader else None)
     yield "budget", "; ".join(part for part in (left, storm(told)) if part)
-    yield "trust", ", ".join(f"{expert(name)} {weight:.2f}" for name, weight in trusted(told))
-    for one in _heard(spoken):
+    heard = _heard(spoken)
+    spoke = {one.author for one in heard}
+    yield (
+        "trust",
+        ", ".join(
+            f"{expert(name)} {weight:.2f}" for name, weight in trusted(told) if name in spoke
+        ),
+    )
+    for one in heard:
         yield ROW_NAMES[one.author], _stand(one, told)
     if told.board.stands:
         yield "board", standing(told.board)
     for place, clash in enumerate(told.board.conflicts, start=1):
         name = "conflict" if place == 1 else f"conflict {place}"
-        yield name, f"{against(clash)}; would settle it: {clash.settle.says or 'not recorded'}"
-    yield from _judge(spoken, told)
-    agreed = spoken.panel.agreement(verdict)
-    if agreed is not None and not spoken.in_shadow:
-        yield "size", size(spoken.ruling.multiplier, agreed.conviction, told)
+        yield (
+            name,
+            f"{against(clash)}; would settle it: {settles(clash, features) or 'not recorded'}",
+        )
     if told.thin:
         yield "thin", "fewer than two experts spoke: conviction is 0.50 at most"
 
@@ -236,14 +312,25 @@ def _stand(one: ReportRecord, told: SwarmTold) -> str:
         return f"{one.said}{named}"
     side, weight = LEANS.get(stand.side or "", "neither side"), told.trust.get(one.author)
     counts = "" if weight is None else f", counts {weight:.2f}"
-    return f"{side} {stand.stance:+.3f}, sure {stand.trust or 0.0:.2f}{counts}{named}: {one.said}"
+    return f"{side} {stand.stance:+.3f}, {sureness(one, stand.trust)}{counts}{named}: {one.said}"
 
 
-def _judge(spoken: DebateRecord, told: SwarmTold) -> Iterator[tuple[str, str]]:
+def sureness(said: ReportRecord, trust: float | None) -> str:
+    """Return an expert's own word of how sure it is, with what it was cut to and why."""
+    cut = next((why for flag, why in CUTS.items() if flag in said.flags), "")
+    kept = f", cut to {trust:.2f} as {cut}" if cut and trust is not None else ""
+    return f"its own confidence {said.confidence or 'not known'}{kept}"
+
+
+def _judge(spoken: DebateRecord) -> Iterator[tuple[str, str]]:
+    if (said := spoken.judge) is not None:
+        yield "judge", f"{said.winner or 'NONE'}, {said.confidence} confidence: {said.said}"
+
+
+def _argued(spoken: DebateRecord, told: SwarmTold) -> Iterator[tuple[str, str]]:
     said = spoken.judge
     if said is None:
         return
-    yield "judge", f"{said.winner or 'NONE'}, {said.confidence} confidence: {said.said}"
     yield "counter", said.counter or ""
     yield "wrong by", "; ".join(said.falsifiers)
     if told.judgement is not None:
