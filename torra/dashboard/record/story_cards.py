@@ -218,8 +218,8 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
     ]
     if not against:
         weak = any(one not in UNHEARD for one in shown)
-        named = _heard(deliberation, heard)
-        return f"Nobody disagreed, of {named}{'; they named:' if weak else '.'}"
+        many = _heard(deliberation, heard)
+        return f"Nobody disagreed, of {many}{'; they named:' if weak else '.'}"
     # who judged both cases first: its word takes most off the conviction
     against.sort(key=lambda one: not one.winner)
     named = [_on(one, towards, shown) for one in against[:NAMED]]
