@@ -68,7 +68,7 @@ def test_a_tick_tells_regime_trust_conflict_judge_and_what_would_prove_it_wrong(
     check_structure(page)
     for words in (
         "A range: 70 % of a size", "liquidity weighs most here",
-        "liquidity (long) against geometry (short)", f"the judge: long, {HIT} 48 %",
+        "liquidity (long) against geometry (short)", "the judge: long, target before stop 48 %",
         "The reader names it too.", swarm_ticks.READ, "70 % of an opening's size",
         "Liquidity ▲ against Geometry ▼", "a close beyond the nearest level",
         swarm_ticks.CLAIM, swarm_ticks.COUNTER, ENDS, "0.48 × 2.00 R", "0.52 × 1 R", "35 %",
@@ -461,7 +461,7 @@ def test_an_approval_tells_what_the_swarm_came_to(pages: Pages) -> None:
     page = Page(pages.text(f"/approvals/{row['sid']}"))
     check_structure(page)
     for words in (
-        "A range: 70 % of a size", f"the judge: long, {HIT} 48 %, worth +0.40 R",
+        "A range: 70 % of a size", "the judge: long, target before stop 48 %, worth +0.40 R",
         "no spreads, ticks or order book of this symbol are known", "× budget)",
         ENDS,
     ):  # fmt: skip

@@ -499,7 +499,7 @@ def _brief_judge(spoken: DebateRecord, told: SwarmTold) -> str:
     chance = swarm_words.percent(said.win_share)
     value = told.judgement.value_r if told.judgement else None
     worth = "" if value is None else f", worth {figures.signed(value, 2)} R"
-    hits = f", chance {swarm_words.HITS} {chance}" if chance else ""
+    hits = f", target before stop {chance}" if chance else ""
     return f"the judge: {side}{hits}{worth}"
 
 
