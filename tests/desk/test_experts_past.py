@@ -112,9 +112,13 @@ def test_the_book_of_an_earlier_provider_goes_with_it(stored: Path) -> None:
     database.close()
 
 
-def test_calls_of_the_warm_up_do_not_count(tmp_path: Path) -> None:
+def test_calls_and_trades_of_the_warm_up_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_calls, "LEAST", 1)
     database, key = desks.open_database(tmp_path), next_key()
-    swarm_calls.run(database, before(key), late=timedelta(0))
+    swarm_calls.run(database, before(key, 200), late=timedelta(0))
+    assert any(one.facts.kind == "trade" for one in database.lessons_since(0, 0).lessons)
     assert ready(database, key.close_time)(asked(key)) == NOTHING
     database.close()
 
@@ -194,6 +198,8 @@ def test_the_chances_of_the_judge_are_held_to_its_closed_trades(
         wins = found.get(k)
         share = pytest.approx(sum(wins) / len(wins), abs=1e-4) if wins else None
         assert told[f"win_share_{k}"] == share
+    # what came of another provider's chances is not held against this one's
+    assert ready(database, key.close_time, "anthropic")(asked(key)) == NOTHING
     database.close()
 
 
