@@ -237,6 +237,20 @@ TRUST: Final[Mapping[str, Mapping[str, float]]] = {
 }
 """The trust directive: what the regime makes of the hierarchy, as a factor of it."""
 
+TRUST_DECIMALS: Final = 8
+"""Weights of experts are rounded to this many decimals, as scores are."""
+
+
+def tabled_trust(timeframe: str, regime: str) -> dict[str, float]:
+    """Return the tabled weight of each expert; of none for a regime that has no row."""
+    row = TRUST.get(regime)
+    if row is None:
+        return {}
+    rank = HIERARCHY["long" if timeframe in LONG_FROM else "short"]
+    products = {name: rank[name] * row[name] for name in EXPERTS}
+    return {name: round(max(TRUST_FLOOR, one), TRUST_DECIMALS) for name, one in products.items()}
+
+
 REGIME_BUDGET: Final[Mapping[str, float]] = {
     "trend_up": 1.0,
     "trend_down": 1.0,

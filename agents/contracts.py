@@ -133,6 +133,9 @@ ANOMALIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 stops here, which bars can show).
 """
 
+WALL_EVENTS: Final = 20.0
+"""Changes of the order book within a bar from which a wall that vanished can be told."""
+
 PATTERNS: Final = (
     "head_shoulders",
     "inverse_head_shoulders",

@@ -18,15 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_config import (
-    EXPERTS,
-    FIRST_OTHERS,
-    HIERARCHY,
-    LONG_FROM,
-    REGIME_BUDGET,
-    TRUST,
-    TRUST_FLOOR,
-)
+from agent_config import FIRST_OTHERS, REGIME_BUDGET, TRUST_FLOOR, tabled_trust
 
 from ..contracts import SCORE_DECIMALS, AgentReport, Feature
 from ..evidence import number
@@ -97,23 +89,12 @@ def directive(
     )
 
 
-def prior(timeframe: str, regime: str) -> dict[str, float]:
-    """Return the tabled weight of each expert; of none for a regime that has no row."""
-    row = TRUST.get(regime)
-    if row is None:
-        return {}
-    rank = HIERARCHY["long" if timeframe in LONG_FROM else "short"]
-    return {
-        name: round(max(TRUST_FLOOR, rank[name] * row[name]), SCORE_DECIMALS) for name in EXPERTS
-    }
-
-
 def _trusted(
     features: Mapping[str, Feature], timeframe: str, regime: str, first: str, trust: str
 ) -> dict[str, float]:
     if trust == "flat":
         return {}
-    weights = prior(timeframe, regime)
+    weights = tabled_trust(timeframe, regime)
     if trust == "earned":
         weights = {name: _earned(features, name, weight) for name, weight in weights.items()}
     return put_first(weights, first)

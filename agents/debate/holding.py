@@ -30,6 +30,7 @@ from ..contracts import (
     REGIMES,
     SIDES,
     VECTORS,
+    WALL_EVENTS,
     WINNERS,
     AgentReport,
     Evidence,
@@ -58,9 +59,6 @@ THESIS_RISKS: Final = 3
 """Risks that a case and a thesis keep."""
 
 RISKS_KEPT: Final[Mapping[str, int]] = {"researcher": RISKS, "trader": THESIS_RISKS}
-
-WALL_EVENTS: Final = 20.0
-"""Changes of the order book within a bar from which a wall that vanished can be told."""
 
 SEEN_BY: Final[Mapping[str, tuple[str, float]]] = {
     "whale_cvd_divergence": ("liquidity.delta20", -1.0),

@@ -10,8 +10,7 @@ from math import fsum
 
 import pytest
 
-from agent_config import EXPERTS, TRUST_FLOOR
-from agents.debate import directive
+from agent_config import EXPERTS, HIERARCHY, TRUST, TRUST_FLOOR, tabled_trust
 from tests.worlds.observed import START
 from torra.evaluation.standing.earned_trust import (
     GROUPS,
@@ -19,7 +18,6 @@ from torra.evaluation.standing.earned_trust import (
     STEPS,
     earned,
     forecasts,
-    prior_weights,
     worths,
 )
 from torra.evaluation.standing.past_calls import Call, CallBook, PastTick
@@ -98,7 +96,7 @@ def test_who_was_right_earns_more_than_who_was_wrong() -> None:
         sums = [total * ticks for total in sums_of([((0.3, -0.3, 0.0, 0.01), 1.0)])]
         return earned(sums, ticks, "range", "M15")
 
-    prior = prior_weights("range", "M15")
+    prior = tabled_trust("M15", "range")
     little, much = trust(60), trust(60_000)
     assert much["liquidity"] == pytest.approx(1.0, abs=0.01)
     assert much["microstructure"] == pytest.approx(TRUST_FLOOR, abs=0.01)
@@ -132,7 +130,7 @@ def test_a_book_counts_a_move_of_sixteen_ticks_in_atr() -> None:
     after = book([*closes, 103.0])
     assert after.counted("quiet") == 1
     assert after.as_json()["moved"]["quiet"][GROUPS.index(WHOLE)] == round(1.5 * STEPS)
-    assert after.trust("quiet")["trust_macro"] > prior_weights("quiet", "M15")["macro"]
+    assert after.trust("quiet")["trust_macro"] > tabled_trust("M15", "quiet")["macro"]
     assert book([*closes, 103.0], atr=0.0).counted("quiet") == 0
 
 
@@ -147,4 +145,8 @@ def test_every_weight_lies_between_the_floor_and_one(scaled: Callable[..., int])
 def test_the_table_is_the_one_that_the_desk_weighs_by() -> None:
     for regime in REGIMES:
         for timeframe in ("M15", "H1", "H4", "D1"):
-            assert prior_weights(regime, timeframe) == directive.prior(timeframe, regime)
+            rank = HIERARCHY["long" if timeframe in ("H4", "D1") else "short"]
+            tabled = tabled_trust(timeframe, regime)
+            for name in EXPERTS:
+                product = rank[name] * TRUST[regime][name]
+                assert tabled[name] == pytest.approx(max(TRUST_FLOOR, product), abs=1e-8)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agent_config import EXPERTS, FOCUS_WEIGHT, REGIME_BUDGET
+from agent_config import EXPERTS, FOCUS_WEIGHT, REGIME_BUDGET, tabled_trust
 from agents.contracts import (
     SIDES,
     VECTORS,
@@ -18,7 +18,7 @@ from agents.contracts import (
     GateReason,
     OfficerReason,
 )
-from agents.debate.directive import prior, put_first
+from agents.debate.directive import put_first
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import parse
@@ -139,7 +139,7 @@ def swarm_seen(
         plain=REGIME_BUDGET.get(regime["code"], 1.0),
         storm=told["storm"],
         trusted=_in_order(trusted),
-        unled=_in_order(_unled(trusted, regime["first"], prior(timeframe, regime["code"]))),
+        unled=_in_order(_unled(trusted, regime["first"], tabled_trust(timeframe, regime["code"]))),
         reader=regime["reader"],
         first=regime["first"],
         reasons=tuple(str(one) for one in OfficerReason if one in reasons),

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, TypedDict
 
-from agent_config import EXPERTS
+from agent_config import EXPERTS, tabled_trust
 from agents.registry import AGENTS
 from instance_database import Database
 from torra.config import ROOT, Instance, Profile
 from torra.desk.memory.experts_past import ExpertsPast
-from torra.evaluation.standing.earned_trust import prior_weights
 from torra.evaluation.standing.past_calls import LEAST, SEATS, CallBook
 from torra.evaluation.standing.told import wanted
 from torra.feeds.sample import SampleFeed
@@ -109,6 +108,6 @@ def _rows(instance: str, book: CallBook) -> Iterable[StandingTold]:
                     "agent": agent,
                     "calls": found.calls,
                     "hit_share": found.share,
-                    "tabled": prior_weights(regime, book.timeframe)[agent] if expert else None,
+                    "tabled": tabled_trust(book.timeframe, regime)[agent] if expert else None,
                     "earned": trust[f"trust_{agent}"] if expert else None,
                 }

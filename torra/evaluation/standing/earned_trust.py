@@ -8,22 +8,21 @@ A coalition S of experts forecasts by the sign of the trust-weighed mean of its 
     w_i   = FLOOR + (1 - FLOOR) x max(0, phi_i) / max_j max(0, phi_j)
     trust_i = (600 x prior_i + n x w_i) / (n + 600)
 
-prior_i is the tabled weight: hierarchy of the timeframe times the regime's directive, FLOOR at
-least (agent_config.HIERARCHY, TRUST, TRUST_FLOOR). n counts the ticks of the regime on which an
-expert took a side and 16 bars have closed since. Where no expert was worth anything every w is
-FLOOR: nobody has earned more than another. An expert that never speaks changes no coalition, so its
-phi is 0 and its w the FLOOR. Before costs: this weighs words, it promises no profit.
+prior_i is the tabled weight (agent_config.tabled_trust), FLOOR the least one (TRUST_FLOOR). n
+counts the ticks of the regime on which an expert took a side and 16 bars have closed since. Where
+no expert was worth anything every w is FLOOR: nobody has earned more than another. An expert that
+never speaks changes no coalition, so its phi is 0 and its w the FLOOR. Before costs: this weighs
+words, it promises no profit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
-from agent_config import EXPERTS, HIERARCHY, LONG_FROM, TRUST, TRUST_FLOOR
+from agent_config import EXPERTS, TRUST_FLOOR, tabled_trust
 from torra.evaluation.attribution import coalitions, shapley
 
 STEPS: Final = 1_000_000
@@ -40,18 +39,10 @@ GROUPS: Final = tuple(coalitions(EXPERTS))
 COALITIONS: Final = len(GROUPS)
 
 
-@cache
-def prior_weights(regime: str, timeframe: str) -> Mapping[str, float]:
-    """Return the tabled weight of each expert (agents.debate.directive.prior)."""
-    rank = HIERARCHY["long" if timeframe in LONG_FROM else "short"]
-    row = TRUST[regime]
-    return {name: round(max(TRUST_FLOOR, rank[name] * row[name]), 8) for name in EXPERTS}
-
-
 def forecasts(stances: Sequence[float], regime: str, timeframe: str) -> list[int]:
     """Return which way each of GROUPS forecasts: +1, -1 or 0; `stances` in the order of EXPERTS."""
-    prior = prior_weights(regime, timeframe)
-    pulls = {name: prior[name] * stance for name, stance in zip(EXPERTS, stances, strict=True)}
+    tabled = tabled_trust(timeframe, regime)
+    pulls = {name: tabled[name] * stance for name, stance in zip(EXPERTS, stances, strict=True)}
     return [_way(sum(pulls[name] for name in group)) for group in GROUPS]
 
 
@@ -67,8 +58,8 @@ def earned(sums: Sequence[int], count: int, regime: str, timeframe: str) -> dict
     """Return the trust that each expert has earned, in [FLOOR, 1]."""
     worth = {name: max(0.0, value) for name, value in worths(sums, count).items()}
     most = max(worth.values())
-    prior = prior_weights(regime, timeframe)
-    return {name: _shrunk(prior[name], _share(worth[name], most), count) for name in EXPERTS}
+    tabled = tabled_trust(timeframe, regime)
+    return {name: _shrunk(tabled[name], _share(worth[name], most), count) for name in EXPERTS}
 
 
 def _share(worth: float, most: float) -> float:

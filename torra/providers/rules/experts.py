@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from agents.arguments import way
-from agents.contracts import NO_ANOMALY, PATTERNS, Feature, Request
+from agents.contracts import NO_ANOMALY, PATTERNS, WALL_EVENTS, Feature, Request
 from torra.providers.rules.expert_readings import ANY, SHAPES, companions, table_of
 from torra.providers.rules.opinions import Reply, cite, focus, opinion
 from torra.providers.rules.readings import (
@@ -57,10 +57,9 @@ ONE_SIDED: Final = 0.7
 """Imbalance of the book that is one (document 003: 70 %)."""
 
 WALL: Final = 0.5
-WALL_EVENTS: Final = 20.0
 WALL_PRESSED: Final = 0.1
-"""A wall is a book that leans by the first, was changed so often within the bar, and against which
-the bar's own moves went by so much more than half of them."""
+"""A wall is a book that leans by the first, was changed WALL_EVENTS times or more within the bar,
+and against which the bar's own moves went by so much more than half of them."""
 
 SHARE_DECIMALS: Final = 4
 DEAR_RANK: Final = 95.0
