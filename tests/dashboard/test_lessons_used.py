@@ -50,6 +50,7 @@ def test_a_tick_that_was_told_of_a_lesson_says_which_and_why(
     backing: Backing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.tick.look.situation_of", lambda *_: told_lessons.MARKET)
+    monkeypatch.setattr("torra.lessons.recall.SECONDS", 60.0)  # a busy machine recalls it too
     known = desks.START - 5 * HOUR
     facts = replace(
         told_lessons.LOST, instance="BTCUSD", symbol="BTCUSD", asset="crypto", known_at=known,

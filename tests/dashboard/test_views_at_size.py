@@ -1,8 +1,8 @@
 """Pages of a large desk: as quick as those of a small one, and never older than the database.
 
-The counts are nightly counts: 1,000,000 ticks of 50 instances. Time is the thread's own, so that a
-busy machine makes no page slow; the steps of SQLite's machine tell that the work does not grow with
-the database. What the pages keep in memory is held against a reading without memory.
+The counts are nightly counts: 1,000,000 ticks of 50 instances. The steps of SQLite's machine tell
+that the work does not grow with the database; what a page takes is asserted by the benchmark of the
+pages. What the pages keep in memory is held against a reading without memory.
 """
 
 from __future__ import annotations
@@ -134,14 +134,13 @@ def large_of_three(large, few):
     return seen
 
 
-def test_pages_are_quick(large: Opened, scaled: Scale) -> None:
-    requests = scaled(100, least=4)
+def test_the_benchmark_asks_for_pages_that_answer(large: Opened) -> None:
     client = large.client()
-    asked = bench_pages.addresses_of(large.database, large.desk, requests + bench_pages.WARM)
-    for name, addresses in asked.items():
-        taken = [bench_pages.one_request(client, one)[0] for one in addresses]
-        median = sorted(taken[bench_pages.WARM :])[requests // 2]
-        assert median <= bench_pages.TARGETS[name], name
+    asked = bench_pages.addresses_of(large.database, large.desk, bench_pages.WARM)
+    assert asked.keys() == bench_pages.TARGETS.keys()
+    for addresses in asked.values():
+        for asked_for in addresses:
+            bench_pages.one_request(client, asked_for)  # raises for any answer but 200
 
 
 def test_the_benchmark_checks_its_targets() -> None:

@@ -13,6 +13,7 @@ from agent_config import LEAST_CONSULT_SECONDS, AgentSettings
 from agents.contracts import VECTORS, ModelUnavailable, Request
 from tests.conftest import Scale
 from tests.doubles import scripted
+from tests.tries import Tries
 from tests.worlds import desks
 from torra.config import Instance, Profile, validate
 from torra.desk.schedule import Desk
@@ -222,14 +223,17 @@ def test_without_an_answer_the_same_trade_goes_without_a_thesis(
     assert all(told[name] == plain[name] for name in DECIDED)
 
 
-def test_a_trader_that_never_answers_ends_with_the_deadline(run: Run) -> None:
+def test_a_trader_that_never_answers_ends_with_the_deadline(run: Run, tries: Tries) -> None:
     hurried = firm(agents={"timeout_seconds": LEAST_CONSULT_SECONDS + 0.3})
-    provider = answering(agreeing, trader=scripted.NEVER)
-    (record,) = run(provider, 1, hurried)
-    assert len(provider.asked("trader")) == 1, "a time-out is not asked again"
-    assert asked(record)["failure"] == "timeout" and opened(record)
-    (call,) = [one for one in record["deliberation"]["calls"] if one["role_id"] == "trader"]
-    assert call["status"] == "timeout"
+    for attempt in tries():
+        provider = answering(agreeing, trader=scripted.NEVER)
+        (record,) = run(provider, 1, hurried)
+        with attempt:
+            assert len(provider.asked("trader")) == 1, "a time-out is not asked again"
+            assert asked(record)["failure"] == "timeout" and opened(record)
+            calls = record["deliberation"]["calls"]
+            (call,) = [one for one in calls if one["role_id"] == "trader"]
+            assert call["status"] == "timeout"
 
 
 def test_where_too_little_time_is_left_it_is_not_asked(run: Run) -> None:
