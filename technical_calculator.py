@@ -505,10 +505,8 @@ def _define_flat(found: Columns, bars: Columns) -> None:
 
 
 def _unmoved(close: Array) -> Flags:
-    """Tell where the close has not changed for HISTORY bars, or never: TA-Lib's RSI is 0 there."""
-    bar = np.arange(len(close))
-    changed = np.append(False, close[1:] != close[:-1])
-    return bar - np.maximum.accumulate(np.where(changed, bar, -HISTORY)) >= HISTORY - 1
+    """Tell where the close is still that of the first bar: TA-Lib's RSI is 0 there."""
+    return ~np.logical_or.accumulate(close != close[0])
 
 
 def _range(bars: Columns, length: int) -> Array:

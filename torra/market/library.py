@@ -28,11 +28,6 @@ with warnings.catch_warnings():
 
 Array = NDArray[np.float64]
 
-LIFT: Final = 2.0**900
-"""TA-Lib takes a mean movement below 1e-14 for none, whatever a price is. RSI, ADX and DI are
-shares: prices times a power of two give the same bits, and no movement is as small.
-"""
-
 TENKAN, KIJUN, SENKOU = 9, 26, 52
 """Bars of Ichimoku's three middles; the cloud is drawn KIJUN bars ahead."""
 
@@ -46,8 +41,6 @@ FRAMES: Final = {
 }
 """The columns of the library's frames, and our names of them."""
 
-PRICES: Final = ("high", "low", "close")
-
 
 def columns(bars: Mapping[str, Array]) -> dict[str, Array]:
     """Return the columns of bars (high, low, close) under our names, NaN before their seeds.
@@ -55,16 +48,15 @@ def columns(bars: Mapping[str, Array]) -> dict[str, Array]:
     The library's are found by name, never by place. It returns None for bars that are fewer than a
     length, so there must be technical_calculator.WARM_UP.
     """
-    high, low, close = (pd.Series(bars[name]) for name in PRICES)
-    lifted = [pd.Series(bars[name] * LIFT) for name in PRICES]
+    high, low, close = (pd.Series(bars[name]) for name in ("high", "low", "close"))
     series = {
-        "rsi14": ta.rsi(lifted[-1], length=14, talib=True),
+        "rsi14": ta.rsi(close, length=14, talib=True),
         "ema20": ta.ema(close, length=20, talib=True),
         "atr14": ta.atr(high, low, close, length=14, talib=True),
     }
     found = {name: values.to_numpy() for name, values in series.items()}
     found |= _named(ta.macd(close, fast=12, slow=26, signal=9, talib=True))
-    found |= _named(ta.adx(*lifted, length=14, talib=True))
+    found |= _named(ta.adx(high, low, close, length=14, talib=True))
     return found | _ichimoku(high, low)
 
 
