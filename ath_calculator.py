@@ -10,7 +10,11 @@ import math
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
 
 ATH_SCALE_ATR: Final = 20.0
 """Distance from a record, in ATR(14), at which its part of a score has fallen to 1 - tanh(1)."""
@@ -59,6 +63,24 @@ def ath_score(close: float, ath: float, atr: float) -> float:
     if atr <= 0.0:
         return 1.0 if distance == 0.0 else -1.0
     return 1.0 - 2.0 * math.tanh(distance / (ATH_SCALE_ATR * atr))
+
+
+def record_scores(close: Array, high: Array, low: Array, atr: Array) -> dict[RecordScore, Array]:
+    """Return the scores of many closes in both forms, each to the last bit that of `score`."""
+    above, below = np.maximum(high - close, 0.0), np.maximum(close - low, 0.0)
+    moves = atr > 0.0
+    width = np.where(moves, ATH_SCALE_ATR * atr, np.inf)
+    far, near = _tanh(above / width), _tanh(below / width)
+    flat = (below > 0.0).astype(np.float64) - (above > 0.0)
+    return {
+        "both": np.where(moves, (1.0 - far) - (1.0 - near), flat),
+        "high": np.where(moves, 1.0 - 2.0 * far, np.where(above == 0.0, 1.0, -1.0)),
+    }
+
+
+def _tanh(values: Array) -> Array:
+    # numpy's may differ from math's in the last bit.
+    return np.fromiter(map(math.tanh, values.tolist()), np.float64, len(values))
 
 
 def carry(previous: Records | None, bars: pd.DataFrame) -> Records:

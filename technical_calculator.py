@@ -5,8 +5,8 @@ the last row of the newest `HISTORY` bars, and a replay is one pass over all of 
 either valid, with every score in [-1, +1], or empty. `explain` turns a valid row into evidence.
 docs/scores.md has every formula.
 
-Indicators come from pandas-ta-classic. What it leaves undefined in a flat market is defined here,
-and so are plain means.
+Indicators come from pandas-ta-classic on TA-Lib (torra.market.library), sums and extremes of
+windows from torra.market.windows. What they leave undefined in a flat market is defined here.
 
 Bars are taken as checked: finite, positive, high and low consistent, oldest first. Too few bars are
 no error: the rows are not valid. ath_calculator has the all-time high; the brain weighs the vectors
@@ -15,9 +15,9 @@ into a composite.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,14 +26,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
-from torra.market import structure
-
-with warnings.catch_warnings():
-    # It stamps its presets with the date when it is imported, in a way pandas 3 deprecates.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import pandas_ta_classic as ta
+from torra.market import structure, windows
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Columns = dict[str, Array]
 
 BAR_COLUMNS: Final = ("open", "high", "low", "close", "volume")
@@ -202,18 +198,15 @@ def score_frame(bars: pd.DataFrame) -> pd.DataFrame:
     what comes from swings can be NaN: their levels, where there are none in memory.
     """
     valid = np.arange(1, len(bars) + 1) >= WARM_UP
-    columns = dict.fromkeys(COLUMNS, np.full(len(bars), np.nan))
+    # One row a column: the frame shows this very table, which nobody else has.
+    table = np.empty((len(COLUMNS), len(bars)))
     if valid.any():
-        # A plain index: the library is slower, and stumbles, on times.
-        plain = bars[list(BAR_COLUMNS)].astype(np.float64).reset_index(drop=True)
-        found = _indicators(plain)
-        found |= _components(found)
-        # From the rounded components, so that a reader can recompute a score by hand
-        # (docs/scores.md).
-        found |= _scores(found)
-        # Before WARM_UP some columns have numbers that still depend on where the history began.
-        columns = {name: np.where(valid, found[name], np.nan) for name in COLUMNS}
-    return pd.DataFrame({**columns, "valid": valid}, index=bars.index)
+        _fill(table, {name: bars[name].to_numpy(np.float64) for name in BAR_COLUMNS})
+    # Before WARM_UP some columns have numbers that still depend on where the history began.
+    table[:, : WARM_UP - 1] = np.nan
+    frame = pd.DataFrame(table.T, index=bars.index, columns=list(COLUMNS), copy=False)
+    frame["valid"] = valid
+    return frame
 
 
 def explain(row: Mapping[str, Any] | pd.Series[Any]) -> Mapping[str, VectorEvidence]:
@@ -225,6 +218,12 @@ def explain(row: Mapping[str, Any] | pd.Series[Any]) -> Mapping[str, VectorEvide
     if not row["valid"]:
         raise ValueError("the row lies in the warm-up: it has no scores to explain")
     return _Explained(row)
+
+
+def c_versions() -> dict[str, str]:
+    """Return the versions of what lies below the Python packages and computes L1, by name."""
+    told: bytes = import_module("talib").__ta_version__
+    return {"ta-lib-c": told.decode().split()[0]}
 
 
 # --- evidence -------------------------------------------------------------------------------
@@ -324,32 +323,43 @@ def _headline(score: float, scale: float, components: tuple[Component, ...]) -> 
 # --- scores and components ------------------------------------------------------------------
 
 
-def _scores(columns: Columns) -> Columns:
-    return {
-        vector: _rounded(
-            SCALES[vector] * sum(weight * columns[name] for name, weight in weights.items())
-        )
-        for vector, weights in COMPONENTS.items()
-    }
+def _fill(table: Array, bars: Columns) -> None:
+    """Write every column of COLUMNS into its row of the table."""
+    row = {name: table[place] for place, name in enumerate(COLUMNS)}
+    found = _indicators(bars)
+    for name in INDICATORS:
+        row[name][:] = found[name]
+    for name, values in _components(row).items():
+        row[name][:] = values
+    _round(table[len(INDICATORS) : -len(VECTORS)])
+    # From the rounded components, so that a reader can recompute a score by hand (docs/scores.md).
+    for vector, weights in COMPONENTS.items():
+        total = sum(weight * row[name] for name, weight in weights.items())
+        row[vector][:] = SCALES[vector] * total
+    _round(table[-len(VECTORS) :])
 
 
-def _rounded(values: Any) -> Array:
-    """Round to the decimals of a score, without negative zeros."""
-    return np.asarray(np.round(values, SCORE_DECIMALS) + 0.0, dtype=np.float64)
+def _round(rows: Array) -> None:
+    """Round to the decimals of a score, in place and without negative zeros."""
+    np.round(rows, SCORE_DECIMALS, out=rows)
+    rows += 0.0
 
 
 def _components(ind: Columns) -> Columns:
-    found = _price_action(ind) | _key_levels(ind) | _momentum(ind) | _structure(ind)
-    return {name: _rounded(values) for name, values in found.items()}
+    # In a flat market the ATR is 0: whatever is measured in it is 0.
+    atr = _unit(ind["atr14"])
+    return (
+        _price_action(ind, atr) | _key_levels(ind, atr) | _momentum(ind, atr) | _structure(ind, atr)
+    )
 
 
-def _price_action(ind: Columns) -> Columns:
-    close, ema, atr = ind["close"], ind["ema20"], ind["atr14"]
+def _price_action(ind: Columns, atr: Array) -> Columns:
+    close, ema = ind["close"], ind["ema20"]
     body = np.tanh(ind["body_atr"] / WIDTHS["pa_body"])
     return {
         "pa_trend": _squash("pa_trend", close - ema, atr),
-        "pa_slope": _squash("pa_slope", ema - _before(ema, SLOPE_BARS), atr),
-        "pa_thrust": _squash("pa_thrust", close - _before(close, THRUST_BARS), atr),
+        "pa_slope": _squash("pa_slope", ema - windows.before(ema, SLOPE_BARS), atr),
+        "pa_thrust": _squash("pa_thrust", close - windows.before(close, THRUST_BARS), atr),
         "pa_body": body,
         "pa_wicks": ind["lower_wick"] - ind["upper_wick"],
         "pa_pattern": (ind["engulfing"] + ind["hammer"]) / 2.0,
@@ -358,39 +368,37 @@ def _price_action(ind: Columns) -> Columns:
     }
 
 
-def _key_levels(ind: Columns) -> Columns:
-    close, atr = ind["close"], ind["atr14"]
-    half_band = (ind["bb_upper"] - ind["bb_lower"]) / 2.0
+def _key_levels(ind: Columns, atr: Array) -> Columns:
+    close = ind["close"]
+    half_band = _unit((ind["bb_upper"] - ind["bb_lower"]) / 2.0)
+    zone = _outside(close, ind["fib_382"], ind["fib_618"])
     return {
         "kl_bollinger": _squash("kl_bollinger", close - ind["bb_mid"], half_band),
         "kl_cloud": _squash("kl_cloud", _outside(close, ind["span_a"], ind["span_b"]), atr),
-        "kl_fibonacci": _squash(
-            "kl_fibonacci", _outside(close, ind["fib_382"], ind["fib_618"]), atr
-        ),
+        "kl_fibonacci": _known(_squash("kl_fibonacci", zone, atr)),
         "kl_levels": _nearness(ind["support_distance_atr"])
         - _nearness(ind["resistance_distance_atr"]),
         "kl_lines": _squash("kl_lines", ind["tenkan"] - ind["kijun"], atr),
     }
 
 
-def _momentum(ind: Columns) -> Columns:
-    atr, points = ind["atr14"], np.ones_like(ind["atr14"])
-    direction = _per(ind["plus_di"] - ind["minus_di"], ind["plus_di"] + ind["minus_di"])
+def _momentum(ind: Columns, atr: Array) -> Columns:
+    plus, minus = ind["plus_di"], ind["minus_di"]
+    direction = (plus - minus) / _unit(plus + minus)
     return {
-        "mo_rsi": _squash("mo_rsi", ind["rsi14"] - 50.0, points),
+        "mo_rsi": np.tanh((ind["rsi14"] - 50.0) / WIDTHS["mo_rsi"]),
         "mo_macd": _squash("mo_macd", ind["macd"], atr),
         "mo_histogram": _squash("mo_histogram", ind["macd_hist"], atr),
         "mo_stochastic": (ind["stoch_k"] - 50.0) / 50.0,
-        "mo_cci": _squash("mo_cci", ind["cci20"], points),
-        "mo_direction": direction * _squash("mo_direction", ind["adx14"], points),
+        "mo_cci": np.tanh(ind["cci20"] / WIDTHS["mo_cci"]),
+        "mo_direction": direction * np.tanh(ind["adx14"] / WIDTHS["mo_direction"]),
     }
 
 
-def _structure(ind: Columns) -> Columns:
-    atr = ind["atr14"]
+def _structure(ind: Columns, atr: Array) -> Columns:
     moved = ind["swing_high"] - ind["prev_swing_high"] + ind["swing_low"] - ind["prev_swing_low"]
     return {
-        "st_swings": _squash("st_swings", moved, atr),
+        "st_swings": _known(_squash("st_swings", moved, atr)),
         "st_state": ind["trend_state"],
         "st_break": ind["bos"],
         "st_medium": _squash("st_medium", ind["close"] - ind["sma50"], atr),
@@ -400,13 +408,17 @@ def _structure(ind: Columns) -> Columns:
 
 def _squash(component: str, amount: Array, unit: Array) -> Array:
     """Bring an amount into (-1, +1), smoothly, by the component's width."""
-    return np.tanh(_per(amount, WIDTHS[component] * unit))
+    return np.tanh(amount / (WIDTHS[component] * unit))
 
 
-def _per(amount: Array, unit: Array) -> Array:
-    """Divide; 0 where the unit is 0 (a flat market) or the amount is unknown (no swing)."""
-    usable = (unit > 0.0) & ~np.isnan(amount)
-    return np.divide(amount, unit, out=np.zeros_like(amount), where=usable)
+def _unit(amount: Array) -> Array:
+    """Return what others are divided by; infinite where it is 0, so that they become 0."""
+    return np.where(amount > 0.0, amount, np.inf)
+
+
+def _known(values: Array) -> Array:
+    """Return values with 0 where they are unknown (no swing)."""
+    return np.where(np.isnan(values), 0.0, values)
 
 
 def _outside(price: Array, one: Array, other: Array) -> Array:
@@ -417,162 +429,103 @@ def _outside(price: Array, one: Array, other: Array) -> Array:
 
 def _nearness(distance_atr: Array) -> Array:
     """Return 1 at a level, falling to 1/e at its width; 0 where there is no level."""
-    return np.nan_to_num(np.exp(-distance_atr / WIDTHS["kl_levels"]))
-
-
-def _before(values: Array, bars: int) -> Array:
-    """Return the values `bars` bars ago; NaN where there were none."""
-    return np.concatenate([np.full(bars, np.nan), values[:-bars]])
+    return _known(np.exp(-distance_atr / WIDTHS["kl_levels"]))
 
 
 # --- indicators -----------------------------------------------------------------------------
 
-LIBRARY_COLUMNS: Final = {
-    "macd": "MACD_12_26_9",
-    "macd_signal": "MACDs_12_26_9",
-    "macd_hist": "MACDh_12_26_9",
-    "adx14": "ADX_14",
-    "plus_di": "DMP_14",
-    "minus_di": "DMN_14",
-    "tenkan": "ITS_9",
-    "kijun": "IKS_26",
-    "span_a": "ISA_9",
-    "span_b": "ISB_26",
-}
-"""Our names of the columns of the library's frames."""
 
+def _indicators(bars: Columns) -> Columns:
+    """Return the columns of INDICATORS for the arrays of BAR_COLUMNS."""
+    # Here, not above: both libraries take a tenth of a second, and who scores nothing needs none.
+    from torra.market import library  # noqa: PLC0415
 
-def _indicators(bars: pd.DataFrame) -> Columns:
-    found = _from_library(bars) | _from_means(bars)
-    found["close"] = close = bars["close"].to_numpy()
+    found = library.columns(bars) | _of_windows(bars)
+    found["close"] = close = bars["close"]
     # Before everything that divides by the ATR: in a flat market it becomes 0 here.
     _define_flat(found, bars)
-    atr, average = found["atr14"], found["volume_sma20"]
+    atr, average = _unit(found["atr14"]), found["volume_sma20"]
     found |= _candles(bars, atr)
-    found |= structure.structure(bars["high"].to_numpy(), bars["low"].to_numpy(), close)
-    found["support_distance_atr"] = _distance(close - found["support"], atr)
-    found["resistance_distance_atr"] = _distance(found["resistance"] - close, atr)
+    found |= structure.structure(bars["high"], bars["low"], close)
+    found["support_distance_atr"] = (close - found["support"]) / atr
+    found["resistance_distance_atr"] = (found["resistance"] - close) / atr
     # No volume for 20 bars says nothing: it counts as the average.
-    found["volume_ratio"] = np.divide(
-        bars["volume"].to_numpy(), average, out=np.ones_like(average), where=average > 0.0
-    )
-    volatility = pd.Series(atr / close).rolling(VOLATILITY_BARS, min_periods=1).rank(pct=True)
-    found["volatility_percentile"] = 100.0 * volatility.to_numpy()
+    found["volume_ratio"] = np.where(average > 0.0, bars["volume"] / _unit(average), 1.0)
+    volatility = pd.Series(found["atr14"] / close).rolling(VOLATILITY_BARS, min_periods=1)
+    found["volatility_percentile"] = 100.0 * volatility.rank(pct=True).to_numpy()
     return found
 
 
-def _from_library(bars: pd.DataFrame) -> Columns:
-    """Return the library's columns under our names; they are found by name, never by place.
-
-    The library returns None for a frame that is shorter than a length, so `score_frame` calls this
-    with at least WARM_UP bars.
-    """
+def _of_windows(bars: Columns) -> Columns:
+    """Return the indicators that are made of the means and the deviations of windows."""
     high, low, close = bars["high"], bars["low"], bars["close"]
-    # talib=False: the library would else compute with TA-Lib wherever that is installed.
-    frames = (
-        ta.macd(close, fast=12, slow=26, signal=9, talib=False),
-        ta.adx(high, low, close, length=14, talib=False),
-        ta.ichimoku(high, low, close, 9, 26, 52, include_chikou=False, as_dataframe=True),
-    )
-    series = {
-        "rsi14": ta.rsi(close, length=14, talib=False),
-        "ema20": ta.ema(close, length=20, talib=False),
-        "atr14": ta.atr(high, low, close, length=14, talib=False),
-    }
-    named = {str(name): frame[name] for frame in frames for name in frame}
-    series |= {ours: named[theirs] for ours, theirs in LIBRARY_COLUMNS.items()}
-    return {name: np.array(values, dtype=np.float64) for name, values in series.items()}
-
-
-def _from_means(bars: pd.DataFrame) -> Columns:
-    """Return the indicators that are made of plain means; around them the library's deviations."""
-    high, low, close, volume = (bars[n].to_numpy() for n in ("high", "low", "close", "volume"))
-    # Not the library's means: it keeps a running sum, whose last digits depend on where it began.
-    middle, typical = _mean(close, 20), (high + low + close) / 3.0
-    band = 2.0 * ta.stdev(bars["close"], length=20, ddof=0, talib=False).to_numpy()
-    lowest, span = _late(_window(low, 14).min(axis=1), len(low)), _range(bars, 14)
-    raw = _per(100.0 * (close - lowest), span)
-    raw[span == 0.0] = 50.0  # a window without range says nothing
-    stoch = _mean(raw, 3)
+    middle = windows.mean(close, 20)
+    band = 2.0 * windows.standard_deviation(close, middle, 20)
+    stoch = windows.mean(_raw_stochastic(bars), 3)
     return {
         "sma20": middle,
-        "sma50": _mean(close, 50),
-        "sma200": _mean(close, 200),
-        "volume_sma20": _mean(volume, 20),
+        "sma50": windows.mean(close, 50),
+        "sma200": windows.mean(close, 200),
+        "volume_sma20": windows.mean(bars["volume"], 20),
         "bb_lower": middle - band,
         "bb_mid": middle,
         "bb_upper": middle + band,
         "stoch_k": stoch,
-        "stoch_d": _mean(stoch, 3),
-        "cci20": _cci(typical, 20),
+        "stoch_d": windows.mean(stoch, 3),
+        "cci20": _cci((high + low + close) / 3.0, 20),
     }
 
 
+def _raw_stochastic(bars: Columns) -> Array:
+    low, span = windows.lowest(bars["low"], 14), _range(bars, 14)
+    # A window without range says nothing.
+    return np.where(span == 0.0, 50.0, 100.0 * (bars["close"] - low) / _unit(span))
+
+
 def _cci(typical: Array, length: int) -> Array:
-    deviation = ta.mad(pd.Series(typical), length=length).to_numpy()
+    means = windows.mean(typical, length)
+    deviation = windows.mean_deviation(typical, means, length)
     # Rounding noise of equal prices would be blown up to a full CCI.
-    deviation = np.where(deviation > FLAT * typical, CCI_SCALE * deviation, 0.0)
-    return _per(typical - _mean(typical, length), deviation)
+    unit = np.where(deviation > FLAT * typical, CCI_SCALE * deviation, np.inf)
+    return (typical - means) / unit
 
 
-def _mean(values: Array, length: int) -> Array:
-    """Return the mean of the newest `length` values; NaN before there are.
-
-    The values of a window are added in one and the same order, whatever came before them: pairs,
-    pairs of pairs and so on, as the binary digits of `length` ask for.
-    """
-    count = len(values) - length + 1
-    total, block, taken, size = np.zeros(count), values, 0, 1
-    while taken < length:
-        if length & size:
-            total = total + block[taken : taken + count]
-            taken += size
-        block, size = block[:-size] + block[size:], 2 * size
-    return _late(total / length, len(values))
-
-
-def _define_flat(found: Columns, bars: pd.DataFrame) -> None:
+def _define_flat(found: Columns, bars: Columns) -> None:
     """Give the indicators their value where nothing moves: no information, score 0."""
     floor = FLAT * found["close"]
     still = found["atr14"] <= floor
-    found["atr14"][still] = 0.0
-    for name, value in (("rsi14", 50.0), ("adx14", 0.0), ("plus_di", 0.0), ("minus_di", 0.0)):
-        # The library leaves NaN where nothing has moved since its seed.
-        found[name][still | np.isnan(found[name])] = value
+    found["rsi14"] = np.where(still | _unmoved(bars["close"]), 50.0, found["rsi14"])
+    for name in ("atr14", "adx14", "plus_di", "minus_di"):
+        found[name] = np.where(still, 0.0, found[name])
     # not >, instead of <=: NaN, a window that is not there yet, counts as flat as well.
-    found["cci20"][~(_range(bars, 20) > floor)] = 0.0
-    narrow = ~(found["bb_upper"] - found["bb_lower"] > floor)
-    found["bb_upper"][narrow] = found["bb_lower"][narrow] = found["bb_mid"][narrow]
+    found["cci20"] = np.where(_range(bars, 20) > floor, found["cci20"], 0.0)
+    wide = found["bb_upper"] - found["bb_lower"] > floor
+    for name in ("bb_upper", "bb_lower"):
+        found[name] = np.where(wide, found[name], found["bb_mid"])
 
 
-def _range(bars: pd.DataFrame, length: int) -> Array:
+def _unmoved(close: Array) -> Flags:
+    """Tell where the close is still that of the first bar: TA-Lib's RSI is 0 there."""
+    return ~np.logical_or.accumulate(close != close[0])
+
+
+def _range(bars: Columns, length: int) -> Array:
     """Return highest high less lowest low of the newest `length` bars; NaN before there are."""
-    high, low = (_window(bars[name].to_numpy(), length) for name in ("high", "low"))
-    return _late(high.max(axis=1) - low.min(axis=1), len(bars))
+    return windows.highest(bars["high"], length) - windows.lowest(bars["low"], length)
 
 
-def _window(values: Array, length: int) -> Array:
-    windows: Array = np.lib.stride_tricks.sliding_window_view(values, length)
-    return windows
-
-
-def _late(values: Array, length: int) -> Array:
-    """Return values that begin late as a column of `length` rows, NaN before them."""
-    return np.concatenate([np.full(length - len(values), np.nan), values])
-
-
-def _candles(bars: pd.DataFrame, atr: Array) -> Columns:
-    opened, high, low, close = (bars[n].to_numpy() for n in ("open", "high", "low", "close"))
-    before_open, before_close = _before(opened, 1), _before(close, 1)
-    body, before, span = close - opened, before_close - before_open, high - low
+def _candles(bars: Columns, atr: Array) -> Columns:
+    opened, high, low, close = (bars[name] for name in ("open", "high", "low", "close"))
+    before_open, before_close = windows.before(opened, 1), windows.before(close, 1)
+    body, before, span = close - opened, before_close - before_open, _unit(high - low)
     top, bottom = np.maximum(opened, close), np.minimum(opened, close)
-    upper, lower = _per(high - top, span), _per(bottom - low, span)
+    upper, lower = (high - top) / span, (bottom - low) / span
     covers = (top >= before_open) & (bottom <= before_close)
     covers_down = (top >= before_close) & (bottom <= before_open)
     swallows = np.where(body > 0.0, covers, covers_down)
     return {
-        "gap_atr": _per(opened - before_close, atr),
-        "body_atr": _per(body, atr),
+        "gap_atr": (opened - before_close) / atr,
+        "body_atr": body / atr,
         "upper_wick": upper,
         "lower_wick": lower,
         "engulfing": np.sign(body) * (swallows & (body * before < 0.0) & (abs(body) > abs(before))),
@@ -583,8 +536,3 @@ def _candles(bars: pd.DataFrame, atr: Array) -> Columns:
 def _hammer(long: Array, other: Array) -> Array:
     shape = (long >= HAMMER_WICK - TIE) & (other <= HAMMER_OTHER_WICK + TIE)
     return shape.astype(np.float64)
-
-
-def _distance(amount: Array, atr: Array) -> Array:
-    """Return a distance in ATR; NaN where there is no level."""
-    return np.where(np.isnan(amount), np.nan, _per(amount, atr))

@@ -20,6 +20,7 @@ from benchmarks import guest
 from benchmarks.histories import shipped, stirred
 from benchmarks.rows import Part, Row, at_most, exactly, ready
 from technical_calculator import BAR_COLUMNS, HISTORY, WARM_UP, score_frame
+from torra.market import library
 
 Array = NDArray[np.float64]
 
@@ -43,10 +44,10 @@ def bars_of(name: str, trial: bool) -> pd.DataFrame:
     return shipped("EURUSD", "H1").iloc[-SIZES[name] :]
 
 
-def ours(bars: pd.DataFrame) -> dict[str, Array]:
+def ours(bars: dict[str, Array]) -> dict[str, Array]:
     """Return L1's columns that TA-Lib has too."""
-    library, means = technical_calculator._from_library, technical_calculator._from_means  # noqa: SLF001
-    return library(bars) | means(bars)
+    means = technical_calculator._of_windows  # noqa: SLF001 (its share is what is asked here)
+    return library.columns(bars) | means(bars)
 
 
 def taken(work: object, passes: int) -> float:
@@ -82,8 +83,8 @@ def measure(trial: bool) -> dict[str, float]:
     worst: list[float] = []
     for name in SIZES:
         frame = bars_of(name, trial)
-        bars = frame[list(BAR_COLUMNS)].astype(float).reset_index(drop=True)
-        said, theirs = guest.ask("columns", {one: bars[one].to_numpy() for one in BAR_COLUMNS})
+        bars = {one: frame[one].to_numpy(float) for one in BAR_COLUMNS}
+        said, theirs = guest.ask("columns", bars)
         distance = apart(ours(bars), theirs)
         worst.append(max(distance.values()))
         found |= {
@@ -129,8 +130,10 @@ PART: Final = Part(
     rows(),
     "RSI, MACD, stochastic, CCI, ADX and both directional lines, EMA20, SMA 20, 50 and 200, ATR, "
     "Bollinger bands, Ichimoku and the mean volume, compared from bar 210 on, the first that is "
-    "scored. TA-Lib is a compiled library; L1 computes the same with pandas-ta-classic and numpy. "
-    "A live tick needs one pass over 750 bars, a replay one over all of them.",
+    "scored. L1 has the recursive ones and Ichimoku's lines of TA-Lib too, by pandas-ta-classic, "
+    "which takes and gives pandas; its means, deviations and ranges are numpy's, because TA-Lib's "
+    "running sums depend on where they began. A live tick needs one pass over 750 bars, a replay "
+    "one over all of them.",
     guests=True,
 )
 

@@ -48,6 +48,9 @@ SPELLED: Final[Mapping[str, str]] = {
 ELSEWHERE: Final[Mapping[str, str]] = {"httpx2-jsfetch": "MIT"}
 """Licences of packages that only other systems install."""
 
+READ: Final[Mapping[str, str]] = {"ta-lib": "BSD-2-Clause"}
+"""Licences of packages that tell theirs in the text of their LICENSE alone."""
+
 PURPOSES: Final[Mapping[str, str]] = {
     "anthropic": "asks Anthropic's models",
     "apscheduler": "wakes the desk when bars close",
@@ -66,6 +69,7 @@ PURPOSES: Final[Mapping[str, str]] = {
     "requests": "headlines of Alpha Vantage",
     "setuptools": "installs Torra itself",
     "sqlite-utils": "connections, the steps of the schema, upserts and counts",
+    "ta-lib": "computes the recursive indicators for pandas-ta-classic",
     "tzdata": "time zones where the system has none",
     "waitress": "serves the dashboard",
     "werkzeug": "requests and answers below Flask",
@@ -115,6 +119,7 @@ def licence(name: str) -> str:
         if line.startswith("License ::")
     ]
     said = told.get("License-Expression") or told.get("License") or " OR ".join(classified)
+    said = said or READ.get(name, "")
     first = said.strip().splitlines()[0] if said.strip() else ""
     if not first:
         raise LookupError(f"{name} does not say under which licence it is")

@@ -27,7 +27,7 @@ FEWEST: Final = 5
 def columns(high: Array, low: Array, close: Array, volume: Array) -> dict[str, Array]:
     """Return the columns; TA-Lib has no Ichimoku, its lines are made of its highest and lowest."""
     macd, signal, histogram = talib.MACD(close, 12, 26, 9)
-    stoch_k, stoch_d = talib.STOCH(high, low, close, 14, 3, 0, 3, 0)
+    stoch_k, stoch_d = talib.STOCH(high, low, close, 14, slowk_period=3, slowd_period=3)
     upper, middle, lower = talib.BBANDS(close, 20, 2.0, 2.0)
     tenkan, kijun, wide = (_middle(high, low, length) for length in (9, 26, 52))
     return {

@@ -141,9 +141,10 @@ def test_a_cluster_of_the_same_program_is_taken() -> None:
         (HERE, "tcp://10.0.0.5:4000", {}, "the worker listens at tcp://10.0.0.5:4000"),
         (HERE, HERE, {"code": "x", "python": "2.7"}, "runs code x, python 2.7, this is code .*"),
         (HERE, HERE, {**program(), "numpy": "1.0"}, "numpy 1.0, .*install the same Torra"),
+        (HERE, HERE, {**program(), "ta-lib-c": "0.6.4"}, "ta-lib-c 0.6.4, .*ta-lib-c 0.8"),
         (HERE, HERE, ModuleNotFoundError("torra"), "cannot say which Torra .*ModuleNotFound"),
     ],
-    ids=["scheduler-outside", "worker-outside", "python", "library", "no-torra"],
+    ids=["scheduler-outside", "worker-outside", "python", "library", "c-library", "no-torra"],
 )
 def test_a_cluster_that_is_not_safe_or_not_the_same_is_refused(
     scheduler: str, worker: str, answer: Any, said: str

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ath_calculator import ATH_SCALE_ATR, Records, ath_score, carry, record_score, score
+from ath_calculator import (
+    ATH_SCALE_ATR,
+    Records,
+    ath_score,
+    carry,
+    record_score,
+    record_scores,
+    score,
+)
 from tests.cases import cases
 from tests.worlds.price_series import sample, walk
 
@@ -83,6 +92,19 @@ def test_a_profile_says_which_form_counts() -> None:
     told = 95.0, 100.0, 20.0, 1.0
     assert score(*told, "high") == ath_score(95.0, 100.0, 1.0)
     assert score(*told) == score(*told, "both") == record_score(*told)
+
+
+def test_many_closes_have_the_scores_of_each() -> None:
+    bars = sample("EURUSD_H1").iloc[:2000]
+    atr = np.tile([0.0, 0.0, 0.001, 0.0007, 1e-7], 400)
+    high, low = np.array(bars["high"].cummax()), np.array(bars["low"].cummin())
+    high[::7], low[::11] = bars["close"].iloc[::7], bars["close"].iloc[::11] + 0.001
+    told = bars["close"].to_numpy(), high, low, atr
+    for form, found in record_scores(*told).items():
+        rows = zip(*(values.tolist() for values in told), strict=True)
+        one = [score(*row, form) for row in rows]  # type: ignore[call-arg]
+        np.testing.assert_array_equal(found, one, strict=True)
+        assert {-1.0, 1.0} <= set(found.tolist())
 
 
 # --- the records ---------------------------------------------------------------------------------

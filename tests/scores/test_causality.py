@@ -7,6 +7,7 @@ test: it must catch a planted leak of each kind, in a column of its own and insi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from tests.cases import cases
 from tests.conftest import Scale
 from tests.worlds.price_series import SAMPLES, sample, times_of, walk
 from torra.market import structure as market_structure
+from torra.market import windows
 from torra.market.structure import PIVOT_BARS, Swings, swings
 
 Frames = Callable[[pd.DataFrame], pd.DataFrame]
@@ -123,7 +125,7 @@ def test_a_running_sum_would_be_seen(monkeypatch: pytest.MonkeyPatch, scaled: Sc
         return found
 
     assert differing() == set()
-    monkeypatch.setattr(technical_calculator, "_mean", running)
+    monkeypatch.setattr(windows, "mean", running)
     assert {"sma20", "stoch_k", "cci20"} <= differing()
 
 
@@ -233,12 +235,16 @@ def share_of_the_largest(values: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("part", "leak"), [("_before", looks_ahead), ("_nearness", share_of_the_largest)]
+    ("place", "part", "leak"),
+    [
+        (windows, "before", looks_ahead),
+        (technical_calculator, "_nearness", share_of_the_largest),
+    ],
 )
 def test_a_leak_in_one_component_is_caught(
-    part: str, leak: Callable[..., np.ndarray], monkeypatch: pytest.MonkeyPatch
+    place: ModuleType, part: str, leak: Callable[..., np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(technical_calculator, part, leak)
+    monkeypatch.setattr(place, part, leak)
     assert caught(score_frame, walk(900, 23), range(780, 800))
 
 

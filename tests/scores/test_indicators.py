@@ -7,10 +7,12 @@ from __future__ import annotations
 import logging
 import math
 import statistics
+import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
+import pandas_ta_classic
 import pytest
 
 import technical_calculator
@@ -307,6 +309,28 @@ def test_a_market_that_stops_falls_silent_without_noise() -> None:
     assert quiet["stoch_k"] == 50 and quiet["adx14"] == 0
     assert quiet["momentum"] == quiet["price_action"] == 0
     assert math.isnan(quiet["swing_high"])
+
+
+def test_an_rsi_without_a_change_of_the_close_is_its_middle() -> None:
+    """TA-Lib says 0 there, the far end of its range."""
+    bars = walk(900, 14).assign(close=1000.0)
+    bars["high"], bars["low"] = bars["high"].clip(lower=1001.0), bars["low"].clip(upper=999.0)
+    bars.loc[bars.index[:300], "close"] = walk(900, 14)["close"].iloc[:300]
+    still, whole = score_frame(bars.iloc[320:]), score_frame(bars)["rsi14"]
+    assert (still["rsi14"][209:] == 50.0).all() and (still["mo_rsi"][209:] == 0.0).all()
+    assert (still["atr14"][209:] > 1.0).all()
+    assert whole.iloc[301] not in {0.0, 50.0}
+    np.testing.assert_allclose(whole.iloc[301:], whole.iloc[301])
+
+
+def test_without_ta_lib_nothing_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pandas-ta-classic would compute other numbers, and say nothing."""
+    monkeypatch.setitem(sys.modules, "talib", None)
+    monkeypatch.setitem(pandas_ta_classic.Imports, "talib", False)
+    monkeypatch.delitem(sys.modules, "torra.market.library", raising=False)
+    monkeypatch.delattr("torra.market.library", raising=False)
+    with pytest.raises(ImportError, match="talib"):
+        score_frame(walk(300, 15))
 
 
 def test_the_stochastic_of_a_flat_window_is_its_middle() -> None:

@@ -80,10 +80,12 @@ def test_scores_are_blind_to_scale(price: float, volume: float) -> None:
         assert (one != other).mean(axis=None) < 0.001
 
 
-def test_a_power_of_two_changes_not_a_bit() -> None:
+@pytest.mark.parametrize("power", [10, -60])
+def test_a_power_of_two_changes_not_a_bit(power: int) -> None:
+    """Not of prices either whose movements a library might take for none."""
     bars = sample("EURUSD_H1").iloc[:900]
     pd.testing.assert_frame_equal(
-        scores(bars), scores(times(bars, price=1024.0, volume=8.0)), check_exact=True
+        scores(bars), scores(times(bars, price=2.0**power, volume=8.0)), check_exact=True
     )
 
 

@@ -156,7 +156,7 @@ def _cut(value: Any, digits: int | None) -> Any:
 def made_with() -> dict[str, str]:
     """Return what decides about the last bits of a number: libraries and machine."""
     told = versions()
-    names = ("numpy", "pandas", "pandas-ta-classic")
+    names = ("numpy", "pandas", "pandas-ta-classic", "ta-lib-c")
     return {"machine": platform.machine(), **{name: told[name] for name in names}}
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 import pandas as pd
 
 import technical_calculator
-from torra.market import structure
+from torra.market import library, structure, windows
 from torra.replay.rerun import edges_then
 from torra.tick import bar_window
 
@@ -24,6 +24,9 @@ MOST: Final = 5_000
 
 TABLES: Final = 50
 """Tables whose indicators are kept: the one that was not asked for longest goes first."""
+
+SCORER: Final = (technical_calculator, structure, windows, library)
+"""Modules that a test may change something of."""
 
 
 class Kept:
@@ -34,7 +37,7 @@ class Kept:
         self.tables: OrderedDict[bytes, technical_calculator.Columns] = OrderedDict()
         self.forgotten = False
         """All bars are scored anew: for the tests of the scorer itself."""
-        self._own = {module: dict(vars(module)) for module in (technical_calculator, structure)}
+        self._own = {module: dict(vars(module)) for module in SCORER}
 
     def usable(self) -> bool:
         """Tell whether no test has changed something of the scorer."""
@@ -54,17 +57,17 @@ def scored_once() -> Iterator[Kept]:
     def last_row(frame: pd.DataFrame) -> Mapping[str, float]:
         if not kept.usable():
             return score(frame)
-        bars = _digest(frame)
+        bars = _digest(frame[[*technical_calculator.BAR_COLUMNS]].to_numpy(dtype=float).T)
         if bars not in kept.rows:
             if len(kept.rows) >= MOST:
                 kept.rows.clear()
             kept.rows[bars] = dict(score(frame))
         return dict(kept.rows[bars])
 
-    def looked_up(bars: pd.DataFrame) -> technical_calculator.Columns:
+    def looked_up(bars: technical_calculator.Columns) -> technical_calculator.Columns:
         if not kept.usable():
             return indicators(bars)
-        key = _digest(bars)
+        key = _digest(bars[name] for name in technical_calculator.BAR_COLUMNS)
         if key not in kept.tables:
             kept.tables[key] = indicators(bars)
             if len(kept.tables) > TABLES:
@@ -84,6 +87,5 @@ def scored_once() -> Iterator[Kept]:
             user.last_row = score
 
 
-def _digest(frame: pd.DataFrame) -> bytes:
-    columns = [*technical_calculator.BAR_COLUMNS]
-    return hashlib.sha256(frame[columns].to_numpy(dtype=float).tobytes()).digest()
+def _digest(columns: Iterable[technical_calculator.Array]) -> bytes:
+    return hashlib.sha256(b"".join(values.tobytes() for values in columns)).digest()

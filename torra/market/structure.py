@@ -18,6 +18,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from torra.market.windows import extremes
+
 Array = NDArray[np.float64]
 
 PIVOT_BARS: Final = 5
@@ -85,26 +87,33 @@ def structure(high: Array, low: Array, close: Array) -> dict[str, Array]:
 
 def swings(values: Array) -> Swings:
     """Return the newest confirmed peaks of `values` at every bar."""
-    bars = np.arange(len(values))
-    if len(values) < SPAN:
-        return Swings(*np.full((2, LEVEL_SWINGS, len(values)), np.nan))
+    length = len(values)
+    if length < SPAN:
+        return Swings(*np.full((2, LEVEL_SWINGS, length), np.nan))
     found = peaks(values)
+    confirmed, forgotten = found + PIVOT_BARS, found + SWING_MEMORY + 1
+    # Which peaks are known changes at these bars only: found there, it stands until the next.
+    turns = np.unique(np.concatenate([[0], confirmed, forgotten[forgotten < length]]))
     # Counted by confirmation, not by the bar itself: no row may know a peak before it is one.
-    known = np.searchsorted(found + PIVOT_BARS, bars, side="right")
+    known = np.searchsorted(confirmed, turns, side="right")
     number = known - 1 - np.arange(LEVEL_SWINGS)[:, None]
     # The appended 0 is what the index -1 finds where there is no such peak; `seen` drops it.
     peak = np.append(found, 0)[np.maximum(number, -1)]
-    seen = (number >= 0) & (bars - peak <= SWING_MEMORY)
-    return Swings(np.where(seen, values[peak], np.nan), np.where(seen, peak, np.nan))
+    seen = (number >= 0) & (turns - peak <= SWING_MEMORY)
+    lasting = np.diff(turns, append=length)
+    level, bar = np.where(seen, values[peak], np.nan), np.where(seen, peak, np.nan)
+    return Swings(level.repeat(lasting, axis=1), bar.repeat(lasting, axis=1))
 
 
 def peaks(values: Array) -> NDArray[np.intp]:
     """Return the numbers of the bars that are peaks of `values` and confirmed by the last one."""
     if len(values) < SPAN:
         return np.array([], dtype=np.intp)
-    windows = np.lib.stride_tricks.sliding_window_view(values, SPAN)
-    # argmax names the first of equals: a peak is above the bars before it, not below those after.
-    return np.flatnonzero(windows.argmax(axis=1) == PIVOT_BARS) + PIVOT_BARS
+    tops = extremes(values, PIVOT_BARS, np.maximum)
+    middle = values[PIVOT_BARS:-PIVOT_BARS]
+    # Of equal bars the first is the peak: above the bars before it, not below those after.
+    found = (middle > tops[: len(middle)]) & (middle >= tops[PIVOT_BARS + 1 :])
+    return np.flatnonzero(found) + PIVOT_BARS
 
 
 def _upside_down(found: Swings) -> Swings:
@@ -124,9 +133,10 @@ def _retracements(highs: Swings, lows: Swings) -> dict[str, Array]:
     They count back from its end; NaN where one bar is both, or the low is not below the high.
     """
     top, bottom = highs.level[0], lows.level[0]
-    upward, downward = highs.bar[0] > lows.bar[0], highs.bar[0] < lows.bar[0]
-    leg = np.where(top > bottom, top - bottom, np.nan)
+    upward = highs.bar[0] > lows.bar[0]
+    known = (top > bottom) & (upward | (highs.bar[0] < lows.bar[0]))
+    leg = np.where(known, top - bottom, np.nan)
     return {
-        name: np.select([upward, downward], [top - share * leg, bottom + share * leg], np.nan)
+        name: np.where(upward, top - share * leg, bottom + share * leg)
         for name, share in FIBONACCI.items()
     }

@@ -24,6 +24,7 @@ from agents.contracts import VECTORS
 from ath_calculator import Records, RecordScore
 from instance_database import Saved
 from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
+from technical_calculator import c_versions
 from torra.clock import iso, parse
 from torra.config import Instance, Profile
 from torra.evaluation.standing.told import NOTHING as NOTHING_TOLD
@@ -44,7 +45,7 @@ from torra.tick.tick_record import LEAN_AGAINST, UNFORESEEN
 from torra.verdict.risk_engine import Action, SignalDraft
 from torra.verdict.vetoed import sided
 
-RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
+RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic", "ta-lib")
 """Libraries whose versions can change a score and are therefore stored with it."""
 
 RULES_NAME: Final = "rules"
@@ -497,4 +498,4 @@ def versions() -> dict[str, str]:
         # A checkout that was never installed has no version.
         except PackageNotFoundError:
             found[package] = "unknown"
-    return found
+    return {**found, **c_versions()}

@@ -20,6 +20,7 @@ RULES: Final = {
     5: "conviction hears every opinion: which way its own words push, for or against an opening",
     6: "outside numbers and the spread are evidence, and a fundamental analyst may be seated",
     7: "what a company reports, what its price pays for it, companions and order flow are evidence",
+    8: "TA-Lib computes the recursive indicators: their last digits differ, no compared score does",
 }
 """By number, what each version changed, in one line."""
 

@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
-from ath_calculator import RecordScore, ath_score, record_score
+from ath_calculator import RecordScore, record_scores
 from technical_calculator import HISTORY, WARM_UP, score_frame
 from torra.clock import EPOCH, duration
 from torra.config import SentimentWeights, Thresholds
@@ -123,12 +123,10 @@ def stream_of(timeframe: str, bars: pd.DataFrame, scored: pd.DataFrame | None = 
     # From the first bar, not from the warm-up: a desk carries the records of all that it has seen.
     highest = np.maximum.accumulate(prices["high"])
     lowest = np.minimum.accumulate(prices["low"])
-    close, high, low, width = (
-        line[first:].tolist() for line in (prices["close"], highest, lowest, atr)
-    )
-    ath, ath_high = np.full(len(bars), np.nan), np.full(len(bars), np.nan)
-    ath[first:] = list(map(record_score, close, high, low, width))
-    ath_high[first:] = list(map(ath_score, close, high, width))
+    ath = {name: np.full(len(bars), np.nan) for name in RECORD_SCORES.values()}
+    found = record_scores(*(line[first:] for line in (prices["close"], highest, lowest, atr)))
+    for form, name in RECORD_SCORES.items():
+        ath[name][first:] = found[form]
     return Stream(
         timeframe=timeframe,
         step=duration(timeframe) // MICROSECOND,
@@ -137,8 +135,7 @@ def stream_of(timeframe: str, bars: pd.DataFrame, scored: pd.DataFrame | None = 
         prices=prices,
         scores={
             **{name: table[name].to_numpy(dtype=float) for name in VECTORS},
-            RECORD_SCORES["both"]: ath,
-            RECORD_SCORES["high"]: ath_high,
+            **ath,
         },
         atr=atr,
         percentile=table["volatility_percentile"].to_numpy(dtype=float),

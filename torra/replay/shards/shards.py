@@ -94,7 +94,7 @@ PROGRAM: Final = (
 """Torra's modules outside its packages."""
 
 PACKAGES: Final = ("agents/**/*.py", "torra/*.py", "torra/[!_]*/**/*.py")
-LIBRARIES: Final = ("numpy", "pandas", "pandas-ta-classic")
+LIBRARIES: Final = ("numpy", "pandas", "pandas-ta-classic", "ta-lib")
 """Libraries whose versions can change a result."""
 
 
@@ -373,11 +373,13 @@ def program() -> Mapping[str, str]:
     """Return the versions that a result depends on: Python, libraries, a hash of our code."""
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
 
+    from technical_calculator import c_versions  # noqa: PLC0415
+
     found = {"python": platform.python_version(), "code": _code()}
     for library in LIBRARIES:
         with suppress(PackageNotFoundError):
             found[library] = version(library)
-    return found
+    return {**found, **c_versions()}
 
 
 def sources() -> list[Path]:
