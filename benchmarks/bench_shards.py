@@ -11,7 +11,7 @@ from torra.clock import parse
 from torra.config import ROOT, Profile
 from torra.replay import arms
 from torra.replay.replaying import ReplayPlan, TradingCosts, run_job, spec_of
-from torra.replay.shards import shards
+from torra.replay.shards import executors, shards
 from torra.replay.shards.history import cut, load
 from torra.replay.shards.shards import Job
 
@@ -31,7 +31,7 @@ def measure(trial: bool) -> dict[str, float]:
 
 def _seconds(workers: int, parts: int) -> float:
     jobs = [Job(f"part {number}", _spec(number)) for number in range(parts)]
-    with shards.processes(workers) as executor:
+    with executors.processes(workers) as executor:
         warm = [Job(f"warm {number}", _spec(-1 - number, short=True)) for number in range(workers)]
         shards.run_all(warm, run_job, executor)  # processes have begun and imported
         begin = time.perf_counter()

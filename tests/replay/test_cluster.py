@@ -32,8 +32,9 @@ from torra.replay.shards.cluster import (
     parse_address,
     tls_files,
 )
+from torra.replay.shards.executors import Inline
 from torra.replay.shards.history import History
-from torra.replay.shards.shards import Inline, JobFailed, Progress, program, run_all
+from torra.replay.shards.shards import JobFailed, Progress, program, run_all
 
 # --- which addresses ------------------------------------------------------------------------------
 

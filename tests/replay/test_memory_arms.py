@@ -25,7 +25,7 @@ from torra.lessons.recall import Asked, LessonShelf, Recalled
 from torra.replay import arms, voices
 from torra.replay.arms import ARMS, BY_LOT
 from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
-from torra.replay.shards import arm_lessons, shards
+from torra.replay.shards import arm_lessons, executors
 from torra.replay.shards.history import History, cut, load
 from torra.store.memory import MemoryStore
 
@@ -125,7 +125,7 @@ def test_a_twin_is_a_desk_that_does_not_remember(history: History, whole: list[A
 def test_arms_on_an_executor_and_gone_on_with_are_the_same(
     history: History, whole: list[ArmSeen], tmp_path: Path
 ) -> None:
-    elsewhere = run_on(plan_of(history), shards.Inline())
+    elsewhere = run_on(plan_of(history), executors.Inline())
     assert all(same(one, other) for one, other in zip(elsewhere, whole, strict=True))
     assert run_interrupted(history, tmp_path) > 1
     again = run(plan_of(history), voices.rules_voice, folder=tmp_path, chunk=20)

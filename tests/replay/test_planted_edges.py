@@ -24,7 +24,7 @@ from torra.replay import arms, scorecard, voices
 from torra.replay.arms import ARMS, Arm
 from torra.replay.replaying import ReplayPlan, TradingCosts, run
 from torra.replay.runner import Course, Voice, run_arm
-from torra.replay.shards import arm_words, shards
+from torra.replay.shards import arm_words, executors, shards
 from torra.replay.shards.arm_words import Words
 from torra.replay.shards.history import History
 
@@ -173,7 +173,7 @@ def test_on_random_walks_no_arm_shows_an_edge(
     seeds = scaled(200) // 2 * 2 if scaled(200) > 2 else 1
     bars = BARS_BY_NIGHT if seeds > 1 else BARS_BY_DAY
     jobs = [shards.Job(f"walk {seed}", {"seed": seed, "bars": bars}) for seed in range(seeds)]
-    workers = shards.processes(2) if seeds > 1 else shards.inline()
+    workers = executors.processes(2) if seeds > 1 else executors.inline()
     with workers as executor:
         found = shards.run_all(jobs, claimed_on_a_walk, executor, keep=tmp_path)
     for kind in ("claims", "without_placebos"):
@@ -207,7 +207,7 @@ def test_on_random_walks_without_costs_nothing_is_won_or_lost(
         shards.Job(f"walk {seed}", {"seed": seed, "bars": bars})
         for seed in range(1000, 1000 + seeds)
     ]
-    with shards.processes(2) if seeds > 2 else shards.inline() as executor:
+    with executors.processes(2) if seeds > 2 else executors.inline() as executor:
         found = shards.run_all(jobs, results_on_a_free_walk, executor, keep=tmp_path)
     results = np.concatenate([one["r"] for one in found])
     deviation = results.mean() / (results.std() / np.sqrt(len(results)))

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.exhibits.documents import Document
+from torra.jobs import priority
 from torra.replay import folders, reporting, scorecard
 from torra.replay.folders import made_of, seen_of
-from torra.replay.shards import shards
+from torra.replay.shards import cores, executors
 
 BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
 PERIOD = ["--from", "2021-11-20", "--to", "2021-11-20T12:00:00Z"]
@@ -139,10 +140,93 @@ def test_the_same_replay_does_not_run_twice_at_once(tmp_path: Path) -> None:
 def test_what_workers_ran_can_be_recomposed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shards, "processes", lambda workers: shards.inline())
-    words = ("--arms", "l1", "--name", "spread", "--workers", "2")
+    begun = here_instead(monkeypatch)
+    words = ("--arms", "l1,budget", "--name", "spread", "--workers", "2")
     assert torra(tmp_path, "replay", "BTCUSD", *ALL, *words).exit_code == 0
+    assert begun == [2]
     assert len(seen_of(tmp_path, made_of(tmp_path, "spread"), "l1").ticks) == 60
+
+
+def here_instead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let this process do the work of others; return how many would have begun each time."""
+    begun: list[int] = []
+
+    @contextmanager
+    def processes(workers: int, *_: Any) -> Iterator[Any]:
+        begun.append(workers)
+        found = executors.Inline()
+        found.check = lambda: None  # type: ignore[attr-defined]
+        yield found
+
+    monkeypatch.setattr(executors, "processes", processes)
+    return begun
+
+
+def test_all_processors_are_taken_and_the_report_is_that_of_one(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = here_instead(monkeypatch)
+    monkeypatch.setattr(cores, "usable", lambda: 4)
+    monkeypatch.setattr(reporting, "WORTH_PROCESSES", 0.0)
+    words = ("replay", "BTCUSD", *ALL, "--arms", "l1,analysts,budget,placebo", "--name", "day")
+    told = torra(tmp_path, *words)
+    assert told.exit_code == 0, told.output
+    assert begun == [4]
+    assert alike(tmp_path / "replays" / "day.json") == alike(home / "replays" / "day.json")
+
+
+@pytest.mark.parametrize(("least", "words"), [(1e9, []), (0.0, ["--jobs", "1"])])
+def test_one_process_does_what_is_short_or_is_asked_of_one(
+    least: float, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = here_instead(monkeypatch)
+    monkeypatch.setattr(cores, "usable", lambda: 4)
+    monkeypatch.setattr(reporting, "WORTH_PROCESSES", least)
+    monkeypatch.setattr(reporting, "run", stopped)
+    short = ("--from", "2021-11-20", "--to", "2021-11-20T02:00:00Z", "--arms", "l1,budget")
+    told = torra(tmp_path, "replay", "BTCUSD", *ALL, *short, *words)
+    assert (told.exit_code, begun) == (130, [])
+
+
+def stopped(*_: Any, **__: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def alike(path: Path) -> dict[str, Any]:
+    """Return a document without the times in it."""
+    told: dict[str, Any] = json.loads(path.read_text())
+    told.pop("created_at")
+    for table in told["tables"]:
+        if table["name"] == "criteria":
+            for row in table["rows"]:
+                row[:] = [re.sub(r" within .* s$", "", str(cell)) for cell in row]
+    return told
+
+
+def test_who_is_no_rule_is_asked_by_one_process_only(tmp_path: Path) -> None:
+    words = ("--provider", "recorded", "--arms", "l1", "--workers", "2")
+    told = torra(tmp_path, "replay", "BTCUSD", *ALL, *words)
+    assert told.exit_code == 2
+    assert "recorded is asked from one process only" in told.stderr
+
+
+def test_beside_a_desk_a_replay_leaves_it_a_processor_and_goes_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, behind = here_instead(monkeypatch), list[str]()
+    monkeypatch.setattr(priority, "step_back", lambda: behind.append("lowest"))
+    monkeypatch.setattr(cores, "usable", lambda: 3)
+    monkeypatch.setattr(reporting, "WORTH_PROCESSES", 0.0)
+    monkeypatch.setattr(reporting, "run", stopped)
+    monkeypatch.setattr(reporting, "run_beside", lambda *_, **__: None)
+    words = ("replay", "BTCUSD", *ALL, "--arms", "l1,analysts,outage")
+    assert " desk " not in torra(tmp_path, *words).stderr
+    with closing(open_home(tmp_path)) as database:
+        database.acquire_lease("a desk", 60.0)
+    told = torra(tmp_path, *words)
+    line = "a desk runs in this home: the replay takes 2 processors, at the lowest priority\n"
+    assert told.stderr.startswith(line)
+    assert (begun, behind) == ([3, 2], ["lowest"])
 
 
 @pytest.mark.parametrize(
@@ -191,9 +275,6 @@ def test_an_interruption_says_what_it_leaves(
     """What was saved is not estimated again."""
     words = ("replay", "BTCUSD", *ALL, "--arms", "l1,budget", "--name", "half")
     through = reporting.judged
-
-    def stopped(*_: Any) -> Any:
-        raise KeyboardInterrupt
 
     monkeypatch.setattr(reporting, "judged", stopped)
     told = torra(tmp_path, *words)

@@ -29,7 +29,7 @@ from torra.exhibits import report
 from torra.replay import folders, voices
 from torra.replay.arms import ARMS
 from torra.replay.replaying import FOLDER, ReplayPlan, run, run_on
-from torra.replay.shards import shards, trials
+from torra.replay.shards import executors, trials
 from torra.replay.shards.checkpoints import Checkpoint
 from torra.replay.shards.history import History
 
@@ -297,7 +297,7 @@ def test_arms_of_workers_are_kept_as_if_they_had_been_run_here(
         run(plan, voices.rules_voice, folder=folder, chunk=20, on_ticks=stopping_at(45 + 25))
     folders.begin(tmp_path, plan)
     before = (folder / "l1.ticks.gz").read_bytes()
-    with shards.inline() as executor:
+    with executors.inline() as executor:
         seen = run_on(plan, executor)
     folders.keep_arms(tmp_path, plan, seen)
     assert (folder / "l1.ticks.gz").read_bytes() == before

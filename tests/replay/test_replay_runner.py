@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -25,12 +27,12 @@ from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, arm_of, as_json, same_but_time
 from torra.replay import arms, runner, voices
-from torra.replay.arms import ARMS
+from torra.replay.arms import ARMS, Arm
 from torra.replay.l1.sweep import Ground
 from torra.replay.l1.trades import left_open
-from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
+from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_beside, run_on
 from torra.replay.runner import Course, Voice, run_arm
-from torra.replay.shards import arm_words, parcels, shards
+from torra.replay.shards import arm_words, executors, parcels
 from torra.replay.shards.checkpoints import Checkpoint
 from torra.replay.shards.history import History, cut, load
 from torra_trader import run_close
@@ -39,6 +41,7 @@ END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
 BEGIN = END - timedelta(hours=9)
 MIDNIGHT = END - timedelta(days=1)
 ALL = ("l1", "budget", "placebo")
+ALL_ARMS = [arm.name for arm in arms.chosen(ALL)]
 GATE = Profile().gate
 
 
@@ -198,9 +201,54 @@ def test_a_folder_of_another_replay_is_refused(history: History, tmp_path: Path)
 
 
 def test_jobs_on_an_executor_give_the_same_arms(history: History, whole: list[ArmSeen]) -> None:
-    with shards.inline() as executor:
+    with executors.inline() as executor:
         found = run_on(plan_of(history), executor)
     assert all(same(one, other) for one, other in zip(found, whole, strict=True))
+
+
+def test_arms_that_ran_beside_each_other_are_the_same_to_the_byte(
+    history: History, whole: list[ArmSeen], tmp_path: Path
+) -> None:
+    """In whatever order they begin: a placebo waits for its source."""
+    plan, (here, beside) = plan_of(history), (tmp_path / "here", tmp_path / "beside")
+    run(plan, voices.rules_voice, folder=here)
+    with executors.inline() as executor:
+        run_beside(plan, executor, beside, first=[arm.name for arm in plan.arms[::-1]])
+    assert [kept(beside, arm) for arm in ALL_ARMS] == [kept(here, arm) for arm in ALL_ARMS]
+    found = run(plan, nobody_is_asked, folder=beside)
+    assert all(same(one, other) for one, other in zip(found, whole, strict=True))
+
+
+def test_what_runs_beside_goes_on_from_where_it_was(
+    history: History, whole: list[ArmSeen], tmp_path: Path
+) -> None:
+    plan = plan_of(history)
+    with pytest.raises(Stopped):
+        run(plan, voices.rules_voice, folder=tmp_path, chunk=20, on_ticks=stopping_at(70))
+    begun = Checkpoint(tmp_path, "budget", plan.identity(ARMS["budget"])).state
+    assert begun is not None and 0 < begun["at"] < len(whole[0].ticks)
+    with executors.inline() as executor:
+        run_beside(plan, executor, tmp_path)
+    found = run(plan, nobody_is_asked, folder=tmp_path)
+    assert all(same(one, other) for one, other in zip(found, whole, strict=True))
+
+
+def kept(folder: Path, arm: str) -> tuple[Any, list[Any]]:
+    """Return the state of a kept arm and its lines, but for the time that each tick took."""
+    state = json.loads((folder / f"{arm}.state.json").read_text())
+    # of the compressed bytes, in which the times are too
+    state.pop("length")
+    with gzip.open(folder / f"{arm}.ticks.gz", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    for row in rows:
+        row.get("tick", {}).pop("elapsed_ms", None)
+    return state, rows
+
+
+def nobody_is_asked(arm: Arm) -> Voice:
+    """The voice of an arm that is done already, and would be another one if it were asked."""
+    del arm
+    return Voice()
 
 
 def test_an_arm_goes_through_a_parcel_unchanged(whole: list[ArmSeen]) -> None:

@@ -23,15 +23,12 @@ from tests.worlds.price_series import sample, walk
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.replay.shards import packed_bars, shards
+from torra.replay.shards.executors import Inline, Processes, inline, processes
 from torra.replay.shards.shards import (
-    Inline,
     Job,
     JobFailed,
-    Processes,
     Progress,
     duration_text,
-    inline,
-    processes,
     run_all,
 )
 
@@ -84,14 +81,17 @@ def test_processes_give_what_this_process_gives_and_a_killed_one_costs_only_its_
     tmp_path: Path,
 ) -> None:
     made = marked(jobs(6, tmp_path, seconds=0.05), 2, kill=True, seconds=0.3)
-    with processes(2) as executor:
+    steps: list[int] = []
+    with processes(2, 6, steps.append) as executor:
         found = run_all(made, shard_jobs.kills_once, executor)
+        executor.check()
         told = run_all(jobs(1), shard_jobs.threads, executor)[0]
         swept = run_all(SWEEPS, shard_jobs.sweep, executor)
     assert found == figures(6)
     assert json.dumps(found) == json.dumps(figures(6))
     assert shard_jobs.attempts(tmp_path) == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1, 5: 1}
     assert told["omp"] == "1"
+    assert steps[-1] == 6 * 7, "each part notes seven steps, the killed one too"
     assert swept == run_all(SWEEPS, shard_jobs.sweep, Inline())
     assert len({len(one["trades"]) for one in swept}) > 1
     assert told["pid"] != os.getpid()
@@ -108,6 +108,21 @@ def test_the_order_in_which_jobs_end_changes_nothing(tries: Tries) -> None:
         assert found == figures(4)
         with attempt:
             assert [one.name for one in told] == ["walk 3", "walk 2", "walk 1", "walk 0"]
+
+
+def test_jobs_begin_in_their_order_but_after_the_one_that_they_wait_for() -> None:
+    made = [Job(job.name, job.spec, "walk 2" if job.name == "walk 0" else "") for job in jobs(4)]
+    told: list[Progress] = []
+    found = run_all(made, shard_jobs.walk_figures, Inline(), on_done=told.append)
+    assert found == figures(4)
+    assert [one.name for one in told] == ["walk 1", "walk 2", "walk 0", "walk 3"]
+
+
+@pytest.mark.parametrize("after", ["walk 9", "walk 0"], ids=["nobody", "itself"])
+def test_a_job_that_waits_for_what_never_ends_is_a_mistake(after: str) -> None:
+    made = [Job(job.name, job.spec, after) for job in jobs(1)]
+    with pytest.raises(ValueError, match="walk 0 waits for"):
+        run_all(made, shard_jobs.walk_figures, Inline())
 
 
 def test_any_executor_will_do() -> None:
@@ -272,7 +287,8 @@ import sys
 from pathlib import Path
 from tests.worlds import shard_jobs
 from tests.replay.test_shards import jobs
-from torra.replay.shards.shards import processes, run_all
+from torra.replay.shards.executors import processes
+from torra.replay.shards.shards import run_all
 folder, keep = map(Path, sys.argv[1:])
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
@@ -339,7 +355,7 @@ def test_the_program_counts_every_module_that_is_shipped() -> None:
 
 def test_workers_begin_without_the_numerical_libraries() -> None:
     """Else they would have started their threads before they are told how many."""
-    code = "import torra.replay.shards.shards, sys; sys.exit('numpy' in sys.modules)"
+    code = "import torra.replay.shards.executors, sys; sys.exit('numpy' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     assert (
         subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

@@ -37,7 +37,7 @@ from torra.replay import arms, scorecard, voices
 from torra.replay.arms import ARMS, EVIDENCE
 from torra.replay.recomposing import of_a_swarm
 from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
-from torra.replay.shards import arm_words, shards
+from torra.replay.shards import arm_words, executors
 from torra.replay.shards.arm_evidence import FURTHEST, EarlierEvidence
 from torra.replay.shards.history import History, cut, load
 from torra.tick.bar_window import HistoryWindow
@@ -308,7 +308,7 @@ def read(window: HistoryWindow, key: TickKey) -> dict[str, float | str | None]:
 def test_arms_of_a_swarm_are_the_same_on_an_executor(
     history: History, seen: dict[str, ArmSeen]
 ) -> None:
-    for arm in run_on(plan_of(history), shards.Inline()):
+    for arm in run_on(plan_of(history), executors.Inline()):
         pairs = zip(arm.ticks, seen[arm.name].ticks, strict=True)
         assert all(same_but_time(*pair) for pair in pairs), arm.name
 

@@ -21,6 +21,7 @@ from torra.config import Instance, Profile, validate
 from torra.errors import ConfigError, DataUnavailable
 from torra.evaluation.observations import as_json
 from torra.replay.l1.sweep import Ground
+from torra.replay.shards.executors import note
 from torra.replay.shards.packed_bars import pack_all, unpack_all
 from torra.replay.shards.shards import Job
 
@@ -28,6 +29,7 @@ from torra.replay.shards.shards import Job
 def walk_figures(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """The figures of a random walk: floats whose every bit must come back."""
     _attempt(spec)
+    note(spec["seed"], 7)
     steps = np.random.default_rng(spec["seed"]).normal(size=spec.get("steps", 500))
     path = np.cumsum(steps)
     time.sleep(spec.get("seconds", 0.0))

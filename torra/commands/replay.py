@@ -74,10 +74,10 @@ RUN: Final = (
     click.option("--costs", default="", help="spread,commission,slippage; empty: the profile's."),
     click.option(
         "--workers",
+        "--jobs",
+        "workers",
         type=click.IntRange(1, 64),
-        default=1,
-        show_default=True,
-        help="Processes at once.",
+        help="Processes at once; default: one for each processor, beside a desk one fewer.",
     ),
     click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT."),
     click.option("--name", help="What the result is called; default: made of symbol and settings."),
@@ -143,6 +143,7 @@ def replay(
     if symbol is None:
         raise ConfigError("name a symbol; only --journal, and --name with --trades, go without one")
     request = reporting.ReplayRequest(**asked)
+    _let_a_desk_go_first(home)
     with _told_when_stopped(GOES_ON):
         found = reporting.replayed(home, symbol.upper(), request, say=_say, progress=progress)
     if report is not None:
@@ -297,6 +298,7 @@ def sweep(
     if report is not None and len(names) > 1:
         raise ConfigError("--report is for one symbol; of several each has its page")
     request = sweep_jobs.SweepRequest(**asked)
+    _let_a_desk_go_first(home)
     with _told_when_stopped(GOES_ON if request.address else BEGINS):
         found = sweep_jobs.swept(home, names, request, say=_say, progress=progress)
     if report is not None:
@@ -307,6 +309,15 @@ def sweep(
         say(json.dumps(told[0] if len(told) == 1 else told, indent=2, allow_nan=False))
     else:
         say("\n\n".join(one.text(full=full) for one in found))
+
+
+def _let_a_desk_go_first(home: Path) -> None:
+    """Take the lowest place at the processors where a desk runs in the same home."""
+    from torra.jobs.priority import step_back  # noqa: PLC0415
+    from torra.replay.shards.cores import desk_runs  # noqa: PLC0415
+
+    if desk_runs(home):
+        step_back()
 
 
 @contextmanager

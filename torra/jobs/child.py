@@ -26,6 +26,7 @@ from typing import IO, Any, Final
 from torra.clock import System
 from torra.errors import Busy, StoreUnavailable, TorraError, bounded
 from torra.jobs.kinds import JobResult, Parameters, Work
+from torra.jobs.priority import step_back
 
 if sys.platform != "win32":
     import resource
@@ -138,9 +139,9 @@ def _work(dotted: str) -> Work:
 
 def _make_room_for_others(niceness: int, memory: int) -> None:
     """Take the lowest place at the processor, and bounded memory, where the system can do so."""
+    step_back(niceness)
     if sys.platform == "win32":
         return
-    os.nice(niceness)
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = memory if most == resource.RLIM_INFINITY else min(memory, most)
     resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))

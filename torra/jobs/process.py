@@ -22,9 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from torra.config import CHECKOUT
 from torra.jobs.kinds import Parameters
-
-NICENESS: Final = 19
-"""The lowest priority that a process can have (nice(2))."""
+from torra.jobs.priority import NICENESS
 
 MEMORY_BYTES: Final = 2 * 2**30
 """Memory that a child may take for its data (RLIMIT_DATA)."""

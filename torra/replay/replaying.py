@@ -1,17 +1,17 @@
 """The work behind `torra replay`: runs every arm over one history.
 
-The arms with words of their own run first, then the placebos, which use those words. Each arm is a
-job of its own. In this process it has checkpoints, so an interruption costs seconds; on an executor
-(torra.replay.shards.shards) a finished arm is kept. The same plan gives the same result either way.
-Every arm is logged as a trial before it runs. A vendor's models are asked in this process only,
-through the desk's own ledger, and never past `max_cost`.
+The placebos use the words of another arm, which runs before them. Each arm is a job of its own. On
+this machine, in this process (`run`) or in several (`run_beside`), it has checkpoints, so an
+interruption costs seconds; on another executor (`run_on`) a finished arm is kept. The same plan
+gives the same result each way. Every arm is logged as a trial before it runs. A vendor's models are
+asked in this process only, through the desk's own ledger, and never past `max_cost`.
 
 Costs that are no numbers raise ConfigError. torra.replay.reporting makes the scorecard of all arms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -27,7 +27,8 @@ from torra.replay.arms import Arm
 from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.runner import Course, Voice, run_arm
 from torra.replay.shards import arm_words, parcels, trials
-from torra.replay.shards.checkpoints import CHUNK, Checkpoint
+from torra.replay.shards.checkpoints import CHUNK, Checkpoint, read_arm
+from torra.replay.shards.executors import note
 from torra.replay.shards.history import History, spread_digest
 from torra.replay.shards.shards import Job, program, run_all
 from torra.replay.voices import rules_voice
@@ -232,7 +233,76 @@ def placebo_voice(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Vo
     if arm.placebo is None or plan.source is None:
         raise ValueError(f"{arm.name} has nobody whose words it could use")
     said = arm_words.placebo(arm.placebo, seen[plan.source], plan.seed, plan.profile.gate)
+    return _speaking(said)
+
+
+def _speaking(said: arm_words.Spoken) -> Voice:
     return Voice(debater=arm_words.speaking(said), provider="placebo")
+
+
+# --- in several processes -------------------------------------------------------------------------
+
+
+def run_beside(
+    plan: ReplayPlan, executor: Executor, folder: Path, *, first: Sequence[str] = ()
+) -> None:
+    """Run every arm to its end in processes of this machine, with the rules provider.
+
+    Each writes the checkpoints of its arm into `folder`, where `run` then finds them. Arms begin in
+    the order of `first`, a placebo when the arm is done whose words it uses. A part is known by its
+    place in the plan (torra.replay.shards.executors.note).
+    """
+    left = {
+        arm.name: part
+        for part, arm in enumerate(plan.arms)
+        if not Checkpoint(folder, arm.name, plan.identity(arm)).done
+    }
+    jobs = []
+    for name in sorted(left, key=lambda name: first.index(name) if name in first else len(first)):
+        arm = plan.arms[left[name]]
+        after = plan.source if arm.placebo and plan.source in left else ""
+        jobs.append(Job(name, _part(plan, arm, left[name], folder), after or ""))
+    run_all(jobs, run_part, executor)
+
+
+def _part(plan: ReplayPlan, arm: Arm, part: int, folder: Path) -> dict[str, Any]:
+    """Return the spec with which a process of this machine runs an arm."""
+    spec = {**spec_of(plan, arm, {}), "part": part, "folder": str(folder.absolute())}
+    spec["identity"] = plan.identity(arm)
+    if arm.placebo and plan.source:
+        spec["source"] = plan.source
+        spec["said"] = plan.identity(arms.ARMS[plan.source])
+    return spec
+
+
+def run_part(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one arm from its last checkpoint on to its end, and note how far it is."""
+    arm, folder = arms.ARMS[spec["arm"]], Path(spec["folder"])
+    profile = Profile.model_validate_json(spec["profile"])
+    done = 0
+
+    def forward(number: int) -> None:
+        nonlocal done
+        done += number
+        note(spec["part"], done)
+
+    if arm.placebo:
+        (ticks, _), _ = read_arm(folder, spec["source"], spec["said"])
+        said = ArmSeen(spec["source"], tuple(ticks), ())
+        voice = _speaking(arm_words.placebo(arm.placebo, said, spec["seed"], profile.gate))
+    else:
+        voice = rules_voice(arm)
+    run_arm(
+        _course(spec),
+        arm,
+        profile,
+        voice,
+        checkpoint=Checkpoint(folder, arm.name, spec["identity"]),
+        commission=spec["commission"],
+        on_ticks=forward,
+        seed=spec["seed"],
+    )
+    return {}
 
 
 # --- on an executor -------------------------------------------------------------------------------
@@ -262,28 +332,30 @@ def run_on(
 
 def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run one arm in a worker; `spec` holds all that it needs, the result all that it found."""
-    history = parcels.history_of(spec["history"])
-    profile = Profile.model_validate_json(spec["profile"])
-    arm = arms.ARMS[spec["arm"]]
-    course = Course.of(
-        history,
+    arm, profile = arms.ARMS[spec["arm"]], Profile.model_validate_json(spec["profile"])
+    voice = _speaking(arm_words.words_of(spec["words"])) if arm.placebo else rules_voice(arm)
+    seen = run_arm(
+        _course(spec), arm, profile, voice, commission=spec["commission"], seed=spec["seed"]
+    )
+    return {"arm": parcels.packed_arm(seen)}
+
+
+def _course(spec: Mapping[str, Any]) -> Course:
+    return Course.of(
+        parcels.history_of(spec["history"]),
         begin=_moment(spec["begin"]),
         end=_moment(spec["end"]),
         outlook=OutlookThen.of(spec["outlook"]),
     )
-    if arm.placebo:
-        words = arm_words.words_of(spec["words"])
-        voice = Voice(debater=arm_words.speaking(words), provider="placebo")
-    else:
-        voice = rules_voice(arm)
-    seen = run_arm(course, arm, profile, voice, commission=spec["commission"], seed=spec["seed"])
-    return {"arm": parcels.packed_arm(seen)}
 
 
 def spec_of(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str, Any]:
-    """Return the spec with which a worker runs an arm, as JSON values."""
+    """Return the spec with which a worker runs an arm, as JSON values.
+
+    A placebo's has the words of its source, where that was `seen`.
+    """
     words: list[Any] = []
-    if arm.placebo and plan.source:
+    if arm.placebo and plan.source and plan.source in seen:
         said = arm_words.placebo(arm.placebo, seen[plan.source], plan.seed, plan.profile.gate)
         words = arm_words.rows_of(said)
     return {

@@ -31,7 +31,7 @@ from torra.exhibits import report, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
 from torra.exhibits.outcome import outcome
 from torra.replay import arms, folders, live, scorecard, voices
-from torra.replay.arms import CONTROL, Arm
+from torra.replay.arms import CONTROL, RULES, Arm
 from torra.replay.caveats import caveats, thresholds_told
 from torra.replay.outlook_then import OutlookThen, read_outlook
 from torra.replay.recomposing import Progress
@@ -43,14 +43,19 @@ from torra.replay.replaying import (
     course_of,
     guessed_terms,
     run,
+    run_beside,
     run_on,
 )
 from torra.replay.runner import REAL, Course, Voice, run_arm
-from torra.replay.shards import cluster, shards
+from torra.replay.shards import cluster, cores, executors, shards
+from torra.replay.shards.cores import Ahead, Cores
 from torra.replay.shards.history import History, cut, load, moment
 
 SAMPLE: Final = 60
 """Ticks from which an arm's speed is estimated."""
+
+WORTH_PROCESSES: Final = 5.0
+"""Seconds of work from which several processes are quicker than one: a start takes two each."""
 
 LONGEST_TOLD: Final = 140
 """Most letters of a title that name the arms: all of it fits in MOST_LETTERS."""
@@ -61,7 +66,8 @@ class ReplayRequest:
     """What is asked of a replay, in the words of the command's options; `planned` checks them.
 
     `wanted` are the arms, `costs` spread, commission and slippage. `max_cost` is in USD, `address`
-    a Dask scheduler's; `teach` lets the desk know L1's win rates.
+    a Dask scheduler's, `workers` are processes, None for all processors that there are; `teach`
+    lets the desk know L1's win rates.
     """
 
     bars: Sequence[str]
@@ -75,7 +81,7 @@ class ReplayRequest:
     costs: str = ""
     max_cost: float | None = None
     seed: int | None = None
-    workers: int = 1
+    workers: int | None = None
     address: str | None = None
     name: str | None = None
     teach: bool = False
@@ -110,10 +116,10 @@ def replayed(
     """Run a replay and write its document; raises ConfigError naming what to mend."""
     most = _sum(asked.max_cost)
     plan = planned(home, symbol, asked)
-    if asked.workers > 1 or asked.address:
-        seen, logged = _elsewhere(home, plan, asked, say)
+    if asked.address:
+        seen, logged = _elsewhere(home, plan, asked.address, say)
     else:
-        seen, logged = _here(home, plan, most, say, progress)
+        seen, logged = _here(home, plan, most, _cores(home, plan, asked, say), say, progress)
     say("working out what each came to ...")
     exhibits = judged(plan, seen, logged)
     document = report.document(
@@ -233,9 +239,13 @@ def _name(plan: ReplayPlan, named: str | None) -> str:
 
 
 def estimate(
-    plan: ReplayPlan, paid: bool, say: Callable[[str], None], done: Mapping[str, int]
-) -> int:
-    """Say how much there is to do and how long it will take; return the ticks of an arm.
+    plan: ReplayPlan,
+    paid: bool,
+    say: Callable[[str], None],
+    done: Mapping[str, int],
+    workers: int = 1,
+) -> Ahead:
+    """Say how much there is to do and how long it will take; return it.
 
     `done` is how many ticks of an arm an earlier run has done: they take no time now. The speed
     is measured on the first ticks after the warm-up, with the rules provider, in a store that is
@@ -250,21 +260,23 @@ def estimate(
         told += f", {before:,} of {ticks * len(plan.arms):,} done"
     if paid:
         say(f"{told}; a vendor is asked: seconds a tick, --max-cost holds")
-        return ticks
+        return Ahead(ticks, {})
     if before == ticks * len(plan.arms):
         say(told)
-        return ticks
+        return Ahead(ticks, {})
     few = dataclasses.replace(course, keys=_inside(course))
-    seconds = 0.0
+    seconds = {}
     for arm in plan.arms:
         left = ticks - done.get(arm.name, 0)
         if left <= 0:
             continue
         began = REAL.monotonic()
         run_arm(few, arm, plan.profile, voices.rules_voice(arm) if not arm.placebo else Voice())
-        seconds += (REAL.monotonic() - began) / max(1, len(few.keys)) * left
-    say(f"{told}; about {shards.duration_text(seconds)}")
-    return ticks
+        seconds[arm.name] = (REAL.monotonic() - began) / max(1, len(few.keys)) * left
+    waits = {arm.name: plan.source for arm in plan.arms if arm.placebo and plan.source}
+    ahead = Ahead(ticks, seconds, waits)
+    say(f"{told}; about {shards.duration_text(ahead.takes(workers))}")
+    return ahead
 
 
 def _inside(course: Course) -> tuple[TickKey, ...]:
@@ -274,12 +286,38 @@ def _inside(course: Course) -> tuple[TickKey, ...]:
     return course.keys[begin : begin + SAMPLE]
 
 
+def _cores(home: Path, plan: ReplayPlan, asked: ReplayRequest, say: Callable[[str], None]) -> Cores:
+    """Return the processes of a replay, one where others than the rules answer."""
+    found = cores.cores(home, asked.workers)
+    if plan.profile.agents.provider != RULES:
+        if found.named and found.workers > 1:
+            raise _only_rules(plan)
+        found = dataclasses.replace(found, workers=1)
+    if found.beside:
+        say(found.says())
+    return found
+
+
+def _only_rules(plan: ReplayPlan) -> ConfigError:
+    return ConfigError(
+        f"--workers and --cluster are for the rules provider; {plan.profile.agents.provider} "
+        "is asked from one process only"
+    )
+
+
 def _here(
-    home: Path, plan: ReplayPlan, most: float | None, say: Callable[[str], None], progress: Progress
+    home: Path,
+    plan: ReplayPlan,
+    most: float | None,
+    given: Cores,
+    say: Callable[[str], None],
+    progress: Progress,
 ) -> tuple[list[ArmSeen], int]:
-    """Run the arms in this process; return them and how many trials are logged.
+    """Run the arms on this machine; return them and how many trials are logged.
 
     The provider is opened before the folder is taken: a replay that is refused leaves nothing.
+    Unless somebody named their number, several processes begin only for work that is longer than
+    their start.
     """
     symbol, folder = plan.history.symbol, home / FOLDER / plan.name
     with (
@@ -287,27 +325,47 @@ def _here(
         folders.taken(folder),
     ):
         logged = folders.begin(home, plan, say)
-        ticks = estimate(plan, bool(plan.profile.agents.paid()), say, folders.done(home, plan))
-        with progress(ticks * len(plan.arms), plan.name) as forward:
-            seen = run(plan, voice, folder=folder, on_ticks=lambda _, number: forward(number))
+        paid, done = bool(plan.profile.agents.paid()), folders.done(home, plan)
+        ahead = estimate(plan, paid, say, done, given.workers)
+        workers = min(given.workers, len(ahead.seconds))
+        spread = workers > 1 and (given.named or sum(ahead.seconds.values()) > WORTH_PROCESSES)
+        with progress(ahead.ticks * len(plan.arms), plan.name) as forward:
+            if spread:
+                forward(sum(done[name] for name in done.keys() - ahead.seconds.keys()))
+                _beside(plan, folder, workers, ahead, forward)
+                seen = run(plan, voice, folder=folder)  # it reads what they have done
+            else:
+                seen = run(plan, voice, folder=folder, on_ticks=lambda _, number: forward(number))
     return seen, logged
 
 
+def _beside(
+    plan: ReplayPlan, folder: Path, workers: int, ahead: Ahead, forward: Callable[[int], None]
+) -> None:
+    """Run the arms to their end in several processes."""
+    told = 0
+
+    def steps(done: int) -> None:
+        nonlocal told
+        # A part whose process died goes on from its last checkpoint.
+        forward(max(0, done - told))
+        told = max(told, done)
+
+    with executors.processes(workers, len(plan.arms), steps) as executor:
+        run_beside(plan, executor, folder, first=ahead.longest_first())
+        executor.check()
+
+
 def _elsewhere(
-    home: Path, plan: ReplayPlan, asked: ReplayRequest, say: Callable[[str], None]
+    home: Path, plan: ReplayPlan, address: str, say: Callable[[str], None]
 ) -> tuple[list[ArmSeen], int]:
-    """Run the arms in worker processes or on a cluster, and keep them as if they ran here."""
-    if plan.profile.agents.provider != "rules":
-        raise ConfigError(
-            f"--workers and --cluster are for the rules provider; {plan.profile.agents.provider} "
-            "is asked from one process only"
-        )
+    """Run the arms on a cluster, and keep them as if they ran here."""
+    if plan.profile.agents.provider != RULES:
+        raise _only_rules(plan)
     folder = home / FOLDER / plan.name
     with folders.taken(folder):
         logged = folders.begin(home, plan, say)
-        address = asked.address
-        opened = cluster.open_cluster(address) if address else shards.processes(asked.workers)
-        with opened as executor:
+        with cluster.open_cluster(address) as executor:
             seen = run_on(
                 plan,
                 executor,

@@ -11,11 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from torra.clock import System, iso, parse
 from torra.config import Profile
@@ -29,11 +28,14 @@ from torra.replay.grids import GridCell
 from torra.replay.l1.sweep import refuse_calendar
 from torra.replay.recomposing import Progress, quiet
 from torra.replay.replaying import FOLDER, ReplayPlan
-from torra.replay.reporting import ReplayRequest
-from torra.replay.shards import cluster, parcels, shards, trials
+from torra.replay.reporting import WORTH_PROCESSES, ReplayRequest
+from torra.replay.shards import cluster, cores, executors, parcels, trials
 from torra.replay.shards.history import STORE
 from torra.replay.shards.shards import Job, run_all
 from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, said, sweep_cells
+
+BARS_A_SECOND: Final = 1_000_000
+"""What one configuration does in a second of one processor (docs/performance.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +90,10 @@ def swept(
     jobs = [_job(home, plan, cells, walk, asked.name, asked.profile) for plan, cells in planned]
     finished = []
     cells_in_all = sum(len(cells) for _, cells in planned)
-    here = asked.workers == 1 and asked.address is None
+    workers = _workers(home, asked, planned, say)
+    here = workers == 1 and asked.address is None
     with (progress if here else quiet)(cells_in_all, "configurations") as forward:
-        found = _run(home, jobs, asked, say, forward)
+        found = _run(home, jobs, asked.address, workers, say, forward)
     for told in found:
         document = Document.model_validate(told["document"])
         report.write(home, document, overwrite=True)
@@ -170,20 +173,40 @@ def _job(
     return Job(name, spec)
 
 
+def _workers(
+    home: Path,
+    asked: SweepRequest,
+    planned: Sequence[tuple[ReplayPlan, Sequence[GridCell]]],
+    say: Callable[[str], None],
+) -> int:
+    """Return how many processes sweep: one for each symbol at most.
+
+    Unless somebody named their number, one for work that is shorter than the start of others.
+    """
+    given = cores.cores(home, asked.workers)
+    if given.beside:
+        say(given.says())
+    bars = [len(cells) * sum(map(len, plan.history.frames.values())) for plan, cells in planned]
+    if not given.named and sum(bars) < BARS_A_SECOND * WORTH_PROCESSES:
+        return 1
+    return min(given.workers, len(planned))
+
+
 def _run(
     home: Path,
     jobs: Sequence[Job],
-    asked: SweepRequest,
+    address: str | None,
+    workers: int,
     say: Callable[[str], None],
     forward: Callable[[int], None],
 ) -> list[Mapping[str, Any]]:
-    address, work = asked.address, run_job
-    if asked.workers == 1 and address is None:
-        opened: Any = shards.inline()
-        work = partial(run_job, on_cells=forward)
+    work, opened = run_job, executors.inline()
+    if address:
+        opened = cluster.open_cluster(address)
+    elif workers > 1:
+        opened = executors.processes(workers)
     else:
-        opened = cluster.open_cluster(address) if address else shards.processes(asked.workers)
-    executor: Executor
+        work = partial(run_job, on_cells=forward)
     with opened as executor:
         return run_all(
             jobs,

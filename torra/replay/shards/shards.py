@@ -9,8 +9,8 @@ once, with the name of the job, and is not tried again. Finished results are kep
 folder for them, one file a job, whole or not there. A kept result counts for the same work, spec
 and program only: an interrupted run goes on where it was, one of another version starts afresh.
 
-Nothing here opens a network (torra.replay.shards.cluster does). The module imports next to nothing:
-a worker reads it before it has set how many threads the numerical libraries may start.
+Executors of this machine are torra.replay.shards.executors', one of a cluster is
+torra.replay.shards.cluster's: nothing here opens a network.
 """
 
 from __future__ import annotations
@@ -19,23 +19,19 @@ import asyncio
 import hashlib
 import json
 import math
-import multiprocessing
 import os
 import platform
-import signal
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
     CancelledError,
     Executor,
     Future,
-    ProcessPoolExecutor,
     wait,
 )
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -71,15 +67,6 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 MACHINERY: Final = "distributed"
 """The package whose every exception is about workers and never about the work."""
 
-THREADS: Final = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
-"""Variables that limit how many threads the numerical libraries start."""
-
 PROGRAM: Final = (
     "agent_config",
     "agent_framework",
@@ -100,10 +87,14 @@ LIBRARIES: Final = ("numpy", "pandas", "pandas-ta-classic", "ta-lib")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One part of a run: `spec` is JSON, names everything the work needs, and holds no secret."""
+    """One part of a run: `spec` is JSON, names everything the work needs, and holds no secret.
+
+    It begins when the job that is named by `after` has ended; "" where it waits for none.
+    """
 
     name: str
     spec: Mapping[str, Any]
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +137,7 @@ def run_all(
     keep: Path | None = None,
     now: Callable[[], float] | None = None,
 ) -> list[Mapping[str, Any]]:
-    """Return the result of every job, in the order of the jobs.
+    """Return the result of every job, in the order of the jobs, in which they begin too.
 
     `on_done` hears of every job that ended, `on_wait` every TOLD_SECONDS that some go on. `keep` is
     a folder for finished results. Raises JobFailed with the job's name (ConfigError where
@@ -200,9 +191,18 @@ class _Run:
         self._take_kept()
         waiting = deque(number for number in range(len(self.jobs)) if number not in self.results)
         while waiting or self.running:
-            while waiting and len(self.running) < self._room():
-                self._start(waiting.popleft(), waiting)
+            if not self.running and self._due(waiting) is None:
+                job = self.jobs[waiting[0]]
+                raise ValueError(f"{job.name} waits for {job.after}, which never ends")
+            while len(self.running) < self._room() and (due := self._due(waiting)) is not None:
+                waiting.remove(due)
+                self._start(due, waiting)
             self._harvest(waiting)
+
+    def _due(self, waiting: Iterable[int]) -> int | None:
+        """Return the first job that waits for no other one."""
+        ended = {self.jobs[number].name for number in self.results}
+        return next((one for one in waiting if self.jobs[one].after in ("", *ended)), None)
 
     def give_up(self) -> None:
         """Cancel whatever has not begun; nothing is left of a run that is done."""
@@ -394,104 +394,3 @@ def _code() -> str:
         digest.update(path.relative_to(ROOT).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-# --- executors ------------------------------------------------------------------------------------
-
-
-class Inline(Executor):
-    """Runs every job at once, in this process."""
-
-    workers: Final = 1
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run it; an exception goes into the future, an interruption to the caller."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - the future carries it
-            future.set_exception(error)
-        return future
-
-
-class Processes(Executor):
-    """Several processes, each a pool of its own: one that dies takes only its own job with it.
-
-    Each begins afresh (spawn), so it inherits neither threads nor locks, lets the numerical
-    libraries start one thread, leaves an interruption to its parent, and ends when its parent does.
-    """
-
-    def __init__(self, workers: int) -> None:
-        if workers < 1:
-            raise ValueError("workers must be 1 or more")
-        self.workers: Final = workers
-        self._context = multiprocessing.get_context("spawn")
-        self._lock = threading.Lock()
-        self._lanes = [self._lane() for _ in range(workers)]
-        self._load = [0] * workers
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Give the job to the process that has least to do; a dead one is replaced."""
-        with self._lock:
-            at = min(range(self.workers), key=self._load.__getitem__)
-            try:
-                future = self._lanes[at].submit(fn, *args, **kwargs)
-            except BrokenExecutor:
-                self._lanes[at].shutdown(wait=False)
-                self._lanes[at] = self._lane()
-                future = self._lanes[at].submit(fn, *args, **kwargs)
-            self._load[at] += 1
-        # Outside the lock: a job that is done already calls back at once, and takes the lock.
-        future.add_done_callback(lambda _: self._ended(at))
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes; without waiting, at once and in the middle of a job."""
-        for lane in self._lanes:
-            running = list((lane._processes or {}).values())  # noqa: SLF001 - public from 3.14 on
-            lane.shutdown(wait=wait, cancel_futures=cancel_futures or not wait)
-            if not wait:
-                for process in running:
-                    process.terminate()
-
-    def _ended(self, at: int) -> None:
-        with self._lock:
-            self._load[at] -= 1
-
-    def _lane(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, mp_context=self._context, initializer=_begin)
-
-
-@contextmanager
-def inline() -> Iterator[Executor]:
-    """Yield an executor that works in this process."""
-    yield Inline()
-
-
-@contextmanager
-def processes(workers: int) -> Iterator[Executor]:
-    """Yield that many processes; an exception, an interruption too, ends them at once."""
-    found = Processes(workers)
-    try:
-        yield found
-    except BaseException:
-        found.shutdown(wait=False)
-        raise
-    found.shutdown()
-
-
-def _begin() -> None:
-    """Prepare a worker before it has read any of the numerical libraries."""
-    # The libraries read it when they are loaded: one thread a process, or the processes fight.
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    # Ctrl-C reaches every process of the terminal; the parent ends the workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: Any) -> None:
-    parent.join()
-    # This is a thread: an ordinary exit would end the thread alone, and not the job.
-    os._exit(1)
