@@ -21,6 +21,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -236,8 +237,12 @@ class PriceList:
         return UNKNOWN.cost(usage) if name is None else _by_table(vendor, name, usage, moment)
 
 
+@lru_cache(maxsize=256)
 def _table_name(vendor: str, model: str) -> str | None:
-    """Return the model's name in genai-prices; None for one that is not in it as itself."""
+    """Return the model's name in genai-prices; None for one that is not in it as itself.
+
+    Kept as long as the process lives, as is the table: nothing fetches another.
+    """
     from genai_prices import Usage as Tokens  # noqa: PLC0415 - 0.3 s, and only who pays needs it
     from genai_prices import calc_price  # noqa: PLC0415
 

@@ -2,8 +2,11 @@
 
 A request has structured output by JSON schema, thinking turned off or down as the table in
 `capabilities` says, and the shared beginning of every prompt marked for the cache. The client is
-given a placeholder as key: the transport alone puts the real one in. `messages.parse` is not used:
-it raises on a reply that was cut off, and its usage is lost.
+given a placeholder as key: the transport alone puts the real one in.
+
+The SDK posts the body as it is written here: `messages.create` would copy the schema and read the
+reply into its models on every call, and nobody looks at either. `messages.parse` raises on a reply
+that was cut off, and its usage is lost.
 """
 
 from __future__ import annotations
@@ -31,10 +34,12 @@ from torra.providers.vendors.vendor import (
     mapping,
     picture_type,
     text,
+    written,
 )
 from torra.providers.vendors.wire import Wire
 
 VENDOR: Final = "anthropic"
+MESSAGES: Final = "/v1/messages"
 STOPS: Final[Mapping[str, str]] = {
     "end_turn": "end",
     "stop_sequence": "end",
@@ -66,9 +71,9 @@ class AnthropicAdapter:
 
     async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
         """Ask once; raises VendorFault, or what the SDK raises."""
-        sent = body(model, request, capability(VENDOR, model))
-        create = self._client.messages.with_raw_response.create
-        return read(await exchange(create(**sent), wire))
+        sent = written(body(model, request, capability(VENDOR, model)))
+        sending = self._client.post(MESSAGES, cast_to=httpx2.Response, content=sent)
+        return read(await exchange(sending, wire))
 
     def exhausted(self, status: int, body: Mapping[str, Any]) -> str:
         """Return why the account can be asked no more, "" when it can."""
@@ -79,7 +84,7 @@ class AnthropicAdapter:
 
 
 def body(model: str, request: Request, can: Capability) -> dict[str, Any]:
-    """Return the request body as keywords of `messages.create`."""
+    """Return the request body, in the order in which `messages.create` would write it."""
     output: dict[str, Any] = {"effort": can.effort} if can.effort else {}
     system = request.system
     if can.structured:
@@ -87,14 +92,14 @@ def body(model: str, request: Request, can: Capability) -> dict[str, Any]:
     else:
         system = described(system, request.schema)
     wanted = {
+        "output_config": output,
         "system": _system(system),
         "thinking": dict(can.thinking or {}),
-        "output_config": output,
     }
     return {
-        "model": model,
         "max_tokens": request.max_output_tokens,
         "messages": [{"role": "user", "content": _content(request, can)}],
+        "model": model,
         **{name: value for name, value in wanted.items() if value},
     }
 

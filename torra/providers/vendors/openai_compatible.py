@@ -7,7 +7,9 @@ json_schema, json_object, then no format and the schema in the prompt. The form 
 remembered by model for FORM_KEPT requests: one odd answer does not turn the schema off for good. In
 the last two forms a reply that is wrapped whole in one markdown fence is unwrapped.
 
-The client is given a placeholder as key: the transport alone puts the real one in.
+The client is given a placeholder as key: the transport alone puts the real one in. The SDK posts
+the body as it is written here: `chat.completions.create` would look through the schema field by
+field and read the reply into its models on every call, and nobody looks at either.
 """
 
 from __future__ import annotations
@@ -34,10 +36,12 @@ from torra.providers.vendors.vendor import (
     mapping,
     picture_type,
     text,
+    written,
 )
 from torra.providers.vendors.wire import Wire
 
 VENDOR: Final = "openai_compatible"
+COMPLETIONS: Final = "/chat/completions"
 Form = Literal["json_schema", "json_object", "prompt"]
 FORMS: Final[tuple[Form, ...]] = ("json_schema", "json_object", "prompt")
 NOT_TAKEN: Final = frozenset((400, 422, 501))
@@ -96,8 +100,8 @@ class OpenAIAdapter:
         return 0 if self._kept[model] % FORM_KEPT == 0 else self._worked.get(model, 0)
 
     async def _send(self, sent: dict[str, Any], form: Form, wire: Wire) -> VendorReply:
-        create = self._client.chat.completions.with_raw_response.create
-        return read(await exchange(create(**sent), wire), form)
+        sending = self._client.post(COMPLETIONS, cast_to=httpx2.Response, content=written(sent))
+        return read(await exchange(sending, wire), form)
 
     def exhausted(self, status: int, body: Mapping[str, Any]) -> str:
         """Return why the account can be asked no more, "" when it can."""
@@ -108,14 +112,14 @@ class OpenAIAdapter:
 
 
 def official_body(model: str, request: Request, can: Capability, form: Form) -> dict[str, Any]:
-    """Return the request body for OpenAI itself, as keywords of `chat.completions.create`."""
+    """Return the request body for OpenAI itself, in `chat.completions.create`'s order."""
     effort = {"reasoning_effort": can.effort} if can.effort else {}
     return {
         "model": model,
         "messages": _messages(request, can, form),
         "max_completion_tokens": request.max_output_tokens,
-        **_format(request, form),
         **effort,
+        **_format(request, form),
     }
 
 

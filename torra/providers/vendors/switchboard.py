@@ -104,10 +104,15 @@ class Switchboard:
         self._http: httpx2.AsyncClient | None = None
         self._adapters: dict[str, Future[Adapter]] = {}
         self._blocks: dict[str, tuple[str, float]] = {}
+        self._addresses: dict[str, Address] = {}
 
     def address(self, vendor: str) -> Address:
         """Return where a vendor is reached; raises ConfigError naming what is missing."""
-        return address(vendor, self._environment)
+        found = self._addresses.get(vendor)
+        if found is None:
+            # Kept for good: the environment is the one that was handed in.
+            found = self._addresses[vendor] = address(vendor, self._environment)
+        return found
 
     def warm(self, vendors: Iterable[str]) -> None:
         """Import the SDKs of these vendors and build their clients, in the background."""
@@ -198,8 +203,8 @@ class Switchboard:
         self._loop.close(self._hang_up)
 
     async def _asked(self, vendor: str, model: str, request: Request, wire: Wire) -> VendorReply:
-        # Inside the request's own limit: a pause never makes a stage longer.
-        await asyncio.sleep(max(0.0, request.delay_s))
+        if request.delay_s > 0:  # inside the request's own limit: a pause makes no stage longer
+            await asyncio.sleep(request.delay_s)
         self._refuse_blocked(vendor)
         adapter = await self._adapter(vendor)
         # Once more: another request may have blocked it during the wait.
@@ -222,6 +227,8 @@ class Switchboard:
         self.warm((vendor,))
         building = self._adapters[vendor]
         try:
+            if building.done():
+                return building.result()
             # Others wait for the same client: one request that is cancelled must not cancel it.
             return await asyncio.shield(asyncio.wrap_future(building))
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises as it is built

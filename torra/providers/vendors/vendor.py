@@ -123,6 +123,15 @@ async def exchange(sending: Awaitable[object], wire: Wire) -> dict[str, Any]:
     return body
 
 
+def written(body: Mapping[str, Any]) -> bytes:
+    """Return a request body as the SDKs of Anthropic and OpenAI write it.
+
+    Raises ValueError on text that has no UTF-8 and on a number that is not finite.
+    """
+    said = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return said.encode()
+
+
 def parsed(body: bytes) -> dict[str, Any] | None:
     """Return the JSON object of a body, None when it is none."""
     try:
