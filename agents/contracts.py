@@ -233,8 +233,7 @@ class OfficerReason(StrEnum):
     JUDGE_HOLD = "JUDGE_HOLD"
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(NamedTuple):
     """One number or word of evidence, computed by code, that an agent may cite by its `id`.
 
     `decimals` is how many decimals a prompt shows of the number; None shows 8 significant digits.

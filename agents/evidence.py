@@ -113,6 +113,9 @@ SOURCE_NAMES: Final[Mapping[str, str]] = {
 
 NOTHING_WRONG: Final = "available"
 
+SCORES: Final[Mapping[str, str]] = {vector: f"scores.{vector}" for vector in VECTORS}
+"""Ids of the four scores among the evidence, by vector."""
+
 
 def missing(role: Role, context: DebateContext) -> str:
     """Return why a role cannot judge, "" when one of its needs has a value.
@@ -178,11 +181,12 @@ def number(features: Mapping[str, Feature], name: str) -> float | None:
 
 def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict[str, Feature]:
     """Return the features with the four scores among them, so that there is always one to cite."""
-    scores = {
-        f"scores.{vector}": Feature(f"scores.{vector}", context.scores[vector], "", context.as_of)
-        for vector in VECTORS
+    found = {
+        name: Feature(name, context.scores[vector], "", context.as_of)
+        for vector, name in SCORES.items()
     }
-    return {**scores, **features}
+    found.update(features.items())
+    return found
 
 
 @lru_cache(maxsize=64)

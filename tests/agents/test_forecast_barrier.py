@@ -58,7 +58,7 @@ def careful(request: Request) -> dict[str, Any]:
 def build_with(forecast: Callable[[], Mapping[str, Any]]) -> Callable[..., Bundle]:
     def build(**words: Any) -> Bundle:
         made = feature_build(**words)
-        told = {n: replace(made.features[n], value=value) for n, value in forecast().items()}
+        told = {n: made.features[n]._replace(value=value) for n, value in forecast().items()}
         return replace(made, features={**made.features, **told})
 
     return build

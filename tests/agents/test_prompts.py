@@ -131,7 +131,7 @@ def at_the_desk(**changes: Any) -> DebateContext:
     told = {"asset": "gold", **changes, "features": known | changes.get("features", {})}
     about = context(**told)
     features = {
-        name: replace(feature, unit=KINDS[name][0], decimals=KINDS[name][1])
+        name: feature._replace(unit=KINDS[name][0], decimals=KINDS[name][1])
         if name in KINDS and not isinstance(feature.value, str)
         else feature
         for name, feature in about.features.items()
@@ -661,7 +661,7 @@ def real_ticks(name: str, count: int, tale: str = "") -> Iterator[DebateContext]
             news=told if tale else replace(told, items=()),
             events=CALENDAR,
         )
-        worst = {name: replace(made.features[name], value=value) for name, value in DANGERS.items()}
+        worst = {name: made.features[name]._replace(value=value) for name, value in DANGERS.items()}
         about = context(
             symbol=symbol,
             timeframe=timeframe,

@@ -33,10 +33,19 @@ desk that seats a swarm's experts: a bundle of another one has not a feature mor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import (
+    Callable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise, takewhile
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -57,6 +66,7 @@ from torra.evidence.scheduled_events import EventView
 from torra.evidence.vendor_figures import OF_PEERS, RATING, SURPRISE
 from torra.market import regime as market_regime
 from torra.market.bar_view import BarView
+from torra.market.exact_rounding import Rounding
 from torra.market.regime import DISTANCE_DECIMALS, PERCENTILE_DECIMALS, Regime
 from torra.market.spreads import NO_SPREADS, SpreadView
 
@@ -117,9 +127,35 @@ NOT_PRICES: Final[Mapping[str, Kind]] = {
 }
 """Kinds of the indicators that are no prices."""
 
+
+class RowFeatures:
+    """What is the same of some features in every row: id, unit and decimals of each, in order."""
+
+    __slots__ = ("_decimals", "_ids", "_rounding", "_units")
+
+    def __init__(self, kinds: Iterable[tuple[str, Kind]]) -> None:
+        self._ids, found = zip(*kinds, strict=True)
+        self._units, self._decimals = zip(*found, strict=True)
+        self._rounding = Rounding(self._decimals)
+
+    def of(self, values: Sequence[float], moment: str) -> list[Feature]:
+        """Return the features of a row known at a moment, all of them rounded at once."""
+        numbers = self._rounding.of(values)
+        parts = zip(self._ids, numbers, self._units, self._decimals, strict=True)
+        return [
+            Feature(name, number, unit, moment, "", decimals)
+            if math.isfinite(number)
+            else Feature(name, None, unit, moment)
+            for name, number, unit, decimals in parts
+        ]
+
+
 COMPONENT_IDS: Final = {f"component.{name}": name for part in COMPONENTS.values() for name in part}
 TECHNICAL_IDS: Final = {f"technical.{name}": name for name in INDICATORS}
 """Columns of a row by the id of their feature."""
+
+SCORE_FEATURES: Final = RowFeatures((f"scores.{vector}", SCORE) for vector in VECTORS)
+COMPONENT_FEATURES: Final = RowFeatures((name, SCORE) for name in COMPONENT_IDS)
 
 MEMORY: Final[Mapping[str, tuple[str, Kind]]] = {
     "markov_state": ("current_markov_state", WORD),
@@ -171,6 +207,8 @@ IN_FORCE: Final = ("available", "broken")
 
 Value = float | str | None
 Found = Iterator[tuple[str, Value, Kind]]
+Block = Callable[[str], Iterable[Feature]]
+"""Makes the features of a block, known at a moment."""
 
 
 class Forecast(NamedTuple):
@@ -208,22 +246,19 @@ class Bundle:
 class LazyFeatures(Mapping[str, Feature]):
     """Features by id, in order; each block of them is computed at the first look at it."""
 
-    __slots__ = ("_blocks", "_known", "_moment", "_one", "_raw", "_whole")
+    __slots__ = ("_blocks", "_known", "_made", "_moment", "_one", "_whole")
 
     def __init__(
-        self,
-        blocks: Mapping[str, Callable[[], Found]],
-        moment: str,
-        one: Callable[[str], tuple[Value, Kind] | None],
+        self, blocks: Mapping[str, Block], moment: str, one: Callable[[str], Feature | None]
     ) -> None:
-        """Take the blocks in order, each with its generator; `moment` is ISO text.
+        """Take the blocks in order, each with what makes it; `moment` is ISO text.
 
         `one` returns a single feature of a large block by its id, None for an id of another block.
         """
         self._blocks = blocks
         self._one = one
         self._moment = moment
-        self._raw: dict[str, Mapping[str, tuple[Value, Kind]]] = {}
+        self._made: dict[str, dict[str, Feature]] = {}
         self._known: dict[str, Feature] = {}
         self._whole: dict[str, Feature] | None = None
 
@@ -231,8 +266,8 @@ class LazyFeatures(Mapping[str, Feature]):
         found = self._known.get(name)
         if found is None:
             # One indicator is looked up alone: working out its whole block would cost fifty.
-            raw = self._one(name) or self._block(name.partition(".")[0])[name]
-            found = self._known[name] = _feature(name, *raw, self._moment)
+            found = self._one(name) or self._block(name.partition(".")[0])[name]
+            self._known[name] = found
         return found
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -245,12 +280,12 @@ class LazyFeatures(Mapping[str, Feature]):
         except KeyError:
             return default
 
-    def _block(self, name: str) -> Mapping[str, tuple[Value, Kind]]:
-        found = self._raw.get(name)
+    def _block(self, name: str) -> Mapping[str, Feature]:
+        found = self._made.get(name)
         if found is None:
-            yields = self._blocks.get(name)
-            known = yields() if yields else ()
-            found = self._raw[name] = {one: (value, kind) for one, value, kind in known}
+            makes = self._blocks.get(name)
+            made = makes(self._moment) if makes else ()
+            found = self._made[name] = {feature.id: feature for feature in made}
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -276,19 +311,16 @@ class LazyFeatures(Mapping[str, Feature]):
 
     def _all(self) -> dict[str, Feature]:
         if self._whole is None:
-            moment, known = self._moment, self._known
-            self._known = self._whole = {
-                # Features that were handed out already stay the same objects.
-                name: known.get(name) or _feature(name, value, kind, moment)
-                for yields in self._blocks.values()
-                for name, value, kind in yields()
-            }
+            whole: dict[str, Feature] = {}
+            for name in self._blocks:
+                whole.update(self._block(name))
+            self._known = self._whole = whole
         return self._whole
 
     def with_block(self, name: str, yields: Callable[[], Found]) -> LazyFeatures:
-        """Return these features and one more block; what was worked out already stays."""
-        more = LazyFeatures({**self._blocks, name: yields}, self._moment, self._one)
-        more._raw, more._known = dict(self._raw), dict(self._known)
+        """Return these features and one more block; what was worked out of others stays."""
+        more = LazyFeatures({**self._blocks, name: _told(yields)}, self._moment, self._one)
+        more._made = {block: made for block, made in self._made.items() if block != name}
         return more
 
 
@@ -359,10 +391,7 @@ def build(
     _check_times(bar_time, timeframe, as_of, view, headlines, known_at or as_of)
     explained, regime = explain(row), market_regime.read(row)
     price = Kind(PRICE, digits + EXTRA_DIGITS)
-    blocks: dict[str, Callable[[], Found]] = {
-        "scores": lambda: _scores(row),
-        "component": lambda: _components(row),
-        "technical": lambda: _technical(row, price),
+    told: dict[str, Callable[[], Found]] = {
         "forecast": lambda: _forecast(forecaster(row, headlines)),
         "market": lambda: _market(
             row, spread, bars_held, bar_age, memory, view, regime, experts=experts
@@ -378,12 +407,19 @@ def build(
         "host": lambda: _host(host),
         **(_of_experts(view, row, beside, spreads, price) if experts else {}),
     }
+    moment = iso(as_of)
+    blocks: dict[str, Block] = {
+        "scores": partial(_scores, row),
+        "component": partial(_components, row),
+        "technical": partial(_technical, row, price),
+        **{name: _told(yields) for name, yields in told.items()},
+    }
     return Bundle(
         symbol=symbol,
         timeframe=timeframe,
         scores={vector: float(row[vector]) for vector in VECTORS},
         notes=_Notes(explained),
-        features=LazyFeatures(blocks, iso(as_of), lambda name: _indicator(name, row, price)),
+        features=LazyFeatures(blocks, moment, lambda name: _indicator(name, row, price, moment)),
         regime=regime,
         explained=explained,
     )
@@ -473,6 +509,7 @@ def _check_times(
 
 
 def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
+    """Return one feature, its number rounded; of a host's own as it is."""
     if kind is HOSTS:
         return Feature(name, value, "", moment)
     unit, decimals = kind
@@ -483,25 +520,35 @@ def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
     return Feature(name, known, unit, moment, "", decimals if isinstance(known, float) else None)
 
 
-def _scores(row: Mapping[str, float]) -> Found:
-    for vector in VECTORS:
-        yield f"scores.{vector}", row[vector], SCORE
+def _told(yields: Callable[[], Found]) -> Block:
+    """Return what makes the features of a block that tells them one by one."""
+    return lambda moment: [_feature(*found, moment) for found in yields()]
 
 
-def _components(row: Mapping[str, float]) -> Found:
-    for name, column in COMPONENT_IDS.items():
-        yield name, row[column], SCORE
+def _scores(row: Mapping[str, float], moment: str) -> list[Feature]:
+    return SCORE_FEATURES.of([row[vector] for vector in VECTORS], moment)
 
 
-def _technical(row: Mapping[str, float], price: Kind) -> Found:
-    for name, column in TECHNICAL_IDS.items():
-        yield name, row[column], NOT_PRICES.get(column, price)
-    yield "technical.gap_pct", _gap_pct(row), CHANGE
+def _components(row: Mapping[str, float], moment: str) -> list[Feature]:
+    return COMPONENT_FEATURES.of([row[column] for column in COMPONENT_IDS.values()], moment)
 
 
-def _indicator(name: str, row: Mapping[str, float], price: Kind) -> tuple[Value, Kind] | None:
+def _technical(row: Mapping[str, float], price: Kind, moment: str) -> list[Feature]:
+    values = [row[column] for column in INDICATORS]
+    return _technical_features(price).of([*values, _gap_pct(row)], moment)
+
+
+@lru_cache(maxsize=16)  # one for each number of digits that symbols are quoted with
+def _technical_features(price: Kind) -> RowFeatures:
+    kinds = [(name, NOT_PRICES.get(column, price)) for name, column in TECHNICAL_IDS.items()]
+    return RowFeatures([*kinds, ("technical.gap_pct", CHANGE)])
+
+
+def _indicator(name: str, row: Mapping[str, float], price: Kind, moment: str) -> Feature | None:
     column = TECHNICAL_IDS.get(name)
-    return None if column is None else (row[column], NOT_PRICES.get(column, price))
+    if column is None:
+        return None
+    return _feature(name, row[column], NOT_PRICES.get(column, price), moment)
 
 
 def _gap_pct(row: Mapping[str, float]) -> float:
