@@ -290,7 +290,8 @@ class _Tick:
             for name in self._instance.timeframes
             if name not in here and floor(inputs.as_of, name) == inputs.as_of
         ]
-        self._inputs = replace(inputs, together=others, apart=tuple(apart))
+        if others or apart:  # else nothing stood beside it: the inputs say so already
+            self._inputs = replace(inputs, together=others, apart=tuple(apart))
 
     def _seat(self, close: Sequence[_Tick]) -> None:
         edges, inputs = self._edges, _there(self._inputs)

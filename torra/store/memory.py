@@ -230,7 +230,8 @@ class MemoryStore(MemoryLessons, TickStore):
                 instance, timeframe, as_of, profile, held=held, trades=trades, elsewhere=elsewhere
             )
         # Other cut points make other states: they are counted anew.
-        if stream.moves is None or stream.moves.settings != profile.markov:
+        known = None if stream.moves is None else stream.moves.settings
+        if stream.moves is None or (known is not profile.markov and known != profile.markov):
             stream.moves = MarkovMoves(timeframe, profile.markov, MARKOV_HISTORY)
             for row in rows[-MARKOV_HISTORY:]:
                 stream.moves.add(row.close_time, row.consensus)

@@ -278,10 +278,13 @@ def hold(
     if behind := (*inputs.lessons.flags, *inputs.standing.flags):
         spoken = replace(spoken, flags=(*spoken.flags, *behind))
     counted = alone or spoken
+    gated = ungated = agent_framework.blend(inputs.l1, counted.scores)
+    if counted.ungated is not counted.scores:  # as they are where nobody moved a score
+        ungated = agent_framework.blend(inputs.l1, counted.ungated)
     return TickDebate(
         spoken,
-        gated=agent_framework.blend(inputs.l1, counted.scores),
-        ungated=agent_framework.blend(inputs.l1, counted.ungated),
+        gated=gated,
+        ungated=ungated,
         picture=context.picture,
         late=late,
         standing_in=alone,

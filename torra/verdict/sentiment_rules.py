@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
@@ -64,6 +65,11 @@ RECENT_TRANSITIONS: Final = 10
 
 FLAT_CHANGE: Final = 0.09
 """A fitted change below this is no trend: the typical change from one bar to the next."""
+
+LINES: Final = 16
+"""Lengths of a series for which the places of its values are kept: each profile has one."""
+
+DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 LONDON: Final = ZoneInfo("Europe/London")
 NEW_YORK: Final = ZoneInfo("America/New_York")
@@ -303,6 +309,8 @@ def low_high(
     gated: Mapping[str, float], ungated: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return, per vector, the lower and the higher of the gated and the ungated blend."""
+    if gated is ungated:
+        return dict(gated), dict(gated)
     low = {vector: min(gated[vector], ungated[vector]) for vector in VECTORS}
     return low, {vector: max(gated[vector], ungated[vector]) for vector in VECTORS}
 
@@ -426,13 +434,20 @@ def trend_direction(values: Sequence[float]) -> Trend:
     """
     if len(values) < 2:
         return "flat"
-    middle = (len(values) - 1) / 2
-    spread = math.fsum((index - middle) ** 2 for index in range(len(values)))
-    slope = math.fsum((index - middle) * value for index, value in enumerate(values)) / spread
+    places, spread = _line(len(values))
+    slope = math.fsum([place * value for place, value in zip(places, values, strict=True)]) / spread
     change = round(slope * (len(values) - 1), SCORE_DECIMALS)
     if abs(change) < FLAT_CHANGE:
         return "flat"
     return "rising" if change > 0 else "falling"
+
+
+@lru_cache(maxsize=LINES)
+def _line(count: int) -> tuple[tuple[float, ...], float]:
+    """Return the places of so many values about their middle, and the sum of their squares."""
+    middle = (count - 1) / 2
+    places = tuple(index - middle for index in range(count))
+    return places, math.fsum(place**2 for place in places)
 
 
 def losing_streak(profits: Iterable[float]) -> int:
@@ -499,7 +514,7 @@ def recalled(
         "open_positions": [_told(position, timeframe, as_of) for position in open_positions],
         "position": open_positions[0].direction if open_positions else "FLAT",
         "session": session(as_of),
-        "day_of_week": f"{as_of.astimezone(UTC):%A}",
+        "day_of_week": DAYS[as_of.astimezone(UTC).weekday()],
         "recent_signals": verdicts,
         "losing_streak": losing_streak(profits),
         "open_elsewhere": open_elsewhere,
