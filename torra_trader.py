@@ -342,7 +342,8 @@ class _Tick:
     def _finish(self, outcome: Outcome) -> None:
         """End it, and tell the listener of a tick that was claimed."""
         self._outcome = outcome
-        self._settled.set()
+        if not self._settled.is_set():
+            self._settled.set()
         if not self._claimed:
             return
         if outcome.error is not None:

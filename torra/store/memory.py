@@ -131,8 +131,9 @@ class MemoryStore(MemoryLessons, TickStore):
 
     def finish_tick(self, key: TickKey, epoch: int) -> None:
         """Set our claim done; StoreUnavailable when it is not ours any more."""
-        self.require_claim(key, epoch)
         claims, at = self._stream_claims(key)
+        if claims.get(at, [])[:2] != ["claimed", epoch]:
+            raise claim_lost(key, epoch)
         self._put(claims, at, ["done", epoch, "", ""])
 
     def _stream_claims(self, key: TickKey) -> tuple[dict[str, list[Any]], str]:

@@ -14,13 +14,11 @@ keep.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import lru_cache
-from itertools import takewhile
 from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -222,7 +220,8 @@ def numbers(scores: Mapping[str, Any]) -> dict[str, float]:
         if vector not in scores:
             raise ValueError(f"the score of {vector} is missing")
         told = scores[vector]
-        score = told["score"] if isinstance(told, Mapping) else told
+        plain = type(told) is float or not isinstance(told, Mapping)
+        score = told if plain else told["score"]
         # A shortcut for the usual case; `number` names what is wrong with any other.
         sound = type(score) is float and -1.0 <= score <= 1.0
         found[vector] = score if sound else number(vector, score)
@@ -246,7 +245,8 @@ def is_fresh(close_time: datetime, timeframe: str, as_of: datetime) -> bool:
 
 def verdict(consensus: float, thresholds: Thresholds) -> Verdict:
     """Return BUY at or above the buy threshold, SELL at or below minus the sell threshold."""
-    _finite(consensus)
+    if not math.isfinite(consensus):
+        _finite(consensus)
     if consensus >= thresholds.buy:
         return "BUY"
     return "SELL" if consensus <= -thresholds.sell else "HOLD"
@@ -324,8 +324,14 @@ def _place(consensus: float, cut_points: Sequence[float]) -> int:
     """Return the place of a consensus among STATES: how many borders it has passed."""
     if not math.isfinite(consensus):
         _finite(consensus)
+    strong_bearish, bearish, bullish, strong_bullish = cut_points
     # Left of the negative borders and right of the positive ones: away from zero either way.
-    return bisect_left(cut_points, consensus, 0, 2) + bisect_right(cut_points, consensus, 2, 4) - 2
+    return (
+        (consensus > strong_bearish)
+        + (consensus > bearish)
+        + (consensus >= bullish)
+        + (consensus >= strong_bullish)
+    )
 
 
 def markov(
@@ -398,12 +404,10 @@ class MarkovMoves:
             state=current,
             # The run may have begun before the oldest tick that is kept.
             duration=min(self._run, len(self._ticks)),
-            counts=tuple(map(tuple, self._counts)),
+            counts=tuple([tuple(row) for row in self._counts]),
             recent_transitions=tuple(
                 # Not the change into the oldest tick: the one before it counts no more.
-                text
-                for number, text in reversed(self._changes)
-                if number > first
+                [text for number, text in reversed(self._changes) if number > first]
             ),
             next_probabilities=_next(current, self._counts, self.settings.smoothing),
         )
@@ -452,7 +456,12 @@ def _line(count: int) -> tuple[tuple[float, ...], float]:
 
 def losing_streak(profits: Iterable[float]) -> int:
     """Return how many of the latest closed trades, newest first, lost in a row."""
-    return sum(1 for _ in takewhile(lambda profit: profit < 0, profits))
+    lost = 0
+    for profit in profits:
+        if not profit < 0:
+            break
+        lost += 1
+    return lost
 
 
 def memory_view(
@@ -529,7 +538,8 @@ def _agreed(pairs: Sequence[tuple[float, float]]) -> float:
 
 def _mean(pairs: Sequence[tuple[float, float]]) -> float:
     for _, value in pairs:
-        _finite(value)
+        if not math.isfinite(value):
+            _finite(value)
     # Not sum(): its rounding depends on the order, and a raised vector could lower the mean.
     total = math.fsum([weight * value for weight, value in pairs])
     return round(total / math.fsum([weight for weight, _ in pairs]), SCORE_DECIMALS)
