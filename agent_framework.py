@@ -520,6 +520,8 @@ def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:
 def _check_scores(context: DebateContext) -> None:
     for vector in VECTORS:
         score = context.scores.get(vector)
+        if type(score) is float and -1.0 <= score <= 1.0:  # nearly every one
+            continue
         real = isinstance(score, int | float) and not isinstance(score, bool)
         if score is None or not real or not abs(score) <= 1.0:
             raise ValueError(f"the L1 score {vector} is {score!r}, not a number in [-1, +1]")
@@ -546,7 +548,9 @@ def as_configured(context: DebateContext, settings: AgentSettings) -> DebateCont
     )
 
 
-def _without(features: Mapping[str, Feature], names: tuple[str, ...]) -> dict[str, Feature]:
+def _without(features: dict[str, Feature], names: tuple[str, ...]) -> dict[str, Feature]:
+    if not names:
+        return features
     return {name: feature for name, feature in features.items() if not name.startswith(names)}
 
 

@@ -290,7 +290,8 @@ class _Tick:
             for name in self._instance.timeframes
             if name not in here and floor(inputs.as_of, name) == inputs.as_of
         ]
-        self._inputs = replace(inputs, together=others, apart=tuple(apart))
+        if others or apart:  # else nothing stood beside it: the inputs say so already
+            self._inputs = replace(inputs, together=others, apart=tuple(apart))
 
     def _seat(self, close: Sequence[_Tick]) -> None:
         edges, inputs = self._edges, _there(self._inputs)
@@ -341,7 +342,8 @@ class _Tick:
     def _finish(self, outcome: Outcome) -> None:
         """End it, and tell the listener of a tick that was claimed."""
         self._outcome = outcome
-        self._settled.set()
+        if not self._settled.is_set():
+            self._settled.set()
         if not self._claimed:
             return
         if outcome.error is not None:

@@ -163,13 +163,15 @@ def score_chart_shape(
 
 def with_bias(chart: dict[str, dict[str, Any]], note: str) -> dict[str, dict[str, Any]]:
     """Return the chart with composite_bias, the plain mean of its four scores."""
-    mean = fsum(chart[vector]["score"] for vector in VECTORS) / len(VECTORS)
+    mean = fsum([chart[vector]["score"] for vector in VECTORS]) / len(VECTORS)
     return {**chart, "composite_bias": {"score": round(mean, SCORE_DECIMALS), "note": note}}
 
 
 def _note(note: str, adjustment: float) -> str:
-    moved_by = f"agents {adjustment:+.3f}" if adjustment else ""
-    return "; ".join(part for part in (note, moved_by) if part)
+    if not adjustment:
+        return note
+    moved_by = f"agents {adjustment:+.3f}"
+    return f"{note}; {moved_by}" if note else moved_by
 
 
 def _ruling_json(ruling: GateRuling) -> dict[str, Any]:

@@ -11,6 +11,7 @@ Raises ModelUnavailable("garbage") for what is no report, and nothing else.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, get_args
@@ -145,18 +146,23 @@ def within_role(
             flags[CLAMPED] = None
     elif role.kind == "gate" and not drawn.abstained:
         raise garbage("a gate without a ruling")
-    return _in_office(
-        replace(
+    # Nearly every report is within its role, and stays what it is.
+    same = _same(drawn.adjustments, adjustments) and drawn.flags == tuple(flags)
+    if not (same and drawn.agent_id == role.id and judged is drawn.ruling and not drawn.ordinals):
+        drawn = replace(
             drawn,
             agent_id=role.id,
             adjustments=adjustments,
             flags=tuple(flags),
             ruling=judged,
             ordinals=ordinals,
-        ),
-        role,
-        features,
-    )
+        )
+    return _in_office(drawn, role, features)
+
+
+def _same(given: Mapping[str, object], held: Mapping[str, object]) -> bool:
+    """Tell whether two tables hold the very same values in the same order."""
+    return list(given) == list(held) and all(map(operator.is_, given.values(), held.values()))
 
 
 def _own_side(drawn: AgentReport, role: Role) -> int:

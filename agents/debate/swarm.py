@@ -71,14 +71,15 @@ def directed(sitting: Sitting | None, context: DebateContext, config: DebateSett
     Without a swarm all words count alike, and without a risk officer the size is whole.
     """
     row = config.agents.row()
+    if not row.weighs and not config.has_officer():
+        return Directive()
     heard = sitting.heard("reader") if sitting else []
-    told = directive(
+    return directive(
         context.features,
         context.timeframe,
         heard[0].report if heard else None,
         config.agents.trust if row.weighs else "flat",
     )
-    return told if row.weighs or config.has_officer() else Directive()
 
 
 def ruled(

@@ -158,6 +158,9 @@ class Advanced(NamedTuple):
     events: tuple[PaperEvent, ...]
 
 
+NOTHING_LEFT: Final = Advanced((), None, ())
+
+
 def acceptance(ask: Ask, now: datetime, conditions: View = FREE) -> str:
     """Return why an order is not accepted at `now`, "" when it is.
 
@@ -182,6 +185,8 @@ def advance(
     the positions and trades of today that are not among these orders. Raises ValueError for an
     opening without stop or target.
     """
+    if not orders and position is None:
+        return NOTHING_LEFT
     market = _Market(bar, spread, spec)
     # A bar that began before the decision cannot fill it.
     left = [order for order in orders if order.decided_at > bar.time]

@@ -110,7 +110,9 @@ class Brain(PositionStore):
         own. Joins the open transaction. Raises ValueError for a broken score.
         """
         # Before the transaction, so that a broken score raises before anything is written.
-        gated, plain, free = numbers(scores), numbers(l1), numbers(ungated)
+        gated, plain = numbers(scores), numbers(l1)
+        # One value where no gate changed a score.
+        free = gated if ungated is scores else numbers(ungated)
         height = number("ath", ath)
         low, high = sentiment_rules.low_high(gated, free)
         own = sentiment_rules.composites((plain, low, high, gated), height, profile)

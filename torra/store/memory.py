@@ -131,8 +131,9 @@ class MemoryStore(MemoryLessons, TickStore):
 
     def finish_tick(self, key: TickKey, epoch: int) -> None:
         """Set our claim done; StoreUnavailable when it is not ours any more."""
-        self.require_claim(key, epoch)
         claims, at = self._stream_claims(key)
+        if claims.get(at, [])[:2] != ["claimed", epoch]:
+            raise claim_lost(key, epoch)
         self._put(claims, at, ["done", epoch, "", ""])
 
     def _stream_claims(self, key: TickKey) -> tuple[dict[str, list[Any]], str]:
@@ -230,7 +231,8 @@ class MemoryStore(MemoryLessons, TickStore):
                 instance, timeframe, as_of, profile, held=held, trades=trades, elsewhere=elsewhere
             )
         # Other cut points make other states: they are counted anew.
-        if stream.moves is None or stream.moves.settings != profile.markov:
+        known = None if stream.moves is None else stream.moves.settings
+        if stream.moves is None or (known is not profile.markov and known != profile.markov):
             stream.moves = MarkovMoves(timeframe, profile.markov, MARKOV_HISTORY)
             for row in rows[-MARKOV_HISTORY:]:
                 stream.moves.add(row.close_time, row.consensus)

@@ -243,10 +243,16 @@ def hold(
 ) -> TickDebate:
     """Return what the desk made of a tick, blended with L1: gated, and with the gate left out."""
     shadow = _in_shadow(plan.config.agents, answerers)
-    # Notes are words for a reader: a tick that nobody is asked about or records needs none.
+    # Notes are words for a reader: a tick that is not recorded and sends no prose out needs none.
     asked = answerers.debater is not None or (plan.silent is None and answerers.submit is not None)
+    voice = answerers.submit if answerers.debater is None else None
+    read = asked and not (voice is not None and is_immediate(voice))
     context = _context(
-        inputs, profile, inputs.bundle.notes if asked or answerers.recorded else EMPTY
+        inputs,
+        profile,
+        inputs.bundle.notes if read or answerers.recorded else EMPTY,
+        # Fresh each tick: a stranger's text cannot close a fence whose mark it cannot guess.
+        token() if asked else "",
     )
     late: LateAnswers | None = None
     if answerers.debater is not None:
@@ -261,7 +267,8 @@ def hold(
         else:
             # A replay is shown the chart of then, or none, as it was.
             picture, seen = answerers.picture(), ()
-        context = replace(context, picture=picture, pivotal=plan.pivotal)
+        if picture is not None or plan.pivotal:
+            context = replace(context, picture=picture, pivotal=plan.pivotal)
         late = LateAnswers(answerers.submit, clock.monotonic)
         if not is_immediate(answerers.submit):  # what answers at once brings nothing later
             answerers = replace(answerers, submit=late.submit)
@@ -269,7 +276,8 @@ def hold(
             context, key, plan, answerers, clock, deadline,
             inputs=inputs, profile=profile, shadow=shadow,
         )  # fmt: skip
-        spoken = replace(spoken, flags=(*spoken.flags, *plan.flags, *seen))
+        if more := (*plan.flags, *seen):
+            spoken = replace(spoken, flags=(*spoken.flags, *more))
     alone: Deliberation | None = None
     if shadow:
         # What was said is recorded as it was; an undebated desk counts in its place.
@@ -278,10 +286,13 @@ def hold(
     if behind := (*inputs.lessons.flags, *inputs.standing.flags):
         spoken = replace(spoken, flags=(*spoken.flags, *behind))
     counted = alone or spoken
+    gated = ungated = agent_framework.blend(inputs.l1, counted.scores)
+    if counted.ungated is not counted.scores:  # as they are where nobody moved a score
+        ungated = agent_framework.blend(inputs.l1, counted.ungated)
     return TickDebate(
         spoken,
-        gated=agent_framework.blend(inputs.l1, counted.scores),
-        ungated=agent_framework.blend(inputs.l1, counted.ungated),
+        gated=gated,
+        ungated=ungated,
         picture=context.picture,
         late=late,
         standing_in=alone,
@@ -314,7 +325,9 @@ def _pivotal(inputs: TickInputs, key: TickKey, profile: Profile, database: Fores
     return call_policy.pivotal(foreseen, profile.sentiment_weights, profile.thresholds)
 
 
-def _context(inputs: TickInputs, profile: Profile, notes: Mapping[str, str]) -> DebateContext:
+def _context(
+    inputs: TickInputs, profile: Profile, notes: Mapping[str, str], nonce: str
+) -> DebateContext:
     return DebateContext(
         symbol=inputs.instance.symbol,
         timeframe=inputs.timeframe,
@@ -324,8 +337,7 @@ def _context(inputs: TickInputs, profile: Profile, notes: Mapping[str, str]) -> 
         notes=notes,
         features=inputs.bundle.features,
         memory=inputs.memory,
-        # Fresh each tick: a stranger's text cannot close a fence whose mark it cannot guess.
-        nonce=token(),
+        nonce=nonce,
         asset=profile.symbol(inputs.instance.symbol).asset,
         lessons=tuple(note.text for note in inputs.lessons.notes),
     )

@@ -156,7 +156,8 @@ def _review(
     found = database.latches(instance.id)
     before = {side: side in found for side in sentiment_rules.SIDES}
     outer = (saved.low_consensus, saved.high_consensus)
-    latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
+    # Where none is held there is none to release.
+    latched = sentiment_rules.release_latch(before, outer, profile.thresholds) if found else before
     position = database.position(instance.id)
     ruling, declined = debated.counted.ruling, debated.counted.declined
     known = dict(desk["exposure"])
@@ -177,12 +178,14 @@ def _review(
     account = Account(trading_state=desk["trading_state"], **known)
     spec = profile.symbol(instance.symbol)
     action = risk_engine.review(decision, position, account, spec, profile)
+    # Only the sides that were objected to: a veto of one side does nothing to the other one.
+    vetoes = [side for side in sentiment_rules.SIDES if ruling.vetoes(side) or side == declined]
+    if not found and not vetoes:
+        return decision, action
     openings = {
         side: any(leg.kind == "open" for leg in intent(side, position, profile.on_opposite).legs)
         for side in latched
     }
-    # Only the sides that were objected to: a veto of one side does nothing to the other one.
-    vetoes = [side for side in sentiment_rules.SIDES if ruling.vetoes(side) or side == declined]
     latched = sentiment_rules.veto_latch(
         latched, outer, profile.thresholds, vetoes=vetoes, openings=openings
     )
@@ -205,6 +208,8 @@ def _keep_situation(
     database: TickStore,
 ) -> None:
     """Keep the market of an opening, for the lesson of its end: sent, proposed or vetoed."""
+    if not drafts and begun is None:
+        return
     sides = {_opening_id(instance, key, one.side): one.side for one in drafts if one.kind == "open"}
     if begun is not None:
         sides[begun.sid] = begun.side
@@ -311,6 +316,8 @@ def _enqueue(
     database: TickStore,
     now: datetime,
 ) -> tuple[Mapping[str, Any], ...]:
+    if not action.drafts:
+        return ()
     life = signal_life(key.timeframe)
     return tuple(
         signal_bridge.write_signal(

@@ -46,8 +46,9 @@ def look(
     if edges.companions is not None:
         # Now, beside what follows: the own bars are here, so those of a companion soon will be.
         edges.companions.begin(key.timeframe, as_of)
-    times = bars.newest_times(flow_readings.MEAN_BARS)
+    times: Sequence[datetime] = ()
     if edges.flow is not None:
+        times = bars.newest_times(flow_readings.MEAN_BARS)
         edges.begin_flow(key.timeframe, times)
     row = edges.window.l1_row(key.timeframe, as_of, bars)
     if not row["valid"]:
@@ -104,7 +105,9 @@ def look(
         outside=outside,
         experts=experts,
     )
-    bundle = _with_stakes(_to_experts(bundle, key, edges, outside), row, instance, profile)
+    bundle = _to_experts(bundle, key, edges, outside)
+    if experts:
+        bundle = _with_stakes(bundle, row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
     standing = _standing(key, edges, bundle.regime.name, float(row["close"]))
     bundle = feature_bundle.with_standing(
@@ -165,9 +168,7 @@ def _outside(
 def _with_stakes(
     bundle: Bundle, row: Mapping[str, float], instance: Instance, profile: Profile
 ) -> Bundle:
-    """Return the evidence with what an opening stakes, where a swarm reads it."""
-    if not profile.agents.seats_experts():
-        return bundle
+    """Return the evidence with what an opening stakes, which a swarm reads."""
     spec = profile.symbol(instance.symbol)
     numbers = order_levels.stakes(float(row["close"]), float(row["atr14"]), spec)
     return feature_bundle.with_stakes(bundle, numbers)

@@ -14,12 +14,11 @@ keep.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
-from itertools import takewhile
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -64,6 +63,11 @@ RECENT_TRANSITIONS: Final = 10
 
 FLAT_CHANGE: Final = 0.09
 """A fitted change below this is no trend: the typical change from one bar to the next."""
+
+LINES: Final = 16
+"""Lengths of a series for which the places of its values are kept: each profile has one."""
+
+DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 LONDON: Final = ZoneInfo("Europe/London")
 NEW_YORK: Final = ZoneInfo("America/New_York")
@@ -216,7 +220,8 @@ def numbers(scores: Mapping[str, Any]) -> dict[str, float]:
         if vector not in scores:
             raise ValueError(f"the score of {vector} is missing")
         told = scores[vector]
-        score = told["score"] if isinstance(told, Mapping) else told
+        plain = type(told) is float or not isinstance(told, Mapping)
+        score = told if plain else told["score"]
         # A shortcut for the usual case; `number` names what is wrong with any other.
         sound = type(score) is float and -1.0 <= score <= 1.0
         found[vector] = score if sound else number(vector, score)
@@ -240,7 +245,8 @@ def is_fresh(close_time: datetime, timeframe: str, as_of: datetime) -> bool:
 
 def verdict(consensus: float, thresholds: Thresholds) -> Verdict:
     """Return BUY at or above the buy threshold, SELL at or below minus the sell threshold."""
-    _finite(consensus)
+    if not math.isfinite(consensus):
+        _finite(consensus)
     if consensus >= thresholds.buy:
         return "BUY"
     return "SELL" if consensus <= -thresholds.sell else "HOLD"
@@ -303,6 +309,8 @@ def low_high(
     gated: Mapping[str, float], ungated: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return, per vector, the lower and the higher of the gated and the ungated blend."""
+    if gated is ungated:
+        return dict(gated), dict(gated)
     low = {vector: min(gated[vector], ungated[vector]) for vector in VECTORS}
     return low, {vector: max(gated[vector], ungated[vector]) for vector in VECTORS}
 
@@ -316,8 +324,14 @@ def _place(consensus: float, cut_points: Sequence[float]) -> int:
     """Return the place of a consensus among STATES: how many borders it has passed."""
     if not math.isfinite(consensus):
         _finite(consensus)
+    strong_bearish, bearish, bullish, strong_bullish = cut_points
     # Left of the negative borders and right of the positive ones: away from zero either way.
-    return bisect_left(cut_points, consensus, 0, 2) + bisect_right(cut_points, consensus, 2, 4) - 2
+    return (
+        (consensus > strong_bearish)
+        + (consensus > bearish)
+        + (consensus >= bullish)
+        + (consensus >= strong_bullish)
+    )
 
 
 def markov(
@@ -390,12 +404,10 @@ class MarkovMoves:
             state=current,
             # The run may have begun before the oldest tick that is kept.
             duration=min(self._run, len(self._ticks)),
-            counts=tuple(map(tuple, self._counts)),
+            counts=tuple([tuple(row) for row in self._counts]),
             recent_transitions=tuple(
                 # Not the change into the oldest tick: the one before it counts no more.
-                text
-                for number, text in reversed(self._changes)
-                if number > first
+                [text for number, text in reversed(self._changes) if number > first]
             ),
             next_probabilities=_next(current, self._counts, self.settings.smoothing),
         )
@@ -426,18 +438,30 @@ def trend_direction(values: Sequence[float]) -> Trend:
     """
     if len(values) < 2:
         return "flat"
-    middle = (len(values) - 1) / 2
-    spread = math.fsum((index - middle) ** 2 for index in range(len(values)))
-    slope = math.fsum((index - middle) * value for index, value in enumerate(values)) / spread
+    places, spread = _line(len(values))
+    slope = math.fsum([place * value for place, value in zip(places, values, strict=True)]) / spread
     change = round(slope * (len(values) - 1), SCORE_DECIMALS)
     if abs(change) < FLAT_CHANGE:
         return "flat"
     return "rising" if change > 0 else "falling"
 
 
+@lru_cache(maxsize=LINES)
+def _line(count: int) -> tuple[tuple[float, ...], float]:
+    """Return the places of so many values about their middle, and the sum of their squares."""
+    middle = (count - 1) / 2
+    places = tuple(index - middle for index in range(count))
+    return places, math.fsum(place**2 for place in places)
+
+
 def losing_streak(profits: Iterable[float]) -> int:
     """Return how many of the latest closed trades, newest first, lost in a row."""
-    return sum(1 for _ in takewhile(lambda profit: profit < 0, profits))
+    lost = 0
+    for profit in profits:
+        if not profit < 0:
+            break
+        lost += 1
+    return lost
 
 
 def memory_view(
@@ -499,7 +523,7 @@ def recalled(
         "open_positions": [_told(position, timeframe, as_of) for position in open_positions],
         "position": open_positions[0].direction if open_positions else "FLAT",
         "session": session(as_of),
-        "day_of_week": f"{as_of.astimezone(UTC):%A}",
+        "day_of_week": DAYS[as_of.astimezone(UTC).weekday()],
         "recent_signals": verdicts,
         "losing_streak": losing_streak(profits),
         "open_elsewhere": open_elsewhere,
@@ -514,7 +538,8 @@ def _agreed(pairs: Sequence[tuple[float, float]]) -> float:
 
 def _mean(pairs: Sequence[tuple[float, float]]) -> float:
     for _, value in pairs:
-        _finite(value)
+        if not math.isfinite(value):
+            _finite(value)
     # Not sum(): its rounding depends on the order, and a raised vector could lower the mean.
     total = math.fsum([weight * value for weight, value in pairs])
     return round(total / math.fsum([weight for weight, _ in pairs]), SCORE_DECIMALS)

@@ -232,6 +232,8 @@ def _price(name: str, value: Any) -> float:
 
 
 def _finite(name: str, value: Any) -> float:
+    if type(value) is float and math.isfinite(value):  # nearly every one
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {value!r}")
     return float(value)

@@ -125,6 +125,8 @@ class PositionStore(Outbox):
 
         Those of the ids `only`: of a row that cannot be read no order can be made.
         """
+        if not only:
+            return []
         rows = self.signals(("PUBLISHED", "WAITING"), instance)
         return [_paper_order(row) for row in reversed(rows) if row["sid"] in only]
 
