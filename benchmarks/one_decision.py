@@ -18,8 +18,11 @@ from datetime import datetime, timedelta  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any, Final  # noqa: E402
 
-from torra.clock import Simulated  # noqa: E402
-from torra.desk import wiring  # noqa: E402
+from torra.imports import importing  # noqa: E402
+
+with importing():  # as `torra run` does
+    from torra.clock import Simulated
+    from torra.desk import wiring
 
 CLOSE: Final = datetime.fromisoformat("2021-11-10T11:00:00+00:00")
 VENDOR: Final = "anthropic"

@@ -48,7 +48,7 @@ from ..contracts import (
 from ..texts.fence import without_nonce
 from ..texts.lazy_text import later
 from . import replies
-from .reply_shapes import SCHEMAS
+from .reply_shapes import schema
 
 REASONS: Final = frozenset(
     (
@@ -363,7 +363,7 @@ class _Exchange:
             model=self._line.settings.model(role.id, role.tier),
             system=later(lambda: prompt.system) if unread else prompt.system,
             user=later(lambda: prompt.user) if unread else prompt.user,
-            schema=SCHEMAS[prompt.shape],
+            schema=schema(prompt.shape),
             features={name: features[name] for name in prompt.evidence if name in features},
             reports=tuple(visible(report, context) for report in context.reports),
             scores=context.scores,

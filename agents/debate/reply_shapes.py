@@ -1,6 +1,6 @@
 """The shapes of the replies: one strict model per shape, from which the schemas come.
 
-`SCHEMAS` is what providers ask a model for. `fitting` reads a reply into its model, or refuses it.
+`schema` is what providers ask a model for. `fitting` reads a reply into its model, or refuses it.
 A reply of the time before arguments had claims and points (`reasoning`, `key_points`) has models of
 its own and no schema: it is still read, and nobody is asked for it any more.
 """
@@ -8,6 +8,7 @@ its own and no schema: it is still read, and nobody is asked for it any more.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, cast
 
 from pydantic import (
@@ -325,14 +326,36 @@ def _fault(error: Exception) -> str:
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['type']}"
 
 
-def _schema(model: type[Reply]) -> dict[str, Any]:
-    """Return the JSON schema of a reply as every vendor takes it.
+SHAPES: Final[Mapping[str, type[Reply]]] = {
+    "report": ReportReply,
+    "case": CaseReply,
+    "news": NewsReply,
+    "ruling": RulingReply,
+    "scores": ScoresReply,
+    "review": ReviewReply,
+    "report_ahead": ReportAheadReply,
+    "case_ahead": CaseAheadReply,
+    "news_ahead": NewsAheadReply,
+    "judgement": JudgementReply,
+    "thesis": ThesisReply,
+    "regime": RegimeReply,
+    "finding": FindingReply,
+    "geometry": GeometryReply,
+    "decision": DecisionReply,
+}
+"""The model of each shape of reply."""
+
+
+@cache
+def schema(shape: str) -> Mapping[str, Any]:
+    """Return the JSON schema of a shape of reply as every vendor takes it.
 
     Every field is required, no other key allowed, references are put in their place, titles and
     descriptions left out. The models have no ranges: the servers of three vendors treat those
-    differently, the bounds are enforced in `agents.debate.replies`.
+    differently, the bounds are enforced in `agents.debate.replies`. It is drawn when a shape is
+    first asked for: no desk asks for all of them.
     """
-    drawn = model.model_json_schema()
+    drawn = SHAPES[shape].model_json_schema()
     return cast(dict[str, Any], _plain(drawn, drawn.get("$defs", {})))
 
 
@@ -357,23 +380,3 @@ def _plain(part: Any, definitions: Mapping[str, Any]) -> Any:
     if "enum" in part:
         kind["enum"] = list(part["enum"])
     return kind
-
-
-SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "report": _schema(ReportReply),
-    "case": _schema(CaseReply),
-    "news": _schema(NewsReply),
-    "ruling": _schema(RulingReply),
-    "scores": _schema(ScoresReply),
-    "review": _schema(ReviewReply),
-    "report_ahead": _schema(ReportAheadReply),
-    "case_ahead": _schema(CaseAheadReply),
-    "news_ahead": _schema(NewsAheadReply),
-    "judgement": _schema(JudgementReply),
-    "thesis": _schema(ThesisReply),
-    "regime": _schema(RegimeReply),
-    "finding": _schema(FindingReply),
-    "geometry": _schema(GeometryReply),
-    "decision": _schema(DecisionReply),
-}
-"""JSON schema of each shape of reply."""

@@ -1125,5 +1125,7 @@ if __name__ == "__main__":
         path.unlink()
     for file, text in golden_files().items():
         (GOLDEN / file).write_text(text, encoding="utf-8")
-    schemas = json.dumps(reply_shapes.SCHEMAS, indent=2) + "\n"
-    (GOLDEN / "reply_schemas.json").write_text(schemas, encoding="utf-8")
+    schemas = {shape: reply_shapes.schema(shape) for shape in reply_shapes.SHAPES}
+    (GOLDEN / "reply_schemas.json").write_text(
+        json.dumps(schemas, indent=2) + "\n", encoding="utf-8"
+    )

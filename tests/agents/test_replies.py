@@ -16,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from agents.arguments import CLAIM_WORDS, leaning
 from agents.contracts import (
@@ -437,37 +436,23 @@ def test_the_reply_schemas_suit_every_vendor() -> None:
         ("ruling", ruling()),
         ("scores", chart()),
     ):
-        walk(reply_shapes.SCHEMAS[shape])
-        assert sorted(reply_shapes.SCHEMAS[shape]["properties"]) == sorted(valid)
-        assert json.loads(json.dumps(reply_shapes.SCHEMAS[shape])) == reply_shapes.SCHEMAS[shape]
-    assert reply_shapes.SCHEMAS["ruling"]["properties"]["reason_code"]["enum"] == list(GateReason)
+        drawn = reply_shapes.schema(shape)
+        walk(drawn)
+        assert sorted(drawn["properties"]) == sorted(valid)
+        assert json.loads(json.dumps(drawn)) == drawn
+    assert reply_shapes.schema("ruling")["properties"]["reason_code"]["enum"] == list(GateReason)
 
 
 def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
     golden = (Path(__file__).parent / "golden" / "reply_schemas.json").read_text(encoding="utf-8")
-    assert json.dumps(reply_shapes.SCHEMAS, indent=2) + "\n" == golden
-    models: dict[str, type[BaseModel]] = {
-        "report": reply_shapes.ReportReply,
-        "case": reply_shapes.CaseReply,
-        "news": reply_shapes.NewsReply,
-        "ruling": reply_shapes.RulingReply,
-        "scores": reply_shapes.ScoresReply,
-        "review": reply_shapes.ReviewReply,
-        "report_ahead": reply_shapes.ReportAheadReply,
-        "case_ahead": reply_shapes.CaseAheadReply,
-        "news_ahead": reply_shapes.NewsAheadReply,
-        "judgement": reply_shapes.JudgementReply,
-        "thesis": reply_shapes.ThesisReply,
-        "regime": reply_shapes.RegimeReply,
-        "finding": reply_shapes.FindingReply,
-        "geometry": reply_shapes.GeometryReply,
-        "decision": reply_shapes.DecisionReply,
-    }
+    models = reply_shapes.SHAPES
+    drawn = {shape: reply_shapes.schema(shape) for shape in models}
+    assert json.dumps(drawn, indent=2) + "\n" == golden
     for shape, model in models.items():
-        assert list(reply_shapes.SCHEMAS[shape]["properties"]) == list(model.model_fields)
+        assert list(drawn[shape]["properties"]) == list(model.model_fields)
         assert model.model_config["strict"] and model.model_config["frozen"]
         assert not model.model_config["allow_inf_nan"]
-    assert models.keys() == reply_shapes.SCHEMAS.keys() == set(get_args(Shape))
+    assert models.keys() == set(get_args(Shape))
     assert tuple(reply_shapes.Adjustments.model_fields) == VECTORS
     assert tuple(reply_shapes.Ordinals.model_fields) == tuple(ORDINALS)
     assert set(VECTORS) <= set(reply_shapes.ScoresReply.model_fields)

@@ -28,7 +28,8 @@ from torra.dashboard.view import rendering
 from torra.dashboard.view.backing import Backing
 from torra.exhibits import figures
 from torra.tick import approval
-from torra.tick.tick_record import PROPOSED, TickRecord
+from torra.tick.marks import PROPOSED
+from torra.tick.tick_record import TickRecord
 from torra.trading import by_hand
 
 MOST_WORDS = 150

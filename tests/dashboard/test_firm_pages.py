@@ -26,7 +26,8 @@ from torra.dashboard.settings import profile_form
 from torra.dashboard.trade import proposals, why
 from torra.desk.models import report
 from torra.tick import approval, sentence
-from torra.tick.tick_record import UNFORESEEN, TickRecord
+from torra.tick.marks import UNFORESEEN
+from torra.tick.tick_record import TickRecord
 from torra.tick.words import thesis_words
 from torra.trading import by_hand
 

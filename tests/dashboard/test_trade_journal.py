@@ -27,7 +27,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.store.audit import seal
 from torra.store.trade.notes import TradeNote
-from torra.tick.tick_record import SHADOW
+from torra.tick.marks import SHADOW
 
 JSON = {"Accept": "application/json"}
 

@@ -90,7 +90,7 @@ def a_request(model: str, **changes: Any) -> Request:
         "model": model,
         "system": "You are an analyst.",
         "user": "What do you see?",
-        "schema": reply_shapes.SCHEMAS["report"],
+        "schema": reply_shapes.schema("report"),
         "features": {},
         "reports": (),
         "scores": {},

@@ -32,7 +32,7 @@ from agents.contracts import (
     Winner,
 )
 from agents.debate import replies
-from agents.debate.reply_shapes import SCHEMAS
+from agents.debate.reply_shapes import schema
 from agents.registry import AGENTS, TRADER
 from agents.sayings import mirrored as in_mirrored_words
 from tests.cases import cases
@@ -68,7 +68,7 @@ def request(
     listed = {f"scores.{vector}": 0.125 for vector in VECTORS} | values
     return Request(
         role=role, round=1, attempt=1, symbol="BTCUSD", timeframe="M15", bar_time="", model="",
-        system="", user="", schema=SCHEMAS[shape_of(role, ahead=ahead)],
+        system="", user="", schema=schema(shape_of(role, ahead=ahead)),
         features={name: Feature(name, value) for name, value in listed.items()}, reports=reports,
         scores={vector: float(listed[f"scores.{vector}"] or 0.0) for vector in VECTORS},
         max_output_tokens=1, limit_s=1.0,
@@ -195,7 +195,7 @@ def check_thesis(asked: Request, manager: AgentReport, side: str) -> bool:
     about = replace(
         asked,
         role=TRADER.role,
-        schema=SCHEMAS["thesis"],
+        schema=schema("thesis"),
         features={**asked.features, **named},
         reports=(*asked.reports, manager),
     )

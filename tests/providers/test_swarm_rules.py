@@ -32,7 +32,7 @@ from agents.contracts import (
     Shape,
 )
 from agents.debate import replies
-from agents.debate.reply_shapes import SCHEMAS
+from agents.debate.reply_shapes import schema
 from agents.registry import AGENTS
 from agents.sayings import SAYINGS
 from agents.sayings import mirrored as in_mirrored_words
@@ -184,7 +184,7 @@ def request(role: Role, values: Values, reports: tuple[AgentReport, ...] = ()) -
     listed = {f"scores.{vector}": 0.125 for vector in VECTORS} | values
     return Request(
         role=role, round=1, attempt=1, symbol="BTCUSD", timeframe="M15", bar_time="", model="",
-        system="", user="", schema=SCHEMAS[SHAPE_OF[role.id]],
+        system="", user="", schema=schema(SHAPE_OF[role.id]),
         features={
             name: Feature(name, value)
             for name, value in listed.items()

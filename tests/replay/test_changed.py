@@ -36,7 +36,7 @@ from torra.replay.changed import listing, without_agents, words
 from torra.replay.changed.without_agents import ChangedTick, Course, ScoredBars, paper_trade
 from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import Ground
-from torra.tick.tick_record import PROPOSED
+from torra.tick.marks import PROPOSED
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
 

@@ -17,6 +17,7 @@ from agents.contracts import SourceType
 from tests.cases import cases
 from tests.tick.test_shadow import VOICES, go_on, records
 from tests.worlds import desks, journals
+from torra.tick.marks import LEAN_AGAINST
 from torra.tick.sentence import (
     CAUSES,
     MOST_TOLD,
@@ -28,7 +29,7 @@ from torra.tick.sentence import (
     sentence,
     told,
 )
-from torra.tick.tick_record import LEAN_AGAINST, TickRecord
+from torra.tick.tick_record import TickRecord
 from torra.verdict.deny_reasons import DenyReason
 
 BUY: Final = Finished(

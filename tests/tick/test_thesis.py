@@ -19,8 +19,8 @@ from torra.config import Instance, Profile, validate
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
 from torra.tick.ladder import consulting_tiers, tick_worst_case
+from torra.tick.marks import UNFORESEEN
 from torra.tick.thesis import Foreseen, tier_of
-from torra.tick.tick_record import UNFORESEEN
 from torra.verdict import call_policy
 from torra.verdict.order_levels import Levels
 

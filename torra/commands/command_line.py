@@ -38,6 +38,7 @@ from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import changed, scorecard, standing
 from torra.commands.terminal import say
 from torra.errors import ConfigError
+from torra.imports import importing
 from torra.own_names import check_names
 from torra.regular_files import lies
 
@@ -162,7 +163,8 @@ def main(context: click.Context, home: Path) -> None:
 @plainly
 def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -> None:
     """Start the desk: schedule, bridge and dashboard."""
-    from torra.commands import run as running  # noqa: PLC0415
+    with importing():
+        from torra.commands import run as running  # noqa: PLC0415
 
     where = running.PagesAddress(names=names, **address)
     running.run(home, where, pages=not no_pages, say=say)
@@ -182,7 +184,8 @@ def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -
 @plainly
 def tick(home: Path, /, symbol: str, timeframe: str, as_json: bool, **options: Any) -> None:
     """Run one tick without changing or publishing anything."""
-    from torra.replay.rerun import trial_tick  # noqa: PLC0415
+    with importing():
+        from torra.replay.rerun import trial_tick  # noqa: PLC0415
 
     record = trial_tick.run(home, symbol.upper(), timeframe.upper(), **options)
     if as_json:

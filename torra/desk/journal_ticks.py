@@ -33,7 +33,6 @@ from torra.evaluation.observations import (
     side_of,
 )
 from torra.tick.debate import SHADOW
-from torra.tick.tick_record import PanelTold
 
 Row = Mapping[str, Any]
 
@@ -215,5 +214,7 @@ def focus_of(name: str) -> Four:
 
 
 def _conviction(panel: object, side: str) -> float:
+    from torra.tick.tick_record import PanelTold  # noqa: PLC0415 - its models take time to make
+
     found = PanelTold.read(panel or {}).agreement(side)
     return 1.0 if found is None or found.conviction is None else found.conviction

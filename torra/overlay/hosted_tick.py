@@ -37,8 +37,8 @@ from torra.overlay.given import OWN_FACTS, Given
 from torra.store.hosted import HOST, hosted_instance
 from torra.tick import record as tick_record
 from torra.tick.debate import Answerers, Plan, hold, plan
+from torra.tick.marks import HOSTED
 from torra.tick.record import TickDebate, TickInputs, TickResult, describe
-from torra.tick.tick_record import HOSTED
 from torra.trading_terms import SymbolSpec
 from torra.verdict import call_policy, order_levels, sentiment_rules
 from torra.verdict.risk_engine import Action

@@ -24,8 +24,8 @@ from torra.store.tick_store import TickStore
 from torra.tick import approval, vetoed
 from torra.tick import record as tick_record
 from torra.tick.edges import Edges
+from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.record import TickDebate, TickInputs, TickResult
-from torra.tick.tick_record import EXECUTION_OFF, PROPOSED
 from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.risk_engine import Account, Action, Decision, SignalDraft, intent
 from torra.verdict.signal_states import signal_life

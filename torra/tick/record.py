@@ -39,9 +39,9 @@ from torra.market.spreads import NO_SPREADS, HourSpread, SpreadView
 from torra.plugins import loading as plugins
 from torra.store.tick_store import Company
 from torra.tick.late_answers import LateAnswers
+from torra.tick.marks import LEAN_AGAINST, UNFORESEEN
 from torra.tick.rules_version import RULES_VERSION
 from torra.tick.sentence import Finished, Order, sentence
-from torra.tick.tick_record import LEAN_AGAINST, UNFORESEEN
 from torra.verdict.risk_engine import Action, SignalDraft
 from torra.verdict.vetoed import sided
 

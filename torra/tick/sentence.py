@@ -16,26 +16,24 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agents.contracts import SCORE_DECIMALS, WINNERS, GateReason, OfficerReason, SourceType
 from agents.debate.panel import DIRECTIONS
 from torra import clock
-from torra.tick.tick_record import (
-    EXECUTION_OFF,
-    HOSTED,
-    LEAN_AGAINST,
-    PROPOSED,
-    SHADOW,
-    Composite,
-    ConsultedRecord,
-    ProposedOrder,
-    ReportRecord,
-    SignalRecord,
-    TickRecord,
-)
+from torra.tick.marks import EXECUTION_OFF, HOSTED, LEAN_AGAINST, PROPOSED, SHADOW
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.vetoed import sided
+
+if TYPE_CHECKING:
+    from torra.tick.tick_record import (
+        Composite,
+        ConsultedRecord,
+        ProposedOrder,
+        ReportRecord,
+        SignalRecord,
+        TickRecord,
+    )
 
 MOST_WORDS: Final = 40
 

@@ -27,26 +27,7 @@ from pydantic_core import CoreSchema, core_schema
 from agent_config import OPPOSITION_COST
 from agents.contracts import SCORE_DECIMALS, GateRuling
 from agents.debate.panel import DIRECTIONS
-
-GATE: Final = "risk_gate"
-
-SHADOW: Final = "shadow"
-"""Flag of a tick whose agents were asked and recorded, and not counted."""
-
-PROPOSED: Final = "AWAITS_APPROVAL"
-"""Reason of a HOLD whose signals wait for a person."""
-
-EXECUTION_OFF: Final = "EXECUTION_OFF"
-"""Reason of a HOLD that would have sent something, had the profile let it."""
-
-HOSTED: Final = "HOSTED"
-"""Reason of a HOLD of a hosted stream: another program's scorer decides, and nothing is sent."""
-
-LEAN_AGAINST: Final = "AGENTS_LEAN_AGAINST"
-"""Flag of a tick that gives BUY or SELL while the desk's own words push the other way."""
-
-UNFORESEEN: Final = "unforeseen"
-"""Flag of an opening that the trader was not asked about, because it was not foreseen."""
+from torra.tick.marks import GATE, SHADOW
 
 
 class Else:

@@ -19,14 +19,8 @@ from agents.debate.panel import DIRECTIONS, Agreement, Panel
 from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, Mark, cell
-from torra.tick.tick_record import (
-    GATE,
-    AgreementTold,
-    DebateRecord,
-    PanelTold,
-    ReportRecord,
-    TickRecord,
-)
+from torra.tick.marks import GATE
+from torra.tick.tick_record import AgreementTold, DebateRecord, PanelTold, ReportRecord, TickRecord
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; only a larger desk gets a count of answers and silences."""

@@ -32,8 +32,9 @@ from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.record.summary import proposed
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
+from torra.tick.marks import GATE
 from torra.tick.sentence import number
-from torra.tick.tick_record import GATE, Composite, DebateRecord, ReportRecord, TickRecord
+from torra.tick.tick_record import Composite, DebateRecord, ReportRecord, TickRecord
 from torra.tick.words import swarm_words
 
 TOLERANCE: Final = 1e-6

@@ -30,8 +30,8 @@ from agents.registry import AGENTS, SCORER, TRADER
 from scoring_rubric import shown_features
 from torra.dashboard.record.rows import Chip, TranscriptEntry
 from torra.exhibits import figures
+from torra.tick.marks import GATE
 from torra.tick.tick_record import (
-    GATE,
     Cited,
     ConflictTold,
     ConsultedRecord,

@@ -40,9 +40,8 @@ from torra.exhibits.beyond import outside_words
 from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.exhibits.figures import BarSpan, Cell, cell
 from torra.tick import sentence
+from torra.tick.marks import HOSTED, PROPOSED
 from torra.tick.tick_record import (
-    HOSTED,
-    PROPOSED,
     ComponentRecord,
     DebateRecord,
     DecisionRecord,

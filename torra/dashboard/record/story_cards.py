@@ -18,9 +18,9 @@ from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
+from torra.tick.marks import PROPOSED
 from torra.tick.sentence import HELD, held_side, held_since
 from torra.tick.tick_record import (
-    PROPOSED,
     AgreementTold,
     DebateRecord,
     DecisionRecord,

@@ -17,7 +17,8 @@ from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
-from torra.tick.tick_record import PROPOSED, DecisionRecord, TickRecord
+from torra.tick.marks import PROPOSED
+from torra.tick.tick_record import DecisionRecord, TickRecord
 
 PROPOSED_WORDS: Final = "a person decides: see Approvals"
 

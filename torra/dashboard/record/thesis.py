@@ -17,13 +17,8 @@ from torra.dashboard.record.shown import NOT_COUNTED, EscalationTold
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
 from torra.tick import sentence
-from torra.tick.tick_record import (
-    UNFORESEEN,
-    ConsultedRecord,
-    DebateRecord,
-    ReportRecord,
-    TickRecord,
-)
+from torra.tick.marks import UNFORESEEN
+from torra.tick.tick_record import ConsultedRecord, DebateRecord, ReportRecord, TickRecord
 from torra.tick.words import thesis_words
 
 State = Literal["written", "declined", "none", "unforeseen", "shadow", "shadow declined"]

@@ -41,8 +41,8 @@ from torra.dashboard.record.rows import (
 )
 from torra.exhibits import figures
 from torra.exhibits.figures import cell
+from torra.tick.marks import GATE
 from torra.tick.tick_record import (
-    GATE,
     DebateRecord,
     PointRecord,
     RebuttalRecord,

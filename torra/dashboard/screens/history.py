@@ -31,8 +31,8 @@ from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.store.tick_listing import AFTER_ALL, Place, TickKind
+from torra.tick.marks import PROPOSED
 from torra.tick.sentence import WHY_HELD
-from torra.tick.tick_record import PROPOSED
 from torra.verdict.deny_reasons import DenyReason
 
 if TYPE_CHECKING:

@@ -31,7 +31,8 @@ from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
 from torra.lessons.lesson import Thesis
-from torra.tick.tick_record import GATE, AgreementTold, TickRecord
+from torra.tick.marks import GATE
+from torra.tick.tick_record import AgreementTold, TickRecord
 from torra.verdict.deny_reasons import DENIALS, DenyReason
 from torra.verdict.order_levels import Levels
 from torra.verdict.position_size import loss_of_one, worth

@@ -20,8 +20,9 @@ from torra.dashboard.record import agreement, arithmetic
 from torra.dashboard.record.thesis import objection
 from torra.dashboard.record.vetoes import IN_WORDS
 from torra.exhibits import figures
+from torra.tick.marks import GATE
 from torra.tick.sentence import BELOW_ZERO
-from torra.tick.tick_record import GATE, DebateRecord, PointRecord, ReportRecord, TickRecord
+from torra.tick.tick_record import DebateRecord, PointRecord, ReportRecord, TickRecord
 from torra.verdict.vetoed import SIDED, sided
 
 BULLETS: Final = 3

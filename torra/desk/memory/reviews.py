@@ -34,7 +34,7 @@ from agents.contracts import (
 )
 from agents.debate import replies
 from agents.debate.asking import UNUSABLE, Call, call_record
-from agents.debate.reply_shapes import SCHEMAS
+from agents.debate.reply_shapes import schema
 from agents.registry import REVIEWER
 from agents.texts.fence import without_nonce
 from instance_database import Database
@@ -242,7 +242,7 @@ class _Review:
             model=settings.model(REVIEWER.id, REVIEWER.tier),
             system=prompt.system,
             user=prompt.user,
-            schema=SCHEMAS[prompt.shape],
+            schema=schema(prompt.shape),
             features=about.features,
             reports=(),
             scores={},

@@ -24,6 +24,7 @@ from agent_config import VENDORS
 from agents.contracts import Completion, Request
 from torra.clock import System
 from torra.errors import ConfigError
+from torra.imports import importing
 from torra.providers.vendors.addresses import Address, address
 from torra.providers.vendors.event_loop import EventLoop, Job, within
 from torra.providers.vendors.vendor import Adapter, Usage, VendorFault, VendorReply, fault
@@ -247,7 +248,7 @@ class Switchboard:
             building = self._adapters[vendor]
             try:
                 # One at a time: all adapters share the client that the first one opens.
-                with self._building:
+                with self._building, importing():
                     adapter = self._built(vendor)
             except BaseException as error:  # noqa: BLE001 - told to whoever waits for it
                 # The type alone: an SDK's words may quote the key.
@@ -255,7 +256,7 @@ class Switchboard:
                 building.set_exception(error)
             else:
                 building.set_result(adapter)
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception), importing():
             self.prices.warm()
 
     def _built(self, vendor: str) -> Adapter:

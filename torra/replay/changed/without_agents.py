@@ -34,7 +34,8 @@ from torra.replay.l1.trades import END, L1Course, account_of, gate_flags
 from torra.replay.l1.verdicts import BUY, SELL, micros
 from torra.replay.rerun.inputs_then import NotAgain, Spoilt, profile_then
 from torra.store.trade.positions import as_position
-from torra.tick.tick_record import EXECUTION_OFF, PROPOSED, SHADOW, PanelTold
+from torra.tick.marks import EXECUTION_OFF, PROPOSED, SHADOW
+from torra.tick.tick_record import PanelTold
 from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import levels

@@ -44,11 +44,11 @@ from torra.providers.registry import Provider
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
+from torra.tick.marks import LEAN_AGAINST
 from torra.tick.record import TickResult
 from torra.tick.sentence import told
 from torra.tick.spending import Purse
 from torra.tick.tick_record import (
-    LEAN_AGAINST,
     DebateRecord,
     Outside,
     PanelTold,

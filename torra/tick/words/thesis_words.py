@@ -11,8 +11,9 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from torra.clock import duration
+from torra.tick.marks import UNFORESEEN
 from torra.tick.sentence import number, why_declined
-from torra.tick.tick_record import UNFORESEEN, ConsultedRecord, DebateRecord, StoredCall
+from torra.tick.tick_record import ConsultedRecord, DebateRecord, StoredCall
 from torra.verdict.deny_reasons import DenyReason
 
 

@@ -1,0 +1,25 @@
+"""Much code imported at once, while nobody looks for garbage.
+
+Modules make objects that stay: a desk's some 200,000, a vendor's SDK's more. The collector would
+look through them a few hundred times and find next to nothing, for a seventh of the time that they
+take to import.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Collect no garbage inside; a process that collects none anyway is left as it is."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
