@@ -117,7 +117,7 @@ def test_calls_and_trades_of_the_warm_up_do_not_count(
 ) -> None:
     monkeypatch.setattr(past_calls, "LEAST", 1)
     database, key = desks.open_database(tmp_path), next_key()
-    swarm_calls.run(database, before(key, 200), late=timedelta(0))
+    swarm_calls.run(database, before(key, 24), late=timedelta(0))
     assert any(one.facts.kind == "trade" for one in database.lessons_since(0, 0).lessons)
     assert ready(database, key.close_time)(asked(key)) == NOTHING
     database.close()
@@ -166,25 +166,24 @@ def test_a_later_outcome_that_is_planted_moves_no_tick(tmp_path: Path) -> None:
     outcomes = swarm_calls.run(database, ticks, tells)
     then = [(one.record or {}).get("standing") for one in outcomes]
     assert sum(bool(told and told["numbers"]) for told in then) > TICKS // 2
+    short, done = desks.open_database(tmp_path / "short"), 0
     for number in (30, 70, 110):
         key = ticks[number]
-        folder = tmp_path / f"to_{number}"
-        short = desks.open_database(folder)
-        swarm_calls.run(short, ticks[:number])
+        swarm_calls.run(short, ticks[done:number])
+        done = number
         close = (outcomes[number].record or {})["close"]
         regime = (outcomes[number].record or {})["regime"]["name"]
         told = ready(short, key.close_time)(asked(key, close, regime))
         assert told.as_dict() == then[number], key
-        short.close()
+    short.close()
     database.close()
 
 
 def test_the_chances_of_the_judge_are_held_to_its_closed_trades(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(past_calls, "LEAST", 1)
-    database, key = desks.open_database(tmp_path), next_key()
-    swarm_calls.run(database, before(key, 200))
+    database, key = opened(stored), next_key()
     told = ready(database, key.close_time)(asked(key)).numbers
     found: dict[int, list[bool]] = {}
     for lesson in database.lessons_since(0, 0).lessons:

@@ -54,7 +54,7 @@ def test_each_end_leaves_one_lesson_however_often_the_desk_dies(
     record_property: Callable[[str, object], None],
 ) -> None:
     lives.warm()
-    deaths = scaled(200, least=4)
+    deaths = scaled(200, least=3)
     end = BEGIN + 6 * deaths * desks.QUARTER + 40 * desks.QUARTER
     calm, killed = tmp_path / "calm", tmp_path / "killed"
     for folder in (calm, killed):
@@ -67,7 +67,7 @@ def test_each_end_leaves_one_lesson_however_often_the_desk_dies(
         died += lives.run(life)
         lives.whole(killed)
         one_each(killed)
-    upto = max(came(killed), BEGIN) + 40 * desks.QUARTER
+    upto = max(came(killed), BEGIN) + 28 * desks.QUARTER
     for folder in (calm, killed):
         live(folder, upto)
     told = one_each(killed)

@@ -39,12 +39,23 @@ class At:
     def spoil(self, text: str) -> str:
         """Return a module's text with the changes; raises ValueError."""
         tree = ast.parse(text)
+        self.change(tree)
+        return ast.unparse(tree)
+
+    def change(self, tree: ast.Module) -> None:
+        """Make the changes in a module's tree; raises ValueError, also for what is no program or
+        the same one.
+        """
         try:
+            place = _found(tree, self.name)
+            before = ast.unparse(place)
             for change in self.changes:
-                change.make(_found(tree, self.name))
+                change.make(place)
+            after = ast.unparse(ast.fix_missing_locations(place))
+            if not ast.parse(after).body or after == before:
+                raise ValueError("the changes leave what was there")
         except ValueError as error:
             raise ValueError(f"{self.place}: {error}") from None
-        return ast.unparse(ast.fix_missing_locations(tree))
 
 
 # --- nodes and patterns ---------------------------------------------------------------------------
@@ -293,6 +304,8 @@ def _found(tree: ast.Module, name: str) -> ast.AST:
 
 def _names(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):  # nothing in it has a name of its own
+            continue
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield prefix + child.name, child
             yield from _names(child, f"{prefix}{child.name}.")

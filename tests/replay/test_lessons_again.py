@@ -60,13 +60,27 @@ def change(database: Database, sql: str, *values: object) -> int:
         return database.connection().execute(sql, values).rowcount
 
 
-def again(source: Database, folder: Path) -> dict[str, Comparison]:
+def again(source: Database, folder: Path, until: str = "") -> dict[str, Comparison]:
+    """Run the ticks again, by instance, to the end or `until` this one."""
     into = desks.open_database(folder)
-    found = {
-        one.key: one for instance in journals.BOTH for one in replay(source, into, instance.id)
-    }
+    found: dict[str, Comparison] = {}
+    for instance in journals.BOTH:
+        if until in found:
+            break
+        for one in replay(source, into, instance.id):
+            found[one.key] = one
+            if one.key == until:
+                break
     into.close()
     return found
+
+
+@pytest.fixture(scope="module")
+def whole(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Comparison]:
+    """Every tick again, nothing altered."""
+    folder = tmp_path_factory.mktemp("whole")
+    with journals.copied(lived, folder / "source") as source:
+        return again(source, folder)
 
 
 def with_notes(source: Database) -> list[str]:
@@ -96,9 +110,9 @@ def without_guards(source: Database, table: str) -> None:
 
 
 def test_every_tick_with_lessons_runs_again_to_the_same_record(
-    source: Database, tmp_path: Path, scaled: Callable[..., int]
+    source: Database, whole: dict[str, Comparison], scaled: Callable[..., int]
 ) -> None:
-    found = again(source, tmp_path)
+    found = whole
     assert told(source) >= scaled(500, 40)
     assert len(with_notes(source)) > 10
     unlike = [
@@ -110,8 +124,8 @@ def test_every_tick_with_lessons_runs_again_to_the_same_record(
     assert all(not one.misses for one in found.values())
 
 
-def test_a_tick_without_a_lesson_is_asked_for_none(source: Database, tmp_path: Path) -> None:
-    without = [one for one in again(source, tmp_path).values() if "lessons" not in one.then]
+def test_a_tick_without_a_lesson_is_asked_for_none(whole: dict[str, Comparison]) -> None:
+    without = [one for one in whole.values() if "lessons" not in one.then]
     assert without
     assert all("lessons" not in (one.record or {}) for one in without)
 
@@ -146,33 +160,33 @@ def test_a_tick_whose_lesson_is_gone_is_told_and_left_out(source: Database, tmp_
 
 
 def test_a_changed_number_is_noticed_and_named(source: Database, tmp_path: Path) -> None:
-    key = with_notes(source)[-1]
+    key = with_notes(source)[0]
     then = source.journal_row(key)[0]["lessons"]["numbers"]["similar"]
     set_in(source, key, "$.lessons.numbers.similar", then + 1.0)
-    found = again(source, tmp_path)[key]
+    found = again(source, tmp_path, until=key)[key]
     assert found.state == "different"
     why = cause(source, found)
     assert (why.kind, why.what) == ("lesson", f"lessons.similar.value was {then}, is {then + 1.0}")
 
 
 def test_another_lesson_in_a_record_is_noticed(source: Database, tmp_path: Path) -> None:
-    key = next(key for key in reversed(with_notes(source)) if asked_of(source, key))
+    key = next(key for key in with_notes(source) if asked_of(source, key))
     record, _ = source.journal_row(key)
     others = set(range(1, source.lesson_count() + 1))
     other = min(others - {note["lesson"] for note in notes(record)})
     set_in(source, key, "$.lessons.notes[0].lesson", other)
-    found = again(source, tmp_path)[key]
+    found = again(source, tmp_path, until=key)[key]
     assert found.state == "different" and found.misses
     assert cause(source, found).kind == "lesson"
 
 
 def test_altered_words_are_noticed(source: Database, tmp_path: Path) -> None:
-    key = next(key for key in reversed(with_notes(source)) if asked_of(source, key))
+    key = next(key for key in with_notes(source) if asked_of(source, key))
     record, _ = source.journal_row(key)
     without_guards(source, "lesson_words")
     sql = "UPDATE lesson_words SET rule = 'Altered.' WHERE lesson = ?"
     assert change(source, sql, notes(record)[0]["lesson"]) == 1
-    found = again(source, tmp_path)[key]
+    found = again(source, tmp_path, until=key)[key]
     assert found.state == "different"
     assert cause(source, found).what == "a lesson that technical was told"
 

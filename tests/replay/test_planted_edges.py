@@ -131,7 +131,7 @@ def trending(bars: int, seed: int) -> History:
 # --- where nothing can be known -------------------------------------------------------------------
 
 ARMS_ON_WALKS = ("l1", "budget", "placebo")
-BARS_BY_DAY, BARS_BY_NIGHT = 450, 1200
+BARS_BY_DAY, BARS_BY_NIGHT = 330, 1200
 OFTEN: dict[str, Any] = {
     "thresholds": {"buy": 0.02, "sell": 0.02},
     "on_opposite": "reverse",

@@ -29,7 +29,7 @@ from torra.store.connection import TickKey
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.rules_version import RULES_VERSION
 
-CLOSES = 24
+CLOSES = 16
 
 
 def with_spreads(frame: pd.DataFrame) -> pd.DataFrame:
@@ -234,7 +234,7 @@ def test_another_future_has_other_spreads_and_moves_nothing(scaled: Callable[...
         other = futures.changed(frame, "M15", moment, kind, rng)
         pd.testing.assert_frame_equal(other.iloc[:301], frame.iloc[:301])
         assert not other[SPREAD].iloc[301:].equals(frame[SPREAD].iloc[301:])
-    found = lookahead.probe(whole, points=scaled(60, 3), modes=("budget",))
+    found = lookahead.probe(whole, points=scaled(60, 2), modes=("budget",))
     assert found.clean and {"features.spread.last.value", "spreads.last"} <= found.columns["tick"]
 
 

@@ -577,7 +577,7 @@ def test_no_sliding_hour_costs_more_than_its_ceiling(
     reviewed = 0
     asked: Counter[str] = Counter()
     binding: Counter[str] = Counter()
-    for seed in range(scaled(10_000, 12)):
+    for seed in range(scaled(10_000, 6)):
         world = World(path, seed)
         world.run()
         asked[world.mode] += world.asked
