@@ -74,15 +74,21 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
 def sentence(paths: listing.Paths, currency: str, *, ticks: int = 0, warmed: bool = False) -> str:
     """Return what the agents of a profile were worth in few words; amounts with their currency.
 
-    `ticks` are those that were looked at. `warmed`: ticks of the warm-up are among them, which no
-    result of the desk counts.
+    Where a person was asked, orders went out by the answers: then it speaks of those, not of the
+    agents. `ticks` are those that were looked at. `warmed`: ticks of the warm-up are among them,
+    which no result of the desk counts.
     """
     if paths.money is None:
         return paths.says
     after = f" {currency}" if currency else ""
-    came = "cost" if paths.money < 0.0 else "earned"
-    amount = f"{figures.plain(abs(paths.money), 2)}{after}" if round(paths.money, 2) else "nothing"
-    told = f"The agents {came} {amount} beside the bars alone"
+    known = round(paths.money, 2)
+    amount = f"{figures.plain(abs(paths.money), 2)}{after}" if known else "nothing"
+    if paths.asked:
+        more = "less" if paths.money < 0.0 else "more"
+        told = f"What you approved came to {amount} {more} than every order of the bars alone"
+    else:
+        came = "cost" if paths.money < 0.0 else "earned"
+        told = f"The agents {came} {amount} beside the bars alone"
     if ticks:
         told += f" over {ticks:,} ticks{', warm-up included' if warmed else ''}"
     if paths.low is None or paths.high is None:
