@@ -78,10 +78,10 @@ def of_paths(told: Paths, currency: str = "") -> str:
         if told.low is None
         else f"95 % interval {figures.signed(told.low, 2)} to {figures.signed(told.high, 2)}."
     )
-    alone = count(told.l1_trades, "trade")
+    trades, alone = count(told.trades, "trade"), count(told.l1_trades, "trade")
     return (
         f"Profile {figures.clean(told.profile, 60)}: the whole path with agents "
-        f"({count(told.trades, 'trade')}{_warmed(told)}) less the one without ({alone}, on paper) is "
+        f"({trades}{_warmed(told)}) less the one without ({alone}, on paper) is "
         f"{_amount(told.money, currency or IN_MONEY)}, {figures.signed(told.r, 2)} R. {between}"
         f"{' ' + ASKED.format(count(told.asked, 'order')) if told.asked else ''}"
     )
