@@ -280,7 +280,7 @@ def test_a_hold_names_what_proves_the_judge_wrong_and_whose_sureness_it_shows() 
     facts = {one.name: one for one in story_cards.facts(held, [], [], [], None, "")}
     assert ENDS in facts["Proved wrong by"].value
     assert facts["Proved wrong by"].more == "the judge's short side"
-    assert facts["Sure of it"].more == "of a buy: the judge is short"
+    assert facts["Conviction"].more == "of a buy: the judge is short"
     bought = ShownTick.read({**known, "verdict": "BUY"})
     (ends,) = [
         one for one in story_cards.facts(bought, [], [], [], None, "") if "wrong" in one.name
