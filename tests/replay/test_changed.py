@@ -313,11 +313,12 @@ def test_paths_of_a_desk_that_asks_speak_of_what_was_approved() -> None:
 
 
 def test_paths_say_which_of_their_trades_the_results_leave_out() -> None:
-    told = Paths("default", "", 5, 1, -0.3, -12.4, -30.0, 5.0, warmed=2)
+    warm = live.WarmedUp(400, 2)
+    told = Paths("default", "", 5, 1, -0.3, -12.4, -30.0, 5.0, ticks=500, warmed=warm)
     assert "(5 trades, 2 in the warm-up) less the one without (1 trade, on paper)" in (
         words.of_paths(told)
     )
-    assert "(5 trades, all in the warm-up)" in words.of_paths(replace(told, warmed=5))
+    assert "(2 trades, all in the warm-up)" in words.of_paths(replace(told, trades=2))
 
 
 # --- L1's trades ---

@@ -44,6 +44,9 @@ LOOKED_AT: Final = 600
 """Ticks that one page looks through at most: a list of changed actions may find few of them."""
 
 
+NOT_WARMED: Final = live.WarmedUp()
+
+
 @dataclass(frozen=True, slots=True)
 class ChangedPage:
     """Some of the ticks that agents changed, newest first; `next` asks for those before."""
@@ -84,7 +87,8 @@ class Paths:
 
     `low` and `high` bound `money` at 95 %; all are None where they are not known. `asked` are the
     ticks whose orders waited for a person: of those the desk's path has what was approved, while
-    the path of L1 has every order. `warmed` of `trades` were made in warm-up: here they count.
+    the path of L1 has every order. `ticks` are those of the present setting, which are compared;
+    `warmed` of them and of the trades were made in warm-up: here they count.
     """
 
     profile: str
@@ -96,7 +100,8 @@ class Paths:
     low: float | None = None
     high: float | None = None
     asked: int = 0
-    warmed: int = 0
+    ticks: int = 0
+    warmed: live.WarmedUp = NOT_WARMED
 
 
 def listed(
@@ -192,7 +197,8 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         low=None if days.low is None else days.low * share,
         high=None if days.high is None else days.high * share,
         asked=asked,
-        warmed=live.warmed_of(database, final).trades,
+        ticks=len(final.ticks),
+        warmed=live.warmed_of(database, final),
     )
 
 

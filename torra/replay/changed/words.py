@@ -89,9 +89,10 @@ def of_paths(told: Paths, currency: str = "") -> str:
 
 def _warmed(told: Paths) -> str:
     """Return how many trades of a path no result of the desk counts."""
-    if not told.warmed:
+    number = told.warmed.trades
+    if not number:
         return ""
-    return f", {'all' if told.warmed == told.trades else f'{told.warmed:,}'} in the warm-up"
+    return f", {'all' if number == told.trades else f'{number:,}'} in the warm-up"
 
 
 def table(page: ChangedPage, paths: Sequence[Paths], what: Sequence[str]) -> str:
