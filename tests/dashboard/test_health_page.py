@@ -581,7 +581,11 @@ def test_other_desks_have_no_row_of_a_swarm(pages: Pages) -> None:
 def test_flags_of_a_swarm_are_counted_by_ticks_and_judged_by_their_share() -> None:
     ticks = [["thin_swarm", "silent:macro.vix_rank"], ["invented", "invented"], [], ["other"]]
     found = swarm_flags.counted(ticks)
-    assert found == (4, {"thin_swarm": 1, "invented": 1}, {"macro.vix_rank": 1})
+    assert found._asdict() == {
+        "ticks": 4,
+        "flags": {"thin_swarm": 1, "invented": 1},
+        "silent": {"macro.vix_rank": 1},
+    }
     assert not found.grave(0.5) and found.grave(0.25)
     assert not swarm_flags.counted([]).grave(0.5)
     assert not swarm_flags.counted([["regime_disputed"]] * 9).grave(0.5), "that is its office"
