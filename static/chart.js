@@ -6,7 +6,7 @@
 // close of one tick, with the lines that its arguments cite.
 
 import { joined, merged } from "./bars.js";
-import { OVER, SCORES, candleOptions, colour, titlesOf, toneColour } from "./lines.js";
+import { OVER, SCORES, candleOptions, colour, priceFormat, priceText, titlesOf, toneColour } from "./lines.js";
 import { marked, markersOf, point } from "./markers.js";
 import { chosen } from "./prefs.js";
 import { write } from "./times.js";
@@ -147,7 +147,7 @@ function fillOver(data) {
     const titles = titlesOf(name, columns);
     drawn.over.get(name).forEach((series, column) => {
       series.setData(pointsOf(data, columns[column]));
-      series.applyOptions({ title: titles[column] });
+      series.applyOptions({ title: titles[column], lastValueVisible: titles[column] !== "" });
     });
   }
   drawn.volume.setData(wanted.has("volume") ? volumeOf(data) : []);
@@ -175,7 +175,7 @@ function overLine(name) {
     priceLineVisible: false,
     lastValueVisible: true,
     crosshairMarkerVisible: false,
-    priceFormat: { type: "price", precision: last.digits, minMove: 10 ** -last.digits },
+    priceFormat: priceFormat(last.digits),
     autoscaleInfoProvider: () => null, // a line far away does not flatten the candles
   });
 }
@@ -296,13 +296,6 @@ function score(value) {
   return (value < 0 ? MINUS : "+") + text;
 }
 
-function price(value) {
-  return value.toLocaleString("en-US", {
-    minimumFractionDigits: last.digits,
-    maximumFractionDigits: last.digits,
-  });
-}
-
 function valueAt(series, time) {
   return series.find((point) => point.time === time)?.value;
 }
@@ -311,9 +304,10 @@ function wordsOf(place) {
   const bar = last.candles[place];
   const { time, open: from, high, low, close } = bar;
   const tick = last.told.length ? last.times.indexOf(time) : -1;
+  const text = (value) => priceText(value, last.digits);
   const words = [
     momentOf(time),
-    `open ${price(from)} high ${price(high)} low ${price(low)} close ${price(close)}`,
+    `open ${text(from)} high ${text(high)} low ${text(low)} close ${text(close)}`,
   ];
   if (tick < 0 && last.linked.has(time)) return words.join(", ");
   if (tick < 0) return [...words, "no tick for this bar"].join(", ");

@@ -22,12 +22,22 @@ export const OVER = {
   swings: { titles: ["swing low", "swing high"], tone: "edge", style: "SparseDotted" },
 };
 
-// Returns the title of each column of a line: which edge of the cloud is the upper one changes.
+// Returns the title of each column of a line: which edge of the cloud is the upper one changes. One
+// that has no value at the newest bar has none: a resistance that price has broken is none any more.
 export function titlesOf(name, columns) {
   const [low, high] = OVER[name].titles;
-  if (columns.length < 2) return [low];
-  const [first, second] = columns.map((values) => values.findLast((value) => value !== null) ?? 0);
-  return first > second ? [high, low] : [low, high];
+  const now = columns.map((values) => values.at(-1) ?? null);
+  const titles = columns.length < 2 ? [low] : (now[0] ?? 0) > (now[1] ?? Infinity) ? [high, low] : [low, high];
+  return titles.map((title, column) => (now[column] === null ? "" : title));
+}
+
+// How a price is written: with its symbol's decimals, as everywhere on the pages.
+export function priceText(value, digits) {
+  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+export function priceFormat(digits) {
+  return { type: "custom", formatter: (value) => priceText(value, digits), minMove: 10 ** -digits };
 }
 
 export function colour(name) {
@@ -61,7 +71,7 @@ export function candleOptions(digits, levelsNow) {
     borderDownColor: down,
     wickDownColor: down,
     priceLineVisible: false,
-    priceFormat: { type: "price", precision: digits, minMove: 10 ** -digits },
+    priceFormat: priceFormat(digits),
     autoscaleInfoProvider: (original) => withLevels(original(), levelsNow()),
   };
 }

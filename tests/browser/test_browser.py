@@ -272,6 +272,13 @@ def test_both_edges_of_a_line_say_which_they_are(look: Callable[..., Any]) -> No
         "[[1, 3], [2, 2]])"
     )
     assert turned == ["cloud top", "cloud bottom"]
+    # the last resistance was broken long ago: it is none, and what is left below is a support
+    broken = page.evaluate(
+        "async () => (await import(new URL('lines.js', "
+        "document.querySelector('script[src*=\"chart.js\"]').src))).titlesOf('levels', "
+        "[[1, 3], [2, null]])"
+    )
+    assert broken == ["support", ""]
 
 
 def test_a_chart_scrolls_back_to_the_first_bar_and_no_farther(look: Callable[..., Any]) -> None:

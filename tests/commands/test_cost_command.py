@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import instance_database
+from agent_config import VENDORS
 from instance_database import Database
 from torra.clock import System, iso, parse
 from torra.commands.command_line import main
@@ -172,6 +173,20 @@ def test_a_home_without_a_database_stays_without_one(home: Path) -> None:
     assert result.exit_code == 0 and "nothing was spent" in result.stdout
     assert document(home)["last_24_hours"]["calls"] == 0
     assert not (home / "torra.db").exists()
+
+
+def test_a_desk_that_pays_nobody_is_told_what_each_vendor_would_cost(home: Path) -> None:
+    told = document(home, "--profile", "default")["vendors"]
+    assert {row["vendor"] for row in told} == set(VENDORS)
+    assert [row["day_usd"] for row in told] == sorted(row["day_usd"] for row in told)
+    text = torra(home, "--profile", "default").stdout
+    assert "With language models it would cost at most" in text
+    for row in told:
+        (line,) = [line for line in text.splitlines() if line.startswith(row["vendor"])]
+        assert line.split()[1:] == [f"{row['tick_usd']:.6f}", f"{row['day_usd']:.2f}"]
+    assert "no hour above its ceiling" in text
+    # a desk that pays has its own figures
+    assert document(home)["vendors"] == [] and "would cost at most" not in torra(home).stdout
 
 
 @pytest.mark.parametrize("name", ["nobody", "../default", ""])

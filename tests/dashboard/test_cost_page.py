@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from agent_config import VENDORS, AgentSettings
 from instance_database import Database
+from tests.cases import cases
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.worlds import desks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
@@ -163,8 +164,26 @@ def test_a_desk_that_pays_nobody_says_so(free: Pages) -> None:
     for vendor, usd in told.items():
         _, tick, day = rows[vendor.replace("_", " ")]
         ticks = sum(DAY / duration(frame) for frame in setup.instance.timeframes)
+        most = 24 * setup.profile.agents.max_api_cost_per_hour
         assert tick == figures.money(usd)
-        assert day == figures.money(usd * ticks, 2)
+        assert day == figures.money(min(usd * ticks, most), 2)
+
+
+@cases(("ceiling", "day"), [(1_000.0, None), (0.5, 12.0), (0.0, 0.0)])
+def test_a_day_costs_no_more_than_its_hours_may(
+    free: Pages, ceiling: float, day: float | None
+) -> None:
+    (setup,) = free.desk.setups.values()
+    agents = setup.profile.agents.model_copy(update={"max_api_cost_per_hour": ceiling})
+    profile = setup.profile.model_copy(update={"agents": agents})
+    (told,) = [
+        one
+        for one in cost_report.of_vendors(free.backing.home, [(setup.instance, profile)] * 2)
+        if one["vendor"] == "anthropic"
+    ]
+    # two instances with one profile share its ceiling
+    ticks = 2 * sum(DAY / duration(frame) for frame in setup.instance.timeframes)
+    assert told["day_usd"] == pytest.approx(told["tick_usd"] * ticks if day is None else day)
 
 
 def test_a_blocked_provider_stands_there_with_the_remedy(paying: Pages) -> None:

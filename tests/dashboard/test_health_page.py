@@ -17,7 +17,7 @@ import pytest
 from tests.cases import cases
 from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import bearer
-from tests.worlds import desks
+from tests.worlds import desks, swarm_ticks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from tests.worlds.flows import Flowing
 from torra.clock import iso, parse
@@ -29,6 +29,7 @@ from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
 from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.screens.health_rows import CallRow
 from torra.dashboard.trade.stored_rows import BridgeRow
+from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.kept import Kept
 from torra.desk import self_check
 from torra.desk.outlook import Outlook
@@ -551,6 +552,53 @@ def test_each_stream_tells_its_order_flow_or_why_there_is_none(tmp_path: Path, s
 
 
 # --- database, access, checklist ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "level", "says"),
+    [
+        ("decided", "ok", "of the newest 2 ticks of experts: no flag; the risk officer had no"),
+        ("thin", "warn", "ticks of experts: fewer than two experts spoke in 2; the risk officer"),
+        ("disputed", "ok", "the reader saw another regime in 2"),
+    ],
+)
+def test_a_swarm_tells_what_its_newest_ticks_flagged(
+    tmp_path: Path, case: str, level: str, says: str
+) -> None:
+    found = swarm_ticks.lived(tmp_path, swarm_ticks.SCRIPTS[case])
+    told = sign(found, "trading", "BTCUSD swarm")
+    assert told["level"] == level and says in told["detail"], told
+    assert "VIX" in told["detail"] and "macro.vix_rank" not in told["detail"]
+    assert told["remedy"]
+    found.desk.close()
+
+
+def test_other_desks_have_no_row_of_a_swarm(pages: Pages) -> None:
+    names = [one["name"] for one in pages.json("/api/v1/health")["signs"]["trading"]]
+    assert not any("swarm" in name for name in names)
+
+
+def test_flags_of_a_swarm_are_counted_by_ticks_and_judged_by_their_share() -> None:
+    ticks = [["thin_swarm", "silent:macro.vix_rank"], ["invented", "invented"], [], ["other"]]
+    found = swarm_flags.counted(ticks)
+    assert found._asdict() == {
+        "ticks": 4,
+        "flags": {"thin_swarm": 1, "invented": 1},
+        "silent": {"macro.vix_rank": 1},
+    }
+    assert not found.grave(0.5) and found.grave(0.25)
+    assert not swarm_flags.counted([]).grave(0.5)
+    assert not swarm_flags.counted([["regime_disputed"]] * 9).grave(0.5), "that is its office"
+
+
+def test_a_damaged_debate_fails_no_row_of_a_swarm(tmp_path: Path) -> None:
+    found = swarm_ticks.lived(tmp_path)
+    connection = found.database.connection().conn
+    for damage in ("'no JSON'", "'[1]'", """'{"flags": 3, "reports": [4, {"flags": {}}]}'"""):
+        with found.database.transaction():
+            connection.execute(f"UPDATE sentiment SET agent_deliberation = {damage}")
+        assert isinstance(found.database.debate_flags("BTCUSD", ("M15",), 5), list)
+    found.desk.close()
 
 
 def test_the_database_is_read_through_on_demand(pages: Pages) -> None:

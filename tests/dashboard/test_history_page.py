@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,19 @@ from urllib.parse import urlencode
 import pytest
 from numpy.random import default_rng
 
+from tests.cases import cases
 from tests.dashboard.test_query_plans import open_pages
 from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import open_app
-from tests.worlds import demo_orders
+from tests.worlds import demo_orders, swarm_ticks
 from tests.worlds.demo_view import ScriptedView
 from torra.clock import iso, parse
 from torra.dashboard.screens import history
+from torra.dashboard.view import refusers
 from torra.dashboard.view.backing import Backing
 from torra.exhibits import figures
 from torra.store.connection import TickKey
+from torra.store.tick_listing import TickListingStore
 from torra.verdict.deny_reasons import DenyReason
 
 Get = Callable[..., Any]
@@ -66,6 +70,10 @@ def has(row: dict[str, Any], mark: str) -> bool:
         "proposed": row["reason"] == "AWAITS_APPROVAL",
         "changed": row["verdict"] != row["l1_verdict"],
         "vetoed": row["reason"] in ("GATE_VETO", "GATE_CANNOT_OPEN"),
+        # the desk of this file has no swarm
+        "judge": False,
+        "officer": False,
+        "declined": row["reason"] == "TRADER_DECLINED",
         "denied": row["reason"] in set(DenyReason),
         "degraded": row["source"] in ("AGENT_PARTIAL", "LEGACY", "L1_ONLY"),
     }[mark]
@@ -114,14 +122,18 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
             [row[k] for k in keys] for row in want[: len(found)]
         ]
         assert place is not None or len(found) == len(want)
-        assert answer["count"] == len(want)
+        searched = asked.get("only") in refusers.WHO
+        assert answer["count"] == (None if searched else len(want))
         for name in history.READINGS:
             others = {key: word for key, word in asked.items() if key != name}
             for word, number in answer["counts"][name].items():
-                assert number == len(wanted(every, {**others, name: word})), (name, word)
+                assert searched or number == len(wanted(every, {**others, name: word})), (
+                    name,
+                    word,
+                )
         others = {key: word for key, word in asked.items() if key != "only"}
         for word, number in answer["counts"]["only"].items():
-            assert number == len(wanted(every, {**others, "only": word})), word
+            assert searched or number == len(wanted(every, {**others, "only": word})), word
 
 
 def test_a_page_has_a_line_for_each_tick_and_leads_to_it(get: Get, backing: Backing) -> None:
@@ -218,6 +230,67 @@ def test_the_mark_of_changed_verdicts_says_what_it_leaves_out(get: Get) -> None:
         "those on which agents changed only the size or the order are in “What agents changed”"
         in text
     )
+
+
+@cases(
+    ("gate", "mark", "words"),
+    [
+        ("", "judge", "the judge's veto: the judge's odds do not pay"),
+        (
+            '{"veto": true, "reasons": ["HIGH_VOLATILITY", "JUDGE_HOLD"]}',
+            "judge",
+            "the judge's veto: the judge takes no side",
+        ),
+        (
+            '{"veto_sides": ["BUY"], "reasons": ["CROWDED"]}',
+            "officer",
+            "the risk officer's veto: too many hold this side already",
+        ),
+    ],
+)
+def test_a_veto_of_a_judge_and_one_of_an_officer_are_found_by_who_made_them(
+    tmp_path: Path, gate: str, mark: str, words: str
+) -> None:
+    pages = swarm_ticks.lived(tmp_path / mark / str(len(gate)), swarm_ticks.SCRIPTS["vetoed"])
+    with pytest.MonkeyPatch.context() as patch, closing(pages.desk):
+        if gate:
+            told = lambda _, numbers: dict.fromkeys(numbers, gate)  # noqa: E731
+            patch.setattr(TickListingStore, "gates_of", told)
+        found = Page(pages.text(f"/history?only={mark}"))
+        every = Page(pages.text("/history?only=vetoed"))
+        assert words in found.text and words in every.text
+        listed = pages.json(f"/api/v1/history?only={mark}")["ticks"]
+        assert listed == pages.json("/api/v1/history?only=vetoed")["ticks"]
+        (other,) = set(refusers.WHO) - {mark}
+        assert not pages.json(f"/api/v1/history?only={other}")["ticks"]
+        assert pages.text(f"/ticks.csv?only={mark}").count("GATE_VETO") == len(listed) > 0
+        assert "GATE_VETO" not in pages.text(f"/ticks.csv?only={other}")
+
+
+def test_a_page_looks_through_a_bounded_number_of_vetoes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {"sentiment_id": n, "close_time": f"2026-01-01T{n:02}:00:00Z", "reason": "GATE_VETO",
+         "verdict": "BUY"}
+        for n in range(20, 0, -1)
+    ]  # fmt: skip
+
+    class Vetoed:
+        def every_tick_of_kinds(self, *_: Any, before: Any, **__: Any) -> Iterator[Any]:
+            return iter([row for row in rows if (row["close_time"], row["sentiment_id"]) < before])
+
+        def gates_of(self, numbers: Any) -> dict[int, str]:
+            own = '{"veto_sides": ["BUY"], "reasons": ["CROWDED"]}'
+            return {n: own if n == 2 else '{"veto": true}' for n in numbers}
+
+    monkeypatch.setattr(refusers, "SEARCHED", 8)
+    monkeypatch.setattr(refusers, "AT_ONCE", 4)
+    database: Any = Vetoed()
+    place: Any = ("~", 2**62)
+    found = []
+    while place:
+        some, place = refusers.searched(database, "risk officer", (), "", place, 1)
+        found.append([row["sentiment_id"] for row in some])
+    assert found == [[], [], [2]]
 
 
 def test_too_many_ticks_of_some_days_are_listed_and_not_counted(

@@ -97,6 +97,17 @@ def test_the_room_is_what_the_smallest_cap_leaves(lost: float, width: float, say
     assert cells["risk.meter"]["set"]["width"] == width
 
 
+def test_a_loss_of_the_warm_up_is_told_beside_the_room_that_it_takes() -> None:
+    caps, lost = (DayCap("default", 200.0),), -48.57
+    cells = home_cells.risk(Money(NOON, (), -lost, caps, lost))
+    assert cells["risk.room"]["text"] == (
+        "Day's loss cap: 151.43 of 200.00 left. The warm-up's −48.57 of today counts."
+    )
+    reached = home_cells.risk(Money(NOON, (), 300.0, caps, -300.0))["risk.room"]["text"]
+    assert reached.endswith("until midnight UTC. The warm-up's −300.00 of today counts.")
+    assert "warm-up" not in home_cells.risk(Money(NOON, (), 50.0, caps))["risk.room"]["text"]
+
+
 def test_pages_over_a_view_know_no_money_and_show_none() -> None:
     page = get("/")
     assert not [key for key in page.cells if key.startswith(("m0.", "risk.", "w0."))]

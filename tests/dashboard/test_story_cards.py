@@ -140,7 +140,7 @@ def test_the_page_begins_with_the_story_and_folds_the_rest() -> None:
         "The case for ",
         "The case against it",
         "Without agents",
-        "Sure of it",
+        "Conviction",
         "Proved wrong by",
     ):
         assert word in page.text.split("Who took part")[0]
@@ -175,6 +175,23 @@ def test_cited_lines_are_those_of_the_points() -> None:
     found = price_lines.cited(TickRecord.read({"deliberation": {"reports": [report]}}))
     assert found == ["mean50", "mean200", "cloud", "levels"]
     assert price_lines.cited(TickRecord()) == []
+
+
+def test_the_level_that_would_prove_a_case_wrong_is_drawn() -> None:
+    for words, line in (
+        ("a close below 1.17930, the support, in the next 12 bars", ["levels"]),
+        ("a close above 60,912.71, the resistance, in the next 12 bars", ["levels"]),
+        ("a close below 1.17, the last swing low, in the next 12 bars", ["swings"]),
+        ("a close above 58,898.64, one average range from here, in the next 12 bars", []),
+    ):
+        assert price_lines.cited(TickRecord(), words) == line
+
+
+@pytest.mark.parametrize("milliseconds", [0.0, 40.0])
+def test_questions_that_took_no_time_are_not_said_to_take_none(milliseconds: float) -> None:
+    took = facts(ShownTick(elapsed_ms=milliseconds))["Paid for the agents"].more
+    assert took == "0 questions in under 0.1 s"
+    assert "in 0.1 s" in facts(ShownTick(elapsed_ms=99.0))["Paid for the agents"].more
 
 
 def test_older_bars_are_told_page_by_page_without_a_gap() -> None:
@@ -275,7 +292,7 @@ def test_the_consensus_names_its_timeframes() -> None:
 def test_a_damaged_record_has_no_share_beyond_the_whole() -> None:
     panel = {"buy": {"conviction": 1e308, "raw": -7.0}, "sell": {"conviction": 0.5, "raw": 1e308}}
     broken = record(verdict="BUY", deliberation={"panel": panel})
-    assert facts(broken)["Sure of it"].value == "—"
+    assert facts(broken)["Conviction"].value == "—"
     of = {name: {"composite": 0.1, "weight": 1.0, "fresh": True} for name in ("M15", "H1")}
     for weight in (-0.5, 1e308, -1.0, 0.0):
         of["H1"]["weight"] = weight

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ from torra.dashboard.record.thesis import objection
 from torra.dashboard.screens import watched
 from torra.dashboard.trade import journal, why
 from torra.exhibits import glossary
-from torra.tick.tick_record import ReportRecord, TickRecord
+from torra.tick.tick_record import ReportRecord, TickRecord, WorthTold
 from torra.tick.words import swarm_words
 
 SCRIPT = MARKUP["script"]
@@ -230,6 +232,39 @@ def test_a_chance_names_which_of_the_two_counts(
     assert judge.worth.chance == f"chance that the target is hit before the stop: {says}"
 
 
+@pytest.mark.parametrize(
+    ("used", "reward_r", "cost_r"),
+    [
+        (0.408, 2.0, 0.06),
+        (0.48, 2.0, 0.04),
+        (0.4083, 1.9871, 0.0412),
+        (0.2, 1.5049, 0.0049),
+        *((0.01 + n * 0.0173, 1.0 + n * 0.0371, n * 0.0033) for n in range(50)),
+    ],
+)
+def test_the_printed_terms_of_an_expected_value_add_up(
+    used: float, reward_r: float, cost_r: float
+) -> None:
+    value_r = used * reward_r - (1.0 - used) - cost_r
+    worth = {"side": "LONG", "said": used, "used": used, "reward_r": reward_r}
+    worth |= {"cost_r": cost_r, "value_r": value_r}
+    judge = told(deliberation=with_swarm(judgement=worth)["deliberation"]).judge
+    assert judge is not None and judge.worth is not None
+    shown = [Decimal(cell["text"].replace("−", "-")) for _, _, cell in judge.worth.terms]
+    value = judge.worth.value["text"].replace("−", "-").removeprefix("= ").removesuffix(" R")
+    assert sum(shown) == Decimal(value)
+    assert float(value) == pytest.approx(value_r, abs=0.0051)
+    assert float(shown[2]) == pytest.approx(-cost_r, abs=0.0051)
+    # where two decimals do, there are no more
+    sums = round(used, 2) * round(reward_r, 2), round(1.0 - used, 2), round(cost_r, 2)
+    plain = round(round(sums[0], 2) - sums[1] - sums[2], 2) == round(value_r, 2)
+    assert all((one.as_tuple().exponent == -2) == plain for one in shown)
+    text = swarm_words.worth(WorthTold.read(worth))
+    numbers = [Decimal(one) for one in re.findall(r"[+-]?\d+\.\d+", text.partition(";")[0])]
+    chance, reward, lost, cost, total = numbers
+    assert round(chance * reward, 3 - plain) - lost - cost == total
+
+
 def test_of_a_storm_the_smallest_factor_is_told_to_count() -> None:
     known = swarm_ticks.record()["deliberation"]["swarm"]
     regime = {**known["regime"], "budget": 0.4}
@@ -280,7 +315,7 @@ def test_a_hold_names_what_proves_the_judge_wrong_and_whose_sureness_it_shows() 
     facts = {one.name: one for one in story_cards.facts(held, [], [], [], None, "")}
     assert ENDS in facts["Proved wrong by"].value
     assert facts["Proved wrong by"].more == "the judge's short side"
-    assert facts["Sure of it"].more == "of a buy: the judge is short"
+    assert facts["Conviction"].more == "of a buy: the judge is short"
     bought = ShownTick.read({**known, "verdict": "BUY"})
     (ends,) = [
         one for one in story_cards.facts(bought, [], [], [], None, "") if "wrong" in one.name

@@ -37,7 +37,7 @@ def test_the_page_of_a_tick_opens_with_its_sentence(source: str) -> None:
         "The case for ",
         "The case against it",
         "Without agents",
-        "Sure of it",
+        "Conviction",
         "Who took part",
         "The debate",
     )

@@ -19,6 +19,7 @@ from tests.worlds.demo_view import ScriptedView
 from torra.commands.command_line import main
 from torra.dashboard.trade.trades import AT_ONCE, NOTED
 from torra.dashboard.view.backing import Backing
+from torra.exhibits import figures
 from torra.exhibits import money as words
 
 
@@ -186,8 +187,16 @@ def test_trades_of_the_warm_up_are_listed_and_in_no_sum(
     text = " ".join(Page(client(backing).get("/trades").get_data(as_text=True)).words)
     assert "Not counted: 3 trades of the warm-up, +30.90 USD." in text
     assert "3 of these 3 were made in warm-up" in text
+    assert "No trade on paper is closed since the warm-up." in text
     cells = client(backing).get("/api/v1/overview").get_json()["cells"]
-    assert cells["m0.whole"]["text"] == "No trade is closed yet: the line begins with the first."
+    assert cells["m0.whole"]["text"] == "The line begins with the first trade after the warm-up."
+    assert cells["m0.closed"]["text"] == (
+        "no trade is closed since the warm-up, whose 3 trades came to +30.90 USD"
+    )
+    found = backing.money()
+    assert found.warm_up_today == pytest.approx(-found.lost_today) != 0
+    counts = f"The warm-up's {figures.signed(found.warm_up_today, 2)} of today counts."
+    assert cells["risk.room"]["text"].endswith(counts)
 
 
 def test_a_view_without_a_desk_says_so() -> None:

@@ -164,7 +164,7 @@ def test_the_gates_agent_says_itself_why_it_cuts() -> None:
     assert case(rules, gate=gate).why_not[0].text == "Size × 0.89: volatility is high."
     rule = {**gate, "rule": {"multiplier": 0.89}}
     assert case(rules, gate=rule).why_not[0].text == (
-        "Size × 0.89 by the rules, not × 1.00: volatility is high."
+        "Size × 0.89 by the gate's rules (its agent said × 1.00): volatility is high."
     )
     mute = {**agent, "reasoning": "Size cut."}
     assert case(mute, gate=gate).why_not[0].text == "Size × 0.89: volatility is high."

@@ -40,15 +40,23 @@ def test_the_job_says_in_money_what_the_whole_paths_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert worth.run(tmp_path, {}, told).says == "No tick has run with the present setting."
-    found = Paths("default", "", 5, 6, -0.3, -12.4, -30.0, 5.0)
+    warm = live.WarmedUp(400, 2)
+    found = Paths("default", "", 5, 6, -0.3, -12.4, -30.0, 5.0, ticks=615, warmed=warm)
     monkeypatch.setattr(listing, "paths", lambda *_: found)
     minus = figures.MINUS
-    says = "The agents cost 12.40 USD beside the bars alone over 615 ticks, warm-up included, "
+    says = "The agents cost 12.40 USD beside the bars alone over 615 ticks of the present setting, "
+    says += "warm-up included, "
     says += f"95 % {minus}30.00 to +5.00."
     assert worth.run(tmp_path, {"ticks": 615}, told).says == says
     few = replace(found, says="There are too few days for an interval.", low=None, high=None)
+    few = replace(few, ticks=31, warmed=live.WarmedUp())
     assert worth.sentence(few, "") == (
-        "The agents cost 12.40 beside the bars alone. There are too few days for an interval."
+        "The agents cost 12.40 beside the bars alone over 31 ticks of the present setting. There "
+        "are too few days for an interval."
+    )
+    none = replace(few, trades=0, l1_trades=0, money=0.0)
+    assert worth.sentence(none, "USD") == (
+        "No trade is closed yet over 31 ticks of the present setting, with agents or without."
     )
 
 
@@ -126,6 +134,8 @@ def test_a_real_desk_is_told_what_its_agents_were_worth(lived: Any, tmp_path: Pa
     (subject,) = live.subjects(tmp_path, load_desk(tmp_path))
     paths = listing.paths(lived.database, subject)
     assert paths.money is not None and paths.trades > 0
-    says = worth.run(tmp_path, {"ticks": 31}, told).says
-    amount = f"{figures.plain(abs(paths.money), 2)} USD beside the bars alone over 31 ticks"
+    # ticks of another setting, which the job has counted, are not in the comparison
+    says = worth.run(tmp_path, {"ticks": 10_000}, told).says
+    ticks = f"{paths.ticks:,} ticks of the present setting"
+    amount = f"{figures.plain(abs(paths.money), 2)} USD beside the bars alone over {ticks}"
     assert says.startswith(f"The agents {'cost' if paths.money < 0 else 'earned'} {amount}")

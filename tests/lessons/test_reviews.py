@@ -14,6 +14,7 @@ import pytest
 from agents.feature_words import COMPONENTS
 from tests.cases import cases
 from tests.worlds.lesson_reviews import START, random_facts, random_situation
+from torra.exhibits.lesson_words import headline, verdict_on_veto
 from torra.lessons.checked_words import checked
 from torra.lessons.lesson import LessonFacts, Situation
 from torra.lessons.reviews import AUTHOR, PART_BYTES, rules_words
@@ -42,6 +43,19 @@ def test_a_loss_says_what_spoke_against_it_and_how_far_it_was_ahead() -> None:
         "One trade, not a rule: heed the last break of structure before the next long in a range."
     )
     assert (words.author, words.known_at, words.flags) == (AUTHOR, NOW, ())
+    weekend = replace(LOST, situation=replace(MARKET, session="CLOSED"))
+    assert ", at the weekend;" in rules_words(weekend, NOW).setup
+
+
+@cases(("refused", "who"), [("NEGATIVE_EV", "judge"), ("CROWDED", "risk officer"), ("", "gate")])
+def test_a_veto_is_told_of_whoever_made_it(refused: str, who: str) -> None:
+    vetoed = replace(LOST, kind="vetoed", profit=None, refused=refused)
+    words = rules_words(vetoed, NOW)
+    assert words.setup.startswith(f"The {who} refused a long of XAUUSD M15")
+    assert words.outcome.endswith(f": the {who} avoided a loss.")
+    assert verdict_on_veto(vetoed) == f"What the {who} avoided: −1.02\u00a0R"
+    by = f" by the {who}:" if refused else ""
+    assert headline(vetoed) == (f"Vetoed{by} long XAUUSD M15: it would have come to −1.02\u00a0R.")
 
 
 @cases(

@@ -803,6 +803,9 @@ def test_late_hours_lower_the_multiplier(day: str, session: str, late: bool) -> 
     told = ruling(CALM | {"market.day_of_week": day, "market.session": session})
     assert (told["multiplier"] < 1.0) == late
     assert told["reason_code"] == (GateReason.SESSION_END if late else GateReason.NONE)
+    # some symbols trade at weekends: nobody calls their market closed
+    assert ("Saturday, the weekend" in told["reasoning"]) == (session == "CLOSED")
+    assert "closed" not in told["reasoning"]
 
 
 def test_a_veto_needs_several_dangers_and_names_them() -> None:

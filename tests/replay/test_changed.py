@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,16 +28,17 @@ from torra.commands.command_line import main
 from torra.config import DeskSettings, Profile
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.desk.promotion import PromotionSubject
+from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
-from torra.replay.changed import listing, without_agents, words
+from torra.replay.changed import listing, without_agents, words, worth
+from torra.replay.changed.listing import Paths
 from torra.replay.changed.without_agents import ChangedTick, Course, ScoredBars, paper_trade
 from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import Ground
-from torra.tick.marks import PROPOSED
+from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
 
@@ -289,8 +291,34 @@ def test_an_order_that_a_person_was_asked_about_counts_as_wanted(
             lots = [draft["lots"] for draft in json.loads(told) if draft["kind"] == "open"]
             assert (one.done.action, [one.done.lots]) == (action, lots)
             assert one.done.came_to.state == "none", "nobody said yes"
+            assert words.did(one.done).startswith("asked you to ")
             wanted += 1
         assert wanted >= 3
+        (subject,) = subjects_of([(desks.BTC, asking)])
+        told = listing.paths(desk.database, subject)
+        # nobody said yes: no sentence may tell of orders that went out
+        assert told.money is None and told.asked >= wanted
+        assert told.says.startswith(f"You were asked about {told.asked} orders")
+        assert worth.sentence(told, "USD") == told.says
+
+
+def test_paths_of_a_desk_that_asks_speak_of_what_was_approved() -> None:
+    told = Paths("default", "", 5, 6, -0.3, -12.4, -30.0, 5.0, asked=9)
+    assert "You were asked about 9 orders" in words.of_paths(told, "USD")
+    assert worth.sentence(told, "USD").startswith(
+        "What you approved came to 12.40 USD less than every order of the bars alone"
+    )
+    assert "asked" not in words.of_paths(replace(told, asked=0))
+    assert worth.sentence(replace(told, asked=0), "USD").startswith("The agents cost 12.40 USD")
+
+
+def test_paths_say_which_of_their_trades_the_results_leave_out() -> None:
+    warm = live.WarmedUp(400, 2)
+    told = Paths("default", "", 5, 1, -0.3, -12.4, -30.0, 5.0, ticks=500, warmed=warm)
+    assert "(5 trades, 2 in the warm-up) less the one without (1 trade, on paper)" in (
+        words.of_paths(told)
+    )
+    assert "(2 trades, all in the warm-up)" in words.of_paths(replace(told, trades=2))
 
 
 # --- L1's trades ---
@@ -571,6 +599,10 @@ def test_why_a_course_holds_is_said_in_words() -> None:
     )
     assert words.did(Course("BUY", "HOLD", "OF_ANOTHER_VERSION")) == "hold, OF_ANOTHER_VERSION"
     assert words.did(Course("BUY", "OPEN_BUY", lots=0.1)) == "buy 0.10 lots"
+    asked = Course("SELL", "OPEN_SELL", PROPOSED, 0.04)
+    assert words.did(asked) == "asked you to sell 0.04 lots"
+    off = Course("SELL", "CLOSE", EXECUTION_OFF)
+    assert words.did(off) == "wanted to close, not sent"
 
 
 # --- a swarm --------------------------------------------------------------------------------------

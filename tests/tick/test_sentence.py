@@ -22,6 +22,7 @@ from torra.tick.sentence import (
     CAUSES,
     MOST_TOLD,
     MOST_WORDS,
+    REASONS,
     Finished,
     Order,
     in_words_of_now,
@@ -31,6 +32,7 @@ from torra.tick.sentence import (
 )
 from torra.tick.tick_record import TickRecord
 from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.vetoed import REFUSERS
 
 BUY: Final = Finished(
     symbol="BTCUSD",
@@ -513,6 +515,17 @@ def test_earlier_answers_are_told_with_their_timeframe() -> None:
     assert pulled(sentence=said, composites={"H1": AN_HOUR, "H4": AN_HOUR}) == said
     long = said.replace("nothing", "nothing " * MOST_TOLD)
     assert pulled(sentence=long) == long
+
+
+def test_a_page_writes_sizes_alike_and_a_veto_as_that_of_whoever_made_it() -> None:
+    assert in_words_of_now("Buys 0.1 lots of X") == "Buys 0.10 lots of X"
+    for said in ("Buys 0.12 lots of X", "Buys 1 lot of X", "Sells 0.1 R"):
+        assert in_words_of_now(said) == said
+    for code, who in REFUSERS.items():
+        stored = f"Does not buy X, as the gate vetoes it ({REASONS[code]}): the consensus"
+        assert in_words_of_now(stored) == stored.replace("the gate", f"the {who}")
+    of_the_gate = f"as the gate vetoes it ({REASONS['WIDE_SPREAD']})"
+    assert in_words_of_now(of_the_gate) == of_the_gate
 
 
 def test_a_stored_sentence_of_before_is_told_in_words_of_now() -> None:

@@ -16,7 +16,7 @@ from torra.tick import decision
 from torra.tick.sentence import REASONS, Finished, sentence
 from torra.verdict import sentiment_rules as rules
 from torra.verdict.deny_reasons import DenyReason
-from torra.verdict.vetoed import SIDED, sided
+from torra.verdict.vetoed import REFUSERS, SIDED, refusal, sided
 
 PROFILE = Profile()
 THRESHOLDS = PROFILE.thresholds
@@ -181,3 +181,22 @@ def test_only_a_veto_of_one_side_has_its_reason() -> None:
     assert sided(ruling, "BUY") == ("CROWDED",)
     assert sided(ruling, "SELL") == sided(ruling, "HOLD") == ()
     assert sided(replace(ruling, veto=True), "BUY") == ()
+
+
+@cases(
+    ("ruling", "refused"),
+    [
+        (GateRuling(0.5, reasons=("HIGH_VOLATILITY", "CROWDED"), veto_sides=("BUY",)), "CROWDED"),
+        (GateRuling(reasons=("NEGATIVE_EV",), veto_sides=("BUY",)), "NEGATIVE_EV"),
+        (GateRuling(reasons=("NEGATIVE_EV",), veto_sides=("SELL",)), ""),
+        (GateRuling(veto=True, reasons=("HIGH_VOLATILITY", "JUDGE_HOLD")), "JUDGE_HOLD"),
+        (GateRuling(veto=True, reasons=("SCHEDULED_EVENT", "JUDGE_HOLD")), ""),
+        (GateRuling(veto=True, reasons=("WIDE_SPREAD",)), ""),
+        (GateRuling(reasons=("JUDGE_HOLD",)), ""),
+    ],
+)
+def test_a_ruling_says_whether_a_judge_or_an_officer_refuses(
+    ruling: GateRuling, refused: str
+) -> None:
+    assert refusal(ruling, "BUY") == refused
+    assert refused == "" or REFUSERS[refused] in ("judge", "risk officer")

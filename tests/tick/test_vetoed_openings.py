@@ -174,6 +174,21 @@ def test_one_that_cannot_be_followed_fails_no_tick() -> None:
     assert all(one.symbol != "GONE" for one in store.vetoed_openings(remembering.BTC))
 
 
+@pytest.mark.parametrize(
+    ("reason", "who"),
+    [("NEGATIVE_EV", "judge"), ("CROWDED", "risk officer"), ("GATE_VETO", "gate")],
+)
+def test_a_lesson_says_who_took_its_opening_away(reason: str, who: str) -> None:
+    store = in_memory()
+    pending(store, sid=f"T{reason[:6]}0000", reason=reason, stop=1.0, target=2.0, price=1.5,
+            opened_at=remembering.keys(COUNT)[0].bar_time)  # fmt: skip
+    settings = remembering.profile("off", **WIDE)
+    remembering.run(store, settings, remembering.keys(COUNT)[:6], None)
+    (facts,) = [one for one in vetoed(store) if one.sid.startswith(f"T{reason[:6]}")]
+    assert facts.refuser == who and ("refused" in facts.as_dict()) == (who != "gate")
+    assert LessonFacts.of(json.loads(json.dumps(facts.as_dict()))) == facts
+
+
 def test_a_feed_without_a_path_fails_no_tick() -> None:
     class Pathless:
         def __getattr__(self, name: str) -> Any:

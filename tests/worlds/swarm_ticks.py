@@ -99,7 +99,7 @@ def lived(
     profile: Mapping[str, Any] | None = None,
 ) -> desk_pages.Pages:
     """Return the pages of a desk that lived through some closes."""
-    home.mkdir(exist_ok=True)
+    home.mkdir(exist_ok=True, parents=True)
     settings = DeskSettings(instances=(desks.BTC,))
     chosen = validate(Profile, dict(profile or SWARM), "a test")
     known = {"regime_reader": _reads, "judge": _decides, **dict.fromkeys(LEANS, _finds)}

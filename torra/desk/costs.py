@@ -18,8 +18,8 @@ from typing import Any, Final, TypedDict
 
 from agent_config import VENDORS, AgentSettings
 from instance_database import Database, open_home
-from torra.clock import System, iso, parse
-from torra.config import NAME, Profile, load_desk, load_profile
+from torra.clock import System, duration, iso, parse
+from torra.config import NAME, Instance, Profile, load_desk, load_profile
 from torra.errors import ConfigError
 from torra.home import DATABASE, PRICES
 from torra.providers.prices import PriceList
@@ -45,6 +45,11 @@ DECIMALS: Final = 6
 """Of a sum of money: a call of a small model costs some ten-thousandths of a dollar."""
 
 SHARE_DECIMALS: Final = 4
+
+DAY_AT_MOST: Final = (
+    "A day: a tick for every bar at its worst case, but no hour above its ceiling "
+    "(agents.max_api_cost_per_hour)."
+)
 
 Row = Mapping[str, Any]
 Settings = Callable[[str], Profile | None]
@@ -167,19 +172,66 @@ class CostReport(CostSums):
     late: LateShare
 
 
-def run(home: Path, profile: str | None = None) -> CostReport:
+class VendorCost(TypedDict):
+    """What a vendor's own models would cost a desk at most, by tick and by day."""
+
+    vendor: str
+    tick_usd: float
+    day_usd: float
+
+
+class HomeReport(CostReport):
+    """The report of a home; `vendors` is empty where a profile pays a vendor already."""
+
+    vendors: list[VendorCost]
+
+
+def run(home: Path, profile: str | None = None) -> HomeReport:
     """Return the report of a home, or of one profile; raises ConfigError for one not there."""
     now = System().real_now()
-    named = [item.profile for item in load_desk(home).instances]
+    instances = load_desk(home).instances
+    named = [item.profile for item in instances]
     # Opening would create a database, and a question must not leave one behind.
     if not (home / DATABASE).exists():
-        return report(home, None, named, now, profile=profile)
+        return _with_vendors(report(home, None, named, now, profile=profile), home, instances)
     database = open_home(home)
     try:
         named += [item.profile for item in database.hosted_instances()]
-        return report(home, database, named, now, profile=profile)
+        told = report(home, database, named, now, profile=profile)
     finally:
         database.close()
+    return _with_vendors(told, home, instances)
+
+
+def _with_vendors(told: CostReport, home: Path, instances: Iterable[Instance]) -> HomeReport:
+    asked = {row["profile"] for row in told["profiles"]}
+    found = [(item, profile_of(item.profile, home)) for item in instances if item.profile in asked]
+    setups = [(item, profile) for item, profile in found if profile is not None]
+    pays = told["last_24_hours"]["calls"] or any(one.agents.paid() for _, one in setups)
+    return {**told, "vendors": [] if pays else of_vendors(home, setups)}
+
+
+def of_vendors(home: Path, setups: Iterable[tuple[Instance, Profile]]) -> list[VendorCost]:
+    """Return what each vendor would cost some instances at most, the cheapest first.
+
+    A day has a tick for every bar, and no hour of it costs more than its profile's ceiling.
+    """
+    closes: dict[str, int] = {}
+    profiles: dict[str, Profile] = {}
+    for item, profile in setups:
+        profiles[item.profile] = profile
+        bars = sum(DAY // duration(frame) for frame in item.timeframes)
+        closes[item.profile] = closes.get(item.profile, 0) + bars
+    found: dict[str, tuple[float, float]] = {}
+    for name, profile in profiles.items():
+        most = DAY / HOUR * profile.agents.max_api_cost_per_hour
+        for vendor, usd in by_vendor(home, profile.agents).items():
+            tick, day = found.get(vendor, (0.0, 0.0))
+            found[vendor] = max(tick, usd), day + min(usd * closes[name], most)
+    return [
+        {"vendor": vendor, "tick_usd": _round(tick), "day_usd": _round(day)}
+        for vendor, (tick, day) in sorted(found.items(), key=lambda one: (one[1], one[0]))
+    ]
 
 
 def report(
@@ -218,7 +270,7 @@ def report(
     }
 
 
-def table(document: CostReport) -> str:
+def table(document: HomeReport) -> str:
     """Return the report for a terminal."""
     lines = [_profile_line(row) for row in document["profiles"]]
     blocked = [
@@ -227,7 +279,7 @@ def table(document: CostReport) -> str:
     ]
     if not document["last_24_hours"]["calls"]:
         empty = "No call to a model was booked in the last 24 hours: nothing was spent."
-        return "\n".join([empty, *lines, *blocked])
+        return "\n".join([empty, *lines, *blocked, *_vendor_lines(document["vendors"])])
     sums = [
         _sum_line("last hour", document["last_hour"]),
         _sum_line("today (UTC)", document["today"]),
@@ -629,6 +681,19 @@ def _sum_line(name: str, told: CallSums) -> str:
 
 def _group(title: str, rows: Sequence[tuple[str, CallSums]]) -> list[str]:
     return ["", title, *(_sum_line(f"  {name}", row) for name, row in rows)]
+
+
+def _vendor_lines(rows: Sequence[VendorCost]) -> list[str]:
+    """Return what each vendor would cost a desk that pays none."""
+    if not rows:
+        return []
+    return [
+        "",
+        "With language models it would cost at most (USD):",
+        f"{'vendor':<32}{'a tick':>12}{'a day':>12}",
+        *(f"{row['vendor']:<32}{_money(row['tick_usd'])}{row['day_usd']:>12.2f}" for row in rows),
+        DAY_AT_MOST,
+    ]
 
 
 def _profile_line(row: ProfileCost) -> str:

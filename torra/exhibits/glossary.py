@@ -169,7 +169,8 @@ AGENTS: Final = (
     ),
     Entry(
         "Conviction",
-        "How far the agents stand behind a trade. It makes the trade smaller, never larger.",
+        "How far the agents stand behind a trade, not its chance to win. It makes the trade "
+        "smaller, never larger.",
         f"Raw: the mean trust of the analysts and of the surer researcher; who pushes against the "
         f"opening, or failed, lends 0. Kept: raw × (1 − {OPPOSITION_COST:.2f} × the greater of "
         f"opposition and dissent), and at most {LEANING_SHARE:.2f} × raw where the agents as a "
@@ -303,6 +304,13 @@ ORDERS: Final = (
         "The result in units of what was risked: −1 R is the loss at the stop, +2 R twice that.",
         "Result ÷ (distance from entry to the stop that was decided × lots). A fill worse than "
         "planned, or a gap, may lose more than 1 R.",
+    ),
+    Entry(
+        "Support, resistance",
+        "Price turned there before: below the close it is support, above it resistance. A level "
+        "that price breaks changes its role.",
+        "The nearest level at or below the close, and at or above it, among the 6 newest swing "
+        "highs and 6 newest swing lows, at that bar. A side where none is left has none.",
     ),
     Entry("ATR", "The average range of a bar lately: how far the price usually moves in one bar."),
     Entry("Lots", "The size of a trade, in the broker's unit."),

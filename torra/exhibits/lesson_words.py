@@ -44,7 +44,7 @@ SESSIONS: Final = {
     "LONDON": "London",
     "LONDON_NY_OVERLAP": "London and New York",
     "NEW_YORK": "New York",
-    "CLOSED": "market closed",
+    "CLOSED": "the weekend",
 }
 
 EVOLUTIONS: Final = {
@@ -72,7 +72,7 @@ WARM_UP: Final = "Made in warm-up, on bars from before the desk's first start."
 
 NOTHING_YET: Final = (
     "No trade has closed yet. The first that does leaves a lesson here, and so does the first "
-    "opening that the gate or the trader takes away."
+    "opening that is vetoed or declined."
 )
 
 
@@ -118,16 +118,17 @@ def headline(facts: LessonFacts, currency: str = "") -> str:
     what = f"{facts.side.lower()} {name} {frame}"
     if facts.kind == "vetoed":
         how = "Declined" if facts.declined else "Vetoed"
-        return f"{how} {what}: it would have come to {of_r(facts.r)}."
+        by = f" by the {facts.refuser}:" if facts.refused else ""
+        return f"{how}{by} {what}: it would have come to {of_r(facts.r)}."
     outcome = figures.clean(facts.outcome, 20)
     return f"{what[:1].upper()}{what[1:]}: {outcome}, {_came_to(facts, currency)}."
 
 
 def verdict_on_veto(facts: LessonFacts) -> str:
-    """Return what the gate's veto, or the trader's decline, was worth; "" for a trade."""
+    """Return what a veto, or the trader's decline, was worth; "" for a trade."""
     if facts.kind != "vetoed":
         return ""
-    who, what = ("trader", "decline") if facts.declined else ("gate", "veto")
+    who, what = facts.refuser, "decline" if facts.declined else "veto"
     if facts.outcome == "loss":
         return f"What the {who} avoided: {of_r(facts.r)}"
     if facts.outcome == "win":

@@ -41,7 +41,8 @@ def sentences(account: AccountMoney, day: str) -> list[str]:
     whole, held = account.whole, account.open
     currency = "" if account.currency else f", {IN_MONEY}"
     if not whole.trades:
-        told = [f"No trade {name(account)} is closed yet."]
+        since = "since the warm-up" if account.warm_up.trades else "yet"
+        told = [f"No trade {name(account)} is closed {since}."]
     else:
         today = account.today
         came = f"{amount(today.profit, account)} on {count(today.trades, 'trade')}"

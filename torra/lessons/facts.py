@@ -105,6 +105,7 @@ def facts_of(
     spread: float,
     situation: Situation | None,
     counted: WinRate = UNCOUNTED,
+    refused: str = "",
 ) -> LessonFacts:
     """Return the facts of an opening that ended, by its row in the table signals.
 
@@ -138,6 +139,7 @@ def facts_of(
         surprise=round(abs(end.r_multiple - expected), DECIMALS) + 0.0,
         profit=end.profit if kind == "trade" else None,
         situation=situation,
+        refused=refused,
     )
 
 

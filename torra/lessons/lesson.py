@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from torra.clock import iso, parse
 from torra.verdict.risk_engine import PositionSide
+from torra.verdict.vetoed import REFUSERS
 
 Kind = Literal["trade", "vetoed"]
 KINDS: Final[tuple[Kind, ...]] = ("trade", "vetoed")
@@ -181,7 +182,8 @@ class LessonFacts:
     itself. `surprise` is how far `r` lies from what was to be expected of the plan. `profit` is in
     account currency, None for a vetoed opening. `reason` is why it ended. `known_at` is when the
     desk knew of it: a tick at `as_of` is told of lessons with `known_at` < `as_of` alone.
-    `situation` is None for an opening of which no market was stored.
+    `situation` is None for an opening of which no market was stored. `refused` is for what a
+    swarm's judge or risk officer took an opening away (torra.verdict.vetoed), "" elsewhere.
     """
 
     sid: str
@@ -207,6 +209,7 @@ class LessonFacts:
     surprise: float
     profit: float | None = None
     situation: Situation | None = None
+    refused: str = ""
 
     @property
     def thesis(self) -> Thesis | None:
@@ -218,9 +221,17 @@ class LessonFacts:
         """Whether it was the trader that took the opening away, and not the gate."""
         return self.kind == "vetoed" and self.thesis is not None and self.thesis.declined
 
+    @property
+    def refuser(self) -> str:
+        """Who took the opening away, of one that was: the gate unless another is known."""
+        return "trader" if self.declined else REFUSERS.get(self.refused, "gate")
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON; `of` makes the same of it again."""
         known = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        # the lessons of most desks have no such reason
+        if not self.refused:
+            del known["refused"]
         times = {name: iso(known[name]) for name in TIMES}
         situation = None if self.situation is None else self.situation.as_dict()
         return {**known, **times, "situation": situation}

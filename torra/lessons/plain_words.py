@@ -46,7 +46,7 @@ short side sides sideways signal signals slope sloped slow slowed sma spike spik
 stalled stochastic strength strong stronger strongest structure supply support supported swing
 swings tail thin thinner thrust top trend trended trending trends triage turn turned turning turns
 uncertain unusual upside uptrend upward usual volatile volatility volume weak weakened weaker
-weakness weight wick wicks wide widened wider york
+weakness weekend weight wick wicks wide widened wider york
 """
 
 _TRADE: Final = """

@@ -58,7 +58,7 @@ SESSIONS: Final[Mapping[str, str]] = {
     "LONDON": "London session",
     "LONDON_NY_OVERLAP": "London and New York together",
     "NEW_YORK": "New York session",
-    "CLOSED": "a closed market",
+    "CLOSED": "at the weekend",
 }
 
 ODD: Final[Mapping[str, str]] = {
@@ -115,7 +115,7 @@ def _setup(facts: LessonFacts) -> str:
     first = f"{side} {facts.symbol} {facts.timeframe}"
     if facts.kind == "vetoed":
         what = f"{facts.side.lower()} of {facts.symbol} {facts.timeframe}"
-        first = f"The {_refuser(facts)} refused a {what}"
+        first = f"The {facts.refuser} refused a {what}"
     if facts.situation is None:
         return _joined(first, ["; the market at its opening is not known"])
     return _joined(first, _market(facts, facts.situation))
@@ -166,11 +166,6 @@ def _outcome(facts: LessonFacts) -> str:
     return _joined(f"{_came(facts).capitalize()} {told}", _course(facts))
 
 
-def _refuser(facts: LessonFacts) -> str:
-    """Return who took an opening away: the gate, or the trader that declined it."""
-    return "trader" if facts.declined else "gate"
-
-
 def _came(facts: LessonFacts) -> str:
     if facts.outcome == "scratch":
         return "come to a scratch of" if facts.kind == "vetoed" else "a scratch of"
@@ -197,9 +192,9 @@ def span(hours: float) -> str:
 
 def _verdict(facts: LessonFacts) -> Iterator[str]:
     if facts.outcome == "loss":
-        yield f": the {_refuser(facts)} avoided a loss"
+        yield f": the {facts.refuser} avoided a loss"
     if facts.outcome == "win":
-        yield f": the {_refuser(facts)} gave up a gain"
+        yield f": the {facts.refuser} gave up a gain"
 
 
 def _course(facts: LessonFacts) -> Iterator[str]:

@@ -92,13 +92,15 @@ class Money:
     """All accounts of a desk at one moment of its time; `day` is the UTC day called today.
 
     `lost_today` is what the desk has lost on that day as the risk checks count it: all accounts and
-    the warm-up's trades together, a gain negative.
+    the warm-up's trades together, a gain negative. `warm_up_today` is what the warm-up's trades of
+    that day came to, a loss negative: they are in `lost_today` and in no account's result.
     """
 
     as_of: datetime
     accounts: tuple[AccountMoney, ...]
     lost_today: float
     caps: tuple[DayCap, ...]
+    warm_up_today: float = 0.0
 
     @property
     def day(self) -> str:
@@ -213,8 +215,12 @@ class MoneyBook:
                 for name in sorted(names, key=lambda name: (name != PAPER, name))
             ]
         midnight = iso(now.replace(hour=0, minute=0, second=0, microsecond=0))
-        lost = -math.fsum(_number(row[9]) or 0.0 for row in database.closed_results(midnight))
-        return Money(now, tuple(accounts), 0.0 + lost, tuple(_caps(known.values())))
+        warm_ups = WarmUps(database)
+        closed = [_trade(row, warm_ups) for row in database.closed_results(midnight)]
+        lost = -math.fsum(one.profit or 0.0 for one in closed)
+        of_warm_up = math.fsum(one.profit or 0.0 for one in closed if one.warm_up)
+        caps = tuple(_caps(known.values()))
+        return Money(now, tuple(accounts), 0.0 + lost, caps, of_warm_up)
 
     def lines(self, setups: Setups, now: datetime, period: str) -> dict[str, tuple[LinePoint, ...]]:
         """Return the line of each account of the desk over a period (torra.money.line.PERIODS)."""

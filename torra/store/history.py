@@ -59,6 +59,15 @@ KEYS: Final = (
     "ORDER BY close_time DESC LIMIT ?"
 )
 
+FLAGS: Final = (
+    "SELECT (SELECT json_group_array(f.value) FROM json_each(s.agent_deliberation, '$.flags') f) "
+    "AS debate, (SELECT json_group_array(f.value) FROM "
+    "json_each(s.agent_deliberation, '$.reports') r, json_each(r.value, '$.flags') f) AS reports "
+    "FROM json_each(?) k JOIN sentiment s ON s.torra_key = k.value "
+    "WHERE json_valid(s.agent_deliberation)"
+)
+"""The flags of the debates of some ticks, and of their reports."""
+
 SKIPPED: Final = (
     "FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time > ? AND state = 'skipped' "
     "ORDER BY bar_time DESC LIMIT ?"
@@ -120,6 +129,24 @@ class HistoryStore(Store):
             rows += [(row["close_time"], row["verdict"]) for row in found]
         newest = sorted(rows, reverse=True)[:limit]
         return dict(Counter(verdict for _, verdict in newest))
+
+    def debate_flags(
+        self, instance: str, timeframes: Collection[str], limit: int
+    ) -> list[list[str]]:
+        """Return, of the newest `limit` ticks of an instance, the flags of debate and reports.
+
+        Of ticks whose debate can be read; one that flagged nothing has an empty list.
+        """
+        places: list[tuple[str, str]] = []
+        for timeframe in timeframes:
+            found = self._rows(KEYS, instance, timeframe, limit)
+            places += [(row["close_time"], row["torra_key"]) for row in found]
+        newest = [key for _, key in sorted(places, reverse=True)[:limit]]
+        rows = self._rows(FLAGS, json.dumps(newest))
+        return [
+            [str(one) for name in ("debate", "reports") for one in json.loads(row[name])]
+            for row in rows
+        ]
 
     def outside_statuses(
         self, instance: str, timeframes: Collection[str], limit: int

@@ -60,6 +60,11 @@ CONSULTED: Final = (
     "json_extract(agent_deliberation, '$.consulted.failure') FROM json_each(?) n "
     "JOIN sentiment s ON s.id = n.value WHERE json_valid(agent_deliberation)"
 )
+GATES: Final = (
+    "SELECT c.sentiment_id, json_extract(j.record, '$.gate') FROM json_each(?) n "
+    "JOIN chains c ON c.sentiment_id = n.value "
+    "JOIN journal j ON j.torra_key = c.torra_key WHERE json_valid(j.record)"
+)
 WITHOUT_TICK: Final = (
     "SELECT instance, timeframe, bar_time, close_time, reason FROM ("
     "SELECT instance, timeframe, bar_time, close_time, state, reason FROM ticks "
@@ -176,6 +181,11 @@ class TickListingStore(Store):
             Consultation(str(tier or ""), bool(declined), str(failure or ""))
             for tier, declined, failure in self._tuples(CONSULTED, numbers)
         ]
+
+    def gates_of(self, numbers: Collection[int]) -> Mapping[int, str]:
+        """Return the ruling of the gate on some ticks as JSON, by their number (sentiment_id)."""
+        told = self._tuples(GATES, json.dumps([*numbers]))
+        return {number: gate for number, gate in told if isinstance(gate, str)}
 
     def every_tick_of_kinds(
         self, kinds: Collection[int], *, begin: str, before: Place, at_once: int

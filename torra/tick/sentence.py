@@ -23,7 +23,7 @@ from agents.debate.panel import DIRECTIONS
 from torra import clock
 from torra.tick.marks import EXECUTION_OFF, HOSTED, LEAN_AGAINST, PROPOSED, SHADOW
 from torra.verdict.deny_reasons import DenyReason
-from torra.verdict.vetoed import sided
+from torra.verdict.vetoed import REFUSERS, sided
 
 if TYPE_CHECKING:
     from torra.tick.tick_record import (
@@ -160,6 +160,9 @@ WHY_HELD: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Why a tick ordered nothing, by the reason of its action: a check's cause, or none was needed."""
 
+TENTHS: Final = re.compile(r"\b(\d+\.\d) lots\b")
+"""A size with one decimal: everywhere else on a page sizes have two."""
+
 BELOW_ZERO: Final = re.compile(r"(?<![\w.])-(?=\d)")
 """The hyphen before a number, for which a page shows a minus."""
 
@@ -276,9 +279,17 @@ def _with_side(said: str, record: TickRecord) -> str:
 
 
 def in_words_of_now(said: str) -> str:
-    """Return a stored sentence as a page says it now: with a minus, and without the word L1."""
+    """Return a stored sentence as a page says it now.
+
+    With a minus, without the word L1, with lots as pages write them, and a veto as that of whoever
+    made it.
+    """
     for stored, now in BARS.items():
         said = said.replace(stored, now)
+    for code, who in REFUSERS.items():
+        why = f"vetoes it ({REASONS[code]})"
+        said = said.replace(f"the gate {why}", f"the {who} {why}")
+    said = TENTHS.sub(r"\g<1>0 lots", said)
     return BELOW_ZERO.sub("\u2212", OF_OLD.sub(r"without agents\1 it would", said))
 
 

@@ -32,7 +32,7 @@ from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.risk_engine import CLOSES, OPENS, Action
 from torra.verdict.trade_outcome import judge
-from torra.verdict.vetoed import VetoedOpening, sided
+from torra.verdict.vetoed import REFUSERS, VetoedOpening, refusal
 
 log = logging.getLogger("torra")
 
@@ -72,16 +72,20 @@ def note(
     spec = profile.symbol(instance.symbol)
     begun = None
     if side is not None:
-        reason = next(iter(_sided(action, ruling, side)), action.reason)
+        reason = _why(action, ruling, side)
         begun = _opening(instance, key, inputs, side, reason, spec)
     if begun is not None:
         database.keep_vetoed(begun)
     return begun
 
 
-def _sided(action: Action, ruling: GateRuling, side: str) -> tuple[str, ...]:
-    """Return for what the ruling vetoed this side alone, where its veto is what counts."""
-    return sided(ruling, side) if action.reason == DenyReason.GATE_VETO else ()
+def _why(action: Action, ruling: GateRuling, side: str) -> str:
+    """Return the reason of a judge or an officer where their veto is what counts, else the deny's.
+
+    So a lesson can say who refused its opening.
+    """
+    code = refusal(ruling, side) if action.reason == DenyReason.GATE_VETO else ""
+    return code or action.reason
 
 
 def _opening(
@@ -238,5 +242,6 @@ def _learn(
         asset=spec.asset,
         spread=spec.spread,
         situation=database.situation(opening.sid),
+        refused=opening.reason if opening.reason in REFUSERS else "",
     )
     database.write_lesson(facts, rules_words(facts, as_of))

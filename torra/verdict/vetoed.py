@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
-from agents.contracts import GateRuling, OfficerReason
+from agents.contracts import GateReason, GateRuling, OfficerReason
 from torra.clock import iso, parse
 from torra.verdict.order_levels import Side
 
@@ -20,6 +20,26 @@ SIDED: Final = tuple(
     map(str, (OfficerReason.CROWDED, OfficerReason.NEGATIVE_EV, OfficerReason.JUDGE_HOLD))
 )
 """Reasons that veto a side alone; whatever else lowers a multiplier stands beside them."""
+
+RULED: Final = frozenset(
+    map(
+        str,
+        (
+            GateReason.STALE_DATA,
+            GateReason.THIN_DATA,
+            GateReason.WIDE_SPREAD,
+            GateReason.SCHEDULED_EVENT,
+        ),
+    )
+)
+"""Reasons for which the gate's own rules veto (agents.risk_gate); others lower the multiplier."""
+
+REFUSERS: Final[Mapping[str, str]] = {
+    str(OfficerReason.CROWDED): "risk officer",
+    str(OfficerReason.NEGATIVE_EV): "judge",
+    str(OfficerReason.JUDGE_HOLD): "judge",
+}
+"""Who of a swarm takes an opening away, by the reason; else it is the gate."""
 
 TIMES: Final = ("bar_time", "decided_at", "lived", "opened_at", "closing_at")
 
@@ -31,14 +51,25 @@ def sided(ruling: GateRuling, side: str) -> tuple[str, ...]:
     return tuple(code for code in ruling.reasons if code in SIDED)
 
 
+def refusal(ruling: GateRuling, side: str) -> str:
+    """Return for what a swarm's judge or officer refuses openings of a side; "" where none does.
+
+    A judge that takes no side vetoes both; where a rule of the gate vetoes as well, that counts.
+    """
+    if found := sided(ruling, side):
+        return found[0]
+    held = ruling.veto and str(OfficerReason.JUDGE_HOLD) in ruling.reasons
+    return str(OfficerReason.JUDGE_HOLD) if held and RULED.isdisjoint(ruling.reasons) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class VetoedOpening:
-    """An opening that the gate took away.
+    """An opening that the gate took away, or a swarm's judge or risk officer.
 
     `sid` is the id that its signal would have had; prices are those that the order would have had.
     `lived` is the open time of the last bar that it was followed through. `price` and `opened_at`
     are those of its fill, None before it; `closing_at` is when an opposite verdict of L1 asked for
-    its end. `reason` is the deny reason, or of a veto of one side why that side was vetoed (SIDED).
+    its end. `reason` is the deny reason, or that of a judge or an officer (REFUSERS).
     """
 
     sid: str

@@ -77,6 +77,8 @@ def _account(key: str, account: AccountMoney, points: Sequence[LinePoint]) -> Ce
             f"All: {money_words.amount(whole.profit, account)}, {whole.won:,} of "
             f"{count(whole.trades, 'trade')} won."
             if whole.trades
+            else "The line begins with the first trade after the warm-up."
+            if account.warm_up.trades
             else "No trade is closed yet: the line begins with the first."
         ),
         **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
@@ -88,6 +90,9 @@ def _account(key: str, account: AccountMoney, points: Sequence[LinePoint]) -> Ce
 
 def _closed(account: AccountMoney) -> str:
     today, week = account.today, account.week
+    if not account.whole.trades and (before := account.warm_up).trades:
+        told, came = count(before.trades, "trade"), money_words.amount(before.profit, account)
+        return f"no trade is closed since the warm-up, whose {told} came to {came}"
     if not today.trades and not week.trades:
         return "no trade was closed in the last 7 days"
     told = f"{count(today.trades, 'trade')} closed today; " if today.trades else ""
@@ -125,14 +130,22 @@ def _room(found: Money, cap: DayCap | None) -> Cells:
     left = max(0.0, cap.cap - lost)
     told = (
         f"Day's loss cap: {figures.plain(left)} of {figures.plain(cap.cap)}{currency} left."
+        f"{_of_warm_up(found)}"
         if left
         else f"The day's loss cap of {figures.plain(cap.cap)}{currency} is reached: nothing opens "
-        "until midnight UTC."
+        f"until midnight UTC.{_of_warm_up(found)}"
     )
     return {
         "risk.room": words(told, "" if left else "alert"),
         "risk.meter": _meter(lost / cap.cap if cap.cap else 1.0),
     }
+
+
+def _of_warm_up(found: Money) -> str:
+    """Return what of the day's loss no result shows; "" where the warm-up traded on no such day."""
+    if not found.warm_up_today:
+        return ""
+    return f" The warm-up's {figures.signed(found.warm_up_today, 2)} of today counts."
 
 
 def _meter(share: float) -> Cell:

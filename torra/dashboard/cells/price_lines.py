@@ -38,13 +38,24 @@ NEAR: Final[Mapping[str, str]] = {
 }
 """Features that are told by a line without being one of its columns."""
 
+NAMED: Final[Mapping[str, str]] = {
+    "the support": "levels",
+    "the resistance": "levels",
+    "the last swing": "swings",
+}
+"""Levels as the words of a close name them that would prove a case wrong."""
+
 PART: Final = "component."
 TECHNICAL: Final = "technical."
 
 
-def cited(record: TickRecord) -> list[str]:
-    """Return the lines that the arguments of a tick cite, in the order of LINES."""
+def cited(record: TickRecord, wrong: str = "") -> list[str]:
+    """Return the lines that the arguments of a tick cite, in the order of LINES.
+
+    `wrong` is the close that a page names as what proves it wrong: its level is cited too.
+    """
     found = {line for name in _features(record) for line in _of(name)}
+    found |= {line for level, line in NAMED.items() if level in wrong}
     return [name for name in LINES if name in found]
 
 

@@ -91,7 +91,7 @@ def facts(
     currency: str,
     proposed: Levels | None = None,
 ) -> list[Fact]:
-    """Return how sure, which size, what at risk, on what evidence, at what cost, and what refutes.
+    """Return the conviction, which size, what at risk, what evidence and cost, what refutes.
 
     `shown` are the ids of the features that the page's points cite; `spec` are the symbol's terms,
     None where the desk does not know them any more; `proposed` the levels of an order that waits or
@@ -149,7 +149,7 @@ def _agreed(record: ShownTick) -> AgreementTold | None:
 def _sure(record: ShownTick) -> Fact:
     agreed = _agreed(record)
     if agreed is None or agreed.conviction is None:
-        return Fact("Sure of it", DASH, "no agent took a side")
+        return Fact("Conviction", DASH, "no agent took a side")
     kept, raw = agreed.conviction, agreed.raw
     lost = raw is not None and _percent(raw) != _percent(kept)
     named = thesis.objection(record.deliberation, side_of(record))
@@ -157,8 +157,8 @@ def _sure(record: ShownTick) -> Fact:
     more = f"down from {_percent(raw or 0.0)}{why}" if lost else ""
     if leans := _judge_leans(record):
         judged = f"of a {side_of(record).lower()}: the judge is {leans}"
-        return Fact("Sure of it", _percent(kept), judged)
-    return Fact("Sure of it", _percent(kept), more)
+        return Fact("Conviction", _percent(kept), judged)
+    return Fact("Conviction", _percent(kept), more)
 
 
 def _percent(share: float) -> str:
@@ -193,10 +193,15 @@ def _argued(row: CitedRow) -> tuple[int, int, int]:
 def _cost(record: ShownTick) -> Fact:
     """Return what a tick cost: a figure that rounds to nothing is said as nothing."""
     calls, elapsed, usd = len(record.made_calls), record.elapsed_ms, record.cost_usd
-    took = "" if elapsed is None else f" in {figures.plain(elapsed / 1000, 1)} s"
+    took = "" if elapsed is None else f" in {_seconds(elapsed)}"
     said = "Nothing" if usd == 0 else figures.money(usd)
     asked = f"{calls} question{'' if calls == 1 else 's'}{took}"
     return Fact("Paid for the agents", said, asked, "cost")
+
+
+def _seconds(elapsed_ms: float) -> str:
+    told = figures.plain(elapsed_ms / 1000, 1)
+    return "under 0.1 s" if told == "0.0" else f"{told} s"
 
 
 def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
@@ -275,7 +280,7 @@ def _size(record: ShownTick) -> Fact:
     regime = "" if budget is None else f", budget {_percent(budget)}"
     more = (
         f"{_percent(left)} of what risk allows: gate {_percent(gate or 0.0)}, "
-        f"sure {_percent(sure)}{regime}"
+        f"conviction {_percent(sure)}{regime}"
     )
     return Fact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
 
@@ -299,7 +304,7 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
     sure = "" if agreed is None or agreed.conviction is None else _percent(agreed.conviction)
     regime = "" if budget is None else f", budget {_percent(budget)}"
     gate = _percent(record.gate.multiplier or 0.0)
-    why = f" (gate {gate}, sure {sure}{regime})" if sure else ""
+    why = f" (gate {gate}, conviction {sure}{regime})" if sure else ""
     lots = smallest(spec)
     takes = (
         ("would lose {} at its stop", worth(abs(found.entry - found.stop), lots, spec)),

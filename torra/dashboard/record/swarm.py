@@ -444,18 +444,20 @@ def _silent_judge(spoken: DebateRecord) -> JudgeShown | None:
 
 
 def _worth(told: WorthTold) -> WorthShown:
-    p, reward, cost = told.used, told.reward_r, told.cost_r
+    found = swarm_words.terms(told)
     chance = f"chance {swarm_words.chance(told)}"
-    if p is None or reward is None or cost is None or told.value_r is None:
+    if found is None:
         why = "What the trade stakes is not recorded, so nothing is vetoed by it."
         return WorthShown((), cell(None), "", chance, why, False)
+    digits = found.decimals
+    hits = f"{found.chance:.{digits}f} × {found.reward:.{digits}f} R"
     terms = (
-        ("Target reached", f"{p:.2f} × {reward:.2f} R", cell(p * reward, 2)),
-        ("Stopped out", f"{1 - p:.2f} × 1 R", cell(p - 1.0, 2)),
-        ("Spread and slippage", "", cell(-cost, 2)),
+        ("Target reached", hits, cell(found.won, digits)),
+        ("Stopped out", f"{found.lost:.{digits}f} × 1 R", cell(-found.lost, digits)),
+        ("Spread and slippage", "", cell(-found.cost, digits)),
     )
     even = swarm_words.percent(swarm_words.break_even(told))
-    value = cell(told.value_r, 2)
+    value = cell(found.value, digits)
     value["text"] = f"= {value['text']} R"
     return WorthShown(terms, value, even, chance, _verdict(told), bool(told.vetoes))
 

@@ -6,6 +6,7 @@ the nearest event is named, and a second one that is near as well. Pure function
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 from agents.contracts import GateReason, OfficerReason
@@ -15,7 +16,7 @@ from torra.exhibits.figures import Mark
 from torra.tick import sentence
 from torra.tick.tick_record import DecisionRecord, Gate, TickRecord
 from torra.verdict.risk_engine import DenyReason
-from torra.verdict.vetoed import sided
+from torra.verdict.vetoed import REFUSERS, refusal, sided
 
 MEASURED: Final = {
     GateReason.WIDE_SPREAD: ("market.spread_atr", "the spread is {} ATR"),
@@ -51,6 +52,20 @@ def cause(record: DecisionRecord) -> str:
         side = figures.clean(record.verdict, 10)
         return f"latched by an earlier {latched(record)}, which holds until {side} is out of reach"
     return ""
+
+
+def refused(gate: str, verdict: str) -> tuple[str, str]:
+    """Return who vetoes a verdict by a stored ruling (JSON), and in few words why.
+
+    Nobody where the ruling vetoes nothing: then a veto of an earlier tick holds.
+    """
+    try:
+        ruling = Gate.read(json.loads(gate)).in_force()
+    except ValueError:
+        return "", ""
+    if code := refusal(ruling, verdict):
+        return REFUSERS[code], f"the {REFUSERS[code]}'s veto: {IN_WORDS[code]}"
+    return ("gate", "the gate's veto") if ruling.vetoes(verdict) else ("", "")
 
 
 def mark(record: DecisionRecord) -> Mark:

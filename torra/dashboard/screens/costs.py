@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 from weakref import WeakKeyDictionary
@@ -18,7 +17,7 @@ from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import MODES
-from torra.clock import duration, parse
+from torra.clock import parse
 from torra.config import Profile
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.common import Cells, words
@@ -54,8 +53,6 @@ RUNGS: Final = {
     UNASKED: "nobody is asked: the bars alone decide",
 }
 """Agents that are asked on each rung of the ladder."""
-
-DAY: Final = timedelta(days=1)
 
 
 class VerdictTally(TypedDict):
@@ -159,15 +156,14 @@ def costs() -> str:
 
 def models(behind: Backing) -> list[ModelPrice]:
     """Return what each vendor would cost this desk at most, the cheapest first."""
-    found: dict[str, tuple[float, float]] = {}
-    for setup in behind.desk.setups.values():
-        a_day = sum(DAY / duration(frame) for frame in setup.instance.timeframes)
-        for vendor, usd in cost_report.by_vendor(behind.home, setup.profile.agents).items():
-            tick, day = found.get(vendor, (0.0, 0.0))
-            found[vendor] = max(tick, usd), day + usd * a_day
+    setups = [(setup.instance, setup.profile) for setup in behind.desk.setups.values()]
     return [
-        ModelPrice(vendor.replace("_", " "), figures.money(tick), figures.money(day, 2))
-        for vendor, (tick, day) in sorted(found.items(), key=lambda one: one[1])
+        ModelPrice(
+            one["vendor"].replace("_", " "),
+            figures.money(one["tick_usd"]),
+            figures.money(one["day_usd"], 2),
+        )
+        for one in cost_report.of_vendors(behind.home, setups)
     ]
 
 

@@ -30,6 +30,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.dashboard.view.swarm_flags import Flagged
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.self_check import CheckResult, glance
 from torra.exhibits import figures
@@ -42,7 +43,7 @@ CHECKED_FOR: Final = timedelta(seconds=60)
 
 CHECKS_A_MINUTE: Final = 4
 SHARES_KEPT: Final = 200
-"""Symbols of which is kept how the numbers from beyond the chart stood in their newest ticks."""
+"""Symbols of which is kept what their newest ticks knew from beyond the chart, and flagged."""
 
 LONGEST: Final = 600
 """Characters of a sign's text."""
@@ -126,6 +127,7 @@ class Checkup:
         self._thread: threading.Thread | None = None
         self._answer: tuple[datetime, str] | None = None
         self.shares: Kept[list[dict[str, Any]]] = Kept(SHARES_KEPT)
+        self.flags: Kept[Flagged] = Kept(SHARES_KEPT)
 
     def findings(self, behind: Backing, now: datetime) -> list[CheckResult]:
         """Return findings that are younger than CHECKED_FOR, or look again."""
@@ -237,6 +239,7 @@ def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
         "trading": [
             *health_checks.trading(overview.desk),
             *health_checks.agents(behind.database, _subjects(behind)),
+            *health_checks.swarms(behind, memory.flags),
         ],
         "streams": list(health_checks.streams(overview, behind.settings, _profiles(behind))),
         "scheduler": list(health_checks.scheduler(behind, now)),

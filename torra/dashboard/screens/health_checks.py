@@ -23,15 +23,17 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_config import VENDORS
 from instance_database import Database
 from torra.clock import duration, iso, parse
-from torra.config import DeskSettings, Profile
+from torra.config import DeskSettings, Instance, Profile
 from torra.dashboard.cells import sources
 from torra.dashboard.cells.shown import Overview, ShownBlock, ShownInstance, ShownStream, Strip
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens.health_rows import CallRow, LeaseRow
 from torra.dashboard.trade.stored_rows import BridgeRow
+from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import RunningSetup, version
 from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.swarm_flags import Flagged
 from torra.desk.memory import shelves
 from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
@@ -100,6 +102,8 @@ NEWS: Final = {
 
 
 WELL: Final = ("available", "empty")
+ODD_SWARM: Final = "open a tick of now: its debate names who did not answer, and why"
+SILENT_ROWS: Final = "its rows stay silent until outside numbers come: docs/outside.md"
 OLD_NUMBER: Final = "see above how its publisher answers"
 COMPANION_REMEDY: Final = "docs/outside.md says what a companion needs of its feed"
 SHARED: Final = 200
@@ -199,6 +203,29 @@ def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator
             level = "ok" if standing.promoted else "note"
             say = "promoted, they count" if standing.promoted else NOT_COUNTED
             yield Sign(f"agents of {subject.name}", level, f"{say}; {standing.reason}; {ahead}")
+
+
+def swarms(behind: Backing, kept: Kept[Flagged]) -> Iterator[Sign]:
+    """Yield for each symbol that a swarm decides what its newest ticks flagged."""
+    for one in behind.desk.setups.values():
+        instance = one.instance
+        if not one.profile.agents.row().weighs:
+            continue
+        streams = [(instance.id, timeframe) for timeframe in instance.timeframes]
+        newest = behind.database.newest_of(streams)
+
+        def made(instance: Instance = instance) -> Flagged:
+            found = behind.database.debate_flags(instance.id, instance.timeframes, SHARED)
+            return swarm_flags.counted(found)
+
+        found = kept.get((instance.id, *(newest[stream][0] for stream in streams)), made)
+        if not found.ticks:
+            yield Sign(f"{instance.id} swarm", "note", "no tick of experts is stored yet")
+        elif found.grave(FAILING):
+            yield Sign(f"{instance.id} swarm", "warn", swarm_flags.told(found), ODD_SWARM)
+        else:
+            mend = SILENT_ROWS if found.silent else ""
+            yield Sign(f"{instance.id} swarm", "ok", swarm_flags.told(found), mend)
 
 
 def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:

@@ -1,8 +1,9 @@
 """The page History: every tick of the desk, narrowed by what it was, page by page.
 
 A tick can be found by symbol, timeframe, verdict, what was done, why not, who decided, its date,
-and by six marks: opened, proposed, changed by agents, vetoed, denied, degraded. Beside every choice
-stands how many ticks it would leave. The list goes on by a cursor and can be taken as a file
+and by marks: opened, proposed, changed by agents, vetoed, by whom of a swarm, denied, degraded.
+Beside every choice stands how many ticks it would leave, except beside those that only a look at
+each tick can tell. The list goes on by a cursor and can be taken as a file
 (torra.dashboard.screens.files). However many ticks there are, a page reads those that it shows
 (torra.store.tick_listing). Without a desk behind the pages the page says so. Nothing is changed.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from flask import abort, jsonify, request, url_for
@@ -25,7 +27,7 @@ from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import summary
 from torra.dashboard.record.reasoning import REASONS
 from torra.dashboard.trade.stored_rows import without_bytes
-from torra.dashboard.view import list_query
+from torra.dashboard.view import list_query, refusers
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
@@ -63,6 +65,8 @@ MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
     "proposed": ("Proposed", lambda kind: kind.reason == PROPOSED),
     "changed": ("Verdict changed", lambda kind: kind.verdict != kind.l1_verdict),
     "vetoed": ("Vetoed", lambda kind: kind.reason in VETOES),
+    "judge": ("Judge's veto", refusers.may_be_of_a_swarm),
+    "officer": ("Risk officer's veto", refusers.may_be_of_a_swarm),
     "declined": ("Declined", lambda kind: kind.reason == DECLINED),
     "denied": ("Denied", lambda kind: kind.reason in DENIALS),
     "degraded": ("Agents missing", lambda kind: kind.source in WITHOUT_SOME),
@@ -74,8 +78,10 @@ MEANINGS: Final = {
     "proposed": "ticks that asked a person to approve an order",
     "changed": "ticks whose verdict is not the one of the bars alone; those on which agents "
     "changed only the size or the order are in “What agents changed”",
-    "vetoed": "ticks on which the gate stopped an opening, or an earlier veto or decline of that "
-    "side still held",
+    "vetoed": "ticks on which the gate, or a swarm's judge or risk officer, stopped an opening, or "
+    "an earlier veto or decline of that side still held",
+    "judge": "ticks on which a swarm's judge stopped an opening of its own accord",
+    "officer": "ticks on which a swarm's risk officer stopped an opening",
     "declined": "ticks on which the trader declined an opening",
     "denied": "ticks on which a check stopped an order, vetoes and declines among them",
     "degraded": "ticks on which some agents gave no answer, or all",
@@ -213,6 +219,7 @@ def history_page() -> str:
     kinds = database.tick_kinds()
     counts = _counts(database, asked, kinds)
     rows, older = _listed(database, asked, kinds)
+    whose = refusers.refusals(database, rows)
     return page(
         "history.html",
         desk,
@@ -226,7 +233,7 @@ def history_page() -> str:
         },
         known={name: request.args.get(name, "")[:10] for name in ("from", "to")},
         meaning=MEANINGS.get(asked.mark, ""),
-        lines=[_line(row) for row in rows],
+        lines=[_line(row, whose.get(row["sentiment_id"], ("", ""))[1]) for row in rows],
         missing=[_missing(row) for row in _without_tick(database, asked, rows, older)],
         older=_address(before=older) if older else None,
         newest=_address() if asked.before != AFTER_ALL else None,
@@ -282,9 +289,11 @@ def asked_for() -> Asked:
 def every_tick(database: Database, asked: Asked, at_once: int) -> Iterator[Mapping[str, Any]]:
     """Yield all ticks that are asked for, newest first, some at a time."""
     kinds = [kind.id for kind in database.tick_kinds() if asked.fits(kind)]
-    yield from database.every_tick_of_kinds(
+    found = database.every_tick_of_kinds(
         kinds, begin=asked.begin, before=asked.place, at_once=at_once
     )
+    while rows := list(islice(found, at_once)):
+        yield from refusers.vetoed_by(database, refusers.WHO.get(asked.mark, ""), rows)
 
 
 # --- details --------------------------------------------------------------------------------------
@@ -295,12 +304,23 @@ def _listed(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return the ticks of a page, and where the next page begins if there is one."""
     fitting = [kind.id for kind in kinds if asked.fits(kind)]
+    if who := refusers.WHO.get(asked.mark):
+        found, place = refusers.searched(
+            database, who, fitting, asked.begin, asked.place, asked.limit
+        )
+        return found, _cursor(place)
     # one more than is shown, to know whether there are older ones
     rows = database.ticks_of_kinds(
         fitting, begin=asked.begin, before=asked.place, limit=asked.limit + 1
     )
     shown = rows[: asked.limit]
-    return shown, "|".join(map(str, _place_of(shown[-1]))) if len(rows) > asked.limit else None
+    return shown, "|".join(map(str, refusers.place_of(shown[-1]))) if len(
+        rows
+    ) > asked.limit else None
+
+
+def _cursor(place: Place | None) -> str | None:
+    return "|".join(map(str, place)) if place else None
 
 
 def _without_tick(
@@ -331,7 +351,12 @@ def _missing(row: Mapping[str, Any]) -> Missing:
 def _counts(
     database: Database, asked: Asked, kinds: Sequence[TickKind]
 ) -> Mapping[int, int] | None:
-    """Return how many ticks of each kind there are in the days; None for too many to count."""
+    """Return how many ticks of each kind there are in the days; None where they are not counted.
+
+    That is of too many, and of a mark that is not one of kinds.
+    """
+    if asked.mark in refusers.WHO:
+        return None
     if not asked.dated:
         return {kind.id: kind.ticks for kind in kinds}
     return database.counts_of_kinds(
@@ -345,6 +370,8 @@ def _sum(asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int]) -> 
 
 def _told(asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int] | None) -> str:
     """Return how many ticks are listed, in words."""
+    if asked.mark in refusers.WHO:
+        return "They are not counted: only a look at each vetoed tick tells who vetoed it."
     if counts is None:
         return f"More than {COUNTED:,} ticks closed in these days: choose fewer days to count them."
     number = _sum(asked, kinds, counts)
@@ -362,9 +389,9 @@ def _marks(
     found = []
     for word, label in (("", "All"), *((word, label) for word, (label, _) in MARKS.items())):
         ticks = None
-        if counts is not None:
+        if counts is not None and word not in refusers.WHO:
             ticks = sum(counts[kind.id] for kind in here if not word or MARKS[word][1](kind))
-        if word == "declined" and word != asked.mark and not _any_declined(kinds):
+        if word != asked.mark and _is_elsewhere(word, kinds):
             continue
         found.append(
             Choice(
@@ -374,9 +401,11 @@ def _marks(
     return found
 
 
-def _any_declined(kinds: Iterable[TickKind]) -> bool:
-    """Return whether the desk's trader ever declined: other desks have none."""
-    return any(kind.reason == DECLINED for kind in kinds)
+def _is_elsewhere(mark: str, kinds: Iterable[TickKind]) -> bool:
+    """Return whether a mark is of another desk: one with a trader that declines, or a swarm."""
+    if mark in refusers.WHO:
+        return not any(kind.source == refusers.SWARM for kind in kinds)
+    return mark == "declined" and not any(kind.reason == DECLINED for kind in kinds)
 
 
 def _choices(
@@ -419,7 +448,7 @@ def why(reason: str) -> str:
     return known or figures.clean(reason, 60) or "not recorded"
 
 
-def _line(row: Mapping[str, Any]) -> HistoryLine:
+def _line(row: Mapping[str, Any], refused: str = "") -> HistoryLine:
     tick = ListedTick.read(row)
     named = str(row["instance"]), str(row["timeframe"])
     return HistoryLine(
@@ -431,7 +460,7 @@ def _line(row: Mapping[str, Any]) -> HistoryLine:
         changed=tick.verdict != tick.l1_verdict,
         consensus=cell(tick.consensus),
         done=_done(tick),
-        reason=why(tick.reason or ""),
+        reason=refused or why(tick.reason or ""),
         source=_label("source", tick.source_type or ""),
         cost=figures.money(row["cost_usd"]) if row["cost_usd"] else "",
     )
@@ -449,10 +478,6 @@ def _words() -> dict[str, str]:
     """Return the filter of the request as it was written, without what is empty."""
     told = {name: request.args.get(name, "")[:80] for name in FILTERS}
     return {name: word for name, word in told.items() if word}
-
-
-def _place_of(row: Mapping[str, Any]) -> Place:
-    return str(row["close_time"]), int(row["sentiment_id"])
 
 
 def _address(endpoint: str = ".history", **other: str | None) -> str:

@@ -63,6 +63,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         return redirect(watching.address(running)) if running else abort(404)
     record, desk = limited(ShownTick.read(told)), Strip.read(told["desk"])
     sections, proposal = story(record), approvals.of_tick(record)
+    first = front(record, sections)
     return page(
         "tick.html",
         desk,
@@ -73,9 +74,9 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         close_time=figures.moment(record.as_of),
         warm_up=record.hosted is None and in_warm_up(record.now, record.as_of),
         story=sections,
-        front=front(record, sections),
+        front=first,
         over=price_lines.LINES,
-        cited=price_lines.cited(record),
+        cited=price_lines.cited(record, first.wrong if first else ""),
         vectors=list(symbol_cells.SHORT.values()),
         picture_address=picture_address(record),
         told_outcome=told.get("told_outcome"),
@@ -111,6 +112,11 @@ class Front:
     without: tuple[str, str]
     facts: list[story_cards.Fact]
     no_order: str
+
+    @property
+    def wrong(self) -> str:
+        """The close that would prove it wrong, in words."""
+        return self.facts[-1].value
 
 
 def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:

@@ -143,8 +143,8 @@ def _conviction(record: ShownTick, side: str) -> Made:
     way = {"BUY": "buy", "SELL": "sell"}.get(side, "trade")
     return Made(
         "Conviction", f"× {figures.plain(told.conviction, 2)}",
-        f"the agents were {100 * told.conviction:.0f} % sure of the {way}: {100 * told.raw:.0f} % "
-        "before what speaks against it",
+        f"the agents' conviction in the {way} was {100 * told.conviction:.0f} %: "
+        f"{100 * told.raw:.0f} % before what speaks against it",
     )  # fmt: skip
 
 

@@ -242,7 +242,7 @@ def _by_rules(record: TickRecord, own: ReportRecord) -> str:
     rule, said = record.gate.rule.multiplier, own.ruling.multiplier if own.ruling else None
     if rule is None or said is None or rule >= said or record.gate.multiplier != rule:
         return ""
-    return f" by the rules, not × {figures.plain(said, 2)}"
+    return f" by the gate's rules (its agent said × {figures.plain(said, 2)})"
 
 
 def _uncapital(text: str) -> str:

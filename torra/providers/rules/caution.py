@@ -73,7 +73,7 @@ SESSIONS: Final = {
     "LONDON": "the London session",
     "LONDON_NY_OVERLAP": "London and New York together",
     "NEW_YORK": "the New York session",
-    "CLOSED": "a closed market",
+    "CLOSED": "the weekend",
 }
 LATE: Final = {("", "CLOSED"): 0.8, ("Friday", "NEW_YORK"): 0.9}
 """Factors of late hours by weekday ("" = any) and session: a gap may follow."""

@@ -22,13 +22,15 @@ from torra.clock import parse
 from torra.config import DeskSettings, Instance, load_desk
 from torra.desk.promotion import PromotionSubject
 from torra.errors import ConfigError
+from torra.evaluation.observations import ArmSeen
 from torra.evaluation.paired_days import day_result
 from torra.evaluation.power import NOTABLE_SHARE, share_count, takes
-from torra.evaluation.wording import percent
+from torra.evaluation.wording import count, percent
 from torra.home import DATABASE
 from torra.replay import live
 from torra.replay.changed.without_agents import ChangedTick, Kind, ScoredBars, changed_tick
 from torra.store.standings import BEYOND
+from torra.tick.marks import EXECUTION_OFF, PROPOSED
 
 KINDS: Final[tuple[Kind, ...]] = ("verdict", "action", "size")
 USUAL: Final[tuple[Kind, ...]] = ("verdict", "action")
@@ -40,6 +42,9 @@ MOST: Final = 200
 
 LOOKED_AT: Final = 600
 """Ticks that one page looks through at most: a list of changed actions may find few of them."""
+
+
+NOT_WARMED: Final = live.WarmedUp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,10 @@ class ChangedPage:
 class Paths:
     """The desk's whole path less that of L1 alone, in the account's currency and in R.
 
-    `low` and `high` bound `money` at 95 %; all are None where they are not known.
+    `low` and `high` bound `money` at 95 %; all are None where they are not known. `asked` are the
+    ticks whose orders waited for a person: of those the desk's path has what was approved, while
+    the path of L1 has every order. `ticks` are those of the present setting, which are compared;
+    `warmed` of them and of the trades were made in warm-up: here they count.
     """
 
     profile: str
@@ -91,6 +99,9 @@ class Paths:
     money: float | None = None
     low: float | None = None
     high: float | None = None
+    asked: int = 0
+    ticks: int = 0
+    warmed: live.WarmedUp = NOT_WARMED
 
 
 def listed(
@@ -159,6 +170,9 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         return Paths(
             subject.name, "The agents looked on: the desk's path is the one without agents."
         )
+    asked = sum(tick.reason == PROPOSED for tick in final.ticks)
+    if not final.trades and (why := _nothing_sent(final, asked)):
+        return Paths(subject.name, why, asked=asked)
     if subject.profile.events.calendar:
         return Paths(
             subject.name, "A calendar kept openings back, so the path without agents is not known."
@@ -182,7 +196,25 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         money=gap,
         low=None if days.low is None else days.low * share,
         high=None if days.high is None else days.high * share,
+        asked=asked,
+        ticks=len(final.ticks),
+        warmed=live.warmed_of(database, final),
     )
+
+
+def _nothing_sent(final: ArmSeen, asked: int) -> str:
+    """Return why a desk that wanted orders has no trade; "" where none of them was kept back."""
+    if asked:
+        return (
+            f"You were asked about {count(asked, 'order')}, and no approved one is closed: there "
+            "is no trade with agents to compare."
+        )
+    if kept := sum(tick.reason == EXECUTION_OFF for tick in final.ticks):
+        return (
+            f"Execution is off, and {count(kept, 'order')} {'was' if kept == 1 else 'were'} not "
+            "sent: there is no trade with agents to compare."
+        )
+    return ""
 
 
 # --- the list -------------------------------------------------------------------------------------

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from torra.evaluation.wording import count
 from torra.exhibits import figures
 from torra.exhibits.money import IN_MONEY
 from torra.replay.changed.listing import ChangedPage, Paths
 from torra.replay.changed.without_agents import CameTo, ChangedTick, Course
 from torra.tick.sentence import WHY_HELD
+from torra.tick.marks import EXECUTION_OFF, PROPOSED
 
 NOT_ADDED: Final = (
     "Each line is its own counterfactual: one change decides whether the next could happen, so the "
@@ -22,6 +24,13 @@ NOT_ADDED: Final = (
 DID: Final = {
     "OPEN_BUY": "buy", "OPEN_SELL": "sell", "CLOSE": "close", "REVERSE": "reverse", "HOLD": "hold",
 }  # fmt: skip
+KEPT_BACK: Final = {PROPOSED: "asked you to {}", EXECUTION_OFF: "wanted to {}, not sent"}
+"""How an order is told that the execution of the profile did not send by itself."""
+
+ASKED: Final = (
+    "You were asked about {}: only what you approved is in the path with agents, while the one "
+    "without has every order. So the difference is your doing too."
+)
 CAME: Final = {"open": "still open", "none": "no trade", "unknown": "not known"}
 
 
@@ -31,7 +40,11 @@ def did(course: Course) -> str:
         return "not known"
     told = DID.get(course.action, figures.clean(course.action, 40))
     if course.lots is not None:
-        return f"{told} {figures.plain(course.lots)} lots"
+        told = f"{told} {figures.plain(course.lots)} lots"
+    if course.action != "HOLD" and course.reason in KEPT_BACK:
+        return KEPT_BACK[course.reason].format(told)
+    if course.lots is not None:
+        return told
     if not course.reason:
         return told
     return f"{told}, {WHY_HELD.get(course.reason) or figures.clean(course.reason, 40)}"
@@ -65,11 +78,21 @@ def of_paths(told: Paths, currency: str = "") -> str:
         if told.low is None
         else f"95 % interval {figures.signed(told.low, 2)} to {figures.signed(told.high, 2)}."
     )
+    trades, alone = count(told.trades, "trade"), count(told.l1_trades, "trade")
     return (
         f"Profile {figures.clean(told.profile, 60)}: the whole path with agents "
-        f"({told.trades:,} trades) less the one without ({told.l1_trades:,} trades, on paper) is "
+        f"({trades}{_warmed(told)}) less the one without ({alone}, on paper) is "
         f"{_amount(told.money, currency or IN_MONEY)}, {figures.signed(told.r, 2)} R. {between}"
+        f"{' ' + ASKED.format(count(told.asked, 'order')) if told.asked else ''}"
     )
+
+
+def _warmed(told: Paths) -> str:
+    """Return how many trades of a path no result of the desk counts."""
+    number = told.warmed.trades
+    if not number:
+        return ""
+    return f", {'all' if number == told.trades else f'{number:,}'} in the warm-up"
 
 
 def table(page: ChangedPage, paths: Sequence[Paths], what: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from typing import Final
 from instance_database import Database, open_home
 from torra.config import load_desk
 from torra.errors import ConfigError
+from torra.evaluation.wording import count
 from torra.exhibits import figures
 from torra.jobs.kinds import (
     THE_DESK,
@@ -47,7 +48,7 @@ def check(home: Path, asked: Parameters) -> Request:
     return Request({}, {"ticks": ticks}, _title(ticks))
 
 
-def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
+def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:  # noqa: ARG001  as any job
     """Compare the two paths of each profile of the desk; raises StoreUnavailable."""
     settings, found = load_desk(home), list[str]()
     with closing(open_home(home)) as database:
@@ -57,34 +58,34 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
             tell("compares the two paths", number, len(subjects))
             paths = listing.paths(database, subject)
             routes = {currencies.get(one.route, "") for one in subject.instances}
-            warmed = any(
-                database.warm_up_end(one.id, frame) for one in subject.instances
-                for frame in one.timeframes
-            )  # fmt: skip
-            told = sentence(
-                paths,
-                routes.pop() if len(routes) == 1 else "",
-                ticks=_whole(parameters),
-                warmed=warmed,
-            )
+            told = sentence(paths, routes.pop() if len(routes) == 1 else "")
             found.append(told if len(subjects) == 1 else f"{paths.profile}: {told}")
     return JobResult(" ".join(found))
 
 
-def sentence(paths: listing.Paths, currency: str, *, ticks: int = 0, warmed: bool = False) -> str:
+def sentence(paths: listing.Paths, currency: str) -> str:
     """Return what the agents of a profile were worth in few words; amounts with their currency.
 
-    `ticks` are those that were looked at. `warmed`: ticks of the warm-up are among them, which no
-    result of the desk counts.
+    Where a person was asked, orders went out by the answers: then it speaks of those, not of the
+    agents. It names how many ticks were compared, those of the present setting, and whether ticks
+    of the warm-up are among them, which no result of the desk counts.
     """
     if paths.money is None:
         return paths.says
     after = f" {currency}" if currency else ""
-    came = "cost" if paths.money < 0.0 else "earned"
-    amount = f"{figures.plain(abs(paths.money), 2)}{after}" if round(paths.money, 2) else "nothing"
-    told = f"The agents {came} {amount} beside the bars alone"
-    if ticks:
-        told += f" over {ticks:,} ticks{', warm-up included' if warmed else ''}"
+    over = f" over {count(paths.ticks, 'tick')} of the present setting" if paths.ticks else ""
+    over += ", warm-up included" if paths.ticks and paths.warmed.ticks else ""
+    if not paths.trades and not paths.l1_trades:
+        return f"No trade is closed yet{over}, with agents or without."
+    known = round(paths.money, 2)
+    amount = f"{figures.plain(abs(paths.money), 2)}{after}" if known else "nothing"
+    if paths.asked:
+        more = f"{amount} {'less' if paths.money < 0.0 else 'more'} than" if known else "as much as"
+        told = f"What you approved came to {more} every order of the bars alone"
+    else:
+        came = "cost" if paths.money < 0.0 else "earned"
+        told = f"The agents {came} {amount} beside the bars alone"
+    told += over
     if paths.low is None or paths.high is None:
         return f"{told}. {paths.says}".strip()
     low, high = figures.signed(paths.low, 2), figures.signed(paths.high, 2)
@@ -103,11 +104,6 @@ def keep_up(database: Database) -> None:
                 WORTH.name, key_of(WORTH.name, {}), title=_title(ticks), parameters=told,
                 asked_by=THE_DESK,
             )  # fmt: skip
-
-
-def _whole(parameters: Parameters) -> int:
-    ticks = parameters.get("ticks", 0)
-    return ticks if isinstance(ticks, int) else 0
 
 
 def _ticks(database: Database) -> int:

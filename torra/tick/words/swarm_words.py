@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_config import REGIME_BUDGET
 from agents.feature_words import name_of
@@ -188,6 +188,40 @@ def value_of(told: WorthTold) -> float | None:
     return p * reward - (1.0 - p) - cost
 
 
+class Terms(NamedTuple):
+    """The terms of an expected value in R as they are printed: `won - lost - cost` is `value`."""
+
+    chance: float
+    reward: float
+    won: float
+    lost: float
+    cost: float
+    value: float
+    decimals: int
+
+
+def terms(told: WorthTold) -> Terms | None:
+    """Return the printed terms of an expected value; None where one of them is not known.
+
+    They have two decimals where these add up, else three, and there the cost is the rest.
+    """
+    p, reward, cost, value = told.used, told.reward_r, told.cost_r, told.value_r
+    if p is None or reward is None or cost is None or value is None:
+        return None
+    found = [_rounded(p, reward, cost, value, decimals) for decimals in (2, 3)]
+    for one in found:
+        if round(one.won - one.lost - one.cost, one.decimals) == one.value:
+            return one
+    last = found[-1]
+    return last._replace(cost=round(last.won - last.lost - last.value, last.decimals))
+
+
+def _rounded(p: float, reward: float, cost: float, value: float, decimals: int) -> Terms:
+    p, reward, cost, value = (round(one, decimals) for one in (p, reward, cost, value))
+    won, lost = round(p * reward, decimals), round(1.0 - p, decimals)
+    return Terms(p, reward, won, lost, cost, value, decimals)
+
+
 def chance(told: WorthTold) -> str:
     """Return which chance counts, and why: the lower of the said one and what came of such ones."""
     said, came = f"{HITS}: said {percent(told.said)}", percent(told.calibrated)
@@ -199,16 +233,18 @@ def chance(told: WorthTold) -> str:
 
 def worth(told: WorthTold) -> str:
     """Return the expected value term by term: "0.48 x 2.00 R - 0.52 x 1 R - 0.04 R = +0.41 R"."""
-    if told.value_r is None or told.used is None:
+    found = terms(told)
+    if found is None:
         return "not known: what the trade stakes is not recorded"
-    terms = (
-        f"{told.used:.2f} x {told.reward_r or 0.0:.2f} R - {1 - told.used:.2f} x 1 R "
-        f"- {told.cost_r or 0.0:.2f} R = {told.value_r:+.2f} R"
+    digits = found.decimals
+    sums = (
+        f"{found.chance:.{digits}f} x {found.reward:.{digits}f} R - {found.lost:.{digits}f} x 1 R "
+        f"- {found.cost:.{digits}f} R = {found.value:+.{digits}f} R"
     )
     even = percent(break_even(told))
     pays = f"; pays from {even} on" if even else ""
     veto = f"; vetoes every {told.vetoes}" if told.vetoes else ""
-    return f"{terms}{pays}{veto}"
+    return f"{sums}{pays}{veto}"
 
 
 def against(one: ConflictTold) -> str:
