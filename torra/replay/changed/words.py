@@ -14,8 +14,8 @@ from torra.exhibits import figures
 from torra.exhibits.money import IN_MONEY
 from torra.replay.changed.listing import ChangedPage, Paths
 from torra.replay.changed.without_agents import CameTo, ChangedTick, Course
-from torra.tick.sentence import WHY_HELD
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
+from torra.tick.sentence import WHY_HELD
 
 NOT_ADDED: Final = (
     "Each line is its own counterfactual: one change decides whether the next could happen, so the "
