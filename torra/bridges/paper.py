@@ -60,6 +60,17 @@ BROKERS_NO: Final = "retcode"
 Its stop lies between bid and ask, or the market takes nothing of it. The advisor uses this word.
 """
 
+LIMITED: Final = {
+    (no_spread, no_deviation): tuple(
+        reason
+        for reason in AT_FILL
+        if not ((no_spread and reason == "spread") or (no_deviation and reason == "deviation"))
+    )
+    for no_spread in (False, True)
+    for no_deviation in (False, True)
+}
+"""The guards of the fill, by whether an order sets no limit for spread and for deviation."""
+
 FREE: Final = View(now=0, bid=0.0, ask=0.0, digits=0)
 """Conditions that restrict nothing."""
 
@@ -192,13 +203,14 @@ def advance(
     left = [order for order in orders if order.decided_at > bar.time]
     later = {order.sid for order in left}
     refused: set[str] = set()
+    opened = 0
     events: list[PaperEvent] = []
     for order in _due(orders, position, bar.time):
         # Its close is of a later bar, so the position is still there.
         if order.after in later:
             left.append(order)
             continue
-        objection = market.refusal(order, position, conditions, refused)
+        objection = market.refusal(order, position, conditions, refused, opened)
         if objection:
             refused.add(order.sid)
             events.append(objection)
@@ -211,8 +223,7 @@ def advance(
         else:
             position, filled = market.open(order)
             events.append(filled)
-            # A second opening of the same bar must meet the first in the limit of the day.
-            conditions = replace(conditions, trades_today=conditions.trades_today + 1)
+            opened += 1
     ended = market.end(position) if position and position.opened_at <= bar.time else None
     if ended:
         return Advanced(tuple(left), None, (*events, ended))
@@ -269,6 +280,7 @@ class _Market(NamedTuple):
         position: PaperPosition | None,
         conditions: View,
         refused: set[str],
+        opened: int,
     ) -> PaperEvent | None:
         """Return the event of an order that is not executed; None when nothing stands against it.
 
@@ -276,7 +288,7 @@ class _Market(NamedTuple):
         """
         if order.after in refused:
             return PaperEvent("CANCELLED", order.sid, 0.0, self.bar.time, reason="close REJECTED")
-        view = self._view(order, position, conditions)
+        view = self._view(order, position, conditions, opened)
         reason = first_objection(_ask(order), view, only=_asked(order))
         if not reason and order.kind == "open" and not self._taken(order):
             reason = BROKERS_NO
@@ -340,8 +352,10 @@ class _Market(NamedTuple):
             return self._ended("TARGET", position, position.target)
         return None
 
-    def _view(self, order: PaperOrder, position: PaperPosition | None, conditions: View) -> View:
-        """Return what the guards may know at the open."""
+    def _view(
+        self, order: PaperOrder, position: PaperPosition | None, conditions: View, opened: int
+    ) -> View:
+        """Return what the guards may know at the open, after so many openings of this bar."""
         # A close finds its own position only: another opening may have taken its place.
         found = position if position and order.closes in (None, position.sid) else None
         return replace(
@@ -354,6 +368,8 @@ class _Market(NamedTuple):
             lot_step=self.spec.lot_step,
             lot_max=self.spec.lot_max,
             positions=conditions.positions + (1 if position else 0),
+            # A second opening of the same bar must meet the first in the limit of the day.
+            trades_today=conditions.trades_today + opened,
             held=conditions.held or position is not None,
             found=found is not None,
             found_lots=found.lots if found else 0.0,
@@ -409,10 +425,8 @@ class _Market(NamedTuple):
 
 def _asked(order: PaperOrder) -> tuple[str, ...]:
     """Return the guards of the fill, without those that this order sets no limit for."""
-    free = set() if order.max_spread_pts is not None else {"spread"}
-    if order.max_dev_pts is None or order.entry is None:
-        free.add("deviation")
-    return tuple(reason for reason in AT_FILL if reason not in free)
+    without_deviation = order.max_dev_pts is None or order.entry is None
+    return LIMITED[order.max_spread_pts is None, without_deviation]
 
 
 def _ask(order: PaperOrder) -> Ask:

@@ -2,27 +2,22 @@
 
 The brain adds exactly rounded and rounds to 1e-8 (torra.verdict.sentiment_rules). A pass over a
 long history must do the same to a hundred thousand numbers at once. Error-free transformations do
-it: the sum of two doubles and its error are two doubles again (Knuth), and so are a product and its
-error (Dekker, by Veltkamp's split). Where two stages of errors leave a doubt about the last bit,
-`math.fsum` itself decides for that element.
+it: the sum of two doubles and its error are two doubles again (Knuth). Where two stages of errors
+leave a doubt about the last bit, `math.fsum` itself decides for that element, and `round` itself
+near a tie.
 
-Pure. NaN in gives NaN out. Numbers must be far from overflow, and their products far from
-underflow.
+Pure. NaN in gives NaN out. Numbers must be far from overflow.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-
-SPLIT: Final = 134_217_729.0
-"""2 ** 27 + 1: multiplying by it splits a double into two halves of 26 bits (Veltkamp)."""
 
 
 def exact_sum(terms: Sequence[Array]) -> Array:
@@ -56,16 +51,13 @@ def rounded(values: Array, decimals: int) -> Array:
     the double nearest to that. |value| x 10 ** decimals must stay below 2 ** 52.
     """
     scale = float(10**decimals)
-    # This product is rounded, so `whole` may be one off: the loop below puts it right.
-    whole = np.rint(values * scale)
-    product, error = two_product(values, np.full_like(values, 2.0 * scale))
-    apart = product - 2.0 * whole  # exact: the two are near each other, or whole is 0
-    for side in (1.0, -1.0):
-        past, beyond = side * apart, side * error
-        further = (past > 1.0) | ((past == 1.0) & (beyond > 0.0))
-        tie = (past == 1.0) & (beyond == 0.0) & (whole % 2.0 != 0.0)
-        whole = np.where(further | tie, whole + side, whole)
-    return np.asarray(whole / scale, dtype=np.float64)
+    product = values * scale
+    whole = np.rint(product)
+    # A rounded product may come to lie on a tie, never beyond it: rounding keeps the order.
+    doubtful = np.flatnonzero(np.abs(product - whole) == 0.5)
+    result: Array = whole / scale
+    result[doubtful] = [round(value, decimals) for value in values[doubtful].tolist()]
+    return result
 
 
 def two_sum(one: Array, other: Array) -> tuple[Array, Array]:
@@ -73,16 +65,3 @@ def two_sum(one: Array, other: Array) -> tuple[Array, Array]:
     total = one + other
     part = total - one
     return total, (one - (total - part)) + (other - part)
-
-
-def two_product(one: Array, other: Array) -> tuple[Array, Array]:
-    """Return the product as a double and its error; together they are exact (Dekker)."""
-    product = one * other
-    (high, low), (top, rest) = _halves(one), _halves(other)
-    return product, low * rest - (((product - high * top) - low * top) - high * rest)
-
-
-def _halves(values: Array) -> tuple[Array, Array]:
-    spread = SPLIT * values
-    high = spread - (spread - values)
-    return high, values - high

@@ -51,18 +51,27 @@ def levels(side: str, price: float, atr: float, spec: SymbolSpec) -> Levels | De
     """
     if not (usable(price) and usable(atr)):
         return DenyReason.BAD_NUMBER
-    tick = exact(spec.tick_size)
+    tick, wide = exact(spec.tick_size), exact(atr)
     # In ticks, so that the target is exactly twice as far as the stop after rounding too.
-    distance = round(STOP_ATR * exact(atr) / tick)
-    if exact(atr) < tick or distance * tick < nearest_stop(spec):
+    distance = _in_ticks(STOP_ATR * wide.numerator, wide.denominator, tick)
+    if wide < tick or distance * tick < nearest_stop(spec):
         return DenyReason.STOP_TOO_CLOSE
-    entry = round(exact(price) / tick)
+    at = exact(price)
+    entry = _in_ticks(at.numerator, at.denominator, tick)
     towards = 1 if side == "BUY" else -1
     prices = (entry, entry - towards * distance, entry + towards * TARGET_R * distance)
-    if min(prices) <= 0 or max(prices) * tick > LARGEST_PRICE:
+    if min(prices) <= 0 or max(prices) * tick.numerator > LARGEST_PRICE * tick.denominator:
         return DenyReason.BAD_NUMBER
-    at_entry, at_stop, at_target = (float(ticks * tick) for ticks in prices)
+    at_entry, at_stop, at_target = (ticks * tick.numerator / tick.denominator for ticks in prices)
     return Levels(at_entry, at_stop, at_target, atr)
+
+
+def _in_ticks(numerator: int, denominator: int, tick: Fraction) -> int:
+    """Return the whole ticks nearest to a fraction, of two as near ones the even one."""
+    # As round() of the quotient, which would first be brought to its lowest terms.
+    top, bottom = numerator * tick.denominator, denominator * tick.numerator
+    whole, rest = divmod(2 * top + bottom, 2 * bottom)
+    return whole - 1 if rest == 0 and whole % 2 else whole
 
 
 def stakes(price: float, atr: float, spec: SymbolSpec) -> dict[str, float]:

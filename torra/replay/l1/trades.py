@@ -259,8 +259,9 @@ class _Sent:
 class _Desk:
     """The desk of one configuration: what it holds, sent and lost, and its way through the ticks.
 
-    `bar` is the first bar that the paper bridge has not looked at, `fills` the one that executes
-    what was sent last, `latched` the end of the run of verdicts in which a veto is latched.
+    `bar` is the first bar that the paper bridge has not looked at, `touched` that bar where it is
+    known to be one that may end the position, `fills` the one that executes what was sent last,
+    `latched` the end of the run of verdicts in which a veto is latched.
     """
 
     def __init__(
@@ -282,6 +283,7 @@ class _Desk:
         self.orders: Sequence[paper.PaperOrder] = ()
         self.position: paper.PaperPosition | None = None
         self.bar = self.fills = 0
+        self.touched = -1
         self.sent: dict[str, _Sent] = {}
         self.signals: list[tuple[int, str, Side]] = []
         self.profits: list[tuple[int, float]] = []
@@ -331,7 +333,8 @@ class _Desk:
             self._through(at)
 
     def _touch(self, position: paper.PaperPosition) -> int:
-        self.bar = self.market.touches(position, self.bar, self.spec.spread)
+        if self.bar != self.touched:
+            self.bar = self.touched = self.market.touches(position, self.bar, self.spec.spread)
         return self.bar
 
     def _told(self, bar: int) -> int:
@@ -343,7 +346,7 @@ class _Desk:
         self.orders, self.position, events = paper.advance(
             self.orders, self.position, self.market.bar(at), self.spec.spread, self.spec
         )
-        self.bar = at + 1
+        self.bar, self.touched = at + 1, -1
         for event in events:
             self._book(event)
 
