@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from torra.advisor_protocol import PROTOCOL
@@ -305,11 +306,18 @@ def first_objection(ask: Ask, view: View, *, only: tuple[str, ...] = REASONS) ->
     `only` leaves out guards whose moment has passed or not come yet: a bridge that accepts now and
     fills later asks the expiry once, at acceptance.
     """
-    for guard in GUARDS:
-        # An unknown kind still meets the guards for everything; `schema` then refuses it.
-        applies = ask.kind in SCOPES[guard.scope] or (
-            ask.kind not in KINDS and guard.scope == "all"
-        )
-        if guard.reason in only and applies and guard.objects(ask, view):
+    # An unknown kind still meets the guards for everything; `schema` then refuses it.
+    for guard in _asked(ask.kind if ask.kind in KINDS else "", only):
+        if guard.objects(ask, view):
             return guard.reason
     return ""
+
+
+@lru_cache(maxsize=64)  # of few kinds and few choices; an unknown kind is ""
+def _asked(kind: str, only: tuple[str, ...]) -> tuple[Guard, ...]:
+    """Return the guards that a kind of order meets, in their order."""
+    return tuple(
+        guard
+        for guard in GUARDS
+        if guard.reason in only and (kind in SCOPES[guard.scope] if kind else guard.scope == "all")
+    )

@@ -29,6 +29,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from torra.bridges.guards import REASONS, Ask, View, first_objection
@@ -188,7 +189,8 @@ def advance(
     later = {order.sid for order in left}
     refused: set[str] = set()
     events: list[PaperEvent] = []
-    for order in _due(orders, position, bar.time):
+    due = _due(orders, position, bar.time)
+    for order in due:
         # Its close is of a later bar, so the position is still there.
         if order.after in later:
             left.append(order)
@@ -206,8 +208,9 @@ def advance(
         else:
             position, filled = market.open(order)
             events.append(filled)
-            # A second opening of the same bar must meet the first in the limit of the day.
-            conditions = replace(conditions, trades_today=conditions.trades_today + 1)
+            if order is not due[-1]:
+                # A second opening of the same bar must meet the first in the limit of the day.
+                conditions = replace(conditions, trades_today=conditions.trades_today + 1)
     ended = market.end(position) if position and position.opened_at <= bar.time else None
     if ended:
         return Advanced(tuple(left), None, (*events, ended))
@@ -244,6 +247,8 @@ def _due(
     first: a close of the same bar ends the position whatever its stop is.
     """
     due = [order for order in orders if order.decided_at <= time]
+    if len(due) < 2:
+        return due
     moves = [order for order in due if order.kind == "modify"]
     closes = [order for order in due if order.kind == "close"]
     opens = [order for order in due if order.kind == "open" and order.after is None]
@@ -404,9 +409,19 @@ class _Market(NamedTuple):
 
 def _asked(order: PaperOrder) -> tuple[str, ...]:
     """Return the guards of the fill, without those that this order sets no limit for."""
-    free = set() if order.max_spread_pts is not None else {"spread"}
+    free = frozenset[str]() if order.max_spread_pts is not None else SPREAD
     if order.max_dev_pts is None or order.entry is None:
-        free.add("deviation")
+        free |= DEVIATION
+    return _without(free)
+
+
+SPREAD: Final = frozenset({"spread"})
+DEVIATION: Final = frozenset({"deviation"})
+"""Guards whose limit an order need not set."""
+
+
+@lru_cache(maxsize=4)  # each of the two or not
+def _without(free: frozenset[str]) -> tuple[str, ...]:
     return tuple(reason for reason in AT_FILL if reason not in free)
 
 

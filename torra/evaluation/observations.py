@@ -8,7 +8,7 @@ same. Times are aware UTC. Scores lie in [-1, +1]. An adjustment of None was not
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from math import copysign
@@ -419,16 +419,17 @@ def _plain(value: Any) -> Any:
     kind = type(value)
     if kind in AS_THEY_ARE:
         return value
-    if kind is tuple:
-        return [_plain(item) for item in value]
     if kind in NAMES:
-        known = ((name, getattr(value, name)) for name in NAMES[kind])
-        return {n: _plain(item) for n, item in known if item is not None or n not in WHERE_KNOWN}
+        return _known([(name, getattr(value, name)) for name in NAMES[kind]])
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, Mapping):
-        known = value.items()
-        return {n: _plain(item) for n, item in known if item is not None or n not in WHERE_KNOWN}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return _known(value.items())
     return value
+
+
+def _known(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the JSON values of fields, without those of WHERE_KNOWN that are None."""
+    return {n: _plain(item) for n, item in items if item is not None or n not in WHERE_KNOWN}

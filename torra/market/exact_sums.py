@@ -60,11 +60,12 @@ def rounded(values: Array, decimals: int) -> Array:
     whole = np.rint(values * scale)
     product, error = two_product(values, np.full_like(values, 2.0 * scale))
     apart = product - 2.0 * whole  # exact: the two are near each other, or whole is 0
+    near = np.nonzero(np.abs(apart) >= 1.0)  # a half away or farther: hardly ever one
     for side in (1.0, -1.0):
-        past, beyond = side * apart, side * error
+        past, beyond, found = side * apart[near], side * error[near], whole[near]
         further = (past > 1.0) | ((past == 1.0) & (beyond > 0.0))
-        tie = (past == 1.0) & (beyond == 0.0) & (whole % 2.0 != 0.0)
-        whole = np.where(further | tie, whole + side, whole)
+        tie = (past == 1.0) & (beyond == 0.0) & (found % 2.0 != 0.0)
+        whole[near] = np.where(further | tie, found + side, found)
     return np.asarray(whole / scale, dtype=np.float64)
 
 

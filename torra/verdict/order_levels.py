@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 from typing import Final, Literal
 
 from torra.config import SymbolSpec
@@ -53,16 +54,25 @@ def levels(side: str, price: float, atr: float, spec: SymbolSpec) -> Levels | De
         return DenyReason.BAD_NUMBER
     tick = exact(spec.tick_size)
     # In ticks, so that the target is exactly twice as far as the stop after rounding too.
-    distance = round(STOP_ATR * exact(atr) / tick)
-    if exact(atr) < tick or distance * tick < nearest_stop(spec):
+    distance = in_ticks(STOP_ATR * exact(atr), tick)
+    if exact(atr) < tick or distance < _nearest_in_ticks(spec):
         return DenyReason.STOP_TOO_CLOSE
-    entry = round(exact(price) / tick)
+    entry = in_ticks(exact(price), tick)
     towards = 1 if side == "BUY" else -1
     prices = (entry, entry - towards * distance, entry + towards * TARGET_R * distance)
-    if min(prices) <= 0 or max(prices) * tick > LARGEST_PRICE:
+    if min(prices) <= 0 or max(prices) * tick.numerator > LARGEST_PRICE * tick.denominator:
         return DenyReason.BAD_NUMBER
-    at_entry, at_stop, at_target = (float(ticks * tick) for ticks in prices)
+    # A quotient of whole numbers is the double nearest to it, as that of a fraction is.
+    at_entry, at_stop, at_target = (ticks * tick.numerator / tick.denominator for ticks in prices)
     return Levels(at_entry, at_stop, at_target, atr)
+
+
+def in_ticks(price: Fraction, tick: Fraction) -> int:
+    """Return a price in whole ticks, a half to the even number: round(price / tick)."""
+    # In whole numbers: nobody needs that quotient in its lowest terms.
+    top, bottom = price.numerator * tick.denominator, price.denominator * tick.numerator
+    whole, rest = divmod(top, bottom)
+    return whole + (2 * rest > bottom or (2 * rest == bottom and whole % 2 == 1))
 
 
 def stakes(price: float, atr: float, spec: SymbolSpec) -> dict[str, float]:
@@ -89,8 +99,22 @@ def nearest_stop(spec: SymbolSpec, live_spread: float | None = None) -> Fraction
 
     The wider one counts each time: of tick and stops level, and of the assumed and the live spread.
     """
-    least = max(exact(spec.tick_size), spec.stops_level * Fraction(1, 10**spec.digits))
-    return widest_spread(spec, live_spread) + least
+    return widest_spread(spec, live_spread) + _least(spec.tick_size, spec.stops_level, spec.digits)
+
+
+def _nearest_in_ticks(spec: SymbolSpec) -> int:
+    return _up_to_ticks(spec.spread, spec.tick_size, spec.stops_level, spec.digits)
+
+
+# A desk has few symbols, and each one asks with every opening.
+@lru_cache(maxsize=256)
+def _up_to_ticks(spread: float, tick_size: float, stops_level: int, digits: int) -> int:
+    return ceil((exact(spread) + _least(tick_size, stops_level, digits)) / exact(tick_size))
+
+
+@lru_cache(maxsize=256)
+def _least(tick_size: float, stops_level: int, digits: int) -> Fraction:
+    return max(exact(tick_size), stops_level * Fraction(1, 10**digits))
 
 
 def widest_spread(spec: SymbolSpec, live_spread: float | None = None) -> Fraction:

@@ -91,7 +91,12 @@ def loss_of_one(levels: Levels, spec: SymbolSpec) -> Fraction:
 
 def value_of_one(spec: SymbolSpec) -> Fraction:
     """Return what a move by one whole price unit is worth for one lot, in account currency."""
-    return exact(spec.tick_value) / exact(spec.tick_size)
+    return _per_unit(spec.tick_value, spec.tick_size)
+
+
+@lru_cache(maxsize=256)
+def _per_unit(tick_value: float, tick_size: float) -> Fraction:
+    return exact(tick_value) / exact(tick_size)
 
 
 @lru_cache(maxsize=256)

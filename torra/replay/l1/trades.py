@@ -88,6 +88,7 @@ class PaperMarket:
         self.opens = none if shortest is None else shortest.opens
         self.closes = none if shortest is None else shortest.closes
         self.prices = {} if shortest is None else shortest.prices
+        self._columns = [self.prices[name] for name in ("open", "high", "low", "close") if shortest]
         self.lived_at: list[int] = np.searchsorted(ticks.close, self.closes).tolist()
         self.fills_at: list[int] = np.searchsorted(self.opens, ticks.close).tolist()
         self.price: list[float] = ticks.gather([s.prices["close"] for s in ticks.streams]).tolist()
@@ -102,8 +103,7 @@ class PaperMarket:
 
     def bar(self, at: int) -> paper.Bar:
         """Return a bar as the paper bridge takes it."""
-        prices = (float(self.prices[name][at]) for name in ("open", "high", "low", "close"))
-        return paper.Bar(moment_of(int(self.opens[at])), *prices)
+        return paper.Bar(moment_of(self.opens.item(at)), *[each.item(at) for each in self._columns])
 
     def touches(self, position: paper.PaperPosition, after: int, spread: float) -> int:
         """Return the first bar from `after` on that may end the position; len(self) if none does.
@@ -117,13 +117,14 @@ class PaperMarket:
         slack = SLACK + 4.0 * ulp(above)
         below, above = below + slack, above - slack
         low, high, wide = self.prices["low"], self.prices["high"], FIRST_LOOK
-        while after < len(self):
+        last = len(self)
+        while after < last:
             reached = (low[after : after + wide] <= below) | (high[after : after + wide] >= above)
             found = int(reached.argmax())
             if reached[found]:
                 return after + found
             after, wide = after + wide, wide * 4
-        return len(self)
+        return last
 
 
 @dataclass(frozen=True)
@@ -259,7 +260,8 @@ class _Sent:
 class _Desk:
     """The desk of one configuration: what it holds, sent and lost, and its way through the ticks.
 
-    `bar` is the first bar that the paper bridge has not looked at, `fills` the one that executes
+    `bar` is the first bar that the paper bridge has not looked at, the first one that may end the
+    position `touched`, `fills` the one that executes
     what was sent last, `latched` the end of the run of verdicts in which a veto is latched.
     """
 
@@ -281,6 +283,7 @@ class _Desk:
         self.silent_until = 0
         self.orders: Sequence[paper.PaperOrder] = ()
         self.position: paper.PaperPosition | None = None
+        self.touched: paper.PaperPosition | None = None
         self.bar = self.fills = 0
         self.sent: dict[str, _Sent] = {}
         self.signals: list[tuple[int, str, Side]] = []
@@ -331,7 +334,9 @@ class _Desk:
             self._through(at)
 
     def _touch(self, position: paper.PaperPosition) -> int:
-        self.bar = self.market.touches(position, self.bar, self.spec.spread)
+        if self.touched is not position:
+            self.bar = self.market.touches(position, self.bar, self.spec.spread)
+            self.touched = position
         return self.bar
 
     def _told(self, bar: int) -> int:
@@ -343,7 +348,7 @@ class _Desk:
         self.orders, self.position, events = paper.advance(
             self.orders, self.position, self.market.bar(at), self.spec.spread, self.spec
         )
-        self.bar = at + 1
+        self.bar, self.touched = at + 1, None
         for event in events:
             self._book(event)
 
