@@ -81,7 +81,7 @@ PART: Final = Part(
             "bars_per_s",
             "sweep, one configuration at 0.50, CPU",
             "{:,.0f} bars/s",
-            at_least(500_000),
+            at_least(1_000_000),
         ),
         Row("trades", "its trades"),
         Row(

@@ -8,7 +8,7 @@ same. Times are aware UTC. Scores lie in [-1, +1]. An adjustment of None was not
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from math import copysign
