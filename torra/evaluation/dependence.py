@@ -142,8 +142,11 @@ def bootstrap_correlation(
     sums = np.stack([np.bincount(place, weights=part, minlength=length) for part in parts])
     # a block is then a difference of two running sums, and no resample has to be copied
     running = np.concatenate([np.zeros((len(sums), 1)), np.cumsum(sums, axis=1)], axis=1)
+    blocks = running[:, block:] - running[:, :-block]
     starts = rng.integers(0, length - block + 1, size=(draws, math.ceil(length / block)))
-    n, sx, sy, sxy, sxx, syy = (running[:, starts + block] - running[:, starts]).sum(axis=2)
+    # the blocks of a draw in a column, so that the draws are summed side by side
+    order = np.ascontiguousarray(starts.T)
+    n, sx, sy, sxy, sxx, syy = (one[order].sum(axis=0) for one in blocks)
     spread = (sxx - sx * sx / n) * (syy - sy * sy / n)
     found = (sxy - sx * sy / n)[spread > 0.0] / np.sqrt(spread[spread > 0.0])
     return percentile_interval(found, draws)

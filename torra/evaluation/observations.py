@@ -8,8 +8,8 @@ same. Times are aware UTC. Scores lie in [-1, +1]. An adjustment of None was not
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from math import copysign
 from typing import Any, Final, TypeVar
@@ -236,9 +236,19 @@ class ArmSeen:
         return sum(tick.cost_usd for tick in self.ticks)
 
 
+AS_THEY_ARE: Final = frozenset((float, str, bool, int, type(None)))
+"""Types of values that are JSON already."""
+
+NAMES: Final = {
+    kind: tuple(item.name for item in fields(kind))
+    for kind in (SwarmSeen, Opinion, TickSeen, TradeSeen, ArmSeen)
+}
+"""The fields of every kind of observation."""
+
+
 def as_json(seen: Opinion | TickSeen | TradeSeen | ArmSeen) -> dict[str, Any]:
     """Return an observation as JSON values; times as ISO text."""
-    told: dict[str, Any] = _plain(asdict(seen))
+    told: dict[str, Any] = _plain(seen)
     return told
 
 
@@ -319,6 +329,11 @@ class Shared:
         return found
 
     def _opinion(self, one: Opinion) -> Opinion:
+        if not any(one.adjustments):
+            # it was seen before: nothing of it need be made anew
+            held = self._held.get(one)
+            if held is not None and _same(held, one) is held:
+                return held
         adjustments = tuple([self._one(value) for value in one.adjustments])
         told = Opinion(
             sys.intern(one.agent_id),
@@ -357,6 +372,8 @@ class Shared:
 
 def _same(held: V, value: V) -> V:
     """Return `held` where it is `value` to the last bit; 0.0 equals -0.0, and 1 equals 1.0."""
+    if type(held) is float and type(value) is float and value:
+        return held if held == value else value
     return held if held is value or (held == value and _bits(held) == _bits(value)) else value
 
 
@@ -399,11 +416,20 @@ def same_but_time(one: TickSeen, other: TickSeen) -> bool:
 
 
 def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind in AS_THEY_ARE:
+        return value
+    if kind in NAMES:
+        return _known([(name, getattr(value, name)) for name in NAMES[kind]])
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, Mapping):
-        known = value.items()
-        return {n: _plain(item) for n, item in known if item is not None or n not in WHERE_KNOWN}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return _known(value.items())
     return value
+
+
+def _known(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the JSON values of fields, without those of WHERE_KNOWN that are None."""
+    return {n: _plain(item) for n, item in items if item is not None or n not in WHERE_KNOWN}

@@ -45,8 +45,11 @@ def opinions_of(ticks: Sequence[TickSeen], agent_id: str) -> tuple[Opinion | Non
     """Return an agent's opinion on each tick; its answer if it has both that and a failure."""
     found: list[Opinion | None] = []
     for tick in ticks:
-        own = [opinion for opinion in tick.opinions if opinion.agent_id == agent_id]
-        found.append(max(own, key=lambda one: one.answered) if own else None)
+        own = None
+        for opinion in tick.opinions:
+            if opinion.agent_id == agent_id and (own is None or not own.answered):
+                own = own if own and not opinion.answered else opinion
+        found.append(own)
     return tuple(found)
 
 
