@@ -123,11 +123,7 @@ def missing(role: Role, context: DebateContext) -> str:
     A need names a feature, or all features whose id begins with it and a dot (the whole block
     `technical`). A need that ends in an underscore is the beginning of ids.
     """
-    whole, begun = _needed(tuple(role.needs))
-    if not role.needs or any(
-        (name in whole or name.startswith(begun)) and feature.value is not None
-        for name, feature in context.features.items()
-    ):
+    if not role.needs or _is_there(tuple(role.needs), context.features):
         return ""
     blocks = tuple(dict.fromkeys(need.split(".", 1)[0] for need in role.needs))
     named_for_people = dict.fromkeys(SPOKEN.get(block, block) for block in blocks)
@@ -169,6 +165,8 @@ def number(features: Mapping[str, Feature], name: str) -> float | None:
     """Return a feature's value as a finite number; None when it is absent or no number."""
     feature = features.get(name)
     value = None if feature is None else feature.value
+    if type(value) is float:  # nearly every one
+        return value if math.isfinite(value) else None
     # A bool would pass for 0 or 1.
     if isinstance(value, bool | str) or value is None:
         return None
@@ -187,6 +185,15 @@ def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict
     }
     found.update(features.items())
     return found
+
+
+def _is_there(needs: tuple[str, ...], features: Mapping[str, Feature]) -> bool:
+    """Return whether one of the needs has a value."""
+    whole, begun = _needed(needs)
+    for name, feature in features.items():
+        if feature.value is not None and (name in whole or name.startswith(begun)):
+            return True
+    return False
 
 
 @lru_cache(maxsize=64)
