@@ -712,17 +712,19 @@ def shown_features(context: DebateContext, role: Role | None = None) -> dict[str
     """
     features, prefixes = context.features, ("",) if role is None else tuple(role.evidence)
     strangers = role is not None and role.id in NUMBERS_ONLY and has_nonce(context)
-    return {
-        name: feature
-        for name in named(tuple(features), prefixes, UNSHOWN)
-        if (feature := features[name]).value is not None
-        and (feature.id == name or feature.block not in UNSHOWN)
-        and not (role is None and name.startswith(ITEM))
-        and not (
-            name.startswith((LEARNT, *FOR_EXPERTS)) and (role is None or role.kind == "scorer")
-        )
-        and (strangers or type(feature.value) is float or not _is_strangers(feature))
-    }
+    names: Iterable[str] = named(tuple(features), prefixes, UNSHOWN)
+    if role is None or role.kind == "scorer":
+        hidden = (LEARNT, *FOR_EXPERTS, *((ITEM,) if role is None else ()))
+        names = [name for name in names if not name.startswith(hidden)]
+    shown: dict[str, Feature] = {}
+    for name in names:
+        feature = features[name]
+        value = feature.value
+        if value is None or (feature.id != name and feature.block in UNSHOWN):
+            continue
+        if strangers or type(value) is float or not _is_strangers(feature):
+            shown[name] = feature
+    return shown
 
 
 def second_look(prompt: Prompt, report: AgentReport) -> Prompt:

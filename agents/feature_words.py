@@ -110,11 +110,9 @@ def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
     words = _words_of(feature) or _of_headline(feature)
     if words is None:
         return EITHER
-    if words.lean is None:
-        return ()
     found = features.get(feature)
     value = None if found is None else found.value
-    if value is None or isinstance(value, bool):
+    if words.lean is None or value is None or isinstance(value, bool):
         return ()
     if words.two_sided:
         return EITHER
@@ -124,10 +122,9 @@ def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
         leans = words.lean(value, features) if _finite(value) else 0
     if leans is None:
         return EITHER
-    pairs = BESIDE.get(feature)
-    if pairs is None:
+    if feature not in BESIDE:
         return (leans,) if leans else ()
-    found_sides = {leans, *_beside(pairs, features)} - {0}
+    found_sides = {leans, *_beside(BESIDE[feature], features)} - {0}
     return tuple(sorted(found_sides, reverse=True))
 
 
@@ -148,9 +145,7 @@ def _of_headline(feature: str) -> FeatureWords | None:
     return HEADLINE_SCORE if feature.startswith(HEADLINE_SCORES) else HEADLINE_REST
 
 
-def _beside(
-    pairs: Iterable[tuple[str, str]], features: Mapping[str, Feature]
-) -> Iterator[int]:
+def _beside(pairs: Iterable[tuple[str, str]], features: Mapping[str, Feature]) -> Iterator[int]:
     for one, other in pairs:
         a, b = _number(features, one), _number(features, other)
         if a is not None and b is not None:

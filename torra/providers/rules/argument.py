@@ -190,9 +190,7 @@ def _point(reading: Reading, saying: Saying, side: int, features: Mapping[str, F
     return Point(reading, cited, half, saying.reason(side, fades=fades))
 
 
-def _cited(
-    reading: Reading, saying: Saying, side: int, features: Mapping[str, Feature]
-) -> str:
+def _cited(reading: Reading, saying: Saying, side: int, features: Mapping[str, Feature]) -> str:
     """Return the feature that a point of a side rests on: what it is about, if that leans so."""
     main, about = reading.main, saying.about
     first = main if about is None else reading.reads[about(*reading.values)]

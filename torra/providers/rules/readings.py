@@ -77,8 +77,8 @@ class Reader:
         if self.sparse and lean == 0.0:
             return None
         if weight < 0.0:
-            return Reading(reads, values, -lean, -weight, True, self.own)  # noqa: FBT003  it fades
-        return Reading(reads, values, lean, weight, False, self.own)  # noqa: FBT003
+            return Reading(reads, values, -lean, -weight, True, self.own)
+        return Reading(reads, values, lean, weight, False, self.own)
 
     def _seen(
         self, features: Mapping[str, Feature]
