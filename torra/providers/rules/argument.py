@@ -89,17 +89,18 @@ def argue(
     `given_up`: it has a case of its own and grants all of it to the other side.
     """
     office, title = SIDES.get(request.role.id), request.role.title
-    count = len({reading.reads for found in heard.values() for reading in found})
     if not any(moves.values()):
         if office is not None:
             return Argument(office, _no_case(request, heard, office, given_up=given_up))
+        count = _count(heard)
         known = (
             "say what the scores say" if base is None else "ask for no more than the scores have"
         )
         known = known if count > 1 else known.replace("say", "says", 1).replace("ask", "asks", 1)
         return Argument(0, f"No side: the {title}'s {_readings(count)} {known}.")
     if side == 0:
-        return Argument(0, f"No side: the {title}'s {_readings(count)} pull both ways, evenly.")
+        read = _readings(_count(heard))
+        return Argument(0, f"No side: the {title}'s {read} pull both ways, evenly.")
     found = strongest(request, heard, side, base, FOR) or of_scores(request, moves, side)
     # one more than is granted: the answer may take one of them
     against = strongest(request, heard, -side, base, AGAINST + 1)
@@ -232,9 +233,12 @@ def _first(
         told = _told(request)
         # what an analyst has said already is no claim of its own
         return sorted(points, key=lambda point: point.id in told)
-    own, subjects = _own(request), _subjects(heard)
+    own = _own(request)
+    if not own:
+        return list(points)
+    subjects = _subjects(heard)
     first = [point for point in points if own & subjects.get(point.reading.reads, set())]
-    if first or not own:
+    if first:
         return [*first, *(point for point in points if point not in first)]
     apart: dict[frozenset[str], Point] = {}
     for point in points:
@@ -352,6 +356,11 @@ def _score(request: Request, vector: str) -> float:
     value: Any = request.scores.get(vector, 0.0)
     # No evidence may raise here; a score that is no number counts as 0.
     return value if math.isfinite(value) else 0.0
+
+
+def _count(heard: Mapping[str, Sequence[Reading]]) -> int:
+    """Return how many readings there are, one that speaks of several scores once."""
+    return len({reading.reads for found in heard.values() for reading in found})
 
 
 def _readings(count: int) -> str:

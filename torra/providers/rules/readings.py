@@ -73,8 +73,9 @@ class Reader:
         if seen is None:
             return None
         reads, values, lean = seen
-        lean = max(-1.0, min(1.0, lean))
-        if self.sparse and lean == 0.0:
+        if not -1.0 <= lean <= 1.0:
+            lean = max(-1.0, min(1.0, lean))
+        if lean == 0.0 and self.sparse:
             return None
         if weight < 0.0:
             return Reading(reads, values, -lean, -weight, True, self.own)
