@@ -149,7 +149,21 @@ def named(
 
 def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
     """Return whether every citation names a feature and its value, numbers within 1 %."""
-    return all([_true(cited, features.get(cited.id)) for cited in evidence])  # noqa: C419 - quick
+    found = [bears_out(features.get(cited.id), cited.value) for cited in evidence]
+    return all(found)
+
+
+def bears_out(feature: Feature | None, value: float | str | None) -> bool:
+    """Return whether a feature has the value that is cited, a number within 1 %."""
+    known = None if feature is None else feature.value
+    if known is None or value is None:
+        return False
+    if isinstance(known, str) or isinstance(value, str):
+        return known == value
+    try:
+        return abs(value - known) <= GROUNDING_TOLERANCE * abs(known)
+    except OverflowError:  # an integer of a host that no float can hold
+        return False
 
 
 def trust(report: AgentReport) -> float:
@@ -211,14 +225,3 @@ def _why(blocks: Iterable[str], features: Mapping[str, Feature]) -> str:
     if len({*wrong.values()}) > 1:
         return ", ".join(f"{SOURCE_NAMES.get(block, block)} {wrong[block]}" for block in wrong)
     return next(iter(wrong.values()), "")
-
-
-def _true(cited: Evidence, feature: Feature | None) -> bool:
-    if feature is None or feature.value is None or cited.value is None:
-        return False
-    if isinstance(feature.value, str) or isinstance(cited.value, str):
-        return feature.value == cited.value
-    try:
-        return abs(cited.value - feature.value) <= GROUNDING_TOLERANCE * abs(feature.value)
-    except OverflowError:  # an integer of a host that no float can hold
-        return False

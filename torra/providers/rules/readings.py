@@ -189,6 +189,8 @@ def ramp(value: float, start: float, end: float) -> float:
 
 def readable(value: object) -> bool:
     """Return whether a feature's value is a word or a finite number."""
+    if type(value) is float:  # nearly every one
+        return math.isfinite(value)
     # True is an int in Python.
     if isinstance(value, bool):
         return False
