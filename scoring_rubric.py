@@ -712,17 +712,19 @@ def shown_features(context: DebateContext, role: Role | None = None) -> dict[str
     """
     features, prefixes = context.features, ("",) if role is None else tuple(role.evidence)
     strangers = role is not None and role.id in NUMBERS_ONLY and has_nonce(context)
-    return {
-        name: feature
-        for name in named(tuple(features), prefixes, UNSHOWN)
-        if (feature := features[name]).value is not None
-        and (feature.id == name or feature.block not in UNSHOWN)
-        and not (role is None and name.startswith(ITEM))
-        and not (
-            name.startswith((LEARNT, *FOR_EXPERTS)) and (role is None or role.kind == "scorer")
-        )
-        and (strangers or type(feature.value) is float or not _is_strangers(feature))
-    }
+    names: Iterable[str] = named(tuple(features), prefixes, UNSHOWN)
+    if role is None or role.kind == "scorer":
+        hidden = (LEARNT, *FOR_EXPERTS, *((ITEM,) if role is None else ()))
+        names = [name for name in names if not name.startswith(hidden)]
+    shown: dict[str, Feature] = {}
+    for name in names:
+        feature = features[name]
+        value = feature.value
+        if value is None or (feature.id != name and feature.block in UNSHOWN):
+            continue
+        if strangers or type(value) is float or not _is_strangers(feature):
+            shown[name] = feature
+    return shown
 
 
 def second_look(prompt: Prompt, report: AgentReport) -> Prompt:
@@ -748,25 +750,29 @@ def visible(report: AgentReport, context: DebateContext) -> AgentReport:
     That is its numbers, ordinals and known ids, and its prose, cleaned, if the context has a nonce
     and the agent is not one of `NUMBERS_ONLY`. Falsifiers are for people.
     """
-    quotable = has_nonce(context) and report.agent_id not in NUMBERS_ONLY
     words = report.agent_id not in NUMBERS_ONLY
-    said = clean(report.said, REASONING_CHARS, context.nonce) if quotable else ""
-    points = report.key_points or [point.says for point in report.points_for]
-    shown = points[:POINTS] if quotable else ()
+    quotable = words and has_nonce(context)
+    said: str = ""
+    points: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
+    if quotable:
+        nonce = context.nonce
+        said = clean(report.said, REASONING_CHARS, nonce)
+        shown = report.key_points or [point.says for point in report.points_for]
+        points = tuple([clean(point, POINT_CHARS, nonce) for point in shown[:POINTS]])
+        risks = tuple([clean(risk, NOTE_CHARS, nonce) for risk in report.risks])
     return AgentReport(
         agent_id=report.agent_id,
         adjustments=report.adjustments,
         confidence=report.confidence,
         reasoning=said,
-        key_points=tuple([clean(point, POINT_CHARS, context.nonce) for point in shown]),
+        key_points=points,
         evidence=tuple(_known(report.evidence, context, words=words)),
         flags=tuple([flag for flag in report.flags if flag in OWN_FLAGS]),
         abstained=report.abstained,
         ordinals={name: value for name, value in report.ordinals.items() if name in ORDINALS},
         horizon=report.horizon,
-        risks=tuple([clean(risk, NOTE_CHARS, context.nonce) for risk in report.risks])
-        if quotable
-        else (),
+        risks=risks,
         winner=report.winner,
         weights=report.weights,
         bias=report.bias,
@@ -940,11 +946,14 @@ def _entry(value: Any, decimals: int) -> str:
 def _known(
     evidence: Iterable[Evidence], context: DebateContext, *, words: bool
 ) -> Iterable[Evidence]:
+    features = context.features
     for cited in evidence:
-        feature = context.features.get(cited.id)
-        if feature is not None and not isinstance(cited.value, str):
+        feature = features.get(cited.id)
+        if feature is None:
+            continue
+        if not isinstance(cited.value, str):
             yield cited
-        elif feature is not None:
+        else:
             told = words and not _is_strangers(feature)
             yield Evidence(cited.id, feature.value if told else None)
 

@@ -27,14 +27,13 @@ from .contracts import (
     SCORE_DECIMALS,
     SIDES,
     AgentReport,
-    Evidence,
     Falsifier,
     Feature,
     Focus,
     Point,
     Role,
 )
-from .evidence import grounded, number
+from .evidence import bears_out, number
 from .feature_words import name_of, reading_of, sides
 
 CLAIM_WORDS: Final = 25
@@ -181,7 +180,7 @@ def priced(price: float, features: Mapping[str, Feature]) -> str:
 
 def _leans(point: Point, features: Mapping[str, Feature]) -> tuple[int, ...]:
     """Return the sides that a point may stand on; () for none, or when its fact is not true."""
-    if not grounded((Evidence(point.id, point.value),), features):
+    if not bears_out(features.get(point.id), point.value):
         return ()
     return sides(point.id, features)
 

@@ -123,11 +123,7 @@ def missing(role: Role, context: DebateContext) -> str:
     A need names a feature, or all features whose id begins with it and a dot (the whole block
     `technical`). A need that ends in an underscore is the beginning of ids.
     """
-    whole, begun = _needed(tuple(role.needs))
-    if not role.needs or any(
-        (name in whole or name.startswith(begun)) and feature.value is not None
-        for name, feature in context.features.items()
-    ):
+    if not role.needs or _is_there(tuple(role.needs), context.features):
         return ""
     blocks = tuple(dict.fromkeys(need.split(".", 1)[0] for need in role.needs))
     named_for_people = dict.fromkeys(SPOKEN.get(block, block) for block in blocks)
@@ -153,7 +149,21 @@ def named(
 
 def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
     """Return whether every citation names a feature and its value, numbers within 1 %."""
-    return all([_true(cited, features.get(cited.id)) for cited in evidence])  # noqa: C419 - quick
+    found = [bears_out(features.get(cited.id), cited.value) for cited in evidence]
+    return all(found)
+
+
+def bears_out(feature: Feature | None, value: float | str | None) -> bool:
+    """Return whether a feature has the value that is cited, a number within 1 %."""
+    known = None if feature is None else feature.value
+    if known is None or value is None:
+        return False
+    if isinstance(known, str) or isinstance(value, str):
+        return known == value
+    try:
+        return abs(value - known) <= GROUNDING_TOLERANCE * abs(known)
+    except OverflowError:  # an integer of a host that no float can hold
+        return False
 
 
 def trust(report: AgentReport) -> float:
@@ -169,6 +179,8 @@ def number(features: Mapping[str, Feature], name: str) -> float | None:
     """Return a feature's value as a finite number; None when it is absent or no number."""
     feature = features.get(name)
     value = None if feature is None else feature.value
+    if type(value) is float:  # nearly every one
+        return value if math.isfinite(value) else None
     # A bool would pass for 0 or 1.
     if isinstance(value, bool | str) or value is None:
         return None
@@ -189,6 +201,15 @@ def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict
     return found
 
 
+def _is_there(needs: tuple[str, ...], features: Mapping[str, Feature]) -> bool:
+    """Return whether one of the needs has a value."""
+    whole, begun = _needed(needs)
+    for name, feature in features.items():
+        if feature.value is not None and (name in whole or name.startswith(begun)):
+            return True
+    return False
+
+
 @lru_cache(maxsize=64)
 def _needed(needs: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the names among the needs, and the beginnings of names that they stand for."""
@@ -204,14 +225,3 @@ def _why(blocks: Iterable[str], features: Mapping[str, Feature]) -> str:
     if len({*wrong.values()}) > 1:
         return ", ".join(f"{SOURCE_NAMES.get(block, block)} {wrong[block]}" for block in wrong)
     return next(iter(wrong.values()), "")
-
-
-def _true(cited: Evidence, feature: Feature | None) -> bool:
-    if feature is None or feature.value is None or cited.value is None:
-        return False
-    if isinstance(feature.value, str) or isinstance(cited.value, str):
-        return feature.value == cited.value
-    try:
-        return abs(cited.value - feature.value) <= GROUNDING_TOLERANCE * abs(feature.value)
-    except OverflowError:  # an integer of a host that no float can hold
-        return False

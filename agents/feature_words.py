@@ -10,7 +10,7 @@ and may stand on either side.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -34,6 +34,12 @@ PAIRS: Final = (
     ("technical.macd", "technical.macd_signal"),
 )
 """Features that are also held against each other: the first above the second leans up."""
+
+BESIDE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    name: tuple(pair for pair in PAIRS if name in pair)
+    for name in dict.fromkeys(name for pair in PAIRS for name in pair)
+}
+"""The pairs of each feature that is held against another."""
 
 ALIKE: Final[Mapping[str, int]] = {
     "rising": UP,
@@ -104,11 +110,9 @@ def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
     words = _words_of(feature) or _of_headline(feature)
     if words is None:
         return EITHER
-    if words.lean is None:
-        return ()
     found = features.get(feature)
     value = None if found is None else found.value
-    if value is None or isinstance(value, bool):
+    if words.lean is None or value is None or isinstance(value, bool):
         return ()
     if words.two_sided:
         return EITHER
@@ -118,7 +122,9 @@ def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
         leans = words.lean(value, features) if _finite(value) else 0
     if leans is None:
         return EITHER
-    found_sides = {leans, *_beside(feature, features)} - {0}
+    if feature not in BESIDE:
+        return (leans,) if leans else ()
+    found_sides = {leans, *_beside(BESIDE[feature], features)} - {0}
     return tuple(sorted(found_sides, reverse=True))
 
 
@@ -139,12 +145,11 @@ def _of_headline(feature: str) -> FeatureWords | None:
     return HEADLINE_SCORE if feature.startswith(HEADLINE_SCORES) else HEADLINE_REST
 
 
-def _beside(feature: str, features: Mapping[str, Feature]) -> Iterator[int]:
-    for one, other in PAIRS:
-        if feature in (one, other):
-            a, b = _number(features, one), _number(features, other)
-            if a is not None and b is not None:
-                yield _sign(a - b)
+def _beside(pairs: Iterable[tuple[str, str]], features: Mapping[str, Feature]) -> Iterator[int]:
+    for one, other in pairs:
+        a, b = _number(features, one), _number(features, other)
+        if a is not None and b is not None:
+            yield _sign(a - b)
 
 
 # --- which way a value leans ----------------------------------------------------------------------
@@ -157,6 +162,8 @@ def _sign(value: float) -> int:
 def _number(features: Mapping[str, Feature], name: str) -> float | None:
     found = features.get(name)
     value = None if found is None else found.value
+    if type(value) is float:  # nearly every one
+        return value if math.isfinite(value) else None
     return float(value) if not isinstance(value, str | bool | None) and _finite(value) else None
 
 

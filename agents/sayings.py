@@ -22,6 +22,9 @@ from .feature_words import COMPONENTS, NEAR_ATR, UP
 LARGEST: Final = 1e6
 """A number from here on is not said: no market has one."""
 
+NUMBER: Final = "{n}"
+"""Where the number stands in a half-sentence."""
+
 _PAIRS: Final = (
     ("above", "below"), ("up", "down"), ("upwards", "downwards"), ("upward", "downward"),
     ("rising", "falling"), ("rose", "fell"), ("buyers", "sellers"), ("high", "low"),
@@ -88,7 +91,7 @@ class Saying:
     def told(self, values: tuple[Any, ...], side: int, *, fades: bool = False) -> str:
         """Return the half-sentence for a side; `fades`: the value itself leans the other way."""
         text = self._side(self.faded if fades else self.half, side, fades=fades)
-        return text.format(n=self._number(values))
+        return text.replace(NUMBER, self._number(values))
 
     def reason(self, side: int, *, fades: bool = False) -> str:
         """Return why it matters for the next bars."""

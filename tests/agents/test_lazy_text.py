@@ -95,7 +95,7 @@ def test_the_same_features_are_read_once_and_others_anew() -> None:
     first = common_readings(features, now)
     assert common_readings(dict(features), now) is first
     for name in ("technical.rsi14", readings.ADX):
-        changed = {**features, name: replace(features[name], value=12.5)}
+        changed = {**features, name: features[name]._replace(value=12.5)}
         other = common_readings(changed, regime(changed))
         assert other == readings.readings(changed, regime(changed), VECTORS)
         assert other != first

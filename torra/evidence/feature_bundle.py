@@ -53,7 +53,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from agents.contracts import EVENT_CLASSES, VECTORS, Feature
-from agents.evidence import COMPANIONS, OUTSIDE, POSITIONS
+from agents.evidence import COMPANIONS, OUTSIDE, POSITIONS, SCORES
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
 from torra.evidence import flow_readings, geometry_readings, liquidity_readings
@@ -150,12 +150,14 @@ class RowFeatures:
         ]
 
 
-COMPONENT_IDS: Final = {f"component.{name}": name for part in COMPONENTS.values() for name in part}
-TECHNICAL_IDS: Final = {f"technical.{name}": name for name in INDICATORS}
+ROW_IDS: Final[Mapping[str, str]] = {
+    **{name: vector for vector, name in SCORES.items()},
+    **{f"component.{name}": name for part in COMPONENTS.values() for name in part},
+    **{f"technical.{name}": name for name in INDICATORS},
+}
 """Columns of a row by the id of their feature."""
 
-SCORE_FEATURES: Final = RowFeatures((f"scores.{vector}", SCORE) for vector in VECTORS)
-COMPONENT_FEATURES: Final = RowFeatures((name, SCORE) for name in COMPONENT_IDS)
+GAP_PCT: Final = "technical.gap_pct"
 
 MEMORY: Final[Mapping[str, tuple[str, Kind]]] = {
     "markov_state": ("current_markov_state", WORD),
@@ -409,9 +411,7 @@ def build(
     }
     moment = iso(as_of)
     blocks: dict[str, Block] = {
-        "scores": partial(_scores, row),
-        "component": partial(_components, row),
-        "technical": partial(_technical, row, price),
+        "row": partial(_of_row, row, price),
         **{name: _told(yields) for name, yields in told.items()},
     }
     return Bundle(
@@ -419,7 +419,7 @@ def build(
         timeframe=timeframe,
         scores={vector: float(row[vector]) for vector in VECTORS},
         notes=_Notes(explained),
-        features=LazyFeatures(blocks, moment, lambda name: _indicator(name, row, price, moment)),
+        features=LazyFeatures(blocks, moment, lambda name: _alone(name, row, price, moment)),
         regime=regime,
         explained=explained,
     )
@@ -525,30 +525,28 @@ def _told(yields: Callable[[], Found]) -> Block:
     return lambda moment: [_feature(*found, moment) for found in yields()]
 
 
-def _scores(row: Mapping[str, float], moment: str) -> list[Feature]:
-    return SCORE_FEATURES.of([row[vector] for vector in VECTORS], moment)
-
-
-def _components(row: Mapping[str, float], moment: str) -> list[Feature]:
-    return COMPONENT_FEATURES.of([row[column] for column in COMPONENT_IDS.values()], moment)
-
-
-def _technical(row: Mapping[str, float], price: Kind, moment: str) -> list[Feature]:
-    values = [row[column] for column in INDICATORS]
-    return _technical_features(price).of([*values, _gap_pct(row)], moment)
+def _of_row(row: Mapping[str, float], price: Kind, moment: str) -> list[Feature]:
+    """Return scores, components and indicators, all of them rounded at once."""
+    values = [row[column] for column in ROW_IDS.values()]
+    return _row_features(price).of([*values, _gap_pct(row)], moment)
 
 
 @lru_cache(maxsize=16)  # one for each number of digits that symbols are quoted with
-def _technical_features(price: Kind) -> RowFeatures:
-    kinds = [(name, NOT_PRICES.get(column, price)) for name, column in TECHNICAL_IDS.items()]
-    return RowFeatures([*kinds, ("technical.gap_pct", CHANGE)])
+def _row_features(price: Kind) -> RowFeatures:
+    kinds = [(name, _kind_of(column, price)) for name, column in ROW_IDS.items()]
+    return RowFeatures([*kinds, (GAP_PCT, CHANGE)])
 
 
-def _indicator(name: str, row: Mapping[str, float], price: Kind, moment: str) -> Feature | None:
-    column = TECHNICAL_IDS.get(name)
-    if column is None:
-        return None
-    return _feature(name, row[column], NOT_PRICES.get(column, price), moment)
+def _kind_of(column: str, price: Kind) -> Kind:
+    return NOT_PRICES.get(column, price) if column in INDICATORS else SCORE
+
+
+def _alone(name: str, row: Mapping[str, float], price: Kind, moment: str) -> Feature | None:
+    """Return one feature of a row; None for one of another block."""
+    if name == GAP_PCT:
+        return _feature(name, _gap_pct(row), CHANGE, moment)
+    column = ROW_IDS.get(name)
+    return None if column is None else _feature(name, row[column], _kind_of(column, price), moment)
 
 
 def _gap_pct(row: Mapping[str, float]) -> float:

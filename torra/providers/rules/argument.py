@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from operator import itemgetter
+from typing import Any, Final, Literal, NamedTuple
 
 from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, priced, standing
 from agents.contracts import SIDES, Falsifier, Feature, Request
 from agents.feature_words import sides
+from agents.sayings import Saying
 from torra.providers.rules.others import analysts, push
 from torra.providers.rules.readings import CLOSE, Reading, number
 
@@ -39,8 +40,7 @@ FLOORS: Final[Mapping[int, tuple[tuple[str, str], ...]]] = {
 """Levels whose loss ends a case for a side, the nearest first, with their names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One reading as an argument: the feature that it cites, the half-sentence, why it matters."""
 
     reading: Reading
@@ -49,8 +49,7 @@ class Point:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The answer to the other side's strongest point, and whether it grants that."""
 
     point: Point
@@ -58,8 +57,7 @@ class Answer:
     grants: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """What a report says: its claim, the points for it and against it, its answer to a rival."""
 
     side: int
@@ -91,17 +89,18 @@ def argue(
     `given_up`: it has a case of its own and grants all of it to the other side.
     """
     office, title = SIDES.get(request.role.id), request.role.title
-    count = len({reading.reads for found in heard.values() for reading in found})
     if not any(moves.values()):
         if office is not None:
             return Argument(office, _no_case(request, heard, office, given_up=given_up))
+        count = _count(heard)
         known = (
             "say what the scores say" if base is None else "ask for no more than the scores have"
         )
         known = known if count > 1 else known.replace("say", "says", 1).replace("ask", "asks", 1)
         return Argument(0, f"No side: the {title}'s {_readings(count)} {known}.")
     if side == 0:
-        return Argument(0, f"No side: the {title}'s {_readings(count)} pull both ways, evenly.")
+        read = _readings(_count(heard))
+        return Argument(0, f"No side: the {title}'s {read} pull both ways, evenly.")
     found = strongest(request, heard, side, base, FOR) or of_scores(request, moves, side)
     # one more than is granted: the answer may take one of them
     against = strongest(request, heard, -side, base, AGAINST + 1)
@@ -169,33 +168,37 @@ def strongest(
         pulls += [
             (side * reading.weight * (reading.lean - start), reading)
             for reading in found
-            if reading.side == side
+            if side * reading.lean > 0.0
         ]
+    # Python sorts stably, backwards too: equal pulls keep their order.
+    pulls.sort(key=itemgetter(0), reverse=True)
     points: dict[tuple[str, ...], Point] = {}
-    for _, reading in sorted(pulls, key=lambda pull: -pull[0]):
-        if len(points) == most:
-            break
-        if reading.reads not in points and reading.saying is not None:
-            points[reading.reads] = _point(reading, side, request.features)
+    for _, reading in pulls:
+        if reading.reads in points:
+            continue
+        saying = reading.saying
+        if saying is not None:
+            points[reading.reads] = _point(reading, saying, side, request.features)
+            if len(points) == most:
+                break
     return list(points.values())
 
 
-def _point(reading: Reading, side: int, features: Mapping[str, Feature]) -> Point:
-    saying = reading.told
+def _point(reading: Reading, saying: Saying, side: int, features: Mapping[str, Feature]) -> Point:
     fades = reading.fades and bool(saying.faded)
-    half, why = (
-        saying.told(reading.values, side, fades=fades),
-        saying.reason(side, fades=fades),
-    )
-    return Point(reading, _cited(reading, side, features), half, why)
+    half = saying.told(reading.values, side, fades=fades)
+    cited = _cited(reading, saying, side, features)
+    return Point(reading, cited, half, saying.reason(side, fades=fades))
 
 
-def _cited(reading: Reading, side: int, features: Mapping[str, Feature]) -> str:
+def _cited(reading: Reading, saying: Saying, side: int, features: Mapping[str, Feature]) -> str:
     """Return the feature that a point of a side rests on: what it is about, if that leans so."""
-    about = reading.told.about
-    main = reading.main if about is None else reading.reads[about(*reading.values)]
-    names = (main, reading.main, *reading.reads)
-    return next((name for name in names if side in sides(name, features)), reading.main)
+    main, about = reading.main, saying.about
+    first = main if about is None else reading.reads[about(*reading.values)]
+    for name in (first, main, *reading.reads):
+        if side in sides(name, features):
+            return name
+    return main
 
 
 def of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[Point]:
@@ -203,7 +206,7 @@ def of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[P
     vector = max(moves, key=lambda name: side * moves[name])
     score = _score(request, vector)
     reading = Reading((f"scores.{vector}",), (score,), float(side), 1.0)
-    return [_point(reading, side, request.features)]
+    return [_point(reading, reading.told, side, request.features)]
 
 
 def _counted(
@@ -230,9 +233,12 @@ def _first(
         told = _told(request)
         # what an analyst has said already is no claim of its own
         return sorted(points, key=lambda point: point.id in told)
-    own, subjects = _own(request), _subjects(heard)
+    own = _own(request)
+    if not own:
+        return list(points)
+    subjects = _subjects(heard)
     first = [point for point in points if own & subjects.get(point.reading.reads, set())]
-    if first or not own:
+    if first:
         return [*first, *(point for point in points if point not in first)]
     apart: dict[frozenset[str], Point] = {}
     for point in points:
@@ -324,7 +330,7 @@ def _answer(request: Request, heard: Mapping[str, Sequence[Reading]], side: int)
     if not mine:
         return None
     strongest = max(mine, key=lambda reading: -side * reading.lean)
-    point = _point(strongest, strongest.side, request.features)
+    point = _point(strongest, strongest.told, strongest.side, request.features)
     if strongest.side == side:
         return Answer(point, f"Not so on the other side: {point.half}", grants=False)
     if abs(strongest.lean) < STRONG:
@@ -350,6 +356,11 @@ def _score(request: Request, vector: str) -> float:
     value: Any = request.scores.get(vector, 0.0)
     # No evidence may raise here; a score that is no number counts as 0.
     return value if math.isfinite(value) else 0.0
+
+
+def _count(heard: Mapping[str, Sequence[Reading]]) -> int:
+    """Return how many readings there are, one that speaks of several scores once."""
+    return len({reading.reads for found in heard.values() for reading in found})
 
 
 def _readings(count: int) -> str:

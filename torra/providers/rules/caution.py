@@ -14,7 +14,7 @@ it names them. What cannot be seen is no danger.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -127,7 +127,11 @@ def _volatility(request: Request) -> Iterator[Danger]:
 
 def _dispute(request: Request) -> Iterator[Danger]:
     """Look for analysts and debate that pull apart; that bull and bear differ is their office."""
-    pulls = [pull for vector in VECTORS if (pull := _pull(request, vector)) is not None]
+    told = opinions(request)
+    analysts = [one.adjustments for one in told if one.agent_id not in SIDES]
+    debate = [one.adjustments for one in told if one.agent_id in SIDES]
+    found = (_pull(_said(analysts, vector), _said(debate, vector)) for vector in VECTORS)
+    pulls = [pull for pull in found if pull is not None]
     if not pulls:
         return
     disputed = sum(pulls) / len(pulls)
@@ -138,10 +142,8 @@ def _dispute(request: Request) -> Iterator[Danger]:
     yield Danger(GateReason.DISAGREEMENT, factor, words)
 
 
-def _pull(request: Request, vector: str) -> float | None:
+def _pull(analysts: Sequence[float], debate: Sequence[float]) -> float | None:
     """Return 0 (same way) to 1 (flatly against each other) for one vector; None if unknown."""
-    analysts = _said(request, vector, researchers=False)
-    debate = _said(request, vector, researchers=True)
     # One advocate alone always leans to its side: there is no balance to compare with.
     if not analysts or len(debate) < len(SIDES):
         return None
@@ -150,13 +152,8 @@ def _pull(request: Request, vector: str) -> float | None:
     return min(1.0, abs(average), abs(shift)) if average * shift < 0.0 else 0.0
 
 
-def _said(request: Request, vector: str, *, researchers: bool) -> list[float]:
-    return [
-        value
-        for report in opinions(request)
-        if (report.agent_id in SIDES) == researchers
-        and (value := report.adjustments.get(vector)) is not None
-    ]
+def _said(reports: Iterable[Mapping[str, float | None]], vector: str) -> list[float]:
+    return [value for said in reports if (value := said.get(vector)) is not None]
 
 
 def _weakness(request: Request) -> Iterator[Danger]:
@@ -166,8 +163,9 @@ def _weakness(request: Request) -> Iterator[Danger]:
     """
     if not request.reports:
         return
-    analysts = [trust(report) for report in opinions(request) if report.agent_id not in SIDES]
-    surer = [trust(report) for report in opinions(request) if report.agent_id in SIDES]
+    told = opinions(request)
+    analysts = [trust(report) for report in told if report.agent_id not in SIDES]
+    surer = [trust(report) for report in told if report.agent_id in SIDES]
     voices = [sum(analysts) / len(analysts)] if analysts else []
     voices += [max(surer)] if surer else []
     mean = sum(voices) / len(voices) if voices else 0.0

@@ -107,11 +107,12 @@ def researcher(request: Request, side: int) -> Reply:
     moves, cases, given_up = {}, [], False
     firm = at_a_firm(request)
     learnt = None if firm else lessons(request)
+    said_before = [(trust(report), report.adjustments) for report in analysts(request)]
     for vector in focus(request):
         found = heard.get(vector)
         if not found:
             continue
-        case = _case(found, _score(request, vector), side, _analysts(request, vector), learnt)
+        case = _case(found, _score(request, vector), side, _mean(said_before, vector), learnt)
         # never -0.0: bull and bear without a case say the same nothing
         own = side * _bounded(max(0.0, case), request.role.bound) + 0.0
         cases.append(case)
@@ -203,12 +204,12 @@ def _case(
     return case * min(1.0, weight / FULL_WEIGHT)
 
 
-def _analysts(request: Request, vector: str) -> float | None:
+def _mean(reports: Iterable[tuple[float, Mapping[str, float | None]]], vector: str) -> float | None:
     """Return the analysts' average adjustment of a vector by trust; None when none scored it."""
     said = [
-        (trust(report), value)
-        for report in analysts(request)
-        if (value := report.adjustments.get(vector)) is not None
+        (share, value)
+        for share, adjustments in reports
+        if (value := adjustments.get(vector)) is not None
     ]
     # By their number, not their trust: a report with little trust must weigh less.
     return sum(share * value for share, value in said) / len(said) if said else None

@@ -37,8 +37,7 @@ NAMED: Final = "market.regime"
 HEADINGS: Final = {"rising": 1.0, "falling": -1.0, "flat": 0.0}
 
 
-@dataclass(frozen=True, slots=True)
-class TrendStrength:
+class TrendStrength(NamedTuple):
     """How much of a trend there is, 0 (range) to 1, and the ADX that says so; None without one."""
 
     trend: float
@@ -74,25 +73,23 @@ class Reader:
         if seen is None:
             return None
         reads, values, lean = seen
-        lean = max(-1.0, min(1.0, lean))
-        if self.sparse and lean == 0.0:
+        if not -1.0 <= lean <= 1.0:
+            lean = max(-1.0, min(1.0, lean))
+        if lean == 0.0 and self.sparse:
             return None
         if weight < 0.0:
-            return Reading(reads, values, -lean, -weight, fades=True, own=self.own)
-        return Reading(reads, values, lean, weight, own=self.own)
+            return Reading(reads, values, -lean, -weight, True, self.own)
+        return Reading(reads, values, lean, weight, False, self.own)
 
     def _seen(
         self, features: Mapping[str, Feature]
     ) -> tuple[tuple[str, ...], tuple[Any, ...], float] | None:
         """Return what is read, the values and the lean; None without evidence."""
         take = word if self.words else number
-        values = []
-        for name in self.reads:
-            value = take(features.get(name))
-            if value is None:
-                return self._component(features)
-            values.append(value)
-        return self.reads, tuple(values), self.lean(*values)
+        values = tuple([take(features.get(name)) for name in self.reads])
+        if None in values:
+            return self._component(features)
+        return self.reads, values, self.lean(*values)
 
     def _component(
         self, features: Mapping[str, Feature]
@@ -152,17 +149,12 @@ def readings(
     readers: Iterable[Reader] | None = None,
 ) -> dict[str, list[Reading]]:
     """Return what can be read about each of the vectors; a vector without evidence is left out."""
-    table = READERS if readers is None else tuple(readers)
-    found: dict[str, list[Reading]] = {}
-    for vector in vectors:
-        heard = [
-            reading
-            for reader in table
-            if reader.vector == vector and (reading := reader.read(features, now)) is not None
-        ]
-        if heard:
-            found[vector] = heard
-    return found
+    found: dict[str, list[Reading]] = {vector: [] for vector in vectors}
+    for reader in READERS if readers is None else readers:
+        heard = found.get(reader.vector)
+        if heard is not None and (reading := reader.read(features, now)) is not None:
+            heard.append(reading)
+    return {vector: heard for vector, heard in found.items() if heard}
 
 
 def common_readings(
@@ -197,6 +189,8 @@ def ramp(value: float, start: float, end: float) -> float:
 
 def readable(value: object) -> bool:
     """Return whether a feature's value is a word or a finite number."""
+    if type(value) is float:  # nearly every one
+        return math.isfinite(value)
     # True is an int in Python.
     if isinstance(value, bool):
         return False
