@@ -307,10 +307,10 @@ def veto_latch(
 
 def low_high(
     gated: Mapping[str, float], ungated: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, float]]:
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
     """Return, per vector, the lower and the higher of the gated and the ungated blend."""
     if gated is ungated:
-        return dict(gated), dict(gated)
+        return gated, gated
     low = {vector: min(gated[vector], ungated[vector]) for vector in VECTORS}
     return low, {vector: max(gated[vector], ungated[vector]) for vector in VECTORS}
 
