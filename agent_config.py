@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -509,6 +510,18 @@ class EscalationSettings(Section):
     )
 
 
+_EXPERTS: Final = frozenset(EXPERTS)
+
+DESKS: Final = 64
+"""Desks whose order is remembered: every mode, and as many of profiles' own."""
+
+
+@lru_cache(maxsize=DESKS)
+def _seated(chosen: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the ids of agents in asking order, each once, the gate last."""
+    return (*(name for name in dict.fromkeys(chosen) if name != GATE_ID), GATE_ID)
+
+
 class AgentSettings(Section):
     """The `agents` section of a profile."""
 
@@ -695,8 +708,7 @@ class AgentSettings(Section):
 
     def desk(self) -> tuple[str, ...]:
         """Return the ids of the agents at this desk in asking order, the gate last."""
-        chosen = self.active_agents or MODES[self.mode].seats
-        return (*(name for name in dict.fromkeys(chosen) if name != GATE_ID), GATE_ID)
+        return _seated(tuple(self.active_agents or MODES[self.mode].seats))
 
     def row(self) -> Mode:
         """Return the row of this desk's mode; agents that a profile names walk its stages too."""
@@ -718,7 +730,7 @@ class AgentSettings(Section):
 
     def seats_experts(self) -> bool:
         """Tell whether the evidence of the swarm's experts is to be worked out."""
-        return any(name in EXPERTS for name in self.desk())
+        return not _EXPERTS.isdisjoint(self.desk())
 
     def looks_again(self) -> bool:
         """Tell whether a doubtful report is to be looked at a second time."""

@@ -114,7 +114,7 @@ def run_close(
     """
     order = sorted(bars, key=lambda bar: duration(bar.timeframe), reverse=True)
     stored: set[TickKey] = set()
-    ticks = [_Tick(instance, bar, edges, stored) for bar in order]
+    ticks = [_Tick(instance, bar, edges, stored, alone=len(order) == 1) for bar in order]
     try:
         for tick in ticks:
             tick.claim()
@@ -169,14 +169,24 @@ class _Tick:
     """
 
     def __init__(
-        self, instance: Instance, bar: ClosedBar, edges: Edges, stored: set[TickKey]
+        self,
+        instance: Instance,
+        bar: ClosedBar,
+        edges: Edges,
+        stored: set[TickKey],
+        *,
+        alone: bool,
     ) -> None:
-        """Order a tick; `stored` is shared by the ticks of a close: those that are stored."""
+        """Order a tick; `stored` is shared by the ticks of a close: those that are stored.
+
+        `alone`: nothing closes with it, so nobody waits for it.
+        """
         self.key = TickKey(instance.id, bar.timeframe, bar.bar_time)
         self._instance = instance
         self._bar = bar
         self._profile = bar.profile
         self._edges = edges
+        self._answerers = edges.answerers
         self._deadline = bar.due + bar.profile.agents.timeout_seconds
         self._stored = stored
         self._claimed = False
@@ -184,7 +194,7 @@ class _Tick:
         self._plan: Plan | None = None
         self._debated: TickDebate | None = None
         self._outcome: Outcome | None = None
-        self._settled = threading.Event()
+        self._settled = None if alone else threading.Event()
 
     # --- how it ended ---------------------------------------------------------------------------
 
@@ -208,7 +218,8 @@ class _Tick:
 
     def wait(self, seconds: float) -> None:
         """Wait until it is stored or has ended otherwise, so many seconds at most."""
-        self._settled.wait(max(0.0, seconds))
+        if self._settled is not None:
+            self._settled.wait(max(0.0, seconds))
 
     def raise_interrupt(self) -> None:
         """Raise what interrupted it, in a thread of its own, too."""
@@ -297,13 +308,13 @@ class _Tick:
         edges, inputs = self._edges, _there(self._inputs)
         beside = sum(tick.worst_usd for tick in close)
         self._plan = plan(
-            inputs, self.key, self._profile, edges.answerers, edges.database, beside=beside
+            inputs, self.key, self._profile, self._answerers, edges.database, beside=beside
         )
 
     def _hold(self) -> None:
         self._debated = hold(
             _there(self._plan), _there(self._inputs), self.key, self._profile,
-            self._edges.answerers, clock=self._edges.clock, deadline=self._deadline,
+            self._answerers, clock=self._edges.clock, deadline=self._deadline,
         )  # fmt: skip
         failpoint("debated")
 
@@ -313,13 +324,18 @@ class _Tick:
             self._instance, self.key, _there(self._inputs), debated, self._profile, edges,
             self._bar.due, self._deadline, stored=self._stored,
         )  # fmt: skip
-        self._settled.set()  # here: the younger need not wait until it is published
+        self._settle()  # here: the younger need not wait until it is published
         failpoint("committed")
         # Only now: a late answer is added to a stored call, and before the commit there is none.
         if debated.late:
             debated.late.watch(edges.database, self.key)
         _afterwards(self._instance, edges)
         self._finish(Outcome(self.key, "done", record=record, result=result))
+
+    def _settle(self) -> None:
+        """Let go on who waits for it."""
+        if self._settled is not None:
+            self._settled.set()
 
     def _try(self, step: Callable[[], None]) -> None:
         """Take a step, unless the tick has ended, and end it where the step raises."""
@@ -342,8 +358,7 @@ class _Tick:
     def _finish(self, outcome: Outcome) -> None:
         """End it, and tell the listener of a tick that was claimed."""
         self._outcome = outcome
-        if not self._settled.is_set():
-            self._settled.set()
+        self._settle()
         if not self._claimed:
             return
         if outcome.error is not None:

@@ -186,14 +186,19 @@ def _near_event(features: Mapping[str, Feature], settings: GateSettings) -> Gate
 
 
 def _within(features: Mapping[str, Feature], names: tuple[str, ...], minutes: float) -> bool:
-    found = (number(features, name) for name in names)
-    return any(value is not None and value <= minutes for value in found)
+    for name in names:
+        value = number(features, name)
+        if value is not None and value <= minutes:
+            return True
+    return False
 
 
 def _unsure(features: Mapping[str, Feature]) -> tuple[str, ...]:
     status = features.get(CALENDAR)
-    words = str(status.value).split("_") if status else []
-    return tuple(f"events:{word}" for word in words if word in UNSURE)
+    if status is None:
+        return ()
+    words = str(status.value).split("_")
+    return tuple([f"events:{word}" for word in words if word in UNSURE])
 
 
 class _Seen:

@@ -57,7 +57,7 @@ class Arm(NamedTuple):
 
 
 ARMS: Final = {
-    "l1": Arm(None, False, 3000, 2000),
+    "l1": Arm(None, False, 3000, 5000),
     "budget": Arm("budget", False, 600, 900),
     "full": Arm("full", False, 400, 500),
     "firm": Arm("firm", False, 300),

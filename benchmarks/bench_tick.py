@@ -61,7 +61,7 @@ PART: Final = Part(
     ready(measure),
     (
         Row("wall_ms", "budget tick, wall", "{:.1f} ms", at_most(60)),
-        Row("cpu_ms", "budget tick, CPU", "{:.1f} ms", at_most(45)),
+        Row("cpu_ms", "budget tick, CPU", "{:.1f} ms", at_most(15)),
         Row("l1_ms", "of it L1 on 750 bars, wall", "{:.1f} ms"),
     ),
     "One M15 close of BTCUSD through `run_tick` with 750 bars, the four agents of the budget desk, "

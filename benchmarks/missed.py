@@ -42,6 +42,20 @@ SHARED: Final = Missed(
     "Measure again on a machine that does nothing else; if it stays, find what has become slower.",
 )
 
+REPLAYED: Final = Missed(
+    "A tick of a replay is the very tick of a live desk. With nobody asked its profile is flat: a "
+    "quarter is the evidence that the gate reads, a tenth each are memory and scores, the rest is "
+    "books, claims and records.",
+    "Read the gate's evidence by column, once for a history; write what memory tells only where it "
+    "is read.",
+)
+
+DEBATED: Final = Missed(
+    "Two thirds of a debated tick are the evidence and the rules that read it, a sixth is the "
+    "debate's own.",
+    "Find a reading once for all agents that are shown it; make a report in one step.",
+)
+
 MISSED: Final[Mapping[tuple[str, str], Missed]] = {
     ("tick", "cpu_ms"): TICK_CPU,
     ("tick", "wall_ms"): DISK,
@@ -68,9 +82,9 @@ MISSED: Final[Mapping[tuple[str, str], Missed]] = {
         "Nearly all of it are the ticks of its six arms, a half of these the whole desk's.",
         "Make the tick cheaper (part replay): on two processes it counts half.",
     ),
-    ("replay", "l1"): SHARED,
-    ("replay", "budget"): SHARED,
-    ("replay", "full"): SHARED,
+    ("replay", "l1"): REPLAYED,
+    ("replay", "budget"): DEBATED,
+    ("replay", "full"): DEBATED,
     ("replay", "database"): SHARED,
     ("sweep", "bars_per_s"): Missed(
         "Each trade is decided by the real parts, levels, size, guards and paper bridge; with 731 "

@@ -473,7 +473,9 @@ def _storable(text: object, nonce: str) -> str:
     """Return text that any file and database can hold, the nonce as its placeholder."""
     if not isinstance(text, str):
         return ""
-    kept = text[: replies.MAX_REPLY_CHARS].encode("utf-8", "backslashreplace").decode()
+    kept = text[: replies.MAX_REPLY_CHARS]
+    if not kept.isascii():
+        kept = kept.encode("utf-8", "backslashreplace").decode()
     return without_nonce(kept, nonce)
 
 

@@ -6,7 +6,7 @@ Values only: nothing here asks, waits or fails.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from math import fsum
 from typing import Any, Final
 
@@ -175,9 +175,13 @@ def _note(note: str, adjustment: float) -> str:
 
 
 def _ruling_json(ruling: GateRuling) -> dict[str, Any]:
-    told = {**asdict(ruling), "reasons": list(ruling.reasons)}
-    sides = told.pop("veto_sides")
-    return {**told, **({"veto_sides": list(sides)} if sides else {})}
+    return {
+        "multiplier": ruling.multiplier,
+        "veto": ruling.veto,
+        "reasons": list(ruling.reasons),
+        "detail": ruling.detail,
+        **({"veto_sides": list(ruling.veto_sides)} if ruling.veto_sides else {}),
+    }
 
 
 def _report_json(report: AgentReport) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from ..contracts import (
     Evidence,
     Feature,
     GateReason,
+    GateRuling,
     Horizon,
     Point,
     Rebuttal,
@@ -136,19 +137,10 @@ def within_role(
     if any(value != drawn.ordinals[name] for name, value in ordinals.items()):
         flags[CLAMPED] = None
     # Only the gate rules: a ruling in any other report is dropped.
-    judged = drawn.ruling if role.kind == "gate" else None
-    if judged is not None:
-        # Of one side alone the rules and the judge's chance veto, never a gate.
-        judged = replace(
-            judged, multiplier=max(0.0, min(1.0, finite(judged.multiplier))), veto_sides=()
-        )
-        if drawn.ruling is not None and judged.multiplier != drawn.ruling.multiplier:
-            flags[CLAMPED] = None
-    elif role.kind == "gate" and not drawn.abstained:
-        raise garbage("a gate without a ruling")
-    # Nearly every report is within its role, and stays what it is.
-    same = _same(drawn.adjustments, adjustments) and drawn.flags == tuple(flags)
-    if not (same and drawn.agent_id == role.id and judged is drawn.ruling and not drawn.ordinals):
+    judged = _judged(drawn, role)
+    if judged and drawn.ruling and judged.multiplier != drawn.ruling.multiplier:
+        flags[CLAMPED] = None
+    if not _is_within(drawn, role, adjustments, tuple(flags), judged):
         drawn = replace(
             drawn,
             agent_id=role.id,
@@ -160,9 +152,38 @@ def within_role(
     return _in_office(drawn, role, features)
 
 
-def _same(given: Mapping[str, object], held: Mapping[str, object]) -> bool:
-    """Tell whether two tables hold the very same values in the same order."""
-    return list(given) == list(held) and all(map(operator.is_, given.values(), held.values()))
+def _judged(drawn: AgentReport, role: Role) -> GateRuling | None:
+    """Return the ruling of a gate's report within its bounds, None of any other agent."""
+    if role.kind != "gate":
+        return None
+    if drawn.ruling is None:
+        if drawn.abstained:
+            return None
+        raise garbage("a gate without a ruling")
+    # Of one side alone the rules and the judge's chance veto, never a gate.
+    multiplier = max(0.0, min(1.0, finite(drawn.ruling.multiplier)))
+    if multiplier is drawn.ruling.multiplier and not drawn.ruling.veto_sides:
+        return drawn.ruling
+    return replace(drawn.ruling, multiplier=multiplier, veto_sides=())
+
+
+def _is_within(
+    drawn: AgentReport,
+    role: Role,
+    adjustments: Mapping[str, float | None],
+    flags: tuple[str, ...],
+    judged: GateRuling | None,
+) -> bool:
+    """Tell whether a report is what its role leaves of it already, as nearly every one is."""
+    given = drawn.adjustments
+    return (
+        (drawn.agent_id, drawn.flags) == (role.id, flags)
+        and drawn.ruling is judged
+        and not drawn.ordinals
+        # The very same numbers: an equal one may be an integer, or a zero with a sign.
+        and list(given) == list(adjustments)
+        and all(map(operator.is_, given.values(), adjustments.values()))
+    )
 
 
 def _own_side(drawn: AgentReport, role: Role) -> int:

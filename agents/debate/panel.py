@@ -30,7 +30,7 @@ pages only. (docs/debate.md, "Disagreement and conviction".)
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import fsum
 from types import MappingProxyType
 from typing import Any, Final
@@ -74,6 +74,10 @@ class Agreement:
     conviction: float = 1.0
     leans_against: bool = False
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:
@@ -111,8 +115,8 @@ class Panel:
             "push": self.push,
             "sided": self.sided,
             "abstained": self.abstained,
-            "buy": asdict(self.buy),
-            "sell": asdict(self.sell),
+            "buy": self.buy.as_json(),
+            "sell": self.sell.as_json(),
             "disagreements": list(self.disagreements),
             "falsifiers": {name: list(told) for name, told in self.falsifiers.items()},
         }

@@ -65,6 +65,10 @@ class Swarm:
         }
 
 
+UNDIRECTED: Final = Directive()
+"""All words count alike, and a size is whole."""
+
+
 def directed(sitting: Sitting | None, context: DebateContext, config: DebateSettings) -> Directive:
     """Return whose word counts how much and what the regime leaves of a size.
 
@@ -72,7 +76,7 @@ def directed(sitting: Sitting | None, context: DebateContext, config: DebateSett
     """
     row = config.agents.row()
     if not row.weighs and not config.has_officer():
-        return Directive()
+        return UNDIRECTED
     heard = sitting.heard("reader") if sitting else []
     return directive(
         context.features,

@@ -208,13 +208,14 @@ class Brain(PositionStore):
     ) -> dict[str, Any]:
         """Return the memory context; the chains are read from the store's rows."""
         rows = self._history(instance, timeframe, as_of, MARKOV_HISTORY)
+        lookback = profile.agents.history_lookback
         return sentiment_rules.memory_view(
             as_of=as_of,
             timeframe=timeframe,
             history=[(parse(close), consensus) for close, consensus, _ in rows],
             settings=profile.markov,
-            lookback=profile.agents.history_lookback,
-            verdicts=[verdict for _, _, verdict in rows],
+            lookback=lookback,
+            verdicts=[verdict for _, _, verdict in rows[-lookback:]],
             open_positions=held,
             profits=[row["profit"] for row in trades],
             trades=trades,

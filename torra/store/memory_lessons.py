@@ -103,6 +103,8 @@ class MemoryLessons(MemorySignals):
 
     def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
         """Return the vetoed openings of an instance that have not ended, oldest first."""
+        if not self._vetoed:
+            return []
         found = (one for one in self._vetoed.values() if one.instance == instance)
         return sorted(found, key=lambda one: (one.decided_at, one.sid))
 

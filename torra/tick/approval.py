@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 import signal_bridge
 from agent_config import JUDGE_ID
+from agents.contracts import AgentReport
 from agents.debate.deliberation import Deliberation
 from instance_database import Database, TickKey
 from torra.clock import duration, iso, parse
@@ -173,6 +174,11 @@ def propose(
     return sid
 
 
+def asks_to_close(spoken: Deliberation) -> AgentReport | None:
+    """Return the report of the judge that asks for a close, None where none does."""
+    return next((one for one in spoken.reports if one.agent_id == JUDGE_ID and one.close), None)
+
+
 def propose_close(
     database: TickStore,
     spoken: Deliberation,
@@ -190,7 +196,7 @@ def propose_close(
     sent for it without a person's yes. A position that is being closed, or that another proposal
     would close, needs no second one.
     """
-    asked = next((one for one in spoken.reports if one.agent_id == JUDGE_ID and one.close), None)
+    asked = asks_to_close(spoken)
     if asked is None or position.state not in EXECUTED:
         return None
     if database.close_waits(position.signal_id, created):

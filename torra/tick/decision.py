@@ -285,6 +285,9 @@ def _ask_to_close(
     now: datetime,
 ) -> None:
     """Write the close that a judge asks for, for a person; whatever the desk does by itself."""
+    # Before anything is read: hardly ever does one ask.
+    if approval.asks_to_close(debated.counted) is None:
+        return
     database, instance = edges.database, inputs.instance
     expires = inputs.as_of + duration(key.timeframe)
     # A tick that comes after its bar was over would ask for what nobody can approve.

@@ -307,10 +307,10 @@ def veto_latch(
 
 def low_high(
     gated: Mapping[str, float], ungated: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, float]]:
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
     """Return, per vector, the lower and the higher of the gated and the ungated blend."""
     if gated is ungated:
-        return dict(gated), dict(gated)
+        return gated, gated
     low = {vector: min(gated[vector], ungated[vector]) for vector in VECTORS}
     return low, {vector: max(gated[vector], ungated[vector]) for vector in VECTORS}
 
@@ -375,21 +375,23 @@ class MarkovMoves:
         """Add (close time, consensus) pairs, oldest first."""
         cuts, step, counts, ticks = self._cuts, self._step, self._counts, self._ticks
         before = ticks[-1][0] if ticks else 0
+        due, run, added = self._next, self._run, self._added
         for close_time, consensus in history:
             now = _place(consensus, cuts)
             # A gap (a weekend, a missed bar) says nothing of where one bar leads.
-            joined = close_time == self._next
+            joined = close_time == due
             ticks.append((now, joined))
             if joined:
                 counts[before][now] += 1
             if joined and before == now:
-                self._run += 1
+                run += 1
             else:
-                self._run = 1
+                run = 1
                 if joined:
-                    self._changes.append((self._added, f"{STATES[before]}→{STATES[now]}"))
-            before, self._next = now, close_time + step
-            self._added += 1
+                    self._changes.append((added, f"{STATES[before]}→{STATES[now]}"))
+            before, due = now, close_time + step
+            added += 1
+        self._next, self._run, self._added = due, run, added
         while self._limit is not None and len(ticks) > self._limit:
             gone, _ = ticks.popleft()
             first, whole = ticks[0]
@@ -488,7 +490,7 @@ def memory_view(
         markov(history, timeframe, settings),
         as_of=as_of,
         timeframe=timeframe,
-        trend=[value for _, value in history][-lookback:],
+        trend=[value for _, value in history[-lookback:]],
         verdicts=list(verdicts)[-lookback:],
         open_positions=open_positions,
         profits=profits,

@@ -193,11 +193,12 @@ def remembered(trades: Iterable[Mapping[str, Any]], as_of: datetime) -> list[dic
     the end of a trade at a bar's open is known when that bar has closed. What a row from before
     there were outcomes lacks is derived from its profit and R multiple.
     """
-    known = (trade for trade in trades if time_of(trade["closed_at"]) < as_of)
-    return [_told(trade, as_of) for trade in islice(known, REMEMBERED)]
+    closes = ((trade, time_of(trade["closed_at"])) for trade in trades)
+    known = ((trade, closed) for trade, closed in closes if closed < as_of)
+    return [_told(trade, as_of - closed) for trade, closed in islice(known, REMEMBERED)]
 
 
-def _told(trade: Mapping[str, Any], as_of: datetime) -> dict[str, Any]:
+def _told(trade: Mapping[str, Any], ago: timedelta) -> dict[str, Any]:
     r_multiple = _finite("r_multiple", trade["r_multiple"] or 0.0)
     outcome: Outcome = trade.get("outcome") or outcome_of(r_multiple, trade["profit"])
     return {
@@ -206,7 +207,7 @@ def _told(trade: Mapping[str, Any], as_of: datetime) -> dict[str, Any]:
         # + 0.0 makes a negative zero a plain one.
         "r_multiple": round(r_multiple, REMEMBERED_DECIMALS) + 0.0,
         "evolution": trade.get("evolution") or VERDICTS[outcome],
-        "hours_ago": round((as_of - time_of(trade["closed_at"])) / HOUR, REMEMBERED_DECIMALS),
+        "hours_ago": round(ago / HOUR, REMEMBERED_DECIMALS),
     }
 
 

@@ -174,6 +174,8 @@ class MemorySignals(PositionStore):
         """Return signals by state and instance, newest first; times are ISO text."""
         # Signals in these states are live: the many that ended need not be looked through.
         live = states is not None and CLOSES_LIVE.issuperset(states)
+        if live and not self._live_sids:
+            return []
         found: list[Row] = []
         for sid in reversed(self._live_sids if live else self._signals):
             row = self._signals[sid]
@@ -263,6 +265,8 @@ class MemorySignals(PositionStore):
     # --- what the books are made of -------------------------------------------------------------
 
     def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[Row]:
+        if not self._live_sids:
+            return []
         rows = (self._signals[sid] for sid in self._live_sids)
         return [
             row
