@@ -18,7 +18,7 @@ from tests.bridges.test_drop_folder import FaultyDisk, files, sharing
 from tests.worlds.channels import ACCOUNT, INPUTS, KEY, NOW, Stage, closing, order
 from torra.bridges.protocol import Bridge, Recall, Report
 from torra.bridges.torra import bridge as torra_files
-from torra.bridges.torra.bridge import TorraFiles, folder_of
+from torra.bridges.torra.bridge import TorraFiles
 from torra.bridges.torra.drop_folder import Disk, file_name
 from torra.bridges.torra.messages import (
     TAIL_LENGTH,
@@ -32,6 +32,7 @@ from torra.bridges.torra.messages import (
     seal,
     signal_of,
 )
+from torra.bridges.torra.place import folder_of
 from torra.config import Channel
 from torra.errors import BridgeUnavailable, ConfigError
 from torra.verdict.risk_engine import DenyReason

@@ -2,7 +2,8 @@
 
 `BRIDGES` is the one table: a bridge is a row, and a plug-in is opened with the same `BridgePlace`.
 The paper bridge has no row: it lives inside the tick and has no channel. A plug-in is wrapped: the
-guards are asked before it, whatever it does itself, and it has a time limit (`guarded`).
+guards are asked before it, whatever it does itself, and it has a time limit (`guarded`). The code
+of a bridge is imported when a channel is opened with it: a desk on paper needs none.
 """
 
 from __future__ import annotations
@@ -12,13 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from torra.bridges.dwx.bridge import Dwx
-from torra.bridges.guarded import GuardedBridge
-from torra.bridges.mt5.bridge import Mt5Direct
 from torra.bridges.mt5.terminal import Terminal, load_package
 from torra.bridges.protocol import Bridge
-from torra.bridges.torra.bridge import TorraFiles, folder_of, key_of
-from torra.bridges.torra.drop_folder import Disk
+from torra.bridges.torra.place import folder_of, key_of
 from torra.clock import Clock
 from torra.config import Channel
 from torra.errors import ConfigError
@@ -80,6 +77,8 @@ def open_bridge(kind: str, place: BridgePlace, plug_in: Callable[[str], OpenBrid
     """Return the bridge of a channel; `plug_in` finds one that is not built in. ConfigError."""
     if kind in BRIDGES:
         return BRIDGES[kind].open(place)
+    from torra.bridges.guarded import GuardedBridge  # noqa: PLC0415
+
     made = plug_in(kind)(place)
     calls = (name for name in vars(Bridge) if not name.startswith("_") and name != "name")
     if missing := [name for name in sorted(calls) if not callable(getattr(made, name, None))]:
@@ -88,6 +87,9 @@ def open_bridge(kind: str, place: BridgePlace, plug_in: Callable[[str], OpenBrid
 
 
 def _torra_files(place: BridgePlace) -> Bridge:
+    from torra.bridges.torra.bridge import TorraFiles  # noqa: PLC0415
+    from torra.bridges.torra.drop_folder import Disk  # noqa: PLC0415
+
     folder = folder_of(place.name, place.channel, place.environment)
     return TorraFiles(
         place.name, place.channel, place.clock,
@@ -96,12 +98,16 @@ def _torra_files(place: BridgePlace) -> Bridge:
 
 
 def _dwx(place: BridgePlace) -> Bridge:
+    from torra.bridges.dwx.bridge import Dwx  # noqa: PLC0415
+
     return Dwx(
         place.name, place.channel, place.state, list(place.symbols), place.clock, halts=place.halts
     )
 
 
 def _mt5_direct(place: BridgePlace) -> Bridge:
+    from torra.bridges.mt5.bridge import Mt5Direct  # noqa: PLC0415
+
     return Mt5Direct(
         place.name, place.channel, place.state, list(place.symbols), place.clock,
         place.terminal(), halts=place.halts,

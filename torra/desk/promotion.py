@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -35,17 +35,16 @@ from instance_database import Database
 from scoring_rubric import FIRM_VERSION, MEMORY_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
-from torra.desk.journal_ticks import tick_of
 from torra.errors import StoreUnavailable
-from torra.evaluation import promotion_evidence, promotion_rule
-from torra.evaluation.observations import TickSeen
-from torra.evaluation.opinion_table import OPINIONS, spoke
-from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
-from torra.evaluation.promotion_evidence import HORIZON
+from torra.evaluation import promotion_rule
 from torra.evaluation.promotion_rule import RULE, Rule, Standing
-from torra.evaluation.recomposition import BrainNumbers
 from torra.store.hosted import is_hosted
 from torra.tick.record import versions
+
+if TYPE_CHECKING:
+    from torra.evaluation.observations import TickSeen
+    from torra.evaluation.outcomes import Outcomes
+    from torra.evaluation.promotion_evidence import Pool
 
 EARNED: Final = "earned"
 """The influence that follows the rule."""
@@ -177,6 +176,8 @@ class Promotions:
         return taken
 
     def _looks(self, subject: PromotionSubject) -> list[Standing]:
+        from torra.evaluation.promotion_evidence import evidence  # noqa: PLC0415 - seldom due
+
         mark, database = subject.fingerprint, self.database
         standing, trial = standing_of(database, mark)
         self._known[mark] = standing.promoted
@@ -192,7 +193,7 @@ class Promotions:
         while due := promotion_rule.due(standing, pool.count, trial, self.rule):
             # Seeded by setting and look: whichever desk takes the look, its intervals are the same.
             chance = Generator(PCG64([int(mark, 16), due.number]))
-            seen = promotion_evidence.evidence(pool, due, chance)
+            seen = evidence(pool, due, chance)
             after = promotion_rule.decide(standing, seen, self.rule)
             if self._write(subject, trial, standing, after, seen.as_json()):
                 found.append(after)
@@ -268,7 +269,7 @@ def nothing_yet(subject: PromotionSubject) -> AgentsStanding:
     return AgentsStanding(subject, Standing(), 0, next_look(Standing()), 1)
 
 
-def waiting_of(ticks: Sequence[TickSeen], pool: promotion_evidence.Pool) -> int:
+def waiting_of(ticks: Sequence[TickSeen], pool: Pool) -> int:
     """Return how many ticks with agents came after the last that counts: they wait for outcomes."""
     counted = np.flatnonzero(pool.counted)
     return sum(map(heard_on, ticks[counted[-1] + 1 if len(counted) else 0 :]))
@@ -276,6 +277,8 @@ def waiting_of(ticks: Sequence[TickSeen], pool: promotion_evidence.Pool) -> int:
 
 def heard_on(tick: TickSeen) -> bool:
     """Return whether anybody but the gate was heard on a tick."""
+    from torra.evaluation.opinion_table import OPINIONS, spoke  # noqa: PLC0415 - seldom asked
+
     return any(spoke(one) for one in tick.opinions if one.kind in OPINIONS)
 
 
@@ -294,7 +297,7 @@ def next_look(standing: Standing, rule: Rule = RULE) -> int | None:
     return wanted if promotion_rule.due(standing, wanted, rule=rule) else None
 
 
-def pooled(database: Database, subject: PromotionSubject) -> promotion_evidence.Pool:
+def pooled(database: Database, subject: PromotionSubject) -> Pool:
     """Return the rule's evidence: every tick of a setting, of whichever instances ran with it.
 
     Each tick comes with the bars of its own instance, at the costs of the newest profile by which
@@ -303,14 +306,15 @@ def pooled(database: Database, subject: PromotionSubject) -> promotion_evidence.
     return _pooled(database, subject)[1]
 
 
-def _pooled(
-    database: Database, subject: PromotionSubject
-) -> tuple[list[TickSeen], promotion_evidence.Pool]:
+def _pooled(database: Database, subject: PromotionSubject) -> tuple[list[TickSeen], Pool]:
+    from torra.evaluation.promotion_evidence import pool  # noqa: PLC0415 - for looks alone
+    from torra.evaluation.recomposition import BrainNumbers  # noqa: PLC0415
+
     mark = subject.fingerprint
     profiles = ran_with(database, mark)
     ticks = _ticks(database, mark, [*profiles])
     known = outcomes_of(database, ticks, profiles)
-    return ticks, promotion_evidence.pool(ticks, known, BrainNumbers.of(subject.profile))
+    return ticks, pool(ticks, known, BrainNumbers.of(subject.profile))
 
 
 def ran_with(database: Database, mark: str) -> dict[str, Profile]:
@@ -350,6 +354,8 @@ def _ticks(
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> list[TickSeen]:
+    from torra.desk.journal_ticks import tick_of  # noqa: PLC0415 - for looks and pages
+
     marks = Fingerprints(database)
     rows = database.observed(names, start, end)
     own = (tick_of(row) for row in rows if marks.of(row) == mark)
@@ -363,6 +369,9 @@ def outcomes_of(
 
     One that came later than LONGEST_WAIT is none: by then later ticks were counted without it.
     """
+    from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes  # noqa: PLC0415
+    from torra.evaluation.promotion_evidence import HORIZON, in_time  # noqa: PLC0415
+
     forward, long, short = (np.full((len(ticks), 1), np.nan) for _ in range(3))
     for stream in dict.fromkeys((tick.instance, tick.timeframe) for tick in ticks):
         rows = [n for n, tick in enumerate(ticks) if (tick.instance, tick.timeframe) == stream]
@@ -374,7 +383,7 @@ def outcomes_of(
         spec = profiles[stream[0]].symbol(own[0].symbol)
         costs = {own[0].symbol: RoundTripCosts(spec.spread + 2 * spec.slippage)}
         known = outcomes(own, {(own[0].symbol, stream[1]): bars}, costs, (HORIZON,))
-        timely = promotion_evidence.in_time(own, bars)
+        timely = in_time(own, bars)
         for whole, part in ((forward, known.forward), (long, known.long), (short, known.short)):
             whole[rows] = np.where(timely[:, None], part, np.nan)
     return Outcomes((HORIZON,), forward, long, short)

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -36,22 +36,16 @@ from torra.config import (
     load_desk,
     load_profile,
 )
-from torra.desk.event_stream import EventStream
-from torra.desk.memory.lesson_mirror import LessonMirror
-from torra.desk.memory.reviewer import Reviewer
 from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import Outlook, currencies_of
 from torra.desk.roster import InstanceSetup, Refit
-from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.feeds.companions import PATIENCE, REST, CompanionReader
 from torra.feeds.protocol import Feed
 from torra.feeds.registry import open_feed
 from torra.feeds.sample import SampleFeed
 from torra.home import LIVED, PRICES
-from torra.jobs.kinds import Kind
-from torra.jobs.worker import Worker
-from torra.notices.desk_notices import DeskNotices
+from torra.imports import importing
 from torra.notices.protocol import NoticePlace, NoticeService
 from torra.notices.registry import open_services
 from torra.plugins.loading import of_desk, of_home
@@ -64,6 +58,10 @@ from torra.trading import channels
 from torra.trading.courier import Addressee, Courier
 from torra.trading.kill_switch import KillSwitch, halt_files
 from torra.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from torra.desk.schedule import Desk
+    from torra.jobs.kinds import Kind
 
 log = logging.getLogger("torra")
 
@@ -144,8 +142,17 @@ def open_desk(
 ) -> tuple[Desk, DeskSettings]:
     """Return the desk of a home, not started; raises ConfigError.
 
-    `kinds` are the jobs that it can do (torra.jobs.kinds), by their names.
+    `kinds` are the jobs that it can do (torra.jobs.kinds), by their names. What a desk alone has is
+    imported here: a trial tick is wired by this module, too, and has none of it.
     """
+    with importing():
+        from torra.desk.event_stream import EventStream  # noqa: PLC0415
+        from torra.desk.memory.lesson_mirror import LessonMirror  # noqa: PLC0415
+        from torra.desk.memory.reviewer import Reviewer  # noqa: PLC0415
+        from torra.desk.schedule import Desk  # noqa: PLC0415
+        from torra.jobs.worker import Worker  # noqa: PLC0415
+        from torra.notices.desk_notices import DeskNotices  # noqa: PLC0415
+
     settings = load_desk(folder)
     profiles = {
         item.id: check_profile(load_profile(item.profile, folder), item)

@@ -13,10 +13,8 @@ errors of torra.evaluation.dependence.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Final, Literal
 
 import numpy as np
@@ -30,6 +28,7 @@ from torra.evaluation.opinion_table import Flags, moments_of
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import mean_count, takes
 from torra.evaluation.recomposition import BrainNumbers, Chains, Changes, Recording, verdicts_of
+from torra.evaluation.standing.shapley_value import Coalition, coalitions, shapley
 from torra.evaluation.wording import count, interval_cell, listed, rounded, signed
 
 Worth = Literal["direction", "verdict"]
@@ -54,8 +53,6 @@ TITLES: Final[Mapping[Worth, str]] = {
     "direction": "by the way the scores were moved",
     "verdict": "by the verdicts that were changed",
 }
-
-Coalition = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,27 +129,6 @@ def attribution(
         float(whole[there & moved].std()) if (there & moved).sum() >= LEAST_MOVED else None,
         contributions,
     )
-
-
-def coalitions(names: Sequence[str]) -> list[Coalition]:
-    """Return every subset of the names, the empty one first."""
-    sizes = range(len(names) + 1)
-    return [frozenset(chosen) for size in sizes for chosen in combinations(names, size)]
-
-
-def shapley(values: dict[Coalition, Floats], names: Sequence[str], name: str) -> Floats:
-    """Return, per tick, the marginal value of `name` averaged over all orders of joining.
-
-    Each coalition S without it counts |S|! (n - |S| - 1)! / n! (Shapley 1953).
-    """
-    others = [other for other in names if other != name]
-    size = len(names)
-    total = np.zeros_like(values[frozenset()])
-    for coalition in coalitions(others):
-        first = len(coalition)
-        weight = math.factorial(first) * math.factorial(size - first - 1) / math.factorial(size)
-        total = total + weight * (values[coalition | {name}] - values[coalition])
-    return total
 
 
 def attribution_exhibit(found: Attribution, name: str = "attribution") -> Exhibit:

@@ -50,9 +50,7 @@ from torra.evidence.outside_readings import OutsideView
 from torra.feeds import door
 from torra.feeds.door import Refusal
 from torra.feeds.limited import NO_ANSWER
-from torra.feeds.mt5_direct import NO_BARS
-from torra.feeds.mt5_files import NO_FILE
-from torra.feeds.protocol import SERVER_CLOCK, Feed
+from torra.feeds.protocol import NO_BARS, NO_FILE, SERVER_CLOCK, Feed
 from torra.market.bar_view import BarView
 
 PATIENCE: Final = 0.1

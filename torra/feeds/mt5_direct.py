@@ -27,12 +27,9 @@ from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, ConfigError, DataUnavailable
 from torra.evidence.flow_readings import NO_FLOW, FlowThen
 from torra.feeds import points
-from torra.feeds.protocol import COLUMNS, SERVER_CLOCK, FlowBeside, TakeFlow, no_flow
+from torra.feeds.protocol import COLUMNS, NO_BARS, SERVER_CLOCK, FlowBeside, TakeFlow, no_flow
 from torra.market.broker_clock import Seconds, ServerClock, offsets_used, shown
 from torra.market.spreads import SPREAD
-
-NO_BARS: Final = "no_bars"
-"""Reason of DataUnavailable."""
 
 SETTLE: Final = timedelta(seconds=5)
 """How long after its time a bar without a follower may still change."""

@@ -43,14 +43,13 @@ from torra.clock import EPOCH, duration
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import points
 from torra.feeds.csv_file import ENCODINGS
-from torra.feeds.protocol import COLUMNS, SERVER_CLOCK
+from torra.feeds.protocol import COLUMNS, NO_FILE, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock, check, offsets_used, shown
 from torra.market.spreads import SPREAD
 from torra.regular_files import read_regular
 
-NO_FILE: Final = "no_file"
 BAD_FILE: Final = "bad_file"
-"""Reasons of DataUnavailable."""
+"""Reason of DataUnavailable."""
 
 FOLDER: Final = "bars"
 HEADER: Final = "time,open,high,low,close,tick_volume,spread"

@@ -25,6 +25,10 @@ COLUMNS: Final = ("open", "high", "low", "close", "volume")
 SERVER_CLOCK: Final = "server_clock"
 """Reason of DataUnavailable: the server's clock is not the one of desk.json."""
 
+NO_FILE: Final = "no_file"
+NO_BARS: Final = "no_bars"
+"""Reasons of DataUnavailable: the source has nothing of a symbol, by its files or its terminal."""
+
 
 class Feed(Protocol):
     """A source of closed bars."""

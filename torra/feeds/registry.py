@@ -1,7 +1,8 @@
 """The feeds that Torra brings, by name, and what each is opened with.
 
 `FEEDS` is the one table: a feed is a row, and a plug-in is opened with the same `FeedPlace`. What a
-plug-in hands over passes the same door as any bars, and has a time limit of its own.
+plug-in hands over passes the same door as any bars, and has a time limit of its own. The code of a
+feed from a terminal is imported when an instance reads one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from torra.clock import System
 from torra.config import Channel, Instance
@@ -18,16 +19,15 @@ from torra.errors import ConfigError
 from torra.evidence.companion_readings import READ_BARS
 from torra.feeds.companions import REST
 from torra.feeds.flow_beside import LimitedFlow
-from torra.feeds.flow_files import FlowFiles
 from torra.feeds.limited import LimitedFeed
-from torra.feeds.mt5_direct import Mt5DirectFeed, TerminalPackage
-from torra.feeds.mt5_files import Mt5FilesFeed
-from torra.feeds.mt5_flow import Mt5DirectFlow
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredCompanions, StoredFeed
 from torra.market.broker_clock import ServerClock
 from torra.time_limit import SHARE_SECONDS, TimeLimit, of_folder
+
+if TYPE_CHECKING:
+    from torra.feeds.mt5_direct import TerminalPackage
 
 SPARE_BARS: Final = 50
 """Bars of a companion that are read beyond those that count: a trial looks at older closes."""
@@ -122,6 +122,9 @@ def _store(place: FeedPlace) -> Feed:
 
 
 def _mt5_files(place: FeedPlace) -> Feed:
+    from torra.feeds.flow_files import FlowFiles  # noqa: PLC0415
+    from torra.feeds.mt5_files import Mt5FilesFeed  # noqa: PLC0415
+
     folder = place.folder()
     feed = Mt5FilesFeed(
         folder,
@@ -148,6 +151,9 @@ def _mt5_files(place: FeedPlace) -> Feed:
 
 
 def _mt5_direct(place: FeedPlace) -> Feed:
+    from torra.feeds.mt5_direct import Mt5DirectFeed  # noqa: PLC0415
+    from torra.feeds.mt5_flow import Mt5DirectFlow  # noqa: PLC0415
+
     told = place.terminal(), place.symbols, place.server_clock, System()
     return Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told), rest=REST))
 

@@ -26,7 +26,7 @@ from torra.clock import EPOCH, duration
 from torra.errors import ConfigError
 from torra.feeds.protocol import COLUMNS
 
-TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%S%z"
 WEEK: Final = timedelta(weeks=1)
 SHIFT: Final = {"EURUSD": 208 * WEEK}
 """How far a symbol's bars are moved so that all samples end in December 2021."""

@@ -11,16 +11,18 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from instance_database import Database
 from torra.clock import Clock
 from torra.config import NoticeSettings
 from torra.errors import StoreUnavailable, TorraError
-from torra.money.book import Setups
 from torra.notices.protocol import NoticeService
 from torra.notices.sending import Sender
 from torra.notices.watching import Watcher
+
+if TYPE_CHECKING:
+    from torra.money.book import Setups
 
 LOOK_SECONDS: Final = 1.0
 """Real seconds between two looks."""

@@ -15,19 +15,21 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from instance_database import Database
 from torra.clock import Clock, duration, floor, iso, parse
 from torra.config import NOTICE_LEVELS, Instance, NoticeSettings, Profile, SymbolSpec
 from torra.errors import ConfigError, StoreUnavailable
-from torra.money.book import Setups, known_currencies
 from torra.money.open_positions import PAPER
 from torra.notices.protocol import Level, Notice
 from torra.notices.words import Said, Tongue
 from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
 from torra.verdict.signal_states import EXECUTED
+
+if TYPE_CHECKING:
+    from torra.money.book import Setups
 
 MOST_WAITING: Final = 500
 """Notices that may wait for one service; alarms come on top and are never dropped."""
@@ -207,7 +209,7 @@ class Watcher:
             elif row["to_state"] in REFUSED:
                 said, kind, when = tongue.refused(row, spec), "refused", None
             elif row["to_state"] == "CLOSED":
-                currencies = currencies or known_currencies(self._database, self._paper)
+                currencies = currencies or _currencies(self._database, self._paper)
                 currency = currencies.get(str(row["bridge"] or PAPER), "")
                 said, kind, when = tongue.closed(row, spec, currency), "close", row["closed_at"]
             else:
@@ -332,6 +334,12 @@ def weekends(begin: datetime, end: datetime) -> timedelta:
         total += max(timedelta(), last - first)
         monday += WEEK
     return total
+
+
+def _currencies(database: Database, paper: str) -> dict[str, str]:
+    from torra.money.book import known_currencies  # noqa: PLC0415 - few looks see a trade closed
+
+    return known_currencies(database, paper)
 
 
 def _spec(setups: Iterable[tuple[Instance, Profile]], row: Mapping[str, Any]) -> SymbolSpec | None:

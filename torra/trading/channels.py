@@ -13,15 +13,13 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from torra.advisor_protocol import difference
 from torra.bridges.mt5.terminal import Terminal, load_package
 from torra.bridges.protocol import ALIVE_SECONDS, QUOTE_SECONDS, Bridge, Quote
 from torra.bridges.registry import BRIDGES, BridgePlace, check_bridge, open_bridge
-from torra.bridges.torra.book_rows import read_symbol
-from torra.bridges.torra.bridge import folder_of, key_of
-from torra.bridges.torra.messages import Heartbeat, MessageError, Symbols, decode
+from torra.bridges.torra.place import folder_of, key_of
 from torra.clock import System
 from torra.config import Channel, DeskSettings, Instance
 from torra.errors import ConfigError
@@ -32,6 +30,9 @@ from torra.plugins.loading import of_desk
 from torra.regular_files import read_regular
 from torra.time_limit import of_folder
 from torra.trading.kill_switch import state_folder
+
+if TYPE_CHECKING:
+    from torra.bridges.torra.messages import Heartbeat
 
 ONE_SIDED: Final = ("long_only", "short_only")
 NEITHER: Final = "neither"
@@ -98,6 +99,8 @@ def trouble(
     """
     if kind != "torra_files":
         return ""
+    from torra.bridges.torra.messages import Heartbeat, MessageError, decode  # noqa: PLC0415
+
     folder = folder_of(name, channel, environment)
     try:
         if not of_folder(folder).run(folder.is_dir):
@@ -156,6 +159,9 @@ def quote(
     """
     if instance.bridge != "torra_files":
         return None
+    from torra.bridges.torra.book_rows import read_symbol  # noqa: PLC0415 - not for paper
+    from torra.bridges.torra.messages import MessageError, Symbols, decode  # noqa: PLC0415
+
     channel = settings.channels[instance.channel]
     folder = folder_of(instance.channel, channel, environment)
     try:

@@ -28,15 +28,13 @@ import signal_bridge
 from instance_database import Database
 from torra.bridges.guards import limits
 from torra.bridges.plausible import books_fault
-from torra.bridges.protocol import QUOTE_SECONDS, Bridge, Health, Order
+from torra.bridges.protocol import OFFSET_TOLERANCE, QUOTE_SECONDS, Bridge, Health, Order
 from torra.clock import Clock, parse
 from torra.config import Channel, Instance, Profile
 from torra.errors import StoreBroken, StoreUnavailable
-from torra.trading import settlement
 from torra.trading.channels import taken
 from torra.trading.kill_switch import KillSwitch
 from torra.trading.patience import Patience
-from torra.trading.reconciliation import SETTLE_SECONDS
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import UNEXECUTED
@@ -50,7 +48,7 @@ RECONCILE_SECONDS: Final = 60.0
 BOOKS_AGE: Final = timedelta(seconds=30)
 """Older books, or books from the future, are no comparison."""
 
-SHOWN_SECONDS: Final = SETTLE_SECONDS + 1.0
+SHOWN_SECONDS: Final = OFFSET_TOLERANCE + 1.0
 """Real seconds after a report until the books must show what it said."""
 
 REST_SECONDS: Final = 2.0
@@ -255,7 +253,7 @@ class Courier:
             taken = self._take(line)
             now = self._clock().monotonic()
             if taken:
-                # A comparison leaves out rows that are younger than SETTLE_SECONDS.
+                # A comparison leaves out rows that are younger than OFFSET_TOLERANCE.
                 line.soon = min(line.soon, now + SHOWN_SECONDS)
             if now >= min(line.soon, line.reconciled + RECONCILE_SECONDS):
                 first, line.soon = not line.ready, math.inf
@@ -274,6 +272,8 @@ class Courier:
         return bool(signal_bridge.take_reports(self._database, line.bridge, self._ours, now=now))
 
     def _compare(self, line: _Line, name: str) -> None:
+        from torra.trading import settlement  # noqa: PLC0415 - a desk on paper has nothing to settle
+
         books = line.bridge.books()
         now = self._clock().real_now()
         # No comparison took place, so the next turn tries again.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from instance_database import Database
-from torra.bridges.torra.bridge import folder_of
+from torra.bridges.torra.place import folder_of
 from torra.clock import real_sleep
 from torra.config import DeskSettings
 from torra.errors import StoreUnavailable, TorraError

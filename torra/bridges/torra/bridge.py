@@ -14,7 +14,6 @@ mean for the database, `reconciliation` what the books mean.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -54,9 +53,10 @@ from torra.bridges.torra.messages import (
     report_of,
     signal_of,
 )
+from torra.bridges.torra.place import folder_of, key_of
 from torra.clock import Clock, real_sleep
 from torra.config import Channel
-from torra.errors import BridgeUnavailable, ConfigError, bounded
+from torra.errors import BridgeUnavailable, bounded
 from torra.verdict.risk_engine import DenyReason, TradingState
 
 FRESH: Final = timedelta(seconds=30)
@@ -64,9 +64,6 @@ FRESH: Final = timedelta(seconds=30)
 
 PRUNE_SECONDS: Final = 86_400.0
 """How often old files are removed."""
-
-COMMON_FILES: Final = "MetaQuotes/Terminal/Common/Files"
-"""Below %APPDATA%: the folder that every MetaTrader terminal of a user shares."""
 
 
 R = TypeVar("R")
@@ -82,33 +79,6 @@ class _List(Generic[R]):
     account: int
     since: int
     rows: tuple[R, ...]
-
-
-def folder_of(name: str, channel: Channel, environment: Mapping[str, str] | None = None) -> Path:
-    """Return a channel's folder, by default Torra/<name> of the Common Files; raises ConfigError.
-
-    The default is known on Windows only, where APPDATA is set.
-    """
-    if channel.folder:
-        return Path(channel.folder).expanduser()
-    data = (os.environ if environment is None else environment).get("APPDATA")
-    if not data:
-        raise ConfigError(
-            f"channels.{name}.folder is empty: write the path of Torra/{name} in the Common Files "
-            "of MetaTrader (File, Open Data Folder, one folder up, Common, Files)"
-        )
-    return Path(data) / COMMON_FILES / "Torra" / name
-
-
-def key_of(channel: Channel, environment: Mapping[str, str] | None = None) -> str:
-    """Return the channel's key from the environment; raises ConfigError naming the variable."""
-    key = (os.environ if environment is None else environment).get(channel.key_variable, "")
-    if not key.strip():
-        raise ConfigError(
-            f"the environment variable {channel.key_variable} is not set: give it the same long "
-            "random text as the Advisor's input channel_key"
-        )
-    return key
 
 
 class TorraFiles:

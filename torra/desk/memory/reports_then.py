@@ -13,7 +13,6 @@ from typing import Any, Final
 from agents.contracts import BIASES, VECTORS, WINNERS, AgentReport
 from agents.evidence import trust
 from agents.registry import AGENTS
-from torra.desk.journal_ticks import focus_of
 from torra.evaluation.standing.past_calls import SEATS, Call
 
 ODD: Final = (KeyError, TypeError, ValueError, AttributeError)
@@ -61,6 +60,8 @@ def _calls(reports: Iterable[AgentReport]) -> Iterator[Call]:
 
 def _stance(report: AgentReport) -> float:
     """Return which way an opinion's numbers lean, by focus and times its trust."""
+    from torra.desk.journal_ticks import focus_of  # noqa: PLC0415 - a swarm's tick alone asks
+
     words = (
         weight * (report.adjustments.get(vector) or 0.0)
         for vector, weight in zip(VECTORS, focus_of(report.agent_id), strict=True)

@@ -15,11 +15,12 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from agents.contracts import WINNERS
 from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.firm.horizon_times import BARS, DAY
 from torra.evaluation.intervals import Interval, wilson
 from torra.evaluation.observations import Opinion, TickSeen
 from torra.evaluation.opinion_table import spoke
@@ -28,10 +29,6 @@ from torra.evaluation.wording import count, percent, percent_cell, percent_span
 
 USUAL: Final = 4
 """Bars after which every call is judged as well."""
-
-BARS: Final[Mapping[str, int]] = {"bars_4": 4, "bars_16": 16}
-DAY: Final = timedelta(days=1)
-"""The 96 quarters of an hour of `days`, and the length of a session's day."""
 
 CALLED: Final[Mapping[str, str]] = {
     "bars_4": "4 bars",

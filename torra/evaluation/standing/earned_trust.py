@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from agent_config import EXPERTS, TRUST_FLOOR, tabled_trust
-from torra.evaluation.attribution import coalitions, shapley
+from torra.evaluation.standing.shapley_value import coalitions, shapley
 
 STEPS: Final = 1_000_000
 """Moves are counted in whole millionths of an ATR, so that their sums are exact."""

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 from agent_config import EXPERTS, JUDGE_ID, READER_ID
 from torra.clock import iso, parse
-from torra.evaluation.firm.own_horizons import BARS, DAY
+from torra.evaluation.firm.horizon_times import BARS, DAY
 from torra.evaluation.standing.earned_trust import COALITIONS, STEPS, earned, forecasts
 from torra.market.regime import REGIMES
 
