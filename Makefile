@@ -36,7 +36,7 @@ run: $(VENV)/run.stamp
 
 # Bytecode is written whatever the shell says: the suite starts Python hundreds of times.
 test: $(VENV)/dev.stamp
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --longest-first $(TESTS)
 
 test-local-llm: $(VENV)/local-llm.stamp
 	$(BIN)/python -m pytest -q -s --local-llm tests/providers/test_local_model.py

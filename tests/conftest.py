@@ -31,6 +31,7 @@ from tests.doubles import compiled_rules
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
 from tests.doubles.lent_browser import lent
 from tests.examples import examples
+from tests.longest import LONGEST
 from tests.tries import EXCUSED, Tries, without_full_collections
 from tests.worlds.made_once import Made, made_once
 from tests.worlds.scored_once import Kept, scored_once
@@ -60,6 +61,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="run the nightly counts: --scale 1")
     parser.addoption(
         "--local-llm", action="store_true", help="run ticks with a real language model, for minutes"
+    )
+    parser.addoption(
+        "--longest-first", action="store_true", help="begin with the files that take longest"
     )
 
 
@@ -103,7 +107,12 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the real language model, and what is for the night, unless it is asked for."""
+    """Leave out the real language model, and what is for the night, unless it is asked for.
+
+    The order of the files that take longest, and of all others, stays as it was drawn.
+    """
+    if config.getoption("--longest-first"):
+        items.sort(key=lambda item: item.path.relative_to(ROOT).as_posix() not in LONGEST)
     asleep = {
         "local_llm": "runs a real language model for minutes: make test-local-llm",
         "nightly": "takes too long for a day: make nightly",

@@ -221,7 +221,7 @@ def test_the_full_desk_keeps_the_bounds_too(scaled: Scaled) -> None:
     seen: set[SourceType] = set()
     met = {"degraded": 0, "second_look": 0, "first_look_stands": 0, "answered": 0}
 
-    @cases(scaled(3_000, 150))
+    @cases(scaled(3_000, 70))
     @given(
         scores_on_grid,
         st.tuples(*[st.tuples(mostly_good, mostly_good)] * (len(FULL) - 1)),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.dashboard.test_hostile_texts import HARMLESS, addresses
 from tests.worlds.hostile_home import DOCUMENTS, Filled, Home
@@ -76,42 +77,50 @@ def test_no_page_fails_of_a_document_that_cannot_be_read(
             filled.close()
 
 
-PRICES = ["open", "high", "low", "close", "volume"]
-NO_PRICES = ["x", b"\xff", 1e308, -1e308, 0.0]
-BARS = [
-    pytest.param(value, column, marks=[] if place == which else pytest.mark.nightly)
-    for place, column in enumerate(PRICES)
-    for which, value in enumerate(NO_PRICES)
-]
-"""By day each column once and each value once."""
+PRICES = ("open", "high", "low", "close", "volume")
+NO_PRICES = ("x", b"\xff", 1e308, -1e308, 0.0)
 
 
-@pytest.mark.parametrize(("value", "column"), BARS)
-def test_no_page_fails_of_a_bar_that_is_no_price(
-    home: Home, tmp_path: Path, column: str, value: object
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(dict(zip(PRICES, NO_PRICES, strict=True)), id="every column at once"),
+        *(
+            pytest.param({column: value}, id=f"{column} {value!r}", marks=pytest.mark.nightly)
+            for column, value in itertools.product(PRICES, NO_PRICES)
+        ),
+    ],
+)
+def test_no_page_fails_of_bars_that_are_no_prices(
+    home: Home, tmp_path: Path, changes: Mapping[str, object]
 ) -> None:
     """The feeds' door lets none in; a file that somebody changed may have it all the same."""
     filled = home.filled(tmp_path / "home", itertools.cycle(HARMLESS))
     try:
-        plant(filled, "bars", column, value)
+        for column, value in changes.items():
+            plant(filled, "bars", column, value)
         assert failures(filled) == []
     finally:
         filled.close()
 
 
-@pytest.mark.parametrize("what", ODD)
-def test_a_proposal_that_cannot_be_read_says_so(home: Home, tmp_path: Path, what: str) -> None:
+@pytest.fixture
+def waiting(home: Home, tmp_path: Path) -> Iterator[Filled]:
+    """A home on which proposals wait."""
     filled = home.filled(tmp_path / "home", itertools.cycle(HARMLESS))
-    try:
-        waiting = filled.database.proposals(None)
-        assert waiting
-        plant(filled, "proposals", "drafts", ODD[what])
-        queue = filled.client.get("/approvals")
-        assert queue.status_code == 200 and "cannot be read" in queue.text
-        sid = waiting[0]["sid"]
-        page = filled.client.get(f"/approvals/{sid}")
-        assert page.status_code == 200 and "cannot be read" in page.text
-        told = filled.client.get(f"/api/v1/approvals/{sid}")
-        assert told.status_code == 200
-    finally:
-        filled.close()
+    yield filled
+    filled.close()
+
+
+@cases("what", ODD)
+def test_a_proposal_that_cannot_be_read_says_so(waiting: Filled, what: str) -> None:
+    proposals = waiting.database.proposals(None)
+    assert proposals
+    plant(waiting, "proposals", "drafts", ODD[what])
+    queue = waiting.client.get("/approvals")
+    assert queue.status_code == 200 and "cannot be read" in queue.text
+    sid = proposals[0]["sid"]
+    page = waiting.client.get(f"/approvals/{sid}")
+    assert page.status_code == 200 and "cannot be read" in page.text
+    told = waiting.client.get(f"/api/v1/approvals/{sid}")
+    assert told.status_code == 200

@@ -6,11 +6,13 @@ import os
 import socket
 import tomllib
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.conftest import SECRETS, Scale
+from tests.conftest import SECRETS, Scale, pytest_collection_modifyitems
+from tests.longest import LONGEST
 from torra.config import ROOT
 
 
@@ -44,6 +46,24 @@ def test_the_order_is_random_and_the_settings_are_strict(request: pytest.Fixture
     assert any(
         "pytest-randomly" in line for line in settings["project"]["optional-dependencies"]["dev"]
     )
+
+
+def test_a_run_may_begin_with_the_files_that_take_longest() -> None:
+    assert all((ROOT / name).is_file() for name in LONGEST)
+    first, second = sorted(LONGEST)[:2]
+    for asked, names in (
+        (True, [second, first, "tests/x.py", "tests/y.py"]),
+        (False, ["tests/x.py", second, "tests/y.py", first]),
+    ):
+        config: Any = SimpleNamespace(
+            getoption=lambda name, asked=asked: {"--longest-first": asked, "--scale": 1.0}.get(name)
+        )
+        items: list[Any] = [
+            SimpleNamespace(path=ROOT / name, get_closest_marker=lambda _: None)
+            for name in ("tests/x.py", second, "tests/y.py", first)
+        ]
+        pytest_collection_modifyitems(config, items)
+        assert [item.path for item in items] == [ROOT / name for name in names]
 
 
 def test_a_share_of_a_count_stands_in_the_properties(

@@ -47,15 +47,17 @@ class At:
         the same one.
         """
         try:
-            place = _found(tree, self.name)
-            before = ast.unparse(place)
-            for change in self.changes:
-                change.make(place)
-            after = ast.unparse(ast.fix_missing_locations(place))
-            if not ast.parse(after).body or after == before:
-                raise ValueError("the changes leave what was there")
+            self._change(_found(tree, self.name))
         except ValueError as error:
             raise ValueError(f"{self.place}: {error}") from None
+
+    def _change(self, place: ast.AST) -> None:
+        before = ast.unparse(place)
+        for change in self.changes:
+            change.make(place)
+        after = ast.unparse(ast.fix_missing_locations(place))
+        if not ast.parse(after).body or after == before:
+            raise ValueError("the changes leave what was there")
 
 
 # --- nodes and patterns ---------------------------------------------------------------------------

@@ -18,7 +18,9 @@ import pandas as pd
 import pytest
 from numpy.random import PCG64, Generator
 
+from agent_config import MODES
 from instance_database import open_home
+from tests.conftest import Scale
 from tests.worlds import desks
 from tests.worlds.price_series import walk
 from torra.clock import duration
@@ -251,8 +253,11 @@ def subject(outlook: OutlookThen) -> LookaheadSubject:
     return LookaheadSubject.of(History("BTCUSD", {"M15": BARS}, {}), Profile(), outlook)
 
 
-def test_torra_lookahead_looks_at_companions(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = probe(subject(BESIDE), points=1, seed=3)
+def test_torra_lookahead_looks_at_companions(
+    monkeypatch: pytest.MonkeyPatch, scaled: Scale
+) -> None:
+    modes = tuple(MODES) if scaled.whole else ("budget",)
+    found = probe(subject(BESIDE), points=1, seed=3, modes=modes)
     assert found.clean
     assert "outside.numbers.companion.dxy.change_1" in found.columns["tick"]
     assert "features.companion.dxy.correlation.value" in found.columns["tick"]
@@ -260,7 +265,7 @@ def test_torra_lookahead_looks_at_companions(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(
         CompanionBars, "closed", lambda bars, as_of, step: real(bars, as_of + step, step)
     )
-    leaking = probe(subject(BESIDE), points=1, seed=3)
+    leaking = probe(subject(BESIDE), points=1, seed=3, modes=modes)
     assert any("companion.dxy" in one.column for one in leaking.moved)
 
 

@@ -71,7 +71,7 @@ def immediately(answer: Completion | ModelUnavailable) -> Future[Completion]:
 def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -> Path:
     """The file of a firm that lived through much."""
     folder = tmp_path_factory.mktemp("firm")
-    journals.live(folder, scaled(500, 48), Divided(), parts=PARTS).close()
+    journals.live(folder, scaled(500, 32), Divided(), parts=PARTS).close()
     return folder / "torra.db"
 
 
@@ -168,7 +168,7 @@ def test_every_tick_of_a_firm_runs_again_to_the_same_record(
     source: Database, tmp_path: Path, scaled: Callable[..., int]
 ) -> None:
     found = again(source, tmp_path).values()
-    assert len(found) >= scaled(500, 48)
+    assert len(found) >= scaled(500, 32)
     assert [(one.key, dict(one.differences)) for one in found if one.state != "same"] == []
     assert not any(one.misses for one in found)
 

@@ -22,7 +22,7 @@ from tests.conftest import Scale
 from tests.doubles import scripted
 from tests.worlds import desks, journals, stored_days
 from torra.bridges.protocol import Report
-from torra.clock import parse
+from torra.clock import iso, parse
 from torra.commands.command_line import main
 from torra.config import Instance
 from torra.replay.rerun import journal_check
@@ -244,7 +244,7 @@ def test_a_reply_that_is_gone_is_named(small: Path, tmp_path: Path) -> None:
     assert first["what"] == "reply of bull_researcher (round 1, attempt 1), which is gone"
 
 
-def test_an_altered_bar_is_named(home: Path) -> None:
+def test_an_altered_bar_is_named(home: Path, scaled: Scale) -> None:
     """From the tick that saw it first on, until it is out of sight."""
     ((time, close),) = sql(
         home,
@@ -256,7 +256,8 @@ def test_an_altered_bar_is_named(home: Path) -> None:
     )
     stream = "instance = 'BTCUSD' AND timeframe = 'M15' AND bar_time = ?"
     change(home, f"UPDATE bars SET close = close + 0.5 WHERE {stream}", time)
-    first = the_one(checked(home, "BTCUSD", code=1), "bar")
+    since = () if scaled.whole else ("--from", iso(parse(time) - desks.QUARTER))
+    first = the_one(checked(home, "BTCUSD", *since, code=1), "bar")
     assert first["what"] == f"M15 bar of {time}, close was {close}, is {close + 0.5}"
     assert (first["key"], first["field"]) == (f"BTCUSD|M15|{time}", "bars")
     change(home, f"UPDATE bars SET close = ?, volume = volume + 1 WHERE {stream}", close, time)
@@ -307,9 +308,10 @@ def test_a_setting_that_cannot_be_read_is_named(small: Path, tmp_path: Path) -> 
     assert first["field"] == "profile"
 
 
-def test_an_altered_headline_is_named(home: Path) -> None:
+def test_an_altered_headline_is_named(home: Path, scaled: Scale) -> None:
     change(home, "UPDATE news SET headline = 'Bitcoin is no more' WHERE headline LIKE '%hour 0'")
-    first = the_one(checked(home, "FULL", code=1), "headline")
+    upto = () if scaled.whole else ("--to", iso(desks.START + 4 * desks.QUARTER))
+    first = the_one(checked(home, "FULL", *upto, code=1), "headline")
     assert "hour 0, is Bitcoin is no more" in first["what"]
 
 

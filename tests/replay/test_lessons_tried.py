@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from torra.store.memory import MemoryStore
 
 PATIENT = {"memory": {"use": "on"}, "timeout_seconds": 900.0}
 SECOND = timedelta(seconds=1)
-CLOSES = 90
+CLOSES = 72
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +81,22 @@ def test_a_trial_of_a_profile_without_memory_says_nothing(home: Path) -> None:
 # --- another future -------------------------------------------------------------------------------
 
 
-def subject(use: str = "on") -> lookahead.LookaheadSubject:
-    """Bars, and the lessons of a desk that lived through half of them."""
-    settings = remembering.profile(use)
+@functools.cache
+def learnt() -> tuple[Lesson, ...]:
+    """Return the lessons of a desk that lived through half of the bars and was told of none."""
+    settings = remembering.profile()
     store = MemoryStore({remembering.BTC: settings}, remembering.ranges)
     remembering.run(store, settings, remembering.keys(260)[:200], None)
-    bars = remembering.frames()["M15"].iloc[-560:]
     lessons = store.lessons_since(0, 0).lessons
     assert len(lessons) >= 3
+    return tuple(lessons)
+
+
+def subject(use: str = "on", lessons: tuple[Lesson, ...] = ()) -> lookahead.LookaheadSubject:
+    """Bars, and what is known of earlier trades."""
+    bars = remembering.frames()["M15"].iloc[-560:]
     return lookahead.LookaheadSubject.of(
-        History("BTCUSD", {"M15": bars}, {}), settings, lessons=lessons
+        History("BTCUSD", {"M15": bars}, {}), remembering.profile(use), lessons=list(lessons)
     )
 
 
@@ -98,15 +105,13 @@ def probed(subject: lookahead.LookaheadSubject) -> lookahead.Findings:
 
 
 def test_a_planted_later_lesson_moves_nothing() -> None:
-    found = probed(subject())
+    found = probed(subject(lessons=learnt()))
     assert found.clean, found.moved[:3]
     assert "lessons.corpus" in found.columns["tick"], "no tick was told of a lesson"
 
 
 def test_without_a_lesson_one_is_planted_and_moves_nothing() -> None:
-    known = subject()
-    alone = lookahead.LookaheadSubject.of(History("BTCUSD", dict(known.frames), {}), known.profile)
-    found = probed(alone)
+    found = probed(subject())
     assert found.clean, found.moved[:3]
 
 
@@ -114,7 +119,7 @@ def test_a_memory_that_knows_the_future_is_found(monkeypatch: pytest.MonkeyPatch
     whole = LessonIndex._viewed
     far = 365 * 24 * 3600 * 10**6
     monkeypatch.setattr(LessonIndex, "_viewed", lambda self, moment: whole(self, moment + far))
-    moved = {one.column for one in probed(subject()).moved}
+    moved = {one.column for one in probed(subject(lessons=learnt())).moved}
     assert "lessons.corpus" in moved
     assert any(name.startswith("features.lessons.") for name in moved)
 
@@ -122,4 +127,4 @@ def test_a_memory_that_knows_the_future_is_found(monkeypatch: pytest.MonkeyPatch
 def test_a_profile_that_does_not_remember_is_told_of_none(home: Path) -> None:
     assert lookahead.lessons_of(home, Profile()) == []
     assert len(lookahead.lessons_of(home, remembering.profile())) == len(stored(home))
-    assert "lessons.corpus" not in probed(subject("off")).columns["tick"]
+    assert "lessons.corpus" not in probed(subject("off", learnt())).columns["tick"]

@@ -305,7 +305,7 @@ def test_a_report_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPat
         add(self, [one._replace(row=one.row._replace(known_at=one.row.ends)) for one in rows])
 
     monkeypatch.setattr(CompanyHistory, "add", early)
-    found = probe(of_a_company(), points=4, kinds=("noise",), modes=("budget",))
+    found = probe(of_a_company(), points=2, kinds=("noise",), modes=("budget",))
     assert not found.clean
 
 

@@ -19,7 +19,7 @@ from torra.tick.vetoed import VETOED
 from torra.verdict.vetoed import VetoedOpening
 from torra_trader import Outcome
 
-COUNT = 240
+COUNT = 144
 """Ticks of M15 that are run."""
 
 WIDE = {"gate": {"max_spread_atr": 0.02}}
@@ -200,7 +200,7 @@ def test_a_feed_without_a_path_fails_no_tick() -> None:
     store = in_memory()
     opening = pending(store)
     settings = remembering.profile("off", **WIDE)
-    first = remembering.keys(COUNT)[:1]
+    first = remembering.keys(240)[:1]
     (outcome,) = remembering.run(store, settings, first, None, window=Pathless())
     assert outcome.state == "done", outcome
     assert opening in store.vetoed_openings(remembering.BTC)

@@ -55,11 +55,11 @@ def paper(tmp_path: Path) -> Market:
 
 def test_a_position_is_closed_at_the_broker_and_its_end_is_by_hand(market: Market) -> None:
     sid = market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     assert (market.state(sid), market.held()) == ("FILLED", 1)
     (left,) = market.close(sid)
     assert left["step"] == "CLOSING"
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert (market.state(sid), market.state(left["signal"])) == ("CLOSED", "FILLED")
     row = market.database.signal(sid)
     assert row is not None
@@ -71,11 +71,11 @@ def test_a_position_is_closed_at_the_broker_and_its_end_is_by_hand(market: Marke
 
 def test_the_same_word_twice_is_one_close(market: Market) -> None:
     sid = market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     market.close()
     with pytest.raises(ConfigError, match="is being closed already"):
         market.close(sid)
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert len(market.database.closes_of("EURUSD", sid)) == 1
     with pytest.raises(ConfigError, match="is CLOSED: there is nothing to close"):
         market.close(sid)
@@ -85,14 +85,14 @@ def test_the_same_word_twice_is_one_close(market: Market) -> None:
 
 def test_a_close_that_ended_without_one_can_be_said_again(market: Market) -> None:
     sid = market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     first = market.close()[0]["signal"]
-    market.look(200, advisor=False)
+    market.look(40, advisor=False, seconds=5.0)
     assert market.state(first) == "EXPIRED"
-    market.look(20)
+    market.look(8, seconds=2.5)
     second = market.close()[0]["signal"]
     assert second != first
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert market.state(sid) == "CLOSED"
 
 
@@ -105,7 +105,7 @@ def test_an_opening_that_is_not_executed_is_taken_back(market: Market) -> None:
     assert (left["step"], market.state(left["signal"])) == ("TAKING_BACK", "WAITING")
     market.look(3, advisor=False)
     assert (market.state(sid), market.state(left["signal"])) == ("CANCELLED", "CANCELLED")
-    market.look(20)
+    market.look(8, seconds=2.5)
     assert market.stage.broker.executions == []
 
 
@@ -116,7 +116,7 @@ def test_where_the_broker_was_quicker_the_close_follows(market: Market) -> None:
     (left,) = market.close()
     assert left["step"] == "TAKING_BACK"
     assert market.held() == 1
-    market.look(90)
+    market.look(18, seconds=5.0)
     first, second = market.database.closes_of("EURUSD", sid)
     assert (first["sid"], first["state"]) == (left["signal"], "CANCELLED")
     assert (market.state(sid), second["state"]) == ("CLOSED", "FILLED")
@@ -129,7 +129,7 @@ def test_what_was_filled_in_part_is_closed_whole(market: Market) -> None:
     market.stage.broker.faults.append(Fault(retcode=10010, share=0.5))
     market.stage.ea.step(market.clock.now().timestamp(), market.clock.monotonic())
     (left,) = market.close()
-    market.look(90)
+    market.look(18, seconds=5.0)
     first, second = market.database.closes_of("EURUSD", sid)
     assert (first["sid"], first["state"]) == (left["signal"], "CANCELLED")
     assert (second["state"], second["lots"]) == ("FILLED", 0.2)
@@ -139,13 +139,13 @@ def test_what_was_filled_in_part_is_closed_whole(market: Market) -> None:
 def test_an_opening_that_waits_for_another_close_goes_with_the_position(market: Market) -> None:
     """To be flat is what is meant: what reverses the position must not open after it."""
     sid = market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     market.decide(SignalDraft("close", "SELL", 0.1, closes=sid))
     opening = market.decide(SignalDraft("open", "SELL", 0.1, LEVELS, closes=sid))
     assert market.state(opening) == "WAITING"
     steps = {left["opening"]: left["step"] for left in market.close(sid)}
     assert steps == {opening: "TAKEN_BACK", sid: "ALREADY"}
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert (market.state(sid), market.state(opening)) == ("CLOSED", "CANCELLED")
     row = market.database.signal(sid)
     assert row is not None
@@ -154,7 +154,7 @@ def test_an_opening_that_waits_for_another_close_goes_with_the_position(market: 
 
 def test_a_verdict_finds_the_close_and_adds_none(market: Market) -> None:
     market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     market.close()
     action = reviewed(market)
     assert (action.name, action.reason, action.drafts) == ("HOLD", "DUPLICATE_SIGNAL", ())
@@ -162,7 +162,7 @@ def test_a_verdict_finds_the_close_and_adds_none(market: Market) -> None:
 
 def test_halted_nothing_goes_and_the_refusal_names_the_way(market: Market) -> None:
     sid = market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     market.switch.halt("a test")
     for act in (market.close, lambda: hand_close.flatten_desk(market.hand, SOMEBODY)):
         with pytest.raises(ConfigError, match=r"trading is HALTED.*`torra resume --reduce`"):
@@ -171,7 +171,7 @@ def test_halted_nothing_goes_and_the_refusal_names_the_way(market: Market) -> No
     market.switch.resume("look", lambda _: None, reduce=True)
     assert market.database.trading_state() == "REDUCING"
     market.close()
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert market.state(sid) == "CLOSED"
 
 
@@ -189,17 +189,17 @@ def test_a_close_that_did_not_close_is_an_alarm_until_the_position_is_gone(
 ) -> None:
     """A verdict says itself again at the next bar; a person believes that it is done."""
     sid = market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     market.close()
-    market.look(200, advisor=False)
+    market.look(40, advisor=False, seconds=5.0)
     (alarm,) = market.database.alarms()
     assert (alarm["kind"], alarm["key"]) == ("HAND_CLOSE", f"HAND_CLOSE {sid}")
     assert "ended EXPIRED, and the position is still open" in alarm["detail"]
-    market.look(20)
+    market.look(8, seconds=2.5)
     market.close()
     market.look(5)
     assert market.database.alarms() == [], "another close is under way"
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert market.state(sid) == "CLOSED"
     assert market.database.alarms() == []
 
@@ -211,14 +211,14 @@ def test_a_close_waits_for_an_opening_whose_end_comes_late(market: Market) -> No
     market.stage.ea.step(market.clock.now().timestamp(), market.clock.monotonic())
     market.close()
     market.clock.pass_time(500)
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert (market.state(sid), market.held()) == ("CLOSED", 0)
 
 
 def test_after_a_close_in_part_the_next_one_is_of_the_rest(market: Market) -> None:
     """Also before the books show the part."""
     market.open(0.4)
-    market.look(20)
+    market.look(8, seconds=2.5)
     market.stage.broker.faults.append(Fault(retcode=10010, share=0.5))
     (first,) = market.close()
     market.look(3)
@@ -227,7 +227,7 @@ def test_after_a_close_in_part_the_next_one_is_of_the_rest(market: Market) -> No
     row = market.database.signal(second["signal"])
     assert row is not None
     assert row["lots"] == 0.2
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert market.held() == 0
 
 
@@ -275,7 +275,7 @@ def approve(market: Market, sid: str) -> None:
 def race(market: Market, dice: random.Random, seen: Counter[str]) -> None:
     """Let a hand, a verdict, an approval and the broker's stop end one position at once."""
     sid = market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     assert (market.state(sid), market.held()) == ("FILLED", 1)
     proposal = proposed(market)
     actors: dict[str, Callable[[], object]] = {
@@ -301,7 +301,7 @@ def race(market: Market, dice: random.Random, seen: Counter[str]) -> None:
         market.look(bid=dice.choice((1.1, 1.08)) if stopped else 1.1)
     for thread in threads:
         thread.join()
-    market.look(90)
+    market.look(18, seconds=5.0)
     account_for(market, sid, seen)
 
 
@@ -402,7 +402,7 @@ def test_a_word_is_never_filled_in_the_past(paper: Market) -> None:
 
 def test_flatten_tells_what_cannot_be_closed_from_here(market: Market) -> None:
     market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     other = Instance(name="OTHER", symbol="EURUSD", timeframes=("M15",), feed="store")
     with market.database.transaction():
         now = market.clock.now()

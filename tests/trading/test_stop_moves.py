@@ -47,7 +47,7 @@ def held(market: Market) -> Any:
 
 def test_the_advisor_moves_the_stop_and_leaves_the_target(market: Market) -> None:
     sid = market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     told = move(market)
     assert (told["from"], told["stop"], told["opening"]) == (STOP, NEARER, sid)
     market.look(10)
@@ -55,17 +55,17 @@ def test_the_advisor_moves_the_stop_and_leaves_the_target(market: Market) -> Non
     assert (there.sl, there.tp) == (NEARER, 1.12)
     assert market.state(told["sid"]) == "FILLED"
     assert (held(market).stop, held(market).planned_stop) == (NEARER, STOP)
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert market.database.alarms() == [], "the books know where the stop stands"
 
 
 def test_one_r_stays_what_it_was_planned_to_be(market: Market) -> None:
     sid = market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     move(market)
     market.look(10)
     market.look(5, bid=1.094)
-    market.look(90)
+    market.look(18, seconds=5.0)
     row = market.database.signal(sid)
     assert row is not None
     assert (row["state"], row["close_reason"]) == ("CLOSED", "STOPPED")
@@ -75,13 +75,13 @@ def test_one_r_stays_what_it_was_planned_to_be(market: Market) -> None:
 
 def test_a_move_that_nobody_takes_expires_and_can_be_said_again(market: Market) -> None:
     market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     first = move(market)["sid"]
     with pytest.raises(ConfigError, match="is being moved already"):
         move(market, 1.096)
-    market.look(200, advisor=False)
+    market.look(40, advisor=False, seconds=5.0)
     assert market.state(first) == "EXPIRED"
-    market.look(20)
+    market.look(8, seconds=2.5)
     second = move(market)["sid"]
     market.look(10)
     assert second != first
@@ -90,10 +90,10 @@ def test_a_move_that_nobody_takes_expires_and_can_be_said_again(market: Market) 
 
 def test_a_close_by_hand_passes_a_move_that_waits(market: Market) -> None:
     sid = market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     waiting = move(market)["sid"]
     market.close()
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert market.state(sid) == "CLOSED"
     assert market.state(waiting) in ("FILLED", "REJECTED", "CANCELLED")
     with pytest.raises(ConfigError, match="holds nothing"):
@@ -102,24 +102,24 @@ def test_a_close_by_hand_passes_a_move_that_waits(market: Market) -> None:
 
 def test_an_answer_that_got_lost_is_found_in_the_books(market: Market) -> None:
     market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     waiting = move(market)["sid"]
     market.look(1, advisor=False)
     (there,) = market.stage.broker.held.values()
     there.sl = NEARER
     for name in market.stage.names("inbox"):
         (market.stage.folder / "inbox" / name).unlink()
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert market.state(waiting) == "FILLED"
 
 
 def test_a_stop_that_was_moved_in_the_terminal_is_what_counts(market: Market) -> None:
     """The person trailed it there: Torra must not move it back, by word or by a late order."""
     market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     (there,) = market.stage.broker.held.values()
     there.sl = 1.098
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert held(market).stop == 1.098
     assert held(market).planned_stop == STOP
     with pytest.raises(
@@ -134,7 +134,7 @@ def test_a_stop_that_was_moved_in_the_terminal_is_what_counts(market: Market) ->
     assert (row["state"], row["detail"]) == ("REJECTED", "side")
     (there,) = market.stage.broker.held.values()
     assert there.sl == 1.0985
-    market.look(90)
+    market.look(18, seconds=5.0)
     assert move(market, 1.0988)["from"] == 1.0985
     market.look(10)
     assert held(market).stop == 1.0988
@@ -142,7 +142,7 @@ def test_a_stop_that_was_moved_in_the_terminal_is_what_counts(market: Market) ->
 
 def test_halted_no_stop_moves(market: Market) -> None:
     market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     market.switch.halt("a test")
     with pytest.raises(ConfigError, match="HALTED"):
         move(market)
@@ -155,7 +155,7 @@ def test_halted_no_stop_moves(market: Market) -> None:
 def test_what_a_person_does_is_no_runaway(market: Market) -> None:
     """However often a person moves a stop, the desk is not halted for its number of messages."""
     market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     before = market.database.exposure("EURUSD", "M15", as_of=market.clock.now())
     for step in range(1, 6):
         move(market, round(STOP + step * 0.001, 5))
@@ -182,7 +182,7 @@ def test_what_a_person_does_is_no_runaway(market: Market) -> None:
 )
 def test_a_stop_moves_towards_the_price_alone(market: Market, price: float, why: str) -> None:
     market.open()
-    market.look(20)
+    market.look(8, seconds=2.5)
     with pytest.raises(ConfigError, match=why):
         move(market, price)
     assert held(market).stop == STOP
@@ -193,7 +193,7 @@ def test_what_is_no_position_has_no_stop(market: Market) -> None:
     market.look(1, advisor=False)
     with pytest.raises(ConfigError, match="has no stop to move yet"):
         move(market)
-    market.look(20)
+    market.look(8, seconds=2.5)
     market.close()
     with pytest.raises(ConfigError, match="is being closed already"):
         move(market)

@@ -102,7 +102,7 @@ class Market:
             self.database, [self.instance], self.clock.now, kill_switch=self.switch,
             channel=self.stage.channel,
         )  # fmt: skip
-        self.look(20)
+        self.look(8, seconds=2.5)
 
     def look(
         self, times: int = 1, *, advisor: bool = True, seconds: float = 1.0, bid: float = 1.1
