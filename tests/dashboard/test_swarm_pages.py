@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -300,6 +301,11 @@ def test_a_judge_that_does_not_take_a_side_is_told_as_against_it() -> None:
     assert objection(held.deliberation, "BUY") == "the judge takes no side"
     said = [point.text for point in why.case(held, "BUY").why_not]
     assert any(one.startswith("The judge takes no side: ") for one in said)
+    twice = copy.deepcopy(swarm_ticks.record("held"))
+    (judge,) = [one for one in twice["deliberation"]["reports"] if one["agent_id"] == "judge"]
+    judge["claim"] = "No side: of 2 experts 1 leans up and 1 down."
+    said = [point.text for point in why.case(TickRecord.read(twice), "BUY").why_not]
+    assert "The judge takes no side: of 2 experts 1 leans up and 1 down." in said
     assert "Judge (takes no side)" in who(ShownTick.read(swarm_ticks.record("held")), "BUY")
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import math
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from numpy.random import default_rng
 
+from tests.cases import cases
 from tests.doubles.page_reader import Page, check_structure
 from tests.tick.test_shadow import VOICES, run
 from tests.worlds import demo_orders, desks
@@ -220,6 +222,15 @@ def test_the_page_begins_with_what_the_trade_came_to_and_what_made_it(lived: Bac
         for name in ("Without agents", "Gate", "Conviction"):
             assert name in words
         assert f'data-moment="/api/v1/signals/{row["sid"]}/chart"' in told
+        assert re.search(r"Profit\s+[+−]?[\d.,]+\s+USD\s", words), "an amount has its currency"
+
+
+@cases(("raw", "more"), [(0.88, ": 88 % before what speaks against it"), (0.8, "")])
+def test_a_conviction_that_nothing_lowered_is_told_once(raw: float, more: str) -> None:
+    known = {"conviction": 0.8, "raw": raw}
+    told = {"deliberation": {"panel": {"pushes": {"bull": 0.2}, "buy": known}}}
+    made = journal._conviction(ShownTick.read(told), "BUY")
+    assert made.more == f"the agents' conviction in the buy was 80 %{more}"
 
 
 def test_what_gate_and_conviction_did_is_told_in_words() -> None:

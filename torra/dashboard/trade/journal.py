@@ -141,10 +141,11 @@ def _conviction(record: ShownTick, side: str) -> Made:
     if record.deliberation.in_shadow:
         return Made("Conviction", "nothing", "the agents looked on: they changed no size")
     way = {"BUY": "buy", "SELL": "sell"}.get(side, "trade")
+    lost = round(100 * told.raw) != round(100 * told.conviction)
     return Made(
         "Conviction", f"× {figures.plain(told.conviction, 2)}",
-        f"the agents' conviction in the {way} was {100 * told.conviction:.0f} %: "
-        f"{100 * told.raw:.0f} % before what speaks against it",
+        f"the agents' conviction in the {way} was {100 * told.conviction:.0f} %"
+        + (f": {100 * told.raw:.0f} % before what speaks against it" if lost else ""),
     )  # fmt: skip
 
 

@@ -192,6 +192,7 @@ def signal(sid: str) -> str:
     found = _life(sid)
     row = SignalRow.read(found.row)
     digits = digits_of_row(row)
+    currency = backing().currency(row.bridge or PAPER)
     return page(
         "signal.html",
         desk,
@@ -205,7 +206,8 @@ def signal(sid: str) -> str:
         others=[trade_rows.signal_line(other, digits) for other in found.others],
         proposal=found.proposed,
         made=journal.made_of(row),
-        headline=journal.headline(row, digits, backing().currency(row.bridge or PAPER)),
+        headline=journal.headline(row, digits, currency),
+        currency=currency,
         written=backing().database.trade_note(sid),
         lesson=lessons.of_trade(sid),
         why_made=lessons.thesis_of(sid, row.timeframe),

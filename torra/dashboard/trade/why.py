@@ -39,6 +39,9 @@ OF_ONE: Final = re.compile(r" at ([+-]?\d\.\d+) of 1(?!\.?\d)")
 LONGEST: Final = 140
 """Most characters of a point."""
 
+NO_SIDE: Final = "No side: "
+"""How the words of a judge begin that takes none, where the page has said so already."""
+
 UNSIDED: Final = ("misplaced", "old_shape")
 """Flags of reports that made points which stand on no side."""
 
@@ -201,7 +204,9 @@ def _manager(record: TickRecord, side: str) -> Iterator[SidePoint]:
     spoken = record.deliberation
     named, judge = objection(spoken, side), spoken.manager or spoken.judge
     if named and judge is not None and not record.deliberation.in_shadow:
-        said = first_sentence(judge.said or "", LONGEST - len(named))
+        # what names no side twice says it once
+        told = (judge.said or "").removeprefix(NO_SIDE)
+        said = first_sentence(told, LONGEST - len(named))
         text = (
             f"{named[:1].upper()}{named[1:]}: {said}"
             if said
