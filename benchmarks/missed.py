@@ -74,5 +74,7 @@ MISSED: Final[Mapping[tuple[str, str], Missed]] = {
         "Compute levels and lots of all candidates by column, in whole ticks and steps, held to "
         "tests/verdict/test_risk_oracle.py.",
     ),
+    ("sweep", "pass_s"): SHARED,
+    ("scores", "window_ms"): SHARED,
     ("scores", "long_s"): SHARED,
 }
