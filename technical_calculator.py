@@ -169,6 +169,9 @@ COLUMNS: Final = (
 )
 """Every float column of `score_frame`, in order."""
 
+NAMES: Final = pd.Index(COLUMNS)
+"""COLUMNS as the frames have them: made once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Component:
@@ -204,7 +207,7 @@ def score_frame(bars: pd.DataFrame) -> pd.DataFrame:
         _fill(table, {name: bars[name].to_numpy(np.float64) for name in BAR_COLUMNS})
     # Before WARM_UP some columns have numbers that still depend on where the history began.
     table[:, : WARM_UP - 1] = np.nan
-    frame = pd.DataFrame(table.T, index=bars.index, columns=list(COLUMNS), copy=False)
+    frame = pd.DataFrame(table.T, index=bars.index, columns=NAMES, copy=False)
     frame["valid"] = valid
     return frame
 
@@ -437,7 +440,7 @@ def _nearness(distance_atr: Array) -> Array:
 
 def _indicators(bars: Columns) -> Columns:
     """Return the columns of INDICATORS for the arrays of BAR_COLUMNS."""
-    # Here, not above: both libraries take a tenth of a second, and who scores nothing needs none.
+    # Here, not above: both libraries take time and memory, and who scores nothing needs none.
     from torra.market import library  # noqa: PLC0415
 
     found = library.columns(bars) | _of_windows(bars)

@@ -420,6 +420,7 @@ STORAGE: Final[Table] = {
                 "ath_calculator:record_score",
                 replace("1.0 - math.tanh(below / width)", "1.0"),
             ),
+            At("ath_calculator:record_scores", replace("1.0 - near", "1.0")),
             "test_a_mirror_image_sells_what_the_market_buys",
             "test_upside_down_it_changes_its_sign_to_the_last_bit",
         ),

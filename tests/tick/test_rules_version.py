@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import pytest
+import talib
 
 import scoring_rubric
 import technical_calculator
@@ -93,3 +95,10 @@ def test_a_changed_rule_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_record_carries_the_version() -> None:
     assert record.versions()[record.RULES_NAME] == str(RULES_VERSION)
+
+
+def test_a_record_carries_the_versions_of_what_computes_its_scores() -> None:
+    told = record.versions()
+    assert told["ta-lib"] == version("ta-lib")
+    # The C library below the package has a version of its own.
+    assert vars(talib)["__ta_version__"].decode().startswith(f"{told['ta-lib-c']} (")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from torra.advisor_protocol import PROTOCOL
@@ -306,19 +305,11 @@ def first_objection(ask: Ask, view: View, *, only: tuple[str, ...] = REASONS) ->
     `only` leaves out guards whose moment has passed or not come yet: a bridge that accepts now and
     fills later asks the expiry once, at acceptance.
     """
-    # An unknown kind still meets the guards for everything; `schema` then refuses it.
-    for guard in _asked(ask.kind if ask.kind in KINDS else "", only):
-        if guard.objects(ask, view):
+    for guard in GUARDS:
+        # An unknown kind still meets the guards for everything; `schema` then refuses it.
+        applies = ask.kind in SCOPES[guard.scope] or (
+            ask.kind not in KINDS and guard.scope == "all"
+        )
+        if guard.reason in only and applies and guard.objects(ask, view):
             return guard.reason
     return ""
-
-
-@lru_cache(maxsize=64)  # kinds times moments; a bridge asks for the same few with every order
-def _asked(kind: str, only: tuple[str, ...]) -> tuple[Guard, ...]:
-    """Return the guards that a kind meets, "" for an unknown one, of those named in `only`."""
-    return tuple(
-        guard
-        for guard in GUARDS
-        if guard.reason in only
-        and (kind in SCOPES[guard.scope] or (not kind and guard.scope == "all"))
-    )

@@ -60,17 +60,6 @@ BROKERS_NO: Final = "retcode"
 Its stop lies between bid and ask, or the market takes nothing of it. The advisor uses this word.
 """
 
-LIMITED: Final = {
-    (no_spread, no_deviation): tuple(
-        reason
-        for reason in AT_FILL
-        if not ((no_spread and reason == "spread") or (no_deviation and reason == "deviation"))
-    )
-    for no_spread in (False, True)
-    for no_deviation in (False, True)
-}
-"""The guards of the fill, by whether an order sets no limit for spread and for deviation."""
-
 FREE: Final = View(now=0, bid=0.0, ask=0.0, digits=0)
 """Conditions that restrict nothing."""
 
@@ -425,8 +414,10 @@ class _Market(NamedTuple):
 
 def _asked(order: PaperOrder) -> tuple[str, ...]:
     """Return the guards of the fill, without those that this order sets no limit for."""
-    without_deviation = order.max_dev_pts is None or order.entry is None
-    return LIMITED[order.max_spread_pts is None, without_deviation]
+    free = set() if order.max_spread_pts is not None else {"spread"}
+    if order.max_dev_pts is None or order.entry is None:
+        free.add("deviation")
+    return tuple(reason for reason in AT_FILL if reason not in free)
 
 
 def _ask(order: PaperOrder) -> Ask:

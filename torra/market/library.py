@@ -4,8 +4,8 @@ Recursions forget where they began, so TA-Lib's are the same from 750 bars as fr
 windows run on from the first bar and are not: those are torra.market.windows' part. Where nothing
 moves technical_calculator says what a column is.
 
-Importing this module imports both libraries, a tenth of a second: do it where bars are scored.
-Without TA-Lib that import fails. pandas-ta-classic alone would compute other numbers.
+Importing this module imports both libraries, 7 MB with them: do it where bars are scored. Without
+TA-Lib that import fails. pandas-ta-classic alone would compute other numbers.
 """
 
 from __future__ import annotations
