@@ -73,8 +73,8 @@ MISSED: Final[Mapping[tuple[str, str], Missed]] = {
     ("replay", "full"): SHARED,
     ("replay", "database"): SHARED,
     ("sweep", "bars_per_s"): Missed(
-        "Each trade is decided by the real parts, levels, size, guards and paper bridge; with 731 "
-        "of them these take nine tenths of a configuration, the arrays one.",
+        "Each trade is decided by the real parts, levels, size, guards and paper bridge; with some "
+        "700 of them these take nine tenths of a configuration, the arrays one.",
         "Size openings in whole numbers as levels are, and hold the conditions of a bar once.",
     ),
     ("scores", "long_s"): SHARED,
