@@ -175,6 +175,15 @@ def test_all_processors_are_taken_and_the_report_is_that_of_one(
     assert alike(tmp_path / "replays" / "day.json") == alike(home / "replays" / "day.json")
 
 
+@pytest.mark.nightly
+def test_real_processes_make_the_same_report(home: Path, tmp_path: Path) -> None:
+    """By day an executor of this process does their work, and test_shards.py asks processes."""
+    words = ("replay", "BTCUSD", *ALL, "--arms", "l1,analysts,budget,placebo", "--name", "day")
+    told = torra(tmp_path, *words, "--workers", "2")
+    assert told.exit_code == 0, told.output
+    assert alike(tmp_path / "replays" / "day.json") == alike(home / "replays" / "day.json")
+
+
 @pytest.mark.parametrize(("least", "words"), [(1e9, []), (0.0, ["--jobs", "1"])])
 def test_one_process_does_what_is_short_or_is_asked_of_one(
     least: float, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -331,7 +331,7 @@ class Shared:
     def _opinion(self, one: Opinion) -> Opinion:
         if not any(one.adjustments):
             # it was seen before: nothing of it need be made anew
-            held = self._held.get(one)
+            held: Opinion | None = self._held.get(one)
             if held is not None and _same(held, one) is held:
                 return held
         adjustments = tuple([self._one(value) for value in one.adjustments])
