@@ -48,7 +48,7 @@ def bereft(role: str, *, kept: str = "") -> DebateContext:
     return replace(
         about,
         features={
-            name: replace(feature, value=None)
+            name: feature._replace(value=None)
             if name.startswith(lost) and not (kept and name == kept)
             else feature
             for name, feature in features.items()
