@@ -46,7 +46,7 @@ from agents.debate import reply_shapes
 from agents.evidence import grounded, with_scores
 from agents.registry import AGENTS, SCORER, TRADER
 from agents.risk_gate import as_features, rules
-from agents.texts.fence import NONCE_PLACEHOLDER, clean
+from agents.texts.fence import NONCE_PLACEHOLDER, clean, without_nonce
 from scoring_rubric import (
     ASSET_NOTES,
     FIRM_VERSION,
@@ -1081,6 +1081,19 @@ def test_the_hash_knows_round_attempt_schema_and_picture() -> None:
     ]
     for changes in others:
         assert request_hash(replace(request, **changes)) != base
+
+
+@pytest.mark.parametrize(
+    ("text", "nonce", "left"),
+    [
+        ("<0a1b2c3d4e5f> says", "0a1b2c3d4e5f", "<{NONCE}> says"),
+        ("0A1B2C3D4E5F and 0a1b2c3d4e5f", "0a1b2c3d4e5f", "{NONCE} and {NONCE}"),
+        ("an end", "e", "an {NONCE}nd"),
+        ("Mark-of-a-Host", "mark-of-a-host", "{NONCE}"),
+    ],
+)
+def test_a_nonce_is_taken_out_in_whatever_case(text: str, nonce: str, left: str) -> None:
+    assert without_nonce(text, nonce) == left
 
 
 def test_call_records_hold_the_placeholder_instead_of_the_nonce() -> None:

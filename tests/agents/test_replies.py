@@ -358,6 +358,14 @@ def test_holding_a_report_twice_changes_nothing() -> None:
     assert replies.held_to(once, TECHNICAL, FOUND) == once
 
 
+@pytest.mark.parametrize("number", [0, -0.0, 0.2])
+def test_a_number_within_its_role_is_a_float_with_its_sign(number: float) -> None:
+    drawn = replace(a_report(), adjustments=dict.fromkeys(TECHNICAL.focus, number))
+    kept = replies.held_to(drawn, TECHNICAL, FOUND).adjustments
+    assert {repr(kept[vector]) for vector in TECHNICAL.focus} == {repr(float(number))}
+    assert list(kept) == list(VECTORS)
+
+
 @cases(
     "told",
     [
