@@ -1,4 +1,4 @@
-"""How many examples hypothesis draws for a test that says so itself: fewer by day than at night."""
+"""How many examples a test takes that says so itself: fewer by day than at night."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from instance_database import Database, TickKey
+from tests.examples import examples
 from tests.worlds import desks, remembering, swarm_calls
 from torra.clock import parse
 from torra.config import Profile
@@ -117,7 +118,7 @@ def test_calls_and_trades_of_the_warm_up_do_not_count(
 ) -> None:
     monkeypatch.setattr(past_calls, "LEAST", 1)
     database, key = desks.open_database(tmp_path), next_key()
-    swarm_calls.run(database, before(key, 24), late=timedelta(0))
+    swarm_calls.run(database, before(key, examples(200, 24)), late=timedelta(0))
     assert any(one.facts.kind == "trade" for one in database.lessons_since(0, 0).lessons)
     assert ready(database, key.close_time)(asked(key)) == NOTHING
     database.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import examples
 from tests.worlds import desks, remembering
 from torra.clock import parse
 from torra.desk.bar_closes import next_close
@@ -42,8 +43,8 @@ def patient(use: str = "on") -> Any:
 
 def test_the_second_pass_of_the_demo_recalls_nothing_of_the_first(tmp_path: Path) -> None:
     _, end = desks.sample().period()
-    desk = open_desk(tmp_path, end - timedelta(hours=7), patient())
-    for _ in range(62):
+    desk = open_desk(tmp_path, end - timedelta(hours=examples(9, 7)), patient())
+    for _ in range(examples(84, 62)):
         step(desk)
     lap = desks.sample().lap
     facts = {one.number: one.facts for one in desk.database.lessons_since(0, 0).lessons}
@@ -64,11 +65,11 @@ def test_the_second_pass_of_the_demo_recalls_nothing_of_the_first(tmp_path: Path
 
 def test_trades_of_the_warm_up_are_never_told(tmp_path: Path) -> None:
     desk = open_desk(tmp_path, desks.START, patient())
-    for _ in desk.warm_up(desks.START, 80):
+    for _ in desk.warm_up(desks.START, examples(100, 80)):
         pass
     warm = desk.database.lesson_count()
     assert warm >= 3
-    for _ in range(26):
+    for _ in range(examples(40, 26)):
         step(desk)
     assert desk.database.lesson_count() > warm
     told = told_by(desk)
@@ -83,7 +84,7 @@ def test_trades_of_the_warm_up_are_never_told(tmp_path: Path) -> None:
 
 def test_a_profile_that_wants_none_is_told_none(tmp_path: Path) -> None:
     desk = open_desk(tmp_path, desks.START, patient("off"))
-    for _ in range(20):
+    for _ in range(examples(40, 20)):
         step(desk)
     assert desk.database.lesson_count() and not told_by(desk)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import examples
 from tests.faults import lives
 from tests.worlds import desks, remembering
 from torra.failpoints import IN_A_TICK, VARIABLE
@@ -67,7 +68,7 @@ def test_each_end_leaves_one_lesson_however_often_the_desk_dies(
         died += lives.run(life)
         lives.whole(killed)
         one_each(killed)
-    upto = max(came(killed), BEGIN) + 28 * desks.QUARTER
+    upto = max(came(killed), BEGIN) + examples(40, 28) * desks.QUARTER
     for folder in (calm, killed):
         live(folder, upto)
     told = one_each(killed)

@@ -110,7 +110,8 @@ def test_what_has_no_direction_is_like_nothing() -> None:
     assert cosine((1e-300, 0.0), (1.0, 0.0)) == 1.0
 
 
-RANKED = """
+LESSONS, ASKED = examples(3000, 1000), examples(40, 16)
+RANKED = f"""
 import hashlib, random
 from tests.worlds.lesson_entries import HOUR, START, entries, kinds, query
 from torra.lessons.hashed import hashed
@@ -118,12 +119,12 @@ from torra.lessons.ranking import LessonIndex
 chance = random.Random(3)
 among = kinds(chance)
 index = LessonIndex(hashed)
-for _, lesson in entries(chance, 1000, among, noise=0.3):
+for _, lesson in entries(chance, {LESSONS}, among, noise=0.3):
     index.add(lesson)
 told = []
-for _ in range(16):
+for _ in range({ASKED}):
     asked = query(chance, chance.choice(among), noise=0.3)
-    as_of = START + chance.randrange(1000) * HOUR
+    as_of = START + chance.randrange({LESSONS}) * HOUR
     cosines = index._texts.cosines(hashed(asked.text), slice(None)).tobytes().hex()
     told.append((index.rank(asked, as_of, 50), index.nearest(asked.vector, as_of), cosines))
 print(hashlib.sha256(repr(told).encode()).hexdigest())

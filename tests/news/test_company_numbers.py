@@ -22,6 +22,7 @@ from news_collector import Collector
 from tests.conftest import Scale
 from tests.doubles.finnhub_server import FinnhubServer, apple, quarter, rating
 from tests.doubles.news_server import Said
+from tests.examples import examples
 from tests.worlds.stores import Hand, open_database
 from torra.config import NewsSettings
 from torra.evidence import vendor_figures
@@ -142,13 +143,13 @@ def test_who_is_no_peer_any_more_is_asked_no_more(
 ) -> None:
     desk = Desk(server, database).later(30)
     server.peers["AAPL"] = ["AAPL", "HPQ", "XRX"]
-    desk.later(DAY, step=1800.0).later(60)
+    desk.later(DAY, step=examples(300, 1800)).later(60)
     known = [name for name in desk.known() if name.startswith("peer.")]
     assert known == ["peer.HPQ", "peer.XRX"] and desk.known("XRX")["pe"] == 18.0
     topics = [state.topic for state in desk.collector.status() if state.topic[:5] == "peer."]
     assert topics == ["peer.HPQ", "peer.XRX"]
     server.peers["AAPL"] = ["AAPL"]
-    desk.later(DAY, step=1800.0).later(60)
+    desk.later(DAY, step=examples(300, 1800)).later(60)
     assert not [name for name in desk.known() if name.startswith("peer.")]
 
 

@@ -12,6 +12,7 @@ import pytest
 from instance_database import Database
 from tests.worlds import desks, journals
 from torra.config import Profile
+from torra.lessons import recall
 from torra.replay.rerun.causes import cause
 from torra.replay.rerun.journal_replay import Comparison, replay
 
@@ -38,8 +39,10 @@ def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) 
     desks.take_lease(desk, 1e9)
     for name, setup in desk.setups.items():
         desk.database.apply_profile(name, setup.profile.model_dump_json(), setup.profile.digest())
-    while told(desk.database) < wanted:
-        desks.step(desk)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recall, "SECONDS", 30.0)  # a busy machine recalls late, and then nothing
+        while told(desk.database) < wanted:
+            desks.step(desk)
     desk.close()
     return folder / "torra.db"
 

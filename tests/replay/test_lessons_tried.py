@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import examples
 from tests.worlds import desks, remembering
 from torra.clock import iso
 from torra.config import Profile
@@ -21,7 +22,7 @@ from torra.store.memory import MemoryStore
 
 PATIENT = {"memory": {"use": "on"}, "timeout_seconds": 900.0}
 SECOND = timedelta(seconds=1)
-CLOSES = 72
+CLOSES = examples(90, 72)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from ath_calculator import Records
 from technical_calculator import score_frame
 from tests.cases import cases
 from tests.conftest import Scale
+from tests.examples import examples
 from tests.scores.test_causality import early_swings
 from tests.worlds import company_reports, outside_series
 from tests.worlds.price_series import SAMPLE_DATA, sample, walk
@@ -305,7 +306,7 @@ def test_a_report_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPat
         add(self, [one._replace(row=one.row._replace(known_at=one.row.ends)) for one in rows])
 
     monkeypatch.setattr(CompanyHistory, "add", early)
-    found = probe(of_a_company(), points=2, kinds=("noise",), modes=("budget",))
+    found = probe(of_a_company(), points=examples(4, 2), kinds=("noise",), modes=("budget",))
     assert not found.clean
 
 

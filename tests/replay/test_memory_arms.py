@@ -14,6 +14,7 @@ from numpy.random import PCG64, Generator
 
 import technical_calculator
 from tests.cases import cases
+from tests.examples import examples
 from tests.worlds import remembering
 from tests.worlds.tables_once import tables_once
 from torra.config import ROOT, Profile
@@ -32,8 +33,8 @@ from torra.store.memory import MemoryStore
 END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
 BEGIN = END - timedelta(hours=40)
 NAMES = ("memory",)
-FEW = ("budget", BY_LOT)
-"""Who is told lessons, and L1."""
+FEW = NAMES if examples.whole else ("budget", BY_LOT)
+"""Who runs again: by day not the twin that is told nothing."""
 UNBOUND = {"max_signals_per_hour": 100, "daily_loss_cap_pct": 50.0, "capital": 1e6}
 """Limits that stop nobody: there must be trades to learn from."""
 
@@ -165,7 +166,7 @@ def test_another_seed_draws_other_lessons_for_the_placebo_alone(
     plan = dataclasses.replace(plan_of(history), seed=8)
     identities = [(plan.identity(arm), plan_of(history).identity(arm)) for arm in plan.arms]
     assert [one == other for one, other in identities] == [True, True, True, False]
-    few = dataclasses.replace(plan, arms=arms.chosen(FEW))
+    few = dataclasses.replace(plan, arms=arms.chosen(["budget", BY_LOT]))
     _, desk, placebo = run(few, voices.rules_voice)
     named = {arm.name: arm for arm in whole}
     assert same(desk, named[desk.name]) and not same(placebo, named[placebo.name])
@@ -219,7 +220,7 @@ def test_a_placebo_is_told_as_much_as_a_memory_would_be() -> None:
         pairs.append((asked, told, drawn))
         return told
 
-    remembering.run(store, settings, remembering.keys(96), both)
+    remembering.run(store, settings, remembering.keys(examples(200, 96)), both)
     facts = {one.number: one.facts for one in store.lessons_since(0, 0).lessons}
     assert any(told.notes for _, told, _ in pairs)
     for asked, told, drawn in pairs:

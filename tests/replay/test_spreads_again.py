@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from instance_database import Database
+from tests.examples import examples
 from tests.worlds import desks, journals
 from tests.worlds.price_series import sample, times_of
 from torra.clock import duration, parse
@@ -29,7 +30,7 @@ from torra.store.connection import TickKey
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.rules_version import RULES_VERSION
 
-CLOSES = 16
+CLOSES = examples(24, 16)
 
 
 def with_spreads(frame: pd.DataFrame) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import examples
 from tests.worlds import desks, remembering
 from torra.errors import DataUnavailable
 from torra.lessons.lesson import LessonFacts
@@ -19,7 +20,7 @@ from torra.tick.vetoed import VETOED
 from torra.verdict.vetoed import VetoedOpening
 from torra_trader import Outcome
 
-COUNT = 144
+COUNT = examples(240, 144)
 """Ticks of M15 that are run."""
 
 WIDE = {"gate": {"max_spread_atr": 0.02}}
