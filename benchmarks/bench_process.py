@@ -79,7 +79,7 @@ PART: Final = Part(
     ),
     "From the first line of a new process to a desk whose vendor can be asked. The SDK is imported "
     "in a thread of its own while the desk already stands; a tick that comes earlier waits for it "
-    "inside its own time limit. Starting the interpreter is not counted. `torra tick` waits for the "
+    "inside its own time limit. Starting the interpreter is not counted. `torra tick` awaits the "
     "SDK before its tick is due; as a whole process it has all of this and three calls in a row.",
 )
 
