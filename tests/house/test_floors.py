@@ -10,7 +10,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -151,6 +151,7 @@ class Told(NamedTuple):
 
     docstring: str | None
     imports: tuple[ast.Import | ast.ImportFrom, ...]
+    at_once: tuple[ast.Import | ast.ImportFrom, ...]
     conditions: tuple[str, ...]
 
 
@@ -161,18 +162,30 @@ def told(path: Path) -> Told:
     return Told(
         ast.get_docstring(tree),
         tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)),
+        tuple(_at_once(tree.body)),
         tuple(ast.unparse(node.test) for node in nodes if isinstance(node, CONDITIONAL)),
     )
+
+
+def _at_once(body: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Yield the imports that a module makes as it is imported: of no function, for no type."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from _at_once(node.orelse)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.expr):
+            yield from _at_once(ast.iter_child_nodes(node))
 
 
 @cache
 def imports(path: Path, name: str) -> tuple[str, ...]:
     """Return every imported module, those inside functions and TYPE_CHECKING too."""
-    return tuple(_imports(path, name))
+    return tuple(_imports(told(path).imports, name))
 
 
-def _imports(path: Path, name: str) -> Iterator[str]:
-    for node in told(path).imports:
+def _imports(nodes: Iterable[ast.Import | ast.ImportFrom], name: str) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (item.name for item in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -256,6 +269,93 @@ def test_a_circle_is_seen() -> None:
 )
 def test_the_table_tells_what_it_says(name: str, target: str, fits: bool) -> None:
     assert may_import(name, target) is fits
+
+
+def loaded(*names: str) -> frozenset[str]:
+    """Return all that is imported with these modules, ours by their paths and others' by names."""
+    found: set[str] = set()
+    left = [*names]
+    while left:
+        name = left.pop()
+        if name in found:
+            continue
+        found.add(name)
+        own, others = _beside(name)
+        left += own
+        found |= others
+    return frozenset(found)
+
+
+@cache
+def _beside(name: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what one module imports as it is imported: ours with their packages, and others."""
+    own, others = set(), set()
+    for dotted in _imports(told(MODULES[name]).at_once, name):
+        parts = dotted.split(".")
+        inside = {ours(".".join(parts[:end])) for end in range(1, len(parts) + 1)} - {None}
+        own |= inside
+        others |= set() if inside else {dotted}
+    return frozenset(own), frozenset(others)
+
+
+TRIAL = ("torra/desk/wiring",)
+"""What wires a desk, and a trial tick of it."""
+
+DESK = (
+    *TRIAL, "torra/desk/event_stream", "torra/desk/memory/lesson_mirror",
+    "torra/desk/memory/reviewer", "torra/desk/schedule", "torra/jobs/worker",
+    "torra/notices/desk_notices",
+)  # fmt: skip
+"""... with what open_desk imports for a desk alone."""
+
+LATER = (
+    "anthropic", "openai", "google", "httpx2", "genai_prices", "flask", "jinja2", "matplotlib",
+    "model2vec", "apprise", "sklearn", "scipy",
+    "torra/dashboard", "torra/exhibits", "torra/replay", "torra/commands", "torra/overlay",
+    "torra/tick/tick_record", "torra/money/book", "torra/trading/findings",
+    "torra/bridges/dwx", "torra/bridges/mt5/bridge", "torra/bridges/torra/bridge",
+    "torra/bridges/torra/messages", "torra/bridges/guarded",
+    "torra/feeds/mt5_files", "torra/feeds/mt5_direct", "torra/feeds/flow_files",
+    "torra/evaluation/exhibits", "torra/evaluation/observations", "torra/evaluation/outcomes",
+)  # fmt: skip
+"""What a standing desk on paper does without: imported by the function that needs it."""
+
+OF_A_DESK = (
+    "apscheduler",
+    "torra/desk/schedule",
+    "torra/desk/memory/reviewer",
+    "torra/jobs/worker",
+)
+
+
+@cases(("names", "later"), [(DESK, LATER), (TRIAL, (*LATER, *OF_A_DESK))])
+def test_what_is_seldom_needed_is_imported_by_need(
+    names: tuple[str, ...], later: tuple[str, ...]
+) -> None:
+    found = loaded(*names)
+    early = {
+        one
+        for one in found
+        if one.replace(".", "/").startswith(tuple(f"{x}/" for x in later)) or one in later
+    }
+    assert early == set()
+
+
+def test_an_import_at_once_is_told_from_one_by_need() -> None:
+    code = """
+import a
+if TYPE_CHECKING:
+    import b
+else:
+    import c
+with warnings():
+    import d
+class E:
+    import e
+    def f(self): import g
+"""
+    assert [node.names[0].name for node in _at_once(ast.parse(code).body)] == ["a", "c", "d", "e"]
+    assert {"pandas", "instance_database", "torra/errors"} <= loaded(*TRIAL)
 
 
 def test_every_file_lies_in_a_room() -> None:
