@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from benchmarks.rows import Part, Row, at_least, at_most, ready
+from benchmarks.rows import Part, Row, at_least, ready
 from torra.clock import parse
 from torra.commands.replay import USUAL_ARMS
 from torra.config import ROOT, Profile
@@ -78,16 +78,7 @@ PART: Final = Part(
     "shards",
     "Replays on two processes",
     ready(measure),
-    (
-        Row("ratio", "replay on two processes, times one", "{:.2f}", at_least(1.7)),
-        Row(
-            "default_s",
-            "default replay of the sample on two processes, with its report",
-            "{:.1f} s",
-            at_most(45.0),
-        ),
-        Row("largest_mb", "peak RSS of its largest process", "{:.0f} MB"),
-    ),
+    (Row("ratio", "replay on two processes, times one", "{:.2f}", at_least(1.7)),),
     "Six jobs of equal size, each the full desk with rules over the same week; elapsed time. The "
     "default replay has the arms l1, budget, full and three placebos, in a fresh home.",
 )
