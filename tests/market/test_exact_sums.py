@@ -1,4 +1,4 @@
-"""Sums and rounding of whole arrays against math.fsum and round, to the last bit."""
+"""Sums of whole arrays against math.fsum, to the last bit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra.market.exact_sums import exact_sum, rounded, two_sum
+from torra.market.exact_sums import exact_sum, two_sum
 
 FAR_APART = st.floats(-1e9, 1e9, allow_nan=False, allow_subnormal=False)
 SCORES = st.integers(-(10**8), 10**8).map(lambda number: number / 1e8)
@@ -51,30 +51,7 @@ def test_halfway_between_two_doubles() -> None:
     assert ((terms[0] + terms[1]) + terms[2]).tolist() != fsums(terms)
 
 
-@given(st.floats(-1e6, 1e6, allow_nan=False))
-def test_rounding_is_pythons(value: float) -> None:
-    assert rounded(np.array([value]), 8).tolist() == [round(value, 8)]
-
-
-@pytest.mark.parametrize("decimals", [2, 4, 8])
-def test_rounding_next_to_every_tie(decimals: int, scaled: Callable[..., int]) -> None:
-    """A tie and the doubles on both sides of it: few ties are doubles, so most fall to one side."""
-    rng = np.random.default_rng(decimals)
-    halves = rng.integers(-(10**decimals), 10**decimals, scaled(100_000)) + 0.5
-    ties = halves / 10**decimals
-    near = np.concatenate([np.nextafter(ties, -9), ties, np.nextafter(ties, 9), [0.5, 2.5, 0.125]])
-    assert rounded(near, decimals).tolist() == [round(value, decimals) for value in near.tolist()]
-
-
-def test_scaling_first_would_round_otherwise() -> None:
-    """np.round multiplies first, which makes ties of what are none."""
-    values = np.round(np.arange(1, 2000) * 0.005, 3)
-    assert np.round(values, 2).tolist() != [round(value, 2) for value in values.tolist()]
-    assert rounded(values, 2).tolist() == [round(value, 2) for value in values.tolist()]
-
-
 def test_what_is_unknown_stays_unknown() -> None:
-    assert np.isnan(rounded(np.array([math.nan]), 8)).all()
     assert np.isnan(exact_sum([np.array([math.nan]), np.array([1.0]), np.array([2.0])])).all()
 
 

@@ -1,10 +1,9 @@
-"""Sums and rounds whole arrays, to the last bit as `math.fsum` and `round` do.
+"""Sums whole arrays, to the last bit as `math.fsum` does.
 
-The brain adds exactly rounded and rounds to 1e-8 (torra.verdict.sentiment_rules). A pass over a
-long history must do the same to a hundred thousand numbers at once. Error-free transformations do
-it: the sum of two doubles and its error are two doubles again (Knuth). Where two stages of errors
-leave a doubt about the last bit, `math.fsum` itself decides for that element, and `round` itself
-near a tie.
+The brain adds exactly rounded (torra.verdict.sentiment_rules). A pass over a long history must do
+the same to a hundred thousand numbers at once. Error-free transformations do it: the sum of two
+doubles and its error are two doubles again (Knuth). Where two stages of errors leave a doubt about
+the last bit, `math.fsum` itself decides for that element.
 
 Pure. NaN in gives NaN out. Numbers must be far from overflow.
 """
@@ -42,22 +41,6 @@ def exact_sum(terms: Sequence[Array]) -> Array:
     for at in np.flatnonzero(doubtful):
         total[at] = math.fsum(float(term[at]) for term in terms)
     return total
-
-
-def rounded(values: Array, decimals: int) -> Array:
-    """Return values rounded to so many decimals as Python's `round` does it.
-
-    That is the decimal number nearest to the exact value of the double, a tie to the even one, and
-    the double nearest to that. |value| x 10 ** decimals must stay below 2 ** 52.
-    """
-    scale = float(10**decimals)
-    product = values * scale
-    whole = np.rint(product)
-    # A rounded product may come to lie on a tie, never beyond it: rounding keeps the order.
-    doubtful = np.flatnonzero(np.abs(product - whole) == 0.5)
-    result: Array = whole / scale
-    result[doubtful] = [round(value, decimals) for value in values[doubtful].tolist()]
-    return result
 
 
 def two_sum(one: Array, other: Array) -> tuple[Array, Array]:
