@@ -74,6 +74,8 @@ PART: Final = Part(
         Row("ready_s", "import and construct, the vendor's SDK with it", "{:.2f} s", at_most(0.60)),
         Row("construct_s", "of it until the desk stands", "{:.2f} s", at_most(0.80)),
         Row("peak_mb", "peak RSS after one decision", "{:.0f} MB", at_most(140)),
+        Row("tick_own_s", "`torra tick`, 1.0 s a call, by its own clock", "{:.2f} s", at_most(3.4)),
+        Row("tick_s", "... as a whole process", "{:.2f} s"),
     ),
     "From the first line of a new process to a desk whose vendor can be asked. The SDK is imported "
     "in a thread of its own while the desk already stands; a tick that comes earlier waits for it "

@@ -166,7 +166,6 @@ PART: Final = Part(
             target=None if arm.target is None else at_least(arm.target),
         )
         for name, arm in ARMS.items()
-        if arm.target is not None
     ),
     "Every arm runs the very `run_tick` of a live desk over the shipped M15 bars of BTCUSD, on one "
     "core; with the null store the journal is off, as in `torra replay`. Of a full desk's tick "

@@ -24,11 +24,10 @@ DISK: Final = Missed(
 )
 
 TICK_CPU: Final = Missed(
-    "Nearly half of a tick is L1 on 750 bars, most of it pandas-ta-classic; the larger evidence of "
-    "the full desk and its record took 12 % more than the first desk did.",
-    "Compute the recursive indicators here, as the plain means already are, held to the present "
-    "values by tests/scores/test_indicators.py: by the table beside TA-Lib it is the largest "
-    "single part.",
+    "L1 on 750 bars is a quarter of a tick now. The rest is what the desk reads, says and keeps: "
+    "evidence, reports and the record, and where a vendor is asked the requests.",
+    "Find a reading once for all agents that are shown it; settle calls in the tick's own "
+    "transaction.",
 )
 
 SDK: Final = (
@@ -76,8 +75,8 @@ MISSED: Final[Mapping[tuple[str, str], Missed]] = {
     ("desk", "help_s"): SHARED,
     ("chart", "wall_ms"): SHARED,
     ("process", "construct_s"): Missed(
-        "The figure is of before the desk imported by need what it does not need to stand.",
-        "Measure it again: beside the program before, it stood after 0.69 of the time.",
+        "A third of it is pandas, which sqlite-utils imports itself; then models and settings.",
+        "Draw the models of settings by need.",
     ),
     ("streams", "held_ms"): SHARED,
     ("pages", "start_s"): SHARED,
