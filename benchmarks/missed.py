@@ -24,7 +24,7 @@ DISK: Final = Missed(
 )
 
 TICK_CPU: Final = Missed(
-    "L1 on 750 bars is a quarter of a tick now. The rest is what the desk reads, says and keeps: "
+    "L1 on 750 bars is a fifth of a tick now. The rest is what the desk reads, says and keeps: "
     "evidence, reports and the record, and where a vendor is asked the requests.",
     "Find a reading once for all agents that are shown it; settle calls in the tick's own "
     "transaction.",
