@@ -250,8 +250,8 @@ def _either(name: str, high: str, low: str, lean: Lean) -> FeatureWords:
 
 _PART: Final = ("it leans up", "it leans down")
 COMPONENTS: Final[Mapping[str, str]] = {
-    "pa_trend": "price against its 20-bar mean",
-    "pa_slope": "the slope of the 20-bar mean",
+    "pa_trend": "price against its 20-bar exponential mean",
+    "pa_slope": "the slope of the 20-bar exponential mean",
     "pa_thrust": "the move of the last three bars",
     "pa_body": "the body of the last bar",
     "pa_wicks": "the balance of the last bar's wicks",

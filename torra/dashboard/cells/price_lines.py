@@ -20,7 +20,7 @@ class PriceLine(NamedTuple):
 
 
 LINES: Final[Mapping[str, PriceLine]] = {
-    "mean20": PriceLine("20-bar mean", ("ema20",), ("pa_trend", "pa_slope")),
+    "mean20": PriceLine("20-bar exponential mean", ("ema20",), ("pa_trend", "pa_slope")),
     "mean50": PriceLine("50-bar mean", ("sma50",), ("st_medium", "st_long")),
     "mean200": PriceLine("200-bar mean", ("sma200",), ("st_long",)),
     "bollinger": PriceLine("Bollinger bands", ("bb_lower", "bb_upper"), ("kl_bollinger",)),
