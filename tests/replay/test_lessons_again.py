@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,17 +63,19 @@ def change(database: Database, sql: str, *values: object) -> int:
         return database.connection().execute(sql, values).rowcount
 
 
-def again(source: Database, folder: Path, until: str = "") -> dict[str, Comparison]:
-    """Run the ticks again, by instance, to the end or `until` this one."""
+def rows(source: Database, sql: str) -> list[tuple[Any, ...]]:
+    return source.connection().execute(sql).fetchall()
+
+
+def again(
+    source: Database, folder: Path, keys: Collection[str] | None = None
+) -> dict[str, Comparison]:
+    """Run the ticks again, by instance: all of them, or some."""
     into = desks.open_database(folder)
     found: dict[str, Comparison] = {}
     for instance in journals.BOTH:
-        if until in found:
-            break
-        for one in replay(source, into, instance.id):
-            found[one.key] = one
-            if one.key == until:
-                break
+        mine = [key for key in source.journalled(instance.id) if keys is None or key in keys]
+        found |= {one.key: one for one in replay(source, into, instance.id, keys=mine)}
     into.close()
     return found
 
@@ -88,9 +90,8 @@ def whole(lived: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Co
 
 def with_notes(source: Database) -> list[str]:
     """Return the keys of the ticks that were told lessons in words, in the order of their bars."""
-    sql = "SELECT torra_key, record FROM journal ORDER BY rowid"
-    rows = source.connection().query(sql)
-    return [row["torra_key"] for row in rows if notes(json.loads(row["record"]))]
+    told = rows(source, "SELECT torra_key, record FROM journal ORDER BY rowid")
+    return [key for key, record in told if notes(json.loads(record))]
 
 
 def notes(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -140,8 +141,8 @@ def test_lessons_that_came_since_move_no_tick(source: Database, tmp_path: Path) 
         change(source, "INSERT INTO lesson_words SELECT number + 100000, lesson, 'a-model', "
                "'2100-01-01T00:00:00Z', 'New words.', outcome, rule, request_hash, cost_usd, flags "
                "FROM lesson_words")  # fmt: skip
-    found = again(source, tmp_path)
-    assert {found[key].state for key in keys} == {"same"}
+    found = again(source, tmp_path, keys)
+    assert [found[key].state for key in keys] == ["same"] * len(keys)
 
 
 # --- what is gone, and what was altered -----------------------------------------------------------
@@ -153,7 +154,8 @@ def test_a_tick_whose_lesson_is_gone_is_told_and_left_out(source: Database, tmp_
     without_guards(source, "lesson_words")
     gone = notes(record)[0]["lesson"]
     assert change(source, "DELETE FROM lesson_words WHERE lesson = ?", gone) == 1
-    found = again(source, tmp_path)
+    keys = [key for (key,) in rows(source, "SELECT torra_key FROM journal ORDER BY rowid")]
+    found = again(source, tmp_path, keys[keys.index(with_notes(source)[0]) :])
     assert found[key].state == "no_lessons"
     assert found[key].detail == f"1 of the {len(notes(record))} lessons that it was told are gone"
     left = {name for name, one in found.items() if one.state == "no_lessons"}
@@ -166,7 +168,7 @@ def test_a_changed_number_is_noticed_and_named(source: Database, tmp_path: Path)
     key = with_notes(source)[0]
     then = source.journal_row(key)[0]["lessons"]["numbers"]["similar"]
     set_in(source, key, "$.lessons.numbers.similar", then + 1.0)
-    found = again(source, tmp_path, until=key)[key]
+    found = again(source, tmp_path, [key])[key]
     assert found.state == "different"
     why = cause(source, found)
     assert (why.kind, why.what) == ("lesson", f"lessons.similar.value was {then}, is {then + 1.0}")
@@ -178,7 +180,7 @@ def test_another_lesson_in_a_record_is_noticed(source: Database, tmp_path: Path)
     others = set(range(1, source.lesson_count() + 1))
     other = min(others - {note["lesson"] for note in notes(record)})
     set_in(source, key, "$.lessons.notes[0].lesson", other)
-    found = again(source, tmp_path, until=key)[key]
+    found = again(source, tmp_path, [key])[key]
     assert found.state == "different" and found.misses
     assert cause(source, found).kind == "lesson"
 
@@ -189,7 +191,7 @@ def test_altered_words_are_noticed(source: Database, tmp_path: Path) -> None:
     without_guards(source, "lesson_words")
     sql = "UPDATE lesson_words SET rule = 'Altered.' WHERE lesson = ?"
     assert change(source, sql, notes(record)[0]["lesson"]) == 1
-    found = again(source, tmp_path, until=key)[key]
+    found = again(source, tmp_path, [key])[key]
     assert found.state == "different"
     assert cause(source, found).what == "a lesson that technical was told"
 

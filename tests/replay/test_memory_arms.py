@@ -30,8 +30,10 @@ from torra.replay.shards import arm_lessons, executors
 from torra.replay.shards.history import History, cut, load
 from torra.store.memory import MemoryStore
 
-END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
-BEGIN = END - timedelta(hours=40)
+BEGIN = datetime.fromisoformat("2021-11-10T08:00:00+00:00")
+HOURS = examples(40, 28)
+"""The first lesson is told after 24."""
+END = BEGIN + timedelta(hours=HOURS)
 NAMES = ("memory",)
 FEW = NAMES if examples.whole else ("budget", BY_LOT)
 """Who runs again: by day not the twin that is told nothing."""
@@ -143,7 +145,7 @@ class Stopped(Exception):
 def run_interrupted(history: History, folder: Path) -> int:
     """Stop a replay a few times in each arm; return how often."""
     stops = 0
-    for number in (250, 450):
+    for number in (6 * HOURS, 11 * HOURS):
         left = number
 
         def stop(name: str, more: int) -> None:

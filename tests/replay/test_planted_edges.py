@@ -33,6 +33,14 @@ AHEAD = 16
 
 LEVEL = 0.05
 
+OFTEN: dict[str, Any] = {
+    "thresholds": {"buy": 0.02, "sell": 0.02},
+    "on_opposite": "reverse",
+    "risk": {"capital": 1_000_000.0},
+}
+"""So that nearly every arm trades often enough on a walk of the night to be judged: small
+thresholds, and an account on which no size is below the smallest order."""
+
 
 def profile(**changes: object) -> Profile:
     told = {
@@ -102,8 +110,8 @@ def test_a_desk_that_knows_the_future_is_found_and_a_blind_one_is_not(
 
 def test_a_market_that_trends_gives_l1_an_edge_that_is_claimed() -> None:
     """L1 buys strength; in a market whose strength lasts, that must pay and be said."""
-    history = trending(3000, 3)
-    plan = plan_of(history, ("l1",))
+    history = trending(1800, 5)
+    plan = plan_of(history, ("l1",), **OFTEN)
     seen = run(plan, voices.rules_voice)
     told = by_name(
         scorecard.exhibits(seen, {"XAUUSD": history.frames}, profile=plan.profile, trials=1)
@@ -112,12 +120,12 @@ def test_a_market_that_trends_gives_l1_an_edge_that_is_claimed() -> None:
 
 
 def trending(bars: int, seed: int) -> History:
-    """Return a walk whose direction lasts for days: the drift is two thirds of a bar's move."""
+    """Return a walk whose direction lasts for days: the drift is half of a bar's move."""
     history = random_walk(bars, seed)
     frame = history.frames["M15"].copy()
     rng = Generator(PCG64(seed))
     sign = np.repeat(rng.choice((-1.0, 1.0), bars // 150 + 1), 150)[:bars]
-    lift = np.cumsum(sign * 1.2).round(2)
+    lift = np.cumsum(sign * 0.8).round(2)
     before = np.append(0.0, lift[:-1])
     moved = frame.copy()
     moved["open"], moved["close"] = frame["open"] + before, frame["close"] + lift
@@ -132,13 +140,6 @@ def trending(bars: int, seed: int) -> History:
 
 ARMS_ON_WALKS = ("l1", "budget", "placebo")
 BARS_BY_DAY, BARS_BY_NIGHT = 330, 1200
-OFTEN: dict[str, Any] = {
-    "thresholds": {"buy": 0.02, "sell": 0.02},
-    "on_opposite": "reverse",
-    "risk": {"capital": 1_000_000.0},
-}
-"""So that nearly every arm trades often enough on a walk of the night to be judged: small
-thresholds, and an account on which no size is below the smallest order."""
 
 
 def claimed_on_a_walk(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import technical_calculator
 from agents.contracts import ADJUSTMENT_BOUND
 from instance_database import TickKey
 from tests.cases import cases
+from tests.examples import examples
 from tests.worlds import l1_markets
 from tests.worlds.tables_once import tables_once
 from torra.bridges.paper import PaperPosition
@@ -38,7 +39,12 @@ from torra.replay.shards.history import History, cut, load
 from torra_trader import run_close
 
 END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
-BEGIN = END - timedelta(hours=9)
+HOURS = examples(9, 5)
+BEGIN = END - timedelta(hours=HOURS)
+TICKS = HOURS * 5
+"""Of each arm, more than a chunk."""
+
+CHUNK = 20
 MIDNIGHT = END - timedelta(days=1)
 ALL = ("l1", "budget", "placebo")
 ALL_ARMS = [arm.name for arm in arms.chosen(ALL)]
@@ -102,7 +108,7 @@ def test_what_are_no_costs(spread: float) -> None:
 def test_every_arm_runs_on_the_same_ticks(whole: list[ArmSeen]) -> None:
     keys = [[tick.key for tick in arm.ticks] for arm in whole]
     assert all(found == keys[0] for found in keys)
-    assert len(keys[0]) == 9 * 4 + 9
+    assert len(keys[0]) == TICKS
     assert [arm.name for arm in whole] == [
         "l1", "budget", "placebo_shuffled", "placebo_flipped", "placebo_random",
     ]  # fmt: skip
@@ -137,15 +143,19 @@ def stopping_at(number: int) -> Callable[[str, int], None]:
 
 @pytest.mark.parametrize(
     "at",
-    [pytest.param(1, marks=pytest.mark.nightly), pytest.param(30, marks=pytest.mark.nightly), 100],
+    [
+        pytest.param(1, marks=pytest.mark.nightly),
+        pytest.param(30, marks=pytest.mark.nightly),
+        2 * TICKS + 10,
+    ],
 )
 def test_an_interrupted_replay_ends_like_one_that_was_not(
     at: int, history: History, whole: list[ArmSeen], tmp_path: Path
 ) -> None:
     plan = plan_of(history)
     with pytest.raises(Stopped):
-        run(plan, voices.rules_voice, folder=tmp_path, chunk=20, on_ticks=stopping_at(at))
-    again = run(plan, voices.rules_voice, folder=tmp_path, chunk=20)
+        run(plan, voices.rules_voice, folder=tmp_path, chunk=CHUNK, on_ticks=stopping_at(at))
+    again = run(plan, voices.rules_voice, folder=tmp_path, chunk=CHUNK)
     assert all(same(one, other) for one, other in zip(again, whole, strict=True))
     from_disk = run(plan, voices.rules_voice, folder=tmp_path)
     assert all(same(one, other) for one, other in zip(from_disk, whole, strict=True))
@@ -156,10 +166,10 @@ def test_a_chunk_that_was_half_written_does_not_count(
 ) -> None:
     plan = plan_of(history)
     with pytest.raises(Stopped):
-        run(plan, voices.rules_voice, folder=tmp_path, chunk=20, on_ticks=stopping_at(30))
+        run(plan, voices.rules_voice, folder=tmp_path, chunk=CHUNK, on_ticks=stopping_at(CHUNK + 2))
     lines = tmp_path / "l1.ticks.gz"
     lines.write_bytes(lines.read_bytes() + b"\x1f\x8bhalf a chunk")
-    again = run(plan, voices.rules_voice, folder=tmp_path, chunk=20)
+    again = run(plan, voices.rules_voice, folder=tmp_path, chunk=CHUNK)
     assert same(again[0], whole[0])
 
 
@@ -188,7 +198,7 @@ def test_a_killed_replay_ends_like_one_that_was_not(
             for _ in range(7 + life % 11):
                 child.stdout.readline()
             child.kill()
-    again = run(plan_of(history), voices.rules_voice, folder=tmp_path, chunk=20)
+    again = run(plan_of(history), voices.rules_voice, folder=tmp_path, chunk=CHUNK)
     assert all(same(one, other) for one, other in zip(again, whole, strict=True))
 
 
@@ -224,7 +234,13 @@ def test_what_runs_beside_goes_on_from_where_it_was(
 ) -> None:
     plan = plan_of(history)
     with pytest.raises(Stopped):
-        run(plan, voices.rules_voice, folder=tmp_path, chunk=20, on_ticks=stopping_at(70))
+        run(
+            plan,
+            voices.rules_voice,
+            folder=tmp_path,
+            chunk=CHUNK,
+            on_ticks=stopping_at(TICKS + CHUNK + 2),
+        )
     begun = Checkpoint(tmp_path, "budget", plan.identity(ARMS["budget"])).state
     assert begun is not None and 0 < begun["at"] < len(whole[0].ticks)
     with executors.inline() as executor:
@@ -286,7 +302,7 @@ def test_a_placebo_trades_at_the_size_of_its_source(whole: list[ArmSeen]) -> Non
 
 def test_the_end_of_the_bars_closes_what_is_open(history: History) -> None:
     plan = plan_of(history, ("l1",), on_opposite="hold", level=0.05)
-    course = Course.of(plan.history, begin=BEGIN, end=END)
+    course = Course.of(plan.history, begin=END - timedelta(hours=9), end=END)
     cutting = dataclasses.replace(course, keys=course.keys[:40])
     seen = run_arm(cutting, ARMS["l1"], plan.profile, voices.rules_voice(ARMS["l1"]))
     assert seen.trades

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from instance_database import Database
+from tests.examples import examples
 from tests.worlds import company_reports, desks, flows, journals, outside_series
 from torra.clock import Simulated, iso, parse
 from torra.config import Instance, Profile, validate
@@ -38,8 +39,8 @@ DAYS: Final = 288
 
 HEADLINES: Final = "headlines.jsonl"
 CALENDAR: Final = "events.csv"
-WARM_UP: Final = 6
-"""Bars of 15 minutes that the warm-up runs through."""
+WARM_UP: Final = examples(6, 2)
+"""Bars of 15 minutes that the warm-up runs through, those of the full hour among them."""
 
 EAGER: Final = {"thresholds": {"buy": 0.1, "sell": 0.1}, "on_opposite": "reverse"}
 """It trades often, so that positions open and close."""

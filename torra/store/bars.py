@@ -20,7 +20,7 @@ door (torra.feeds) decides whether bars may be used at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from itertools import compress
 from typing import Any, Final, NamedTuple
@@ -170,13 +170,13 @@ class BarStore(SpreadStore):
         The frame has the feeds' shape, with a column of spreads where one of them is known; it is
         empty when there are none.
         """
-        rows = self.newest_bars(instance, timeframe, as_of=as_of, limit=limit)
+        rows = self._tuples(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
         frame = _as_frame(rows)
         if not rows:
             return frame
-        known = self._spreads(instance, timeframe, rows[0]["bar_time"], rows[-1]["bar_time"])
+        known = self._spreads(instance, timeframe, rows[0][0], rows[-1][0])
         if known:
-            found = [known.get((row["bar_time"], row["revision"]), np.nan) for row in rows]
+            found = [known.get((bar_time, revision), np.nan) for bar_time, revision, *_ in rows]
             frame[spreads.SPREAD] = np.array(found)
         return frame
 
@@ -184,12 +184,7 @@ class BarStore(SpreadStore):
         self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
     ) -> list[dict[str, Any]]:
         """Return what `load_bars` does as rows: bar_time, revision, open to volume."""
-        last = stamp(as_of - duration(timeframe))
-        rows = self._rows(
-            NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT ?",
-            instance, timeframe, BEFORE_ALL, last, -1 if limit is None else limit,
-        )  # fmt: skip
-        return rows[::-1]
+        return self._rows(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
 
     def closes(
         self, instance: str, timeframe: str, *, since: datetime, as_of: datetime
@@ -213,7 +208,7 @@ class BarStore(SpreadStore):
 
         That is what `bar_revision` gave for the same range. The frame has the feeds' shape.
         """
-        rows = self._rows(
+        rows = self._tuples(
             "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
             "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? AND revision <= ? "
             "GROUP BY bar_time HAVING volume >= 0 ORDER BY bar_time",
@@ -384,9 +379,24 @@ def _index(times: Sequence[str]) -> pd.DatetimeIndex:
     return pd.DatetimeIndex(stamps, name="time").tz_localize("UTC")
 
 
-def _as_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def _newest_bars(
+    instance: str, timeframe: str, as_of: datetime, limit: int | None
+) -> tuple[str, str, str, str, str, int]:
+    """Return the query of the newest bars that were closed at `as_of`, newest first."""
+    return (
+        NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT ?",
+        instance,
+        timeframe,
+        BEFORE_ALL,
+        stamp(as_of - duration(timeframe)),
+        -1 if limit is None else limit,
+    )
+
+
+def _as_frame(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+    """Return rows of bar_time, revision, open to volume as a frame of the feeds' shape."""
+    times, _, *values = zip(*rows, strict=True) if rows else ((),) * (2 + len(COLUMNS))
     # numpy takes no Z at the end of a time.
-    index = _index([row["bar_time"][:-1] for row in rows])
-    values = [[row[name] for name in COLUMNS] for row in rows]
-    shape = np.array(values, dtype=float).reshape(len(rows), len(COLUMNS))
-    return pd.DataFrame(shape, index=index, columns=list(COLUMNS))
+    index = _index([time[:-1] for time in times])
+    bars = np.ascontiguousarray(np.array(values, dtype=float).T)
+    return pd.DataFrame(bars, index=index, columns=list(COLUMNS))
