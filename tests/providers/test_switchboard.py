@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -384,6 +386,23 @@ def test_nothing_runs_before_it_is_needed() -> None:
     Switchboard({}, prices=None).close()
     Switchboard({}, prices=None)
     assert threading.active_count() == before
+
+
+def test_the_authorities_are_read_once_for_every_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+
+    class Context(ssl.SSLContext):
+        def load_verify_locations(self, *places: Any, **named: Any) -> None:
+            read.append(places)
+            super().load_verify_locations(*places, **named)
+
+    transport = importlib.import_module("torra.providers.vendors.transport")
+    monkeypatch.setattr(ssl, "SSLContext", Context)
+    transport.authorities.cache_clear()
+    for _ in range(2):
+        with bench(transport=None) as way:
+            warm(way.switchboard)
+    assert len(read) <= 1
 
 
 def test_a_name_that_is_looked_up_for_long_does_not_hold_up_the_end_of_the_process() -> None:

@@ -29,12 +29,12 @@ from tests.doubles.switchboards import (
 from tests.later import Later
 from tests.tries import Tries
 from torra.providers.vendors.addresses import Address
-from torra.providers.vendors.openai_compatible import FORM_KEPT, unfenced
 from torra.providers.vendors.transport import ReplyUnreadable, WireGuard
 from torra.providers.vendors.vendor import picture_type
 from torra.providers.vendors.wire import CURRENT, Wire
 
 anthropic, openai = Later("anthropic"), Later("openai")
+openai_compatible = Later("torra.providers.vendors.openai_compatible")
 LOCAL = {"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}
 
 
@@ -295,11 +295,11 @@ def test_one_odd_refusal_does_not_turn_the_schema_off_for_good() -> None:
         return httpx2.Response(400) if next(odd, False) else good(request)
 
     with bench(answer, LOCAL) as way:
-        for _ in range(FORM_KEPT + 2):
+        for _ in range(openai_compatible.FORM_KEPT + 2):
             way.ask("openai_compatible", "m")
     forms = [sent.get("response_format", {}).get("type") for sent in way.bodies()]
     assert forms[:2] == ["json_schema", "json_object"]
-    assert forms[2:-2] == ["json_object"] * (FORM_KEPT - 1)
+    assert forms[2:-2] == ["json_object"] * (openai_compatible.FORM_KEPT - 1)
     assert forms[-2:] == ["json_schema"] * 2
 
 
@@ -366,7 +366,7 @@ FENCED = '```json\n{"a": 1}\n```'
     ],
 )
 def test_a_reply_that_is_one_fence_is_unwrapped(said: str, read: str) -> None:
-    assert unfenced(said) == read
+    assert openai_compatible.unfenced(said) == read
 
 
 @pytest.mark.parametrize("form", ["json_schema", "json_object", "prompt"])

@@ -17,6 +17,7 @@ from google.genai import types
 from agents.contracts import Request
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.capabilities import Capability, capability
+from torra.providers.vendors.transport import authorities
 from torra.providers.vendors.vendor import (
     Usage,
     VendorReply,
@@ -56,8 +57,14 @@ class GoogleAdapter:
                 base_url=address.base_url,
                 api_version=API_VERSION,
                 httpx_async_client=http,
-                # The SDK also makes a client of its own, which reads no proxy variable either.
-                client_args={"trust_env": False, "follow_redirects": False},
+                # The SDK also makes a client of its own, which reads no proxy variable either, and
+                # prepares web sockets: both are never used, and read no authorities of their own.
+                client_args={
+                    "trust_env": False,
+                    "follow_redirects": False,
+                    "verify": authorities(),
+                },
+                async_client_args={"ssl": authorities()},
             ),
         )
 
