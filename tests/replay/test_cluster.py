@@ -17,7 +17,7 @@ from tests.cases import cases
 from tests.doubles import dask_cluster
 from tests.replay.test_shards import SWEEPS, figures, jobs, marked
 from tests.tries import until
-from tests.worlds import shard_jobs
+from tests.worlds import shard_jobs, sweep_jobs
 from tests.worlds.price_series import sample
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError, TorraError
@@ -196,8 +196,8 @@ def test_two_workers_give_the_same_and_a_killed_one_costs_only_its_own_job(
         again = run_all(more, shard_jobs.kills_once, executor, keep=keep, on_done=seen.append)
         assert again == figures(8)
         assert seen[-1].kept == 6
-        swept = run_all(SWEEPS, shard_jobs.sweep, executor)
-        assert swept == run_all(SWEEPS, shard_jobs.sweep, Inline())
+        swept = run_all(SWEEPS, sweep_jobs.sweep, executor)
+        assert swept == run_all(SWEEPS, sweep_jobs.sweep, Inline())
         here.workers[0].kill()
         here.workers[1].kill()
         with pytest.raises(TorraError, match="has had no worker for 0 s; what was finished is"):

@@ -44,7 +44,7 @@ def live(
 def lived(
     tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]
 ) -> Iterator[tuple[Database, list[dict[str, Any]]]]:
-    database, records = live(tmp_path_factory.mktemp("flow"), Flowing(), scaled(240, least=24))
+    database, records = live(tmp_path_factory.mktemp("flow"), Flowing(), scaled(240, least=20))
     yield database, records
     database.close()
 
@@ -258,11 +258,11 @@ def test_no_later_row_moves_a_tick(
     _, records = lived
     subject = lookahead.LookaheadSubject.of(history(records), PROFILE, outlook_of(home, records))
     how: dict[str, Any] = {"seed": 3, "kinds": [*futures.KINDS][:1], "modes": [*MODES][:1]}
-    found = lookahead.probe(subject, points=scaled(30, least=2), **how)
+    found = lookahead.probe(subject, points=scaled(30), **how)
     assert found.clean, found.moved
     leaking = dataclasses.replace(subject, outlook=_Leaking(**_fields(subject.outlook)))
     # A planted leak: the row of the bar that has only just begun.
-    assert not lookahead.probe(leaking, points=scaled(30, least=4), **how).clean
+    assert not lookahead.probe(leaking, points=scaled(30, least=2), **how).clean
 
 
 def _fields(outlook: OutlookThen) -> dict[str, Any]:

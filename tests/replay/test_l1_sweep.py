@@ -101,7 +101,7 @@ def test_the_shipped_sample(name: str, scaled: Callable[..., int]) -> None:
     (symbol, *timeframes), changes = SAMPLES[name]
     history = sample(symbol, *timeframes)
     end = END if symbol == "BTCUSD" else history.period[1]
-    begin = end - timedelta(days=scaled(40, 2 if symbol == "BTCUSD" else 8))
+    begin = end - timedelta(days=scaled(40, 1 if symbol == "BTCUSD" else 5))
     profile = validate(Profile, changes, name)
     bounds = {"begin": begin, "end": end}
     history = cut(newest(history, begin), None, end)

@@ -22,7 +22,7 @@ from torra.store.memory import MemoryStore
 
 PATIENT = {"memory": {"use": "on"}, "timeout_seconds": 900.0}
 SECOND = timedelta(seconds=1)
-CLOSES = examples(90, 72)
+CLOSES = examples(90, 40)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def learnt() -> tuple[Lesson, ...]:
     """Return the lessons of a desk that lived through half of the bars and was told of none."""
     settings = remembering.profile()
     store = MemoryStore({remembering.BTC: settings}, remembering.ranges)
-    remembering.run(store, settings, remembering.keys(260)[:200], None)
+    remembering.run(store, settings, remembering.keys(260)[: examples(200, 100)], None)
     lessons = store.lessons_since(0, 0).lessons
     assert len(lessons) >= 3
     return tuple(lessons)

@@ -77,8 +77,8 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def write_outlook(home: Path) -> None:
-    """An event every seven hours, a headline every fifty minutes, some of them about bitcoin."""
-    hours = [BEGIN + timedelta(hours=7 * number) for number in range(60)]
+    """An event every four hours, a headline every fifty minutes, some of them about bitcoin."""
+    hours = [BEGIN + timedelta(hours=4 * number) for number in range(105)]
     rows = [f"{iso(moment)},USD,high,event {number}" for number, moment in enumerate(hours)]
     (home / CALENDAR).write_text("\n".join(["time,currency,impact,name", *rows]) + "\n")
     words = ("Bitcoin soars on strong demand", "Bitcoin slumps on weak trading", "Wheat is flat")
@@ -132,7 +132,7 @@ def lived(
     desk.database.apply_profile("BTCUSD", profile.model_dump_json(), profile.digest())
     caught_up = desk.wake("BTCUSD")
     outcomes: list[Outcome] = []
-    for _ in range(scaled(CLOSES, 28 if request.param == "pivotal" else 40)):
+    for _ in range(scaled(CLOSES, 24 if request.param == "pivotal" else 28)):
         moment = desks.clock_of(desk).now() + desks.QUARTER
         desks.clock_of(desk).set(moment)
         outcomes += desk.wake("BTCUSD")

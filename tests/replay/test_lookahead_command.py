@@ -58,7 +58,9 @@ def parts(found: Findings) -> set[tuple[str, str]]:
 # --- what is shipped ------------------------------------------------------------------------------
 
 
-def test_what_is_shipped_knows_no_future(scaled: Callable[..., int]) -> None:
+def test_what_is_shipped_knows_no_future(scaled: Scale, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not scaled.whole:
+        monkeypatch.setattr(lookahead, "LEAD", 4)
     found = probe(subject(hours=True), points=scaled(100, 1), seed=3)
     assert found.clean, exhibit(found).rows
     assert set(found.columns) == {"score", "window", "bars", "tick"}

@@ -47,7 +47,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, scaled: Scale) -> Ran:
     home, begin = tmp_path_factory.mktemp("money"), "2021-11-08" if scaled.whole else "2021-11-09"
     words = ["--home", str(home), "replay", "BTCUSD", "--bars", BARS[0], "--bars", BARS[1]]
     words += ["--from", begin, "--to", "2021-11-11", "--arms", "l1,budget,placebo"]
-    words += ["--name", "week"]
+    words += ["--name", "week", "--workers", "1"]
 
     def said(*more: str) -> str:
         found = CliRunner().invoke(main, [*words, *more], catch_exceptions=False)

@@ -18,7 +18,7 @@ import pytest
 
 from tests.house.test_floors import MODULES
 from tests.tries import Tries, until
-from tests.worlds import shard_jobs
+from tests.worlds import shard_jobs, sweep_jobs
 from tests.worlds.price_series import sample, walk
 from torra.config import ROOT
 from torra.errors import ConfigError
@@ -32,7 +32,7 @@ from torra.replay.shards.shards import (
     run_all,
 )
 
-SWEEPS = shard_jobs.sweeps((0.05, 0.1, 0.2))
+SWEEPS = sweep_jobs.sweeps((0.05, 0.1, 0.2))
 
 
 def jobs(count: int, folder: Path | None = None, **more: Any) -> list[Job]:
@@ -86,13 +86,13 @@ def test_processes_give_what_this_process_gives_and_a_killed_one_costs_only_its_
         found = run_all(made, shard_jobs.kills_once, executor)
         executor.check()
         told = run_all(jobs(1), shard_jobs.threads, executor)[0]
-        swept = run_all(SWEEPS, shard_jobs.sweep, executor)
+        swept = run_all(SWEEPS, sweep_jobs.sweep, executor)
     assert found == figures(6)
     assert json.dumps(found) == json.dumps(figures(6))
     assert shard_jobs.attempts(tmp_path) == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1, 5: 1}
     assert told["omp"] == "1"
     assert steps[-1] == 6 * 7, "each part notes seven steps, the killed one too"
-    assert swept == run_all(SWEEPS, shard_jobs.sweep, Inline())
+    assert swept == run_all(SWEEPS, sweep_jobs.sweep, Inline())
     assert len({len(one["trades"]) for one in swept}) > 1
     assert told["pid"] != os.getpid()
 
@@ -286,14 +286,15 @@ import signal
 import sys
 from pathlib import Path
 from tests.worlds import shard_jobs
-from tests.replay.test_shards import jobs
 from torra.replay.shards.executors import processes
-from torra.replay.shards.shards import run_all
+from torra.replay.shards.shards import Job, run_all
 folder, keep = map(Path, sys.argv[1:])
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    specs = [{"seed": seed, "folder": str(folder), "seconds": 0.2} for seed in range(40)]
+    jobs = [Job(f"walk {spec['seed']}", spec) for spec in specs]
     with processes(2) as executor:
-        run_all(jobs(40, folder, seconds=0.2), shard_jobs.walk_figures, executor, keep=keep)
+        run_all(jobs, shard_jobs.walk_figures, executor, keep=keep)
 """
 
 

@@ -1,6 +1,7 @@
 """Work for the tests of shards: deterministic, quick, and with every way of going wrong.
 
-Each attempt leaves a file, so that a test can count who ran how often and where.
+Each attempt leaves a file, so that a test can count who ran how often and where. It needs numpy and
+nothing slower: each process of a test imports it.
 """
 
 from __future__ import annotations
@@ -9,21 +10,15 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.worlds.price_series import sample
 from torra.clock import token
-from torra.config import Instance, Profile, validate
 from torra.errors import ConfigError, DataUnavailable
-from torra.evaluation.observations import as_json
-from torra.replay.l1.sweep import Ground
 from torra.replay.shards.executors import note
-from torra.replay.shards.packed_bars import pack_all, unpack_all
-from torra.replay.shards.shards import Job
 
 
 def walk_figures(spec: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -40,30 +35,6 @@ def walk_figures(spec: Mapping[str, Any]) -> Mapping[str, Any]:
         "quantiles": np.quantile(path, [0.1, 0.5, 0.9]).tolist(),
         "none": None,
     }
-
-
-def sweep(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A pass over thresholds of L1 on the bars that the job brings along."""
-    profile = validate(Profile, spec["profile"], "a job")
-    instance = Instance(symbol="EURUSD", timeframes=("H1",), feed="store")
-    found = Ground(instance, unpack_all(spec["bars"])).run(profile)
-    return {
-        "consensus": found.consensus[np.isfinite(found.consensus)].tolist(),
-        "verdicts": found.verdict.tolist(),
-        "trades": [as_json(trade) for trade in found.trades],
-    }
-
-
-def sweeps(thresholds: Iterable[float]) -> list[Job]:
-    """Return a job for each threshold, on a part of the shipped bars."""
-    bars = pack_all({"H1": sample("EURUSD_H1").iloc[:500]})
-    return [
-        Job(
-            f"buy from {limit}",
-            {"bars": bars, "profile": {"thresholds": {"buy": limit, "sell": limit}}},
-        )
-        for limit in thresholds
-    ]
 
 
 def kills_once(spec: Mapping[str, Any]) -> Mapping[str, Any]:
