@@ -128,6 +128,10 @@ NOT_PRICES: Final[Mapping[str, Kind]] = {
 """Kinds of the indicators that are no prices."""
 
 
+_new: Final[Callable[[type[Feature], tuple[Any, ...]], Feature]] = tuple.__new__
+"""Makes a feature of all its fields, in half the time of its own constructor."""
+
+
 class RowFeatures:
     """What is the same of some features in every row: id, unit and decimals of each, in order."""
 
@@ -143,7 +147,7 @@ class RowFeatures:
         numbers = self._rounding.of(values)
         parts = zip(self._ids, numbers, self._units, self._decimals, strict=True)
         return [
-            Feature(name, number, unit, moment, "", decimals)
+            _new(Feature, (name, number, unit, moment, "", decimals))
             if math.isfinite(number)
             else Feature(name, None, unit, moment)
             for name, number, unit, decimals in parts
@@ -552,9 +556,11 @@ def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
     if kind is HOSTS:
         return Feature(name, value, "", moment)
     unit, decimals = kind
-    # The usual case, without a further call.
+    # The usual cases, without a further call.
     if type(value) is float and math.isfinite(value):
-        return Feature(name, round(value, decimals) + 0.0, unit, moment, "", decimals)
+        return _new(Feature, (name, round(value, decimals) + 0.0, unit, moment, "", decimals))
+    if value is None:
+        return _new(Feature, (name, None, unit, moment, "", None))
     known = plain(value, decimals)
     return Feature(name, known, unit, moment, "", decimals if isinstance(known, float) else None)
 
