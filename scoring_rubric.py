@@ -744,14 +744,15 @@ def second_look(prompt: Prompt, report: AgentReport) -> Prompt:
     return replace(prompt, user=f"{prompt.user}\n{asked}")
 
 
-def visible(report: AgentReport, context: DebateContext) -> AgentReport:
+def visible(report: AgentReport, context: DebateContext, *, prose: bool = True) -> AgentReport:
     """Return what others may see of a report.
 
     That is its numbers, ordinals and known ids, and its prose, cleaned, if the context has a nonce
-    and the agent is not one of `NUMBERS_ONLY`. Falsifiers are for people.
+    and the agent is not one of `NUMBERS_ONLY`. Falsifiers are for people. Without `prose` it is
+    what someone sees who reads none.
     """
     words = report.agent_id not in NUMBERS_ONLY
-    quotable = words and has_nonce(context)
+    quotable = prose and words and has_nonce(context)
     said: str = ""
     points: tuple[str, ...] = ()
     risks: tuple[str, ...] = ()
@@ -767,10 +768,10 @@ def visible(report: AgentReport, context: DebateContext) -> AgentReport:
         confidence=report.confidence,
         reasoning=said,
         key_points=points,
-        evidence=tuple(_known(report.evidence, context, words=words)),
+        evidence=_known(report.evidence, context, words=words),
         flags=tuple([flag for flag in report.flags if flag in OWN_FLAGS]),
         abstained=report.abstained,
-        ordinals={name: value for name, value in report.ordinals.items() if name in ORDINALS},
+        ordinals={name: report.ordinals[name] for name in report.ordinals if name in ORDINALS},
         horizon=report.horizon,
         risks=risks,
         winner=report.winner,
@@ -945,17 +946,18 @@ def _entry(value: Any, decimals: int) -> str:
 
 def _known(
     evidence: Iterable[Evidence], context: DebateContext, *, words: bool
-) -> Iterable[Evidence]:
-    features = context.features
+) -> tuple[Evidence, ...]:
+    features, known = context.features, []
     for cited in evidence:
         feature = features.get(cited.id)
         if feature is None:
             continue
-        if not isinstance(cited.value, str):
-            yield cited
-        else:
+        if isinstance(cited.value, str):
             told = words and not _is_strangers(feature)
-            yield Evidence(cited.id, feature.value if told else None)
+            known.append(Evidence(cited.id, feature.value if told else None))
+        else:
+            known.append(cited)
+    return tuple(known)
 
 
 def _report_lines(

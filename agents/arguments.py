@@ -111,9 +111,9 @@ def sort(
                 dropped = True
             elif side == 0:
                 # a report without a side has its points where it put them
-                fields[field].append(point._replace(side=leans[0] if len(leans) == 1 else 0))
+                fields[field].append(_on_side(point, leans[0] if len(leans) == 1 else 0))
             elif side * field in leans:
-                fields[field].append(point._replace(side=side * field))
+                fields[field].append(_on_side(point, side * field))
             else:
                 moved[-field].append(_in_plain_words(point, leans[0], features))
     return Sorted(
@@ -183,6 +183,10 @@ def _leans(point: Point, features: Mapping[str, Feature]) -> tuple[int, ...]:
     if not bears_out(features.get(point.id), point.value):
         return ()
     return sides(point.id, features)
+
+
+def _on_side(point: Point, side: int) -> Point:
+    return Point(point.says, point.id, point.value, point.why, side)
 
 
 def _in_plain_words(point: Point, side: int, features: Mapping[str, Feature]) -> Point:

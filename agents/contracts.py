@@ -457,9 +457,10 @@ class Request:
     `model` is as the settings name it, "model" or "vendor:model" (agent_config.route). `schema` is
     the JSON schema of the reply, every field required. `features` and `reports` hold, as values,
     just what the prompt shows as text: a provider that is no language model reads them instead of
-    the prose. `limit_s` is how long, in seconds, anyone will wait for the answer; `delay_s` of them
-    a second attempt lets pass before it is sent, because the first one's failure asked for it. For
-    `linger_s` more, until the deadline, a late answer is still worth recording with its cost.
+    the prose, and one that sends no prose out (`immediate`) is given reports without any. `limit_s`
+    is how long, in seconds, anyone will wait for the answer; `delay_s` of them a second attempt
+    lets pass before it is sent, because the first one's failure asked for it. For `linger_s` more,
+    until the deadline, a late answer is still worth recording with its cost.
     """
 
     role: Role

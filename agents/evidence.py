@@ -149,13 +149,15 @@ def named(
 
 def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
     """Return whether every citation names a feature and its value, numbers within 1 %."""
-    found = [bears_out(features.get(cited.id), cited.value) for cited in evidence]
+    found = [bears_out(features.get(name), value) for name, value in evidence]
     return all(found)
 
 
 def bears_out(feature: Feature | None, value: float | str | None) -> bool:
     """Return whether a feature has the value that is cited, a number within 1 %."""
     known = None if feature is None else feature.value
+    if type(known) is float and type(value) is float:  # nearly every one
+        return abs(value - known) <= GROUNDING_TOLERANCE * abs(known)
     if known is None or value is None:
         return False
     if isinstance(known, str) or isinstance(value, str):

@@ -10,7 +10,7 @@ and may stand on either side.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -122,10 +122,14 @@ def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
         leans = words.lean(value, features) if _finite(value) else 0
     if leans is None:
         return EITHER
-    if feature not in BESIDE:
-        return (leans,) if leans else ()
-    found_sides = {leans, *_beside(BESIDE[feature], features)} - {0}
-    return tuple(sorted(found_sides, reverse=True))
+    up, down = leans > 0, leans < 0
+    for one, other in BESIDE.get(feature, ()):
+        a, b = _number(features, one), _number(features, other)
+        if a is not None and b is not None:
+            up, down = up or a > b, down or a < b
+    if up:
+        return EITHER if down else (UP,)
+    return (DOWN,) if down else ()
 
 
 def _words_of(feature: str) -> FeatureWords | None:
@@ -143,13 +147,6 @@ def _of_headline(feature: str) -> FeatureWords | None:
     if not feature.startswith(HEADLINE):
         return None
     return HEADLINE_SCORE if feature.startswith(HEADLINE_SCORES) else HEADLINE_REST
-
-
-def _beside(pairs: Iterable[tuple[str, str]], features: Mapping[str, Feature]) -> Iterator[int]:
-    for one, other in pairs:
-        a, b = _number(features, one), _number(features, other)
-        if a is not None and b is not None:
-            yield _sign(a - b)
 
 
 # --- which way a value leans ----------------------------------------------------------------------

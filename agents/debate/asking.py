@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from agent_config import MAX_REQUESTS, AgentSettings
-from scoring_rubric import request_hash, second_look, shortened, visible
+from scoring_rubric import request_hash, second_look, shortened
 
 from ..contracts import (
     SIDES,
@@ -49,6 +49,7 @@ from ..texts.fence import without_nonce
 from ..texts.lazy_text import later
 from . import replies
 from .reply_shapes import schema
+from .shown_reports import ShownReports, with_prose
 
 REASONS: Final = frozenset(
     (
@@ -131,6 +132,7 @@ class ProviderLine:
     inline: bool = False
     calls: list[Call] = field(default_factory=list)
     given: dict[str, AgentReport] = field(default_factory=dict)
+    bare: ShownReports = field(default_factory=ShownReports)
     _extra: int = 0
     _shortened: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -365,7 +367,7 @@ class _Exchange:
             user=later(lambda: prompt.user) if unread else prompt.user,
             schema=schema(prompt.shape),
             features={name: features[name] for name in prompt.evidence if name in features},
-            reports=tuple(visible(report, context) for report in context.reports),
+            reports=self._line.bare.of(context) if unread else with_prose(context),
             scores=context.scores,
             max_output_tokens=self._caps[1],
             limit_s=self._stage.until - self._line.monotonic(),

@@ -114,6 +114,7 @@ def within_role(
     """Return a well-formed report within its role; what it names must be in the evidence."""
     adjustments: dict[str, float | None] = dict.fromkeys(VECTORS)
     flags = dict.fromkeys(drawn.flags)
+    own_side = _own_side(drawn, role)
     for vector in VECTORS:
         value = drawn.adjustments.get(vector)
         if value is None or drawn.abstained:
@@ -125,16 +126,16 @@ def within_role(
         if held != value:
             flags[CLAMPED] = None
         # By its office: a bull's word is never below 0, a bear's never above.
-        if held * _own_side(drawn, role) < 0:
+        if held * own_side < 0:
             held = 0.0
             flags[CONCEDED] = None
         adjustments[vector] = held
     ordinals = {
         name: max(least, min(most, drawn.ordinals[name]))
-        for name, (least, most) in ORDINALS.items()
+        for name, (least, most) in (ORDINALS.items() if drawn.ordinals else ())
         if name in drawn.ordinals and not drawn.abstained
     }
-    if any(value != drawn.ordinals[name] for name, value in ordinals.items()):
+    if ordinals and any(value != drawn.ordinals[name] for name, value in ordinals.items()):
         flags[CLAMPED] = None
     # Only the gate rules: a ruling in any other report is dropped.
     judged = _judged(drawn, role)

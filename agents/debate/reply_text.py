@@ -73,6 +73,8 @@ def within(value: float, bound: float) -> float:
 
 def finite(value: object) -> float:
     """Return a number as a finite float; raises ModelUnavailable("garbage") for what is none."""
+    if type(value) is float and math.isfinite(value):  # nearly every one
+        return value
     # True is an int to Python, and would count as a full vote.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise garbage(f"a {type(value).__name__} where a number belongs")

@@ -241,7 +241,7 @@ class SeriesHistory:
             count = bisect_right(self._moments, as_of)
             if count < self._counted:
                 self._forget()
-            elif count == self._counted and self._then is not None:
+            elif count == self._counted and (self._then is not None or not count):
                 return self._then
             for *_, row in self._rows[self._counted : count]:
                 self._hear(row)

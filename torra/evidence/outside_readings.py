@@ -20,6 +20,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from torra.evidence.company_figures import RATIOS
@@ -216,6 +217,7 @@ def kind_of(name: str) -> tuple[str, int]:
     return OTHER_UNITS.get(name, ("", 0))
 
 
+@lru_cache(maxsize=64)  # a desk asks the same of its few symbols at each tick
 def series_for(subject: NewsSubject) -> tuple[str, ...]:
     """Return the names of all series that a subject reads, its own before those for all."""
     names = [
@@ -485,8 +487,8 @@ def _own(name: str, subject: NewsSubject, then: Then) -> SeriesThen | None:
 
 def _seen(subject: NewsSubject, then: Then, as_of: datetime) -> Iterator[tuple[str, Seen]]:
     for name in series_for(subject):
-        found, row = then(name), series_of(name)
-        if found is not None and row is not None:
+        found = then(name)
+        if found is not None and (row := series_of(name)) is not None:
             stale = as_of - found.at > row.valid
             yield name, Seen(found.value, found.at, found.known_at, found.source, stale)
 
