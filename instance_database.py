@@ -258,6 +258,7 @@ class Database(
         self._change("DELETE FROM paper_cursor WHERE bar_time >= ?", now)
 
     def _forget_bars(self, as_of: datetime) -> None:
+        self._known_bars.forget()
         streams = self._rows("SELECT DISTINCT instance, timeframe FROM record_highs")
         for row in streams:
             last = stamp(as_of - duration(row["timeframe"]))

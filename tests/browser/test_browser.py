@@ -255,7 +255,8 @@ def test_both_edges_of_a_line_say_which_they_are(look: Callable[..., Any]) -> No
     newest = bars("BTCUSD", "M15")[-1]["time"]
     page = look(ScriptedView("full"), f"/symbol/BTCUSD/M15/{newest}", probe).page
     page.wait_for_selector("#chart canvas")
-    for line in ("20-bar exponential mean", "Bollinger bands", "Cloud", "Support, resistance", "Swings"):
+    mean = "20-bar exponential mean"
+    for line in (mean, "Bollinger bands", "Cloud", "Support, resistance", "Swings"):
         page.get_by_label(line).check()
     found = {title: value for title, shown, value in page.evaluate("window.edges()") if shown}
     assert "20" in found

@@ -48,6 +48,9 @@ LONGER_SHARE: Final = 0.75
 STEPS_TOLD: Final = 100
 """Fewer steps say nothing; of 100, 75 are even by chance in one of three million thin series."""
 
+USUAL: Final = ([*COLUMNS], [*COLUMNS, spreads.SPREAD])
+"""The columns of most frames; each column of another one is looked at by itself."""
+
 FAULTY: Final = "spreads"
 """Name in the attributes of a checked frame of why spreads in it are none."""
 
@@ -116,6 +119,8 @@ def _with_spreads(values: Values, index: pd.DatetimeIndex, raw: pd.DataFrame) ->
 
 def _values(frame: pd.DataFrame) -> Values:
     names = frame.columns.tolist()
+    if (found := _whole(frame, names)) is not None:
+        return found
     for name in COLUMNS:
         # pandas allows a name twice, and then gives a table where a column is meant.
         if names.count(name) != 1:
@@ -131,6 +136,14 @@ def _values(frame: pd.DataFrame) -> Values:
     return np.column_stack(columns)
 
 
+def _whole(frame: pd.DataFrame, names: list[str]) -> Values | None:
+    """Return the values of a frame of floats that has the five columns first; None for another."""
+    if names not in USUAL:
+        return None
+    table = frame.to_numpy()
+    return np.ascontiguousarray(table[:, : len(COLUMNS)]) if table.dtype == np.float64 else None
+
+
 def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFrame:
     """Return only the sound bars of a history, whatever stands between them, with their spreads.
 
@@ -142,9 +155,13 @@ def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFram
     index = frame.index
     if not len(frame) or not isinstance(index, pd.DatetimeIndex) or index.tz is None:
         return frame.iloc[:0]
-    values = np.column_stack([frame[name].to_numpy(dtype=np.float64) for name in COLUMNS])
+    names = frame.columns.tolist()
+    values = _whole(frame, names)
+    if values is None:
+        values = np.column_stack([frame[name].to_numpy(dtype=np.float64) for name in COLUMNS])
     opens, highs, lows, closes, volumes = values.T
-    length = _length(duration(timeframe), index)
+    step = duration(timeframe)
+    length = _length(step, index)
     times: Times = index.asi8
     # A time that does not pass the latest before it is out of order or there twice.
     order = np.maximum.accumulate(times)
@@ -152,14 +169,15 @@ def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFram
     sound = (
         first
         & (times % length == 0)
-        & (index + duration(timeframe) <= pd.Timestamp(as_of))
+        & (times <= _latest(index, step, as_of))
         & np.isfinite(values).all(axis=1)
         & (values[:, :-1] > 0).all(axis=1)
         & (volumes >= 0)
         & (lows <= np.minimum(opens, closes))
         & (highs >= np.maximum(opens, closes))
     )
-    sifted = _with_spreads(values[sound], index[sound], frame[sound])
+    of_those = frame[sound] if spreads.SPREAD in names else frame
+    sifted = _with_spreads(values[sound], index[sound], of_those)
     return sifted.iloc[:0] if _longer(times[sound], length) else sifted
 
 
@@ -175,10 +193,7 @@ def _index(frame: pd.DataFrame) -> pd.DatetimeIndex:
 def _check_times(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> None:
     times: Times = index.asi8
     earlier, later = times[:-1], times[1:]
-    ticks = TICKS_PER_SECOND[index.unit]
-    length = _length(step, index)
-    # Whole numbers throughout: no float holds nanoseconds since 1970.
-    latest = (as_of - EPOCH) // timedelta(microseconds=1) * ticks // 1_000_000 - length
+    length, latest = _length(step, index), _latest(index, step, as_of)
     for reason, broken, sentence in (
         (Refusal.UNSORTED, later < earlier, "comes before the bar above it"),
         (Refusal.DUPLICATE, later == earlier, "is there twice"),
@@ -193,6 +208,13 @@ def _check_times(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> N
 
 def _length(step: timedelta, index: pd.DatetimeIndex) -> int:
     return int(step.total_seconds()) * TICKS_PER_SECOND[index.unit]
+
+
+def _latest(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> int:
+    """Return the open time of the newest bar that can be closed at `as_of`, as the index has it."""
+    # Whole numbers throughout: no float holds nanoseconds since 1970.
+    ticks = TICKS_PER_SECOND[index.unit]
+    return (as_of - EPOCH) // timedelta(microseconds=1) * ticks // 1_000_000 - _length(step, index)
 
 
 def _longer(times: Times, length: int) -> int:

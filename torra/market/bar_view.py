@@ -8,13 +8,15 @@ the frame behind it must not change either. torra.feeds.door checks the bars.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from torra.clock import EPOCH
 from torra.market.spreads import SPREAD
 
 
@@ -23,8 +25,6 @@ class BarArrays:
 
     `spreads` are apart from the other columns, None for a frame without.
     """
-
-    __slots__ = ("frame", "moments", "names", "numbers", "spreads", "times")
 
     def __init__(self, frame: pd.DataFrame) -> None:
         """Read a frame; its rows are bars, the oldest first."""
@@ -39,7 +39,15 @@ class BarArrays:
         self.numbers: NDArray[np.float64] = np.ascontiguousarray(numbers)
         # pandas indexes come in several units; asi8 means microseconds only after this.
         self.times: NDArray[np.int64] = index.as_unit("us").asi8
-        self.moments: list[datetime] = list(index.to_pydatetime())
+
+    @cached_property
+    def moments(self) -> list[datetime]:
+        """The open times; a tick alone asks for two of them, a replay for all."""
+        return list(pd.DatetimeIndex(self.frame.index).to_pydatetime())
+
+    def moment(self, at: int) -> datetime:
+        """Return one open time."""
+        return EPOCH + timedelta(microseconds=int(self.times[at]))
 
     def column(self, name: str) -> NDArray[np.float64]:
         """Return one column; KeyError for a name that is none."""
@@ -76,14 +84,14 @@ class BarView:
         """When the first bar opened; IndexError without one."""
         if self._start == self._end:
             raise IndexError("there is no bar")
-        return self._shelf.moments[self._start]
+        return self._shelf.moment(self._start)
 
     @property
     def last(self) -> datetime:
         """When the newest bar opened; IndexError without one."""
         if self._start == self._end:
             raise IndexError("there is no bar")
-        return self._shelf.moments[self._end - 1]
+        return self._shelf.moment(self._end - 1)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -110,7 +118,8 @@ class BarView:
 
     def newest_times(self, count: int) -> list[datetime]:
         """Return when the newest `count` bars opened, oldest first."""
-        return self._shelf.moments[max(self._start, self._end - count) : self._end]
+        first = max(self._start, self._end - count)
+        return [self._shelf.moment(at) for at in range(first, self._end)]
 
     def newest(self, name: str, count: int) -> list[Any]:
         """Return the newest `count` numbers of a column, fewer where there are fewer bars."""

@@ -20,19 +20,21 @@ door (torra.feeds) decides whether bars may be used at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from itertools import compress
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ath_calculator import Records
 from torra.clock import duration, parse
 from torra.config import Instance
 from torra.market import spreads
-from torra.store.connection import stamp
+from torra.store.connection import BUSY_SECONDS, stamp
+from torra.store.known_bars import Bars, KnownBars, Stream
 from torra.store.spreads import SpreadStore
 
 COLUMNS: Final = ("open", "high", "low", "close", "volume")
@@ -74,6 +76,12 @@ BEFORE_ALL: Final = ""
 class BarStore(SpreadStore):
     """Bars of every stream."""
 
+    def __init__(
+        self, path: Path, *, now: Callable[[], datetime], busy_seconds: float = BUSY_SECONDS
+    ) -> None:
+        super().__init__(path, now=now, busy_seconds=busy_seconds)
+        self._known_bars = KnownBars()
+
     def daily_closes(
         self, instance: str, timeframe: str, first: date, last: date
     ) -> list[tuple[date, float]]:
@@ -91,15 +99,18 @@ class BarStore(SpreadStore):
         The frame is that of the feeds: UTC index of open times, columns open to volume, and spreads
         where they are known.
         """
-        times = _texts(frame)
-        bars = _as_rows(frame, times)
-        if not bars:
+        given = _as_arrays(frame)
+        if not len(given.times):
             return 0
+        stream = instance, timeframe
         with self.transaction():
-            stored = self._stored(instance, timeframe, bars[0][0], bars[-1][0])
-            known = {bar[0] for bar in stored}
+            known = self._known_head(stream, given)
+            bars = _as_rows(given.part(known, len(given.times)))
+            stored = self._stored(instance, timeframe, bars[0][0], bars[-1][0]) if bars else []
+            there = {bar[0] for bar in stored}
             if stored == bars[: len(stored)]:  # what every tick but the first finds
                 fresh = bars[len(stored) :]
+                self._known_bars.keep(stream, given.part(0, known + len(stored)), self._turns)
             else:
                 # In the order of revisions: the newest revision of a bar overwrites the others.
                 last = {bar[0]: bar for bar in stored}
@@ -110,27 +121,27 @@ class BarStore(SpreadStore):
             again = bool(fresh) and fresh[0][0] <= newest
             later = self._next_revision(instance, timeframe) if again else 0
             at = self._moment()
-            # `_add` would refuse what is not finite; `_as_rows` has done so for all bars at once.
-            self.connection().conn.executemany(
-                "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            # `_add` would refuse what is not finite; `_as_arrays` has done so for all bars at once.
+            self._insert(
+                stream,
                 [
                     (instance, timeframe, bar[0], later if bar[0] <= newest else 0, *bar[1:], at)
                     for bar in fresh
                 ],
             )
-            self._keep_spreads(instance, timeframe, _known_spreads(frame, times))
+            self._keep_spreads(instance, timeframe, _known_spreads(frame, given.times))
             if again:
                 self._settle_records(instance, timeframe, fresh[0][0])
             elif fresh:  # what they only extend has no bar after them that would need a look
                 self._add_records(instance, timeframe, [bar for bar in fresh if bar[5] >= 0])
-        return sum(bar[0] not in known for bar in fresh)
+        return sum(bar[0] not in there for bar in fresh)
 
     def withdraw_others(self, instance: str, timeframe: str, frame: pd.DataFrame) -> int:
         """Withdraw the stored bars between the first and the last of a frame that it has not.
 
         Returns how many. The frame is that of `store_bars`.
         """
-        bars = _as_rows(frame, _texts(frame))
+        bars = _as_rows(_as_arrays(frame))
         if not bars:
             return 0
         there = {bar[0] for bar in bars}
@@ -141,8 +152,8 @@ class BarStore(SpreadStore):
             )  # fmt: skip
             others = [row for row in rows if row["bar_time"] not in there]
             revision, at = self._next_revision(instance, timeframe), self._moment()
-            self.connection().conn.executemany(
-                "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            self._insert(
+                (instance, timeframe),
                 [
                     (instance, timeframe, row["bar_time"], revision, row["open"], row["high"],
                      row["low"], row["close"], WITHDRAWN, at)
@@ -261,8 +272,8 @@ class BarStore(SpreadStore):
 
     def newest_bar(self, instance: str, timeframe: str) -> datetime | None:
         """Return the open time of the newest stored bar; None without one."""
-        span = self.bar_span(instance, timeframe)
-        return parse(span[1]) if span else None
+        row = self._newest(instance, timeframe)
+        return parse(row["bar_time"]) if row else None
 
     def newest_companion(self, instance: Instance, symbol: str, timeframe: str) -> datetime | None:
         """Return the open time of the newest stored bar of a companion; None without one."""
@@ -274,7 +285,7 @@ class BarStore(SpreadStore):
         """Return the first and the last stored bar time, ISO; None without a bar."""
         stream = instance, timeframe, BEFORE_ALL, AFTER_ALL
         first = self._row(NEWEST_REVISIONS + "ORDER BY bar_time LIMIT 1", *stream)
-        last = self._row(NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1", *stream)
+        last = self._newest(instance, timeframe)
         return (str(first["bar_time"]), str(last["bar_time"])) if first and last else None
 
     def bar_revision(
@@ -287,6 +298,34 @@ class BarStore(SpreadStore):
             instance, timeframe, stamp(first), stamp(last),
         )  # fmt: skip
         return None if row is None else row["revision"]
+
+    def _newest(self, instance: str, timeframe: str) -> dict[str, Any] | None:
+        """Return the newest bar; None without one."""
+        sql = NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1"
+        return self._row(sql, instance, timeframe, BEFORE_ALL, AFTER_ALL)
+
+    def _known_head(self, stream: Stream, given: Bars) -> int:
+        """Return how many of the first bars are stored as they are, once each and nothing between.
+
+        0 where that would have to be read.
+        """
+        known = self._known_bars.head(stream, given)
+        if not known:
+            return 0
+        first, last = _texts(given.times[[0, known - 1]])
+        found = self.connection().conn.execute(
+            "SELECT count(*) FROM bars WHERE instance = ? AND timeframe = ? "
+            "AND bar_time BETWEEN ? AND ?",
+            (*stream, first, last),
+        )
+        return known if found.fetchone()[0] == known else 0
+
+    def _insert(self, stream: Stream, rows: Sequence[tuple[object, ...]]) -> None:
+        if rows:
+            self._known_bars.wrote(stream, self._turns)
+        self.connection().conn.executemany(
+            "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+        )
 
     def _stored(self, instance: str, timeframe: str, first: str, last: str) -> list[Stored]:
         """Return the bars of a range in the order of their times and revisions."""
@@ -349,28 +388,41 @@ class BarStore(SpreadStore):
             )
 
 
-def _texts(frame: pd.DataFrame) -> list[str]:
-    """Return the times of a frame as they are stored."""
-    times = pd.DatetimeIndex(frame.index).tz_convert("UTC").tz_localize(None)
-    found: list[str] = np.datetime_as_string(times.to_numpy(), unit="s", timezone="UTC").tolist()
+def _as_arrays(frame: pd.DataFrame) -> Bars:
+    """Return the bars of a frame; raises ValueError on a number that is not finite."""
+    # Columns picked from a frame are copied one by one; most frames have these and no others.
+    picked = frame if frame.columns.tolist() == [*COLUMNS] else frame[list(COLUMNS)]
+    numbers = picked.to_numpy(dtype=float)
+    if not np.isfinite(numbers).all():
+        raise ValueError("a bar with a number that is not finite may not be stored")
+    return Bars(_times(frame.index), numbers)
+
+
+def _times(index: pd.Index) -> NDArray[np.int64]:
+    """Return open times in microseconds since 1970."""
+    times: NDArray[np.int64] = pd.DatetimeIndex(index).tz_convert("UTC").as_unit("us").asi8
+    return times
+
+
+def _texts(times: NDArray[np.int64]) -> list[str]:
+    """Return open times as they are stored."""
+    seconds = times.view("M8[us]").astype("M8[s]")
+    found: list[str] = np.datetime_as_string(seconds, timezone="UTC").tolist()
     return found
 
 
-def _known_spreads(frame: pd.DataFrame, times: Sequence[str]) -> dict[str, float]:
+def _known_spreads(frame: pd.DataFrame, times: NDArray[np.int64]) -> dict[str, float]:
     """Return the spreads of a frame that are known, by bar time."""
     found, _ = spreads.of_frame(frame)
     if found is None:
         return {}
     there = ~np.isnan(found)
-    return dict(zip(compress(times, there), found[there].tolist(), strict=True))
+    return dict(zip(_texts(times[there]), found[there].tolist(), strict=True))
 
 
-def _as_rows(frame: pd.DataFrame, texts: Sequence[str]) -> list[Stored]:
-    values = frame[list(COLUMNS)].to_numpy(dtype=float)
-    if not np.isfinite(values).all():
-        raise ValueError("a bar with a number that is not finite may not be stored")
+def _as_rows(bars: Bars) -> list[Stored]:
     # Sorted as `_stored` is, so that the two lists can be compared as they are.
-    return sorted(zip(texts, *values.T.tolist(), strict=True))
+    return sorted(zip(_texts(bars.times), *bars.numbers.T.tolist(), strict=True))
 
 
 def _index(times: Sequence[str]) -> pd.DatetimeIndex:

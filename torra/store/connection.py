@@ -169,6 +169,8 @@ class Store:
         self._line = FairLock()
         self._open: dict[threading.Thread, _Held] = {}
         self._closed = False
+        self._turns = 0
+        """Transactions of this store that have begun: one at a time, so it names the open one."""
         self._identity: tuple[int, int] | None = None
 
     @contextmanager
@@ -432,6 +434,7 @@ class Store:
                     db.execute("BEGIN IMMEDIATE")
                 finally:
                     _be_patient(db, self._busy_seconds)
+            self._turns += 1
             # Only now: the log is certain to be there once a transaction has begun.
             self._local.held.log = self._local.held.log or _identity(self._log_path)
             yield

@@ -80,6 +80,7 @@ class LiveWindow:
         self._closes: tuple[tuple[date, timedelta, datetime | None] | None, Closes] = (None, ())
         self._flow: dict[str, FlowThen] = {}
         self._begun: dict[str, TakeFlow] = {}
+        self._seen: dict[str, tuple[datetime, BarView]] = {}
 
     def begin_flow(self, timeframe: str, times: Sequence[datetime]) -> None:
         """Let a feed that reads order flow beside the ticks begin; `flow` takes it."""
@@ -124,7 +125,9 @@ class LiveWindow:
         """Fetch and check the newest bars; raises DataUnavailable."""
         limit = technical_calculator.HISTORY
         raw = self._feed.bars(self._instance.symbol, timeframe, as_of, limit)
-        return BarView.of(door.check(raw, timeframe, as_of=as_of))
+        view = BarView.of(door.check(raw, timeframe, as_of=as_of))
+        self._seen[timeframe] = as_of, view
+        return view
 
     def keep(self, timeframe: str, bars: BarView) -> None:
         """Store every bar that is new, and a new revision of any that has changed.
@@ -157,9 +160,12 @@ class LiveWindow:
         return spreads.seen(bars.spreads, bars.times if by_hour else None)
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
-        """Return the feed's bars since `after`."""
+        """Return the feed's bars since `after`, those that the tick has seen where it has them."""
         missing = (as_of - after) // duration(timeframe)
-        frame = self._feed.bars(self._instance.symbol, timeframe, as_of, int(missing))
+        seen_at, view = self._seen.get(timeframe, (None, None))
+        if view is not None and seen_at == as_of and missing < min(len(view), door.STEPS_TOLD):
+            return [bar for bar in _newest(view, max(0, missing)) if bar.time > after]
+        frame = self._feed.bars(self._instance.symbol, timeframe, as_of, missing)
         # A feed answers with the newest bars that it has; over a hole these reach back too far.
         frame = frame[frame.index > after]
         # sift, not check: one bad bar may not keep the paper bridge from the stops on the others.
@@ -304,6 +310,12 @@ def last_row(frame: pd.DataFrame) -> dict[str, float]:
     """Score a frame of bars and return its last row."""
     scored = technical_calculator.score_frame(frame)
     return dict(zip(scored.columns, scored.to_numpy(dtype=float)[-1].tolist(), strict=True))
+
+
+def _newest(view: BarView, count: int) -> list[Bar]:
+    """Return the newest bars of a view as the paper bridge takes them, oldest first."""
+    prices = zip(*(view.newest(name, count) for name in PRICES), strict=True)
+    return [Bar(time, *row) for time, row in zip(view.newest_times(count), prices, strict=True)]
 
 
 def as_bars(frame: pd.DataFrame) -> Iterable[Bar]:
