@@ -20,7 +20,7 @@ door (torra.feeds) decides whether bars may be used at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
