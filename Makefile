@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 GUESTS := $(VENV)-bench
 AUDIT := $(VENV)-audit
 
-.PHONY: run test test-local-llm nightly prove orders mutants soak bench audit lint format house lock clean
+.PHONY: run test journeys test-local-llm nightly prove orders mutants soak bench audit lint format house lock clean
 
 $(VENV)/run.stamp: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Torra needs Python 3.11 or newer"'
@@ -35,8 +35,14 @@ run: $(VENV)/run.stamp
 	$(BIN)/torra run --port $(PORT)
 
 # Bytecode is written whatever the shell says: the suite starts Python hundreds of times.
+SUITE = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --longest-first
+
 test: $(VENV)/dev.stamp
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --longest-first $(TESTS)
+	$(SUITE) -m "not journey" $(TESTS)
+
+# Whole courses of a desk, a replay, a life that is ended: minutes more, before a change is handed in.
+journeys: $(VENV)/dev.stamp
+	$(SUITE) -m journey $(TESTS)
 
 test-local-llm: $(VENV)/local-llm.stamp
 	$(BIN)/python -m pytest -q -s --local-llm tests/providers/test_local_model.py
