@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
 import os
 import random
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import ROOT
 from tests.desk.test_kills import after, check, finish, kill_often
 from tests.faults import lives
 from tests.tries import Tries, until
@@ -28,34 +27,32 @@ from torra.overlay import Overlay
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
-HOST = """
-import itertools, sys
-from tests.worlds import scorers
-from torra.overlay import Overlay
-
-overlay = Overlay(sys.argv[1], name=sys.argv[2])
-for size in itertools.cycle(range(300, 900)):
-    answer = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)
-    assert answer.debated or answer.why, answer
-"""
+FORKED = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
 
 
-def host(home: Path, name: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", HOST, str(home), name],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE,
-    )  # fmt: skip
+def ask_on_and_on(home: Path, name: str) -> None:
+    """Ask about bar after bar, as a scorer of this name, until the process is killed."""
+    overlay = Overlay(home, name=name)
+    for size in itertools.cycle(range(300, 900)):
+        answer = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)
+        assert answer.debated or answer.why, answer
+
+
+def host(home: Path, name: str) -> BaseProcess:
+    found = FORKED.Process(target=ask_on_and_on, args=(home, name), daemon=True)
+    found.start()
+    return found
 
 
 @contextmanager
-def hosts(home: Path, number: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+def hosts(home: Path, number: int) -> Iterator[list[BaseProcess]]:
     found = [host(home, f"host{n}") for n in range(number)]
     try:
         yield found
     finally:
         for one in found:
             one.kill()
-            one.communicate()
+            one.join()
 
 
 def with_desk_file(home: Path) -> None:
@@ -94,9 +91,9 @@ def test_a_desk_beside_hosts_loses_no_tick_through_its_kills_and_theirs(
                 hit += kill_often(killed, end, 1, seed=dice.randrange(10**6))
                 if dice.random() < 0.3:
                     victim = dice.randrange(2)
-                    assert beside[victim].poll() is None, beside[victim].communicate()[1]
-                    os.kill(beside[victim].pid, signal.SIGKILL)
-                    beside[victim].communicate()
+                    assert beside[victim].is_alive(), f"host{victim} ended by itself"
+                    beside[victim].kill()
+                    beside[victim].join()
                     beside[victim] = host(killed, f"host{victim}")
             upto: datetime = after(killed)
             finish(killed, desks.START, upto)

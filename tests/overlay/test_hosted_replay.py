@@ -156,7 +156,7 @@ def days(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -
     rng = np.random.default_rng(11)
     found = overlays(folder)
     quarter, hour = scorers.bars(6_000), scorers.bars(3_000, name="EURUSD_H1")
-    steps = scaled(60, least=3)
+    steps = scaled(60, least=2)
     for step in range(steps):
         for name, overlay in found.items():
             frame = handed_over(rng, quarter, 1_600 + step * 5 + int(rng.integers(5)))

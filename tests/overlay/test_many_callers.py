@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import pydoc
 import signal
@@ -15,12 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import ROOT
 from tests.doubles.scripted import Blocks, Scripted
 from tests.faults import lives
 from tests.tries import Tries
@@ -28,28 +29,20 @@ from tests.worlds import scorers
 from torra.overlay import processes
 from torra.store.connection import TickKey
 
-CALLERS = """
-import json, sys, threading
-from pathlib import Path
-from tests.worlds import scorers
 
-folder, first, last, threads = Path(sys.argv[1]), *map(int, sys.argv[2:5])
-overlay = scorers.overlay(folder)
-told, lock = {}, threading.Lock()
+def call(folder: Path, sizes: list[int], threads: int, tells: Connection) -> None:
+    """Ask about these bars in many threads, each in another order; tell what they were answered."""
+    overlay = scorers.overlay(folder)
 
-def ask(sizes):
-    for size in sizes:
-        answer = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)
-        with lock:
-            told.setdefault(str(size), []).append([answer.chart, answer.revision, answer.why])
+    def ask(first: int) -> list[tuple[int, list[Any]]]:
+        answers = [
+            (size, scorers.asked(overlay, scorers.bars(size), scores=scorers.L1))
+            for size in sizes[first:] + sizes[:first]
+        ]
+        return [(size, [one.chart, one.revision, one.why]) for size, one in answers]
 
-sizes = list(range(first, last))
-orders = [sizes[n:] + sizes[:n] for n in range(threads)]
-runs = [threading.Thread(target=ask, args=(order,)) for order in orders]
-for run in runs: run.start()
-for run in runs: run.join()
-print(json.dumps(told))
-"""
+    with ThreadPoolExecutor(threads) as pool:
+        tells.send([one for told in pool.map(ask, range(threads)) for one in told])
 
 
 def dies(folder: Path, point: str, when: str) -> None:
@@ -67,26 +60,29 @@ def dies(folder: Path, point: str, when: str) -> None:
     scorers.asked(scorers.overlay(folder), scores=scorers.L1)
 
 
-def program(text: str, *words: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", text, *map(str, words)],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-
-
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_of_many_callers_one_debates_and_all_have_its_answer(
     tmp_path: Path, scaled: Callable[..., int]
 ) -> None:
     bars = scaled(1_000, least=4)
-    scorers.asked(scorers.overlay(tmp_path), scorers.bars(300), scores=scorers.L1)
-    callers = [program(CALLERS, tmp_path, 301, 301 + bars, 4) for _ in range(scaled(4, least=2))]
-    told: dict[str, list[Any]] = {}
-    for caller in callers:
-        out, error = caller.communicate(timeout=3_000)
-        assert caller.returncode == 0, error[-2_000:]
-        for size, answers in json.loads(out).items():
-            told.setdefault(size, []).extend(answers)
+    first = scorers.overlay(tmp_path)
+    scorers.asked(first, scorers.bars(300), scores=scorers.L1)
+    first.close()
+    forked = multiprocessing.get_context("fork")
+    callers = []
+    for _ in range(scaled(4, least=2)):
+        hears, tells = forked.Pipe(duplex=False)
+        words = tmp_path, [*range(301, 301 + bars)], 4, tells
+        callers.append((forked.Process(target=call, args=words), hears))
+        callers[-1][0].start()
+        tells.close()
+    told: dict[int, list[Any]] = {}
+    for caller, hears in callers:
+        for size, answer in hears.recv():
+            told.setdefault(size, []).append(answer)
+        caller.join()
+        assert caller.exitcode == 0
     assert len(told) == bars
     for size, answers in told.items():
         debated = [answer for answer in answers if answer[1]]
