@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 from instance_database import Database, TickKey
+from tests.examples import examples
 from tests.tries import until
 from tests.worlds import desks, mt5_bars
 from torra.clock import Simulated, duration, parse
@@ -36,9 +37,8 @@ from torra.replay.rerun.replay_store import JournalDatabase
 from torra.tick.record import told_outside
 
 BTC = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD"}})
-CLOSES = 12
-"""Closes of a quarter of an hour: three full hours."""
-
+CLOSES = examples(12, 8)
+"""Closes of a quarter of an hour: full hours."""
 
 ITS_OWN = ("at", "elapsed_ms", "ms", "outside", "request_hash", "user")
 """Last parts of names in a record that say what an agent was asked, and when."""
@@ -130,7 +130,7 @@ def test_a_tick_reads_its_companion_and_says_where_there_is_none(
     desk = desk_of(tmp_path, reader)
     ticks = lived(desk)
     hours = [tick for tick in ticks if tick["timeframe"] == "H1"]
-    assert len(hours) == 4
+    assert len(hours) == CLOSES // 4 + 1
     for tick in hours:
         assert tick["outside"]["statuses"] == {"companion": "available"}
         assert None not in companion(tick).values()
@@ -155,35 +155,40 @@ def test_companions_are_read_without_any_outside_source_as_the_setting_says(
     desk.close()
 
 
+@pytest.fixture(scope="module")
+def without(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
+    """The ticks of a desk without companions."""
+    with closing(desk_of(tmp_path_factory.mktemp("plain"), None)) as desk:
+        return lived(desk)
+
+
 def test_the_agents_are_shown_a_companion_and_the_rules_do_not_heed_it(
-    tmp_path: Path, reader: Counted
+    tmp_path: Path, reader: Counted, without: list[Mapping[str, Any]]
 ) -> None:
-    plain = desk_of(tmp_path / "plain", None)
-    beside = desk_of(tmp_path / "beside", reader)
-    for without, having in zip(lived(plain), lived(beside), strict=True):
-        assert decided(having) == decided(without)
+    desk = desk_of(tmp_path, reader)
+    for plain, having in zip(without, lived(desk), strict=True):
+        assert decided(having) == decided(plain)
         features = {one["id"]: one for one in having["features"]}
         assert [one for name, one in features.items() if "companion" not in name] == [
-            *without["features"]
+            *plain["features"]
         ]
-    plain.close()
-    beside.close()
+    desk.close()
 
 
-def test_a_hanging_companion_makes_no_tick_later(tmp_path: Path) -> None:
+def test_a_hanging_companion_makes_no_tick_later(
+    tmp_path: Path, without: list[Mapping[str, Any]]
+) -> None:
     feed = Gated()
     feed.gate.clear()
     with closing(Counted(BTC, feed)) as reader:
-        plain = desk_of(tmp_path / "plain", None)
-        hung = desk_of(tmp_path / "hung", reader)
-        for without, having in zip(lived(plain), lived(hung), strict=True):
-            assert decided(having) == decided(without)
-            assert asked(having) == asked(without)
+        hung = desk_of(tmp_path, reader)
+        for plain, having in zip(without, lived(hung), strict=True):
+            assert decided(having) == decided(plain)
+            assert asked(having) == asked(plain)
             assert having["outside"]["statuses"]["companion"] == "unread"
         # The first tick waits a tenth of a second, and no other at all.
         assert len(reader.waits) == 1 and reader.waits[0] <= PATIENCE
         feed.gate.set()
-    plain.close()
     hung.close()
 
 
@@ -239,13 +244,6 @@ class Unhurried(Counted):
         with suppress(AssertionError):
             until(lambda: self._newest[timeframe].complete, 0.5)
         return super().known(timeframe, *words)
-
-
-@pytest.fixture(scope="module")
-def without(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
-    """The ticks of a desk without companions."""
-    with closing(desk_of(tmp_path_factory.mktemp("plain"), None)) as desk:
-        return lived(desk)
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -393,7 +391,7 @@ def test_a_replay_knows_what_the_live_ticks_knew(tmp_path: Path) -> None:
     )
     with closing(CompanionReader(BTC, desks.sample(), keep, patience=20.0, afterwards=0.0)) as one:
         desk = desk_of(tmp_path, one)
-        ticks = lived(desk, 24)
+        ticks = lived(desk, examples(24, 12))
         newest = desks.clock_of(desk).now()
         stream = BTC.companion_stream("EURUSD")
         until(lambda: desk.database.newest_bar(stream, "H1") == newest - timedelta(hours=1))

@@ -70,7 +70,7 @@ def test_what_a_tick_was_told_stands_in_its_record_prompts_and_store(
     settings = remembering.profile()
     database.apply_profile(remembering.BTC, settings.model_dump_json(), settings.digest())
     heard = Heard()
-    ticks = remembering.keys(scaled(400, least=96))
+    ticks = remembering.keys(scaled(400, least=64))
     outcomes = remembering.run(
         database, settings, ticks, remembering.recall_of(database), submit=heard.submit
     )

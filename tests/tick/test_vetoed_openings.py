@@ -20,7 +20,7 @@ from torra.tick.vetoed import VETOED
 from torra.verdict.vetoed import VetoedOpening
 from torra_trader import Outcome
 
-COUNT = examples(240, 144)
+COUNT = examples(240, 80)
 """Ticks of M15 that are run."""
 
 WIDE = {"gate": {"max_spread_atr": 0.02}}
