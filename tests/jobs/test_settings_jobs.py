@@ -19,6 +19,7 @@ from tests.worlds.jobs import done_here
 from torra.clock import parse
 from torra.home import TRIED
 from torra.jobs.worker import Worker
+from torra.replay import job_kinds
 from torra.replay.job_kinds import KINDS
 from torra.replay.shards import trials
 from torra.replay.tried import kind
@@ -94,7 +95,7 @@ def turn_until(pages: Pages, worker: Worker, number: int, *states: str) -> dict[
 
 def tried(pages: Pages, number: int) -> str:
     """Do a job in this process; return what it says."""
-    return done_here(pages.database, pages.backing.home, kind.SETTINGS, number)
+    return done_here(pages.database, pages.backing.home, job_kinds.SETTINGS, number)
 
 
 def test_what_was_tried_stands_beside_the_settings_and_on_the_jobs_page(

@@ -6,6 +6,9 @@ the request says how much a vendor may be paid. Bars are those that the desk has
 sample, or files in the folder `uploads` of the home; a job reads nothing from anywhere else. A
 mistake raises ConfigError that begins with the parameter's name.
 
+A desk that knows the kinds does not replay: what does is imported where a request is checked, and
+by the process that does the job.
+
 A job that is stopped leaves the folder of its replay as Ctrl-C leaves it: the same request goes on
 from there.
 """
@@ -17,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from torra.clock import iso
 from torra.config import ROOT
@@ -26,14 +29,14 @@ from torra.evaluation.wording import MEANINGLESS, listed, the_arm
 from torra.exhibits.documents import allowed
 from torra.home import UPLOADS
 from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell, by_name
-from torra.replay import reporting, uploads
+from torra.replay import uploads
 from torra.replay.arms import CONTROL
-from torra.replay.caveats import thresholds_told
 from torra.replay.changed.worth import WORTH
-from torra.replay.replaying import ReplayPlan
-from torra.replay.reporting import ReplayRequest
 from torra.replay.shards.history import STORE
-from torra.replay.tried.kind import SETTINGS
+
+if TYPE_CHECKING:
+    from torra.replay.replaying import ReplayPlan
+    from torra.replay.reporting import ReplayRequest
 
 SAMPLE: Final = "sample"
 """In place of a file: the shipped bars of the symbol."""
@@ -69,6 +72,8 @@ ABOUT: Final = {
 
 def check(home: Path, asked: Parameters) -> Request:
     """Return a request for a replay, checked and fixed; raises ConfigError."""
+    from torra.replay import reporting  # noqa: PLC0415
+
     told = _texts(asked)
     with _about("symbol"):
         plan = reporting.planned(home, told["symbol"], _request(home, told))
@@ -89,6 +94,8 @@ def check(home: Path, asked: Parameters) -> Request:
 
 def title(plan: ReplayPlan, fixed: Mapping[str, Any]) -> str:
     """Return what a replay is about: symbol, period, bars, profile and who trades."""
+    from torra.replay.caveats import thresholds_told  # noqa: PLC0415
+
     timeframes = fixed["timeframes"].replace(",", ", ")
     names = [arm.name for arm in plan.arms]
     who = listed([the_arm(name, names) for name in names if name not in MEANINGLESS])
@@ -101,6 +108,8 @@ def title(plan: ReplayPlan, fixed: Mapping[str, Any]) -> str:
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
     """Run a replay; raises what `torra replay` raises."""
+    from torra.replay import reporting  # noqa: PLC0415
+
     told: Any = parameters
     tell("reads the bars")
 
@@ -157,6 +166,8 @@ def _sum(text: str) -> float | None:
 
 
 def _request(home: Path, told: Mapping[str, Any]) -> ReplayRequest:
+    from torra.replay.reporting import ReplayRequest  # noqa: PLC0415
+
     most = told[SUM]
     return ReplayRequest(
         bars=_bars(home, told["symbol"], _several(told["bars"])),
@@ -208,7 +219,15 @@ def _about(usual: str) -> Iterator[None]:
         raise ConfigError(f"{name}: {plain.removeprefix(f'{name} ')}") from error
 
 
+def _check_settings(home: Path, asked: Parameters) -> Request:
+    from torra.replay.tried import kind  # noqa: PLC0415
+
+    return kind.check(home, asked)
+
+
 REPLAY: Final = Kind("replay", "Replay", check, f"{__name__}:run")
+
+SETTINGS: Final = Kind("settings", "Settings", _check_settings, "torra.replay.tried.kind:run")
 
 KINDS: Final = by_name(REPLAY, SETTINGS, WORTH)
 """Every kind of job that this program knows."""

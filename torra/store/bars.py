@@ -33,8 +33,8 @@ from ath_calculator import Records
 from torra.clock import duration, parse
 from torra.config import Instance
 from torra.market import spreads
+from torra.market.known_bars import Bars, KnownBars, Stream
 from torra.store.connection import BUSY_SECONDS, stamp
-from torra.store.known_bars import Bars, KnownBars, Stream
 from torra.store.spreads import SpreadStore
 
 COLUMNS: Final = ("open", "high", "low", "close", "volume")

@@ -49,7 +49,7 @@ def newest(name: str, digest: str) -> NewestTry | None:
 def start(name: str, base: Values) -> ResponseReturnValue:
     """Queue a try of what a form or a body asks for; the same request is one job while it runs."""
     from torra.jobs import asking  # noqa: PLC0415
-    from torra.replay.tried.kind import SETTINGS  # noqa: PLC0415
+    from torra.replay.job_kinds import SETTINGS  # noqa: PLC0415
 
     def run() -> CommandOutcome:
         said = given()

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from instance_database import Database, open_home
 from torra.config import load_desk
 from torra.errors import ConfigError
 from torra.evaluation.wording import count
-from torra.exhibits import figures
 from torra.jobs.kinds import (
     THE_DESK,
     JobResult,
@@ -27,10 +26,10 @@ from torra.jobs.kinds import (
     key_of,
     parameters_of,
 )
-from torra.money.book import known_currencies
-from torra.replay import live
-from torra.replay.changed import listing
 from torra.store.connection import to_json
+
+if TYPE_CHECKING:
+    from torra.replay.changed import listing
 
 FIRST: Final = 100
 """Ticks after which it is asked for the first time, and more of them at least until the next."""
@@ -50,6 +49,11 @@ def check(home: Path, asked: Parameters) -> Request:
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:  # noqa: ARG001  as any job
     """Compare the two paths of each profile of the desk; raises StoreUnavailable."""
+    # Here: the desk, which asks for the job, does not do it.
+    from torra.money.book import known_currencies  # noqa: PLC0415
+    from torra.replay import live  # noqa: PLC0415
+    from torra.replay.changed import listing  # noqa: PLC0415
+
     settings, found = load_desk(home), list[str]()
     with closing(open_home(home)) as database:
         currencies = known_currencies(database, settings.paper_currency)
@@ -70,6 +74,8 @@ def sentence(paths: listing.Paths, currency: str) -> str:
     agents. It names how many ticks were compared, those of the present setting, and whether ticks
     of the warm-up are among them, which no result of the desk counts.
     """
+    from torra.exhibits import figures  # noqa: PLC0415
+
     if paths.money is None:
         return paths.says
     after = f" {currency}" if currency else ""

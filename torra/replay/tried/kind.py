@@ -25,7 +25,7 @@ from torra.clock import System, iso, parse
 from torra.config import Instance, Profile, load_desk
 from torra.errors import MALFORMED, ConfigError
 from torra.home import DATABASE, TRIED, lost
-from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell
+from torra.jobs.kinds import JobResult, Parameters, Request, Tell
 from torra.profiles.book import ProfileBook, as_json
 from torra.profiles.fields import canonical, changed, place_of, shown
 from torra.profiles.guard import Change, compare, leads_out
@@ -210,6 +210,3 @@ def _no_bars(users: Iterable[Instance]) -> ConfigError:
         f"No bar of {told} is stored yet, so nothing can be tried: let the desk run, or bring bars "
         "with torra import"
     )
-
-
-SETTINGS: Final = Kind("settings", "Settings", check, f"{__name__}:run")
