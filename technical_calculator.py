@@ -5,8 +5,8 @@ the last row of the newest `HISTORY` bars, and a replay is one pass over all of 
 either valid, with every score in [-1, +1], or empty. `explain` turns a valid row into evidence.
 docs/scores.md has every formula.
 
-Indicators come from TA-Lib (torra.market.library), sums and extremes of windows from
-torra.market.windows. What they leave undefined in a flat market is defined here.
+Indicators come from pandas-ta-classic on TA-Lib (torra.market.library), sums and extremes of
+windows from torra.market.windows. What they leave undefined in a flat market is defined here.
 
 Bars are taken as checked: finite, positive, high and low consistent, oldest first. Too few bars are
 no error: the rows are not valid. ath_calculator has the all-time high; the brain weighs the vectors
@@ -440,7 +440,7 @@ def _nearness(distance_atr: Array) -> Array:
 
 def _indicators(bars: Columns) -> Columns:
     """Return the columns of INDICATORS for the arrays of BAR_COLUMNS."""
-    # Here, not above: TA-Lib takes time and memory, and who scores nothing needs none.
+    # Here, not above: both libraries take time and memory, and who scores nothing needs none.
     from torra.market import library  # noqa: PLC0415
 
     found = library.columns(bars) | _of_windows(bars)

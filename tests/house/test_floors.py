@@ -88,7 +88,7 @@ news sources are found by the news themselves.
 
 OUTSIDE = {
     0: {"pydantic", "pydantic_core"},
-    1: {"pydantic", "numpy", "pandas", "talib"},
+    1: {"pydantic", "numpy", "pandas", "pandas_ta_classic", "talib"},
     3: {"pydantic", "pydantic_core"},
 }
 OVERLAY = {"agents", "agent_config", "agent_framework", "scoring_rubric"}

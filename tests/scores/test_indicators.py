@@ -4,24 +4,21 @@ where the textbook is not: flat prices, no volume, no swing, too few bars.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
 import statistics
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
+import pandas_ta_classic
 import pytest
 
 import technical_calculator
 from agents.contracts import VECTORS
 from technical_calculator import INDICATORS, WARM_UP, explain, score_frame
-from tests.cases import cases
 from tests.worlds.price_series import mirrored, sample, walk
-from torra.market import library
 
 Values = list[float]
 NAN = math.nan
@@ -327,43 +324,13 @@ def test_an_rsi_without_a_change_of_the_close_is_its_middle() -> None:
 
 
 def test_without_ta_lib_nothing_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pandas-ta-classic would compute other numbers, and say nothing."""
     monkeypatch.setitem(sys.modules, "talib", None)
+    monkeypatch.setitem(pandas_ta_classic.Imports, "talib", False)
     monkeypatch.delitem(sys.modules, "torra.market.library", raising=False)
     monkeypatch.delattr("torra.market.library", raising=False)
     with pytest.raises(ImportError, match="talib"):
         score_frame(walk(300, 15))
-
-
-OF_THE_LIBRARY = {
-    "rsi14": ("rsi", {"length": 14}, "RSI_14"),
-    "ema20": ("ema", {"length": 20}, "EMA_20"),
-    "atr14": ("atr", {"length": 14}, "ATRr_14"),
-    "macd": ("macd", {}, "MACD_12_26_9"),
-    "macd_signal": ("macd", {}, "MACDs_12_26_9"),
-    "macd_hist": ("macd", {}, "MACDh_12_26_9"),
-    "adx14": ("adx", {"length": 14}, "ADX_14"),
-    "plus_di": ("adx", {"length": 14}, "DMP_14"),
-    "minus_di": ("adx", {"length": 14}, "DMN_14"),
-    "tenkan": ("midprice", {"length": 9}, "MIDPRICE_9"),
-    "kijun": ("midprice", {"length": 26}, "MIDPRICE_26"),
-}
-"""Ours: a function of pandas-ta-classic, its lengths, its name of the column."""
-
-
-@cases("bars", [walk(900, seed, flat=(300, 340)) for seed in range(4)])
-def test_what_ta_lib_computes_is_what_pandas_ta_classic_has_it_compute(bars: pd.DataFrame) -> None:
-    with warnings.catch_warnings():  # it stamps its presets with a date as pandas deprecates it
-        warnings.simplefilter("ignore", DeprecationWarning)
-        import pandas_ta_classic as other  # noqa: PLC0415
-    found = library.columns({name: bars[name].to_numpy() for name in ("high", "low", "close")})
-    series = {name: bars[name].reset_index(drop=True) for name in ("high", "low", "close")}
-    for name, (function, lengths, column) in OF_THE_LIBRARY.items():
-        ask = getattr(other, function)
-        taken = {key: series[key] for key in inspect.signature(ask).parameters if key in series}
-        values = ask(**taken, **lengths, talib=True)
-        theirs = values if values.ndim == 1 else values[column]
-        assert theirs.name == column
-        np.testing.assert_array_equal(found[name], theirs.to_numpy(), err_msg=name)
 
 
 def test_the_stochastic_of_a_flat_window_is_its_middle() -> None:
