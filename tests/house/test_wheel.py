@@ -71,6 +71,7 @@ def test_a_checkout_uses_its_own_files() -> None:
     assert ROOT == CHECKOUT
 
 
+@pytest.mark.journey
 def test_what_is_installed_is_whole(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()

@@ -74,6 +74,7 @@ def desks_own(home: Path) -> dict[str, list[Any]]:
         }
 
 
+@pytest.mark.journey
 @pytest.mark.timeout(1500)
 def test_a_desk_beside_hosts_loses_no_tick_through_its_kills_and_theirs(
     tmp_path: Path, scaled: Callable[..., int], tries: Tries

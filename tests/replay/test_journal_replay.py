@@ -127,6 +127,7 @@ def test_the_source_is_a_desk_that_lived_through_much(lived: Path) -> None:
     database.close()
 
 
+@pytest.mark.journey
 def test_every_tick_is_the_same_in_every_process(
     lived: Path, tmp_path: Path, scaled: Callable[..., int]
 ) -> None:

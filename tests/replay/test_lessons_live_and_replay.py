@@ -106,6 +106,7 @@ def lived_through(folder: Path, profile: Profile, history: History, closes: int)
     return outcomes
 
 
+@pytest.mark.journey
 def test_the_same_ticks_ask_the_same_questions(lived: Lived) -> None:
     assert len(lived.live) == len(lived.replayed) == len(lived.arm.ticks)
     for one, other in zip(lived.live, lived.replayed, strict=True):

@@ -121,12 +121,14 @@ def test_the_desk_is_told_and_its_twin_is_not(whole: list[ArmSeen]) -> None:
     assert moved["budget"] != moved["budget_no_memory"]
 
 
+@pytest.mark.journey
 def test_a_twin_is_a_desk_that_does_not_remember(history: History, whole: list[ArmSeen]) -> None:
     (_, desk) = run(plan_of(history, ("budget",), "off"), voices.rules_voice)
     twin = next(arm for arm in whole if arm.name == "budget_no_memory")
     assert same(dataclasses.replace(desk, name=twin.name), twin)
 
 
+@pytest.mark.journey
 def test_arms_on_an_executor_and_gone_on_with_are_the_same(
     history: History, whole: list[ArmSeen], tmp_path: Path
 ) -> None:

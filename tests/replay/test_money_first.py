@@ -120,6 +120,7 @@ def test_the_statistics_are_behind_full(ran: Ran) -> None:
     assert head.splitlines()[:8] == ran.short.splitlines()[:8]
 
 
+@pytest.mark.journey
 def test_the_document_is_complete(ran: Ran) -> None:
     found = Document.model_validate(ran.document)
     assert found.arms == ("l1", "budget", "placebo_shuffled", "placebo_flipped", "placebo_random")
