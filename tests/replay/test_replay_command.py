@@ -28,7 +28,7 @@ from torra.replay.folders import made_of, seen_of
 from torra.replay.shards import cores, executors
 
 BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
-PERIOD = ["--from", "2021-11-20", "--to", "2021-11-20T12:00:00Z"]
+PERIOD = ["--from", "2021-11-20", "--to", "2021-11-20T08:00:00Z"]
 ALL = ["--bars", BARS[0], "--bars", BARS[1], *PERIOD]
 
 
@@ -59,7 +59,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_says_beforehand_how_long_it_takes(tmp_path: Path) -> None:
     told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1")
     assert told.exit_code == 0
-    assert "60 ticks of BTCUSD, run 1 time; about " in told.stderr
+    assert "40 ticks of BTCUSD, run 1 time; about " in told.stderr
 
 
 def test_the_document_is_on_the_page_replays(home: Path) -> None:
@@ -146,7 +146,7 @@ def test_what_workers_ran_can_be_recomposed(
     words = ("--arms", "l1,budget", "--name", "spread", "--workers", "2")
     assert torra(tmp_path, "replay", "BTCUSD", *ALL, *words).exit_code == 0
     assert begun == [2]
-    assert len(seen_of(tmp_path, made_of(tmp_path, "spread"), "l1").ticks) == 60
+    assert len(seen_of(tmp_path, made_of(tmp_path, "spread"), "l1").ticks) == 40
 
 
 def here_instead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -293,7 +293,7 @@ def test_an_interruption_says_what_it_leaves(
     assert told.stderr.endswith("Stopped; the same command goes on from where it was.\n")
     monkeypatch.setattr(reporting, "judged", through)
     again = torra(tmp_path, *words)
-    assert "60 ticks of BTCUSD, run 2 times, 120 of 120 done\n" in again.stderr
+    assert "40 ticks of BTCUSD, run 2 times, 80 of 80 done\n" in again.stderr
     assert again.stdout.endswith("every table: the page /replays/half, or --report FILE.\n")
 
 
@@ -343,7 +343,7 @@ def test_with_everything_kept_nothing_changes(home: Path) -> None:
     arms = next(table for table in document["tables"] if table["name"] == "arms")
     rows = {row[0]: row[1:] for row in arms["rows"]}
     assert rows["recomposed"] == rows["analysts"]
-    assert len(seen_of(home, plan, "analysts").ticks) == 60
+    assert len(seen_of(home, plan, "analysts").ticks) == 40
 
 
 def test_dropping_an_analyst_of_a_desk_that_debates_is_first_order(home: Path) -> None:

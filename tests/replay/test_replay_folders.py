@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 
-from tests.replay.test_replay_runner import Stopped, plan_of, same, sample, stopping_at
+from tests.replay.test_replay_runner import (
+    CHUNK,
+    TICKS,
+    Stopped,
+    plan_of,
+    same,
+    sample,
+    stopping_at,
+)
 from torra.clock import System
 from torra.config import Profile
 from torra.errors import ConfigError
@@ -50,7 +58,7 @@ def plan(history: History) -> ReplayPlan:
 def finished(plan: ReplayPlan, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ArmSeen]:
     home = tmp_path_factory.mktemp("finished")
     folders.begin(home, plan)
-    return home, run(plan, voices.rules_voice, folder=home / FOLDER / NAME, chunk=20)[0]
+    return home, run(plan, voices.rules_voice, folder=home / FOLDER / NAME, chunk=CHUNK)[0]
 
 
 @pytest.fixture
@@ -109,16 +117,16 @@ def test_what_another_version_left_half_done_starts_anew(home: Path, history: Hi
     """Its finished arm too: results of two versions are never mixed."""
     both = plan_of(history, ("l1", "budget"))
     folders.begin(home, both)
-    stopped = stopping_at(45 + 21)
+    stopped = stopping_at(TICKS + CHUNK + 1)
     with pytest.raises(Stopped):
-        run(both, voices.rules_voice, folder=home / FOLDER / NAME, chunk=20, on_ticks=stopped)
+        run(both, voices.rules_voice, folder=home / FOLDER / NAME, chunk=CHUNK, on_ticks=stopped)
     of_another_version(home, "l1", "budget")
     told: list[str] = []
     folders.begin(home, both, told.append)
     assert len(told) == 1 and "by another version of this program: it starts anew" in told[0]
     assert folders.done(home, both) == {"l1": 0, "budget": 0}
     seen = run(both, voices.rules_voice, folder=home / FOLDER / NAME)
-    assert [len(arm.ticks) for arm in seen] == [45, 45]
+    assert [len(arm.ticks) for arm in seen] == [TICKS, TICKS]
     folders.begin(home, both, told.append)
     assert len(told) == 1, "what this version made is kept"
 
@@ -164,7 +172,7 @@ def test_a_finished_arm_is_read_whole(finished: tuple[Path, ArmSeen], plan: Repl
     home, seen = finished
     assert folders.seen_of(home, plan, "l1") == seen
     state = json.loads((home / FOLDER / NAME / "l1.state.json").read_text())
-    assert (state["done"], state["ticks"], state["trades"]) == (True, 45, len(seen.trades))
+    assert (state["done"], state["ticks"], state["trades"]) == (True, TICKS, len(seen.trades))
     assert "store" not in state["state"], "nobody goes on from the end"
 
 
@@ -172,7 +180,7 @@ def test_an_arm_of_another_program_is_read_and_not_gone_on_with(
     home: Path, plan: ReplayPlan
 ) -> None:
     rewritten(home, lambda told: told["identity"].update(program="older"))
-    assert len(folders.seen_of(home, plan, "l1").ticks) == 45
+    assert len(folders.seen_of(home, plan, "l1").ticks) == TICKS
     with pytest.raises(ConfigError, match="another --name"):
         folders.begin(home, plan)
 
@@ -189,7 +197,7 @@ def test_an_arm_that_was_not_run_to_its_end_is_not_read(plan: ReplayPlan, tmp_pa
     with pytest.raises(ConfigError, match="not run to its end"):
         folders.seen_of(tmp_path, plan, "l1")
     with pytest.raises(Stopped):
-        run(plan, voices.rules_voice, folder=folder, chunk=20, on_ticks=stopping_at(30))
+        run(plan, voices.rules_voice, folder=folder, chunk=CHUNK, on_ticks=stopping_at(CHUNK + 2))
     with pytest.raises(ConfigError, match="not run to its end"):
         folders.seen_of(tmp_path, plan, "l1")
 
@@ -294,7 +302,13 @@ def test_arms_of_workers_are_kept_as_if_they_had_been_run_here(
     """Also where an arm had been begun here, and another was finished."""
     plan, folder = plan_of(history, ("l1", "budget")), tmp_path / FOLDER / NAME
     with pytest.raises(Stopped):
-        run(plan, voices.rules_voice, folder=folder, chunk=20, on_ticks=stopping_at(45 + 25))
+        run(
+            plan,
+            voices.rules_voice,
+            folder=folder,
+            chunk=CHUNK,
+            on_ticks=stopping_at(TICKS + CHUNK + 2),
+        )
     folders.begin(tmp_path, plan)
     before = (folder / "l1.ticks.gz").read_bytes()
     with executors.inline() as executor:
@@ -307,7 +321,7 @@ def test_arms_of_workers_are_kept_as_if_they_had_been_run_here(
     told: list[int] = []
     again = run(plan, voices.rules_voice, folder=folder, on_ticks=lambda _, more: told.append(more))
     assert again == read
-    assert told == [45, 45], "an arm that is there already was run again"
+    assert told == [TICKS, TICKS], "an arm that is there already was run again"
 
 
 # --- the log of trials, the documents -------------------------------------------------------------

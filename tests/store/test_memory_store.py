@@ -121,7 +121,7 @@ def test_ticks_are_the_same_in_memory_as_in_a_database(
     case: str, tmp_path: Path, scaled: Callable[..., int]
 ) -> None:
     changes, asked = CASES[case]
-    profile, ticks = profile_of(changes), keys(scaled(400, 16 if asked else 48))
+    profile, ticks = profile_of(changes), keys(scaled(400, 12 if asked else 48))
     database = desks.open_database(tmp_path)
     database.apply_profile(BTC, profile.model_dump_json(), profile.digest())
     one = live(database, profile, ticks, asked=asked)

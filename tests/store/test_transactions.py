@@ -374,11 +374,11 @@ def test_a_copy_is_whole_while_a_writer_works(database: Database, tmp_path: Path
 CLOSING = """
 import sys, tempfile, threading, time
 from pathlib import Path
-from tests.worlds import desks
+from tests.worlds import stores
 
 for number in range(int(sys.argv[1])):
     with tempfile.TemporaryDirectory() as folder:
-        database = desks.open_database(Path(folder))
+        database = stores.open_database(Path(folder))
         ended = []
 
         def work():

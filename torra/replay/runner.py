@@ -14,12 +14,13 @@ Errors of run_tick pass through; a damaged checkpoint raises ConfigError.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from agents.contracts import Submit
@@ -97,18 +98,27 @@ class Course:
             symbol=history.symbol, timeframes=history.timeframes, feed="store", bridge="paper"
         )
         window = HistoryWindow(history.frames)
-        closed = (
-            TickKey(instance.id, name, moment.to_pydatetime())
-            for name, times in window.times.items()
-            for moment in times
-        )
         wanted = (
-            key
-            for key in closed
-            if (begin is None or key.close_time > begin) and (end is None or key.close_time <= end)
+            TickKey(instance.id, name, moment)
+            for name, times in window.times.items()
+            for moment in _closing(times, duration(name), begin, end)
         )
         keys = tuple(sorted(wanted, key=running_order))
         return cls(history, instance, window, keys, outlook)
+
+
+def _closing(
+    times: pd.DatetimeIndex, size: timedelta, begin: datetime | None, end: datetime | None
+) -> Iterable[datetime]:
+    """Return the open times of the bars that close in (begin, end]."""
+    closes = times + size
+    wanted = np.ones(len(times), dtype=bool)
+    if begin is not None:
+        wanted &= closes > pd.Timestamp(begin)
+    if end is not None:
+        wanted &= closes <= pd.Timestamp(end)
+    found: Iterable[datetime] = times[wanted].to_pydatetime().tolist()
+    return found
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -61,7 +62,7 @@ def moment(option: str, text: str | None) -> datetime | None:
         raise ConfigError(f"{option} {text}: write a UTC time as 2024-05-01T10:00Z") from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class History:
     """Checked bars of one symbol by timeframe: float64 columns on a UTC index of open times.
 
@@ -88,7 +89,7 @@ class History:
         ]
         return min(starts), max(ends)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of every time and price, 16 hexadecimal characters; spreads are not in it."""
         found = hashlib.sha256(self.symbol.encode())
