@@ -580,7 +580,7 @@ def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
 
 def _told(yields: Callable[[], Found]) -> Block:
     """Return what makes the features of a block that tells them one by one."""
-    return lambda moment: [_feature(*found, moment) for found in yields()]
+    return lambda moment: [_feature(name, value, kind, moment) for name, value, kind in yields()]
 
 
 def _of_row(row: Mapping[str, float], price: Kind, moment: str) -> list[Feature]:
