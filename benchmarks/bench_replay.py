@@ -172,7 +172,7 @@ PART: Final = Part(
     "about a quarter is the rules reading the evidence, another one reading and holding their "
     "replies, a twentieth the requests; the rest is a flat profile of records, panel, synthesis, "
     "memory and books. With the whole database it is the commits, three a tick, and the texts of "
-    "the prompts. `python -m benchmarks.bench_replay --profile full` shows where the time of an arm "
+    "the prompts. `python -m benchmarks.bench_replay --profile full` shows where an arm's time "
     "goes.",
 )
 
