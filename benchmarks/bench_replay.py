@@ -169,10 +169,11 @@ PART: Final = Part(
     ),
     "Every arm runs the very `run_tick` of a live desk over the shipped M15 bars of BTCUSD, on one "
     "core; with the null store the journal is off, as in `torra replay`. Of a full desk's tick "
-    "about a third is the rules reading the evidence, a seventh reading and holding their replies, "
-    "a tenth the requests; the rest is a flat profile of records, panel, synthesis, memory and "
-    "books. With the whole database it is the commits, three a tick, and the texts of the prompts. "
-    "`python -m benchmarks.bench_replay --profile full` shows where an arm's time goes.",
+    "about a quarter is the rules reading the evidence, another one reading and holding their "
+    "replies, a twentieth the requests; the rest is a flat profile of records, panel, synthesis, "
+    "memory and books. With the whole database it is the commits, three a tick, and the texts of "
+    "the prompts. `python -m benchmarks.bench_replay --profile full` shows where an arm's time "
+    "goes.",
 )
 
 

@@ -43,16 +43,16 @@ SHARED: Final = Missed(
 
 REPLAYED: Final = Missed(
     "A tick of a replay is the very tick of a live desk. With nobody asked its profile is flat: a "
-    "quarter is the evidence that the gate reads, a tenth each are memory and scores, the rest is "
-    "books, claims and records.",
-    "Read the gate's evidence by column, once for a history; write what memory tells only where it "
-    "is read.",
+    "sixth is memory, a tenth each are scores and what the gate reads, the rest is books, claims "
+    "and records.",
+    "Write what memory tells only where it is read.",
 )
 
 DEBATED: Final = Missed(
-    "Two thirds of a debated tick are the evidence and the rules that read it, a sixth is the "
-    "debate's own.",
-    "Find a reading once for all agents that are shown it; make a report in one step.",
+    "A quarter of a debated tick is the rules reading the evidence, another reading and holding "
+    "their replies; the rest is flat.",
+    "Make a report of the rules in one step, held by a test to that of its parsed text. Readings "
+    "kept row by row for the other agents of a tick gained nothing that could be measured.",
 )
 
 MISSED: Final[Mapping[tuple[str, str], Missed]] = {

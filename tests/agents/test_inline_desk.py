@@ -127,6 +127,28 @@ def test_what_nobody_reads_is_not_written(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(written) >= 8, "who reads prose is handed what is written and measured"
 
 
+def test_who_reads_no_prose_is_shown_bare_reports_made_once() -> None:
+    inline: dict[str, tuple[AgentReport, ...]] = {}
+    apart: dict[str, tuple[AgentReport, ...]] = {}
+
+    def noting(seen: dict[str, tuple[AgentReport, ...]]) -> Submit:
+        def submit(request: Request) -> Future[Completion]:
+            seen[request.role.id] = request.reports
+            return RULES.submit(request)
+
+        return submit
+
+    held(immediate(noting(inline)))
+    held(noting(apart))
+    bulls, bears = inline["bull_researcher"], inline["bear_researcher"]
+    assert len(bulls) >= 2
+    assert all(one is other for one, other in zip(bulls, bears, strict=False))
+    assert any(report.reasoning and report.key_points for report in apart["risk_gate"])
+    for name, reports in apart.items():
+        bare = [replace(one, reasoning="", key_points=(), risks=()) for one in reports]
+        assert list(inline[name]) == bare, name
+
+
 def test_a_prompt_that_nobody_is_sent_may_be_of_any_length() -> None:
     about = replace(ABOUT, features=lengthened())
     record = held(RULES.submit, about=about)

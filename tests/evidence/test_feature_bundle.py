@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_config import GateSettings
+from agents import risk_gate
 from agents.contracts import EVENT_CLASSES, VECTORS
 from technical_calculator import COLUMNS, COMPONENTS, INDICATORS, score_frame
 from tests.cases import cases
@@ -31,6 +33,7 @@ from torra.evidence.feature_bundle import (
     NOT_PRICES,
     Bundle,
     Forecast,
+    LazyFeatures,
     build,
     plain,
 )
@@ -722,3 +725,20 @@ def test_one_look_finds_what_the_whole_bundle_has() -> None:
     with pytest.raises(KeyError):
         made.features["technical.unknown"]
     assert dict(made.notes) == {vector: made.explained[vector].note for vector in VECTORS}
+
+
+def test_the_gates_rules_work_out_no_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick that asks nobody needs no more of the evidence than they read."""
+    made: list[str] = []
+    real = feature_bundle.LazyFeatures._block
+
+    def spy(self: LazyFeatures, name: str) -> Any:
+        made.append(name)
+        return real(self, name)
+
+    monkeypatch.setattr(feature_bundle.LazyFeatures, "_block", spy)
+    calm = bundle(bars=last_bars(), events=EVENTS)
+    rules = risk_gate.rules(calm.features, GateSettings(), 0.0)
+    assert not made
+    assert rules == risk_gate.rules(dict(calm.features), GateSettings(), 0.0)
+    assert made

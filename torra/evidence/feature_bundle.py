@@ -253,16 +253,20 @@ class Bundle:
 class LazyFeatures(Mapping[str, Feature]):
     """Features by id, in order; each block of them is computed at the first look at it."""
 
-    __slots__ = ("_blocks", "_known", "_made", "_moment", "_one", "_whole")
+    __slots__ = ("_begin", "_held", "_known", "_made", "_moment", "_one", "_whole")
 
     def __init__(
-        self, blocks: Mapping[str, Block], moment: str, one: Callable[[str], Feature | None]
+        self,
+        begin: Callable[[], Mapping[str, Block]],
+        moment: str,
+        one: Callable[[str], Feature | None],
     ) -> None:
-        """Take the blocks in order, each with what makes it; `moment` is ISO text.
+        """Take what gives the blocks in order, each with what makes it; `moment` is ISO text.
 
-        `one` returns a single feature of a large block by its id, None for an id of another block.
+        `one` returns a single feature by its id, None for one that is made with its whole block.
         """
-        self._blocks = blocks
+        self._begin = begin
+        self._held: Mapping[str, Block] | None = None
         self._one = one
         self._moment = moment
         self._made: dict[str, dict[str, Feature]] = {}
@@ -272,7 +276,8 @@ class LazyFeatures(Mapping[str, Feature]):
     def __getitem__(self, name: str) -> Feature:
         found = self._known.get(name)
         if found is None:
-            # One indicator is looked up alone: working out its whole block would cost fifty.
+            # One indicator is looked up alone: working out its whole block would cost fifty. So is
+            # what the gate's rules read.
             found = self._one(name) or self._block(name.partition(".")[0])[name]
             self._known[name] = found
         return found
@@ -286,6 +291,12 @@ class LazyFeatures(Mapping[str, Feature]):
             return self[name]
         except KeyError:
             return default
+
+    @property
+    def _blocks(self) -> Mapping[str, Block]:
+        if self._held is None:  # a tick that asks nobody reads no block
+            self._held = self._begin()
+        return self._held
 
     def _block(self, name: str) -> Mapping[str, Feature]:
         found = self._made.get(name)
@@ -326,7 +337,8 @@ class LazyFeatures(Mapping[str, Feature]):
 
     def with_block(self, name: str, yields: Callable[[], Found]) -> LazyFeatures:
         """Return these features and one more block; what was worked out of others stays."""
-        more = LazyFeatures({**self._blocks, name: _told(yields)}, self._moment, self._one)
+        blocks = {**self._blocks, name: _told(yields)}
+        more = LazyFeatures(lambda: blocks, self._moment, self._one)
         more._made = {block: made for block, made in self._made.items() if block != name}
         return more
 
@@ -438,25 +450,26 @@ def build(
     explained, regime = explain(row), market_regime.read(row)
     price = Kind(PRICE, digits + EXTRA_DIGITS)
     known = _Known(row, price, spread, bars_held, bar_age, memory, calendar)
-    told: dict[str, Callable[[], Found]] = {
-        "forecast": lambda: _forecast(forecaster(row, headlines)),
-        "market": lambda: _market(known, view, regime, experts=experts),
-        "spread": lambda: _spreads(spreads, row["atr14"], price),
-        "memory": lambda: _memory(known),
-        "events": lambda: _some("events", known),
-        "news": lambda: _news(headlines),
-        "sentiment": lambda: _mood(view, headlines, beside),
-        "fundamentals": lambda: _fundamentals(headlines),
-        **{block.rstrip("."): partial(_outside, block, beside) for block in OUTSIDE},
-        "source": lambda: _sources(headlines, known, beside),
-        "host": lambda: _host(host),
-        **(_of_experts(view, row, beside, spreads, price) if experts else {}),
-    }
     moment = iso(as_of)
-    blocks: dict[str, Block] = {
-        "row": partial(_of_row, row, price),
-        **{name: _told(yields) for name, yields in told.items()},
-    }
+
+    def blocks() -> dict[str, Block]:
+        told: dict[str, Callable[[], Found]] = {
+            "forecast": lambda: _forecast(forecaster(row, headlines)),
+            "market": lambda: _market(known, view, regime, experts=experts),
+            "spread": lambda: _spreads(spreads, row["atr14"], price),
+            "memory": lambda: _memory(known),
+            "events": lambda: _some("events", known),
+            "news": lambda: _news(headlines),
+            "sentiment": lambda: _mood(view, headlines, beside),
+            "fundamentals": lambda: _fundamentals(headlines),
+            **{block.rstrip("."): partial(_outside, block, beside) for block in OUTSIDE},
+            "source": lambda: _sources(headlines, known, beside),
+            "host": lambda: _host(host),
+            **(_of_experts(view, row, beside, spreads, price) if experts else {}),
+        }
+        made: dict[str, Block] = {"row": partial(_of_row, row, price)}
+        return made | {name: _told(yields) for name, yields in told.items()}
+
     return Bundle(
         symbol=symbol,
         timeframe=timeframe,
@@ -567,7 +580,7 @@ def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
 
 def _told(yields: Callable[[], Found]) -> Block:
     """Return what makes the features of a block that tells them one by one."""
-    return lambda moment: [_feature(*found, moment) for found in yields()]
+    return lambda moment: [_feature(name, value, kind, moment) for name, value, kind in yields()]
 
 
 def _of_row(row: Mapping[str, float], price: Kind, moment: str) -> list[Feature]:
