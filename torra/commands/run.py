@@ -34,6 +34,7 @@ from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.feeds.protocol import stream_state
 from torra.home import DATABASE
+from torra.one_heap import share_one_heap
 from torra.replay import uploads
 from torra.replay.job_kinds import KINDS
 
@@ -85,6 +86,7 @@ class PagesAddress:
 def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], None]) -> None:
     """Run the desk of a home until it is told to stop; raises ConfigError."""
     terminal.keep_a_log()
+    share_one_heap()
     stop = Stop()
     # Before anything long: a start, too, must end in order and give back the lease.
     for number in (signal.SIGTERM, signal.SIGINT):

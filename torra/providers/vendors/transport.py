@@ -32,10 +32,13 @@ CONNECT_S: Final = 3.0
 GRACE_S: Final = 1.0
 """The sockets' own time limit stands this much after the call's, which is the one that counts."""
 
+POOLS: Final = 32
 LIMITS: Final = httpx2.Limits(
-    max_connections=500, max_keepalive_connections=100, keepalive_expiry=30.0
+    max_connections=16, max_keepalive_connections=4, keepalive_expiry=30.0
 )
-"""Fifty desks of eight agents at once; vendors keep an idle connection longer than 30 s."""
+"""Of each pool; all of them have room for fifty desks of eight agents at once. Vendors keep an idle
+connection longer than 30 s.
+"""
 
 KEPT_HEADERS: Final = ("retry-after", "retry-after-ms", "date")
 QUIET: Final = ("anthropic", "openai", "google_genai", "httpx2", "httpcore2")
@@ -47,11 +50,8 @@ class ReplyUnreadable(httpx2.TransportError):
 
 def open_client(inner: httpx2.AsyncBaseTransport | None = None) -> httpx2.AsyncClient:
     """Return the shared client; `inner` stands in for the sockets in tests."""
-    transport = inner or httpx2.AsyncHTTPTransport(
-        verify=authorities(), trust_env=False, limits=LIMITS
-    )
     return httpx2.AsyncClient(
-        transport=WireGuard(transport), trust_env=False, follow_redirects=False, timeout=None
+        transport=WireGuard(inner or Pools()), trust_env=False, follow_redirects=False, timeout=None
     )
 
 
@@ -71,6 +71,43 @@ def hush() -> None:
         logger = logging.getLogger(name)
         if logger.level < logging.WARNING:
             logger.setLevel(logging.WARNING)
+
+
+class Pools(httpx2.AsyncBaseTransport):
+    """Connections in several pools, each made when all others are busy.
+
+    A pool looks at each of its connections, and asks the system about those that are idle, whenever
+    a request begins or ends. One pool with the hundred connections of fifty desks would spend more
+    time on that than on the requests.
+    """
+
+    def __init__(self) -> None:
+        self._pools: list[httpx2.AsyncHTTPTransport] = []
+        self._busy: list[int] = []
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request through the pool that has fewest under way."""
+        place = self._place()
+        self._busy[place] += 1
+        try:
+            return await self._pools[place].handle_async_request(request)
+        finally:
+            self._busy[place] -= 1
+
+    def _place(self) -> int:
+        fewest = min(self._busy, default=1)
+        if fewest and len(self._pools) < POOLS:
+            self._pools.append(
+                httpx2.AsyncHTTPTransport(verify=authorities(), trust_env=False, limits=LIMITS)
+            )
+            self._busy.append(0)
+            fewest = 0
+        return self._busy.index(fewest)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        for pool in self._pools:
+            await pool.aclose()
 
 
 class WireGuard(httpx2.AsyncBaseTransport):
