@@ -51,7 +51,7 @@ def test_a_memory_that_knows_is_found() -> None:
 def test_a_memory_that_knows_nothing_is_rarely_called_one_that_does(
     scaled: Callable[..., int],
 ) -> None:
-    looks = scaled(2000, 100)
+    looks = scaled(2000, 50)
     claimed = 0
     for seed in range(looks):
         found = memory_worth(knowing(seed, 240, 0.0), rng())

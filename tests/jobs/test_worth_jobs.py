@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 
+from instance_database import Database
 from tests.dashboard.test_query_plans import open_pages
 from tests.tick.test_shadow import VOICES, run
+from tests.worlds import desks
 from torra.config import load_desk
+from torra.desk.roster import InstanceSetup
+from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.jobs import asking
@@ -24,11 +28,28 @@ from torra.replay.changed.listing import Paths
 from torra.trading.by_hand import COMMAND_LINE
 
 
+class Lived(NamedTuple):
+    """What is left of a desk that lived a while: its database, and what it ran."""
+
+    database: Database
+    setup: InstanceSetup
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """A desk that lived through thirty closes, and has ended."""
+    desk = run(tmp_path_factory.mktemp("grown"), VOICES["wild"](), "full", 30)
+    desk.database.close()
+    return desk
+
+
 @pytest.fixture
-def lived(tmp_path: Path) -> Iterator[Any]:
-    desk = run(tmp_path, VOICES["wild"](), "full", 30)
-    with closing(desk.database):
-        yield desk
+def lived(grown: Desk, tmp_path: Path) -> Iterator[Lived]:
+    """A copy of it in a test's own home."""
+    Database.copy(grown.database.path, tmp_path / "torra.db")
+    (setup,) = grown.setups.values()
+    with closing(desks.open_database(tmp_path)) as database:
+        yield Lived(database, setup)
 
 
 def told(stage: str, done: int = 0, total: int = 0) -> None:
@@ -61,7 +82,7 @@ def test_the_job_says_in_money_what_the_whole_paths_say(
 
 
 def test_it_is_asked_for_when_the_desk_has_grown_and_is_one_job(
-    lived: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lived: Lived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, ticks = lived.database, [99]
     monkeypatch.setattr(worth, "_ticks", lambda _database: ticks[0])
@@ -88,7 +109,7 @@ def test_it_is_asked_for_when_the_desk_has_grown_and_is_one_job(
 
 
 def test_a_full_queue_is_no_fault_and_a_person_comes_first(
-    lived: Any, monkeypatch: pytest.MonkeyPatch
+    lived: Lived, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = lived.database
     monkeypatch.setattr(worth, "_ticks", lambda _database: 100)
@@ -123,9 +144,8 @@ def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> Non
         assert says in told and "And more" not in told
 
 
-def test_a_real_desk_is_told_what_its_agents_were_worth(lived: Any, tmp_path: Path) -> None:
-    (setup,) = lived.setups.values()
-    folder = tmp_path / "profiles"
+def test_a_real_desk_is_told_what_its_agents_were_worth(lived: Lived, tmp_path: Path) -> None:
+    setup, folder = lived.setup, tmp_path / "profiles"
     folder.mkdir(exist_ok=True)
     (folder / "default.json").write_text(setup.profile.model_dump_json(), encoding="utf-8")
     item = setup.instance
