@@ -162,7 +162,7 @@ def test_a_book_that_cannot_be_read_costs_no_tick(
 
 def test_a_later_outcome_that_is_planted_moves_no_tick(tmp_path: Path) -> None:
     """The books of a running desk know at each tick what a reader of that moment would."""
-    moments = (30, 70, 110) if examples.whole else (30, 70)
+    moments = (30, 70, 110)[: examples(3, 2)]
     database, ticks = desks.open_database(tmp_path), remembering.keys(TICKS)[: moments[-1] + 1]
     tells = ready(database, ticks[0].close_time)
     outcomes = swarm_calls.run(database, ticks, tells)

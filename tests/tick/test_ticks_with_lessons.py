@@ -100,10 +100,7 @@ def test_the_scores_of_level_one_stay_what_they_are(scaled: Scaled) -> None:
     """Lessons that could not say more are told to every tick, and heard."""
 
     def loud(_: Asked) -> Recalled:
-        numbers: dict[str, float | str | None] = {
-            "side": "LONG", "similar": 9.0, "win_share": 1.0, "mean_r": 2.0,
-        }  # fmt: skip
-        return Recalled(numbers, corpus=9)
+        return Recalled({"side": "LONG", "similar": 9.0, "win_share": 1.0, "mean_r": 2.0}, corpus=9)
 
     ticks = remembering.keys(scaled(400, least=16))
     one = remembering.run(store(), remembering.profile(), ticks, loud)
