@@ -17,7 +17,7 @@ DEBATE: Final[Table] = {
                 without("parse_float"),
                 without("parse_constant"),
             ),
-            At("agents.debate.reply_text:finite", never("isfinite")),
+            At("agents.debate.reply_text:finite", never("math.isfinite(converted)")),
             "test_what_is_no_finite_number_is_garbage_not_a_vote",
             "test_what_an_agent_of_another_hand_returns_is_checked_too",
         ),
@@ -176,7 +176,7 @@ DEBATE: Final[Table] = {
         ),
         "office": fault(
             "a researcher pushes against its own side",
-            At("agents.debate.holding:within_role", never("_own_side")),
+            At("agents.debate.holding:within_role", never("held * own_side")),
             "test_a_researcher_argues_its_own_side_and_concedes_the_other",
         ),
     },
