@@ -348,6 +348,7 @@ def test_a_lost_journal_finds_the_position_instead_of_a_second_one(world: World)
 # --- random lives ---------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_random_lives_never_trade_twice_and_always_end(tmp_path: Path, scaled: Scaled) -> None:
     """Crashes, restarts, silence, refusals and lost comments in any order: 100 lives a night."""
     ends: dict[str, int] = {}

@@ -259,6 +259,7 @@ def test_a_bar_with_a_gap_in_its_ticks_is_left_out_and_those_after_it_are_there(
     assert [int(row.split(",")[0]) for row in rows(desk)] == [bars[0].time, bars[2].time]
 
 
+@pytest.mark.journey
 def test_the_books_of_bars_that_are_left_out_or_not_counted_are_forgotten(
     start: Callable[..., AdvisorChannel],
 ) -> None:

@@ -283,6 +283,7 @@ print(hashlib.sha256(png).hexdigest())
 """
 
 
+@pytest.mark.journey
 def test_another_process_without_display_or_home_draws_the_same_bytes(tmp_path: Path) -> None:
     BARS.to_pickle(tmp_path / "bars")
     (tmp_path / "matplotlibrc").write_text(
@@ -369,6 +370,7 @@ def test_no_picture_is_large(scaled: Scale) -> None:
         assert 8_000 < len(png) < MOST_BYTES
 
 
+@pytest.mark.journey
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux tells it there")
 def test_memory_does_not_grow(scaled: Scale) -> None:
     scored = score_frame(BARS)

@@ -87,6 +87,7 @@ LONG = {
 }
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("name", LONG)
 def test_long_commands_tell_a_pipe_and_keep_the_document_apart(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scaled: Scale

@@ -129,6 +129,7 @@ print("unharmed")
 """
 
 
+@pytest.mark.journey
 def test_a_host_is_unchanged_outside_the_prefix(tmp_path: Path) -> None:
     (tmp_path / "config.py").write_text("NAME = 'host'\n")
     (tmp_path / "errors.py").write_text("class HostError(Exception): pass\n")

@@ -64,6 +64,7 @@ def failures(filled: Filled) -> list[str]:
 CASES = sorted(itertools.product(COLUMNS, ODD))
 
 
+@pytest.mark.journey
 def test_no_page_fails_of_a_document_that_cannot_be_read(
     home: Home, tmp_path: Path, scaled: Scale
 ) -> None:

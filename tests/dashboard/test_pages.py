@@ -129,6 +129,7 @@ def test_anybody_gets_the_icon_and_it_is_sent_once() -> None:
 # --- the same figures with and without scripts ---
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     "state", ["demo", "live", "empty", "stale", "halted", "standby", "full", "desk"]
 )

@@ -237,6 +237,7 @@ def until(met: Callable[[], bool]) -> bool:
     return met()
 
 
+@pytest.mark.journey
 @pytest.mark.timeout(1500)
 def test_a_thousand_streams_in_a_storm(
     stormy: tuple[Desk, Mortal, Random],

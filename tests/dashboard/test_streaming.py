@@ -240,6 +240,7 @@ def test_an_answer_that_cannot_be_made_holds_nothing(
     assert backing.slots.held == 0
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("way", ["fails", "replaces"])
 def test_a_host_that_drops_an_answer_holds_nothing(
     backing: Backing, database: Database, way: str, caplog: pytest.LogCaptureFixture

@@ -160,6 +160,7 @@ def test_a_book_that_cannot_be_read_costs_no_tick(
     database.close()
 
 
+@pytest.mark.journey
 def test_a_later_outcome_that_is_planted_moves_no_tick(tmp_path: Path) -> None:
     """The books of a running desk know at each tick what a reader of that moment would."""
     moments = (30, 70, 110)[: examples(3, 2)]

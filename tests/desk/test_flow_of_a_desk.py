@@ -190,6 +190,7 @@ def test_whatever_a_source_raises_a_tick_hears_that_it_is_broken() -> None:
     assert found == FlowThen({}, "broken")
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("bad", [None, {"ticks": None}, {"bar_time": NAIVE}])
 def test_a_plug_ins_bad_order_flow_costs_no_tick(tmp_path: Path, bad: Any) -> None:
     class Bad(Flowing):

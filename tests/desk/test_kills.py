@@ -170,6 +170,7 @@ def after(folder: Path) -> datetime:
     return desks.START + desks.QUARTER * ((came - desks.START) // desks.QUARTER + 8)
 
 
+@pytest.mark.journey
 @pytest.mark.timeout(1500)
 def test_a_life_of_kills_ends_as_a_life_of_closings(
     tmp_path: Path, scaled: Scaled, record_property: Callable[[str, object], None]

@@ -87,6 +87,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_told_with_its_remedy(

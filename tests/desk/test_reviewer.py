@@ -460,6 +460,7 @@ def on_the_wire(home: Home, server: VendorServer, vendor: str, entry: Any, secon
         models.close()
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_vendor_reviews_through_its_own_sdk(vendor: str, make: Any, server: VendorServer) -> None:
     home = make()
@@ -487,6 +488,7 @@ def test_a_vendor_that_fails_leaves_the_words_of_the_rules(
     assert home.words() is None
 
 
+@pytest.mark.journey
 def test_a_review_that_hangs_delays_no_tick(
     make: Any, server: VendorServer, tmp_path: Path, tries: Tries
 ) -> None:

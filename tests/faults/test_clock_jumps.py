@@ -249,6 +249,7 @@ def life(folder: str) -> None:
     time.sleep(120)
 
 
+@pytest.mark.journey
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP") or not hasattr(os, "fork"), reason="no SIGSTOP")
 @pytest.mark.parametrize("rivals", [0, 1], ids=["alone", "with a rival"])
 def test_a_desk_that_was_stopped_writes_nothing_of_its_past(

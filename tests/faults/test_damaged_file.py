@@ -149,6 +149,7 @@ def test_a_time_that_is_none_is_named(
     assert (tmp_path / HALT).exists()
 
 
+@pytest.mark.journey
 def test_a_page_that_is_none_is_named(lived: bytes, tmp_path: Path) -> None:
     kept = tmp_path / "torra.db"
     kept.write_bytes(lived)

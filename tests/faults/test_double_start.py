@@ -209,6 +209,7 @@ def one_calm_start(folder: Path) -> tuple[float, list[str]]:
     return found.took, again
 
 
+@pytest.mark.journey
 @pytest.mark.timeout(1800)  # the nightly count waits for six minutes, two at a time
 def test_of_eight_processes_one_works_and_another_takes_over(
     tmp_path: Path, scaled: Any, record_property: Any

@@ -71,6 +71,7 @@ def told(shim: Path, tmp_path_factory: pytest.TempPathFactory, scaled: Any) -> l
     return lines
 
 
+@pytest.mark.journey
 def test_a_disk_that_fails_at_any_step_halves_nothing(
     told: list[dict[str, Any]], record_property: Any
 ) -> None:

@@ -77,6 +77,7 @@ def test_what_a_power_cut_leaves_is_a_prefix_of_the_commits(
     record_property("seen", f"{cuts:,} logs, {kind}, came to {len(prefixes)} prefixes, 0 bad")
 
 
+@pytest.mark.journey
 def test_every_prefix_is_met_where_it_ends(lived: Life, tmp_path: Path, scaled: Any) -> None:
     """A log that ends with a commit has it; one byte less and it never was."""
     ends = wal.commit_ends(lived.log)

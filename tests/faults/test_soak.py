@@ -26,6 +26,7 @@ NIGHTLY = 20
 """Instances of a nightly day."""
 
 
+@pytest.mark.journey
 def test_a_few_closes_of_a_whole_desk(tmp_path: Path) -> None:
     """Half an hour of a small desk: its lines come of something."""
     found = soak(tmp_path / "home", hours=0.5, number=3)

@@ -166,6 +166,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_damaged_database_is_refused_and_the_named_command_repairs_it(
     name: str, backed_up: Path, tmp_path: Path

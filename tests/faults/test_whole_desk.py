@@ -95,6 +95,7 @@ def test_the_whole_desk(part: int, scaled: Callable[..., int], record_property: 
         assert seen["openings judged"] > LIVES and seen["halts"] > LIVES // 4, told
 
 
+@pytest.mark.journey
 def test_an_eventful_life() -> None:
     """Every promise meets what endangers it, once, on every day."""
     life = DeskMachine()
@@ -158,6 +159,7 @@ def test_a_signal_of_a_late_tick_has_a_time_of_whole_seconds(tmp_path: Path) -> 
     database.close()
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("name", "point", "timers"),
     [
@@ -181,6 +183,7 @@ def test_a_halt_that_comes_while_an_order_is_made_keeps_it_back(
     life.teardown()
 
 
+@pytest.mark.journey
 def test_a_halt_that_comes_while_a_reversal_is_booked_on_paper() -> None:
     """Both legs were filled at the open of a bar that is over: the second one is not sent (R4)."""
     life = DeskMachine()

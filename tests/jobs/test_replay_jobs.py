@@ -93,6 +93,7 @@ def turn_until(pages: Pages, worker: Worker, number: int, **wanted: str) -> dict
     return dict(found)
 
 
+@pytest.mark.journey
 def test_a_replay_is_started_watched_and_read_from_the_pages(pages: Pages, worker: Worker) -> None:
     told = ask(pages, **DAY)
     assert told["new"] and told["address"] == "/jobs/1"
@@ -128,6 +129,7 @@ def quiet(_total: int, _label: str) -> Any:
     return nullcontext(lambda _number: None)
 
 
+@pytest.mark.journey
 def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worker) -> None:
     """The second job's process is not started: what it would do is done here, and looked at."""
     ask(pages, **MONTH, name="month")

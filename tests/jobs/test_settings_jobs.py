@@ -98,6 +98,7 @@ def tried(pages: Pages, number: int) -> str:
     return done_here(pages.database, pages.backing.home, job_kinds.SETTINGS, number)
 
 
+@pytest.mark.journey
 def test_what_was_tried_stands_beside_the_settings_and_on_the_jobs_page(
     pages: Pages, worker: Worker
 ) -> None:
@@ -161,6 +162,7 @@ def test_one_that_runs_is_stopped(pages: Pages, worker: Worker) -> None:
     assert worker.child is None
 
 
+@pytest.mark.journey
 def test_a_child_that_is_killed_is_tried_again_and_done(pages: Pages, worker: Worker) -> None:
     ask(pages, settings=LOWER)
     until(lambda: worker.turn() or worker.child is not None, 20.0)

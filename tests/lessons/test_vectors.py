@@ -131,6 +131,7 @@ print(hashlib.sha256(repr(told).encode()).hexdigest())
 """
 
 
+@pytest.mark.journey
 def test_one_and_two_threads_give_the_same_bits() -> None:
     found = set()
     for threads in ("1", "2"):

@@ -270,6 +270,7 @@ def test_the_words_name_what_is_not_torras(database: Database, clock: Hand) -> N
     assert "between 2026-02-13 12:00 UTC and 2026-02-13 12:10 UTC" in text
 
 
+@pytest.mark.journey
 def test_lives_on_a_channel_explain_every_cent_but_the_deposits(
     tmp_path: Path, scaled: Callable[..., int], record_property: Callable[[str, object], None]
 ) -> None:

@@ -132,6 +132,7 @@ def test_it_equals_a_recount_however_late_the_trades_came(
         database.close()
 
 
+@pytest.mark.journey
 def test_a_desk_on_paper_comes_to_what_its_fills_say(
     tmp_path: Path, scaled: Callable[..., int]
 ) -> None:

@@ -158,6 +158,7 @@ def test_a_new_filing_is_read_at_once_and_again_because_its_values_may_come_late
     assert {*desk.paths()} == {"CIK0000320193.json"}
 
 
+@pytest.mark.journey
 def test_the_table_of_tickers_is_asked_once_a_week_also_by_the_next_process(
     server: EdgarServer, database: Database
 ) -> None:

@@ -118,6 +118,7 @@ def differing(cuts: int, company: Made) -> Iterator[int]:
             yield number
 
 
+@pytest.mark.journey
 def test_no_byte_moves_of_what_was_known_of_a_company(
     company: Made, scaled: Callable[..., int], record_property: Callable[[str, object], None]
 ) -> None:

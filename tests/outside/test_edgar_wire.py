@@ -351,6 +351,7 @@ def test_no_second_of_a_minute_holds_more_than_eight_requests() -> None:
         assert sum(begin <= one <= begin + 1.0 for one in moments) <= 8
 
 
+@pytest.mark.journey
 def test_all_threads_share_one_pace(tries: Tries) -> None:
     def pass_through(gate: Gate, moments: list[float]) -> None:
         gate.wait(9.0)

@@ -150,6 +150,7 @@ def test_the_parts_of_a_market_are_one_question_and_strangers_none() -> None:
         assert desk.collector.status_of(name) is S.OFF
 
 
+@pytest.mark.journey
 def test_a_day_asks_no_more_than_it_says() -> None:
     """Both publishers with all that there is: four times a day each."""
     with OutsideServer() as server:

@@ -233,6 +233,7 @@ def key(folder: Path, number: int = 3) -> str:
 # --- all the same ---------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_the_scorers_asked_in_every_way(days: Path) -> None:
     """Without this the rest would prove little."""
 
@@ -444,6 +445,7 @@ def test_an_altered_setting_is_named(home: Path) -> None:
     assert first["what"].endswith(f"thresholds.buy was {buy}, is 0.9")
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("place", "value", "what"),
     [

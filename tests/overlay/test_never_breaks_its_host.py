@@ -286,6 +286,7 @@ print(scorers.numbers(scorers.asked(overlay, scores=scorers.L1).chart) == scorer
 """
 
 
+@pytest.mark.journey
 def test_a_process_with_a_hung_call_ends_at_once(tmp_path: Path, tries: Tries) -> None:
     quick(tmp_path)
     for attempt in tries():

@@ -247,6 +247,7 @@ def database(tmp_path: Path) -> Any:
     opened.close()
 
 
+@pytest.mark.journey
 def test_a_debate_ends_the_same_way_again(database: Database, scaled: Callable[..., int]) -> None:
     """Whatever its models did: three rounds, every failure, retries, the fallback."""
     config = settings(debate_rounds=3)

@@ -320,6 +320,7 @@ PASSING: Final = {
 }
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_fault_that_passes_costs_one_more_request_after_its_pause(
     vendor: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -352,6 +353,7 @@ def test_a_fault_that_passes_costs_one_more_request_after_its_pause(
 REFUSALS: Final = {"401": Status(401), "403": Status(403), "quota": QUOTA}
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("kind", REFUSALS)
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_refused_key_stops_every_further_call_of_this_hour(

@@ -262,6 +262,7 @@ def test_what_was_done_is_what_the_books_say(lived: Desk, told: list[ChangedTick
     assert closed >= 3
 
 
+@pytest.mark.journey
 def test_an_order_that_a_person_was_asked_about_counts_as_wanted(
     tmp_path: Path,
 ) -> None:

@@ -253,6 +253,7 @@ def subject(outlook: OutlookThen) -> LookaheadSubject:
     return LookaheadSubject.of(History("BTCUSD", {"M15": BARS}, {}), Profile(), outlook)
 
 
+@pytest.mark.journey
 def test_torra_lookahead_looks_at_companions(
     monkeypatch: pytest.MonkeyPatch, scaled: Scale
 ) -> None:

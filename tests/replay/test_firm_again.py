@@ -183,6 +183,7 @@ def test_an_altered_thesis_is_named(source: Database, tmp_path: Path) -> None:
     assert told == ("reply", "reply of trader (round 1, attempt 1)")
 
 
+@pytest.mark.journey
 def test_an_altered_judgement_is_named(source: Database, tmp_path: Path) -> None:
     key = next(
         key

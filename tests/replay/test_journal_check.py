@@ -250,6 +250,7 @@ def test_a_reply_that_is_gone_is_named(small: Path, tmp_path: Path) -> None:
     assert first["what"] == "reply of bull_researcher (round 1, attempt 1), which is gone"
 
 
+@pytest.mark.journey
 def test_an_altered_bar_is_named(home: Path, scaled: Scale) -> None:
     """From the tick that saw it first on, until it is out of sight."""
     ((time, close),) = sql(
@@ -327,6 +328,7 @@ def test_an_altered_chart_is_named(home: Path) -> None:
     assert name in the_one(checked(home, "LOOKS_ON", code=1), "chart")["what"]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("text", "place"),
     [

@@ -113,6 +113,7 @@ def without_guards(source: Database, table: str) -> None:
 # --- the same again -------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_every_tick_with_lessons_runs_again_to_the_same_record(
     source: Database, whole: dict[str, Comparison], scaled: Callable[..., int]
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_tick_whose_lesson_is_gone_is_told_and_left_out(source: Database, tmp_
     assert {one.state for name, one in found.items() if name not in left} == {"same"}
 
 
+@pytest.mark.journey
 def test_a_changed_number_is_noticed_and_named(source: Database, tmp_path: Path) -> None:
     key = with_notes(source)[0]
     then = source.journal_row(key)[0]["lessons"]["numbers"]["similar"]

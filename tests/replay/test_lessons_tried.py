@@ -73,6 +73,7 @@ def test_a_trial_is_told_of_what_was_known_then(home: Path) -> None:
     assert f"lessons    {len(earlier)} lessons known, {len(told['notes'])} note" in shown
 
 
+@pytest.mark.journey
 def test_a_trial_of_a_profile_without_memory_says_nothing(home: Path) -> None:
     record = trial(home, stored(home)[-1].facts.known_at, "off")
     assert "lessons" not in record and "lessons" not in trial_tick.document(record)
@@ -116,6 +117,7 @@ def test_without_a_lesson_one_is_planted_and_moves_nothing() -> None:
     assert found.clean, found.moved[:3]
 
 
+@pytest.mark.journey
 def test_a_memory_that_knows_the_future_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = LessonIndex._viewed
     far = 365 * 24 * 3600 * 10**6

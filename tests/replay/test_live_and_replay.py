@@ -163,6 +163,7 @@ def apart(one: TickSeen, other: TickSeen) -> dict[str, tuple[object, object]]:
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
+@pytest.mark.journey
 def test_a_replay_gives_the_ticks_of_the_live_desk(lived: Lived, history: History) -> None:
     keys = tuple(one.key for one in (*lived.caught_up, *lived.outcomes))
     outlook = read_outlook(lived.home, desks.BTC, lived.profile, *history.period)
@@ -192,6 +193,7 @@ def test_what_was_sampled_is_known_from_the_ticks(lived: Lived) -> None:
     assert found.sampled == sum("pivotal_sample" in own for own in flags) > 0
 
 
+@pytest.mark.journey
 def test_the_journal_gives_the_ticks_of_the_live_desk(lived: Lived, tmp_path: Path) -> None:
     into = desks.open_database(tmp_path)
     found = list(replay(lived.database, into, "BTCUSD"))

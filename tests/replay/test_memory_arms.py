@@ -164,6 +164,7 @@ def run_interrupted(history: History, folder: Path) -> int:
     return stops
 
 
+@pytest.mark.journey
 def test_another_seed_draws_other_lessons_for_the_placebo_alone(
     history: History, whole: list[ArmSeen]
 ) -> None:
@@ -209,6 +210,7 @@ def test_each_lesson_of_an_age_is_drawn_as_often_as_another() -> None:
     assert np.abs(counts[40:] / 4000 - 0.1).max() < 5 * (0.09 / 4000) ** 0.5
 
 
+@pytest.mark.journey
 def test_a_placebo_is_told_as_much_as_a_memory_would_be() -> None:
     """On the lessons of one store: as many notes and trades, and none that was not known."""
     settings = remembering.profile()

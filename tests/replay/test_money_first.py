@@ -149,6 +149,7 @@ def test_the_report_has_money_curves_trades_and_then_statistics(ran: Ran) -> Non
     plain(text.partition("Contents")[0])
 
 
+@pytest.mark.journey
 def test_a_file_of_before_begins_with_money_too(ran: Ran) -> None:
     found = Document.model_validate(ran.document)
     claims = next(table.says for table in found.tables if table.name == "claims")

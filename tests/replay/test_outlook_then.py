@@ -89,6 +89,7 @@ def test_no_arm_of_a_replay_opens_inside_the_window_of_an_event(both: Path) -> N
         assert "GATE_VETO" in {tick.reason for tick in arm.ticks}
 
 
+@pytest.mark.journey
 def test_a_recomposition_heeds_the_calendar_of_its_replay(both: Path) -> None:
     words = ("--home", str(both), "recompose", "held", "--arm", "budget", "--json")
     told = CliRunner().invoke(main, words, catch_exceptions=False)
@@ -273,6 +274,7 @@ def of_a_company(first: datetime) -> OutlookThen:
     return OutlookThen(facts=tuple(company_reports.stored(rows)), begin=desks.START)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(("days", "short"), [(SHIFT.days - 100, True), (SHIFT.days + 200, False)])
 def test_reports_are_too_short_for_the_placebo_unless_they_have_all_of_the_replay(
     days: int, short: bool

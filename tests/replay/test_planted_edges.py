@@ -93,6 +93,7 @@ def seen_by_a_seer(share: float, bars: int) -> list[ArmSeen]:
     return [alone, run_arm(course, seer, profile(), Voice(debater=arm_words.speaking(words)))]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(("share", "found"), [(0.6, True), (0.0, False)], ids=["seer", "blind"])
 def test_a_desk_that_knows_the_future_is_found_and_a_blind_one_is_not(
     share: float, found: bool, scaled: Scale
@@ -195,6 +196,7 @@ def results_on_a_free_walk(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"r": [trade.r for trade in seen.trades], "p": arm_figures(seen, _rng(spec)).net.p}
 
 
+@pytest.mark.journey
 def test_on_random_walks_without_costs_nothing_is_won_or_lost(
     scaled: Callable[..., int], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

@@ -164,6 +164,7 @@ def here_instead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return begun
 
 
+@pytest.mark.journey
 def test_all_processors_are_taken_and_the_report_is_that_of_one(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

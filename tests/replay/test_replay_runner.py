@@ -185,6 +185,7 @@ run(here.plan_of(history), voices.rules_voice, folder=Path({folder!r}), chunk=5,
 """
 
 
+@pytest.mark.journey
 def test_a_killed_replay_ends_like_one_that_was_not(
     history: History, whole: list[ArmSeen], tmp_path: Path, scaled: Callable[..., int]
 ) -> None:

@@ -77,6 +77,7 @@ class Losing(Inline):
 # --- the same everywhere --------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_processes_give_what_this_process_gives_and_a_killed_one_costs_only_its_own_job(
     tmp_path: Path,
 ) -> None:
@@ -298,6 +299,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
 def test_a_stopped_program_leaves_what_is_done_and_no_process(
     number: signal.Signals, tmp_path: Path, scaled: Any

@@ -151,6 +151,7 @@ def test_an_altered_reading_or_decision_is_named(source: Database, tmp_path: Pat
         assert (kind, what.partition(" (")[0]) == ("reply", f"reply of {role}"), name
 
 
+@pytest.mark.journey
 def test_an_altered_part_of_what_a_swarm_came_to_is_named(source: Database, tmp_path: Path) -> None:
     key = one_with(source, "judge", winner=lambda one: one in ("LONG", "SHORT"))
     places = {

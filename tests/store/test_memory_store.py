@@ -116,6 +116,7 @@ def trades(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["closed_at"], row["seq"]))
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("case", CASES)
 def test_ticks_are_the_same_in_memory_as_in_a_database(
     case: str, tmp_path: Path, scaled: Callable[..., int]

@@ -135,6 +135,7 @@ def of_step(folder: Path, step: str) -> Path:
     return path
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("step", migrations.STEPS[1:])
 def test_a_database_of_each_older_schema_becomes_the_present_one(tmp_path: Path, step: str) -> None:
     rows = legacy_database.read(of_step(tmp_path, step))
@@ -207,6 +208,7 @@ def _empty():
     return sqlite_utils.Database(memory=True)
 
 
+@pytest.mark.journey
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_kill_inside_a_migration_leaves_old_or_new(tmp_path: Path, scaled: Scale) -> None:
     (tmp_path / "whole").mkdir()

@@ -408,6 +408,7 @@ KINDS: Final[dict[str, tuple[str, dict[str, Any], set[str], int]]] = {
 """Who speaks, under what profile, what sentences must speak of, and within how many bars."""
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sentence_says_what_its_record_holds(kind: str, tmp_path: Path, scaled: Any) -> None:
     voice, profile, wanted, least = KINDS[kind]

@@ -149,6 +149,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, steps: int) -> Iterator[Desk
         yield desk
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("voice", VOICES)
 def test_a_desk_in_shadow_decides_as_one_with_nobody_asked(
     voice: str, tmp_path: Path, alone: Desk, steps: int

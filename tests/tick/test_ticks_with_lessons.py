@@ -63,6 +63,7 @@ def test_an_empty_store_adds_not_one_byte() -> None:
     assert all("lessons" not in record for record in records(one))
 
 
+@pytest.mark.journey
 def test_what_a_tick_was_told_stands_in_its_record_prompts_and_store(
     tmp_path: Path, scaled: Scaled
 ) -> None:

@@ -113,6 +113,7 @@ def by_hand(side: str, close: float, atr: float, opened: datetime) -> tuple[date
     raise AssertionError("it never ended")
 
 
+@pytest.mark.journey
 def test_a_database_keeps_the_same_ones(tmp_path: Path) -> None:
     (memory, one), database = once(), desks.open_database(tmp_path)
     settings = remembering.profile("off", **WIDE)
