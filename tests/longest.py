@@ -30,4 +30,4 @@ LONGEST: Final = frozenset(
         "replay/test_planted_edges",
     )
 )
-"""Those of more than about eight seconds."""
+"""Those of more than about eight seconds, their journeys counted."""
