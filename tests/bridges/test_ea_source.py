@@ -123,6 +123,7 @@ def broken(*names: str) -> str:
     return source
 
 
+@pytest.mark.journey
 def test_a_broken_copy_does_not_compile(scaled: Callable[..., int]) -> None:
     """All at once by day, each by itself at night."""
     chosen = list(BREAKS)[: scaled(len(BREAKS), least=0)]

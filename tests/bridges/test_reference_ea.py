@@ -793,6 +793,7 @@ def test_two_advisors_on_one_inbox_execute_each_signal_once(
 # --- a process of its own -------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_an_advisor_in_a_process_of_its_own_is_killed_and_comes_back(
     tmp_path: Path, scaled: Scale, record_property: Any

@@ -323,6 +323,7 @@ def test_a_style_changes_nothing(style: str) -> None:
     assert styled == plainly
 
 
+@pytest.mark.journey
 def test_threads_draw_the_same_bytes(scaled: Scale) -> None:
     jobs = scaled(200, 4)
     some = list(SAMPLES.items())[: jobs // 2]

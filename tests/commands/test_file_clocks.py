@@ -149,6 +149,7 @@ def test_another_brokers_bars_are_judged_by_their_returns(tmp_path: Path) -> Non
     assert bring(tmp_path, plain(tmp_path, "2.csv", hours), "H1").exit_code == 0
 
 
+@pytest.mark.journey
 def test_what_is_stored_under_a_wrong_clock_can_be_mended(tmp_path: Path) -> None:
     hours = aggregate(BITCOIN, "M15", "H1")
     bring(tmp_path, plain(tmp_path, "M15.csv", later(BITCOIN, 3)), "M15")
@@ -163,6 +164,7 @@ def test_what_is_stored_under_a_wrong_clock_can_be_mended(tmp_path: Path) -> Non
     assert last.exit_code == 0 and "warning" not in last.stdout
 
 
+@pytest.mark.journey
 def test_no_bar_of_the_wrong_clock_stays(tmp_path: Path) -> None:
     """Bars at times at which the market is closed, and their prices of hours to come, too."""
     bring(tmp_path, plain(tmp_path, "wrong.csv", later(EURUSD, 3)), "H1", symbol="EURUSD")
@@ -198,6 +200,7 @@ def test_a_file_is_judged_by_the_bars_that_are_in_both(tmp_path: Path) -> None:
 # --- a first import -------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("server", "clock"),
     [("Europe/Athens", "new_york+7"), ("new_york+7", "Europe/Athens"), ("new_york+7", "utc")],

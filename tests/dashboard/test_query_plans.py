@@ -183,6 +183,7 @@ def first_rows_only(statement, rows):
     )
 
 
+@pytest.mark.journey
 @cases("name", sorted(ROUTES))
 def test_no_statement_of_a_page_reads_a_table_through(
     name: str, pages: tuple[Database, FlaskClient, dict[str, str]], recorder: Recorder

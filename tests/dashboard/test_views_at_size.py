@@ -113,6 +113,7 @@ a bounded number of rows, of which the small database has fewer.
 """
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_costs_the_same_however_much_is_stored(
     name: str, small: Opened, large: Opened

@@ -103,6 +103,7 @@ STATES = (
 """By day those whose pages have the most to say, and the least."""
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("state", STATES)
 def test_no_page_of_a_scripted_desk_says_them_openly(state, scaled: Scale) -> None:
     """By day the first page of each kind: a state is told on every page."""
@@ -115,12 +116,14 @@ CASES = ("full", "degraded", *(
 ))  # fmt: skip
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("case", CASES)
 def test_no_page_of_the_full_desk_says_them_openly(case, scaled: Scale) -> None:
     """By day the first page of each kind, which is that of the case."""
     assert not faults(screens.view_app(case), scaled(screens.OF_A_KIND))
 
 
+@pytest.mark.journey
 def test_no_page_of_a_desk_that_asks_a_person_says_them_openly(tmp_path, scaled: Scale) -> None:
     assert not faults(screens.desk_app(tmp_path), scaled(screens.OF_A_KIND))
 

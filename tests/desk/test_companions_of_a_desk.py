@@ -369,6 +369,7 @@ def test_what_two_sources_call_by_one_name_is_kept_apart(
 # --- again ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_the_journal_runs_every_tick_again_without_feed_and_store(
     tmp_path: Path, reader: Counted, scaled: Callable[..., int]
 ) -> None:

@@ -225,6 +225,7 @@ def test_a_record_names_the_revision_of_its_bars(tmp_path: Path) -> None:
     desk.database.close()
 
 
+@pytest.mark.journey
 def test_a_stream_without_enough_bars_does_not_stop_the_others(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
     desks.take_lease(desk)

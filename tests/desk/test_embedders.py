@@ -125,6 +125,7 @@ assert constants.HF_HUB_OFFLINE
 """
 
 
+@pytest.mark.journey
 def test_nothing_reaches_for_a_network(folder: Path) -> None:
     environment = {**os.environ, "HF_HUB_OFFLINE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(

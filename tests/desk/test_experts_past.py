@@ -103,6 +103,7 @@ def test_what_another_provider_answered_says_nothing_of_this_one(stored: Path) -
     database.close()
 
 
+@pytest.mark.journey
 def test_the_book_of_an_earlier_provider_goes_with_it(stored: Path) -> None:
     database, moment = opened(stored), next_key().close_time
     past, profile = ExpertsPast(database), swarm_calls.profile()

@@ -84,6 +84,7 @@ def test_trades_of_the_warm_up_are_never_told(tmp_path: Path) -> None:
         assert record["lessons"]["corpus"] < len(facts) - warm + 1
 
 
+@pytest.mark.journey
 def test_a_profile_that_wants_none_is_told_none(tmp_path: Path) -> None:
     desk = open_desk(tmp_path, desks.START, patient("off"))
     for _ in range(examples(40, 20)):

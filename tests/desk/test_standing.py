@@ -317,6 +317,7 @@ def test_nothing_is_read_before_a_look_can_be_due(
     assert Promotions(lived.database, lambda: [shadow], SHORT).look() == [] and read == [1]
 
 
+@pytest.mark.journey
 def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(promotion_evidence, "evidence", passing)
     desk = run(tmp_path, RulesProvider(), "earned", 24)
@@ -480,6 +481,7 @@ def test_a_scorecard_of_agents_in_shadow_says_so_and_not_how_it_is_computed(home
     assert "How this is computed" not in said and "--full" in said
 
 
+@pytest.mark.journey
 def test_a_scorecard_begins_with_money(tmp_path: Path, scaled: Scale) -> None:
     desk = run(tmp_path, RulesProvider(), "full", 60 if scaled.whole else 40)
     desk.database.release_lease(desk.owner, desk.epoch)
@@ -517,6 +519,7 @@ def test_a_time_that_is_none_is_a_clear_mistake(home: Path) -> None:
     assert "--from yesterday: write a UTC time" in result.stderr
 
 
+@pytest.mark.journey
 def test_a_desk_whose_setting_was_never_heard_says_so(home: Path) -> None:
     other = EARNED.model_copy(update={"thresholds": Profile().thresholds})
     (home / "profiles" / "default.json").write_text(other.model_dump_json(), "utf-8")

@@ -86,6 +86,7 @@ def test_signals_are_marked_and_counted(desk: Desk) -> None:
     assert lines[-1].startswith(f"{sum(marked)} of these {len(rows)}: made in warm-up")
 
 
+@pytest.mark.journey
 def test_the_scorecard_counts_both_apart(desk: Desk) -> None:
     subject = PromotionSubject("default", TRADING, (desks.BTC,))
     found = made(desk.database, subject)

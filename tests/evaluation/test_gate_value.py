@@ -72,6 +72,7 @@ def test_a_gate_that_knows_is_told_from_the_lot() -> None:
     assert "this one differs beyond chance" in gate_exhibit([found]).says
 
 
+@pytest.mark.journey
 def test_a_gate_by_lot_is_called_better_as_seldom_as_the_level_says() -> None:
     found = [gate_value("full", by_lot(seed)[:300], rng()) for seed in range(40)]
     assert sum(one.p <= 0.05 for one in found) <= 7

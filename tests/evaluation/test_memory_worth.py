@@ -48,6 +48,7 @@ def test_a_memory_that_knows_is_found() -> None:
     assert found.told == found.trades == 900
 
 
+@pytest.mark.journey
 def test_a_memory_that_knows_nothing_is_rarely_called_one_that_does(
     scaled: Callable[..., int],
 ) -> None:

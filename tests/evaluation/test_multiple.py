@@ -62,6 +62,7 @@ def allowed(runs: int) -> int:
     return next(n for n in range(runs) if binomial_tail(n + 1, runs, NOMINAL) < NEVER)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("shape", NO_EDGE)
 @pytest.mark.parametrize("count", [100, 400])
 def test_without_an_edge_claims_stay_within_the_level(

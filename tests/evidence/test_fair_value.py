@@ -301,6 +301,7 @@ def test_a_dearer_price_never_makes_a_stock_cheaper(
     record_property("seen", f"{count} companies and prices")
 
 
+@pytest.mark.journey
 def test_each_day_is_judged_by_what_was_known_of_it_then() -> None:
     """Earnings that doubled later make no day before their report cheaper."""
     quarters = world.grown(2, LAST + 1)

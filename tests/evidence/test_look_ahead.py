@@ -309,6 +309,7 @@ def violations(world: World, cases: int, seed: int) -> Iterator[tuple[int, int, 
                     yield cut, at, name
 
 
+@pytest.mark.journey
 def test_whatever_comes_later_changes_nothing(world: World, scaled: Callable[..., int]) -> None:
     assert list(violations(world, scaled(1000, 16) // len(SERIES), 7)) == []
 

@@ -96,6 +96,7 @@ def test_a_number_tells_value_change_rank_day_release_and_source() -> None:
     assert not vix["old"] and found["brief"] == "1 number known"
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("asset", [name for name in SUBJECTS if name])
 def test_every_number_that_a_class_reads_has_its_row(asset: str) -> None:
     subject = SUBJECTS[asset]
@@ -194,6 +195,7 @@ def test_whether_gold_still_goes_against_the_real_yield(way: float, said: str) -
     assert [note for note in few["notes"] if "cannot be told" in note]
 
 
+@pytest.mark.journey
 def test_no_other_symbol_tells_of_gold() -> None:
     for asset in ("index", "fx", "oil", "crypto"):
         found = outside_words.shown(SUBJECTS[asset].symbol, made(SUBJECTS[asset]))

@@ -162,6 +162,7 @@ def check(life: Life, begin: datetime) -> None:
     assert max(life.sent_after, default=0.0) <= LONGEST.total_seconds(), "a stale signal went out"
 
 
+@pytest.mark.journey
 @pytest.mark.timeout(900)  # the nightly count, on a machine that is busy
 def test_jumps_stops_and_dead_timers_do_no_harm(
     tmp_path: Path, scaled: Any, record_property: Any

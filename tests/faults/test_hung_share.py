@@ -196,6 +196,7 @@ def bars_of_the_sample(instances: Any, *_: Any) -> dict[str, Any]:
     return {item.id: desks.sample() for item in instances}
 
 
+@pytest.mark.journey
 def test_a_desk_whose_channel_hangs_ticks_on_keeps_its_lease_and_closes(
     tmp_path: Path, short: None, tries: Tries, monkeypatch: pytest.MonkeyPatch
 ) -> None:

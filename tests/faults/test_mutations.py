@@ -643,6 +643,7 @@ def test_a_night_takes_every_file_and_setting() -> None:
     assert {place.name for place, _ in taken} == {item.name for item in (*DOORS, *SETTINGS)}
 
 
+@pytest.mark.journey
 def test_spoiled_files_and_settings_are_one_line_and_nothing_is_lost(
     valid: Path,
     tmp_path: Path,

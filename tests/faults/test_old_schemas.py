@@ -26,6 +26,7 @@ from torra.store import migrations
 NEWEST = int(migrations.STEPS[-1][:4])
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("step", migrations.STEPS)
 def test_no_value_of_an_older_schema_changes(
     step: str, tmp_path: Path, scaled: Any, record_property: Any

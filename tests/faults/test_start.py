@@ -362,6 +362,7 @@ def test_doctor_names_the_same_commands_and_halts_nothing(home: Path) -> None:
 # --- torra init -----------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs fork and SIGKILL")
 @pytest.mark.parametrize("there", [True, False], ids=["over-an-old-desk", "in-a-new-home"])
 def test_a_killed_init_has_written_both_files_or_neither(

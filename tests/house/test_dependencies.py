@@ -109,6 +109,7 @@ def top_level(name: str) -> set[str]:
     return {path.parts[0].removesuffix(".py") for path in put if path.suffix == ".py"}
 
 
+@pytest.mark.journey
 def test_headlines_are_scored_without_the_packages_that_left() -> None:
     """Blocked where somebody has them: nothing asks for them, nor for what came with them."""
     code = (

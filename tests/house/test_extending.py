@@ -583,6 +583,7 @@ ALLOWED = {"plugins": ["torra-acme"]}
 BTC = {"symbol": "BTCUSD", "timeframes": ["M15"]}
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("document", "said"),
     [
@@ -700,6 +701,7 @@ print(json.dumps([[told.agent_id for told in record.reports], str(record.source_
 """
 
 
+@pytest.mark.journey
 def test_an_agent_is_one_file_and_one_row(tmp_path: Path) -> None:
     overlay = tmp_path / "overlay"
     listed = subprocess.run(

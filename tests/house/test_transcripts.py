@@ -20,6 +20,7 @@ def test_the_page_is_written_from_the_desk(page: str) -> None:
     assert page == transcripts.render(), "python -m docs.generate"
 
 
+@pytest.mark.journey
 def test_its_first_three_ticks_are_written_from_the_desk(page: str) -> None:
     told = transcripts.render(transcripts.TICKS[:3]).removesuffix(transcripts.TAIL)
     assert told and page.startswith(f"{told}## {transcripts.TICKS[3].title}: ")

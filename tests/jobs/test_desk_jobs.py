@@ -59,6 +59,7 @@ def test_a_desk_does_a_job_and_its_stream_tells(desk: Desk, tmp_path: Path) -> N
     assert {one["state"] for one in told()} <= {"running", "done"}
 
 
+@pytest.mark.journey
 def test_a_desk_that_ends_lays_its_job_back_and_the_next_one_does_it(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_desk_that_ends_lays_its_job_back_and_the_next_one_does_it(
         following.close()
 
 
+@pytest.mark.journey
 def test_the_command_lists_and_cancels(desk: Desk, tmp_path: Path) -> None:
     number = ask(desk.database, tmp_path, steps=100_000, seconds=0.1)
     until(lambda: (desk.database.job(number) or {})["stage"] == "works", 20.0)

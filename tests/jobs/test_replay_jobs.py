@@ -109,6 +109,7 @@ def test_a_replay_is_started_watched_and_read_from_the_pages(pages: Pages, worke
     assert trials.count(pages.backing.home, "BTCUSD") == 1, "a run is a look at the symbol"
 
 
+@pytest.mark.journey
 def test_it_comes_to_what_the_command_comes_to(pages: Pages, tmp_path: Path) -> None:
     ask(pages, **DAY, name="day")
     done_here(pages.database, pages.backing.home, job_kinds.REPLAY, 1)

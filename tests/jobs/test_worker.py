@@ -81,6 +81,7 @@ def test_a_second_click_is_the_same_job(office: Office) -> None:
     assert office.ask("a", steps=201, seconds=0.05) != number
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("how", ["done", "deaf"])
 def test_a_running_job_is_cancelled_within_two_seconds(
     how: str, tmp_path: Path, tries: Tries
@@ -143,6 +144,7 @@ def test_what_trying_again_would_not_mend_is_not_tried_again(
     assert len(noted(office.home, "a", "begin")) == 1
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("how", "says"),
     [
@@ -188,6 +190,7 @@ def test_a_kind_that_nobody_knows_is_an_error(office: Office) -> None:
     )
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("odd", ["[}", "7", "", b"\xff"])
 def test_what_cannot_be_read_is_an_error_and_the_next_job_is_done(
     office: Office, odd: str | bytes

@@ -144,6 +144,7 @@ def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> Non
         assert says in told and "And more" not in told
 
 
+@pytest.mark.journey
 def test_a_real_desk_is_told_what_its_agents_were_worth(lived: Lived, tmp_path: Path) -> None:
     setup, folder = lived.setup, tmp_path / "profiles"
     folder.mkdir(exist_ok=True)

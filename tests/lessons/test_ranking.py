@@ -160,6 +160,7 @@ def small_window(monkeypatch: pytest.MonkeyPatch) -> int:
     return 6
 
 
+@pytest.mark.journey
 def test_the_index_answers_as_the_plain_rules_do(small_window: int) -> None:
     @settings(max_examples=examples(2_000, 60))
     @given(histories(), st.builds(Query, some_words, texts, vectors), st.lists(minutes, min_size=1))

@@ -26,6 +26,7 @@ def seasons(clock: str) -> str:
     )
 
 
+@pytest.mark.journey
 @cases("clock", READ_AS)
 @cases("server", SERVERS)
 def test_a_wrong_rule_of_daylight_saving_is_seen_and_a_right_one_never(

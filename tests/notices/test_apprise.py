@@ -32,6 +32,7 @@ def place(told: str) -> NoticePlace:
     return NoticePlace({VARIABLE: told}, Path(), NoticeSettings())
 
 
+@pytest.mark.journey
 @needs_apprise
 def test_a_notice_arrives_as_plain_text() -> None:
     with WebHook() as hook:
@@ -53,6 +54,7 @@ def test_a_service_that_refuses_is_told_in_words_of_ours(how: str) -> None:
         assert hook.paths == ["/secret"]
 
 
+@pytest.mark.journey
 @needs_apprise
 def test_a_service_that_leads_elsewhere_is_not_followed() -> None:
     with WebHook("leads on") as hook:
@@ -61,6 +63,7 @@ def test_a_service_that_leads_elsewhere_is_not_followed() -> None:
         assert hook.paths == ["/hook"]
 
 
+@pytest.mark.journey
 @needs_apprise
 def test_a_dead_service_and_a_kind_that_nobody_knows_are_refused() -> None:
     with WebHook() as hook:
@@ -100,6 +103,7 @@ def test_addresses_are_taken_apart_and_judged_by_number_alone() -> None:
     assert "hidden" not in repr(AppriseAddress("1 json", "json://hidden"))
 
 
+@pytest.mark.journey
 @needs_apprise
 def test_the_test_command_tries_every_address_and_names_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

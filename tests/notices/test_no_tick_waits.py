@@ -84,6 +84,7 @@ def told(database: Database) -> list[str]:
     return [row["kind"] for row in database.notices(50)][::-1]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("how", ["hangs", "fails", "ends its thread"])
 def test_ticks_run_while_a_service_misbehaves(desk: Desk, how: str) -> None:
     odd = Odd(how)

@@ -263,6 +263,7 @@ def test_an_order_that_opened_nothing_is_told_with_its_reason(desk: ToldDesk) ->
     assert desk.look() == []
 
 
+@pytest.mark.journey
 def test_a_weekend_is_no_silence(desk: ToldDesk) -> None:
     friday = NOON + timedelta(hours=8, minutes=45)
     save(desk.database, friday, instance="EURUSD")

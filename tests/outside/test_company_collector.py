@@ -129,6 +129,7 @@ def test_no_second_holds_more_than_eight_requests(server: EdgarServer, database:
     assert {one["user-agent"] for one in server.headers} == {f"Torra {CONTACT}"}
 
 
+@pytest.mark.journey
 def test_a_new_filing_is_read_at_once_and_again_because_its_values_may_come_late(
     server: EdgarServer, database: Database
 ) -> None:

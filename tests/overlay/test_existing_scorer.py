@@ -40,6 +40,7 @@ def left_behind(home: Path) -> tuple[list[str], bytes]:
         return list(connection.iterdump()), (home / "signals.csv").read_bytes()
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("who", ["rules", *VENDORS])
 def test_only_the_opinion_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str

@@ -255,6 +255,7 @@ def test_a_killed_process_that_nobody_has_looked_after_is_gone() -> None:
     child.wait()
 
 
+@pytest.mark.journey
 def test_many_asyncio_callers_all_end_in_time(tmp_path: Path, tries: Tries) -> None:
     free = threading.Event()
     overlay = quick(tmp_path, Scripted(dict.fromkeys(ROLES, Blocks(free))))

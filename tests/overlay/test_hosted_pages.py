@@ -72,6 +72,7 @@ def test_the_login_page_of_a_host_names_no_command_of_a_desk(tmp_path: Path) -> 
     assert "flask --app YOUR_APP torra link" in told and "torra run" not in told
 
 
+@pytest.mark.journey
 def test_every_page_works_in_a_host_without_a_desk(tmp_path: Path) -> None:
     overlay = scorers.overlay(tmp_path, strict=True)
     get = visited()
@@ -121,6 +122,7 @@ def test_a_revision_replaces_what_the_page_showed(tmp_path: Path) -> None:
     assert address in get("/symbol/host:scorer:BTCUSD/M15").get_data(as_text=True)
 
 
+@pytest.mark.journey
 def test_beside_a_desk_both_are_shown_and_neither_disturbs_the_other(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

@@ -263,6 +263,7 @@ def test_the_scorers_asked_in_every_way(days: Path) -> None:
         assert sql(days, flags, flag), flag
 
 
+@pytest.mark.journey
 def test_every_hosted_tick_is_the_same_to_the_bit(
     days: Path, tables: Tables, record_property: Callable[[str, object], None]
 ) -> None:
@@ -314,6 +315,7 @@ def test_agents_that_hung_hang_again(tmp_path: Path, scaled: Scale) -> None:
     assert one["same"] == one["ticks"] == len(silent), one["first_difference"]
 
 
+@pytest.mark.journey
 def test_stream_timeframe_and_closes_are_chosen(plain: Path, days: Path) -> None:
     closes = sorted(row[0] for row in sql(plain, "SELECT close_time FROM chains"))
     for words, number in (
@@ -329,6 +331,7 @@ def test_stream_timeframe_and_closes_are_chosen(plain: Path, days: Path) -> None
     assert told.exit_code == 2 and f"it has ticks of {STREAM}" in told.stderr
 
 
+@pytest.mark.journey
 def test_a_desk_and_a_host_on_one_home_are_both_checked(tmp_path: Path) -> None:
     journals.live(tmp_path / "home", 6, Scripted(), plain=True).close()
     named = [{"symbol": name, "feed": "store"} for name in ("BTCUSD", "EURUSD")]
@@ -475,6 +478,7 @@ def test_an_altered_record_is_named(home: Path, place: str, value: object, what:
     assert first["key"] == key(home) and first["what"].startswith(what), first["what"]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("text", "place"),
     [

@@ -37,6 +37,7 @@ def torra(home: Path, *words: str) -> Any:
     return CliRunner().invoke(main, ["--home", str(home), *words])
 
 
+@pytest.mark.journey
 def test_the_scorecard_of_a_hosted_stream(home: Path) -> None:
     result = torra(home, "scorecard", STREAM, "--json")
     assert result.exit_code == 0, result.output

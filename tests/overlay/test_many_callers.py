@@ -60,6 +60,7 @@ def dies(folder: Path, point: str, when: str) -> None:
     scorers.asked(scorers.overlay(folder), scores=scorers.L1)
 
 
+@pytest.mark.journey
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_of_many_callers_one_debates_and_all_have_its_answer(
@@ -130,6 +131,7 @@ POINTS = [
 ]
 
 
+@pytest.mark.journey
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_a_host_that_dies_leaves_no_half_record_and_the_next_ask_goes_on(
     tmp_path: Path, tries: Tries, scaled: Callable[..., int]

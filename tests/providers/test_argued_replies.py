@@ -218,6 +218,7 @@ def test_a_point_whose_fact_is_not_true_goes_and_costs_trust(said: Said, cited: 
     assert told.points_for == ()
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("name", ["technical.rsi14", "host.own", "technical.sma50"])
 @pytest.mark.parametrize("way", [1, -1])
 def test_a_fact_of_two_sides_stands_where_it_is_put(said: Said, name: str, way: int) -> None:

@@ -122,6 +122,7 @@ def ids_of(point: str) -> list[tuple[str, ...]]:
     return found
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("mode", ["budget", "full"])
 def test_what_is_said_on_the_shipped_sample(mode: str, scaled: Scale, record_property: Any) -> None:
     """Each claim has a side and a number, each point its author's side; no id or Greek."""

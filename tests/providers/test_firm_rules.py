@@ -122,6 +122,7 @@ def order(side: str, values: Values = UP_MARKET, **changes: float | str | None) 
 # --- on the shipped sample ------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_what_a_firm_says_on_the_shipped_sample(scaled: Scale, record_property: Any) -> None:
     """Each reply fits its shape and stands as it was said; no id, no code, no claim twice."""
     heard = listen("firm", scaled(5_000) if scaled.whole else 6)

@@ -236,6 +236,7 @@ def test_the_list_is_what_the_journal_says(
     assert places == sorted(places, reverse=True), "newest first, each once"
 
 
+@pytest.mark.journey
 def test_a_list_has_only_the_kinds_that_are_asked_for(lived: Desk, told: list[ChangedTick]) -> None:
     for kinds in (("verdict",), ("action",), ("size",), listing.USUAL):
         want = [one.key for one in of(told, kinds)]
@@ -482,6 +483,7 @@ def test_a_page_looks_through_a_bounded_number_of_ticks(
     assert len(asked) == 5 and page.next is not None
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("kinds", [("verdict",), ("action",), listing.KINDS])
 def test_no_statement_of_the_list_reads_a_table_through(lived: Desk, kinds: Any) -> None:
     said: list[str] = []
@@ -517,6 +519,7 @@ def called(home: Path, *more: str) -> Any:
     return CliRunner().invoke(main, ["--home", str(home), "changed", *more])
 
 
+@pytest.mark.journey
 def test_the_command_lists_what_the_list_has(home: Path, told: list[ChangedTick]) -> None:
     want = of(told, listing.USUAL)
     said = json.loads(called(home, "--json", "--limit", "5").stdout)

@@ -85,6 +85,7 @@ def rounded(value: float | None, decimals: int) -> float | None:
     return None if value is None else round(value, decimals)
 
 
+@pytest.mark.journey
 def test_it_runs_again_from_the_journal(swarm: Database, tmp_path: Path) -> None:
     into = desks.open_database(tmp_path)
     found = list(replay(swarm, into, desks.BTC.id))

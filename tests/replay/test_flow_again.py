@@ -80,6 +80,7 @@ def test_a_tick_has_the_row_of_its_own_bar_by_value(
     assert any(value is not None for value in ratios) and None in ratios
 
 
+@pytest.mark.journey
 def test_no_score_and_no_word_of_an_agent_changes_by_it(
     lived: tuple[Database, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
@@ -122,6 +123,7 @@ def test_the_store_keeps_the_rows_that_the_feed_had(
         assert len(stored) > 20
 
 
+@pytest.mark.journey
 def test_the_journal_runs_each_tick_again_without_the_rows(
     lived: tuple[Database, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
@@ -205,6 +207,7 @@ def test_a_replay_reads_what_the_live_desk_read(
     assert met > len(records) * 0.7
 
 
+@pytest.mark.journey
 def test_the_arm_without_outside_numbers_has_none_and_the_placebo_other_ones(
     lived: tuple[Database, list[dict[str, Any]]], home: Path
 ) -> None:
@@ -252,6 +255,7 @@ def test_a_profile_without_any_source_reads_none(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.journey
 def test_no_later_row_moves_a_tick(
     lived: tuple[Database, list[dict[str, Any]]], home: Path, scaled: Callable[..., int]
 ) -> None:

@@ -295,6 +295,7 @@ def test_an_altered_hash_of_bars_is_no_altered_bar(home: Path) -> None:
     assert first["key"] == key and first["what"].startswith("journal: bars.hash")
 
 
+@pytest.mark.journey
 def test_an_altered_setting_is_named(home: Path) -> None:
     ((number, digest),) = sql(
         home, "SELECT min(id), digest FROM trading_config WHERE instance = 'BTCUSD'"
@@ -528,6 +529,7 @@ class Broker:
         return {"clock_ok": True, "free_margin": 1e6, "leverage": 100.0, "market_open": True}
 
 
+@pytest.mark.journey
 def test_ticks_of_a_bridge_to_a_broker_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,7 @@ def test_every_tick_is_the_same_in_every_process(
     assert sum(item["cost_usd"] for item in found) == pytest.approx(paid)
 
 
+@pytest.mark.journey
 def test_a_replay_may_start_in_the_middle(source: Database, tmp_path: Path) -> None:
     """With the chains, positions, latches and the paper cursor of that moment."""
     keys = source.journalled("BTCUSD")
@@ -285,6 +286,7 @@ def test_a_role_whose_prompt_changed_misses_and_so_does_who_reads_it(
     assert found.answered == 2
 
 
+@pytest.mark.journey
 def test_an_answer_of_another_tick_is_never_used(source: Database, tmp_path: Path) -> None:
     """All that other ticks were answered is changed: this one does not notice."""
     key = source.journalled("BTCUSD")[-1]
@@ -551,6 +553,7 @@ def abstaining(monkeypatch: pytest.MonkeyPatch) -> Profile:
     return validate(Profile, {"agents": {"active_agents": desk}}, "a test")
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("reason", ["budget", "deadline"])
 @pytest.mark.parametrize(
     "refused",

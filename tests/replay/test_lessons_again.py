@@ -149,6 +149,7 @@ def test_lessons_that_came_since_move_no_tick(source: Database, tmp_path: Path) 
 # --- what is gone, and what was altered -----------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_a_tick_whose_lesson_is_gone_is_told_and_left_out(source: Database, tmp_path: Path) -> None:
     key = with_notes(source)[-1]
     record, _ = source.journal_row(key)

@@ -106,12 +106,14 @@ def probed(subject: lookahead.LookaheadSubject) -> lookahead.Findings:
     return lookahead.probe(subject, points=3, seed=3, kinds=("noise",), modes=("budget",))
 
 
+@pytest.mark.journey
 def test_a_planted_later_lesson_moves_nothing() -> None:
     found = probed(subject(lessons=learnt()))
     assert found.clean, found.moved[:3]
     assert "lessons.corpus" in found.columns["tick"], "no tick was told of a lesson"
 
 
+@pytest.mark.journey
 def test_without_a_lesson_one_is_planted_and_moves_nothing() -> None:
     found = probed(subject())
     assert found.clean, found.moved[:3]
@@ -127,6 +129,7 @@ def test_a_memory_that_knows_the_future_is_found(monkeypatch: pytest.MonkeyPatch
     assert any(name.startswith("features.lessons.") for name in moved)
 
 
+@pytest.mark.journey
 def test_a_profile_that_does_not_remember_is_told_of_none(home: Path) -> None:
     assert lookahead.lessons_of(home, Profile()) == []
     assert len(lookahead.lessons_of(home, remembering.profile())) == len(stored(home))

@@ -140,6 +140,7 @@ def lived(
     desk.database.close()
 
 
+@pytest.mark.journey
 def test_the_desk_lived_through_much(lived: Lived, history: History) -> None:
     """Without this the comparisons below would prove little."""
     for one in lived.outcomes:

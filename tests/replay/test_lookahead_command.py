@@ -150,6 +150,7 @@ def test_a_leak_inside_the_calculator_is_caught(monkeypatch: pytest.MonkeyPatch)
     assert any(part == "score" for part, _ in parts(found))
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("name", ["ath_price", "low_price"])
 def test_a_record_of_the_whole_history_is_caught(
     monkeypatch: pytest.MonkeyPatch, name: str
@@ -301,6 +302,7 @@ def test_what_a_company_reports_later_moves_nothing(scaled: Scale) -> None:
     assert {"features.company.net_margin_pct.value", "features.company.pe.value"} <= told
 
 
+@pytest.mark.journey
 def test_a_report_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     add = CompanyHistory.add
 

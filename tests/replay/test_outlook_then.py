@@ -286,6 +286,7 @@ def test_reports_are_too_short_for_the_placebo_unless_they_have_all_of_the_repla
     assert found.digest != OutlookThen(begin=desks.START).digest
 
 
+@pytest.mark.journey
 def test_older_reports_are_the_company_as_it_was_then() -> None:
     found = of_a_company(desks.START - timedelta(days=600))
     for one, other in zip(found.facts, found.with_older_series().facts, strict=True):

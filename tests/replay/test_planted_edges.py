@@ -109,6 +109,7 @@ def test_a_desk_that_knows_the_future_is_found_and_a_blind_one_is_not(
     assert (p < LEVEL) == found
 
 
+@pytest.mark.journey
 def test_a_market_that_trends_gives_l1_an_edge_that_is_claimed() -> None:
     """L1 buys strength; in a market whose strength lasts, that must pay and be said."""
     history = trending(1800, 5)

@@ -139,6 +139,7 @@ def test_the_same_replay_does_not_run_twice_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "replays" / "trials.jsonl").exists()
 
 
+@pytest.mark.journey
 def test_what_workers_ran_can_be_recomposed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

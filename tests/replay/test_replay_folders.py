@@ -296,6 +296,7 @@ def test_a_damaged_recipe_is_told(
 # --- from elsewhere -------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_arms_of_workers_are_kept_as_if_they_had_been_run_here(
     history: History, tmp_path: Path
 ) -> None:

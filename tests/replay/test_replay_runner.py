@@ -217,6 +217,7 @@ def test_jobs_on_an_executor_give_the_same_arms(history: History, whole: list[Ar
     assert all(same(one, other) for one, other in zip(found, whole, strict=True))
 
 
+@pytest.mark.journey
 def test_arms_that_ran_beside_each_other_are_the_same_to_the_byte(
     history: History, whole: list[ArmSeen], tmp_path: Path
 ) -> None:
@@ -230,6 +231,7 @@ def test_arms_that_ran_beside_each_other_are_the_same_to_the_byte(
     assert all(same(one, other) for one, other in zip(found, whole, strict=True))
 
 
+@pytest.mark.journey
 def test_what_runs_beside_goes_on_from_where_it_was(
     history: History, whole: list[ArmSeen], tmp_path: Path
 ) -> None:

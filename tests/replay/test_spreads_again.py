@@ -136,6 +136,7 @@ def test_no_score_changes_by_it(quoted: Database, tmp_path: Path) -> None:
     plain.close()
 
 
+@pytest.mark.journey
 def test_the_store_has_what_the_feed_had(quoted: Database) -> None:
     for timeframe in desks.BTC.timeframes:
         newest = parse(records(quoted)[-1]["as_of"])

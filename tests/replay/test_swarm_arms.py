@@ -177,6 +177,7 @@ def test_a_tick_of_a_swarm_survives_json(seen: dict[str, ArmSeen]) -> None:
         assert "swarm" not in as_json(tick)
 
 
+@pytest.mark.journey
 def test_a_placebo_of_a_swarm_trades_at_the_size_of_its_source(seen: dict[str, ArmSeen]) -> None:
     pairs = list(paired(seen["swarm"].ticks, seen["placebo_flipped"].ticks))
     assert any(one.budget < 1.0 for one, _ in pairs)
@@ -305,6 +306,7 @@ def read(window: HistoryWindow, key: TickKey) -> dict[str, float | str | None]:
     return {name: one.value for name, one in told.items()}
 
 
+@pytest.mark.journey
 def test_arms_of_a_swarm_are_the_same_on_an_executor(
     history: History, seen: dict[str, ArmSeen]
 ) -> None:

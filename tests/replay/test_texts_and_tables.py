@@ -57,6 +57,7 @@ def cell(one: Any, row: int, column: str) -> Any:
     return one["rows"][row][one["columns"].index(column)]
 
 
+@pytest.mark.journey
 def test_the_same_trades_have_the_same_interval_in_a_sweep(replay: Any, sweep: Any) -> None:
     claims, swept = table(replay, "claims"), table(sweep, "sweep")
     trades, mean = cell(claims, 0, "trades"), cell(claims, 0, "R a trade, net")

@@ -53,6 +53,7 @@ def test_every_trade_has_its_row_with_units_and_utc_times(home: Path) -> None:
     assert float(one["net (R)"]) < trade.r
 
 
+@pytest.mark.journey
 def test_a_replay_that_was_run_gives_its_trades_by_name(home: Path, tmp_path: Path) -> None:
     told = torra(home, "replay", "--name", "days", "--trades", str(tmp_path / "again.csv"))
     assert told.exit_code == 0, told.output

@@ -135,6 +135,7 @@ ticks = st.lists(
 )
 
 
+@pytest.mark.journey
 @settings(max_examples=60, deadline=None)
 @given(ticks=ticks)
 def test_every_chain_is_the_mean_of_its_latest_fresh_composites(
@@ -406,6 +407,7 @@ batches = st.lists(
 )
 
 
+@pytest.mark.journey
 @settings(max_examples=examples(60, 20), deadline=None)
 @given(batches=batches)
 def test_the_records_are_those_of_a_plain_search(

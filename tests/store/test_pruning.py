@@ -348,6 +348,7 @@ def test_the_timer_is_set_by_a_desk_that_opens(tmp_path: Path) -> None:
     desk.close()
 
 
+@pytest.mark.journey
 def test_a_tick_does_not_wait_for_it(
     tmp_path: Path, scaled: Callable[..., int], tries: Tries
 ) -> None:

@@ -65,6 +65,7 @@ def test_the_fixed_ticks_meet_every_part(found: dict[str, list[Any]]) -> None:
     assert len({role for told in found["prompts"] for role in told}) > 8
 
 
+@pytest.mark.journey
 def test_a_changed_rule_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The brain's verdict, a wording, and the last bit of a score, each in its own part."""
 

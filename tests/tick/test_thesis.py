@@ -136,6 +136,7 @@ def test_it_is_asked_exactly_where_an_opening_would_stand(run: Run, scaled: Scal
     assert any(map(asked, records)) and not all(map(asked, records))
 
 
+@pytest.mark.journey
 def test_a_shared_close_is_foreseen_by_the_state_before_it(run: Run, scaled: Scale) -> None:
     """What its elder did meanwhile it did not see: an opening that came of it has no thesis."""
     provider = answering(wild)
@@ -203,6 +204,7 @@ def test_a_decline_of_a_desk_that_looks_on_takes_nothing_away(run: Run) -> None:
     assert all(told[name] == plain[name] for name in DECIDED)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("answer", "failure"),
     [
@@ -283,6 +285,7 @@ def test_the_border_of_a_pivotal_one_is_what_the_desk_can_move() -> None:
         assert tier == ("chief" if margin < reach else "deep"), margin
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("at", [0.4, 0.75])
 def test_the_chief_is_asked_exactly_from_the_conviction_of_the_setting(
     run: Run, at: float, scaled: Scale
@@ -301,6 +304,7 @@ def test_with_escalation_off_the_chief_is_never_asked(run: Run) -> None:
     assert {asked(record)["tier"] for record in records if asked(record)} == {"deep"}
 
 
+@pytest.mark.journey
 def test_a_pivotal_chief_is_asked_where_the_desk_alone_decides(run: Run, scaled: Scale) -> None:
     profile = firm(agents={"escalation": {"when": "pivotal"}})
     reach = call_policy.largest_shift(profile.sentiment_weights)

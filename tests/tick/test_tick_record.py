@@ -109,6 +109,7 @@ def test_a_record_of_every_kind_goes_through_without_loss(
         lossless({**{k: v for k, v in record.items() if k != "deliberation"}, "calls": 4})
 
 
+@pytest.mark.journey
 def test_a_desk_that_lived_through_much_goes_through_without_loss(tmp_path: Path) -> None:
     """Requests again, timeouts, garbage, proposals, reversals, a halt."""
     database = journals.live(tmp_path, 20)

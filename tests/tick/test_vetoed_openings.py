@@ -61,6 +61,7 @@ def stretches(outcomes: list[Outcome]) -> list[tuple[str, Any]]:
     return found
 
 
+@pytest.mark.journey
 def test_each_stretch_has_one_lesson_once_it_has_ended() -> None:
     store, outcomes = once()
     told = vetoed(store)
@@ -124,6 +125,7 @@ def test_a_database_keeps_the_same_ones(tmp_path: Path) -> None:
     assert told[0] == told[1] and told[0]
 
 
+@pytest.mark.journey
 def test_a_checkpoint_carries_what_is_on_its_way() -> None:
     settings, ticks = remembering.profile("off", **WIDE), remembering.keys(COUNT)
     whole, _ = once()
