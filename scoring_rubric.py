@@ -841,8 +841,12 @@ def _user_lines(
     if context.picture is not None and (role is None or role.picture):
         yield PICTURE
     yield LISTED
-    headlines = [feature for feature in shown.values() if _is_strangers(feature)]
-    listed = (one for one in shown.values() if not _is_strangers(one))
+    headlines = {
+        name: one
+        for name, one in shown.items()
+        if type(one.value) is not float and _is_strangers(one)
+    }
+    listed = (one for name, one in shown.items() if name not in headlines)
     yield from (_line(one.id, one.value, one.decimals, one.unit) for one in listed)
     if not any(name.startswith(PARTS) for name in shown):
         yield from _note_lines(context, role)
@@ -853,7 +857,7 @@ def _user_lines(
         yield WORD.format(nonce=context.nonce)
     if headlines:
         yield HEADLINES
-        yield from _quoted(context, "news", (_headline(item, context) for item in headlines))
+        yield from _quoted(context, "news", (_headline(one, context) for one in headlines.values()))
     if context.reports:
         yield from _report_lines(context, rubric, shown)
     if lessons:

@@ -30,6 +30,7 @@ from torra.config import Instance, Profile, validate
 from torra.desk.bar_closes import next_close
 from torra.desk.outlook import Outlook
 from torra.desk.wiring import open_models
+from torra.imports import settle
 from torra.providers.rules.provider import RulesProvider
 
 CALL_SECONDS: Final = 1.0
@@ -156,6 +157,7 @@ def desk_of(
         for name, setup in desk.setups.items()
     }
     desks.take_lease(desk)
+    settle()  # as `torra run` does
     try:
         yield desk
     finally:

@@ -27,6 +27,7 @@ from instance_database import Database
 from tests.worlds import desks
 from torra.clock import Simulated, System, duration
 from torra.config import Instance, Profile, validate
+from torra.imports import look_seldom
 from torra.providers.registry import open_provider
 from torra.store.connection import TickKey
 from torra.store.memory import MemoryStore
@@ -98,6 +99,7 @@ def rate(name: str, ticks: int | None = None) -> float:
 @contextmanager
 def prepared(arm: Arm, ticks: int) -> Iterator[tuple[Edges, Profile, Sequence[TickKey]]]:
     """Stand where the lead has been run; give what the counted ticks need."""
+    look_seldom()  # as `torra replay` does
     profile, todo = profile_of(arm), keys(ticks)
     with tempfile.TemporaryDirectory() as folder, opened(arm, profile, Path(folder)) as store:
         voice = open_provider(profile.agents)

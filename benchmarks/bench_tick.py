@@ -11,6 +11,7 @@ from typing import Any, Final
 import technical_calculator
 from benchmarks.rows import Part, Row, at_most, ready
 from tests.worlds import desks
+from torra.imports import settle
 
 TICKS: Final = 60
 TRIAL_TICKS: Final = 6
@@ -27,6 +28,7 @@ def measure(trial: bool) -> dict[str, float]:
         desk.wake("BTCUSD")
         for _ in range(WARM):
             desks.step(desk)
+        settle()  # as `torra run` does
         spent: dict[str, list[float]] = {"wall_ms": [], "cpu_ms": [], "l1_ms": []}
         score = technical_calculator.score_frame
 

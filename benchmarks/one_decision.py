@@ -18,7 +18,7 @@ from datetime import datetime, timedelta  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any, Final  # noqa: E402
 
-from torra.imports import importing  # noqa: E402
+from torra.imports import importing, settle  # noqa: E402
 
 with importing():  # as `torra run` does
     from torra.clock import Simulated
@@ -55,6 +55,7 @@ def main() -> None:
     desk.clock = Simulated(CLOSE - timedelta(seconds=1))
     desk.epoch = desk.database.acquire_lease(desk.owner, LEASE)
     desk.wake(name)  # nothing is due: from here on it knows where it stands
+    settle()  # as `torra run` does, too
     desk.clock.set(CLOSE)
     desk.wake(name)
     record = desk.database.latest_tick(name, setup.instance.shortest)

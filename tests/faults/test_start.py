@@ -320,8 +320,10 @@ def test_a_desk_that_was_halted_before_says_so_at_its_start(
 
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(running, "warm_up", lambda *_: None)
+    monkeypatch.setattr(running, "settle", lambda: said.append("settled"))
     with pytest.raises(Stop):
         running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=say)
+    assert said[0] == "settled", "the collector would look through the desk in a close"
     assert "restored from a backup. It goes on after: torra --home" in said[-1]
     assert type_it(said[-1].partition("after: ")[2]).exit_code == 0
     assert state(home)[0] == "ACTIVE"

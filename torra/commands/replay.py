@@ -26,6 +26,7 @@ from torra.commands.cli_errors import plainly
 from torra.commands.options import clock_option
 from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
+from torra.imports import look_seldom
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -144,6 +145,7 @@ def replay(
         raise ConfigError("name a symbol; only --journal, and --name with --trades, go without one")
     request = reporting.ReplayRequest(**asked)
     _let_a_desk_go_first(home)
+    look_seldom()
     with _told_when_stopped(GOES_ON):
         found = reporting.replayed(home, symbol.upper(), request, say=_say, progress=progress)
     if report is not None:
@@ -299,6 +301,7 @@ def sweep(
         raise ConfigError("--report is for one symbol; of several each has its page")
     request = sweep_jobs.SweepRequest(**asked)
     _let_a_desk_go_first(home)
+    look_seldom()
     with _told_when_stopped(GOES_ON if request.address else BEGINS):
         found = sweep_jobs.swept(home, names, request, say=_say, progress=progress)
     if report is not None:

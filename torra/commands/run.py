@@ -34,6 +34,7 @@ from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.feeds.protocol import stream_state
 from torra.home import DATABASE
+from torra.imports import settle
 from torra.one_heap import share_one_heap
 from torra.replay import uploads
 from torra.replay.job_kinds import KINDS
@@ -110,6 +111,7 @@ def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], 
         if stop.told:
             return
         desk.start()
+        settle()
         for note in (*told, *notes(desk)):
             say(note)
         if not halted and (why := _halted(desk)):

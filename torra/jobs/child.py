@@ -25,6 +25,7 @@ from typing import IO, Any, Final
 
 from torra.clock import System
 from torra.errors import Busy, StoreUnavailable, TorraError, bounded
+from torra.imports import look_seldom
 from torra.jobs.kinds import JobResult, Parameters, Work
 from torra.jobs.priority import step_back
 
@@ -101,6 +102,7 @@ def main() -> int:
     Desk(sys.stdin.buffer, job["patience"]).watch()
     signal.signal(signal.SIGTERM, _stop)
     _make_room_for_others(job["niceness"], job["memory"])
+    look_seldom()
     try:
         found = _work(job["work"])(Path(job["home"]), job["parameters"], report.progress)
         report.write({"says": bounded(found.says), "made": found.made})

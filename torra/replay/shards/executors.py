@@ -16,6 +16,8 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from contextlib import contextmanager
 from typing import Any, Final
 
+from torra.imports import look_seldom
+
 THREADS: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -138,6 +140,7 @@ def _begin(steps: Any) -> None:
     _NOTED = steps
     # The libraries read it when they are loaded: one thread a process, or the processes fight.
     os.environ.update(dict.fromkeys(THREADS, "1"))
+    look_seldom()
     # Ctrl-C reaches every process of the terminal; the parent ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
