@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.faults.changes import At, always, drop, never, replace, sets, without
+from tests.faults.changes import At, always, drop, never, replace, returns, sets, without
 from tests.faults.planting import Table, fault
 
 TRADING: Final[Table] = {
@@ -102,8 +102,8 @@ TRADING: Final[Table] = {
         "size-rounds-up": fault(
             "a size is rounded up to the next step",
             At(
-                "torra.verdict.position_size:size",
-                sets("lots", "step * -(-allowed * exact(scale) // step)"),
+                "torra.verdict.position_size:_whole",
+                returns("-(-top // bottom)", "top // bottom"),
             ),
             "test_the_loss_at_the_stop_stays_in_its_budget",
         ),

@@ -10,7 +10,7 @@ torra.verdict.ticket_checks has the limits of the whole account.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 
@@ -30,15 +30,27 @@ def size(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float = 1.0) 
     scale = max(0.0, min(multiplier, 1.0)) if not math.isnan(multiplier) else 0.0
     if not (usable(levels.entry) and usable(levels.stop)) or levels.entry == levels.stop:
         return 0.0
-    allowed = min(
-        percent(risk.capital, risk.risk_per_trade_pct) / loss_of_one(levels, spec),
-        percent(risk.capital, risk.max_notional_pct) / (exact(levels.entry) * value_of_one(spec)),
-        exact(spec.lot_max),
-    )
+    loss, one_lot = loss_of_one(levels, spec), (exact(levels.entry), value_of_one(spec))
+    step, least, share = exact(spec.lot_step), exact(spec.lot_min), exact(scale)
     # Rounded down: up would put the loss at the stop above its budget.
-    step = exact(spec.lot_step)
-    lots = step * (allowed * exact(scale) // step)
-    return float(lots) if lots >= exact(spec.lot_min) else 0.0
+    steps = min(
+        _whole((percent(risk.capital, risk.risk_per_trade_pct), share), (loss, step)),
+        _whole((percent(risk.capital, risk.max_notional_pct), share), (*one_lot, step)),
+        _whole((exact(spec.lot_max), share), (step,)),
+    )
+    if steps * step.numerator * least.denominator < least.numerator * step.denominator:
+        return 0.0
+    return steps * step.numerator / step.denominator
+
+
+def _whole(over: Iterable[Fraction], under: Iterable[Fraction]) -> int:
+    """Return how often a product goes wholly into another; those under the line are above 0."""
+    top = bottom = 1
+    for one in over:  # as `//` of the products, which would first be brought to lowest terms
+        top, bottom = top * one.numerator, bottom * one.denominator
+    for one in under:
+        top, bottom = top * one.denominator, bottom * one.numerator
+    return top // bottom
 
 
 def smallest(spec: SymbolSpec) -> float:
