@@ -7,6 +7,7 @@ reads a file of invented headlines, so that all eight agents have something to g
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import statistics
@@ -161,6 +162,7 @@ def desk_of(
     try:
         yield desk
     finally:
+        gc.unfreeze()  # the next desk is another process elsewhere
         models.close()
         desk.database.close()
 

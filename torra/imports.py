@@ -19,24 +19,29 @@ from contextlib import contextmanager
 from typing import Final
 
 YOUNG: Final = 20_000
-"""New objects after which a process of Torra's own looks for garbage; Python's own is 700."""
+"""New objects after which a process of Torra's own looks for garbage: Python's own is below."""
 
 _SETTLED: Final = threading.Event()
 
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Collect no garbage inside; where a host collects none, or froze some, that stays as it is."""
+    """Collect no garbage inside; where a host collects none, or froze some, that stays as it is.
+
+    In a process that has settled, what came in is kept out of sight like all before it.
+    """
     if not gc.isenabled():
         yield
         return
+    if _SETTLED.is_set():
+        gc.collect()  # what is garbage now would be kept out of sight with the rest, for ever
     gc.disable()
     try:
         yield
-    finally:
         if _SETTLED.is_set():
             gc.freeze()
-        elif not gc.get_freeze_count():
+    finally:
+        if not gc.get_freeze_count():
             gc.freeze()
             gc.unfreeze()  # back among the oldest, without a look at any
         gc.enable()
@@ -44,11 +49,13 @@ def importing() -> Iterator[None]:
 
 def look_seldom() -> None:
     """Look for garbage after more new objects than usual: in a process of Torra's own alone."""
-    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+    young, *older = gc.get_threshold()
+    if young:  # at 0 somebody chose that nobody looks
+        gc.set_threshold(max(young, YOUNG), *older)
 
 
 def settle() -> None:
-    """Look seldom, and never again at what is there or imported later: of a desk that stands.
+    """Look seldom, and never again at what is there or what `importing` brings: a desk's parts.
 
     For a process of Torra's own that lives long: a host decides for itself.
     """

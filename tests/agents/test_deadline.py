@@ -349,7 +349,6 @@ print(debate(provider, seconds=0.3).source_type, time.monotonic(), flush=True)
 """
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("how", ["never", "blocked"])
 def test_the_process_exits_while_calls_hang(how: str, tries: Tries) -> None:
     code = HANGING_HOST.format(root=str(ROOT))

@@ -324,7 +324,6 @@ def obeyed(order: dict[str, Any], role: str) -> Any:
     return reply
 
 
-@pytest.mark.journey
 def test_an_agent_that_obeys_moves_no_score_further_than_any_other(
     scaled: Callable[..., int],
 ) -> None:

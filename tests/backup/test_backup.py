@@ -539,7 +539,6 @@ def test_a_restore_needs_its_room(home: Path, kept: Path, monkeypatch: pytest.Mo
 # --- cut off --------------------------------------------------------------------------------------
 
 
-@pytest.mark.journey
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs fork and SIGKILL")
 def test_a_restore_that_is_killed_anywhere_ends_by_the_same_command(
     home: Path,

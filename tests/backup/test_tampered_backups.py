@@ -151,7 +151,6 @@ def tampered(path: Path, sql: str) -> Path:
     return path
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("case", TAMPERINGS, ids=lambda case: case.name)
 def test_a_tampered_backup_is_refused_or_says_so(home: Path, case: Tampering) -> None:
     path = tampered(backup_of(home), case.sql)
@@ -177,7 +176,6 @@ def test_a_tampered_backup_is_refused_or_says_so(home: Path, case: Tampering) ->
     assert any(case.word in word for word in said) == (case.shows == "foreign")
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("case", TAMPERINGS, ids=lambda case: case.name)
 def test_a_desk_does_not_work_on_a_tampered_database(home: Path, case: Tampering) -> None:
     tampered(home / "torra.db", case.sql)

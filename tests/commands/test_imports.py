@@ -31,13 +31,29 @@ PROGRAMS = {
     "a-host-that-froze-some": (
         "gc.freeze(); frozen = gc.get_freeze_count()\n"
         "with importing(): made = [[] for _ in range(5000)]\n"
-        "assert gc.get_freeze_count() <= frozen"
+        "assert frozen - 100 < gc.get_freeze_count() <= frozen"
     ),
     "a-desk-that-stands": (
         "made = [[] for _ in range(5000)]; settle(); frozen = gc.get_freeze_count()\n"
         f"assert frozen > 5000 and gc.get_threshold() == ({YOUNG}, *plain[1:])\n"
         "with importing(): sdk = [[] for _ in range(5000)]\n"
         "assert gc.isenabled() and gc.get_freeze_count() >= frozen + 5000"
+    ),
+    "garbage-of-a-desk-is-collected-first": (
+        "settle(); frozen = gc.get_freeze_count()\n"
+        "for _ in range(5000): ring = []; ring.append(ring)\n"
+        "with importing(): pass\n"
+        "assert gc.get_freeze_count() < frozen + 1000"
+    ),
+    "an-import-that-failed-keeps-nothing": (
+        "settle(); frozen = gc.get_freeze_count()\n"
+        "try:\n"
+        "    with importing(): made = [[] for _ in range(5000)]; raise ImportError\n"
+        "except ImportError: pass\n"
+        "assert gc.isenabled() and gc.get_freeze_count() < frozen + 1000"
+    ),
+    "who-chose-that-nobody-looks": (
+        "gc.set_threshold(0); settle(); assert gc.get_threshold()[0] == 0"
     ),
 }
 

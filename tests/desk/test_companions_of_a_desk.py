@@ -246,7 +246,6 @@ class Unhurried(Counted):
         return super().known(timeframe, *words)
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("kind", FILES)
 def test_no_tick_waits_and_none_decides_otherwise_whatever_a_companion_is(
     tmp_path: Path,

@@ -41,7 +41,6 @@ def patient(use: str = "on") -> Any:
     return remembering.profile(agents={"memory": {"use": use}, "timeout_seconds": 900.0})
 
 
-@pytest.mark.journey
 def test_the_second_pass_of_the_demo_recalls_nothing_of_the_first(tmp_path: Path) -> None:
     _, end = desks.sample().period()
     desk = open_desk(tmp_path, end - timedelta(hours=examples(9, 7)), patient())
@@ -64,7 +63,6 @@ def test_the_second_pass_of_the_demo_recalls_nothing_of_the_first(tmp_path: Path
     assert len(seen) >= 2 and all(seen.values()), seen
 
 
-@pytest.mark.journey
 def test_trades_of_the_warm_up_are_never_told(tmp_path: Path) -> None:
     desk = open_desk(tmp_path, desks.START, patient())
     for _ in desk.warm_up(desks.START, examples(100, 80)):

@@ -49,7 +49,6 @@ def test_a_stopped_desk_is_gone_within_two_seconds(
             assert took <= STOPPED
 
 
-@pytest.mark.journey
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no SIGSTOP")
 def test_a_desk_that_is_ended_while_it_is_suspended_ends_when_it_wakes(
     tmp_path: Path, tries: Tries, scaled: Scale

@@ -59,7 +59,6 @@ COMMANDS = (
 )  # fmt: skip
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("empty", [False, True], ids=["gone", "empty"])
 @pytest.mark.parametrize("sign", SIGNS)
 def test_a_lost_database_is_refused_and_no_command_makes_another(

@@ -36,7 +36,6 @@ def on_a_full_disk(home: Path, free: int, *words: str) -> subprocess.CompletedPr
     )  # fmt: skip
 
 
-@pytest.mark.journey
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 def test_a_start_on_a_full_disk_names_it_and_what_to_do(tmp_path: Path) -> None:
     with closing(stores.open_database(tmp_path)) as database:

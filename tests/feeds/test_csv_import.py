@@ -191,7 +191,6 @@ def test_fixed_offsets(write: Write) -> None:
     ]
 
 
-@pytest.mark.journey
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 20 * 365 * 96))
 def test_every_quarter_hour_of_twenty_years_comes_back(

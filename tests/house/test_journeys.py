@@ -10,7 +10,8 @@ import pytest
 
 from tests import ROOT
 from tests.faults import promises
-from tests.faults.named_tests import files
+from tests.faults.named_tests import files, resolved
+from tests.faults.planted import FAULTS
 
 LEFT: Final = ("pytest.mark.journey", "pytest.mark.nightly", "pytest.mark.local_llm")
 KNOWN: Final = promises.registry()
@@ -51,6 +52,15 @@ def test_every_promise_is_proved_by_day(group: str) -> None:
         assert any(test in daily(file) if test else daily(file) for file, _, test in names), (
             f"{promise.id}: no test of it runs in `make test`"
         )
+
+
+def test_every_planted_fault_is_noticed_by_day() -> None:
+    left = []
+    for fault in FAULTS:
+        nodes = [resolved(name).partition("::") for name in fault.tests]
+        if not any(test.partition("[")[0] in daily(file) for file, _, test in nodes):
+            left.append(f"{fault.id}: {', '.join(fault.tests)}")
+    assert not left, "nothing that runs in `make test` notices these"
 
 
 def test_every_file_of_a_journey_has_daily_tests() -> None:

@@ -81,7 +81,6 @@ def test_a_second_click_is_the_same_job(office: Office) -> None:
     assert office.ask("a", steps=201, seconds=0.05) != number
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("how", ["done", "deaf"])
 def test_a_running_job_is_cancelled_within_two_seconds(
     how: str, tmp_path: Path, tries: Tries
@@ -144,7 +143,6 @@ def test_what_trying_again_would_not_mend_is_not_tried_again(
     assert len(noted(office.home, "a", "begin")) == 1
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize(
     ("how", "says"),
     [

@@ -72,7 +72,6 @@ def desk(tmp_path_factory: pytest.TempPathFactory, scaled: Scale) -> Any:
     found.close()
 
 
-@pytest.mark.journey
 def test_each_moment_equals_a_recount_from_fills_and_bars(desk: Any) -> None:
     """Of every signal and bar of a desk on paper, by other means than the line's own."""
     setups = [(one.instance, one.profile) for one in desk.setups.values()]

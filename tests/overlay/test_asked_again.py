@@ -49,7 +49,6 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("change", CHANGES)
 def test_whatever_changes_is_debated_anew_as_a_revision(tmp_path: Path, change: str) -> None:
     provider = Scripted()

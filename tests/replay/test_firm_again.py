@@ -164,7 +164,6 @@ def test_the_source_is_a_firm_that_lived_through_much(source: Database) -> None:
     assert {report["winner"] for report in reports if "winner" in report} == {*WINNERS}
 
 
-@pytest.mark.journey
 def test_every_tick_of_a_firm_runs_again_to_the_same_record(
     source: Database, tmp_path: Path, scaled: Callable[..., int]
 ) -> None:

@@ -529,7 +529,6 @@ class Broker:
         return {"clock_ok": True, "free_margin": 1e6, "leverage": 100.0, "market_open": True}
 
 
-@pytest.mark.journey
 def test_ticks_of_a_bridge_to_a_broker_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

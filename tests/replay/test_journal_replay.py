@@ -479,7 +479,6 @@ class Leaving(scripted.Scripted):
         return super().submit(request)
 
 
-@pytest.mark.journey
 def test_what_a_hand_did_in_the_middle_of_a_tick_is_done_again(tmp_path: Path) -> None:
     """The tick looked before it and decided after it."""
     agents = Leaving()

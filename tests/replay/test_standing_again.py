@@ -89,7 +89,6 @@ def rewrite(source: Database, key: str, how: str) -> None:
         assert source.connection().execute(sql, (key,)).rowcount == 1
 
 
-@pytest.mark.journey
 def test_every_tick_runs_again_to_the_same_record(source: Database, tmp_path: Path) -> None:
     found = again(source, tmp_path)
     assert {one.state for one in found.values()} == {"same"}, [

@@ -122,7 +122,6 @@ def test_the_source_is_a_swarm_that_lived_through_much(source: Database) -> None
     assert reasons >= {"GATE_VETO", "VERDICT"}
 
 
-@pytest.mark.journey
 def test_every_tick_of_a_swarm_runs_again_to_the_same_record(
     source: Database, tmp_path: Path, scaled: Callable[..., int]
 ) -> None:

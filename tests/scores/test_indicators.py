@@ -250,7 +250,6 @@ def assert_agrees(bars: pd.DataFrame) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=scale, equal_nan=True, err_msg=name)
 
 
-@pytest.mark.journey
 def test_indicators_agree_with_the_slow_reference(scaled: Callable[..., int]) -> None:
     for seed in range(scaled(200, 3)):
         assert_agrees(walk(420 + 37 * (seed % 5), seed))

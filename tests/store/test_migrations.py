@@ -208,7 +208,6 @@ def _empty():
     return sqlite_utils.Database(memory=True)
 
 
-@pytest.mark.journey
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_kill_inside_a_migration_leaves_old_or_new(tmp_path: Path, scaled: Scale) -> None:
     (tmp_path / "whole").mkdir()

@@ -169,7 +169,6 @@ def test_a_desk_in_shadow_decides_as_one_with_nobody_asked(
     shadow.database.close()
 
 
-@pytest.mark.journey
 def test_a_swarm_in_shadow_decides_so_too(tmp_path: Path, alone: Desk, steps: int) -> None:
     """Its judge vetoes both ways, and the budget of the regime lowers what it would open."""
     shadow = run(
@@ -209,7 +208,6 @@ def test_the_same_voice_counts_where_it_is_let(tmp_path: Path, alone: Desk) -> N
     full.database.close()
 
 
-@pytest.mark.journey
 def test_earned_influence_counts_once_promoted_and_a_replay_knows_when(tmp_path: Path) -> None:
     standing = {"promoted": False}
     desk = run(tmp_path, VOICES["rules"](), "earned", 4, promoted=lambda: standing["promoted"])

@@ -61,7 +61,6 @@ def stretches(outcomes: list[Outcome]) -> list[tuple[str, Any]]:
     return found
 
 
-@pytest.mark.journey
 def test_each_stretch_has_one_lesson_once_it_has_ended() -> None:
     store, outcomes = once()
     told = vetoed(store)

@@ -44,7 +44,7 @@ def size(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float = 1.0) 
 
 
 def _whole(over: Iterable[Fraction], under: Iterable[Fraction]) -> int:
-    """Return how often a product goes wholly into another; those under the line are above 0."""
+    """Return how many whole times the product of `under`, all above 0, goes into that of `over`."""
     top = bottom = 1
     for one in over:  # as `//` of the products, which would first be brought to lowest terms
         top, bottom = top * one.numerator, bottom * one.denominator
