@@ -133,6 +133,8 @@ def _begin(home: Path, address: PagesAddress, say: Callable[[str], None]) -> Non
 
     At a first start it is noted with the database: a note alone would look like a lost one.
     """
+    # A start that is refused leaves no note.
+    server.trusted_names(address.names, allow_remote=address.allow_remote)
     if why := server.refused_by_browsers(address.port):
         say(f"warning: {why}")
     if address.port and server.is_local(address.host) and (home / DATABASE).is_file():
