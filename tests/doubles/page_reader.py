@@ -94,6 +94,10 @@ def read(address: str, state: str, status: int) -> Page:
     return Page(answer.get_data(as_text=True))
 
 
+NAMELESS = ("div", "span", "p")
+"""Elements whose `aria-label` nobody is told, but where they have a role."""
+
+
 def check_structure(page: Any) -> None:
     """Check headings, captions, scopes, ids: what a screen reader follows."""
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
@@ -108,9 +112,11 @@ def check_structure(page: Any) -> None:
     assert any(attributes.get("id") == "main" for attributes in page.all("main"))
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    for _, attributes in page.tags:
+    for tag, attributes in page.tags:
         if "aria-labelledby" in attributes:
             assert attributes["aria-labelledby"] in ids
+        if "aria-label" in attributes and tag in NAMELESS:
+            assert "role" in attributes, attributes["aria-label"]
 
 
 def check_policy(page: Any, *, forms: bool = False) -> None:

@@ -33,6 +33,7 @@ from torra.clock import System
 from torra.commands import run as running
 from torra.commands.command_line import main
 from torra.config import ROOT
+from torra.dashboard import server
 from torra.desk import first_files, start_check, wiring
 from torra.desk.first_files import recover
 from torra.desk.schedule import Desk
@@ -40,7 +41,7 @@ from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts, plan
 from torra.desk.start_check import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
 from torra.errors import ConfigError
 from torra.feeds import sample
-from torra.home import HALT, INIT_NOTE
+from torra.home import HALT, INIT_NOTE, PAGES
 from torra.store import migrations
 from torra.store.ticks import CLOCK_SET_BACK
 
@@ -303,6 +304,21 @@ def test_a_desk_that_must_not_trade_starts_halted_until_a_person_resumes(
     with pytest.raises(Stop):
         running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=said.append)
     assert said[-1] == "" and state(home)[0] == "ACTIVE"
+
+
+def test_a_start_that_is_refused_leaves_no_note_of_its_address(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(server, "check_port", lambda *_, **__: None)
+    with pytest.raises(ConfigError, match="add --allow-remote"):
+        running.run(
+            home,
+            running.PagesAddress("127.0.0.1", 5000, names=("desk.lan",)),
+            pages=True,
+            say=print,
+        )
+    assert not (home / PAGES).exists()
 
 
 def test_a_desk_that_was_halted_before_says_so_at_its_start(

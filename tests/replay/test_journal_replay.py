@@ -491,13 +491,13 @@ def test_what_a_hand_did_in_the_middle_of_a_tick_is_done_again(tmp_path: Path) -
     for step in range(120):
         desks.step(desk)
         rows = desk.database.signals(limit=1000)
-        if step >= 8 and any(row["detail"] == "by a person" for row in rows):
+        if step >= 20 and any(row["detail"] == "by a person" for row in rows):
             break
     assert any(row["kind"] == "close" and row["authority"] == "person" for row in rows)
     assert any(row["detail"] == "by a person" for row in rows), "an opening was taken back"
     found = again(desk.database, tmp_path / "into")
     assert Counter(item.state for item in found) == {"same": len(found)}
-    assert len(found) > 8
+    assert len(found) > 20
     desk.close()
 
 
