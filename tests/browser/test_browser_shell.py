@@ -867,7 +867,7 @@ def test_the_focus_is_never_below_the_header(
         page.keyboard.press(key)
         assert not page.evaluate(HIDDEN_BY_HEADER), key
         seen.add(page.evaluate("document.activeElement.getAttribute('href')"))
-    assert len(seen) > 15
+    assert len(seen) > 10, "no more than the ticks of its list"
 
 
 def test_everything_to_press_is_large_enough(look: Callable[..., Any], scaled: Scale) -> None:
