@@ -355,9 +355,9 @@ PART: Final = Part(
         ),
         Row("three_s", "M15, M30 and H1 so, 1.0 s per call", "{:.2f} s", at_most(3.40)),
         Row("zero_ms", "budget tick, 0 s per call, wall", "{:.0f} ms", at_most(45)),
-        Row("zero_cpu_ms", "of it CPU of the desk", "{:.2f} ms", at_most(35)),
-        Row("p50_s", f"{FIFTY}, p50", "{:.2f} s"),
-        Row("p99_s", f"{FIFTY}, p99", "{:.2f} s", at_most(4.5)),
+        Row("zero_cpu_ms", "of it CPU of the desk", "{:.1f} ms", at_most(35)),
+        Row("p50_s", f"{FIFTY}, p50", "{:.1f} s"),
+        Row("p99_s", f"{FIFTY}, p99", "{:.1f} s", at_most(4.5)),
     ),
     "The desk asks a loopback server of fixed latency, in a process of its own, through the "
     "Anthropic SDK, with prices, ledger and reservations at work and every commit synced to the "
