@@ -15,11 +15,13 @@ import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 import pandas as pd
 import pytest
@@ -111,6 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The order of the files that take longest, and of all others, stays as it was drawn.
     """
+    leave_cases(items)
     if config.getoption("--longest-first"):
         items.sort(key=lambda item: item.path.relative_to(ROOT).as_posix() not in LONGEST)
     asleep = {
@@ -125,6 +128,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for name, reason in asleep.items():
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def leave_cases(items: Iterable[pytest.Item]) -> None:
+    """Make journeys of the cases that a test of many leaves: the same ones on every machine."""
+    tests: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("by_day"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for cases in tests.values():
+        (count,) = cases[0].get_closest_marker("by_day").args  # type: ignore[union-attr]
+        for item in sorted(cases, key=lambda case: crc32(case.name.encode()))[count:]:
+            item.add_marker("journey")
 
 
 def pytest_collection_finish() -> None:

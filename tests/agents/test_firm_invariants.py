@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -266,6 +267,7 @@ def openings(
     return ({said} if opens else set()), after
 
 
+@pytest.mark.journey
 def test_a_decline_only_denies_on_this_tick_and_on_later_ones(scaled: Scaled) -> None:
     """Scores held: whoever declines or vetoes more opens nothing that was not opened anyway."""
     met = {"denied at once": 0, "denied later": 0}

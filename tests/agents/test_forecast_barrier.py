@@ -101,6 +101,7 @@ def forecast_of(record: Mapping[str, Any]) -> list[Any]:
     return [values[name] for name in FORECAST]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("mode", STEPS)
 def test_a_wild_forecast_changes_nothing_that_is_decided(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

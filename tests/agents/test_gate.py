@@ -254,6 +254,7 @@ def test_a_tick_beside_the_window_opens(free: list[dict[str, Any]], tmp_path: Pa
 MINUTE = timedelta(minutes=1)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("event", "opens"),
     [

@@ -194,6 +194,7 @@ def names_in(nodes: list[ast.expr]) -> set[str]:
     return {value for value in found if isinstance(value, str) and value in MODES}
 
 
+@pytest.mark.journey
 def test_no_other_module_knows_modes_apart() -> None:
     """Who goes by the name of a mode should ask its row instead."""
     lines = {

@@ -728,6 +728,7 @@ def test_the_prompts_of_the_desk_of_four_stay_within_their_budget(name: str, sca
         assert sum(sizes.values()) <= BUDGET, sizes
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", ["BTCUSD_M15", "EURUSD_H1"])
 @pytest.mark.parametrize("tale", TALES)
 def test_the_prompts_of_the_desk_of_eight_stay_within_theirs(tale: str, name: str) -> None:

@@ -233,6 +233,7 @@ def test_a_scorer_s_file_is_refused_before_it_is_taken_over_and_not_after(
     assert len(before) == len(path.read_bytes())
 
 
+@pytest.mark.journey
 def test_every_schema_of_before_is_as_torra_made_it(tmp_path: Path) -> None:
     """Seen again after each step, as a file of that program is before it is migrated."""
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:

@@ -279,6 +279,7 @@ def test_a_crash_at_any_step_leads_to_one_order_at_most(
     assert {"FILLED", "UNKNOWN"} <= set(ends)
 
 
+@pytest.mark.journey
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 @pytest.mark.parametrize("point", ["tmp_half", "tmp_done", "renamed"])
 def test_a_killed_process_leads_to_one_order_at_most(world: World, point: str) -> None:

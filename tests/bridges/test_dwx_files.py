@@ -17,6 +17,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
+@pytest.mark.journey
 def test_half_written_files_change_nothing(world: World, scaled: Scaled) -> None:
     looks = [0]
 

@@ -439,6 +439,7 @@ def by_hand(seq: int, **more: Any) -> Plea:
 QUICK = ("-std=c++17", "-O0")
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("reason", REASONS)
 def test_a_guard_that_paper_forgets_is_noticed(
     reason: str, ticks: list[Tick], advisor: Story, monkeypatch: pytest.MonkeyPatch

@@ -199,6 +199,7 @@ def test_a_tick_answers_the_five_questions_on_its_first_screen(
     assert not wrong, "\n".join(["", *wrong])
 
 
+@pytest.mark.journey
 def test_a_tick_that_agents_changed_says_what_it_would_have_come_to_in_money(
     browser: Browser,
     site: tuple[Site, dict[str, list[str]]],

@@ -6,6 +6,8 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.browser.test_browser_answers import FIRST, WIDE, faults
 from tests.doubles.browser import PHONE, Site, Visit, chromium, findings, needs_browser
 from tests.doubles.visitors import ACCESS
@@ -29,6 +31,7 @@ TOLD = """
 ENDS = ".thesis .ends"
 
 
+@pytest.mark.journey
 def test_the_thesis_is_seen_soon_on_approval_and_tick(tmp_path: Path) -> None:
     pages = firm_ticks.lived(tmp_path)
     (row,) = pages.database.proposals(limit=5)

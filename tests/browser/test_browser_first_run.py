@@ -57,6 +57,7 @@ def marks(page: Page) -> list[str]:
     return [text.split()[0] for text in page.locator(".first .mark-of").all_inner_texts()]
 
 
+@pytest.mark.journey
 def test_the_tour_is_walked_beside_the_real_pages(
     browser: Browser, place: tuple[Backing, Site]
 ) -> None:
@@ -136,6 +137,7 @@ def test_the_new_pages_are_right_in_every_look(
     assert not wrong, "\n".join(["", *wrong])
 
 
+@pytest.mark.journey
 def test_a_symbol_is_added_by_keys_alone(
     browser: Browser, place: tuple[Backing, Site], scaled: Scale
 ) -> None:

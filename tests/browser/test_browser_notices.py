@@ -107,6 +107,7 @@ def switch_on(page: Any) -> None:
     page.keyboard.press("Escape")
 
 
+@pytest.mark.journey
 def test_new_notices_are_shown_once_while_a_page_is_open(
     browser: Browser, pages: Pages, site: Site
 ) -> None:

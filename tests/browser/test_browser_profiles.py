@@ -151,6 +151,7 @@ def test_save_is_reached_and_pressed_by_keys_alone(
         assert pages.json("/api/v1/profiles/default")["values"]["risk"]["max_positions"] == 2
 
 
+@pytest.mark.journey
 def test_a_try_comes_back_beside_the_field_and_keeps_what_was_typed(
     browser: Browser, shared: tuple[Pages, Site], cookies: list[dict[str, Any]], scaled: Scale
 ) -> None:

@@ -541,6 +541,7 @@ def test_what_became_of_a_command_is_said_with_its_reason(
         visit.forgive(str(code), "/api/v1/try")
 
 
+@pytest.mark.journey
 def test_a_command_that_reached_nobody_is_said_so(look: Callable[..., Any]) -> None:
     visit = look()
     # Not set_offline: a request through a connection that is already open may still get out. And

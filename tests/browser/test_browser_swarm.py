@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.browser.test_browser_answers import FIRST, WIDE, faults
 from tests.browser.test_browser_firm import site_of
 from tests.conftest import Scale
@@ -22,6 +24,7 @@ LOOK = """
 PALETTES = ("blue-orange", "classic", "red-up", "mono")
 
 
+@pytest.mark.journey
 def test_a_swarms_tick_has_its_answers_first_and_its_board_drawn(
     tmp_path: Path, scaled: Scale
 ) -> None:

@@ -115,6 +115,7 @@ def test_nothing_is_wrong_with_any_screen(
     assert not wrong, "\n".join(["", *wrong])
 
 
+@pytest.mark.journey
 def test_nothing_is_wrong_in_any_palette(
     browser: Browser,
     sites: dict[str, tuple[Site, dict[Any, Any]]],
@@ -175,6 +176,7 @@ def test_high_contrast_and_no_motion_change_nothing_that_matters(
         assert bare == []
 
 
+@pytest.mark.journey
 def test_the_whole_desk_is_reached_by_keys_alone(
     browser: Browser, sites: dict[str, tuple[Site, dict[Any, Any]]], cookies: list[dict[str, Any]]
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_word_opens_its_explanation_by_key_and_by_touch(browser: Browser) -> N
         assert "measured, never sent" in bubble.inner_text()
 
 
+@pytest.mark.journey
 def test_a_marker_says_what_it_stands_for_and_has_no_text_of_its_own(browser: Browser) -> None:
     with Site(view_app()) as site, Visit(browser) as visit:
         visit.admit(site)
@@ -139,6 +140,7 @@ COVERED = """
 """
 
 
+@pytest.mark.journey
 def test_nothing_lies_over_what_decides_on_a_phone(browser: Browser, desk: Site) -> None:
     proposals = desk.app.extensions["torra_agents"].backing.database.proposals()
     with Visit(browser, screen=PHONE) as visit:

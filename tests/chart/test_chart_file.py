@@ -147,6 +147,7 @@ def test_half_a_picture_is_unreadable(place: Callable[..., Any], data: bytes) ->
     assert found.flag == "picture:unreadable"
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     "data",
     [
@@ -189,6 +190,7 @@ def test_no_more_than_the_limit_is_read(tmp_path: Path) -> None:
     assert read(tmp_path).reason == "size"
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
 @pytest.mark.parametrize(
     "sides",

@@ -393,6 +393,7 @@ def test_memory_does_not_grow(scaled: Scale) -> None:
 # --- what can be drawn, and what cannot -----------------------------------------------------------
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("price", "digits"),
     [
@@ -418,6 +419,7 @@ STILL_BY_NIGHT = [
 ]
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("price", "count", "digits"), [*STILL, *(by_night(*case) for case in STILL_BY_NIGHT)]
 )
@@ -442,6 +444,7 @@ EMPTY = ["sma200", "bb_lower", "rsi14", "macd", "support"]
 EMPTY_BY_NIGHT = [name for name in (*AVERAGES, "swing_low") if name not in EMPTY]
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", [*EMPTY, *map(by_night, EMPTY_BY_NIGHT)])
 def test_a_column_without_values_is_left_out(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     scored = score_frame(BARS)

@@ -110,6 +110,7 @@ def test_tick_reads_a_file(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["bar_time"] == "2021-12-29T13:00:00Z"
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -369,6 +370,7 @@ def test_doctor_names_streams_without_fresh_bars(tmp_path: Path) -> None:
     assert "EURUSD H1: the newest bar closed 2021-12-01T20:00:00Z" in result.stdout
 
 
+@pytest.mark.journey
 def test_tick_says_why_agents_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -396,6 +398,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[VendorServer]:
         yield server
 
 
+@pytest.mark.journey
 def test_a_trial_that_is_refused_blocks_nobody_but_itself(
     tmp_path: Path, refusing: VendorServer
 ) -> None:

@@ -51,6 +51,7 @@ def test_lessons_are_listed_newest_first_with_what_was_written_last(home: Path) 
     assert "\u202e" not in told
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("words", "kept"),
     [

@@ -141,6 +141,7 @@ def test_a_symbol_has_its_bars_and_ticks_and_nothing_from_the_future(
     assert view.symbol("NOPE", "M15", 50) is None
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("name", "timeframe"), [("BTCUSD", "M15"), ("BTCUSD", "H1"), ("EURUSD", "H1")]
 )

@@ -525,6 +525,7 @@ def test_of_a_company_s_figures_edgar_tells_in_one_line(pages: Pages) -> None:
     )
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("status", ["", "no_file", "broken", "stale"])
 def test_each_stream_tells_its_order_flow_or_why_there_is_none(tmp_path: Path, status: str) -> None:
     found = open_pages(tmp_path, (desks.BTC,), steps=0)

@@ -90,6 +90,7 @@ def wanted(every: list[dict[str, Any]], asked: dict[str, str]) -> list[dict[str,
     ]
 
 
+@pytest.mark.journey
 def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
     many: tuple[Any, Get], scaled: Any
 ) -> None:

@@ -205,6 +205,7 @@ def test_no_text_of_a_stranger_becomes_more_than_text(
     assert seen["html"] > 40 and seen["json"] > 30 and seen["csv"] and seen["events"], seen
 
 
+@pytest.mark.journey
 def test_strangers_words_do_reach_the_pages(harmless: Harmless) -> None:
     """What no page shows would be harmless for another reason."""
     expected = {

@@ -164,6 +164,7 @@ def test_a_test_is_told_kept_and_audited(
     assert (booked["stage"], booked["profile"], booked["state"]) == ("test", "paying", "settled")
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("model", ["claude-of-nobody", "x" * 100_000, "a\x1b[31m<b>"])
 def test_only_models_that_the_card_lists_are_tested(
     backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch, model: str
@@ -185,6 +186,7 @@ def test_only_models_that_the_card_lists_are_tested(
     assert listed["test"]["model"] == "claude-sonnet-5-5"
 
 
+@pytest.mark.journey
 def test_a_failure_is_kept_with_its_remedy(
     backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +220,7 @@ def test_one_test_runs_at_a_time(backing: Backing) -> None:
     assert "another test is under way" in answer.get_json()["reason"]
 
 
+@pytest.mark.journey
 def test_no_key_is_on_the_page_or_in_the_home(
     backing: Backing,
     server: VendorServer,

@@ -196,6 +196,7 @@ def test_the_overview_shows_the_whole_desk() -> None:
     assert "● budget desk" in page.cells["i0.s0.source"]
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize(
     ("state", "banner"),
     [
@@ -571,6 +572,7 @@ def test_a_step_that_does_not_come_out_is_named(damage: Callable[..., Any], name
 ODD: tuple[Any, ...] = (None, "text", 3, [], {}, [None, "x", 4])
 
 
+@pytest.mark.journey
 def test_a_record_with_holes_makes_a_page_with_dashes(scaled: Scale) -> None:
     """By day each field is missing, and in turn of a third of the odd kinds."""
     record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])

@@ -194,6 +194,7 @@ def test_older_entries_are_folded(pages: Pages) -> None:
     check_policy(page, forms=True)
 
 
+@pytest.mark.journey
 def test_the_page_is_quick_with_a_full_history(pages: Pages, tries: Tries) -> None:
     for number in range(52):
         from_the_command_line(pages, {MOMENTUM: 0.3 + number / 100, ("execution",): "off"})

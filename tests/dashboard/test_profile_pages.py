@@ -419,6 +419,7 @@ WAITING = [
 ]
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(("scope", "places", "reason"), WAITING)
 @pytest.mark.parametrize("what", ["save", "undo"])
 def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
@@ -707,6 +708,7 @@ def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(
     )  # fmt: skip
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     "places",
     [{"agents.provider": "anthropic"}, {"agents.deep_think_model": "m"}, {"gate.losing_streak": 2}],

@@ -224,6 +224,7 @@ def demo(pages: Pages, put: Callable[..., Any]) -> Document:
     return demo_document()
 
 
+@pytest.mark.journey
 def test_the_page_has_the_exhibits_of_the_report_in_its_order(pages: Pages, demo: Document) -> None:
     page = Page(pages.text("/replays/btc-december"))
     check_structure(page)

@@ -210,6 +210,7 @@ def test_an_answer_that_nobody_reads_gives_its_slot_back(
     assert backing.slots.held == 0
 
 
+@pytest.mark.journey
 def test_a_stream_that_was_begun_and_dropped_gives_its_slot_back(
     client: FlaskClient, database: Database, backing: Backing
 ) -> None:
@@ -401,6 +402,7 @@ def lose_the_file(home: Path, **_: Any) -> None:
 def nothing(**_: Any) -> None: ...
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("hosted", [False, True], ids=["desk", "host"])
 @pytest.mark.parametrize(
     ("happens", "by", "ends"),

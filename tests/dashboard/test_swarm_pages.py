@@ -233,6 +233,7 @@ def test_a_chance_names_which_of_the_two_counts(
     assert judge.worth.chance == f"chance that the target is hit before the stop: {says}"
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize(
     ("used", "reward_r", "cost_r"),
     [

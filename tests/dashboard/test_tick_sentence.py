@@ -45,6 +45,7 @@ def test_the_page_of_a_tick_opens_with_its_sentence(source: str) -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.journey
 def test_symbol_and_overview_say_it_of_the_newest_tick() -> None:
     sentence = told(stored(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}"))
     symbol = get("/symbol/BTCUSD/M15")

@@ -239,6 +239,7 @@ def test_what_gate_and_conviction_did_is_told_in_words() -> None:
     assert journal._gate(None).more == "what the gate said is not recorded"
 
 
+@pytest.mark.journey
 def test_a_tick_tells_what_became_of_its_opening(lived: Backing, backing: Backing) -> None:
     for row in trades(lived):
         address = f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}"

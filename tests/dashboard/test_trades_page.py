@@ -95,6 +95,7 @@ def test_the_list_goes_on_by_its_cursor_and_misses_none(backing: Backing) -> Non
     assert found == every
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("query", "keeps"),
     [

@@ -411,6 +411,7 @@ def damaged(record):
             yield {**record, "deliberation": {**told, "reports": reports}}
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("case", ["rounds", "wrong"])
 def test_odd_parts_of_a_sitting_still_make_a_page(case: str, scaled: Scale) -> None:
     record = record_of(case)

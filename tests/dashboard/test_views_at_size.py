@@ -135,6 +135,7 @@ def large_of_three(large, few):
     return seen
 
 
+@pytest.mark.journey
 def test_the_benchmark_asks_for_pages_that_answer(large: Opened) -> None:
     client = large.client()
     asked = bench_pages.addresses_of(large.database, large.desk, bench_pages.WARM)

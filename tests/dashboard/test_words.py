@@ -128,6 +128,7 @@ def test_no_page_of_a_desk_that_asks_a_person_says_them_openly(tmp_path, scaled:
     assert not faults(screens.desk_app(tmp_path), scaled(screens.OF_A_KIND))
 
 
+@pytest.mark.journey
 def test_no_page_of_another_programs_home_says_them_openly(tmp_path, scaled: Scale) -> None:
     assert not faults(screens.hosted_app(tmp_path), scaled(screens.OF_A_KIND))
 

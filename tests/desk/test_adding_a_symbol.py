@@ -198,6 +198,7 @@ def test_a_packed_file_that_grows_after_it_was_shown_is_not_imported(
     assert not database.bar_rows("XAUUSD", "M15")
 
 
+@pytest.mark.journey
 def test_two_people_at_once_lose_nothing(home: Path, database: Database) -> None:
     mine = planned(home, FROM_FILES, database)
     other = planned(home, {**FROM_FILES, "symbol": "BTCUSD", "profile_name": "coin"}, database)

@@ -84,6 +84,7 @@ def test_a_tick_is_told_what_the_journal_shows_and_nothing_of_itself(stored: Pat
     database.close()
 
 
+@pytest.mark.journey
 def test_only_what_its_settings_ask_for_is_told(stored: Path) -> None:
     database, key = opened(stored), next_key()
     shares = ready(database, key.close_time, trust="prior")(asked(key)).numbers

@@ -458,6 +458,7 @@ def test_standing_says_who_has_a_say_and_what_is_missing(home: Path) -> None:
     assert told["rule"]["looks"] == [3_000, 6_000, 12_000, 24_000]
 
 
+@pytest.mark.journey
 def test_a_scorecard_is_told_drawn_and_kept(home: Path) -> None:
     page = home / "out.html"
     said = called(standing_commands.scorecard, home, "btcusd", "--full", "--report", str(page))

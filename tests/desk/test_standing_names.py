@@ -102,6 +102,7 @@ def look(
 # --- names and instances ---
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     "other",
     [

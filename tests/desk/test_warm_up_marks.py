@@ -39,6 +39,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     return found
 
 
+@pytest.mark.journey
 def test_the_warm_up_ends_at_the_start_of_each_stream(desk: Desk) -> None:
     for timeframe in ("M15", "H1"):
         assert desk.database.warm_up_end("BTCUSD", timeframe) == desks.START

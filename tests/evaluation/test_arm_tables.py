@@ -86,6 +86,7 @@ def claimed(**changes):
     return tables["claims"], {row[0]: row[-1] for row in tables["claims"].rows}
 
 
+@pytest.mark.journey
 def test_random_entries_are_no_stand_in_for_the_placebos_of_agents() -> None:
     by_chance = {"l1": 0.001, "legacy": 0.001, "budget": 0.001}
     table, why = claimed(placebos={"legacy": ("shuffled",)}, by_chance=by_chance)

@@ -220,6 +220,7 @@ def test_a_group_of_some_hundred_ticks_has_no_coefficient() -> None:
     assert {c.estimate for c in found} == {None}
 
 
+@pytest.mark.journey
 def test_the_tail_of_p_is_students() -> None:
     """The interval and p agree at 5 %; farther out p is larger than the normal's."""
     x, noise = np.random.default_rng(4).normal(size=(2, 160))

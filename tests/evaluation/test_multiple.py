@@ -156,6 +156,7 @@ def test_the_sentence_names_what_each_winner_beat() -> None:
 P_VALUES = [0.001, 0.03, 0.012, 0.8, 0.03, 0.2]
 
 
+@pytest.mark.journey
 def test_benjamini_hochberg_is_scipys() -> None:
     assert benjamini_hochberg(P_VALUES) == pytest.approx(stats.false_discovery_control(P_VALUES))
 

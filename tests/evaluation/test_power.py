@@ -41,6 +41,7 @@ def test_nothing_takes_for_ever() -> None:
     assert power.power_of(0.1, 0.0, 10) is None
 
 
+@pytest.mark.journey
 def test_a_count_has_the_power_it_promises() -> None:
     needed = power.mean_count(0.3, 1.42)
     assert power.power_of(0.3, 1.42, needed) == pytest.approx(power.POWER, abs=0.002)

@@ -82,6 +82,7 @@ def numbers(subject: NewsSubject, then: Then, as_of: datetime = AS_OF) -> Mappin
 # --- by asset class -------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 @cases("asset", SUBJECTS)
 def test_each_class_reads_its_own_and_no_other(asset: str) -> None:
     found = numbers(SUBJECTS[asset], whole(SUBJECTS[asset]))

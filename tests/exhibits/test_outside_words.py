@@ -161,6 +161,7 @@ def test_of_a_pair_that_quotes_the_euro_longs_are_told_as_shorts() -> None:
     assert "in 4 weeks" in row(straight, "Leveraged funds in the euro")["change"]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("side", ["long", "short"])
 def test_a_crowded_side_is_told(side: str) -> None:
     record = made(GOLD)

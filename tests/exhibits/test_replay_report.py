@@ -305,6 +305,7 @@ def hostile(words, name="plain"):
     )
 
 
+@pytest.mark.journey
 def test_no_word_of_a_stranger_becomes_more_than_a_word(scaled):
     harmless = Strict(pages.html(hostile("a plain word"))).shapes
     shown, every = 0, list(TEXTS.values())

@@ -132,6 +132,7 @@ def test_an_undamaged_file_works(control: set[tuple[object, ...]]) -> None:
     assert {"PUBLISHED", "CLOSED"} <= {row[4] for row in control}, "it never traded"
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("table", "column"), [place for place in READ_AT_START if place[1] not in WORDS],
     ids=lambda word: word,
@@ -187,6 +188,7 @@ def test_a_bit_that_turned_is_noticed_or_harms_nothing(
     assert went[OTHERWISE] <= flips / RARE
 
 
+@pytest.mark.journey
 def test_a_text_that_a_start_reads_is_noticed_or_harms_nothing(
     lived: bytes, control: Any, tmp_path: Path, scaled: Any, record_property: Any
 ) -> None:

@@ -104,6 +104,7 @@ def unsynced(steps: list[str]) -> Iterator[tuple[str, set[str]]]:
             dirty.discard(path)
 
 
+@pytest.mark.journey
 def test_an_order_is_on_the_disk_before_it_is_told(told: list[dict[str, Any]]) -> None:
     """When its file gets its name, the books that know it and its own text are synced; then the
     folder is.

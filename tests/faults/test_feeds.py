@@ -259,6 +259,7 @@ class Liar:
         return desks.sample().period()
 
 
+@pytest.mark.journey
 def test_a_feed_that_lies_costs_its_own_closes_and_nothing_else(
     tmp_path: Path, scaled: Any, record_property: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

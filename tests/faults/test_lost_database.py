@@ -91,6 +91,7 @@ NEW: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("before", NEW)
 def test_a_home_that_is_new_is_not_taken_for_one_that_lost_it(before: str, tmp_path: Path) -> None:
     NEW[before](tmp_path)

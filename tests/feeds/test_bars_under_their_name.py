@@ -90,6 +90,7 @@ def refusal(found: Mt5FilesFeed, source: Source = GOLD) -> str:
     return caught.value.detail
 
 
+@pytest.mark.journey
 def test_every_swap_of_two_authentic_files_is_refused(folders: Folders) -> None:
     kept = {name: folders.feed(name) for name in CHANNELS}
     good = {one: read(kept[one.channel], one) for one in folders.files}

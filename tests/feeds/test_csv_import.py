@@ -91,6 +91,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("separator", ["\t", ",", ";"], ids=["tab", "comma", "semicolon"])
 @pytest.mark.parametrize("rows", VARIANTS.values(), ids=VARIANTS)
 def test_every_variant_gives_the_same_bars(
@@ -191,6 +192,7 @@ def test_fixed_offsets(write: Write) -> None:
     ]
 
 
+@pytest.mark.journey
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 20 * 365 * 96))
 def test_every_quarter_hour_of_twenty_years_comes_back(
@@ -389,6 +391,7 @@ def test_no_file_raises_anything_but_a_config_error(
         read_bars(path, clock="new_york+7")
 
 
+@pytest.mark.journey
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 250), st.sampled_from(list("\t;,\n\r\0x-9.\"'<")), st.booleans())
 def test_a_damaged_export_is_read_or_refused(

@@ -145,6 +145,7 @@ TURNS = [
 ]
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("timeframe", ["M15", "H1"])
 @pytest.mark.parametrize(("server", "day"), TURNS)
 def test_every_bar_of_a_week_with_a_clock_change_has_its_own_time(

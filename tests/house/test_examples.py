@@ -60,6 +60,7 @@ scores = st.integers(-(10**8), 10**8).map(lambda n: n / 10**8)
 moves = st.integers(-3 * 10**7, 3 * 10**7).map(lambda n: n / 10**8)
 
 
+@pytest.mark.journey
 def test_the_two_blends_agree_on_any_score() -> None:
     """To the last digit that is kept; a tie in it may round either way."""
     host = load("before")

@@ -69,6 +69,49 @@ def test_every_file_of_a_journey_has_daily_tests() -> None:
             assert daily(path), f"{path}: nothing of it runs in `make test`"
 
 
+CASES: Final = """
+    import pytest
+
+
+    @pytest.mark.by_day(2)
+    @pytest.mark.parametrize("b", "xyz")
+    @pytest.mark.parametrize("a", (1, 2))
+    def test_of_many_cases(a, b):
+        pass
+
+
+    def test_of_one():
+        pass
+"""
+
+
+def test_a_case_that_a_day_leaves_is_a_journey(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        from tests.conftest import leave_cases
+
+
+        def pytest_configure(config):
+            config.addinivalue_line("markers", "by_day(count): cases of a day")
+            config.addinivalue_line("markers", "journey: the others")
+
+
+        def pytest_collection_modifyitems(items):
+            leave_cases(items)
+        """
+    )
+    pytester.makepyfile(CASES)
+
+    def run(mark: str) -> set[str]:
+        passed, _, _ = pytester.inline_run("-p", "no:randomly", "-m", mark).listoutcomes()
+        return {report.nodeid.partition("::")[2] for report in passed}
+
+    day, left = run("not journey"), run("journey")
+    assert (len(day), len(left), "test_of_one" in day) == (3, 4, True)
+    assert len(day | left) == 7, "a case runs neither by day nor among the journeys"
+    assert run("not journey") == day, "other cases the next day"
+
+
 def test_what_is_left_would_be_seen() -> None:
     told = {
         "@pytest.mark.journey\ndef test_a(): pass\ndef test_b(): pass": {"test_b"},

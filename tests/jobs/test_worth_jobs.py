@@ -81,6 +81,7 @@ def test_the_job_says_in_money_what_the_whole_paths_say(
     )
 
 
+@pytest.mark.journey
 def test_it_is_asked_for_when_the_desk_has_grown_and_is_one_job(
     lived: Lived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

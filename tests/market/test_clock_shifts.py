@@ -73,6 +73,7 @@ def test_the_measured_shares_hold_on_the_shipped_bars(pair: Pair) -> None:
     assert max(at[1:]) < 0.02
 
 
+@pytest.mark.by_day(8)
 @pairs
 @pytest.mark.parametrize("hours", LAGS)
 def test_a_lag_of_whole_hours_is_named(pair: Pair, hours: int) -> None:
@@ -85,6 +86,7 @@ def test_a_lag_of_whole_hours_is_named(pair: Pair, hours: int) -> None:
     assert moved.hours == -hours
 
 
+@pytest.mark.by_day(4)
 @pairs
 def test_right_pairs_raise_no_alarm(pair: Pair, scaled: Scale) -> None:
     assert shifted(pair.frames(None)) == []
@@ -92,6 +94,7 @@ def test_right_pairs_raise_no_alarm(pair: Pair, scaled: Scale) -> None:
         assert shifted(pair.frames(seed)) == []
 
 
+@pytest.mark.by_day(4)
 @pairs
 def test_a_lag_is_named_though_the_broker_is_another(pair: Pair, scaled: Scale) -> None:
     for seed in range(scaled(40)):
@@ -102,6 +105,7 @@ def test_a_lag_is_named_though_the_broker_is_another(pair: Pair, scaled: Scale) 
             assert moved.lags[0][1] > 0.5 * moved.weeks
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("broker", [None, 1], ids=["same-broker", "other-broker"])
 @pytest.mark.parametrize(("server", "clock"), RULES, ids=lambda name: name)
 @pytest.mark.parametrize("pair", [PAIRS[1], PAIRS[4]], ids=str)

@@ -110,6 +110,7 @@ def test_the_figures_of_the_peers_make_a_median(server: FinnhubServer, database:
     assert desk.known("XRX") == {}, "the ninth is not asked for"
 
 
+@pytest.mark.journey
 def test_a_day_asks_each_at_its_pace_and_never_60_a_minute(
     server: FinnhubServer, database: Database
 ) -> None:
@@ -282,6 +283,7 @@ FAULTS: dict[str, tuple[Said, NewsStatus]] = {
 }
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_has_its_word(server: FinnhubServer, fault: str) -> None:
     said, status = FAULTS[fault]

@@ -397,6 +397,7 @@ def collector_of(
     )
 
 
+@pytest.mark.journey
 def test_a_thousand_payloads(
     scaled: Scale, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -196,6 +196,7 @@ def test_a_company_that_is_watched_later_is_asked_without_a_new_table(
 # --- refusals -------------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("said", "status"),
     [(TOO_MANY, S.RATE_LIMITED), (Said(b"", code=429), S.RATE_LIMITED), (UNDECLARED, S.REFUSED)],

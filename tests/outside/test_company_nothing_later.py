@@ -195,6 +195,7 @@ def sight_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CompanyHistory, "add", published)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("leak", [known_on_its_day, newest_word, sight_forgotten])
 def test_a_leak_is_found(leak: Leak, company: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     leak(monkeypatch)

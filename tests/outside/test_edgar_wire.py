@@ -231,6 +231,7 @@ FAULTS: dict[str, tuple[Said, NewsStatus]] = {
 SLOW = frozenset(("hang", "header_drip"))
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_has_its_word(server: EdgarServer, fault: str, tries: Tries) -> None:
     said, status = FAULTS[fault]

@@ -106,6 +106,7 @@ def worlds() -> Mapping[str, list[StoredRow]]:
     return {asset: world(asset, 3) for asset in ASSETS}
 
 
+@pytest.mark.journey
 def test_no_byte_moves_of_what_was_known(
     worlds: Mapping[str, list[StoredRow]],
     scaled: Callable[..., int],
@@ -136,6 +137,7 @@ def test_a_live_desk_that_forgets_its_first_sight_is_found(
     assert next(differing(10, worlds), None) is not None
 
 
+@pytest.mark.journey
 def test_a_history_that_gives_the_newest_revision_is_found(
     worlds: Mapping[str, list[StoredRow]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

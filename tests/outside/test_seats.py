@@ -66,6 +66,7 @@ def seen(found: OutsideView, asset: str) -> DebateContext:
     return context(features={**found.numbers, **statuses}, asset=asset)
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("asset", SUBJECTS)
 @pytest.mark.parametrize("named", SOURCES)
 @pytest.mark.parametrize("there", [True, False])

@@ -505,6 +505,7 @@ def test_no_tick_thread_can_call_it() -> None:
     assert {name: enters(name) for name in TICK if enters(name)} == {}
 
 
+@pytest.mark.journey
 def test_a_tick_that_would_call_it_is_found() -> None:
     def planted(name: str) -> frozenset[str]:
         more = {"torra/outside/collector"} if name == "torra/tick/look" else set()

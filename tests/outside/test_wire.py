@@ -167,6 +167,7 @@ FAULTS: dict[str, tuple[Said, NewsStatus]] = {
 SLOW = frozenset(("hang", "header_drip"))
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("source", TOPICS)
 def test_a_fault_has_its_word(server: OutsideServer, source: str, fault: str, tries: Tries) -> None:

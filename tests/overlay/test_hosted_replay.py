@@ -279,6 +279,7 @@ def test_every_hosted_tick_is_the_same_to_the_bit(
     record_property("seen", f"{same} hosted ticks the same")
 
 
+@pytest.mark.journey
 def test_the_table_tells_streams_and_what_was_put_aside(plain: Path, days: Path) -> None:
     assert not (plain / "home" / "desk.json").exists()
     told = torra(plain)

@@ -51,6 +51,7 @@ def test_the_scorecard_of_a_hosted_stream(home: Path) -> None:
     assert "warm-up" not in flat and "Trades of L1 alone" not in flat
 
 
+@pytest.mark.journey
 def test_a_stream_that_is_not_there_is_one_line(home: Path) -> None:
     result = torra(home, "scorecard", "host:other:GOLD")
     assert result.exit_code == 2

@@ -104,6 +104,7 @@ def test_with_every_agent_down_the_scores_are_l1_bit_for_bit(
     assert scorers.numbers(again.chart) == dict(again.l1)
 
 
+@pytest.mark.journey
 def test_the_evidence_is_a_desks_but_for_memory_and_the_account(tmp_path: Path) -> None:
     desk = run(tmp_path / "desk", RulesProvider(), "full", 8)
     overlay = scorers.overlay(tmp_path, strict=True)

@@ -159,6 +159,7 @@ STEPS: st.SearchStrategy[Any] = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.journey
 def test_what_is_put_back_is_what_was_told_and_never_looser(
     tmp_path_factory: pytest.TempPathFactory, scaled: Scale
 ) -> None:

@@ -132,6 +132,7 @@ def test_two_desks_share_one_switchboard_and_not_their_troubles() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.journey
 def test_fifty_desks_of_four_calls_at_once_share_one_switchboard() -> None:
     async def slowly(request):
         await asyncio.sleep(0.3)

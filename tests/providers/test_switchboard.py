@@ -92,6 +92,7 @@ def dripping(byte_every: float) -> Iterator[str]:
         server.join(5)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(
     vendor: str, tries: Tries, scaled: Scale
@@ -388,6 +389,7 @@ def test_nothing_runs_before_it_is_needed() -> None:
     assert threading.active_count() == before
 
 
+@pytest.mark.journey
 def test_the_authorities_are_read_once_for_every_client(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
 
@@ -477,6 +479,7 @@ assert not [name for name in heavy[:1] + heavy[2:3] if name in sys.modules]
 """
 
 
+@pytest.mark.journey
 def test_only_the_sdk_of_the_chosen_vendor_is_imported_and_nothing_keeps_the_process() -> None:
     done = run(LAZY)
     assert done.returncode == 0, done.stderr
@@ -499,6 +502,7 @@ listener.close()
 """
 
 
+@pytest.mark.journey
 def test_a_call_that_hangs_does_not_keep_the_process() -> None:
     started = time.monotonic()
     done = run(HANGING)

@@ -234,6 +234,7 @@ def source_of(case: Case) -> str:
     return "L1_ONLY" if case.stage == "fallback" or down else "AGENT_PARTIAL"
 
 
+@pytest.mark.by_day(8)
 def test_the_row_is_right_and_the_tick_ends_in_time(
     case: Case, stagehand: Stagehand, tries: Tries
 ) -> None:
@@ -378,6 +379,7 @@ def test_a_refused_key_stops_every_further_call_of_this_hour(
     assert again.row["source_type"] == "AGENT_BUDGET"
 
 
+@pytest.mark.journey
 def test_a_key_that_google_does_not_know_is_a_400_and_stops_further_calls(tmp_path: Path) -> None:
     with (
         VendorServer({"*": Status(400, "bad_key")}) as server,
@@ -388,6 +390,7 @@ def test_a_key_that_google_does_not_know_is_a_400_and_stops_further_calls(tmp_pa
     assert ticked.row["source_type"] == "L1_ONLY"
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("spare", VENDORS)
 def test_another_vendor_stands_in_while_the_first_is_down(spare: str, tmp_path: Path) -> None:
     first = VENDORS[(VENDORS.index(spare) + 1) % len(VENDORS)]
@@ -433,6 +436,7 @@ def test_the_third_vendor_stands_in_while_the_first_two_are_down(tmp_path: Path)
 # --- time -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_a_late_answer_is_paid_for_and_not_used(tmp_path: Path, tries: Tries) -> None:
     script = {"technical": Late(1.2), "research": Late(0.2)}
 
@@ -457,6 +461,7 @@ def test_a_late_answer_is_paid_for_and_not_used(tmp_path: Path, tries: Tries) ->
                 assert ticked.failures == {"technical": "timeout"}
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_vendor_that_never_answers_is_hung_up_in_time(
     vendor: str, tmp_path: Path, request: pytest.FixtureRequest, tries: Tries

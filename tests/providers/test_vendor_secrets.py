@@ -130,6 +130,7 @@ ECHOES: Final[dict[str, Any]] = {
 }
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("kind", ECHOES)
 def test_a_key_is_in_no_log_no_output_no_row_and_no_page(
     kind: str,
@@ -247,6 +248,7 @@ def test_the_sdks_own_debug_switches_print_no_key(request: pytest.FixtureRequest
 # --- other hosts ----------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_proxy_in_the_environment_does_not_capture_the_loopback(
     vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -299,6 +301,7 @@ def test_a_request_to_another_place_is_given_no_key(place: str) -> None:
     assert any(server.key in value for value in sent.headers.values())
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_redirect_is_not_followed_and_carries_no_key(vendor: str) -> None:
     with Trap() as other, VendorServer() as server, vendor_line.line(server, vendor) as line:
@@ -311,6 +314,7 @@ def test_a_redirect_is_not_followed_and_carries_no_key(vendor: str) -> None:
         assert other.seen == []
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_variables_of_the_sdks_change_nothing(
     vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -293,6 +293,7 @@ def test_text_comes_back_as_it_was(vendor: str, text: str, booth: Booths) -> Non
     assert (found.text, found.stop_reason) == (text, "end")
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_reply_without_usage_is_not_free(vendor: str, booth: Booths) -> None:
     found, _ = booth(vendor, official=True).asked(a_request(vendor), Reply(usage=None))
@@ -327,6 +328,7 @@ def test_an_sdk_never_asks_twice(vendor: str, booth: Booths) -> None:
         assert failed.value.reason in ("error", "garbage"), name
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_the_limit_of_a_request_holds_and_its_pause_is_kept(
     vendor: str, booth: Booths, tries: Tries
@@ -346,6 +348,7 @@ def test_the_limit_of_a_request_holds_and_its_pause_is_kept(
             assert failed.value.billed
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_requests_go_out_at_once_and_connections_are_kept(
     vendor: str, tries: Tries, scaled: Scale
@@ -381,6 +384,7 @@ def knowing(*forms: str) -> Any:
     return answer
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("forms", "sent"),
     [
@@ -443,6 +447,7 @@ BROKEN: Final[list[tuple[str, dict[str, Any], str]]] = [
 ]
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(("vendor", "change", "word"), BROKEN)
 def test_the_server_refuses_what_the_vendor_would(
     vendor: str, change: dict[str, Any], word: str

@@ -559,6 +559,7 @@ def client_of(desk: Desk, home: Path) -> Any:
     return open_app(view, backing=backing).test_client()
 
 
+@pytest.mark.journey
 def test_page_and_api_have_the_same_ticks(
     lived: Desk, tmp_path: Path, told: list[ChangedTick]
 ) -> None:
@@ -580,6 +581,7 @@ def test_page_and_api_have_the_same_ticks(
     assert "/changed" in [link.get("href") for link in overview.all("a")]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("query", ["what=colour", "limit=0", "limit=x", "before=x", "instance=NO"])
 def test_words_that_mean_nothing_are_refused(lived: Desk, tmp_path: Path, query: str) -> None:
     client = client_of(lived, tmp_path)

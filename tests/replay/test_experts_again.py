@@ -107,6 +107,7 @@ def test_a_desk_of_another_mode_keeps_nothing_of_it(tmp_path: Path) -> None:
 FEW = walk(1000, 41).iloc[:300]
 
 
+@pytest.mark.journey
 def test_the_blocks_know_no_future(scaled: Scale) -> None:
     found = probe(subject(FEW), points=scaled(100, 1), modes=("swarm",), seed=3)
     assert found.clean, found.moved[:3]

@@ -206,6 +206,7 @@ def test_an_altered_state_is_named(source: Database, tmp_path: Path) -> None:
         assert kind == "record" and what.startswith(f"journal: company.{place}")
 
 
+@pytest.mark.journey
 def test_where_nobody_knows_what_a_tick_looked_at_the_question_that_it_let_ask_is_named(
     source: Database, tmp_path: Path
 ) -> None:

@@ -284,6 +284,7 @@ def test_an_altered_bar_from_before_is_told_of(small: Path, tmp_path: Path) -> N
     assert first["what"].startswith("one of the H1 bars from ") and first["what"].endswith(time)
 
 
+@pytest.mark.journey
 def test_an_altered_hash_of_bars_is_no_altered_bar(home: Path) -> None:
     ((key,),) = sql(
         home, "SELECT torra_key FROM chains WHERE instance = 'FULL' AND timeframe = 'M15' "
@@ -377,6 +378,7 @@ def test_a_record_that_is_none_is_named(small: Path, tmp_path: Path, record: str
     assert sum(one["different"] for one in found.values()) == 1
 
 
+@pytest.mark.journey
 def test_an_altered_trade_is_named(home: Path) -> None:
     ((sid,),) = sql(
         home, "SELECT sid FROM signals WHERE instance = 'BTCUSD' AND price IS NOT NULL LIMIT 1"
@@ -448,6 +450,7 @@ def test_pruned_replies_and_headlines_are_counted(home: Path) -> None:
     assert left["no_replies"] == 1 and left["no_news"] > 0
 
 
+@pytest.mark.journey
 def test_skipped_ticks_are_counted_by_their_reason(days: Path, whole: dict[str, Any]) -> None:
     stored = dict(
         sql(days, "SELECT reason, count(*) FROM ticks WHERE state = 'skipped' GROUP BY reason")
@@ -529,6 +532,7 @@ class Broker:
         return {"clock_ok": True, "free_margin": 1e6, "leverage": 100.0, "market_open": True}
 
 
+@pytest.mark.journey
 def test_ticks_of_a_bridge_to_a_broker_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -399,6 +399,7 @@ def test_bars_are_found_as_they_were(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.journey
 def test_what_the_paper_bridge_lived_through_on_a_failed_tick_comes_first(
     source: Database, tmp_path: Path
 ) -> None:

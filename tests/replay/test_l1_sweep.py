@@ -96,6 +96,7 @@ SAMPLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_shipped_sample(name: str, scaled: Callable[..., int]) -> None:
     (symbol, *timeframes), changes = SAMPLES[name]
@@ -137,6 +138,7 @@ LIMITS: dict[str, tuple[int, dict[str, Any]]] = {
 """Each with a walk on which it bites, on a border where there is one."""
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", LIMITS)
 def test_limits_vetoes_and_halts(name: str, scaled: Callable[..., int]) -> None:
     seed, changed = LIMITS[name]
@@ -187,6 +189,7 @@ def test_anything_at_all(seed: int, scaled: Callable[..., int]) -> None:
         assert_equal(found, replayed(history, profile, begin=begin))
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("seed", range(2))
 def test_an_opening_far_inside_the_limits_is_what_the_risk_engine_says(
     seed: int, monkeypatch: pytest.MonkeyPatch, scaled: Callable[..., int]

@@ -129,12 +129,14 @@ def test_every_tick_with_lessons_runs_again_to_the_same_record(
     assert all(not one.misses for one in found.values())
 
 
+@pytest.mark.journey
 def test_a_tick_without_a_lesson_is_asked_for_none(whole: dict[str, Comparison]) -> None:
     without = [one for one in whole.values() if "lessons" not in one.then]
     assert without
     assert all("lessons" not in (one.record or {}) for one in without)
 
 
+@pytest.mark.journey
 def test_lessons_that_came_since_move_no_tick(source: Database, tmp_path: Path) -> None:
     """They are read by number, and nobody ranks them anew."""
     keys = with_notes(source)

@@ -113,6 +113,7 @@ def test_the_same_ticks_ask_the_same_questions(lived: Lived) -> None:
         assert one.asked == other.asked
 
 
+@pytest.mark.journey
 def test_a_lesson_counts_live_and_in_a_replay_from_the_same_moment(lived: Lived) -> None:
     sizes = [len(one.visible) for one in lived.live]
     assert sizes[-1] >= 4 and sizes == sorted(sizes)

@@ -105,6 +105,7 @@ LEAKS: dict[str, Callable[[pd.DataFrame], Any]] = {
 }
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", LEAKS)
 def test_a_leak_in_a_score_is_caught(name: str) -> None:
     made = subject(FEW, score=with_column(LEAKS[name]))
@@ -276,6 +277,7 @@ def beside_the_chart() -> LookaheadSubject:
     return LookaheadSubject.of(bars, Profile(), outlook)
 
 
+@pytest.mark.journey
 def test_what_is_known_later_beside_the_chart_moves_nothing(scaled: Scale) -> None:
     found = probe(beside_the_chart(), points=scaled(60, 2), kinds=("noise",), modes=("budget",))
     assert found.clean, found.moved[:3]
@@ -295,6 +297,7 @@ def of_a_company() -> LookaheadSubject:
     return LookaheadSubject.of(bars, profile, OutlookThen(facts=facts, begin=bars.period[0]))
 
 
+@pytest.mark.journey
 def test_what_a_company_reports_later_moves_nothing(scaled: Scale) -> None:
     found = probe(of_a_company(), points=scaled(60, 2), kinds=("noise",), modes=("budget",))
     assert found.clean, found.moved[:3]
@@ -314,6 +317,7 @@ def test_a_report_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPat
     assert not found.clean
 
 
+@pytest.mark.journey
 def test_a_number_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_once(_: SeriesHistory, one: StoredRow) -> Any:
         return one.row.at, one.row.known_at, one.number, one.row

@@ -111,6 +111,7 @@ def test_without_such_an_arm_the_profile_decides(history: History) -> None:
 # --- what they are told ---------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_the_desk_is_told_and_its_twin_is_not(whole: list[ArmSeen]) -> None:
     named = {arm.name: arm for arm in whole}
     told = {name: [t.lessons_r for t in arm.ticks] for name, arm in named.items()}

@@ -188,6 +188,7 @@ def test_the_list_says_it_in_money_and_under_what(pages: Pages) -> None:
     plain(outside)
 
 
+@pytest.mark.journey
 def test_trades_are_listed_by_who_traded(pages: Pages) -> None:
     text = Outside(pages.text("/replays/week?arm=l1")).text
     assert re.search(r"1 to \d+ of \d+, newest first", text)

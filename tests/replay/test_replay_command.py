@@ -75,6 +75,7 @@ def test_the_document_is_on_the_page_replays(home: Path) -> None:
     assert "Which arms show an edge" in page
 
 
+@pytest.mark.journey
 def test_json_is_one_document_and_nothing_else(home: Path) -> None:
     told = torra(
         home, "replay", "BTCUSD", *ALL, "--arms", "l1,analysts,budget,placebo", "--name", "day",

@@ -113,6 +113,7 @@ def of_another_version(home: Path, *arms: str) -> None:
         path.write_text(json.dumps(held))
 
 
+@pytest.mark.journey
 def test_what_another_version_left_half_done_starts_anew(home: Path, history: History) -> None:
     """Its finished arm too: results of two versions are never mixed."""
     both = plan_of(history, ("l1", "budget"))

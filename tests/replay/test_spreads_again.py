@@ -116,6 +116,7 @@ def test_a_tick_says_what_it_saw_by_value(quoted: Database) -> None:
     assert 0 < sum(record["spreads"] is None for record in told) < len(told) / 4
 
 
+@pytest.mark.journey
 def test_no_score_changes_by_it(quoted: Database, tmp_path: Path) -> None:
     """Beside the same desk whose feed has none: bars, their hashes, scores and L1's verdicts."""
     plain = live(tmp_path)

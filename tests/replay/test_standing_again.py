@@ -98,6 +98,7 @@ def test_every_tick_runs_again_to_the_same_record(source: Database, tmp_path: Pa
     assert not all(told) and sum(map(bool, told)) > STEPS // 3
 
 
+@pytest.mark.journey
 def test_an_altered_value_is_noticed_and_named(source: Database, tmp_path: Path) -> None:
     key, record = newest(source)
     assert record["standing"]["numbers"]["trust_macro"] != 0.99

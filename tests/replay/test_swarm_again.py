@@ -122,6 +122,7 @@ def test_the_source_is_a_swarm_that_lived_through_much(source: Database) -> None
     assert reasons >= {"GATE_VETO", "VERDICT"}
 
 
+@pytest.mark.journey
 def test_every_tick_of_a_swarm_runs_again_to_the_same_record(
     source: Database, tmp_path: Path, scaled: Callable[..., int]
 ) -> None:
@@ -134,6 +135,7 @@ def test_every_tick_of_a_swarm_runs_again_to_the_same_record(
 # --- what was altered -----------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_an_altered_reading_or_decision_is_named(source: Database, tmp_path: Path) -> None:
     said = {
         "regime": ("regime_reader", {"regime": lambda one: one != "quiet"}, "quiet"),

@@ -277,6 +277,7 @@ def test_a_placebo_of_the_evidence_draws_by_its_seed_alone(history: History) -> 
     assert moved == [EVIDENCE, "placebo_flipped"]
 
 
+@pytest.mark.journey
 def test_its_experts_read_other_days_and_all_else_is_as_it_was(seen: dict[str, ArmSeen]) -> None:
     pairs = list(zip(seen["swarm"].ticks, seen[EVIDENCE].ticks, strict=True))
     said = [[one.adjustments for one in tick.opinions] for pair in pairs for tick in pair]

@@ -83,6 +83,7 @@ def test_ticks_announced_are_those_run_and_those_that_were_not(replay: Any) -> N
     assert "had too few bars (too_short)" in said
 
 
+@pytest.mark.journey
 def test_one_count_of_days_in_text_and_table(replay: Any) -> None:
     sharpe = table(replay, "sharpe")
     days = cell(sharpe, 0, "days")

@@ -63,6 +63,7 @@ def test_a_replay_that_was_run_gives_its_trades_by_name(home: Path, tmp_path: Pa
     ).read_bytes()
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -87,6 +87,7 @@ def test_the_old_name_still_works(database: Database) -> None:
     assert database.tick(key_of(NOON))["deliberation"] is None
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("broken", [math.nan, math.inf, 1.01, -1.5, "0.4", True, None])
 @pytest.mark.parametrize("place", ["scores", "l1", "ungated", "ath"])
 def test_a_broken_score_is_refused_before_anything_is_written(

@@ -324,6 +324,7 @@ def test_moves_counted_as_they_come_are_those_of_the_newest_ticks(
         assert moves.view() == sentiment_rules.markov(seen[-limit:], "M15", Markov())
 
 
+@pytest.mark.journey
 def test_what_no_later_tick_can_ask_for_is_forgotten() -> None:
     """A long life needs no more room, and its books stay those of the whole past."""
     store, whole = MemoryStore(), MemoryStore()

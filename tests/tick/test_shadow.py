@@ -169,6 +169,7 @@ def test_a_desk_in_shadow_decides_as_one_with_nobody_asked(
     shadow.database.close()
 
 
+@pytest.mark.journey
 def test_a_swarm_in_shadow_decides_so_too(tmp_path: Path, alone: Desk, steps: int) -> None:
     """Its judge vetoes both ways, and the budget of the regime lowers what it would open."""
     shadow = run(

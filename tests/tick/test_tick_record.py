@@ -86,6 +86,7 @@ def lossless(record: dict[str, Any]) -> None:
     assert told == record
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     "agents",
     [
@@ -133,6 +134,7 @@ def test_a_skipped_tick_has_its_key_and_its_reason() -> None:
     assert not told.deliberation and told.consensus is None
 
 
+@pytest.mark.journey
 def test_what_cannot_be_read_is_its_default_and_the_rest_stays(lived: Lived) -> None:
     record = lived({"mode": "full"})[-1]
     whole, empty = TickRecord.read(record), TickRecord()

@@ -142,6 +142,7 @@ def test_l1_that_turns_ends_it_as_it_ends_a_trade() -> None:
     assert ends["CLOSED"] >= 1, ends
 
 
+@pytest.mark.journey
 def test_no_order_and_no_account_comes_of_it() -> None:
     store, outcomes = once()
     assert vetoed(store)
