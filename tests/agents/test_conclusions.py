@@ -402,6 +402,7 @@ HANDED = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("role", [MANAGER, TRADER.role, BULL, TECHNICAL], ids=lambda role: role.id)
 def test_what_an_agent_of_another_hand_concludes_is_held_to_its_office(
     role: Role, scaled: Scale

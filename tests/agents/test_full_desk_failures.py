@@ -160,6 +160,7 @@ def test_a_call_that_hangs_counts_as_any_time_out(scaled: Scaled) -> None:
         check(record, expected, "timeout", provider.requests)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("rounds", [2, 3])
 def test_with_rounds_too(scaled: Scaled, rounds: int) -> None:
     """A side that fails in every round is a failure; one that spoke once is not."""

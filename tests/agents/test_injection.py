@@ -225,6 +225,7 @@ def test_an_abstention_is_told_without_its_reason(scaled: Callable[..., int]) ->
             assert "technical: abstained" in attacked[role, 1].user
 
 
+@pytest.mark.journey
 def test_a_news_agent_of_attacks_leaves_the_other_prompts_as_they_were(
     scaled: Callable[..., int],
 ) -> None:

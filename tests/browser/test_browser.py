@@ -244,6 +244,7 @@ window.LightweightCharts = {
 """Goes before the chart's module and keeps the lines that it draws."""
 
 
+@pytest.mark.journey
 def test_both_edges_of_a_line_say_which_they_are(look: Callable[..., Any]) -> None:
     def probe(response: Response) -> Response:
         if request.path.endswith("/chart.js"):
@@ -282,6 +283,7 @@ def test_both_edges_of_a_line_say_which_they_are(look: Callable[..., Any]) -> No
     assert broken == ["support", ""]
 
 
+@pytest.mark.journey
 def test_a_chart_scrolls_back_to_the_first_bar_and_no_farther(look: Callable[..., Any]) -> None:
     page = look(ScriptedView("full"), "/symbol/BTCUSD/M15").page
     page.wait_for_selector("#chart canvas")

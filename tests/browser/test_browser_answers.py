@@ -172,6 +172,7 @@ def faults(page: Any, what: str, most: int) -> list[str]:
     return [*wrong, *([f"{what}: {words} words"] if words > MOST_WORDS else [])]
 
 
+@pytest.mark.journey
 def test_a_tick_answers_the_five_questions_on_its_first_screen(
     browser: Browser,
     site: tuple[Site, dict[str, list[str]]],

@@ -112,6 +112,7 @@ def test_a_phone_shows_the_yes_above_its_five_words(
         assert yes and words and yes["y"] + yes["height"] <= words["y"]
 
 
+@pytest.mark.journey
 def test_the_new_pages_are_right_in_every_look(
     browser: Browser, place: tuple[Backing, Site], scaled: Scale
 ) -> None:

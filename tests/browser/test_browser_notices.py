@@ -147,6 +147,7 @@ def test_new_notices_are_shown_once_while_a_page_is_open(
         assert tags(page, 1) == ["three"]
 
 
+@pytest.mark.journey
 def test_two_tabs_show_one(browser: Browser, pages: Pages, site: Site) -> None:
     with Visit(browser) as visit, ExitStack() as stack:
         allow(visit, site)

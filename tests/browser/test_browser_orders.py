@@ -133,6 +133,7 @@ BOXES = """() => [...document.querySelectorAll("main .scroll")]
   })"""
 
 
+@pytest.mark.journey
 def test_the_trades_stay_in_their_panel_at_any_width(
     browser: Browser, place: tuple[Backing, Simulated, Site]
 ) -> None:
@@ -167,6 +168,7 @@ MOST_ROW = 130
 """Pixels of a tick in a list on a phone: three lines, of which the last may be two."""
 
 
+@pytest.mark.journey
 def test_a_phone_lists_a_tick_in_three_lines_and_ten_of_a_symbol(
     browser: Browser, place: tuple[Backing, Simulated, Site]
 ) -> None:
@@ -185,6 +187,7 @@ def test_a_phone_lists_a_tick_in_three_lines_and_ten_of_a_symbol(
         assert visit.page.get_by_role("link", name="All ticks, with filters").is_visible()
 
 
+@pytest.mark.journey
 def test_every_page_of_the_desk_begins_at_the_same_edge(
     browser: Browser, place: tuple[Backing, Simulated, Site]
 ) -> None:
@@ -216,6 +219,7 @@ def test_the_proposal_fits_a_phone(
         assert findings(visit.page) == []
 
 
+@pytest.mark.journey
 def test_a_profile_is_edited_and_undone(
     browser: Browser, place: tuple[Backing, Simulated, Site]
 ) -> None:

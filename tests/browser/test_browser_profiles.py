@@ -178,6 +178,7 @@ def test_a_try_comes_back_beside_the_field_and_keeps_what_was_typed(
         assert findings(page) == []
 
 
+@pytest.mark.journey
 def test_finding_a_setting_opens_its_section(
     browser: Browser, shared: tuple[Pages, Site], cookies: list[dict[str, Any]]
 ) -> None:
@@ -195,6 +196,7 @@ def test_finding_a_setting_opens_its_section(
         expect(page.locator("[data-section=risk]")).to_be_visible()
 
 
+@pytest.mark.journey
 def test_an_undo_asks_with_what_comes_back_and_what_stays(
     browser: Browser, place: tuple[Pages, Site], cookies: list[dict[str, Any]], scaled: Scale
 ) -> None:

@@ -264,6 +264,7 @@ def test_a_form_of_another_port_is_refused(
 # --- choices ---
 
 
+@pytest.mark.journey
 def test_a_choice_holds_on_every_page_from_the_first_frame(look: Callable[..., Any]) -> None:
     visit = look(screen=DESK)
     page = visit.page
@@ -338,6 +339,7 @@ def moments(years):
             yield from (start + timedelta(minutes=30) * step for step in range(48 * 10))
 
 
+@pytest.mark.journey
 def test_clocks_agree_with_the_tz_database(look: Callable[..., Any], scaled: Scale) -> None:
     clocks = ("utc", "new_york+7", "Europe/Athens", "America/St_Johns", "Asia/Kathmandu", "+03:00",
               "-04:30")  # fmt: skip
@@ -683,6 +685,7 @@ def test_the_browser_asks_when_the_module_does_not_come(
     visit.forgive("404", "/assets/commands.js")
 
 
+@pytest.mark.journey
 def test_a_module_that_hangs_holds_a_command_for_three_seconds(
     look: Callable[..., Any], answers: Answers, module: Module
 ) -> None:
@@ -719,6 +722,7 @@ KEEP = """([text, age]) => sessionStorage.setItem("torra-toasts",
   JSON.stringify([{ text, tone: "done", at: performance.timeOrigin + performance.now() - age }]))"""
 
 
+@pytest.mark.journey
 def test_a_kept_message_is_said_once_and_only_while_it_is_news(look: Callable[..., Any]) -> None:
     page = look("/help").page
     # a page looks once, a moment after it came: what is kept before that is this page's own
@@ -742,6 +746,7 @@ KEEP_ANEW = """async (text) => {
 }"""
 
 
+@pytest.mark.journey
 def test_a_page_that_is_left_at_once_leaves_what_it_kept_to_the_next(
     look: Callable[..., Any],
 ) -> None:
@@ -767,6 +772,7 @@ FOLLOW = """async () => {
 }"""
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("how", [f"() => {ASK}", FOLLOW], ids=["figures", "stream"])
 def test_who_is_logged_out_is_told_so_and_nothing_asks_on(
     look: Callable[..., Any], how: str, scaled: Scale

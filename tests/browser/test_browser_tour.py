@@ -137,6 +137,7 @@ def test_nothing_is_wrong_in_any_palette(
     assert not wrong, "\n".join(["", *wrong])
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     "state", ["demo", "empty", "stale", "halted", "standby", "reducing", "blocked", "broken"]
 )

@@ -92,6 +92,7 @@ def test_a_marker_says_what_it_stands_for_and_has_no_text_of_its_own(browser: Br
     assert found["texts"] == ["", "", ""]
 
 
+@pytest.mark.journey
 def test_a_missing_reason_is_told_beside_its_field(browser: Browser, desk: Site) -> None:
     with Visit(browser) as visit:
         visit.admit(desk)

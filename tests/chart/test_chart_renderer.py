@@ -252,6 +252,7 @@ def test_equal_levels_share_a_name() -> None:
 # --- no look-ahead, and the same bytes ------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_nothing_after_the_newest_bar_is_drawn() -> None:
     known = BARS.iloc[:-20]
     later = score_frame(BARS)
@@ -431,6 +432,7 @@ def test_a_market_that_does_not_move_is_a_line(price: float, count: int, digits:
     assert 1 <= mask.any(axis=1).sum() <= 2
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("count", [LEAST_BARS, by_night(95), 209, 210, by_night(230)])
 def test_a_short_history_leaves_lines_out(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     bars = BARS.iloc[-count:]

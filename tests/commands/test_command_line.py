@@ -469,6 +469,7 @@ def test_a_trial_that_cannot_be_asked_makes_no_database(
     assert opened == [] and not (tmp_path / "torra.db").exists()
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("as_of", "said"), [("2021-11-10T10:07Z", "not a close"), ("2016-12-19T10:00Z", "too_short")]
 )

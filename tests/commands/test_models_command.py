@@ -42,6 +42,7 @@ def test_the_document_has_every_vendor(tmp_path: Path, server: VendorServer) -> 
     assert told["vendors"][2]["server"] == "a server on this machine"
 
 
+@pytest.mark.journey
 def test_a_test_prints_what_came_of_it(tmp_path: Path, server: VendorServer) -> None:
     server.play({"*": Reply(text='{"answer": "ready"}')})
     done = call(tmp_path, "--test", "google:gemini-4-argon", "--json", **environment(server))

@@ -174,6 +174,7 @@ def check_answers(place, scope) -> None:
     assert {("html", 200), ("json", 200), ("csv", 200)} <= kinds
 
 
+@pytest.mark.journey
 def test_commands_tell_and_keep_no_canary(place: Place) -> None:
     client = place.client("admin")
     page = client.get("/").get_data(as_text=True)

@@ -172,6 +172,7 @@ def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(
     assert view.tick("BTCUSD", "M15", "2001-01-01T00:00:00Z") is None
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     "address",
     ["/", "/symbol/BTCUSD", "/symbol/EURUSD/H1", "/help", "/healthz", "/api/v1/symbol/BTCUSD/H1"],
@@ -239,6 +240,7 @@ def open_position(desk, side, price=None):
     return row["sid"]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("side", ["BUY", "SELL"])
 def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: str) -> None:
     sid = open_position(quick, side, 60_020.0)

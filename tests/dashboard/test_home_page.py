@@ -108,6 +108,7 @@ def test_a_loss_of_the_warm_up_is_told_beside_the_room_that_it_takes() -> None:
     assert "warm-up" not in home_cells.risk(Money(NOON, (), 50.0, caps))["risk.room"]["text"]
 
 
+@pytest.mark.journey
 def test_pages_over_a_view_know_no_money_and_show_none() -> None:
     page = get("/")
     assert not [key for key in page.cells if key.startswith(("m0.", "risk.", "w0."))]

@@ -491,6 +491,7 @@ def test_nobody_heard_is_no_conviction() -> None:
 # --- what blinds the desk, and what is ahead ---
 
 
+@pytest.mark.journey
 def test_a_broken_calendar_and_missing_news_show_on_the_overview_and_the_symbol_page() -> None:
     for address in ("/", "/symbol/BTCUSD/M15"):
         cells = get(address, "desk:degraded").cells
@@ -554,6 +555,7 @@ EVENTS_NAMED = (
 )
 
 
+@pytest.mark.journey
 def test_a_veto_names_its_rule_and_its_event() -> None:
     page = page_of("vetoed")
     box = re.split(r"\bSignal\b", page.text)[0]

@@ -156,6 +156,7 @@ def test_a_profile_that_is_not_taken_leaves_all_as_they_were(
     assert adopted == [("default", running(backing))]
 
 
+@pytest.mark.journey
 def test_a_profile_that_is_not_given_back_at_once_is_later(known: Any) -> None:
     backing, _ = known
     before = running(backing)

@@ -207,6 +207,7 @@ def test_the_pages_of_the_desk_do_ask_the_database(
         assert len(said) >= least, name
 
 
+@pytest.mark.journey
 @cases(
     "statement",
     [

@@ -194,6 +194,7 @@ def test_every_number_in_the_words_is_that_of_a_rule(monkeypatch: pytest.MonkeyP
     assert found(tick(**{**QUIET, "rank": 20.0, "signals": OPEN})) == []
 
 
+@pytest.mark.journey
 def test_a_record_of_any_kind_is_read_without_an_error() -> None:
     views = [ScriptedView(), *map(FullDeskView, CASES)]
     seen: set[str] = set()

@@ -320,6 +320,7 @@ def test_a_line_of_the_older_form_is_drawn_with_its_gaps_and_ends(
     assert "neither a table nor a line" in pages.text("/replays/lines")
 
 
+@pytest.mark.journey
 @needs_browser
 def test_page_and_report_are_right_in_a_browser_and_on_paper(
     pages: Pages, demo: Document, scaled: Scale

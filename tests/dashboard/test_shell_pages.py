@@ -48,6 +48,7 @@ def test_a_halted_desk_offers_no_halt_and_leads_to_resume(desk: Desk) -> None:
     assert "Signals and positions: resume" in page.text
 
 
+@pytest.mark.journey
 def test_every_visitor_finds_the_audit_log_and_no_stranger(desk: Desk) -> None:
     assert "/audit" in [a.get("href") for a in read(desk, "/help", "read").all("a")]
     assert [a["data-login"] for a in read(desk, "/help", "read").all("html")] == ["/login"]

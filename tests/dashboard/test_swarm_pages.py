@@ -531,6 +531,7 @@ def test_a_judge_that_holds_both_sides_is_named_as_why() -> None:
     assert vetoes.cause(held) == "JUDGE_HOLD, the judge takes no side"
 
 
+@pytest.mark.journey
 def test_what_differs_from_the_tick_before_names_judge_budget_and_a_veto_of_one_side() -> None:
     rows = {
         row["name"]: (row["old"], row["new"])

@@ -258,6 +258,7 @@ def test_a_tick_tells_what_became_of_its_opening(lived: Backing, backing: Backin
     assert "A person rejected it." in text_of(backing, address)
 
 
+@pytest.mark.journey
 def test_agents_in_shadow_changed_no_size_and_the_gates_rules_did(lived: Backing) -> None:
     row = trades(lived)[0]
     told = DatabaseView(lived.database, lived.settings, lived.desk).tick(

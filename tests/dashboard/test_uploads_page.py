@@ -142,6 +142,7 @@ def test_the_page_says_what_the_folder_is_and_what_a_file_needs(pages: Pages) ->
         assert words in page.text, words
 
 
+@pytest.mark.journey
 @needs_browser
 def test_a_person_hands_a_large_file_in(tmp_path: Path, scaled: Scale) -> None:
     backing = demo_orders.build(tmp_path)

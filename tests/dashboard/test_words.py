@@ -133,6 +133,7 @@ def test_no_page_of_another_programs_home_says_them_openly(tmp_path, scaled: Sca
     assert not faults(screens.hosted_app(tmp_path), scaled(screens.OF_A_KIND))
 
 
+@pytest.mark.journey
 def test_no_page_of_an_empty_desk_says_them_openly(tmp_path) -> None:
     assert not faults(open_pages(tmp_path / "home", steps=0).app)
 

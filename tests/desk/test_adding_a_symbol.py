@@ -168,6 +168,7 @@ def packed_plan(home: Path, database: Database) -> Addition:
     return plan(place_of(home, settings), wish, database)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("content", "said"),
     [

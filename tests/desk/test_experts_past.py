@@ -98,6 +98,7 @@ def test_only_what_its_settings_ask_for_is_told(stored: Path) -> None:
     database.close()
 
 
+@pytest.mark.journey
 def test_what_another_provider_answered_says_nothing_of_this_one(stored: Path) -> None:
     database, key = opened(stored), next_key()
     assert ready(database, key.close_time, "anthropic")(asked(key)) == NOTHING

@@ -104,6 +104,7 @@ class Timed(LimitedFlow):
         return found
 
 
+@pytest.mark.journey
 def test_a_drive_that_is_slow_but_answers_makes_no_tick_later(tmp_path: Path) -> None:
     """Side by side with the same desk whose order flow is there at once."""
     sources = Slow(1.5), Flowing()

@@ -59,6 +59,7 @@ def rows(database: Database) -> list[dict[str, object]]:
     return database.ledger_rows(System().real_now() - HOUR)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_an_answer_is_told_and_booked(
     vendor: str, database: Database, tmp_path: Path, server: VendorServer
@@ -132,6 +133,7 @@ def test_the_hour_must_pay_for_it_and_for_the_next_tick(
     assert not server.exchanges and len(rows(database)) == 1
 
 
+@pytest.mark.journey
 def test_every_tick_that_may_close_together_is_paid_first(
     database: Database, tmp_path: Path, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -475,6 +475,7 @@ def test_a_vendor_reviews_through_its_own_sdk(vendor: str, make: Any, server: Ve
     assert not any(canary.encode() in told for canary in CANARIES)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("entry", "status"),
     [(Status(401, "bad_key"), "error"), (Status(500), "error"), (Hang(), "timeout")],

@@ -514,6 +514,7 @@ def test_a_period_without_ticks_is_told_where_there_are_some(home: Path) -> None
     assert said.startswith("No ticks with agents in that period; there are 60 from 20")
 
 
+@pytest.mark.journey
 def test_a_time_that_is_none_is_a_clear_mistake(home: Path) -> None:
     result = CliRunner().invoke(standing_commands.scorecard, ["--from", "yesterday"], obj=home)
     assert result.exit_code == 2

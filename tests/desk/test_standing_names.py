@@ -131,6 +131,7 @@ def test_a_setting_goes_on_where_it_was(
     assert [(number, ticks) for number, _, ticks in looked] == [(1, 8), (2, 16)]
 
 
+@pytest.mark.journey
 def test_a_promotion_holds_under_every_name(database: Database) -> None:
     row: dict[str, Any] = {"trial": 1, "look": 1, "promoted": True, "reason": "told", "figures": {}}
     database.write_standing("default", MARK, **row)

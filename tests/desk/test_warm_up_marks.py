@@ -98,6 +98,7 @@ def test_the_scorecard_counts_both_apart(desk: Desk) -> None:
     assert told.startswith("Of 70 ticks the running desk made 10 and its warm-up 60")
 
 
+@pytest.mark.journey
 def test_the_scorecard_says_what_a_person_closed(desk: Desk) -> None:
     closed = desk.database.closed_trades("BTCUSD")
     assert closed

@@ -99,6 +99,7 @@ def test_random_entries_are_no_stand_in_for_the_placebos_of_agents() -> None:
     assert why["budget"] == "not better than random entries"
 
 
+@pytest.mark.journey
 def test_the_control_is_held_against_random_entries_alone() -> None:
     given = {"control": "budget", "placebos": {}}
     table, why = claimed(**given, by_chance={"budget": 0.001})

@@ -46,6 +46,7 @@ def desk(count: int = 3200, share: float = 0.15) -> tuple[tuple[TickSeen, ...], 
     return saying(ticks, "noise", 0.1 * rng.normal(size=(count, 4))), known
 
 
+@pytest.mark.journey
 def test_an_agent_that_knows_a_little_is_found_and_noise_is_not() -> None:
     ticks, known = desk()
     found = {(c.agent, c.vector, c.horizon): c for c in coefficients(ticks, known)}
@@ -90,6 +91,7 @@ def test_too_few_ticks_have_no_coefficient() -> None:
     assert nobody.rows == () and not nobody.enough
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("horizon", [1, 16])
 def test_the_level_holds(horizon: int) -> None:
     """Noise that resembles its neighbours, outcomes that overlap: 5 % false claims, not more."""

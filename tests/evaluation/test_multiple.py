@@ -79,6 +79,7 @@ def test_without_an_edge_claims_stay_within_the_level(
     assert false <= most
 
 
+@pytest.mark.journey
 def test_of_many_arms_without_an_edge_hardly_one_is_ever_claimed(scaled: Scale) -> None:
     """Six arms on the same ticks share most of their trades; the level holds for all together."""
     runs, false, alone = scaled(2_000, SEEDS), 0, 0

@@ -133,6 +133,7 @@ def with_worth(values, horizon=1):
     return flip_result(one, other, known, rng(), horizon)
 
 
+@pytest.mark.journey
 def test_the_test_of_flips_is_the_exact_sign_test() -> None:
     found = with_worth([0.5] * 14 + [-0.4] * 4 + [0.0] * 3)
     assert (found.wins, found.losses, found.counted) == (14, 4, 21)

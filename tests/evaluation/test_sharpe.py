@@ -31,6 +31,7 @@ empyrical = Later("empyrical")
 stats = Later("scipy.stats")
 
 
+@pytest.mark.journey
 def test_the_ratio_is_empyricals_and_the_moments_are_scipys() -> None:
     arm = arm_of(coin(1, 1_200))
     found, days = arm_sharpe(arm), np.array(returns(arm))

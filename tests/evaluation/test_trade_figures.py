@@ -78,6 +78,7 @@ def test_the_equity_is_charged_when_the_money_goes() -> None:
     assert worst.days == pytest.approx(10 / 24)  # from 02:00 to the last tick at 12:00
 
 
+@pytest.mark.journey
 def test_drawdown_and_falls_are_empyricals() -> None:
     arm = arm_of(coin(3, 300), capital=10_000.0)
     levels = np.array([level for _, level in equity(arm)])

@@ -307,6 +307,7 @@ def test_few_headlines_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compared[0] < 1000
 
 
+@pytest.mark.journey
 @cases(
     ("text", "event"),
     [

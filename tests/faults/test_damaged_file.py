@@ -173,6 +173,7 @@ PLACES = {
 }
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("place", PLACES)
 def test_a_bit_that_turned_is_noticed_or_harms_nothing(
     place: str, lived: bytes, control: Any, tmp_path: Path, scaled: Any, record_property: Any

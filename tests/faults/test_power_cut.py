@@ -90,6 +90,7 @@ def test_every_prefix_is_met_where_it_ends(lived: Life, tmp_path: Path, scaled: 
             assert found_in(folder) == (lived.states[kept], [])
 
 
+@pytest.mark.journey
 def test_power_that_goes_while_the_log_is_copied_loses_nothing(
     lived: Life, tmp_path: Path, scaled: Any, record_property: Any
 ) -> None:

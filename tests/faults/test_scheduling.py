@@ -188,6 +188,7 @@ def away(desk: Any, days: float = DAYS_OFF) -> int:
     return len(desks.closes_of(desks.BTC, desks.START, desk.clock.now()))
 
 
+@pytest.mark.journey
 def test_after_sixty_days_the_rows_come_in_parts_and_the_feed_is_asked_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,7 @@ def test_an_eventful_life() -> None:
     assert all(DeskMachine.seen[name] for name in wanted), DeskMachine.seen
 
 
+@pytest.mark.journey
 def test_a_signal_that_comes_again_is_not_executed_again() -> None:
     """The same file, while it is fresh and its position is gone, opens nothing (D4)."""
     life = DeskMachine()
@@ -199,6 +200,7 @@ def test_a_halt_that_comes_while_a_reversal_is_booked_on_paper() -> None:
     life.teardown()
 
 
+@pytest.mark.journey
 def test_a_start_that_migrates_takes_up_a_profile_that_changed_meanwhile() -> None:
     """The new row of the profile's history is the start's, not the migration's."""
     life = DeskMachine()

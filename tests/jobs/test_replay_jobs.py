@@ -159,6 +159,7 @@ def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worke
     assert told[-1][0] == "runs the ticks" and told[-1][1] >= 1000
 
 
+@pytest.mark.journey
 def test_a_second_click_is_the_same_job(pages: Pages) -> None:
     first = ask(pages, **DAY)
     same = ask(pages, **{**DAY, "symbol": " btcusd ", "arms": "l1,l1"})

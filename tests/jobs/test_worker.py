@@ -127,6 +127,7 @@ def test_every_command_is_on_record(office: Office) -> None:
     ]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("how", "says"),
     [

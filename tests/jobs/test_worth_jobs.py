@@ -109,6 +109,7 @@ def test_it_is_asked_for_when_the_desk_has_grown_and_is_one_job(
     assert database.newest_says("worth") == "said 3"
 
 
+@pytest.mark.journey
 def test_a_full_queue_is_no_fault_and_a_person_comes_first(
     lived: Lived, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_each_moment_equals_a_recount_from_fills_and_bars(desk: Any) -> None:
     assert len({point.closed for point in found}) > 2
 
 
+@pytest.mark.journey
 def test_the_end_of_the_line_is_what_the_sums_say(desk: Any) -> None:
     setups = [(one.instance, one.profile) for one in desk.setups.values()]
     book = MoneyBook(desk.database)

@@ -139,6 +139,7 @@ def test_a_peer_that_is_a_symbol_of_the_desk_is_asked_for_once(
     assert "figures.DELL" in topics and "peer.DELL" not in topics and "peer.HPQ" in topics
 
 
+@pytest.mark.journey
 def test_who_is_no_peer_any_more_is_asked_no_more(
     server: FinnhubServer, database: Database
 ) -> None:

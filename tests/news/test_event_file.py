@@ -86,6 +86,7 @@ def test_json_says_the_same(tmp_path: Path) -> None:
     assert read_events(write_json(tmp_path / "events.JSON", listed)) == csv
 
 
+@pytest.mark.journey
 @given(
     st.lists(
         st.builds(

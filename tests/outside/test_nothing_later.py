@@ -127,6 +127,7 @@ def test_a_value_that_is_used_on_its_own_day_is_found(
     assert next(differing(10, worlds), None) is not None
 
 
+@pytest.mark.journey
 def test_a_live_desk_that_forgets_its_first_sight_is_found(
     worlds: Mapping[str, list[StoredRow]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +177,7 @@ def test_what_is_stored_later_is_read_without_reading_all_again() -> None:
     assert asked[0] > 0
 
 
+@pytest.mark.journey
 def test_only_what_the_settings_name_is_read() -> None:
     rows = [
         one._replace(row=one.row._replace(source=("fred", "mine.csv")[number % 2]))

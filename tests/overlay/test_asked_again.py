@@ -110,6 +110,7 @@ def test_an_answer_without_agents_is_not_final(tmp_path: Path) -> None:
     assert scorers.asked(overlay, scores=scorers.L1).revision == 2
 
 
+@pytest.mark.journey
 def test_the_order_of_questions_changes_nothing(tmp_path: Path, scaled: Scale) -> None:
     """Memory is what the bars before say, not what was asked before."""
     sizes = list(range(312 - scaled(12, least=7), 312))

@@ -118,6 +118,7 @@ def test_a_scorer_and_a_running_desk_keep_one_ceiling(
     assert len(paid) < 2 * turns, "the ceiling was never met"
 
 
+@pytest.mark.journey
 def test_an_answer_of_the_record_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

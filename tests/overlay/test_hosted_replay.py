@@ -499,6 +499,7 @@ def test_an_altered_row_beside_a_record_is_named(home: Path, text: str, place: s
     assert first["key"] == key(home) and first["what"].endswith(place), first["what"]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("record", ["", "null", "[]", "{}", '{"hosted": 1}'])
 def test_a_record_that_is_none_is_named(home: Path, record: str, scaled: Scale) -> None:
     change(home, "UPDATE journal SET record = ? WHERE torra_key = ?", record, key(home))

@@ -87,6 +87,7 @@ def test_outcomes_are_counted_by_the_agents_side() -> None:
     assert judged.told_outcomes([]).says.startswith("Your scorer told no outcome yet")
 
 
+@pytest.mark.journey
 def test_outcomes_are_those_that_were_told(home: Path) -> None:
     with closing(scorers.stored(home.parent)) as database:
         rows = database.hosted_outcomes(STREAM)

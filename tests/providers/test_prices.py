@@ -215,6 +215,7 @@ def test_the_allowances_are_above_what_they_allow_for() -> None:
     assert UNKNOWN.cache_write and UNKNOWN.cache_write >= UNKNOWN.input
 
 
+@pytest.mark.journey
 def test_the_table_is_loaded_late_and_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "import sys; from torra.providers.prices import PriceList; p = PriceList({});"

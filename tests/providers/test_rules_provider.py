@@ -963,6 +963,7 @@ def context(name: str, at: int) -> DebateContext:
     )
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("name", ["BTCUSD_M15", "EURUSD_H1"])
 def test_a_whole_desk_deliberates_on_real_bars(name: str, scaled: Callable[..., int]) -> None:
     for at in range(800, 6000, 5200 // scaled(250, 5)):

@@ -347,6 +347,7 @@ def check_mirrored(here: dict[str, Any], there: dict[str, Any]) -> None:
     assert all({one["close"], other["close"]} == {"above", "below"} for one, other in ends)
 
 
+@pytest.mark.journey
 @hypothesis_settings(deadline=None, max_examples=examples(300, 25))
 @given(SWARM_MARKETS)
 def test_a_mirrored_market_mirrors_every_answer_and_none_has_to_be_mended(market: Values) -> None:

@@ -176,6 +176,7 @@ def test_a_vendor_whose_client_cannot_be_built_fails_with_the_type_alone(
     assert error.detail == "the client could not be built: ImportError"
 
 
+@pytest.mark.journey
 def test_a_client_that_could_not_be_built_is_told_and_tried_again_once_a_request(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

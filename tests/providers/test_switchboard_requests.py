@@ -109,6 +109,7 @@ async def _by_the_sdk(vendor: str, keywords: dict[str, Any]) -> bytes:
     return sent[0]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_path_in_the_address_is_kept(vendor: str) -> None:
     word = {"anthropic": "ANTHROPIC", "google": "GOOGLE"}.get(vendor, "OPENAI")
@@ -216,6 +217,7 @@ def test_what_all_roles_share_is_marked_for_the_cache(monkeypatch: pytest.Monkey
     ]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_picture_is_sent_to_a_model_that_sees_and_only_if_it_is_one(vendor: str) -> None:
     model = {"openai_compatible": "gpt-6-luna"} | MODEL

@@ -410,6 +410,7 @@ def test_another_vendor_stands_in_while_the_first_is_down(spare: str, tmp_path: 
     assert {row["provider"] for row in ticked.calls if row["status"] == "ok"} == {spare}
 
 
+@pytest.mark.journey
 def test_the_third_vendor_stands_in_while_the_first_two_are_down(tmp_path: Path) -> None:
     down = {ANTHROPIC: Status(429), GOOGLE: Status(404)}
 

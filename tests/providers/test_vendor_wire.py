@@ -199,6 +199,7 @@ def test_openai_itself_gets_its_own_fields(picture: bool, tier: str, booth: Boot
     assert exchange.body == as_json(golden_official(request, model, seen))
 
 
+@pytest.mark.journey
 @cases("role", ROLES)
 @cases("vendor", VENDORS)
 def test_each_role_is_asked_for_its_own_reply(vendor: str, role: str, booth: Booths) -> None:
@@ -252,6 +253,7 @@ COST: Final = {
 """USD of one honest reply of the quick models: fresh, written and cached input, and output."""
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_tokens_stop_reason_and_cost_are_read(vendor: str, booth: Booths) -> None:
     request = a_request(vendor)

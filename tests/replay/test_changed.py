@@ -439,6 +439,7 @@ def test_agents_in_shadow_changed_nothing(shadow: Desk) -> None:
     assert "looked on" in words.of_paths(listing.paths(shadow.database, subject))
 
 
+@pytest.mark.journey
 def test_a_tick_of_an_older_version_shows_its_verdicts(lived: Desk, tmp_path: Path) -> None:
     database = stores.open_database(tmp_path)
     with closing(database):

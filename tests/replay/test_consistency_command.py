@@ -73,6 +73,7 @@ def test_the_first_line_says_where_shipped_bars_stand_in_for_the_desks(tmp_path:
     assert "shipped" not in plan(tmp_path, "EURUSD", "H1").line()
 
 
+@pytest.mark.journey
 def test_noise_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spoken_by(noisy(1), monkeypatch)
     found = repeat(plan(tmp_path, "EURUSD", "H1", runs=3, ticks=2))

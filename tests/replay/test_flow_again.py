@@ -108,6 +108,7 @@ def _said(database: Database, ticks: int) -> list[Any]:
     return [one for tick in told if tick is not None for one in tick["deliberation"]["reports"]]
 
 
+@pytest.mark.journey
 def test_the_store_keeps_the_rows_that_the_feed_had(
     lived: tuple[Database, list[dict[str, Any]]],
 ) -> None:

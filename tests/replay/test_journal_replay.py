@@ -362,6 +362,7 @@ def test_bars_that_are_gone_are_told(source: Database, tmp_path: Path) -> None:
     assert (found.state, found.detail) == ("no_bars", f"{held - 1} of its {held} bars are stored")
 
 
+@pytest.mark.journey
 def test_a_record_of_an_older_version_is_told(source: Database, tmp_path: Path) -> None:
     key = source.journalled("BTCUSD")[-2]
     sql = "UPDATE journal SET record = json_remove(record, '$.versions.rules') WHERE torra_key = ?"

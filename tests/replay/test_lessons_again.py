@@ -179,6 +179,7 @@ def test_a_changed_number_is_noticed_and_named(source: Database, tmp_path: Path)
     assert (why.kind, why.what) == ("lesson", f"lessons.similar.value was {then}, is {then + 1.0}")
 
 
+@pytest.mark.journey
 def test_another_lesson_in_a_record_is_noticed(source: Database, tmp_path: Path) -> None:
     key = next(key for key in with_notes(source) if asked_of(source, key))
     record, _ = source.journal_row(key)

@@ -225,6 +225,7 @@ def run(tmp_path: Path, *words: str) -> Result:
     return CliRunner().invoke(checking_commands.lookahead, [*words], obj=tmp_path)
 
 
+@pytest.mark.journey
 def test_the_command_tells_a_table_or_one_document(few: str, tmp_path: Path) -> None:
     words = ("BTCUSD", "--bars", few, "--points", "1")
     told = run(tmp_path, *words, "--json")

@@ -94,6 +94,7 @@ def logged(home: Path) -> list[str]:
     return [json.loads(line)["what"] for line in log.read_text().splitlines()]
 
 
+@pytest.mark.journey
 def test_the_same_trial_counts_once(home: Path) -> None:
     before = logged(home)
     assert before.count("replay day") == 3
@@ -122,6 +123,7 @@ def test_a_recomposition_is_a_trial(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert logged(home)[before:] == ["recompose day budget"] * 2
 
 
+@pytest.mark.journey
 def test_a_replay_under_a_name_that_is_taken_changes_nothing(home: Path) -> None:
     folder = home / "replays"
     before = (folder / "trials.jsonl").read_bytes(), (folder / "day" / "made_of.json").read_bytes()
@@ -283,6 +285,7 @@ def test_help_names_a_page_that_there_is(tmp_path: Path) -> None:
     assert pages == ["docs/replaying.md"]
 
 
+@pytest.mark.journey
 def test_an_interruption_says_what_it_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

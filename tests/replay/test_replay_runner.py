@@ -211,6 +211,7 @@ def test_a_folder_of_another_replay_is_refused(history: History, tmp_path: Path)
         Checkpoint(tmp_path, "l1", other.identity(ARMS["l1"]))
 
 
+@pytest.mark.journey
 def test_jobs_on_an_executor_give_the_same_arms(history: History, whole: list[ArmSeen]) -> None:
     with executors.inline() as executor:
         found = run_on(plan_of(history), executor)

@@ -149,6 +149,7 @@ def test_the_store_has_what_the_feed_had(quoted: Database) -> None:
 # --- again ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_every_tick_runs_again_the_same_without_the_table_of_spreads(
     quoted: Database, tmp_path: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_an_altered_value_is_noticed_and_named(source: Database, tmp_path: Path)
     assert why.what.startswith("standing.trust_macro") and "is 0.99" in why.what
 
 
+@pytest.mark.journey
 def test_a_record_that_lost_what_was_told_is_left_out(source: Database, tmp_path: Path) -> None:
     key, _ = newest(source)
     rewrite(source, key, "json_remove(record, '$.standing')")
@@ -146,6 +147,7 @@ class Interrupted(Exception):
     """Stops an arm in its middle."""
 
 
+@pytest.mark.journey
 def test_an_arm_learns_from_its_own_calls_and_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     whole, told = arm_of(300)
     assert sum(bool(one) for one in told) > 30

@@ -173,6 +173,7 @@ def test_an_altered_part_of_what_a_swarm_came_to_is_named(source: Database, tmp_
         assert kind == "record" and what.startswith(f"tables debate: debate.{place}"), (place, what)
 
 
+@pytest.mark.journey
 def test_altered_stakes_are_named(source: Database, tmp_path: Path) -> None:
     key = one_with(source, "judge")
     ids = [one["id"] for one in source.journal_row(key)[0]["features"]]

@@ -206,6 +206,7 @@ def test_a_swarm_put_together_again_is_the_arm_that_ran(
             assert getattr(told, part) == getattr(other, part), part
 
 
+@pytest.mark.journey
 def test_without_its_judge_a_swarm_is_what_its_experts_alone_asked_for(
     seen: dict[str, ArmSeen],
 ) -> None:

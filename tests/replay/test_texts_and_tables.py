@@ -78,6 +78,7 @@ def test_the_best_of_a_sweep_is_one_everywhere(sweep: Any) -> None:
     assert table(sweep, "random-entries")["rows"][0][0] == best
 
 
+@pytest.mark.journey
 def test_ticks_announced_are_those_run_and_those_that_were_not(replay: Any) -> None:
     (said,) = (line for line in replay["warnings"] if "ticks" in line and "were run" in line)
     assert "had too few bars (too_short)" in said

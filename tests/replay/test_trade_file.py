@@ -39,6 +39,7 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
+@pytest.mark.journey
 def test_every_trade_has_its_row_with_units_and_utc_times(home: Path) -> None:
     seen = seen_of(home, made_of(home, "days"), "l1")
     found = rows((home / "out.csv").read_text(encoding="utf-8"))

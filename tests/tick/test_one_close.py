@@ -289,6 +289,7 @@ def test_a_crash_between_two_commits_changes_nothing_that_the_second_debates_on(
         assert record_of(second, "M15")[name] == record_of(whole, "M15")[name], name
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("late", ["M15", "H1"])
 def test_a_bar_that_comes_later_is_a_close_of_its_own(
     late: str, open_desk: Callable[..., Desk]
@@ -348,6 +349,7 @@ def test_a_close_that_is_written_while_the_desk_looks_is_one_close(
 # --- when one of them fails -----------------------------------------------------------------------
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("broken", ["H1", "M15"])
 @pytest.mark.parametrize("provider", [scripted.Distant, RulesProvider], ids=["threads", "inline"])
 def test_a_tick_that_fails_costs_the_others_of_its_close_nothing(

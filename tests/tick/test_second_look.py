@@ -474,6 +474,7 @@ class Unsure(journals.Moody):
         return future
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(("voice", "rounds"), [(journals.Moody, 1), (Unsure, 3)])
 def test_a_replay_looks_again_where_the_desk_did_and_nowhere_else(
     tmp_path: Path, scaled: Scaled, voice: type[journals.Moody], rounds: int

@@ -209,6 +209,7 @@ def test_the_same_voice_counts_where_it_is_let(tmp_path: Path, alone: Desk) -> N
     full.database.close()
 
 
+@pytest.mark.journey
 def test_earned_influence_counts_once_promoted_and_a_replay_knows_when(tmp_path: Path) -> None:
     standing = {"promoted": False}
     desk = run(tmp_path, VOICES["rules"](), "earned", 4, promoted=lambda: standing["promoted"])

@@ -109,6 +109,7 @@ def test_what_a_tick_cost_stands_in_journal_ledger_and_calls(paid_desk: Make) ->
     assert {row["state"] for row in rows} == {"settled"}
 
 
+@pytest.mark.journey
 def test_a_quiet_tick_asks_nobody_under_pivotal(paid_desk: Make) -> None:
     desk, voice = paid_desk(call_policy="pivotal", pivotal_sample=0.0)
     skipped = asked = 0
@@ -189,6 +190,7 @@ def test_the_warm_up_asks_no_vendor(paid_desk: Make) -> None:
     assert voice.requests, "the first live tick asks"
 
 
+@pytest.mark.journey
 def test_the_picture_goes_to_the_roles_that_ask_for_one(paid_desk: Make) -> None:
     desk, voice = paid_desk(picture="rendered")
     desks.step(desk)

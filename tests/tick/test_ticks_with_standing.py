@@ -105,6 +105,7 @@ def test_each_seat_is_shown_its_own_share_and_nobody_elses() -> None:
     assert "standing.liquidity_hit_share = 0.52" in prompts["liquidity"]
 
 
+@pytest.mark.journey
 def test_earned_trust_weighs_and_shares_alone_decide_nothing() -> None:
     earned, _ = ticks(lambda _: StandingTold(NUMBERS), swarm_calls.profile())
     prior, _ = ticks(lambda _: StandingTold(NUMBERS), swarm_calls.profile(trust="prior"))
