@@ -1,8 +1,8 @@
 # Torra: `make run` starts the desk, `make test` runs the suite; both make the environment first.
 PYTHON ?= python3
 PORT ?= 5000
-# One more than two cores: many a test waits for a process or for a second to pass.
-WORKERS ?= 3
+# Two more than two cores: many a test waits for a process, a browser or a second to pass.
+WORKERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 

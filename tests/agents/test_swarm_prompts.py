@@ -217,6 +217,7 @@ def left_out(
     return [name for name in mine if name not in request.features]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("asset", BESIDE)
 def test_a_swarm_is_shown_all_that_can_be_known_and_no_prompt_is_refused(
     asset: str, scaled: Scale

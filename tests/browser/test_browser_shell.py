@@ -662,6 +662,7 @@ def test_a_command_given_before_its_module_runs_is_asked_about(
     assert headers["Accept"] == "application/json"
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("accept", [False, True])
 def test_the_browser_asks_when_the_module_does_not_come(
     look: Callable[..., Any], answers: Answers, module: Module, accept: bool

@@ -57,6 +57,7 @@ def test_tick_prints_one_json_document(tmp_path: Path) -> None:
     assert record["verdict"] in {"BUY", "SELL", "HOLD"}
 
 
+@pytest.mark.journey
 def test_tick_of_a_swarm_tells_regime_trust_and_judge_in_words_and_as_json(tmp_path: Path) -> None:
     asked = ("tick", "BTCUSD", "M15", "--mode", "swarm", "--as-of", "2021-10-28T01:30:00Z")
     table = torra(tmp_path, *asked).stdout
@@ -306,6 +307,7 @@ def test_a_home_can_be_moved(tmp_path: Path) -> None:
     assert torra(tmp_path / "two", "doctor").exit_code == 0
 
 
+@pytest.mark.journey
 def test_a_tick_shows_the_signal_that_would_have_been(tmp_path: Path) -> None:
     words = ("tick", "BTCUSD", "M15", "--as-of", "2021-11-08T03:00:00Z")
     record = json.loads(torra(tmp_path, *words, "--json").stdout)
@@ -413,6 +415,7 @@ def test_a_trial_that_is_refused_blocks_nobody_but_itself(
     database.close()
 
 
+@pytest.mark.journey
 def test_a_trial_asks_no_vendor_that_the_desk_does_not_ask(
     tmp_path: Path, refusing: VendorServer
 ) -> None:
@@ -426,6 +429,7 @@ def test_a_trial_asks_no_vendor_that_the_desk_does_not_ask(
     database.close()
 
 
+@pytest.mark.journey
 def test_a_vendor_s_client_is_there_before_a_trial_is_due(
     tmp_path: Path, refusing: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -229,6 +229,7 @@ def test_a_market_without_weekends_raises_no_alarm(tmp_path: Path, clock: str) -
 # --- before anything is measured ------------------------------------------------------------------
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("command", ["replay", "sweep", "lookahead"])
 def test_files_of_different_clocks_are_not_measured(tmp_path: Path, command: str) -> None:
     short = plain(tmp_path, "M15.csv", BITCOIN)

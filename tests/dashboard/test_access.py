@@ -119,6 +119,7 @@ def test_a_file_that_is_no_list_of_good_tokens_is_refused(
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.journey
 def test_processes_that_start_together_have_the_same_tokens(tmp_path: Path, scaled: Scale) -> None:
     for turn in range(scaled(40, least=2)):
         home = tmp_path / str(turn)

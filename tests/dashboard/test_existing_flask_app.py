@@ -66,6 +66,7 @@ def test_the_hosts_own_page_shows_the_desks_rows(
     assert [row["timestamp"][:4] for row in rows[-3:]] == ["2025"] * 3, "its own rows are there"
 
 
+@pytest.mark.journey
 def test_torras_pages_stand_beside_it_and_show_the_same(
     app: Flask, place: tuple[Path, dict[str, Any]], reader: dict[str, str]
 ) -> None:

@@ -61,6 +61,7 @@ def test_every_tick_stands_once_and_as_it_is_stored(backing: Backing, get: Any) 
             assert float(told[vector]) == record["scores"][vector]["score"]
 
 
+@pytest.mark.journey
 def test_a_stream_and_days_are_chosen(backing: Backing, get: Any) -> None:
     hours = rows(get("/ticks.csv?instance=BTCUSD&timeframe=H1"))
     assert {row["timeframe"] for row in hours} == {"H1"}

@@ -555,6 +555,7 @@ def test_each_stream_tells_its_order_flow_or_why_there_is_none(tmp_path: Path, s
 # --- database, access, checklist ------------------------------------------------------------------
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("case", "level", "says"),
     [

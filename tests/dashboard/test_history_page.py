@@ -294,6 +294,7 @@ def test_a_page_looks_through_a_bounded_number_of_vetoes(monkeypatch: pytest.Mon
     assert found == [[], [], [2]]
 
 
+@pytest.mark.journey
 def test_too_many_ticks_of_some_days_are_listed_and_not_counted(
     many: tuple[Any, Get], monkeypatch: pytest.MonkeyPatch
 ) -> None:

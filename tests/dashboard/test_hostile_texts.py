@@ -309,6 +309,7 @@ def check_events(body: Any, where: str) -> None:
 # --- the test itself ------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_a_page_that_trusts_a_stranger_is_found(
     home: Home, harmless: Harmless, tmp_path: Path
 ) -> None:

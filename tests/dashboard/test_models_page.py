@@ -146,6 +146,7 @@ def test_a_vendor_that_rests_says_until_when(backing: Backing) -> None:
     assert "Not asked until 2031" in words and "401: the key was refused" in words
 
 
+@pytest.mark.journey
 def test_a_test_is_told_kept_and_audited(
     backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

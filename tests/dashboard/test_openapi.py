@@ -150,6 +150,7 @@ def filled(path):
 READING = [(path, told) for path, method, told in OPERATIONS if method == "get"]
 
 
+@pytest.mark.journey
 @cases(("path", "told"), READING, ids=[path for path, _ in READING])
 def test_a_real_answer_is_what_the_description_says(path: str, told: dict[str, Any]) -> None:
     with scripted_client().get(filled(path)) as answer:

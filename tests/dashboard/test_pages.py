@@ -46,6 +46,7 @@ PAGES = [
 # --- every page is a sound document ---
 
 
+@pytest.mark.journey
 @cases("address", PAGES)
 def test_a_page_has_structure_that_a_screen_reader_can_follow(address: str) -> None:
     check_structure(get(address))
@@ -291,6 +292,7 @@ def test_the_demo_tells_its_pace() -> None:
     assert symbol_cells.strip({})["desk.pace"]["text"] == "replayed faster than they happened"
 
 
+@pytest.mark.journey
 def test_the_words_of_the_overview_are_explained_there() -> None:
     page = get("/")
     told = page.text.split("Shaded ends")[1]

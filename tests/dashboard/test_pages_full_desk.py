@@ -532,6 +532,7 @@ def test_one_warning_names_every_stream_and_nothing_warns_of_nothing() -> None:
         assert warned(sources.news_warning, tick) == warned(sources.calendar_warning, tick) == ""
 
 
+@pytest.mark.journey
 def test_the_overview_tells_a_near_event_of_each_symbol() -> None:
     assert get("/", "desk").cells["i0.event"] == (
         "Next event: USD Non-farm payrolls <b>revised</b> in 7 min (10:25 UTC)"

@@ -47,6 +47,7 @@ def test_the_results_are_kept_as_they_are_written() -> None:
     assert FILE.read_text(encoding="utf-8") == text_of(read())
 
 
+@pytest.mark.journey
 def test_the_pictures_are_drawn_from_what_was_measured() -> None:
     results = read()
     for name in plots.drawings():

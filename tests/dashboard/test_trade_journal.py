@@ -115,6 +115,7 @@ def test_who_saw_an_older_note_does_not_overwrite_the_newer_one(backing: Backing
     assert backing.database.known_tags() == []
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("told", "said"),
     [
@@ -181,6 +182,7 @@ def test_tags_narrow_the_list_the_file_and_add_up(backing: Backing, scaled: Any)
         assert all(tag in row["tags"].split() and row["currency"] == "USD" for row in read)
 
 
+@pytest.mark.journey
 def test_the_chart_has_the_fill_the_exit_and_the_levels(lived: Backing) -> None:
     for row in trades(lived):
         told = client(lived, "read").get(f"/api/v1/signals/{row['sid']}/chart").get_json()

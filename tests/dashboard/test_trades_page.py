@@ -68,6 +68,7 @@ def test_the_api_and_the_command_have_one_document(backing: Backing) -> None:
     ) == len(closed(backing))
 
 
+@pytest.mark.journey
 def test_each_account_has_its_line_over_the_period_that_is_asked_for(backing: Backing) -> None:
     for query, period in (("", "all"), ("?line=week", "week"), ("?line=never", "all")):
         told = client(backing).get(f"/trades{query}").get_data(as_text=True)

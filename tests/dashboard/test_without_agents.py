@@ -160,5 +160,6 @@ def test_the_page_says_it_at_the_price_of_now(backing: Backing) -> None:
     assert page.text.index("Panel") < page.text.index("Without agents") < page.text.index("Why not")
 
 
+@pytest.mark.journey
 def test_the_page_of_a_tick_that_is_gone_says_so(backing: Backing) -> None:
     assert pages(backing, "XAUUSD")[0].cells["p.without"].startswith("not known")

@@ -152,6 +152,7 @@ def test_a_tick_waits_for_no_book_and_says_so(
     database.close()
 
 
+@pytest.mark.journey
 def test_a_book_that_cannot_be_read_costs_no_tick(
     stored: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -64,6 +64,7 @@ def lived(folder: Path, feed: Any) -> list[dict[str, Any]]:
         return [desk.database.journal_row(key)[0] for key in keys]
 
 
+@pytest.mark.journey
 def test_a_drive_that_hangs_is_asked_once_and_costs_no_tick(
     tmp_path: Path, hanging: Hanging
 ) -> None:
@@ -137,6 +138,7 @@ class AMomentLater(Flowing):
         return found._replace(rows=rows, status="not_yet")
 
 
+@pytest.mark.journey
 def test_a_row_that_is_written_a_moment_after_the_bars_is_in_the_tick(tmp_path: Path) -> None:
     """As a replay has it: side by side with a desk whose rows are there with the bars."""
     source = AMomentLater()

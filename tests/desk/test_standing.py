@@ -509,6 +509,7 @@ def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["desk.json"]
 
 
+@pytest.mark.journey
 def test_a_period_without_ticks_is_told_where_there_are_some(home: Path) -> None:
     said = called(standing_commands.scorecard, home, "--to", "2001-01-01")
     assert said.startswith("No ticks with agents in that period; there are 60 from 20")

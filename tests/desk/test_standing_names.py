@@ -145,6 +145,7 @@ def test_an_edit_and_its_undo_leave_each_setting_its_own_ticks(database: Databas
     assert counts == [22 - OPEN, 11]
 
 
+@pytest.mark.journey
 def test_settings_share_alpha_over_all_names(database: Database, looked: Any) -> None:
     """Whoever edits and renames begins with the ticks of the edit, and at a stricter level."""
     assert look(database, subject("default")) == [("default", 1), ("default", 2)]

@@ -68,6 +68,7 @@ def test_a_record_without_its_moment_was_no_warm_up(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.journey
 def test_signals_are_marked_and_counted(desk: Desk) -> None:
     rows = desk.database.signals(limit=1000)
     marked = [WarmUps(desk.database).made(row) for row in rows]

@@ -55,6 +55,7 @@ def test_a_report_has_every_table_and_each_is_whole() -> None:
         json.dumps([one.rows, dict(one.figures)], allow_nan=False)
 
 
+@pytest.mark.journey
 def test_an_arm_has_the_same_figures_whatever_else_is_in_the_table() -> None:
     whole = compared()
     few = replace(whole, arms=[whole.arms[0], whole.arms[2]])

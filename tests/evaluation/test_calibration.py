@@ -101,6 +101,7 @@ def test_too_few_calls_have_no_rate() -> None:
     assert calibration_exhibit([nobody]).plots == () and calibration_exhibit([]).rows == ()
 
 
+@pytest.mark.journey
 @cases("seed", range(5))
 def test_pooling_is_isotonic_regression(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -49,6 +49,7 @@ def test_the_difference_of_two_shares_is_newcombes_example() -> None:
     assert (found.low, found.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(("least", "size", "share"), [(0, 5, 0.5), (7, 9, 0.5), (30, 900, 0.025)])
 def test_the_binomial_tail_is_scipys(least: int, size: int, share: float) -> None:
     assert binomial_tail(least, size, share) == pytest.approx(

@@ -158,6 +158,7 @@ def ever(edge: float) -> Callable[[int], bool]:
     return lambda seed: any(one.promoted for one in life(seed, edge))
 
 
+@pytest.mark.journey
 def test_agents_that_know_nothing_are_hardly_ever_promoted(scaled: Callable[..., int]) -> None:
     assert share(scaled(200, least=10), ever(edge=0.0)) <= rule.ALPHA
 

@@ -57,6 +57,7 @@ def test_every_pin_has_hashes_and_names_no_place(lock: Path) -> None:
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", one), one[:60]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
 def test_an_extra_that_a_package_asks_for_is_pinned_with_it(lock: Path) -> None:
     """pip looks for `google-auth[requests]` apart from the pin of `google-auth`: from the day of

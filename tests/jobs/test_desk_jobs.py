@@ -46,6 +46,7 @@ def torra(home: Path, *words: str) -> Any:
     return CliRunner().invoke(main, ["--home", str(home), *words])
 
 
+@pytest.mark.journey
 def test_a_desk_does_a_job_and_its_stream_tells(desk: Desk, tmp_path: Path) -> None:
     number = ask(desk.database, tmp_path, steps=2)
     until(lambda: state(desk.database, number) == "done", 20.0)

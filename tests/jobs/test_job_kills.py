@@ -91,6 +91,7 @@ def test_no_child_outlives_its_desk(
             assert took <= OUTLIVES
 
 
+@pytest.mark.journey
 def test_the_next_desk_runs_the_job_on_as_its_second_attempt(tmp_path: Path) -> None:
     home = tmp_path / "home"
     office = Office(home)

@@ -41,6 +41,7 @@ def test_a_job_is_done_and_says_so(office: Office) -> None:
     assert office.worker.child is None
 
 
+@pytest.mark.journey
 def test_jobs_run_one_after_the_other_in_their_order(office: Office) -> None:
     numbers = [office.ask(name, seconds=0.05) for name in "abc"]
     seen = set()

@@ -56,6 +56,7 @@ def told(stage: str, done: int = 0, total: int = 0) -> None:
     del stage, done, total
 
 
+@pytest.mark.journey
 @pytest.mark.usefixtures("lived")
 def test_the_job_says_in_money_what_the_whole_paths_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -103,6 +103,7 @@ def test_the_table_the_filings_and_the_figures_are_asked_in_turn(
     assert newest.value == 352_583e6 and kind_of_source(newest.source) == "edgar"
 
 
+@pytest.mark.journey
 def test_a_day_asks_two_rounds_and_an_hourly_look(server: EdgarServer, database: Database) -> None:
     desk = Desk(server, database, "AAPL").later(60)
     desk.paths()
@@ -113,6 +114,7 @@ def test_a_day_asks_two_rounds_and_an_hourly_look(server: EdgarServer, database:
     assert (FILINGS_S, FIGURES_S) == (3600.0, 12 * 3600.0)
 
 
+@pytest.mark.journey
 def test_no_second_holds_more_than_eight_requests(server: EdgarServer, database: Database) -> None:
     """Sixty seconds with five companies, from nothing."""
     for ticker, cik in edgar.CIKS.items():
@@ -245,6 +247,7 @@ def test_a_host_that_is_down_is_asked_again_sooner(server: EdgarServer, database
 # --- what is stored -------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_a_value_that_is_stored_is_not_stored_twice(
     server: EdgarServer, database: Database
 ) -> None:

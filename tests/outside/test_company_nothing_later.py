@@ -127,6 +127,7 @@ def test_no_byte_moves_of_what_was_known_of_a_company(
     record_property("seen", f"{cuts} cuts, no figure moved")
 
 
+@pytest.mark.journey
 def test_no_byte_moves_where_the_store_keeps_it(company: Made, tmp_path: Path) -> None:
     """The same through a database: what was stored later, and known later, is not there yet."""
     rows, prices = company

@@ -246,6 +246,7 @@ def test_a_fault_has_its_word(server: EdgarServer, fault: str, tries: Tries) -> 
             assert time.monotonic() - began < seconds + 1.5
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("topic", ["tickers", "AAPL filings"])
 def test_a_fault_of_the_tables_has_its_word_too(server: EdgarServer, topic: str) -> None:
     for fault, (said, status) in FAULTS.items():

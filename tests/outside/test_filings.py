@@ -349,6 +349,7 @@ def _filed_by(files: Sequence[dict[str, Any]], moment: datetime) -> list[dict[st
     return then
 
 
+@pytest.mark.journey
 def test_what_a_later_filing_tells_changes_nothing_of_what_was_known_before(scaled: Scale) -> None:
     """At 1,000 cuts: what was told up to a moment gives the rows of all filings up to there."""
     cuts, seed = 0, 0

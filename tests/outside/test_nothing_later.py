@@ -117,6 +117,7 @@ def test_no_byte_moves_of_what_was_known(
     record_property("seen", f"{cuts} cuts, no number moved")
 
 
+@pytest.mark.journey
 def test_a_value_that_is_used_on_its_own_day_is_found(
     worlds: Mapping[str, list[StoredRow]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

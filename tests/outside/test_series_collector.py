@@ -499,6 +499,7 @@ TICK = sorted(
 )
 
 
+@pytest.mark.journey
 def test_no_tick_thread_can_call_it() -> None:
     """What a tick runs leads to no collector, however far: it reads what is in the store."""
     assert len(TICK) > 20

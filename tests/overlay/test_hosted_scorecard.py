@@ -60,6 +60,7 @@ def test_a_stream_that_is_not_there_is_one_line(home: Path) -> None:
     assert result.exit_code == 2 and "no database yet" in result.stderr
 
 
+@pytest.mark.journey
 def test_a_desks_scorecard_has_no_hosted_tick(home: Path, tmp_path: Path) -> None:
     home = shutil.copytree(home, tmp_path / "home")
     (home / "desk.json").write_text('{"instances": [{"symbol": "BTCUSD", "feed": "store"}]}')

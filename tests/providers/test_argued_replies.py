@@ -290,6 +290,7 @@ def test_a_claim_without_a_number_is_flagged(said: Said) -> None:
     assert said(reply(value=0.0, claim="No case.")).flags == (), "it asks for nothing"
 
 
+@pytest.mark.journey
 def test_a_long_claim_is_cut_at_a_word(said: Said) -> None:
     told = said(reply(claim=" ".join(f"word{n}" for n in range(60))))
     assert len(told.claim.split()) == CLAIM_WORDS

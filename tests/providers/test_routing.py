@@ -88,6 +88,7 @@ def test_a_model_goes_to_its_vendor_and_the_record_says_so(vendor: str) -> None:
     assert way.asked() == [vendor, vendor]
 
 
+@pytest.mark.journey
 def test_a_colon_in_a_local_model_s_name_is_no_vendor() -> None:
     with bench(environment={"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}) as way:
         found = ask(way.provider("openai_compatible"), "llama3:8b")

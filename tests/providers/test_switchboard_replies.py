@@ -297,6 +297,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize(
     ("raised", "detail", "again", "billed"), BROKEN, ids=[type(row[0]).__name__ for row in BROKEN]

@@ -219,7 +219,7 @@ def l1_alone(
     ("which", "profile"),
     [
         pytest.param("lived", trading("full"), id="lived"),
-        pytest.param("wild", trading("full"), id="wild"),
+        pytest.param("wild", trading("full"), id="wild", marks=pytest.mark.journey),
         pytest.param("shrunk", SMALLER, id="shrunk", marks=pytest.mark.nightly),
     ],
 )
@@ -357,6 +357,7 @@ def test_the_trade_of_a_line_is_the_one_of_an_l1_replay_of_the_same_bars(
     assert compared >= 10 and other <= compared / 20
 
 
+@pytest.mark.journey
 def test_an_order_of_the_newest_bar_waits_and_one_of_missing_bars_is_not_known(
     lived: Desk, told: list[ChangedTick]
 ) -> None:

@@ -65,6 +65,7 @@ def features(record: dict[str, Any]) -> dict[str, Any]:
     return {item["id"]: item["value"] for item in record["features"]}
 
 
+@pytest.mark.journey
 def test_a_tick_keeps_the_spread_of_the_hour_and_the_delta_by_value(swarm: Database) -> None:
     told = records(swarm)
     assert any(features(record)["liquidity.delta20"] is not None for record in told)

@@ -55,6 +55,7 @@ def features(record: dict[str, Any], begin: str = "flow.") -> dict[str, Any]:
     }
 
 
+@pytest.mark.journey
 def test_a_tick_has_the_row_of_its_own_bar_by_value(
     lived: tuple[Database, list[dict[str, Any]]],
 ) -> None:

@@ -168,6 +168,7 @@ def test_the_table_says_it_too(small: Path) -> None:
     assert told.stdout.endswith("ticks ran again, every one the same to the bit.\n")
 
 
+@pytest.mark.journey
 def test_instance_timeframe_and_closes_are_chosen(small: Path) -> None:
     whole = checked(small)
     assert set(whole) == {"BTCUSD", "EURUSD"}
@@ -396,6 +397,7 @@ def test_an_altered_input_of_a_record_is_told_without_a_cause(small: Path, tmp_p
     assert the_one(checked(tmp_path / "home", code=1), "unknown")["field"] == "ath"
 
 
+@pytest.mark.journey
 def test_a_program_that_computes_otherwise_shows(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -420,6 +422,7 @@ def test_a_program_that_computes_otherwise_shows(
 # --- what is not run again ------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_ticks_of_other_rules_are_told_and_counted(small: Path, tmp_path: Path) -> None:
     """And those after them go on from what the desk had stored."""
     home = tmp_path / "home"

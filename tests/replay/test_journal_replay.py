@@ -193,6 +193,7 @@ def test_a_database_that_knows_the_instance_is_refused(source: Database, tmp_pat
         again(source, tmp_path / "into", limit=1)
 
 
+@pytest.mark.journey
 def test_an_overtaken_tick_ran_with_execution_off_and_does_again(
     source: Database, tmp_path: Path
 ) -> None:
@@ -261,6 +262,7 @@ def test_a_tick_that_nobody_could_pay_is_the_same(tmp_path: Path) -> None:
 # --- a miss is a miss -----------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_a_changed_prompt_is_a_miss_wherever_it_is_shown(
     plain: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -273,6 +273,7 @@ def test_ties_of_the_mean_go_to_the_even_digit() -> None:
     assert odd.sum() > 50
 
 
+@pytest.mark.journey
 def test_both_forms_of_the_record_score_on_one_ground() -> None:
     """They share what is scored once, and neither takes the other's composites."""
     history = l1_markets.history(l1_markets.walk(5, 500))

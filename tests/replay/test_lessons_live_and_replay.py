@@ -134,6 +134,7 @@ def test_the_facts_are_the_same_to_the_bit(lived: Lived) -> None:
     assert any(facts.mfe_r > max(0.0, facts.r) for facts in live)
 
 
+@pytest.mark.journey
 def test_what_is_told_is_the_same(lived: Lived) -> None:
     assert any(one.told.notes for one in lived.live)
     for one, other in zip(lived.live, lived.replayed, strict=True):

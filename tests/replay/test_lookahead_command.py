@@ -236,6 +236,7 @@ def test_the_command_tells_a_table_or_one_document(few: str, tmp_path: Path) -> 
     assert document["probes"][0]["points"] == 1
 
 
+@pytest.mark.journey
 def test_the_command_ends_with_1_where_something_moved(
     few: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

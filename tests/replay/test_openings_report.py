@@ -44,6 +44,7 @@ def test_openings_refused_stand_by_reason_in_text_page_and_document(
     assert "openings refused, by reason" in page
 
 
+@pytest.mark.journey
 def test_the_verdict_stands_first_and_the_warning_above_the_numbers(
     told: tuple[str, str, Document],
 ) -> None:

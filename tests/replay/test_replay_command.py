@@ -56,6 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.mark.journey
 def test_it_says_beforehand_how_long_it_takes(tmp_path: Path) -> None:
     told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1")
     assert told.exit_code == 0
@@ -360,6 +361,7 @@ def test_dropping_an_analyst_of_a_desk_that_debates_is_first_order(home: Path) -
     assert json.loads(loose.stdout)["warnings"][0].startswith("First order only: the ")
 
 
+@pytest.mark.journey
 def test_a_recomposition_names_what_it_changes(home: Path) -> None:
     words = ("--drop", "momentum", "--gate", "rules", "--buy", ".41", "--weights", "1,1,1,1,1")
     told = torra(home, "recompose", "day", "--arm", "analysts", *words)

@@ -163,6 +163,7 @@ def test_every_tick_runs_again_the_same_without_the_table_of_spreads(
     source.close()
 
 
+@pytest.mark.journey
 def test_an_altered_spread_of_the_record_is_noticed(quoted: Database, tmp_path: Path) -> None:
     path = copied(quoted, tmp_path)
     chosen = [record for record in records(quoted) if record["spreads"]][5]

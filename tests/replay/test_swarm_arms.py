@@ -190,6 +190,7 @@ def test_a_placebo_of_a_swarm_trades_at_the_size_of_its_source(seen: dict[str, A
 # --- put together again, against arms that really ran ---------------------------------------------
 
 
+@pytest.mark.journey
 @cases(
     ("name", "changes"),
     [("swarm_flat", Changes(flat=True)), ("swarm_no_reader", Changes(reader=False))],

@@ -120,6 +120,7 @@ def test_a_tick_has_a_stream_for_each_attempt(database: Database, hand: stores.H
     assert database.stream("nowhere") is None and database.streams("nowhere") == []
 
 
+@pytest.mark.journey
 @settings(max_examples=12)
 @given(sizes=st.lists(st.integers(1, 7), min_size=1, max_size=9), limit=st.integers(1, 9))
 def test_batches_end_where_one_sweep_does(

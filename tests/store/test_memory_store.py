@@ -239,6 +239,7 @@ SIGNAL_STEPS = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.journey
 @settings(max_examples=25, deadline=None)
 @given(steps=SIGNAL_STEPS)
 def test_signals_go_the_same_way_in_memory(

@@ -102,6 +102,7 @@ def test_a_foreign_writer_is_waited_for_then_told(database: Database) -> None:
     bump(database)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("wait", [None, 0.2], ids=["patient", "told"])
 def test_a_transaction_is_a_writers_from_its_beginning(
     database: Database, wait: float | None

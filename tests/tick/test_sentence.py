@@ -529,6 +529,7 @@ def test_a_page_writes_sizes_alike_and_a_veto_as_that_of_whoever_made_it() -> No
     assert in_words_of_now(of_the_gate) == of_the_gate
 
 
+@pytest.mark.journey
 def test_a_stored_sentence_of_before_is_told_in_words_of_now() -> None:
     old = "Does nothing: the agents lean up, and L1 alone would hold too."
     new = "Does nothing: the agents lean up, and without agents it would hold too."

@@ -136,6 +136,7 @@ def test_a_checkpoint_carries_what_is_on_its_way() -> None:
     assert vetoed(store) == vetoed(whole) and vetoed(whole)
 
 
+@pytest.mark.journey
 def test_l1_that_turns_ends_it_as_it_ends_a_trade() -> None:
     store, _ = once()
     ends = Counter(one.reason for one in vetoed(store))
