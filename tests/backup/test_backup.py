@@ -290,6 +290,7 @@ def test_a_damaged_database_makes_no_backup(home: Path) -> None:
 # --- a restore ------------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_a_restore_asks_first_and_a_no_changes_nothing(
     home: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_stop_within_the_second_is_found_in_the_history(world: World) -> None:
     assert books.positions == ()
 
 
+@pytest.mark.journey
 def test_an_order_that_never_shows_is_unknown_and_filled_when_it_does(world: World) -> None:
     world.fake.mute = True
     world.fake.deals = []

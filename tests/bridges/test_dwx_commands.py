@@ -69,6 +69,7 @@ def test_the_next_order_waits_for_the_confirmation_not_only_for_the_command(worl
     assert world.fake.opened == [SID]
 
 
+@pytest.mark.journey
 def test_a_strangers_command_is_neither_replaced_nor_removed(world: World) -> None:
     world.fake.running = False
     stranger = world.folder / "DWX_Commands_0.txt"

@@ -169,6 +169,7 @@ def test_two_tabs_show_one(browser: Browser, pages: Pages, site: Site) -> None:
         assert set(shown) == {"one"}, "the same tag: the browser shows one, whoever was quicker"
 
 
+@pytest.mark.journey
 def test_a_browser_that_refuses_is_told_where_to_allow(
     browser: Browser, pages: Pages, site: Site
 ) -> None:

@@ -93,6 +93,7 @@ def cookies(browser: Browser, shared: tuple[Pages, Site]) -> list[dict[str, Any]
         return visit.admit(shared[1])
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
 def test_the_bar_that_saves_is_in_view_wherever_one_is(
     browser: Browser,

@@ -307,6 +307,7 @@ def test_palettes_follow_the_scheme_and_stay_apart(look: Callable[..., Any], sca
     assert seen["red-up", "dark"][:2] == seen["classic", "dark"][1::-1]
 
 
+@pytest.mark.journey
 def test_the_system_decides_until_somebody_chooses(look: Callable[..., Any], scaled: Scale) -> None:
     only_nightly(scaled)
     page = look(scheme="dark").page

@@ -135,6 +135,7 @@ def test_every_candle_stands_where_its_prices_are() -> None:
     assert np.abs(start + slope * prices - heights).max() < 2.0
 
 
+@pytest.mark.journey
 def test_the_lines_are_the_columns_of_score_frame() -> None:
     png = usual()
     scored = score_frame(BARS).iloc[-SHOWN_BARS:]

@@ -219,6 +219,7 @@ def test_a_first_import_under_a_wrong_clock_says_so(
     assert [server in line for line in again["warnings"]] == [True]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("clock", ["utc", "new_york+7", "Europe/Athens"])
 def test_a_market_without_weekends_raises_no_alarm(tmp_path: Path, clock: str) -> None:
     path = file(tmp_path, "M15.csv", BITCOIN.iloc[:2_000], "+03:00")

@@ -195,6 +195,7 @@ def test_neighbours_that_expired_are_folded(backing: Backing) -> None:
 # --- a tick that proposed -------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
     row = next(one for one in backing.database.proposals() if one["instance"] == "BTCUSD")
     record = {name: row[name] for name in ("instance", "symbol", "timeframe", "bar_time")}

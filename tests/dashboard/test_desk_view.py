@@ -73,6 +73,7 @@ def test_the_strip_tells_desk_time_role_and_cost(view: DatabaseView, desk: Desk)
         desk.epoch = epoch
 
 
+@pytest.mark.journey
 def test_a_provider_that_is_left_alone_shows_with_its_reason(
     view: DatabaseView, desk: Desk, client: FlaskClient
 ) -> None:

@@ -98,6 +98,7 @@ def test_every_call_stands_once_without_its_texts(backing: Backing, get: Any) ->
     assert rows(get("/calls.csv?to=2000-01-01")) == []
 
 
+@pytest.mark.journey
 def test_the_pages_lead_to_them(get: Any) -> None:
     assert 'href="/ticks.csv?instance=BTCUSD&amp;timeframe=M15"' in get(
         "/symbol/BTCUSD/M15"

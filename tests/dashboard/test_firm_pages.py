@@ -339,6 +339,7 @@ def test_the_lane_of_a_latched_side_is_that_of_what_latched_it() -> None:
     assert lane("TRADER_DECLINED", "VERDICT", "GATE_VETO") == ["DECLINED", "BUY", "VETO"]
 
 
+@pytest.mark.journey
 def test_a_trader_that_was_not_heard_has_no_tick_on_an_approval(tmp_path: Path) -> None:
     shadow = {**firm_ticks.FIRM, "agents": {**firm_ticks.FIRM["agents"], "influence": "shadow"}}
     for script, profile, chip, mark in (

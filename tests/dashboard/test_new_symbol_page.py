@@ -91,6 +91,7 @@ def test_a_profile_that_sends_by_itself_is_neither_offered_nor_taken(pages: Page
     assert "1 field needs attention" in Page(answer.text).text
 
 
+@pytest.mark.journey
 def test_a_symbol_is_shown_then_written(pages: Pages) -> None:
     home = pages.backing.home
     before = (home / "desk.json").read_text()

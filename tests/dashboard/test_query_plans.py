@@ -224,6 +224,7 @@ def test_a_statement_that_reads_a_table_through_is_found_out(
     assert faults(pages[0], statement)
 
 
+@pytest.mark.journey
 def test_what_is_limited_in_its_own_order_passes(
     pages: tuple[Database, FlaskClient, dict[str, str]],
 ) -> None:

@@ -189,6 +189,7 @@ def test_names_of_windows_devices_are_refused_and_others_allowed() -> None:
     assert not allowed("Aux.json") and not allowed("") and not allowed("a/b")
 
 
+@pytest.mark.journey
 def test_the_newest_files_are_listed_and_the_others_counted(tmp_path: Path) -> None:
     (tmp_path / "replays").mkdir()
     for number in range(205):

@@ -117,6 +117,7 @@ def running() -> Iterator[Callable[..., Any]]:
     assert not thread.is_alive()
 
 
+@pytest.mark.journey
 def test_the_server_answers_and_ends(running: Callable[..., Any]) -> None:
     answer, _ = running("GET", "/healthz")
     assert answer.status == 200

@@ -68,6 +68,7 @@ def before(key: TickKey, ticks: int = TICKS) -> list[TickKey]:
     return [one for one in remembering.keys(ticks) if one.close_time < key.close_time]
 
 
+@pytest.mark.journey
 def test_a_tick_is_told_what_the_journal_shows_and_nothing_of_itself(stored: Path) -> None:
     database, lap = opened(stored), lap_of(FEED)
     key = next_key()

@@ -135,6 +135,7 @@ def test_a_model_of_the_reviewer_s_own_is_asked_and_booked_within_its_caps(make:
     assert (row["role"], row["provider"]) == ("reviewer", "anthropic"), "whoever answered"
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("agents", "why"),
     [

@@ -334,6 +334,7 @@ def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: A
     desk.database.close()
 
 
+@pytest.mark.journey
 def test_a_look_that_fails_changes_nothing_and_stops_nobody(
     lived: Desk, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

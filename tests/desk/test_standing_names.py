@@ -157,6 +157,7 @@ def test_settings_share_alpha_over_all_names(database: Database, looked: Any) ->
     assert [promotion.standing_of(database, m)[1] for m in (MARK, EDITS, "new")] == [1, 2, 3]
 
 
+@pytest.mark.journey
 def test_two_desks_that_look_at_once_give_no_number_twice(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

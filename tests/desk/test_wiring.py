@@ -124,6 +124,7 @@ def blocked(desk: Desk) -> dict[str, str]:
     return dict(provider._switchboard.blocked())
 
 
+@pytest.mark.journey
 def test_a_desk_that_takes_over_heeds_blocks_and_a_fresh_start_lifts_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

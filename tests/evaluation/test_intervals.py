@@ -64,6 +64,7 @@ def test_the_sign_test_is_scipys(wins: int, losses: int) -> None:
     )
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("freedom", [0.7, 1, 2.5, 9, 60, 4_000])
 @pytest.mark.parametrize("t", [0.0, 0.3, 1.96, 8.0])
 def test_students_t_is_scipys(t: float, freedom: float) -> None:

@@ -141,6 +141,7 @@ def test_the_test_of_flips_is_the_exact_sign_test() -> None:
     assert found.worth.mean == pytest.approx((14 * 0.5 - 4 * 0.4) / 21)
 
 
+@pytest.mark.journey
 def test_flips_by_coin_are_claimed_as_seldom_as_the_level_says() -> None:
     coins = [with_worth(np.random.default_rng(seed).normal(size=60)) for seed in range(200)]
     assert sum(found.p <= 0.05 for found in coins) <= 19

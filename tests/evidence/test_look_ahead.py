@@ -356,6 +356,7 @@ def found(world: World, *what: str) -> bool:
     return False
 
 
+@pytest.mark.journey
 @one_world
 def test_a_swing_known_too_early_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(market_structure, "swings", early_swings)

@@ -109,6 +109,7 @@ def test_without_sources_every_number_is_unknown(
     assert "macro." in FUNDAMENTAL.needs
 
 
+@pytest.mark.journey
 @cases("asset", SUBJECTS)
 def test_every_feature_has_words(asset: str) -> None:
     for name in numbers(SUBJECTS[asset], whole(SUBJECTS[asset])):
@@ -118,6 +119,7 @@ def test_every_feature_has_words(asset: str) -> None:
         assert unit or FEATURES[name].high == "" or name.endswith("slope"), name
 
 
+@pytest.mark.journey
 def test_a_pair_reads_the_yields_of_its_currencies() -> None:
     then = made(DGS2=[(1, 4.0)], **{"yield_2y.EUR": [(1, 2.5)], "yield_2y.GBP": [(1, 4.5)]})
     assert numbers(SUBJECTS["fx"], then)["macro.rate_gap"] == -1.5

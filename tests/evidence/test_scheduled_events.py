@@ -89,6 +89,7 @@ def test_the_state_of_the_calendar_is_told(broken: bool) -> None:
     assert EventView().status == "off"
 
 
+@pytest.mark.journey
 @given(
     st.lists(
         st.builds(

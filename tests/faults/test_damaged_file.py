@@ -128,6 +128,7 @@ def control(lived: bytes, tmp_path_factory: pytest.TempPathFactory) -> set[tuple
     return orders(home)
 
 
+@pytest.mark.journey
 def test_an_undamaged_file_works(control: set[tuple[object, ...]]) -> None:
     assert {"PUBLISHED", "CLOSED"} <= {row[4] for row in control}, "it never traded"
 

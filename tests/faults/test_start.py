@@ -203,6 +203,7 @@ def with_step(path: Path, name: str, number: int) -> None:
         )
 
 
+@pytest.mark.journey
 def test_a_newer_schema_is_refused_and_an_older_one_migrated(home: Path, tmp_path: Path) -> None:
     newest = int(migrations.STEPS[-1][:4])
     assert torra("--home", str(home), "backup").exit_code == 0

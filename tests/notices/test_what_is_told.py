@@ -130,6 +130,7 @@ def test_the_first_look_tells_what_stands_and_nothing_that_is_past(tmp_path: Pat
     assert desk.look() == []
 
 
+@pytest.mark.journey
 def test_what_stands_is_not_told_again_when_its_notice_is_forgotten(desk: ToldDesk) -> None:
     desk.database.raise_alarm("ODD_BOOKS main", "ODD_BOOKS", "x")
     propose(desk.database)

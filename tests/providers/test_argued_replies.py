@@ -203,6 +203,7 @@ def test_an_advocates_side_is_its_office_whatever_its_numbers(said: Said) -> Non
     assert {point.side for point in told.points_against} == {-1}
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("name", ["technical.adx14", "market.session", "technical.close"])
 def test_a_fact_without_a_side_carries_no_point_and_stays_cited(said: Said, name: str) -> None:
     told = said(reply(points_for=[fact(name), fact("technical.macd")]))

@@ -90,6 +90,7 @@ def test_every_id_that_anthropics_sdk_names_is_known() -> None:
     assert {("anthropic", name) for name in names} <= set(BY_NAME)
 
 
+@pytest.mark.journey
 def test_openais_own_list_of_ends_is_ours() -> None:
     text = Path(openai_names.chat_model.__file__).read_text(encoding="utf-8")
     notes = re.findall(

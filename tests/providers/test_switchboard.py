@@ -202,6 +202,7 @@ def test_a_client_that_could_not_be_built_is_told_and_tried_again_once_a_request
     assert "canary" not in caplog.text
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("late", ["delay", "warm-up"])
 def test_a_request_is_not_sent_when_its_stage_is_over(
     late: str, monkeypatch: pytest.MonkeyPatch
@@ -326,6 +327,7 @@ def test_two_refusals_at_once_are_told_once() -> None:
         assert told == ["google"]
 
 
+@pytest.mark.journey
 def test_a_block_can_be_lifted_and_set_again_after_a_restart() -> None:
     told: list[object] = []
     with bench(on_block=lambda *block: told.append(block)) as way:

@@ -101,6 +101,7 @@ STOPS = [
 ]
 
 
+@pytest.mark.journey
 @cases(("vendor", "said", "meant"), STOPS)
 def test_how_a_reply_ended_is_told_in_our_words_with_its_tokens(
     vendor: str, said: str, meant: str

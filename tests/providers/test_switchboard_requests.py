@@ -179,6 +179,7 @@ def test_no_key_is_in_a_log_or_an_exception(
     assert not [row for row in caplog.records if "://" in row.getMessage()]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_key_that_a_server_quotes_is_not_kept(vendor: str) -> None:
     key = next(value for value in KEYS.values() if vendor.split("_", maxsplit=1)[0] in value)
@@ -189,6 +190,7 @@ def test_a_key_that_a_server_quotes_is_not_kept(vendor: str) -> None:
     assert found.stop_reason.lower() == "bad_[key]"
 
 
+@pytest.mark.journey
 def test_the_libraries_are_quiet_below_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("anthropic", "httpx2"):
         monkeypatch.setattr(logging.getLogger(name), "level", logging.DEBUG)
@@ -312,6 +314,7 @@ def test_a_server_that_takes_no_form_is_an_error_and_nothing_is_remembered() -> 
     assert len(way.sent) == 6
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("status", [401, 404, 429, 500])
 def test_another_error_is_no_reason_for_another_form(status: int) -> None:
     with bench(picky(status=status), LOCAL) as way:

@@ -117,6 +117,7 @@ def some(scaled: Callable[..., int]) -> list[Chain]:
     return CHAINS if wanted >= len(CHAINS) else random.Random(5).sample(CHAINS, wanted)
 
 
+@pytest.mark.journey
 def test_a_vendor_down_in_each_stage_is_followed_by_the_next_one_which_answers_once(
     scaled: Callable[..., int],
 ) -> None:

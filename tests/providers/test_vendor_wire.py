@@ -288,6 +288,7 @@ def test_a_reply_of_no_use_still_brings_its_usage(
     assert (found.cost_usd > 0) == (vendor != OPENAI)
 
 
+@pytest.mark.journey
 @cases("vendor", VENDORS)
 @cases("text", ["", "no JSON", "{}", "\u2028\u00e9\U0001f4c8", "x" * 200_000])
 def test_text_comes_back_as_it_was(vendor: str, text: str, booth: Booths) -> None:

@@ -534,6 +534,7 @@ def test_the_command_lists_what_the_list_has(home: Path, told: list[ChangedTick]
     assert said.count("\nBTCUSD") + said.count("UTC  BTCUSD") == min(20, len(want))
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("asked", "remedy"),
     [

@@ -50,6 +50,7 @@ def spoken_by(provider: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- what repeats ---------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_the_rules_repeat_themselves_bit_for_bit(tmp_path: Path) -> None:
     heard: list[float] = []
     made = plan(tmp_path, "EURUSD", "H1", runs=2, ticks=2)

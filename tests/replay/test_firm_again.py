@@ -149,6 +149,7 @@ def why(source: Database, found: Comparison) -> tuple[str, str]:
 # --- the same again -------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_the_source_is_a_firm_that_lived_through_much(source: Database) -> None:
     """Without this the replay below would prove little."""
     told, records = debates(source), [source.journal_row(key)[0] for key in debates(source)]

@@ -64,6 +64,7 @@ def size(said: Deliberation, side: str = "BUY") -> float:
     return said.ruling.multiplier * said.conviction_for(side)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("kind", PLACEBOS)
 def test_the_mean_size_of_a_placebo_is_that_of_its_source(kind: Placebo) -> None:
     seen = source()

@@ -376,6 +376,7 @@ def test_a_recomposition_names_what_it_changes(home: Path) -> None:
     assert said.endswith("every table: --report FILE.")
 
 
+@pytest.mark.journey
 @cases(
     ("words", "said"),
     [

@@ -161,6 +161,7 @@ def test_an_interrupted_replay_ends_like_one_that_was_not(
     assert all(same(one, other) for one, other in zip(from_disk, whole, strict=True))
 
 
+@pytest.mark.journey
 def test_a_chunk_that_was_half_written_does_not_count(
     history: History, whole: list[ArmSeen], tmp_path: Path
 ) -> None:

@@ -201,6 +201,7 @@ def test_a_replay_sees_what_the_desk_saw(quoted: Database) -> None:
             assert (view.last, view.mean, view.percentile) == tuple(told.values())
 
 
+@pytest.mark.journey
 def test_a_shard_and_a_digest_of_bars(quoted: Database) -> None:
     frame = with_spreads(sample("BTCUSD_M15").iloc[:300])
     pd.testing.assert_frame_equal(unpack(pack(frame)), frame, check_freq=False)

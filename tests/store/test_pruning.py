@@ -136,6 +136,7 @@ def test_instructions_go_with_the_last_call_that_had_them(
     assert len(instructions(database)) == len(ROLES)
 
 
+@pytest.mark.journey
 @settings(max_examples=25, deadline=None)
 @given(
     ages=st.lists(st.integers(0, 9), min_size=1, max_size=12),

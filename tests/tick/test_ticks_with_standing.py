@@ -65,6 +65,7 @@ def swarm_of(outcome: Outcome) -> dict[str, Any]:
     return outcome.result.debated.deliberation.as_json()["swarm"]
 
 
+@pytest.mark.journey
 def test_while_nothing_is_known_not_one_byte_changes() -> None:
     for mode in ("budget", "swarm"):
         settings = swarm_calls.profile(mode=mode)
