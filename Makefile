@@ -40,7 +40,7 @@ SUITE = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist
 test: $(VENV)/dev.stamp
 	$(SUITE) -m "not journey" $(TESTS)
 
-# Whole courses of a desk, a replay, a life that is ended: minutes more, before a change is handed in.
+# Whole courses, and the cases that `make test` leaves: minutes more, before a change is handed in.
 journeys: $(VENV)/dev.stamp
 	$(SUITE) -m journey $(TESTS)
 
