@@ -52,6 +52,9 @@ YOUNG: Final = 20_000
 
 SECRETS = ("API_KEY", "AUTH_TOKEN", "_SECRET", "_BASE_URL", "_PROXY", "_proxy")
 
+LATER: Final = ("journey", "nightly")
+"""Marks of what `make test` does not run."""
+
 KEPT_OUT: Final = re.compile("|".join(["^TORRA_", *SECRETS]))
 """Names in the environment that no test sees, but for those that it sets itself."""
 
@@ -131,15 +134,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def leave_cases(items: Iterable[pytest.Item]) -> None:
-    """Make journeys of the cases that a test of many leaves: the same ones on every machine."""
+    """Make journeys of the cases that a test of many leaves: the same ones on every machine.
+
+    `by_day(4)` draws four of them, `by_day("hang", "reply")` names them by their ids. What is for
+    the night or a journey anyway takes no place. Raises pytest.UsageError.
+    """
     tests: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("by_day"):
+        if item.get_closest_marker("by_day") and not any(map(item.get_closest_marker, LATER)):
             tests[item.nodeid.partition("[")[0]].append(item)
-    for cases in tests.values():
-        (count,) = cases[0].get_closest_marker("by_day").args  # type: ignore[union-attr]
-        for item in sorted(cases, key=lambda case: crc32(case.name.encode()))[count:]:
+    for test, cases in tests.items():
+        for item in set(cases) - set(of_a_day(test, cases)):
             item.add_marker("journey")
+
+
+def of_a_day(test: str, cases: list[pytest.Item]) -> list[pytest.Item]:
+    mark = cases[0].get_closest_marker("by_day")
+    match mark.args if mark and not mark.kwargs else ():
+        case (int(count),) if count > 0:
+            return sorted(cases, key=lambda case: crc32(case.name.encode()))[:count]
+        case (str(), *_) as names:
+            found = [case for case in cases if case.name.partition("[")[2][:-1] in names]
+            # Who asks for single cases has fewer than are named.
+            if len(found) == len(names) or len(cases) <= len(names):
+                return found
+            raise pytest.UsageError(f"{test}: by_day names a case that it does not have")
+    raise pytest.UsageError(f"{test}: by_day wants a number of cases, or their names")
 
 
 def pytest_collection_finish() -> None:

@@ -67,7 +67,6 @@ def released_after():
         until(lambda: stages.abandoned() == 0)
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("fallback", [None, score_chart])
 @pytest.mark.parametrize("seconds", [0.05, 0.3])

@@ -139,7 +139,6 @@ def check(record: Deliberation, expected: Expected, kind: str, requests: list[Re
     json.dumps(record.as_json(), allow_nan=False)
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize("fallback", [score_chart, None], ids=["fallback", "alone"])
 @pytest.mark.parametrize("kind", FAILURES)
 def test_any_subset_of_the_full_desk_may_fail(kind: str, fallback: Any, scaled: Scaled) -> None:

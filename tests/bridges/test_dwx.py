@@ -175,7 +175,6 @@ def test_an_order_of_a_mangled_comment_is_known_by_what_is_new(world: World) -> 
 # --- refusals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -395,7 +395,6 @@ def test_memory_does_not_grow(scaled: Scale) -> None:
 # --- what can be drawn, and what cannot -----------------------------------------------------------
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("price", "digits"),
     [
@@ -421,7 +420,6 @@ STILL_BY_NIGHT = [
 ]
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("price", "count", "digits"), [*STILL, *(by_night(*case) for case in STILL_BY_NIGHT)]
 )
@@ -447,7 +445,6 @@ EMPTY = ["sma200", "bb_lower", "rsi14", "macd", "support"]
 EMPTY_BY_NIGHT = [name for name in (*AVERAGES, "swing_low") if name not in EMPTY]
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", [*EMPTY, *map(by_night, EMPTY_BY_NIGHT)])
 def test_a_column_without_values_is_left_out(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     scored = score_frame(BARS)

@@ -400,7 +400,6 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[VendorServer]:
         yield server
 
 
-@pytest.mark.journey
 def test_a_trial_that_is_refused_blocks_nobody_but_itself(
     tmp_path: Path, refusing: VendorServer
 ) -> None:

@@ -154,7 +154,6 @@ def test_the_vendor_was_asked_and_its_answers_are_stored(place: Place) -> None:
     assert len(calls) >= 4
 
 
-@pytest.mark.journey
 def test_no_answer_holds_a_canary(place: Place, scaled: Scale) -> None:
     """By day the admin's pages, who sees most; at night everybody's."""
     for scope in SCOPES[-scaled(len(SCOPES)) :]:

@@ -58,7 +58,6 @@ def test_a_person_has_a_token_by_name_and_the_audit_log_names_them(tmp_path: Pat
     ]
 
 
-@pytest.mark.journey
 def test_a_token_that_is_taken_back_ends_its_sessions_and_no_others(tmp_path: Path) -> None:
     access, _ = Access.of_home(tmp_path)
     found, made = access_file.name_person(tmp_path, "Bo", "read")

@@ -708,7 +708,6 @@ def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(
     )  # fmt: skip
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     "places",
     [{"agents.provider": "anthropic"}, {"agents.deep_think_model": "m"}, {"gate.losing_streak": 2}],

@@ -128,7 +128,6 @@ def test_names_of_this_machine_are_answered(place: Place, host: str) -> None:
     assert answer.status_code == 200
 
 
-@pytest.mark.journey
 def test_asking_changes_nothing_and_a_head_is_like_a_get(place: Place) -> None:
     before = place.changes()
     for route in ROUTES:

@@ -402,7 +402,6 @@ def lose_the_file(home: Path, **_: Any) -> None:
 def nothing(**_: Any) -> None: ...
 
 
-@pytest.mark.by_day(8)
 @pytest.mark.parametrize("hosted", [False, True], ids=["desk", "host"])
 @pytest.mark.parametrize(
     ("happens", "by", "ends"),

@@ -115,7 +115,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[datetime], lives
     return lived
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day("claimed", "reserved", "asked", "settled", "recorded", "published")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_a_named_point_changes_nothing(
     point: str,

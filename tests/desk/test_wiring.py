@@ -313,7 +313,6 @@ def test_a_channel_without_its_key_is_refused_before_anything_opens(tmp_path: Pa
     assert list((tmp_path / "shared").iterdir()) == []
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("state", ["PENDING", "PUBLISHED", "FILLED"])
 def test_a_position_on_another_way_keeps_the_desk_from_starting(
     state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

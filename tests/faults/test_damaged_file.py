@@ -133,7 +133,6 @@ def test_an_undamaged_file_works(control: set[tuple[object, ...]]) -> None:
     assert {"PUBLISHED", "CLOSED"} <= {row[4] for row in control}, "it never traded"
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("table", "column"), [place for place in READ_AT_START if place[1] not in WORDS],
     ids=lambda word: word,

@@ -102,7 +102,6 @@ def give(desk: Any, name: str, feed: Any) -> None:
 # --- feeds that do not answer ---------------------------------------------------------------------
 
 
-@pytest.mark.journey
 def test_a_feed_that_blocks_for_ever_stops_no_other_instance_and_not_the_lease(
     tmp_path: Path, tries: Tries
 ) -> None:

@@ -474,7 +474,6 @@ SOUND = {
 """Parsers whose sample is a shape to be damaged and need not be taken as it is."""
 
 
-@pytest.mark.by_day(8)
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda one: one.name)
 def test_a_parser_gives_a_value_or_its_own_error(
     parser: Parser, tmp_path: Path, scaled: Callable[..., int], record_property: Any

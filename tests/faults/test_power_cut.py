@@ -58,7 +58,6 @@ def test_every_number_of_commits_is_a_state_of_its_own(lived: Life) -> None:
     assert {"CLOSED", "FILLED"} <= {str(row[4]) for row in lived.story}, "it never traded"
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("kind", wal.KINDS)
 def test_what_a_power_cut_leaves_is_a_prefix_of_the_commits(
     kind: str, lived: Life, tmp_path: Path, scaled: Any, record_property: Any

@@ -146,7 +146,6 @@ def ticked(booths: Booths, toxic: Toxic, vendor: str, folder: Path) -> float:
     return found.elapsed - toxic.seconds if met else HELD
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", CASES)
 def test_no_toxic_holds_a_tick(
     name: str, booths: Booths, tmp_path: Path, scaled: Any, record_property: Any

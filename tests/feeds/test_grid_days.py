@@ -59,7 +59,6 @@ def whole(days: list[datetime], minutes: int = 15) -> dict[datetime, int]:
     return dict.fromkeys(quarters(days[0], len(days) * 1440 // minutes, minutes), 1)
 
 
-@pytest.mark.by_day(4)
 def test_the_feed_brings_every_bar_of_a_day_once(
     tmp_path: Path, host: str, days: list[datetime]
 ) -> None:
@@ -79,7 +78,6 @@ def test_the_feed_brings_every_bar_of_a_day_once(
         door.check(frame, timeframe, as_of=end, minimum=len(opens))
 
 
-@pytest.mark.by_day(4)
 def test_a_live_desk_sees_each_close_when_it_comes(
     tmp_path: Path, host: str, days: list[datetime]
 ) -> None:

@@ -397,7 +397,6 @@ def collector_of(
     )
 
 
-@pytest.mark.journey
 def test_a_thousand_payloads(
     scaled: Scale, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -106,7 +106,6 @@ def worlds() -> Mapping[str, list[StoredRow]]:
     return {asset: world(asset, 3) for asset in ASSETS}
 
 
-@pytest.mark.journey
 def test_no_byte_moves_of_what_was_known(
     worlds: Mapping[str, list[StoredRow]],
     scaled: Callable[..., int],

@@ -2,8 +2,9 @@
 
 The faults come from a loopback server and pass through the real SDKs. All cases of a run are played
 on a few threads, each with a server, a switchboard and a database of its own; each test then looks
-at its case. By day every fault at one vendor and one stage, in turn, and all of them at night: what
-each vendor's client makes of each fault is in tests/providers/test_switchboard_replies.py.
+at its case. Before each change every fault at one vendor and one stage, in turn, half of
+them by day, and all of them at night: what each vendor's client makes of each fault is in
+tests/providers/test_switchboard_replies.py.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class Case(NamedTuple):
 
 
 def cases(share: float) -> list[Case]:
-    """Return all cases, or by day one for each fault, in turn."""
+    """Return all cases, or before a change one for each fault, in turn."""
     every = [Case(*names) for names in itertools.product(FAULTS, VENDORS, STAGES)]
     return every if share >= 1.0 else [case for case in every if in_turn(case)]
 
@@ -234,7 +235,27 @@ def source_of(case: Case) -> str:
     return "L1_ONLY" if case.stage == "fallback" or down else "AGENT_PARTIAL"
 
 
-@pytest.mark.by_day(8)
+BY_DAY = (
+    "hang-anthropic-analysts",
+    "slow_drip-google-research",
+    "reset-openai_compatible-gate",
+    "401-google-analysts",
+    "403-openai_compatible-research",
+    "quota-anthropic-gate",
+    "404-google-fallback",
+    "429_retry_after_600-google-gate",
+    "500-anthropic-analysts",
+    "redirect-openai_compatible-gate",
+    "truncated_body-anthropic-fallback",
+    "malformed_text-openai_compatible-analysts",
+    "schema_violation-anthropic-research",
+    "empty-openai_compatible-fallback",
+    "refusal-google-research",
+    "10_mb_gzip-google-fallback",
+)
+
+
+@pytest.mark.by_day(*BY_DAY)
 def test_the_row_is_right_and_the_tick_ends_in_time(
     case: Case, stagehand: Stagehand, tries: Tries
 ) -> None:

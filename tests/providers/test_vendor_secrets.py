@@ -130,7 +130,7 @@ ECHOES: Final[dict[str, Any]] = {
 }
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day("honest", "401", "500", "reset", "reply")
 @pytest.mark.parametrize("kind", ECHOES)
 def test_a_key_is_in_no_log_no_output_no_row_and_no_page(
     kind: str,
@@ -248,7 +248,6 @@ def test_the_sdks_own_debug_switches_print_no_key(request: pytest.FixtureRequest
 # --- other hosts ----------------------------------------------------------------------------------
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_proxy_in_the_environment_does_not_capture_the_loopback(
     vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -96,7 +96,7 @@ SAMPLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day("default", "record_high_alone", "nothing_goes_out")
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_shipped_sample(name: str, scaled: Callable[..., int]) -> None:
     (symbol, *timeframes), changes = SAMPLES[name]
@@ -138,7 +138,9 @@ LIMITS: dict[str, tuple[int, dict[str, Any]]] = {
 """Each with a walk on which it bites, on a border where there is one."""
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(
+    "vetoes_and_latches", "messages_halt", "day_loss", "no_position_allowed", "stops_level"
+)
 @pytest.mark.parametrize("name", LIMITS)
 def test_limits_vetoes_and_halts(name: str, scaled: Callable[..., int]) -> None:
     seed, changed = LIMITS[name]

@@ -105,7 +105,6 @@ LEAKS: dict[str, Callable[[pd.DataFrame], Any]] = {
 }
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", LEAKS)
 def test_a_leak_in_a_score_is_caught(name: str) -> None:
     made = subject(FEW, score=with_column(LEAKS[name]))

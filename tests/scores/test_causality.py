@@ -93,7 +93,6 @@ def one_way(count: int) -> pd.DataFrame:
     return pd.DataFrame(bars, index=walk(count, 1).index).assign(volume=1.0)
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", [*SAMPLES, "walk", "odd", "one way"])
 def test_the_live_window_gives_the_row_of_the_whole_history(
     name: str, scaled: Callable[..., int]

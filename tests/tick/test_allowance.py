@@ -225,7 +225,6 @@ def world(folder: Path, chance: random.Random) -> float:
     return sum(one.spent for one in both)
 
 
-@pytest.mark.journey
 def test_at_random_times_the_sum_is_never_passed(tmp_path: Path, scaled: Any) -> None:
     """Two replays under one name, ticks that overlap and hang, restarts, clocks set on and back."""
     spent = [

@@ -117,7 +117,6 @@ FAILURES = [
 ]
 
 
-@pytest.mark.by_day(8)
 @pytest.mark.parametrize(("broken", "how"), FAILURES)
 def test_every_failure_subset_stores_a_valid_row(
     broken: set[str], how: str, one_tick: Callable[..., dict[str, Any]]

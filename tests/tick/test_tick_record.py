@@ -86,7 +86,6 @@ def lossless(record: dict[str, Any]) -> None:
     assert told == record
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     "agents",
     [

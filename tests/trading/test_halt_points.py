@@ -114,7 +114,6 @@ def dropping(place: Any, name: str, drop: Callable[[], None]) -> Callable[..., A
     return reached
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize("point", POINTS)
 def test_nothing_goes_out_after_a_halt(
     point: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scaled: Any
