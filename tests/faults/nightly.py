@@ -4,7 +4,7 @@
     python -m tests.faults.nightly prove orders          some parts
     python -m tests.faults.nightly prove D1 test_x.py    a part of one: promises, files of tests
     python -m tests.faults.nightly mutants epoch hmac    ... planted faults
-    python -m tests.faults.nightly orders 20             the daily suite in so many random orders
+    python -m tests.faults.nightly orders 20             all tests at daily counts, in so many random orders
     python -m tests.faults.nightly orders 7-20           ... where the sixth was the last
     python -m tests.faults.nightly soak --hours 24       a day of a whole desk
     python -m tests.faults.nightly risk MUTMUT           every change of mutmut, a program apart
@@ -413,7 +413,7 @@ def page(_: Sequence[str], asked: argparse.Namespace) -> int:
 PARTS: Final = {
     "prove": Part("every test at its nightly count, a day's soak too", prove, of_a_night=True),
     "mutants": Part("every planted fault", mutants, of_a_night=True),
-    "orders": Part("the daily suite in 20 random orders", in_any_order, words=("20",)),
+    "orders": Part("all tests at daily counts in 20 random orders", in_any_order, words=("20",)),
     "soak": Part("a day of 20 instances", soak, words=("--hours", "24", "--instances", "20")),
     "risk": Part("mutmut over the arithmetic of risk: needs its program's path", risk, words=None),
     "page": Part("docs/promises.md, of what is on record", page),

@@ -75,7 +75,7 @@ TOXICS: Final = {
 
 
 BY_DAY: Final = ("latency", "slow_close", "tls_error")
-"""The others are among the faults of tests/providers/test_vendor_faults.py, by day too."""
+"""The others are among the faults of tests/providers/test_vendor_faults.py, half of them by day."""
 CASES: Final = [
     pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly) for name in TOXICS
 ]
