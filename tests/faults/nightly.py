@@ -4,7 +4,7 @@
     python -m tests.faults.nightly prove orders          some parts
     python -m tests.faults.nightly prove D1 test_x.py    a part of one: promises, files of tests
     python -m tests.faults.nightly mutants epoch hmac    ... planted faults
-    python -m tests.faults.nightly orders 20             all tests at daily counts, in so many random orders
+    python -m tests.faults.nightly orders 20             all tests in so many random orders
     python -m tests.faults.nightly orders 7-20           ... where the sixth was the last
     python -m tests.faults.nightly soak --hours 24       a day of a whole desk
     python -m tests.faults.nightly risk MUTMUT           every change of mutmut, a program apart
