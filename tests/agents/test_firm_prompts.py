@@ -160,6 +160,7 @@ def wordy(tale: str) -> Any:
     return entry
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("tale", TALES)
 def test_no_prompt_of_a_firm_is_refused_for_its_bytes(tale: str) -> None:
     """Everything is there: headlines, flags, lessons, trades, a rebuttal, and a second look."""

@@ -263,6 +263,7 @@ def test_nothing_after_the_newest_bar_is_drawn() -> None:
     assert btc(known) != btc(BARS)
 
 
+@pytest.mark.journey
 def test_the_bars_are_left_as_they_were() -> None:
     bars, scored = BARS.copy(), score_frame(BARS)
     kept = scored.copy()
@@ -361,6 +362,7 @@ def test_a_fault_gives_the_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- size and memory ------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_no_picture_is_large(scaled: Scale) -> None:
     chance = random.Random(11)
     for _ in range(scaled(200, 2)):
@@ -453,6 +455,7 @@ def test_a_column_without_values_is_left_out(monkeypatch: pytest.MonkeyPatch, na
     assert not any("nan" in text for text in told)
 
 
+@pytest.mark.journey
 def test_random_walks_can_be_drawn(scaled: Scale) -> None:
     chance = random.Random(3)
     for seed in range(scaled(200, 2)):

@@ -237,6 +237,7 @@ def test_import_stores_bars_and_says_so(tmp_path: Path) -> None:
     assert json.loads(torra(tmp_path, *words).stdout)["new"] == 0
 
 
+@pytest.mark.journey
 def test_an_imported_stream_can_be_ticked(tmp_path: Path) -> None:
     bars = ROOT / "sample_data" / "EURUSD_H1.csv"
     torra(tmp_path, "import", str(bars), "--symbol", "EURUSD", "--timeframe", "H1")
@@ -485,6 +486,7 @@ def test_a_trial_that_fails_before_it_asks_makes_no_database(
     assert refusing.exchanges == []
 
 
+@pytest.mark.journey
 def test_a_trial_does_not_migrate_the_desk_s_database(
     tmp_path: Path, refusing: VendorServer
 ) -> None:
@@ -654,6 +656,7 @@ def test_doctor_tells_a_mistake_once(tmp_path: Path) -> None:
     assert result.stdout.count("unknown key agents.modes") == 1
 
 
+@pytest.mark.journey
 def test_tick_tells_what_was_known_beyond_the_chart(tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     rows = [
@@ -680,6 +683,7 @@ def test_tick_tells_what_was_known_beyond_the_chart(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.journey
 def test_tick_names_the_nearest_events(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps({"events": {"calendar": EXAMPLE}}))
     words = ("tick", "EURUSD", "H1", "--as-of", "2021-11-10T13:00:00Z")

@@ -141,6 +141,7 @@ def test_the_shorter_one_is_held_against_a_longer_that_is_stored(tmp_path: Path)
     assert "import H1 again" in told
 
 
+@pytest.mark.journey
 def test_another_brokers_bars_are_judged_by_their_returns(tmp_path: Path) -> None:
     bring(tmp_path, plain(tmp_path, "M15.csv", BITCOIN), "M15")
     hours = aggregate(other_broker(BITCOIN, 3), "M15", "H1")
@@ -185,6 +186,7 @@ def test_no_bar_of_the_wrong_clock_stays(tmp_path: Path) -> None:
     assert (again["new"], again["revised"], again["withdrawn"]) == (0, 0, 0)
 
 
+@pytest.mark.journey
 def test_a_file_is_judged_by_the_bars_that_are_in_both(tmp_path: Path) -> None:
     """A day that differs in every bar is a wrong clock, however long the rest of the file."""
     bring(tmp_path, plain(tmp_path, "old.csv", BITCOIN.iloc[:2_000]), "M15")

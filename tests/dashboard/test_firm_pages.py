@@ -313,6 +313,7 @@ def test_who_is_against_a_side_may_be_the_manager() -> None:
     assert "Research manager" not in story_cards.who(ShownTick.read(told), "BUY")
 
 
+@pytest.mark.journey
 def test_a_side_that_a_decline_latched_is_nowhere_told_as_the_gates(tmp_path: Path) -> None:
     auto = {**firm_ticks.FIRM, "execution": "auto"}
     pages = firm_ticks.lived(tmp_path, firm_ticks.declining(), steps=2, profile=auto)

@@ -178,6 +178,7 @@ def test_pages_without_a_source_are_refused(
         TorraOverlay().init_app(Flask("host"))
 
 
+@pytest.mark.journey
 def test_a_host_names_more_hosts() -> None:
     app = Flask("host")
     app.config["TORRA_AGENTS_TRUSTED_HOSTS"] = "desk.internal"

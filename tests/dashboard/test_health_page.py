@@ -417,6 +417,7 @@ def test_how_often_the_newest_ticks_knew_each_block(knowing: Pages) -> None:
     assert told["BTCUSD ticks"]["level"] == "note"
 
 
+@pytest.mark.journey
 def test_an_old_series_wants_a_look_with_the_remedy_of_its_source(knowing: Pages) -> None:
     now = knowing.desk.clock.now()
     parts = [f"cot.eur.{part}" for part in ("long", "short", "open_interest")]

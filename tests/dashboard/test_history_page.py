@@ -166,6 +166,7 @@ def test_pages_go_on_by_their_links(many: tuple[Any, Get]) -> None:
     assert seen == len(wanted(stored(database), {"verdict": "HOLD"}))
 
 
+@pytest.mark.journey
 def test_the_file_has_what_the_page_is_narrowed_to(many: tuple[Any, Get]) -> None:
     database, get = many
     told = get("/history?only=changed&timeframe=M15").get_data(as_text=True)
@@ -233,6 +234,7 @@ def test_the_mark_of_changed_verdicts_says_what_it_leaves_out(get: Get) -> None:
     )
 
 
+@pytest.mark.journey
 @cases(
     ("gate", "mark", "words"),
     [

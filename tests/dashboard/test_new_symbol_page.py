@@ -172,6 +172,7 @@ def test_what_was_changed_meanwhile_is_shown_again(pages: Pages) -> None:
     assert json.loads((home / "desk.json").read_text()) == other
 
 
+@pytest.mark.journey
 def test_a_program_gets_faults_by_field(pages: Pages) -> None:
     client = pages.client()
     bad = client.post("/api/v1/symbols/check", json={**ALL, "lot_min": "0"}, headers=JSON)

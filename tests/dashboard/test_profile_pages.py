@@ -555,6 +555,7 @@ def test_an_undo_that_would_loosen_is_refused(client: FlaskClient) -> None:
 # --- without scripts ------------------------------------------------------------------------------
 
 
+@pytest.mark.journey
 def test_the_form_works_without_scripts(client: FlaskClient) -> None:
     sent = fields(client) | {"risk.max_positions": "-2", "sentiment_weights.momentum": "0.6"}
     wrong = post(client, "check", None, data=sent).get_data(as_text=True)

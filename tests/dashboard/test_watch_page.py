@@ -427,6 +427,7 @@ def test_an_unknown_picture_is_not_here(client: FlaskClient, name: str) -> None:
     assert client.get(f"/pictures/{name}.png").status_code == 404
 
 
+@pytest.mark.journey
 def test_the_page_of_a_real_tick_knows_its_limits_and_the_tick_before(
     desk: Desk, client: FlaskClient
 ) -> None:

@@ -163,6 +163,7 @@ def test_agents_that_know_nothing_are_hardly_ever_promoted(scaled: Callable[...,
     assert share(scaled(200, least=10), ever(edge=0.0)) <= rule.ALPHA
 
 
+@pytest.mark.journey
 def test_information_alone_is_claimed_no_more_often_than_it_may_be(
     scaled: Callable[..., int],
 ) -> None:

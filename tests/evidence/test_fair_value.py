@@ -271,6 +271,7 @@ def dearness(found: Valuation) -> list[float | None]:
     ]
 
 
+@pytest.mark.journey
 def test_a_dearer_price_never_makes_a_stock_cheaper(
     scaled: Callable[..., int], record_property: Callable[[str, object], None]
 ) -> None:

@@ -151,6 +151,7 @@ def records(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.journey
 def test_a_tick_runs_on_the_feed_of_the_page(
     site: Path, home: Path, bars: Path, records: list[dict[str, Any]]
 ) -> None:
@@ -608,6 +609,7 @@ def test_what_is_not_allowed_or_not_there_is_one_line(
     assert "acme_feed" not in sys.modules, "nothing was loaded"
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("code", "said"),
     [

@@ -241,6 +241,7 @@ def test_a_change_that_lets_more_trades_through_is_told_with_what_a_try_showed(
     assert warnings(thresholds__buy=0.3)[0].endswith("before you save it.")
 
 
+@pytest.mark.journey
 def test_the_pages_are_whole_with_a_try_on_them(pages: Pages) -> None:
     ask(pages, settings=LOWER)
     for waits in (True, False):

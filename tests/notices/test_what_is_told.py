@@ -220,6 +220,7 @@ def test_a_feed_that_fails_is_silent_after_a_few_bars_and_told_once(desk: ToldDe
     assert walk(desk, minutes=55) == ["EURUSD: no bars"]
 
 
+@pytest.mark.journey
 def test_a_market_without_bars_is_silent_after_hours_and_a_weekend_is_none(
     desk: ToldDesk,
 ) -> None:

@@ -365,6 +365,7 @@ def said(values: dict[str, Any], scores: float) -> list[tuple[str, dict[str, Any
     return found
 
 
+@pytest.mark.journey
 @hypothesis_settings(deadline=None, max_examples=30)
 @given(MARKETS)
 def test_the_mirrored_market_is_told_in_mirrored_words(market: dict[str, Any]) -> None:

@@ -120,6 +120,7 @@ def test_a_known_name_of_one_vendor_is_nothing_to_another() -> None:
     check_model("google", "claude-sonnet-4-20250514", date(2099, 1, 1))
 
 
+@pytest.mark.journey
 def test_thinking_is_sent_as_its_vendor_takes_it() -> None:
     for row in MODELS_KNOWN:
         if row.vendor == "google" and row.thinking:

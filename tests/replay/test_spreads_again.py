@@ -233,6 +233,7 @@ def subject() -> lookahead.LookaheadSubject:
     )
 
 
+@pytest.mark.journey
 def test_another_future_has_other_spreads_and_moves_nothing(scaled: Callable[..., int]) -> None:
     whole = subject()
     frame = whole.frames["M15"]

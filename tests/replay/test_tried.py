@@ -125,6 +125,7 @@ def test_fewer_days_are_those_days_alone(home: Path) -> None:
     assert found.says.startswith("As saved: ") and "With the changes" not in found.says
 
 
+@pytest.mark.journey
 def test_each_change_is_run_by_itself(home: Path) -> None:
     found = ask(home, profile(thresholds__buy=0.2, risk__risk_per_trade_pct=1.0))
     assert [one.name for one in found.alone] == list(BOTH)
@@ -405,6 +406,7 @@ def command(home: Path, *told: str) -> Any:
     return CliRunner().invoke(main, ["--home", str(home), "profile", "try", *told])
 
 
+@pytest.mark.journey
 def test_the_command_says_the_same_as_the_job(home: Path) -> None:
     pairs = [word for name, value in BOTH.items() for word in ("--set", f"{name}={value}")]
     told = command(home, "default", *pairs, "--json")

@@ -287,6 +287,7 @@ any_record = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.journey
 def test_any_record_has_one_short_sentence_in_words(scaled: Callable[..., int]) -> None:
     @settings(max_examples=scaled(10_000, least=100), deadline=None)
     @given(any_record)
