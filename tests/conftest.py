@@ -166,8 +166,8 @@ def pytest_collection_finish() -> None:
     """Take what lives until the end out of the collector's sight: all the tests there are.
 
     Else a full collection looks at a million objects that no test made: the suite's process stands
-    still for up to 1.2 s. What is garbage by now stays too: to look for it
-    takes each worker half a second.
+    still for up to 1.2 s. What is garbage by now stays too: a search takes each worker half a
+    second.
     """
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])

@@ -415,7 +415,6 @@ def test_a_trial_that_is_refused_blocks_nobody_but_itself(
     database.close()
 
 
-@pytest.mark.journey
 def test_a_trial_asks_no_vendor_that_the_desk_does_not_ask(
     tmp_path: Path, refusing: VendorServer
 ) -> None:
@@ -486,7 +485,6 @@ def test_a_trial_that_fails_before_it_asks_makes_no_database(
     assert refusing.exchanges == []
 
 
-@pytest.mark.journey
 def test_a_trial_does_not_migrate_the_desk_s_database(
     tmp_path: Path, refusing: VendorServer
 ) -> None:

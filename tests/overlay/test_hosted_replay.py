@@ -345,7 +345,6 @@ def test_a_desk_and_a_host_on_one_home_are_both_checked(tmp_path: Path) -> None:
     assert set(checked(tmp_path, "BTCUSD")) == {"BTCUSD"}, "the instance of that very name"
 
 
-@pytest.mark.journey
 def test_nothing_of_the_home_changes(plain: Path) -> None:
     def held() -> dict[str, bytes]:
         home = plain / "home"

@@ -235,7 +235,7 @@ def source_of(case: Case) -> str:
     return "L1_ONLY" if case.stage == "fallback" or down else "AGENT_PARTIAL"
 
 
-BY_DAY = (
+BY_DAY: Final = (
     "hang-anthropic-analysts",
     "slow_drip-google-research",
     "reset-openai_compatible-gate",

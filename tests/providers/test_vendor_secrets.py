@@ -139,7 +139,7 @@ def test_a_key_is_in_no_log_no_output_no_row_and_no_page(
     capfd: pytest.CaptureFixture[str],
     scaled: Callable[..., int],
 ) -> None:
-    """By day one vendor after the other, at night all three with each fault."""
+    """Before a change one vendor after the other, at night all three with each fault."""
     start = list(ECHOES).index(kind)
     for vendor in (VENDORS * 2)[start % 3 :][: scaled(len(VENDORS))]:
         folder = tmp_path / vendor
