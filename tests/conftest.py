@@ -33,7 +33,7 @@ from tests.doubles import compiled_rules
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
 from tests.doubles.lent_browser import lent
 from tests.examples import examples
-from tests.longest import LONGEST
+from tests.longest import LONGEST, LONGEST_BY_NIGHT
 from tests.tries import EXCUSED, Tries, without_full_collections
 from tests.worlds.made_once import Made, made_once
 from tests.worlds.scored_once import Kept, scored_once
@@ -118,7 +118,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     leave_cases(items)
     if config.getoption("--longest-first"):
-        items.sort(key=lambda item: item.path.relative_to(ROOT).as_posix() not in LONGEST)
+        longest = LONGEST_BY_NIGHT if scale_of(config) >= 1.0 else LONGEST
+        items.sort(key=lambda item: item.path.relative_to(ROOT).as_posix() not in longest)
     asleep = {
         "local_llm": "runs a real language model for minutes: make test-local-llm",
         "nightly": "takes too long for a day: make nightly",

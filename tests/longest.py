@@ -1,7 +1,7 @@
-"""The files of tests that take longest: `make test` begins with them, in an order drawn anew.
+"""The files of tests that take longest: a run begins with them, in an order drawn anew.
 
-One worker runs a whole file. One that is begun last keeps its worker for up to half a minute when
-the others have nothing left to do.
+One worker runs a whole file. One that is begun last keeps its worker, by day for up to half a
+minute, at night for a quarter of an hour, when the others have nothing left to do.
 """
 
 from __future__ import annotations
@@ -30,4 +30,41 @@ LONGEST: Final = frozenset(
         "replay/test_planted_edges",
     )
 )
-"""Those of more than about eight seconds, their journeys counted."""
+"""Those of more than about eight seconds by day, their journeys counted."""
+
+LONGEST_BY_NIGHT: Final = frozenset(
+    f"tests/{name}.py"
+    for name in (
+        "agents/test_conclusions",
+        "agents/test_debate_invariants",
+        "agents/test_firm_invariants",
+        "agents/test_swarm_invariants",
+        "bridges/test_dwx_commands",
+        "dashboard/test_hostile_texts",
+        "dashboard/test_odd_documents",
+        "dashboard/test_why",
+        "desk/test_kills",
+        "desk/test_lessons_of_kills",
+        "faults/test_besieged_desk",
+        "faults/test_clock_jumps",
+        "faults/test_double_start",
+        "faults/test_failing_disk",
+        "faults/test_feeds",
+        "faults/test_mutations",
+        "faults/test_old_schemas",
+        "faults/test_power_cut",
+        "faults/test_toxics",
+        "faults/test_whole_desk",
+        "jobs/test_job_kills",
+        "money/test_account",
+        "overlay/test_beside_a_desk",
+        "overlay/test_score_chart",
+        "replay/test_journal_replay",
+        "replay/test_lookahead_command",
+        "replay/test_planted_edges",
+        "tick/test_ceiling",
+        "trading/test_reversals",
+        "trading/test_signal_kills",
+    )
+)
+"""Those of more than about two minutes at their full counts."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import SECRETS, Scale, pytest_collection_modifyitems
-from tests.longest import LONGEST
+from tests.longest import LONGEST, LONGEST_BY_NIGHT
 from torra.config import ROOT
 
 
@@ -48,19 +48,25 @@ def test_the_order_is_random_and_the_settings_are_strict(request: pytest.Fixture
     )
 
 
-def test_a_run_may_begin_with_the_files_that_take_longest() -> None:
-    assert all((ROOT / name).is_file() for name in LONGEST)
-    first, second = sorted(LONGEST)[:2]
+@pytest.mark.parametrize(
+    ("scale", "longest"), [(0.004, LONGEST), (1.0, LONGEST_BY_NIGHT)], ids=["day", "night"]
+)
+def test_a_run_may_begin_with_the_files_that_take_longest(
+    scale: float, longest: frozenset[str]
+) -> None:
+    assert all((ROOT / name).is_file() for name in longest)
+    other = LONGEST_BY_NIGHT if longest is LONGEST else LONGEST
+    first, second = sorted(longest - other)[:2]
+    short, shorter = sorted(other - longest)[:2]
     for asked, names in (
-        (True, [second, first, "tests/x.py", "tests/y.py"]),
-        (False, ["tests/x.py", second, "tests/y.py", first]),
+        (True, [second, first, short, shorter]),
+        (False, [short, second, shorter, first]),
     ):
-        config: Any = SimpleNamespace(
-            getoption=lambda name, asked=asked: {"--longest-first": asked, "--scale": 1.0}.get(name)
-        )
+        told = {"--longest-first": asked, "--scale": scale}
+        config: Any = SimpleNamespace(getoption=told.get)
         items: list[Any] = [
             SimpleNamespace(path=ROOT / name, get_closest_marker=lambda _: None)
-            for name in ("tests/x.py", second, "tests/y.py", first)
+            for name in (short, second, shorter, first)
         ]
         pytest_collection_modifyitems(config, items)
         assert [item.path for item in items] == [ROOT / name for name in names]

@@ -182,6 +182,7 @@ def suite(words: Sequence[str], workers: int) -> tuple[int, list[Case]]:
             "--dist",
             "loadfile",
             "--no-loadscope-reorder",
+            "--longest-first",
             "-n",
             str(workers),
             *form,
