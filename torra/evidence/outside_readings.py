@@ -301,7 +301,7 @@ def view(
         fresh = piece.at is not None and as_of - piece.at <= piece.valid
         numbers |= piece.numbers if fresh else dict.fromkeys(piece.numbers)
         known |= {name: row._replace(stale=not fresh) for name, row in piece.seen}
-    return OutsideView(numbers, dict(_statuses(numbers, known, trouble)), known)
+    return OutsideView(numbers, _statuses(numbers, known, trouble), known)
 
 
 def track(names: Sequence[str], of: Callable[..., float], then: Then) -> Track | None:
@@ -495,13 +495,13 @@ def _seen(subject: NewsSubject, then: Then, as_of: datetime) -> Iterator[tuple[s
 
 def _statuses(
     numbers: Mapping[str, Any], known: Mapping[str, Seen], trouble: Callable[[str], str]
-) -> Iterator[tuple[str, str]]:
-    for block in BLOCKS:
-        there = any(
-            value is not None for name, value in numbers.items() if name.startswith(f"{block}.")
-        )
-        stale = any(_block(name) == block and one.stale for name, one in known.items())
-        yield block, "available" if there else "stale" if stale else trouble(block)
+) -> dict[str, str]:
+    there = {name.partition(".")[0] for name, value in numbers.items() if value is not None}
+    stale = {_block(name) for name, one in known.items() if one.stale}
+    return {
+        block: "available" if block in there else "stale" if block in stale else trouble(block)
+        for block in BLOCKS
+    }
 
 
 def _block(series: str) -> str:

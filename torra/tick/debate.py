@@ -245,8 +245,7 @@ def hold(
     shadow = _in_shadow(plan.config.agents, answerers)
     # Notes are words for a reader: a tick that is not recorded and sends no prose out needs none.
     asked = answerers.debater is not None or (plan.silent is None and answerers.submit is not None)
-    voice = answerers.submit if answerers.debater is None else None
-    read = asked and not (voice is not None and is_immediate(voice))
+    read = asked and not is_immediate(answerers.debater or answerers.submit)
     context = _context(
         inputs,
         profile,

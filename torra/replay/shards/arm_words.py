@@ -19,7 +19,7 @@ from numpy.random import PCG64, Generator
 import agent_framework
 from agent_config import DebateSettings, GateSettings
 from agent_framework import Deliberation
-from agents.contracts import SCORE_DECIMALS, VECTORS, DebateContext, SourceType
+from agents.contracts import SCORE_DECIMALS, VECTORS, DebateContext, SourceType, immediate
 from agents.debate.deliberation import score_chart_shape
 from agents.debate.panel import NEUTRAL, Agreement
 from torra.clock import iso
@@ -79,6 +79,7 @@ def speaking(words: Spoken, note: str = PLACEBO_WORD) -> Debater:
     after a gate, so no score is scaled a second time.
     """
 
+    @immediate
     def debate(context: DebateContext, config: DebateSettings) -> Deliberation:
         said = words.get((context.timeframe, context.bar_time))
         if said is None:
@@ -101,10 +102,14 @@ def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -
     ruling = replace(alone.ruling, multiplier=size)
     if said.veto and not ruling.veto:
         ruling = replace(ruling, veto=True, reasons=(*ruling.reasons, "PLACEBO"))
+    scores = score_chart_shape(context, moves, alone.source_type, note)
+    ungated = scores  # the very same: what moved nothing is blended once
+    if before != moves:
+        ungated = score_chart_shape(context, before, alone.source_type, note)
     return replace(
         alone,
-        scores=score_chart_shape(context, moves, alone.source_type, note),
-        ungated=score_chart_shape(context, before, alone.source_type, note),
+        scores=scores,
+        ungated=ungated,
         adjustments=moves,
         debate=before,
         ruling=ruling,
