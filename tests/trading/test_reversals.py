@@ -192,8 +192,9 @@ class Life:
         """Let everything come to its end without further trouble."""
         self.asleep = 0.0
         self.stage.broker.faults.clear()
-        for _ in range(120):
-            self.look(3.0)
+        # closely at first, then in longer steps, six minutes in all
+        for seconds in (*[3.0] * 40, *[20.0] * 12):
+            self.look(seconds)
 
     def account_for(self) -> None:
         """Compare every leg with the broker's books."""
