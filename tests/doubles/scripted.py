@@ -63,7 +63,11 @@ class Slow:
 
 
 class Scripted:
-    """See the module. Also counts what it was asked."""
+    """See the module. Also counts what it was asked.
+
+    An error is given without its traceback: one that is raised again and again would keep the
+    frames of each time, gigabytes in ten thousand cases.
+    """
 
     name = "scripted"
 
@@ -92,7 +96,7 @@ class Scripted:
         if callable(entry):
             return self._play(entry(request), request)
         if isinstance(entry, Raises):
-            raise entry.error
+            raise entry.error.with_traceback(None)
         if isinstance(entry, Blocks):
             entry.event.wait()
             entry = honest(request)
@@ -100,7 +104,7 @@ class Scripted:
         if isinstance(entry, Slow):
             self._later(entry, request, future)
         elif isinstance(entry, BaseException):
-            future.set_exception(entry)
+            future.set_exception(entry.with_traceback(None))
         elif entry is not NEVER:
             future.set_result(completion(entry))
         return future
@@ -109,7 +113,7 @@ class Scripted:
         def answer() -> None:
             inner = entry.entry(request) if callable(entry.entry) else entry.entry
             if isinstance(inner, BaseException):
-                future.set_exception(inner)
+                future.set_exception(inner.with_traceback(None))
             else:
                 future.set_result(completion(inner))
 

@@ -8,6 +8,7 @@ is two keepers that start their desk again at once whenever it dies, and it dies
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import signal
 import time
@@ -18,12 +19,20 @@ from datetime import datetime
 from multiprocessing import get_context
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.faults import lives
-from tests.tries import DiskWitness, Tries, Witness, until, without_full_collections
+from tests.tries import (
+    COUNT,
+    EXCUSED,
+    DiskWitness,
+    Tries,
+    Witness,
+    until,
+    without_full_collections,
+)
 from tests.worlds import desks
 from torra.clock import Scaled, parse
 from torra.desk.schedule import LEASE_SECONDS, Desk
@@ -194,19 +203,33 @@ def one_start(folder: Path) -> Start:
     return Start(took, max(start.held_up), before, after)
 
 
-def one_calm_start(folder: Path) -> tuple[float, list[str]]:
-    """Return the seconds of a take-over, and why those before it were held up."""
+class Calm(NamedTuple):
+    """The seconds of a take-over, why the starts before it were held up, and why there is none."""
+
+    took: float
+    again: tuple[str, ...]
+    excused: str = ""
+
+
+def one_calm_start(folder: Path) -> Calm:
+    """Start eight until the machine does not stand still; a process of a pool tells its excuse.
+
+    An exception of pytest finds no way out of it.
+    """
     again: list[str] = []
-    with without_full_collections():  # in the processes of a start too, which inherit this
-        for attempt in Tries(again.append)():
-            with DiskWitness(folder) as disk:
-                found = one_start(folder / str(attempt.number))
-            attempt.lost_before += found.lost + disk.lost
-            with attempt:
-                told = f"{found}, {disk.lost:.2f} s by the disk"
-                assert found.took <= TAKE_OVER, told
-                assert (found.before, found.after) == ((1, 1), (1, 2)), told
-    return found.took, again
+    try:
+        with without_full_collections():  # in the processes of a start too, which inherit this
+            for attempt in Tries(again.append)():
+                with DiskWitness(folder) as disk:
+                    found = one_start(folder / str(attempt.number))
+                attempt.lost_before += found.lost + disk.lost
+                with attempt:
+                    told = f"{found}, {disk.lost:.2f} s by the disk"
+                    assert found.took <= TAKE_OVER, told
+                    assert (found.before, found.after) == ((1, 1), (1, 2)), told
+    except pytest.skip.Exception as excuse:
+        return Calm(0.0, tuple(again), str(excuse))
+    return Calm(found.took, tuple(again))
 
 
 @pytest.mark.journey
@@ -219,13 +242,30 @@ def test_of_eight_processes_one_works_and_another_takes_over(
     # Spawned, so that the eight are forks of a small process: a run's own may have grown large.
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         starts = list(pool.map(one_calm_start, folders))
-    slowest = max(seconds for seconds, _ in starts) * LEASE_SECONDS / LEASE
-    for _, again in starts:
-        for why in again:
-            record_property("again", why)
+    for why in (why for start in starts for why in start.again):
+        record_property("again", why)
+    excused = [start.excused for start in starts if start.excused]
+    if excused:
+        pytest.skip(f"{excused[0]}; {len(starts) - len(excused)} of {len(starts)} starts held")
+    slowest = max(start.took for start in starts) * LEASE_SECONDS / LEASE
     record_property(
         "seen", f"{len(starts)} starts of 8 processes, one works; take-over {slowest:.1f} s at most"
     )
+
+
+@pytest.mark.parametrize("lost", [60.0, 0.0], ids=["held up", "not held up"])
+def test_a_start_on_a_machine_that_stands_still_is_excused_and_on_another_red(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: float
+) -> None:
+    late = Start(99.0, lost, (1, 2), (1, 3))
+    monkeypatch.setitem(globals(), "one_start", lambda _: late)
+    if not lost:
+        with pytest.raises(AssertionError, match="took=99"):
+            one_calm_start(tmp_path)
+        return
+    found = one_calm_start(tmp_path)
+    assert found.excused.startswith(EXCUSED) and len(found.again) == COUNT
+    assert pickle.loads(pickle.dumps(found)) == found
 
 
 def storm(folder: Path, kills: int, dice: random.Random) -> Processes:
