@@ -38,8 +38,22 @@ OFTEN: dict[str, Any] = {
     "on_opposite": "reverse",
     "risk": {"capital": 1_000_000.0},
 }
-"""So that nearly every arm trades often enough on a walk of the night to be judged: small
-thresholds, and an account on which no size is below the smallest order."""
+"""Small thresholds, and an account on which no size is below the smallest order."""
+
+TURNING: dict[str, Any] = {
+    **OFTEN,
+    "sentiment_weights": dict.fromkeys(("key_levels", "momentum", "structure", "ath"), 0.0)
+    | {"price_action": 1.0},
+    "risk": {
+        **OFTEN["risk"],
+        "daily_loss_cap_pct": 100.0,
+        "max_signals_per_hour": 60,
+        "max_same_openings_per_hour": 60,
+    },
+}
+"""The score that turns most often alone, and nothing that halts the desk: nearly every arm trades
+often enough on a walk of the night to be judged.
+"""
 
 
 def profile(**changes: object) -> Profile:
@@ -141,13 +155,13 @@ def trending(bars: int, seed: int) -> History:
 # --- where nothing can be known -------------------------------------------------------------------
 
 ARMS_ON_WALKS = ("l1", "budget", "placebo")
-BARS_BY_DAY, BARS_BY_NIGHT = 330, 1200
+BARS_BY_DAY, BARS_BY_NIGHT = 330, 700
 
 
 def claimed_on_a_walk(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run every arm on one random walk; return which arms were said to have an edge."""
     history = random_walk(spec["bars"], spec["seed"])
-    plan = plan_of(history, ARMS_ON_WALKS, spec["seed"], **OFTEN)
+    plan = plan_of(history, ARMS_ON_WALKS, spec["seed"], **TURNING)
     seen = run(plan, voices.rules_voice)
     told = by_name(
         scorecard.exhibits(
@@ -192,7 +206,7 @@ def test_on_random_walks_no_arm_shows_an_edge(
 def results_on_a_free_walk(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return what each trade of L1 came to on a random walk that costs nothing, and their p."""
     history = random_walk(spec["bars"], spec["seed"])
-    plan = plan_of(history, ("l1",), spec["seed"], spread=0.0, **OFTEN)
+    plan = plan_of(history, ("l1",), spec["seed"], spread=0.0, **TURNING)
     (seen,) = run(plan, voices.rules_voice)
     return {"r": [trade.r for trade in seen.trades], "p": arm_figures(seen, _rng(spec)).net.p}
 
