@@ -136,7 +136,7 @@ def prove(words: Sequence[str], asked: argparse.Namespace) -> int:
     if words and not nodes:
         print("none of these has a test")
         return NOTHING_SUCH
-    nightly = ("--nightly", "--timeout", "5400")
+    nightly = ("--nightly", "--longest-first", "--timeout", "5400")
     code, cases = suite([*nightly, *without_doubles(sorted({*nodes}))], asked.workers)
     fresh = {one.id: record for one in known if (record := record_of(one, cases, nodes))}
     if asked.keeps:
@@ -182,7 +182,6 @@ def suite(words: Sequence[str], workers: int) -> tuple[int, list[Case]]:
             "--dist",
             "loadfile",
             "--no-loadscope-reorder",
-            "--longest-first",
             "-n",
             str(workers),
             *form,

@@ -198,7 +198,7 @@ def one_start(folder: Path) -> Start:
     in_time = [row["epoch"] for row in start.rows(DONE_IN_TIME)]
     assert in_time == sorted(in_time), "a desk wrote after it was overtaken"
     twins = start.rows("select count(*) as n, count(distinct torra_key) as d from sentiment")
-    assert twins == [{"n": start.done(), "d": start.done()}]
+    assert twins == [{"n": start.done(), "d": start.done()}], f"{start.done()} done, {twins}"
     start.database.close()
     return Start(took, max(start.held_up), before, after)
 
@@ -228,6 +228,8 @@ def one_calm_start(folder: Path) -> Calm:
                     assert found.took <= TAKE_OVER, told
                     assert (found.before, found.after) == ((1, 1), (1, 2)), told
     except pytest.skip.Exception as excuse:
+        if not str(excuse).startswith(EXCUSED):
+            raise
         return Calm(0.0, tuple(again), str(excuse))
     return Calm(found.took, tuple(again))
 
@@ -245,12 +247,12 @@ def test_of_eight_processes_one_works_and_another_takes_over(
     for why in (why for start in starts for why in start.again):
         record_property("again", why)
     excused = [start.excused for start in starts if start.excused]
-    if excused:
-        pytest.skip(f"{excused[0]}; {len(starts) - len(excused)} of {len(starts)} starts held")
     slowest = max(start.took for start in starts) * LEASE_SECONDS / LEASE
-    record_property(
-        "seen", f"{len(starts)} starts of 8 processes, one works; take-over {slowest:.1f} s at most"
-    )
+    held = len(starts) - len(excused)
+    told = f"{held} starts of 8 processes, one works; take-over {slowest:.1f} s at most"
+    if excused:
+        pytest.skip(f"{excused[0]}; {told}")
+    record_property("seen", told)
 
 
 @pytest.mark.parametrize("lost", [60.0, 0.0], ids=["held up", "not held up"])

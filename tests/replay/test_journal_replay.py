@@ -232,6 +232,12 @@ def test_a_setting_that_has_come_since_changes_nothing(source: Database, tmp_pat
             )  # fmt: skip
     found = again(source, tmp_path / "into", limit=4)
     assert [(item.state, dict(item.differences)) for item in found] == [("same", {})] * 4
+    rows = [source.journal_row(key) for key in source.journalled("BTCUSD")]
+    silent = [(record, at) for record, at in rows if record["execution"] == "off"]
+    assert silent
+    for record, at in silent:
+        ran = profile_then(source, record, at)
+        assert (ran.profile.execution, ran.altered) == ("off", "")
 
 
 def test_a_tick_on_which_nobody_was_asked_asks_nobody(tmp_path: Path, plain: Database) -> None:

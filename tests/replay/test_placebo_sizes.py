@@ -60,6 +60,15 @@ def spoken(words: arm_words.Spoken, seen: ArmSeen, **features: float) -> list[De
     return [debate(context_of(tick, **features), DebateSettings()) for tick in seen.ticks]
 
 
+def test_words_that_no_gate_changed_are_blended_once() -> None:
+    tick = quiet_ticks(1)[0]
+    context, moves = context_of(tick), (0.2, 0.0, -0.1, 0.0)
+    for before, once in ((None, True), (moves, True), ((0.1, 0.0, -0.1, 0.0), False)):
+        words = {(context.timeframe, context.bar_time): Words(moves, debate=before)}
+        said = arm_words.speaking(words)(context, DebateSettings())
+        assert (said.ungated is said.scores) == once, before
+
+
 def size(said: Deliberation, side: str = "BUY") -> float:
     return said.ruling.multiplier * said.conviction_for(side)
 

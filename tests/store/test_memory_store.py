@@ -15,6 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_config import DebateSettings
+from agent_framework import Deliberation, undebated
+from agents.contracts import DebateContext, immediate, is_immediate
 from instance_database import RECALLED
 from tests.worlds import desks, journals, stores
 from torra.clock import Simulated, duration
@@ -22,9 +25,11 @@ from torra.config import Markov, Profile, validate
 from torra.desk.schedule import running_order
 from torra.errors import StoreUnavailable
 from torra.providers.rules.provider import RulesProvider
+from torra.replay.shards import arm_words
 from torra.store.connection import TickKey, stamp
 from torra.store.memory import CLAIMS, MemoryStore
 from torra.tick.bar_window import HistoryWindow
+from torra.tick.debate import Debater
 from torra.tick.edges import Edges
 from torra.verdict import sentiment_rules
 from torra_trader import Outcome, run_tick
@@ -163,6 +168,24 @@ def test_without_a_record_a_tick_comes_to_the_same() -> None:
         scored = {name: part["score"] for name, part in bare.result.debated.gated.items()}
         assert scored == {name: part["score"] for name, part in told.record["scores"].items()}
     assert one.store.as_json() == other.store.as_json()
+
+
+def test_a_debater_has_the_notes_unless_it_reads_none_and_nobody_keeps_them() -> None:
+    read: list[bool] = []
+
+    def debater(context: DebateContext, config: DebateSettings) -> Deliberation:
+        read.append(bool(context.notes))
+        return undebated(context, config)
+
+    def ask(debater: Debater, *, recording: bool) -> None:
+        live(MemoryStore(), profile_of({}), keys(8)[:1], recording=recording, debater=debater)
+
+    ask(debater, recording=False)
+    marked = immediate(debater)
+    ask(marked, recording=False)
+    ask(marked, recording=True)
+    assert read == [True, False, True]
+    assert is_immediate(arm_words.speaking({}))
 
 
 def test_a_listener_has_the_record_though_nobody_keeps_it() -> None:

@@ -237,7 +237,8 @@ class SeriesHistory:
 
     def then(self, as_of: datetime) -> SeriesThen | None:
         """Return what was known at `as_of`; None while nothing was."""
-        if not self._moments:  # of most series a desk has nothing
+        # Of most series a desk has nothing. Without the lock: `add` puts a whole new list there.
+        if not self._moments:
             return None
         with self._lock:
             count = bisect_right(self._moments, as_of)

@@ -103,7 +103,7 @@ def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -
     if said.veto and not ruling.veto:
         ruling = replace(ruling, veto=True, reasons=(*ruling.reasons, "PLACEBO"))
     scores = score_chart_shape(context, moves, alone.source_type, note)
-    ungated = scores  # the very same: what moved nothing is blended once
+    ungated = scores  # the very same, where no gate came between: they are blended once
     if before != moves:
         ungated = score_chart_shape(context, before, alone.source_type, note)
     return replace(
