@@ -562,22 +562,22 @@ Ask = Callable[[Prompt], AgentReport]
 Submit = Callable[[Request], "Future[Completion]"]
 """How the framework reaches a provider."""
 
-S = TypeVar("S", bound=Callable[..., Any])
+S = TypeVar("S", bound=Callable[..., "Future[Completion]"])
 
 
 def immediate(submit: S) -> S:
     """Mark a submit whose results are answered already, and that sends no prose out.
 
     The desk then runs its own agents one after the other on the caller's thread, and writes only
-    those texts that somebody reads. A debater with the mark reads no text of its context.
+    those texts that somebody reads.
     """
     # On a bound method this would mark the function of its class: hand in a partial.
     vars(submit)["immediate"] = True
     return submit
 
 
-def is_immediate(submit: Callable[..., Any] | None) -> bool:
-    """Return whether a submit, or a debater, carries that mark."""
+def is_immediate(submit: Submit | None) -> bool:
+    """Return whether a submit carries that mark."""
     return getattr(submit, "immediate", False) is True
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from agent_config import DebateSettings
 from agent_framework import Deliberation, undebated
-from agents.contracts import DebateContext, immediate, is_immediate
+from agents.contracts import DebateContext
 from instance_database import RECALLED
 from tests.worlds import desks, journals, stores
 from torra.clock import Simulated, duration
@@ -29,7 +29,7 @@ from torra.replay.shards import arm_words
 from torra.store.connection import TickKey, stamp
 from torra.store.memory import CLAIMS, MemoryStore
 from torra.tick.bar_window import HistoryWindow
-from torra.tick.debate import Debater
+from torra.tick.debate import Debater, reads_no_notes
 from torra.tick.edges import Edges
 from torra.verdict import sentiment_rules
 from torra_trader import Outcome, run_tick
@@ -181,11 +181,11 @@ def test_a_debater_has_the_notes_unless_it_reads_none_and_nobody_keeps_them() ->
         live(MemoryStore(), profile_of({}), keys(8)[:1], recording=recording, debater=debater)
 
     ask(debater, recording=False)
-    marked = immediate(debater)
+    marked = reads_no_notes(debater)
     ask(marked, recording=False)
     ask(marked, recording=True)
     assert read == [True, False, True]
-    assert is_immediate(arm_words.speaking({}))
+    assert getattr(arm_words.speaking({}), "reads_no_notes", False)
 
 
 def test_a_listener_has_the_record_though_nobody_keeps_it() -> None:

@@ -138,6 +138,12 @@ Debater = Callable[[DebateContext, DebateSettings], Deliberation]
 """A debate in the framework's place: an arm of a replay, with `scores` within the bounds."""
 
 
+def reads_no_notes(debater: Debater) -> Debater:
+    """Mark a debater that reads no note of its context: none is written for it then."""
+    vars(debater)["reads_no_notes"] = True
+    return debater
+
+
 @dataclass(frozen=True, slots=True)
 class Answerers:
     """The callables that answer a tick's agents and pay for them.
@@ -243,13 +249,13 @@ def hold(
 ) -> TickDebate:
     """Return what the desk made of a tick, blended with L1: gated, and with the gate left out."""
     shadow = _in_shadow(plan.config.agents, answerers)
-    # Notes are words for a reader: a tick that is not recorded and sends no prose out needs none.
     asked = answerers.debater is not None or (plan.silent is None and answerers.submit is not None)
-    read = asked and not is_immediate(answerers.debater or answerers.submit)
+    # Notes are words for a reader: a tick that is not recorded and sends no prose out needs none.
+    noted = answerers.recorded or (asked and _notes_are_read(answerers))
     context = _context(
         inputs,
         profile,
-        inputs.bundle.notes if read or answerers.recorded else EMPTY,
+        inputs.bundle.notes if noted else EMPTY,
         # Fresh each tick: a stranger's text cannot close a fence whose mark it cannot guess.
         token() if asked else "",
     )
@@ -297,6 +303,12 @@ def hold(
         standing_in=alone,
         company=plan.company,
     )
+
+
+def _notes_are_read(answerers: Answerers) -> bool:
+    if answerers.debater is not None:
+        return not getattr(answerers.debater, "reads_no_notes", False)
+    return not is_immediate(answerers.submit)
 
 
 def _alone(config: DebateSettings) -> DebateSettings:

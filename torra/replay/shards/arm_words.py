@@ -19,14 +19,14 @@ from numpy.random import PCG64, Generator
 import agent_framework
 from agent_config import DebateSettings, GateSettings
 from agent_framework import Deliberation
-from agents.contracts import SCORE_DECIMALS, VECTORS, DebateContext, SourceType, immediate
+from agents.contracts import SCORE_DECIMALS, VECTORS, DebateContext, SourceType
 from agents.debate.deliberation import score_chart_shape
 from agents.debate.panel import NEUTRAL, Agreement
 from torra.clock import iso
 from torra.evaluation.observations import ArmSeen, Four, TickSeen, four
 from torra.evaluation.recomposition import agreement, analysts_apart
 from torra.replay.arms import PLACEBOS, Placebo
-from torra.tick.debate import Debater
+from torra.tick.debate import Debater, reads_no_notes
 
 PLACEBO_WORD: Final = "Placebo: another tick's words, or none of anybody's."
 
@@ -79,7 +79,7 @@ def speaking(words: Spoken, note: str = PLACEBO_WORD) -> Debater:
     after a gate, so no score is scaled a second time.
     """
 
-    @immediate
+    @reads_no_notes
     def debate(context: DebateContext, config: DebateSettings) -> Deliberation:
         said = words.get((context.timeframe, context.bar_time))
         if said is None:
