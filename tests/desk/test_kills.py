@@ -140,6 +140,41 @@ def test_a_kill_at_a_named_point_changes_nothing(
     record_property("seen", f"{deaths} deaths at {point}")
 
 
+@pytest.mark.journey
+@pytest.mark.parametrize(
+    ("mode", "seat"), [("full", "momentum"), ("firm", "trader"), ("swarm", "judge")]
+)
+def test_a_desk_of_any_other_mode_dies_as_safely(
+    mode: str,
+    seat: str,
+    tmp_path: Path,
+    scaled: Scaled,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """All points of a tick again where more agents are asked, a trader or experts among them (D1).
+
+    The thesis and what the seats came to are in the tables that are compared.
+    """
+    lives.warm()
+    points = [name for name in POINTS if name not in ONCE]
+    deaths = scaled(5 * len(points), least=len(points))
+    upto = TRADING + 2 * deaths * desks.QUARTER
+    killed, calm = tmp_path / "killed", tmp_path / "calm"
+    for folder in (killed, calm):
+        folder.mkdir()
+    for number in range(deaths):
+        named = f"{points[number % len(points)]}:{1 + number % 3}"
+        life = partial(lives.live, killed, TRADING, upto, ceiling=AMPLE, mode=mode, point=named)
+        assert lives.run(life), f"nobody came to {named}"
+        lives.whole(killed)
+    for folder in (killed, calm):
+        finish(folder, TRADING, upto, ceiling=AMPLE, mode=mode)
+    check(killed, TRADING, upto)
+    assert seat in {role for _, role, *_ in lives.spent(killed)}, "nobody asked who makes the mode"
+    assert lives.differences(killed, calm) == []
+    record_property("seen", f"{deaths} deaths of a {mode} desk")
+
+
 @pytest.mark.timeout(1500)
 def test_kills_lose_nothing_and_double_nothing(
     tmp_path: Path, scaled: Scaled, tries: Tries, record_property: Callable[[str, object], None]

@@ -90,18 +90,20 @@ PATIENT: Final = 900.0
 """Real seconds that a tick may take: a machine that stands still must not tell two lives apart."""
 
 
-def profile(ceiling: float | None) -> Profile:
+def profile(ceiling: float | None, mode: str = "budget") -> Profile:
     """Return a profile that asks the vendor and may spend so many USD in any hour; None: rules."""
-    agents: dict[str, Any] = {"timeout_seconds": PATIENT}
+    agents: dict[str, Any] = {"mode": mode, "timeout_seconds": PATIENT}
     if ceiling is not None:
         agents |= {"provider": "anthropic", "max_api_cost_per_hour": ceiling}
     return Profile.model_validate({"agents": agents})
 
 
-def open_desk(folder: Path, start: datetime, ceiling: float | None = None) -> Desk:
+def open_desk(
+    folder: Path, start: datetime, ceiling: float | None = None, mode: str = "budget"
+) -> Desk:
     """Open a desk where its database stands; without a ceiling nobody is paid."""
+    told = profile(ceiling, mode)
     if ceiling is None:
-        told = profile(None)
         return desks.open_desk(
             folder, profile=told, make_clock=lambda stood: Simulated(stood or start)
         )
@@ -115,7 +117,7 @@ def open_desk(folder: Path, start: datetime, ceiling: float | None = None) -> De
         return clocks[-1].now()
 
     vendor = Vendor(folder / BOOKS, now)
-    desk = desks.open_desk(folder, profile=profile(ceiling), provider=vendor, make_clock=make_clock)
+    desk = desks.open_desk(folder, profile=told, provider=vendor, make_clock=make_clock)
     pays = Bold(desk.database, PRICES, "default", lambda _: False, now)
     desk.roster.setups = {name: replace(one, account=pays) for name, one in desk.setups.items()}
     return desk
@@ -127,6 +129,7 @@ def live(
     upto: datetime,
     *,
     ceiling: float | None = None,
+    mode: str = "budget",
     point: str = "",
     spare: int = 0,
     closes: int | None = None,
@@ -135,7 +138,7 @@ def live(
 
     After `spare` closes the process dies at `point`, if it comes there.
     """
-    desk = open_desk(folder, start, ceiling)
+    desk = open_desk(folder, start, ceiling, mode)
     desks.take_lease(desk, seconds=0.001)
     left = closes
     if point and not spare:
