@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -44,12 +44,17 @@ def new_database() -> bytes:
         return path.read_bytes()
 
 
+COPIES: Final[set[Path]] = set()
+"""Files that have just become a copy of it, and that nobody has opened."""
+
+
 def open_database(folder: Path, now: Callable[[], datetime] | None = None, **how: Any) -> Database:
     """Open the database of a folder; where there is none, a new one."""
     path = folder / "torra.db"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(new_database())
+        COPIES.add(path)
     return Database.open(path, now=now or Hand(), **how)
 
 
