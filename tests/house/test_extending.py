@@ -57,6 +57,9 @@ FILES = {
 MODULES = [name for name in FILES if name.startswith("acme_")]
 EXAMPLES = [json.loads(line) for kind, code in BLOCKS if kind == "json" for line in [code]]
 NOW = datetime.now(UTC)
+LONG = timedelta(days=1)
+"""Longer than a night of tests: it comes to this file hours after it was read."""
+
 MOST_LINES = 60
 
 
@@ -228,7 +231,7 @@ def an_order(**changes: Any) -> Order:
         sid="T0001", seq=1, kind="open", instance="EURUSD", symbol="EURUSD",
         broker_symbol="EURUSD", timeframe="H1", bar_time=NOW, side="BUY", lots=0.10, entry=1.10010,
         stop=1.09000, target=1.12000, created=NOW - timedelta(seconds=1),
-        expires=NOW + timedelta(hours=1), magic=7, max_spread_pts=30, max_dev_pts=50, digits=5,
+        expires=NOW + LONG, magic=7, max_spread_pts=30, max_dev_pts=50, digits=5,
     )  # fmt: skip
     return replace(order, **changes)
 
