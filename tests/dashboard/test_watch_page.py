@@ -529,7 +529,8 @@ def watch_it(visit: Any, site: Any, held: Any, work: Any) -> None:
     assert seqs == sorted(set(seqs))
     page.locator("#to-tick").click()
     page.wait_for_url("**/symbol/BTCUSD/**")
-    assert "AGENT_PARTIAL" in page.locator("main").inner_text()
+    page.evaluate("for (const one of document.querySelectorAll('main details')) one.open = true")
+    page.locator("main .state[data-state=partial]").wait_for()
     cite_it(visit)
 
 

@@ -24,7 +24,7 @@ from hypothesis.stateful import run_state_machine_as_test
 import signal_bridge
 from tests.doubles.reference_ea import POINTS as EA_POINTS
 from tests.faults import mortal
-from tests.faults.desk_machine import BROKER, HALTS, MET, DeskMachine
+from tests.faults.desk_machine import BROKER, HALTS, MET, OPENING, DeskMachine
 from tests.faults.desk_market import remember_scores
 from tests.faults.desk_world import EURO, GOLD, MOODS
 from tests.worlds.stores import NOON, open_database
@@ -158,6 +158,19 @@ def test_a_signal_of_a_late_tick_has_a_time_of_whole_seconds(tmp_path: Path) -> 
     texts = [row["decided_at"] for row in database.signals()]
     assert all(len(text) == len("2026-02-13T12:00:00Z") for text in texts), texts
     database.close()
+
+
+@pytest.mark.journey
+def test_the_second_wake_after_a_jump_of_the_clock_misses_no_close() -> None:
+    """The first looks at nothing: the clock may be set right. A quarter later all have rows."""
+    life = DeskMachine()
+    life.goes_on(2)
+    life.the_clock_jumps(seconds=7199, bars=0)
+    life.round(7.0)
+    assert life.life is not None and life.life.desk.active, "it took its lease anew"
+    life.goes_on(2)
+    life.witness.every_close_has_a_row(OPENING)
+    life.teardown()
 
 
 @pytest.mark.journey

@@ -175,11 +175,13 @@ def test_a_chunk_that_was_half_written_does_not_count(
 
 
 CHILD = """
+from datetime import datetime
 from pathlib import Path
 from tests.replay import test_replay_runner as here
 from torra.replay import voices
 from torra.replay.replaying import run
 
+here.BEGIN = datetime.fromisoformat({begin!r})  # a night's is another one
 history = here.sample()
 run(here.plan_of(history), voices.rules_voice, folder=Path({folder!r}), chunk=5,
     on_ticks=lambda name, number: print(name, number, flush=True))
@@ -191,7 +193,7 @@ def test_a_killed_replay_ends_like_one_that_was_not(
     history: History, whole: list[ArmSeen], tmp_path: Path, scaled: Callable[..., int]
 ) -> None:
     """Each life of the process is killed a few ticks further on, in the middle of its work."""
-    script = CHILD.format(folder=str(tmp_path))
+    script = CHILD.format(folder=str(tmp_path), begin=BEGIN.isoformat())
     for life in range(scaled(40)):
         with subprocess.Popen(
             [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True
