@@ -24,9 +24,9 @@ from hypothesis.stateful import run_state_machine_as_test
 import signal_bridge
 from tests.doubles.reference_ea import POINTS as EA_POINTS
 from tests.faults import mortal
-from tests.faults.desk_machine import BROKER, HALTS, MET, OPENING, DeskMachine
+from tests.faults.desk_machine import BROKER, HALTS, MET, DeskMachine
 from tests.faults.desk_market import remember_scores
-from tests.faults.desk_world import EURO, GOLD, MOODS
+from tests.faults.desk_world import EURO, GOLD, MOODS, OPENING
 from tests.worlds.stores import NOON, open_database
 from torra.verdict.risk_engine import SignalDraft
 
