@@ -25,8 +25,8 @@ import signal_bridge
 from tests.doubles.reference_ea import POINTS as EA_POINTS
 from tests.faults import mortal
 from tests.faults.desk_machine import BROKER, HALTS, MET, DeskMachine
-from tests.faults.desk_market import remember_scores
-from tests.faults.desk_world import EURO, GOLD, MOODS, OPENING
+from tests.faults.desk_market import OPENING, remember_scores
+from tests.faults.desk_world import EURO, GOLD, MOODS
 from tests.worlds.stores import NOON, open_database
 from torra.verdict.risk_engine import SignalDraft
 
