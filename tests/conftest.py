@@ -38,6 +38,7 @@ from tests.tries import EXCUSED, Tries, without_full_collections
 from tests.worlds.made_once import Made, made_once
 from tests.worlds.scored_once import Kept, scored_once
 from torra.feeds import csv_file, sample
+from torra.lessons import recall
 from torra.replay.shards import history
 
 pytest_plugins = ("pytester",)
@@ -294,6 +295,14 @@ def browser_is_lent() -> Iterator[None]:
     """Close the browser that the tests of pages borrowed, when the last of all tests is done."""
     yield
     lent.close()
+
+
+@pytest.fixture(scope="module")
+def lessons_come_in_time() -> Iterator[None]:
+    """Let lessons be told however late: a machine that stands still must not part two runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recall, "SECONDS", 60.0)
+        yield
 
 
 @pytest.fixture(scope="session")

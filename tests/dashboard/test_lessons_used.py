@@ -22,6 +22,8 @@ from torra.lessons.lesson import Lesson
 from torra.lessons.recall import BROKEN, LATE
 from torra.tick.tick_record import TickRecord
 
+pytestmark = pytest.mark.usefixtures("lessons_come_in_time")
+
 REMEMBERS = Profile(agents=AgentSettings(memory=MemorySettings(use="on")))
 HOUR = timedelta(hours=1)
 
@@ -50,7 +52,6 @@ def test_a_tick_that_was_told_of_a_lesson_says_which_and_why(
     backing: Backing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.tick.look.situation_of", lambda *_: told_lessons.MARKET)
-    monkeypatch.setattr("torra.lessons.recall.SECONDS", 60.0)  # a busy machine recalls it too
     known = desks.START - 5 * HOUR
     facts = replace(
         told_lessons.LOST, instance="BTCUSD", symbol="BTCUSD", asset="crypto", known_at=known,

@@ -26,7 +26,10 @@ from tests.worlds import desks
 from torra.clock import duration, parse
 from torra.failpoints import IN_A_TICK
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL"),
+    pytest.mark.usefixtures("lessons_come_in_time"),
+]
 
 Scaled = Callable[..., int]
 

@@ -21,10 +21,12 @@ from tests.examples import examples
 from tests.faults import lives
 from tests.worlds import desks, remembering
 from torra.failpoints import IN_A_TICK, VARIABLE
-from torra.lessons import recall
 from torra.replay.rerun.edges_then import Still
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL"),
+    pytest.mark.usefixtures("lessons_come_in_time"),
+]
 
 BEGIN = datetime.fromisoformat("2021-11-10T10:00:00+00:00")
 POINTS = (*IN_A_TICK, "moved", "enqueued", "committed")
@@ -54,9 +56,7 @@ def test_each_end_leaves_one_lesson_however_often_the_desk_dies(
     tmp_path: Path,
     scaled: Callable[..., int],
     record_property: Callable[[str, object], None],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recall, "SECONDS", 30.0)  # a busy machine recalls late, and then nothing
     lives.warm()
     deaths = scaled(200, least=3)
     end = BEGIN + 6 * deaths * desks.QUARTER + 40 * desks.QUARTER

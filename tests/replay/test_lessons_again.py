@@ -12,9 +12,10 @@ import pytest
 from instance_database import Database
 from tests.worlds import desks, journals
 from torra.config import Profile
-from torra.lessons import recall
 from torra.replay.rerun.causes import cause
 from torra.replay.rerun.journal_replay import Comparison, replay
+
+pytestmark = pytest.mark.usefixtures("lessons_come_in_time")
 
 TOLD: Final = ("technical", "bull_researcher", "bear_researcher")
 """Agents that are told lessons in words: an analyst too."""
@@ -29,7 +30,11 @@ def remembering() -> Profile:
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -> Path:
+def lived(
+    tmp_path_factory: pytest.TempPathFactory,
+    scaled: Callable[..., int],
+    lessons_come_in_time: None,
+) -> Path:
     """The file of a desk with so many ticks that were told of lessons."""
     folder = tmp_path_factory.mktemp("remembers")
     wanted = scaled(500, 40)
@@ -39,10 +44,8 @@ def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) 
     desks.take_lease(desk, 1e9)
     for name, setup in desk.setups.items():
         desk.database.apply_profile(name, setup.profile.model_dump_json(), setup.profile.digest())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recall, "SECONDS", 30.0)  # a busy machine recalls late, and then nothing
-        while told(desk.database) < wanted:
-            desks.step(desk)
+    while told(desk.database) < wanted:
+        desks.step(desk)
     desk.close()
     return folder / "torra.db"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from tests.examples import examples
 from tests.worlds import desks, remembering
 from torra.clock import iso
 from torra.config import Profile
-from torra.lessons import recall
 from torra.lessons.lesson import Lesson
 from torra.lessons.ranking import LessonIndex
 from torra.replay.rerun import lookahead, trial_tick
@@ -22,17 +20,11 @@ from torra.replay.rerun.edges_then import Still
 from torra.replay.shards.history import History
 from torra.store.memory import MemoryStore
 
+pytestmark = pytest.mark.usefixtures("lessons_come_in_time")
+
 PATIENT = {"memory": {"use": "on"}, "timeout_seconds": 900.0}
 SECOND = timedelta(seconds=1)
 CLOSES = examples(90, 40)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _recalled_in_time() -> Iterator[None]:
-    """A busy machine recalls late, and then nothing."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recall, "SECONDS", 30.0)
-        yield
 
 
 @pytest.fixture(scope="module")

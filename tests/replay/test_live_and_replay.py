@@ -33,6 +33,8 @@ from torra.replay.shards.history import History, load
 from torra.replay.shards.seen import tick_seen
 from torra_trader import Outcome
 
+pytestmark = pytest.mark.usefixtures("lessons_come_in_time")
+
 CLOSES = 1600
 """Of them every fourth one of two timeframes: 2,000 ticks."""
 
