@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -255,17 +256,24 @@ def check_bullets(record: TickRecord, verdict: str, seen: Counter[str]) -> None:
 
 def ways_of(text: str) -> set[int]:
     """The sides that a sentence speaks for, by the wording of the table."""
+    return ways().get(bare(text), set())
 
-    def bare(words: str) -> str:
-        # a page says the value of a part in brackets
-        said = re.sub(r" \(([+−]\d\.\d+)\)", r" at \1 of 1", words.rstrip("."))
-        return re.sub(NUMBER, "#", said.replace("−", "-")).lower()
 
-    found = set()
+def bare(words: str) -> str:
+    # a page says the value of a part in brackets
+    said = re.sub(r" \(([+−]\d\.\d+)\)", r" at \1 of 1", words.rstrip("."))
+    return re.sub(NUMBER, "#", said.replace("−", "-")).lower()
+
+
+@cache
+def ways() -> Mapping[str, set[int]]:
+    """The sides of each wording of the table, without its numbers."""
+    found: dict[str, set[int]] = defaultdict(set)
     for saying in SAYINGS.values():
         unit = re.sub(r"\{:[^}]*\}", "#", saying.shown)
         for half, side in ((saying.half, 1), (saying.faded, -1)):
-            said = half.replace("{n}", unit)
-            found |= {side} if half and bare(text) == bare(said) else set()
-            found |= {-side} if half and bare(text) == bare(mirrored(said)) else set()
+            if half:
+                said = half.replace("{n}", unit)
+                found[bare(said)].add(side)
+                found[bare(mirrored(said))].add(-side)
     return found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,8 @@ class Listened:
     def close(self) -> None: ...
 
 
-def listen(mode: str, steps: int) -> list[tuple[Request, dict[str, Any]]]:
-    """Return what was asked and said on so many closes of the shipped sample."""
+def listen(mode: str, steps: int) -> Iterator[tuple[Request, dict[str, Any]]]:
+    """Yield what was asked and said on so many closes of the shipped sample."""
     provider = Listened()
     profile = validate(Profile, {"agents": {"mode": mode, "debate_rounds": 2}}, "a test")
     with tempfile.TemporaryDirectory() as folder:
@@ -86,8 +87,9 @@ def listen(mode: str, steps: int) -> list[tuple[Request, dict[str, Any]]]:
         desks.take_lease(desk)
         for _ in range(steps):
             desks.step(desk)
+            yield from provider.heard
+            provider.heard.clear()
         desk.close()
-    return provider.heard
 
 
 def side_of(request: Request, reply: dict[str, Any]) -> int:
@@ -110,15 +112,20 @@ def sentence(says: str, why: str) -> str:
 
 def ids_of(point: str) -> list[tuple[str, ...]]:
     """The readings that a sentence may be of: those whose words, for either side, are its own."""
-    found = []
-    bare = re.sub(NUMBER, "#", point)
+    return sentences().get(re.sub(NUMBER, "#", point).lower(), [])
+
+
+@cache
+def sentences() -> Mapping[str, list[tuple[str, ...]]]:
+    """Which readings each sentence of the table, for either side and without its numbers, is of."""
+    found: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     for reads, saying in SAYINGS.items():
         for half, why in ((saying.half, saying.why), (saying.faded, saying.faded_why)):
             unit = re.sub(r"\{:[^}]*\}", "#", saying.shown)
             text = sentence(half, why).replace("{n}", unit)
             text = re.sub(NUMBER, "#", text[:1].upper() + text[1:])
-            if bare.lower() in (text.lower(), mirrored(text).lower()):
-                found.append(reads)
+            for words in {text.lower(), mirrored(text).lower()}:
+                found[words].append(reads)
     return found
 
 
