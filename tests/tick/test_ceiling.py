@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -300,8 +300,8 @@ class Tick:
             for request in requests:
                 self._ask(request, until)
         else:
-            self._refused(requests)
-        self.stale = [asking(bound, attempt) for bound in bounds for attempt in (1, 2, 3)]
+            self._refused(requests[:2])
+        self.stale = [asking(bound, attempt) for bound in bounds[:1] for attempt in (1, 2)]
         world.at(until, world.alive(self.step))
 
     def _ask(self, request: Request, until: float) -> None:
@@ -319,7 +319,7 @@ class Tick:
     def _refused(self, requests: list[Request]) -> None:
         """Nothing is sent that was not granted, or was granted to a stage that is over."""
         asked = self.world.asked
-        for request in requests[:2]:
+        for request in requests:
             with pytest.raises(ModelUnavailable, match="budget"):
                 self.purse.submit(request)
         assert self.world.asked == asked
@@ -515,13 +515,18 @@ def bound_of(settings: AgentSettings, role: Role, number: int) -> CallBound:
 ROLES: Final = {role.id: role for role in (*UNSEATED, *(seat.role for seat in AGENTS.values()))}
 
 
+@cache
+def role_of(name: str, tier: Tier) -> Role:
+    return replace(ROLES[name], tier=tier)
+
+
 def cancel(future: Future[Completion]) -> None:
     assert future.cancel()
 
 
 def asking(bound: CallBound, attempt: int) -> Request:
     return Request(
-        role=replace(ROLES[bound.role_id], tier=bound.tier),
+        role=role_of(bound.role_id, bound.tier),
         round=bound.round,
         attempt=attempt,
         symbol="BTCUSD",
