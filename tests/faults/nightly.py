@@ -19,6 +19,7 @@ of a machine in it. The program ends with 1 when something failed, and the recor
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import queue
 import re
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -98,15 +100,29 @@ def _timed(name: str, words: Sequence[str], asked: argparse.Namespace) -> int:
     whole = part.words is None or tuple(words) == part.words
     asked.keeps = whole or asked.record
     clock = System()
-    began = clock.monotonic()
+    began, worked = clock.monotonic(), _worked()
     code = part.run(words, asked)
     if code in TO_THE_END and whole and name != "page":
-        took = {"date": _today(), "seconds": round(clock.monotonic() - began)}
+        took = {
+            "date": _today(),
+            "seconds": round(clock.monotonic() - began),
+            "cpu_seconds": round(_worked() - worked),
+        }
         promises.keep(NIGHTS, {name: took}, PARTS)
     return code
 
 
+def _worked() -> float:
+    """Return the CPU seconds of all processes that were begun here and are over."""
+    used = os.times()
+    return used.children_user + used.children_system
+
+
 # --- promises -------------------------------------------------------------------------------------
+
+
+LISTED: Final = 40
+"""Tests that are listed at the end as those that took longest."""
 
 
 class Case(NamedTuple):
@@ -142,6 +158,7 @@ def prove(words: Sequence[str], asked: argparse.Namespace) -> int:
     if asked.keeps:
         keep_proofs(fresh)
     print("\n".join(f"{name:<4} {promises.told(record)}" for name, record in fresh.items()))
+    print(slowest(cases))
     return code
 
 
@@ -229,6 +246,16 @@ def belongs(case: Case, test: str) -> bool:
 def covers(node: str, test: str) -> bool:
     """Tell whether a run of a node has all of a test or a file of tests."""
     return node == test or test.startswith((f"{node}::", f"{node.rstrip('/')}/"))
+
+
+def slowest(cases: Iterable[Case]) -> str:
+    """Return the tests that took longest: where a night that takes too long is to be shortened."""
+    seconds: dict[str, float] = defaultdict(float)
+    for case in cases:
+        seconds[case.node] += case.seconds
+    longest = sorted(seconds.items(), key=lambda took: -took[1])[:LISTED]
+    rows = (f"{took:6.0f} s  {node}" for node, took in longest)
+    return "\n".join([f"of {sum(seconds.values()):,.0f} s of all workers took", *rows])
 
 
 def without_doubles(nodes: Iterable[str]) -> list[str]:

@@ -248,6 +248,15 @@ def test_only_promises_whose_tests_were_all_asked_for_get_a_record(
     assert not (shelf / "nightly.json").exists(), "the time of a part says nothing of the whole"
 
 
+def test_a_night_ends_with_the_tests_that_took_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = [nightly.Case(f"tests/test_a.py::test_{name}", "passed", seconds, 0, ())
+           for name, seconds in (("short", 1.0), ("cases", 700.0), ("cases", 600.0))]  # fmt: skip
+    monkeypatch.setattr(nightly, "LISTED", 1)
+    assert nightly.slowest(ran).splitlines() == [
+        "of 1,301 s of all workers took", "  1300 s  tests/test_a.py::test_cases"
+    ]  # fmt: skip
+
+
 def test_a_file_that_is_named_whole_is_run_once() -> None:
     nodes = ["tests/test_a.py", "tests/test_a.py::test_one", "tests/test_b.py::test_one"]
     assert nightly.without_doubles(nodes) == ["tests/test_a.py", "tests/test_b.py::test_one"]
@@ -329,7 +338,9 @@ def test_a_night_says_first_which_parts_there_are_and_how_long_each_took(
     said = capsys.readouterr().out.splitlines()
     assert said[0].split() == [">", "prove", "88", "min", "on", "2026-11-23", "what", "prove", "is"]
     assert said[2].split()[:4] == ["orders", "not", "timed", "yet"]
-    assert list(promises.read(shelf / "nightly.json")) == ["prove", "mutants"]
+    timed = promises.read(shelf / "nightly.json")
+    assert list(timed) == ["prove", "mutants"]
+    assert all(set(took) == {"date", "seconds", "cpu_seconds"} for took in timed.values())
     ran.clear()
     assert nightly.main(["orders", "mutants"]) == 2
     assert nightly.main(["orders", "7-20"]) == 2
