@@ -115,12 +115,15 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the real language model, and what is for the night, unless it is asked for.
 
-    The order of the files that take longest, and of all others, stays as it was drawn.
+    By day the order of the files that take longest, and of all others, stays as it was drawn; by
+    night the longest of all is begun first, for it ends last.
     """
     leave_cases(items)
     if config.getoption("--longest-first"):
-        longest = LONGEST_BY_NIGHT if scale_of(config) >= 1.0 else LONGEST
-        items.sort(key=lambda item: item.path.relative_to(ROOT).as_posix() not in longest)
+        by_day = dict.fromkeys(LONGEST, 0)
+        by_night = {file: at for at, file in enumerate(LONGEST_BY_NIGHT)}
+        place = by_night if scale_of(config) >= 1.0 else by_day
+        items.sort(key=lambda item: place.get(item.path.relative_to(ROOT).as_posix(), len(place)))
     asleep = {
         "local_llm": "runs a real language model for minutes: make test-local-llm",
         "nightly": "takes too long for a day: make nightly",

@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -234,12 +234,15 @@ UNCOMPARED: Final = ("lease", "ledger", "rungs")
 """Whose turn it is; and what dying cost, which a life without deaths has not spent."""
 
 
-def tables(folder: Path) -> Tables:
-    """Return every table as its rows, sorted, without what time alone decides."""
+def tables(folder: Path, but: Collection[str] = ()) -> Tables:
+    """Return every table as its rows, sorted, without what time alone decides.
+
+    Rows that name a tick of `but` are left out.
+    """
     database = desks.open_database(folder)
     names = rows(database, "select name from sqlite_master where type='table'")
     found = {
-        row["name"]: _rows_of(database, row["name"])
+        row["name"]: _rows_of(database, row["name"], but)
         for row in names
         if row["name"] not in UNCOMPARED
     }
@@ -247,7 +250,19 @@ def tables(folder: Path) -> Tables:
     return found
 
 
-def _rows_of(database: Any, table: str) -> list[tuple[Any, ...]]:
+def parted(folder: Path) -> set[str]:
+    """Return the ticks that a death parted from an elder of their close, which was stored before.
+
+    They know of the order that it gave, where in a calm life all debate before one is stored.
+    """
+    database = desks.open_database(folder)
+    sql = "select torra_key from journal where json_extract(record, '$.apart[0]') is not null"
+    found = rows(database, sql)
+    database.close()
+    return {row["torra_key"] for row in found}
+
+
+def _rows_of(database: Any, table: str, but: Collection[str]) -> list[tuple[Any, ...]]:
     passing = {*PASSING[""], *PASSING.get(table, ())}
     kept = [
         tuple(
@@ -257,6 +272,7 @@ def _rows_of(database: Any, table: str) -> list[tuple[Any, ...]]:
         )
         for row in rows(database, f"select * from {table}")
         if (table, row.get("name")) != ("sqlite_sequence", "ledger")
+        if row.get("torra_key") not in but
     ]
     return sorted(kept, key=repr)
 
@@ -269,9 +285,13 @@ def _lasting(value: Any) -> Any:
     return [_lasting(item) for item in value] if isinstance(value, list) else value
 
 
-def differences(one: Path, other: Path | Tables) -> list[str]:
-    """Return the tables in which two lives differ, each with the first rows that do."""
-    ours, theirs = tables(one), tables(other) if isinstance(other, Path) else other
+def differences(one: Path, other: Path | Tables, but: Collection[str] = ()) -> list[str]:
+    """Return the tables in which two lives differ, each with the first rows that do.
+
+    Rows that name a tick of `but` are left out.
+    """
+    ours = tables(one, but)
+    theirs = tables(other, but) if isinstance(other, Path) else other
     return [
         f"{name}: {_beside(ours.get(name, []), theirs.get(name, []))}"
         for name in ours.keys() | theirs.keys()
