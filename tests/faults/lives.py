@@ -230,19 +230,22 @@ had come last when it decided, and the numbers are those of a life.
 
 Tables = Mapping[str, list[tuple[Any, ...]]]
 
+ASKED: Final = (*TOLD, "cost_usd")
+"""Columns of a tick that tell what was asked and said, and what that cost."""
+
 UNCOMPARED: Final = ("lease", "ledger", "rungs")
 """Whose turn it is; and what dying cost, which a life without deaths has not spent."""
 
 
-def tables(folder: Path, but: Collection[str] = ()) -> Tables:
+def tables(folder: Path, alone: Collection[str] = ()) -> Tables:
     """Return every table as its rows, sorted, without what time alone decides.
 
-    Rows that name a tick of `but` are left out.
+    Of the ticks `alone` what was asked and said is left out, not what it came to.
     """
     database = desks.open_database(folder)
     names = rows(database, "select name from sqlite_master where type='table'")
     found = {
-        row["name"]: _rows_of(database, row["name"], but)
+        row["name"]: _rows_of(database, row["name"], alone)
         for row in names
         if row["name"] not in UNCOMPARED
     }
@@ -262,17 +265,18 @@ def parted(folder: Path) -> set[str]:
     return {row["torra_key"] for row in found}
 
 
-def _rows_of(database: Any, table: str, but: Collection[str]) -> list[tuple[Any, ...]]:
+def _rows_of(database: Any, table: str, alone: Collection[str]) -> list[tuple[Any, ...]]:
     passing = {*PASSING[""], *PASSING.get(table, ())}
+
     kept = [
         tuple(
             json.dumps(_lasting(json.loads(value))) if name in TOLD and value else value
             for name, value in row.items()
-            if name not in passing
+            if name not in passing and not (name in ASKED and row.get("torra_key") in alone)
         )
         for row in rows(database, f"select * from {table}")
         if (table, row.get("name")) != ("sqlite_sequence", "ledger")
-        if row.get("torra_key") not in but
+        if table != "calls" or row["torra_key"] not in alone
     ]
     return sorted(kept, key=repr)
 
@@ -285,13 +289,13 @@ def _lasting(value: Any) -> Any:
     return [_lasting(item) for item in value] if isinstance(value, list) else value
 
 
-def differences(one: Path, other: Path | Tables, but: Collection[str] = ()) -> list[str]:
+def differences(one: Path, other: Path | Tables, alone: Collection[str] = ()) -> list[str]:
     """Return the tables in which two lives differ, each with the first rows that do.
 
-    Rows that name a tick of `but` are left out.
+    Of the ticks `alone` what was asked and said is left out, not what it came to.
     """
-    ours = tables(one, but)
-    theirs = tables(other, but) if isinstance(other, Path) else other
+    ours = tables(one, alone)
+    theirs = tables(other, alone) if isinstance(other, Path) else other
     return [
         f"{name}: {_beside(ours.get(name, []), theirs.get(name, []))}"
         for name in ours.keys() | theirs.keys()
