@@ -47,7 +47,7 @@ journeys: $(VENV)/dev.stamp
 test-local-llm: $(VENV)/local-llm.stamp
 	$(BIN)/python -m pytest -q -s --local-llm tests/providers/test_local_model.py
 
-# What takes too long for a day: `make nightly` runs prove and mutants, `make nightly PARTS="prove orders"` these parts. A part of a
+# What takes too long for a day: `make nightly` runs oldest and mutants, `make nightly PARTS="prove orders"` these parts. A part of a
 # part is written into docs/ with RECORD=1 alone.
 NIGHTLY = $(BIN)/python -m tests.faults.nightly --workers $(WORKERS) $(if $(RECORD),--record)
 

@@ -28,12 +28,11 @@ import pytest
 from flask import Flask
 from hypothesis import settings
 
-from tests import ROOT
+from tests import ROOT, longest
 from tests.doubles import compiled_rules
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
 from tests.doubles.lent_browser import lent
 from tests.examples import examples
-from tests.longest import LONGEST, LONGEST_BY_NIGHT
 from tests.tries import EXCUSED, Tries, without_full_collections
 from tests.worlds.made_once import Made, made_once
 from tests.worlds.scored_once import Kept, scored_once
@@ -120,9 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     leave_cases(items)
     if config.getoption("--longest-first"):
-        by_day = dict.fromkeys(LONGEST, 0)
-        by_night = {file: at for at, file in enumerate(LONGEST_BY_NIGHT)}
-        place = by_night if scale_of(config) >= 1.0 else by_day
+        place = longest.places(by_night=scale_of(config) >= 1.0)
         items.sort(key=lambda item: place.get(item.path.relative_to(ROOT).as_posix(), len(place)))
     asleep = {
         "local_llm": "runs a real language model for minutes: make test-local-llm",

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests import longest
 from tests.conftest import SECRETS, Scale, pytest_collection_modifyitems
-from tests.longest import LONGEST, LONGEST_BY_NIGHT
 from torra.config import ROOT
 
 
@@ -48,28 +48,28 @@ def test_the_order_is_random_and_the_settings_are_strict(request: pytest.Fixture
     )
 
 
-@pytest.mark.parametrize(
-    ("scale", "longest"), [(0.004, LONGEST), (1.0, LONGEST_BY_NIGHT)], ids=["day", "night"]
-)
-def test_a_run_may_begin_with_the_files_that_take_longest(
-    scale: float, longest: frozenset[str]
-) -> None:
-    assert all((ROOT / name).is_file() for name in longest)
-    other = LONGEST_BY_NIGHT if longest is LONGEST else LONGEST
-    first, second = sorted(longest - other)[:2]
-    short, shorter = sorted(other - longest)[:2]
-    for asked, names in (
-        (True, [second, first, short, shorter]),
-        (False, [short, second, shorter, first]),
-    ):
-        told = {"--longest-first": asked, "--scale": scale}
-        config: Any = SimpleNamespace(getoption=told.get)
-        items: list[Any] = [
-            SimpleNamespace(path=ROOT / name, get_closest_marker=lambda _: None)
-            for name in (short, second, shorter, first)
-        ]
-        pytest_collection_modifyitems(config, items)
-        assert [item.path for item in items] == [ROOT / name for name in names]
+def test_a_run_may_begin_with_the_files_that_take_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By day all of them come before the others, at night in the order of what they took."""
+    a, b, c, d = (f"tests/test_{letter}.py" for letter in "abcd")
+    monkeypatch.setattr(longest, "LONGEST", {a, b})
+    seen = {c: longest.Seen("2026-11-27", 90), a: longest.Seen("2026-11-26", 200)}
+    monkeypatch.setattr(longest, "seen", lambda: seen)
+    assert ordered([c, b, d, a], {"--longest-first": True, "--scale": 0.004}) == [b, a, c, d]
+    assert ordered([c, b, d, a], {"--longest-first": True, "--scale": 1.0}) == [a, c, b, d]
+    assert ordered([c, b, d, a], {"--longest-first": False, "--scale": 1.0}) == [c, b, d, a]
+
+
+def test_every_file_that_takes_long_is_there() -> None:
+    assert all((ROOT / name).is_file() for name in longest.LONGEST | longest.seen().keys())
+
+
+def ordered(files: list[str], told: dict[str, Any]) -> list[str]:
+    config: Any = SimpleNamespace(getoption=told.get)
+    items: list[Any] = [
+        SimpleNamespace(path=ROOT / name, get_closest_marker=lambda _: None) for name in files
+    ]
+    pytest_collection_modifyitems(config, items)
+    return [item.path.relative_to(ROOT).as_posix() for item in items]
 
 
 def test_a_share_of_a_count_stands_in_the_properties(

@@ -1,6 +1,7 @@
 """What takes too long for a day, part by part, and what is kept of it.
 
-    python -m tests.faults.nightly                       a night: prove and mutants
+    python -m tests.faults.nightly                       a night: oldest and mutants
+    python -m tests.faults.nightly prove                 every test at its nightly count
     python -m tests.faults.nightly prove orders          some parts
     python -m tests.faults.nightly prove D1 test_x.py    a part of one: promises, files of tests
     python -m tests.faults.nightly mutants epoch hmac    ... planted faults
@@ -34,8 +35,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests import ROOT
-from tests.faults import promises, risk_mutants
+from tests import ROOT, longest
+from tests.faults import named_tests, promises, risk_mutants
 from tests.faults.named_tests import resolved
 from tests.faults.planted import FAULTS
 from tests.faults.planting import HUNG, Fault, copied, planted, run, spoilt
@@ -138,6 +139,49 @@ class Case(NamedTuple):
     again: tuple[str, ...] = ()
 
 
+NIGHT_SECONDS: Final = 62 * 60
+"""Seconds of a night for the long files; the short ones and the planted faults come on top."""
+
+
+def oldest(_: Sequence[str], asked: argparse.Namespace) -> int:
+    """Run, each at its nightly count, the tests of what was seen longest ago: a night's worth."""
+    known = promises.registry().promises
+    room = asked.workers * NIGHT_SECONDS
+    files = files_of_a_night(known, promises.read(PROOFS), longest.seen(), room)
+    left = sorted(longest.seen().keys() - files)
+    print(f"{len(files)} files of tests; {len(left)} long ones are the next nights'", flush=True)
+    return _proved(files, asked)
+
+
+def files_of_a_night(
+    known: Iterable[Promise],
+    proofs: Mapping[str, Any],
+    seen: Mapping[str, longest.Seen],
+    room: float,
+) -> list[str]:
+    """Return all short files, and the long ones that fit into `room` seconds of the workers.
+
+    The promise that was recorded longest ago comes first, with all of its files: a record is of a
+    whole promise. The first one is taken even if it alone needs more.
+    """
+    all_files = {path for paths in named_tests.files().values() for path in paths}
+    long = all_files & seen.keys()
+    units = []
+    for promise in known:
+        files = {node.partition("::")[0] for node in promise.nodes} & long
+        if files and not promise.by_hand:
+            units.append((proofs.get(promise.id, {}).get("date", ""), files))
+    proved = {file for _, files in units for file in files}
+    units += [(seen[file].date, {file}) for file in sorted(long - proved)]
+    chosen: set[str] = set()
+    for _, files in sorted(units, key=lambda unit: unit[0]):
+        seconds = sum(seen[file].seconds for file in files - chosen)
+        if seconds <= room or not chosen:
+            chosen |= files
+            room -= seconds
+    return sorted(chosen | (all_files - long))
+
+
 def prove(words: Sequence[str], asked: argparse.Namespace) -> int:
     """Run every test at its nightly count, or those of some promises and files."""
     known = promises.registry().promises
@@ -152,11 +196,18 @@ def prove(words: Sequence[str], asked: argparse.Namespace) -> int:
     if words and not nodes:
         print("none of these has a test")
         return NOTHING_SUCH
+    return _proved(without_doubles(sorted({*nodes})), asked)
+
+
+def _proved(nodes: Sequence[str], asked: argparse.Namespace) -> int:
+    """Run tests at their nightly counts, none for all, and keep what was seen."""
+    known = promises.registry().promises
     nightly = ("--nightly", "--longest-first", "--timeout", "5400")
-    code, cases = suite([*nightly, *without_doubles(sorted({*nodes}))], asked.workers)
+    code, cases = suite([*nightly, *nodes], asked.workers)
     fresh = {one.id: record for one in known if (record := record_of(one, cases, nodes))}
     if asked.keeps:
         keep_proofs(fresh)
+        longest.keep(seconds_of(cases, nodes))
     print("\n".join(f"{name:<4} {promises.told(record)}" for name, record in fresh.items()))
     print(slowest(cases))
     return code
@@ -246,6 +297,16 @@ def belongs(case: Case, test: str) -> bool:
 def covers(node: str, test: str) -> bool:
     """Tell whether a run of a node has all of a test or a file of tests."""
     return node == test or test.startswith((f"{node}::", f"{node.rstrip('/')}/"))
+
+
+def seconds_of(cases: Iterable[Case], asked: Sequence[str] = ()) -> dict[str, longest.Seen]:
+    """Return what the files took that a run was told to run whole, none for the whole suite."""
+    seconds: dict[str, float] = defaultdict(float)
+    for case in cases:
+        file = case.node.partition("::")[0]
+        if not asked or file in asked:
+            seconds[file] += case.seconds
+    return {file: longest.Seen(_today(), round(took)) for file, took in seconds.items()}
 
 
 def slowest(cases: Iterable[Case]) -> str:
@@ -438,7 +499,8 @@ def page(_: Sequence[str], asked: argparse.Namespace) -> int:
 
 
 PARTS: Final = {
-    "prove": Part("every test at its nightly count, a day's soak too", prove, of_a_night=True),
+    "oldest": Part("what was seen longest ago, at its nightly count", oldest, of_a_night=True),
+    "prove": Part("every test at its nightly count, a day's soak too", prove),
     "mutants": Part("every planted fault", mutants, of_a_night=True),
     "orders": Part("all tests at daily counts in 20 random orders", in_any_order, words=("20",)),
     "soak": Part("a day of 20 instances", soak, words=("--hours", "24", "--instances", "20")),

@@ -7,14 +7,15 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests import ROOT
-from tests.faults import nightly, promises
+from tests import ROOT, longest
+from tests.faults import named_tests, nightly, promises
 from tests.faults.named_tests import resolved
 from tests.faults.planted import FAULTS
 from tests.faults.planting import HUNG, Fault
@@ -228,6 +229,7 @@ def shelf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         for module in (promises, nightly):
             monkeypatch.setattr(module, name, tmp_path / f"{file}.json")
     monkeypatch.setattr(promises, "PAGE", tmp_path / "promises.md")
+    monkeypatch.setattr(longest, "RECORD", tmp_path / "longest.json")
     return tmp_path
 
 
@@ -246,6 +248,58 @@ def test_only_promises_whose_tests_were_all_asked_for_get_a_record(
     assert "T4" in capsys.readouterr().out
     assert promises.told(kept["T4"]) in (shelf / "promises.md").read_text("utf-8")
     assert not (shelf / "nightly.json").exists(), "the time of a part says nothing of the whole"
+
+
+FILES = {f"test_{letter}.py": [f"tests/test_{letter}.py"] for letter in "abcde"}
+WEEK = {f"tests/test_{letter}.py": longest.Seen(f"2026-11-2{at}", 100 * at)
+        for at, letter in enumerate("abcd", start=1)}  # fmt: skip
+"""Long files of 100 to 400 s, and a short one: tests/test_e.py."""
+
+
+@pytest.mark.parametrize(
+    ("room", "chosen"),
+    [
+        (0.0, "bce"), (499.0, "bce"), (500.0, "bce"), (600.0, "abce"), (900.0, "bcde"),
+        (1000.0, "abcde"),
+    ],
+)  # fmt: skip
+def test_a_night_has_room_for_what_was_seen_longest_ago(
+    room: float, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A promise is taken whole, the oldest whatever it needs; the short file always."""
+    monkeypatch.setattr(named_tests, "files", lambda: FILES)
+    kept = (promise("test_d.py"), replace(promise("test_c.py", "test_b.py"), id="D2"))
+    proofs = {"D1": {"date": "2026-11-02"}, "D2": {"date": "2026-11-01"}}
+    found = nightly.files_of_a_night(kept, proofs, WEEK, room)
+    assert [file[len("tests/test_")] for file in found] == [*chosen]
+
+
+def test_nights_in_turn_have_every_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = promises.registry().promises
+    files = {path for paths in named_tests.files().values() for path in paths}
+    seen = {file: longest.Seen("2026-11-27", 1) for file in files}
+    proofs: dict[str, Any] = {}
+    for night in range(1, 20):
+        chosen = nightly.files_of_a_night(known, proofs, seen, len(files) / 3)
+        assert len(chosen) <= len(files) / 3
+        for one in known:
+            if {node.partition("::")[0] for node in one.nodes} <= {*chosen}:
+                proofs[one.id] = {"date": f"2026-12-{night:02}"}
+        seen |= {file: longest.Seen(f"2026-12-{night:02}", 1) for file in chosen}
+        if all(one.date > "2026-11-27" for one in seen.values()):
+            break
+    assert night <= 6, "no file waits for a week"
+
+
+def test_a_short_file_leaves_the_list_of_the_long_ones(shelf: Path) -> None:
+    longest.keep({"tests/test_a.py": longest.Seen("2026-11-01", 90)})
+    longest.keep({"tests/test_b.py": longest.Seen("2026-11-01", 95)})
+    assert longest.places(by_night=True) == {"tests/test_b.py": 0, "tests/test_a.py": 1}
+    cases = [nightly.Case("tests/test_b.py::test_one", "passed", 4.0, 0, ())] * 2
+    longest.keep(nightly.seconds_of(cases, ["tests/test_b.py::test_one"]))
+    assert len(longest.seen()) == 2, "a part of a file says nothing of the file"
+    longest.keep(nightly.seconds_of(cases, ["tests/test_b.py"]))
+    assert [*longest.seen()] == ["tests/test_a.py"]
 
 
 def test_a_night_ends_with_the_tests_that_took_longest(monkeypatch: pytest.MonkeyPatch) -> None:
