@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -181,6 +181,13 @@ def test_a_file_that_a_profile_names_elsewhere_is_told(tmp_path: Path) -> None:
 # --- Windows --------------------------------------------------------------------------------------
 
 
+def is_open_as(handle: Path, source: Any) -> bool:
+    """Tell whether a handle is of a file; one that another thread closes meanwhile is of none."""
+    with suppress(FileNotFoundError):
+        return handle.samefile(source)
+    return False
+
+
 @pytest.fixture
 def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rename no file that this process has open, as Windows does."""
@@ -190,8 +197,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def guarded(real: Callable[..., None]) -> Callable[..., None]:
         def rename(source: Any, target: Any, **more: Any) -> None:
-            handles = [one for one in Path("/proc/self/fd").iterdir() if one.exists()]
-            if any(one.samefile(source) for one in handles):
+            if any(is_open_as(one, source) for one in Path("/proc/self/fd").iterdir()):
                 raise PermissionError(13, "used by another process", str(source))
             real(source, target, **more)
 
