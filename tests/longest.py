@@ -59,9 +59,12 @@ def seen() -> dict[str, Seen]:
 
 
 def keep(fresh: Mapping[str, Seen]) -> None:
-    """Put what a night saw of some files in the place of what was known of them."""
-    kept = {file: one for file, one in {**seen(), **fresh}.items() if one.seconds >= SHORT}
-    told = {file: one._asdict() for file, one in sorted(kept.items())}
+    """Put what a night saw of some files in the place of what was known; files that went, leave."""
+    told = {
+        file: one._asdict()
+        for file, one in sorted({**seen(), **fresh}.items())
+        if one.seconds >= SHORT and (ROOT / file).is_file()
+    }
     RECORD.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 

@@ -267,7 +267,6 @@ def parted(folder: Path) -> set[str]:
 
 def _rows_of(database: Any, table: str, alone: Collection[str]) -> list[tuple[Any, ...]]:
     passing = {*PASSING[""], *PASSING.get(table, ())}
-
     kept = [
         tuple(
             json.dumps(_lasting(json.loads(value))) if name in TOLD and value else value

@@ -148,8 +148,8 @@ def oldest(_: Sequence[str], asked: argparse.Namespace) -> int:
     known = promises.registry().promises
     room = asked.workers * NIGHT_SECONDS
     files = files_of_a_night(known, promises.read(PROOFS), longest.seen(), room)
-    left = sorted(longest.seen().keys() - files)
-    print(f"{len(files)} files of tests; {len(left)} long ones are the next nights'", flush=True)
+    left = sum(map(len, named_tests.files().values())) - len(files)
+    print(f"{len(files)} files of tests; {left} long ones are for the next nights", flush=True)
     return _proved(files, asked)
 
 

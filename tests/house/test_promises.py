@@ -230,6 +230,7 @@ def shelf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
             monkeypatch.setattr(module, name, tmp_path / f"{file}.json")
     monkeypatch.setattr(promises, "PAGE", tmp_path / "promises.md")
     monkeypatch.setattr(longest, "RECORD", tmp_path / "longest.json")
+    monkeypatch.setattr(longest, "ROOT", tmp_path)
     return tmp_path
 
 
@@ -291,8 +292,12 @@ def test_nights_in_turn_have_every_file(monkeypatch: pytest.MonkeyPatch) -> None
     assert night <= 6, "no file waits for a week"
 
 
-def test_a_short_file_leaves_the_list_of_the_long_ones(shelf: Path) -> None:
-    longest.keep({"tests/test_a.py": longest.Seen("2026-11-01", 90)})
+def test_a_short_file_and_one_that_went_leave_the_list_of_the_long_ones(shelf: Path) -> None:
+    (shelf / "tests").mkdir()
+    for name in "ab":
+        (shelf / f"tests/test_{name}.py").touch()
+    went = {"tests/test_went.py": longest.Seen("2026-11-01", 99)}
+    longest.keep({"tests/test_a.py": longest.Seen("2026-11-01", 90)} | went)
     longest.keep({"tests/test_b.py": longest.Seen("2026-11-01", 95)})
     assert longest.places(by_night=True) == {"tests/test_b.py": 0, "tests/test_a.py": 1}
     cases = [nightly.Case("tests/test_b.py::test_one", "passed", 4.0, 0, ())] * 2
