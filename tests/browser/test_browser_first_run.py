@@ -33,13 +33,17 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
+LONG_NAME = "home_" + "x" * 70
+"""A word that no phone shows in one line, and the pages show the home's path."""
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[tuple[Backing, Site]]:
     """A desk that has lived for a moment, with a proposal that waits."""
     clock = Simulated(
         demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER + timedelta(seconds=30)
     )
-    home = tmp_path / "home"
+    home = tmp_path / LONG_NAME
     backing = demo_orders.build(home, clock=clock)
     since = iso(System().real_now().replace(microsecond=0))
     (home / "lived.json").write_text(json.dumps({"since": since}))
