@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -230,22 +230,16 @@ had come last when it decided, and the numbers are those of a life.
 
 Tables = Mapping[str, list[tuple[Any, ...]]]
 
-ASKED: Final = (*TOLD, "cost_usd")
-"""Columns of a tick that tell what was asked and said, and what that cost."""
-
 UNCOMPARED: Final = ("lease", "ledger", "rungs")
 """Whose turn it is; and what dying cost, which a life without deaths has not spent."""
 
 
-def tables(folder: Path, alone: Collection[str] = ()) -> Tables:
-    """Return every table as its rows, sorted, without what time alone decides.
-
-    Of the ticks `alone` what was asked and said is left out, not what it came to.
-    """
+def tables(folder: Path) -> Tables:
+    """Return every table as its rows, sorted, without what time alone decides."""
     database = desks.open_database(folder)
     names = rows(database, "select name from sqlite_master where type='table'")
     found = {
-        row["name"]: _rows_of(database, row["name"], alone)
+        row["name"]: _rows_of(database, row["name"])
         for row in names
         if row["name"] not in UNCOMPARED
     }
@@ -253,29 +247,16 @@ def tables(folder: Path, alone: Collection[str] = ()) -> Tables:
     return found
 
 
-def parted(folder: Path) -> set[str]:
-    """Return the ticks that a death parted from an elder of their close, which was stored before.
-
-    They know of the order that it gave, where in a calm life all debate before one is stored.
-    """
-    database = desks.open_database(folder)
-    sql = "select torra_key from journal where json_extract(record, '$.apart[0]') is not null"
-    found = rows(database, sql)
-    database.close()
-    return {row["torra_key"] for row in found}
-
-
-def _rows_of(database: Any, table: str, alone: Collection[str]) -> list[tuple[Any, ...]]:
+def _rows_of(database: Any, table: str) -> list[tuple[Any, ...]]:
     passing = {*PASSING[""], *PASSING.get(table, ())}
     kept = [
         tuple(
             json.dumps(_lasting(json.loads(value))) if name in TOLD and value else value
             for name, value in row.items()
-            if name not in passing and not (name in ASKED and row.get("torra_key") in alone)
+            if name not in passing
         )
         for row in rows(database, f"select * from {table}")
         if (table, row.get("name")) != ("sqlite_sequence", "ledger")
-        if table != "calls" or row["torra_key"] not in alone
     ]
     return sorted(kept, key=repr)
 
@@ -288,13 +269,10 @@ def _lasting(value: Any) -> Any:
     return [_lasting(item) for item in value] if isinstance(value, list) else value
 
 
-def differences(one: Path, other: Path | Tables, alone: Collection[str] = ()) -> list[str]:
-    """Return the tables in which two lives differ, each with the first rows that do.
-
-    Of the ticks `alone` what was asked and said is left out, not what it came to.
-    """
-    ours = tables(one, alone)
-    theirs = tables(other, alone) if isinstance(other, Path) else other
+def differences(one: Path, other: Path | Tables) -> list[str]:
+    """Return the tables in which two lives differ, each with the first rows that do."""
+    ours = tables(one)
+    theirs = tables(other) if isinstance(other, Path) else other
     return [
         f"{name}: {_beside(ours.get(name, []), theirs.get(name, []))}"
         for name in ours.keys() | theirs.keys()

@@ -57,6 +57,11 @@ FIRM: Final[Table] = {
             At("torra.tick.thesis:consulted", never("LEAST_CONSULT_SECONDS")),
             "test_where_too_little_time_is_left_it_is_not_asked",
         ),
+        "trader-parted": fault(
+            "a tick that is taken over foresees by what the rest of its close has left",
+            At("torra.store.tick_store:TickStore._stored_beside", never("record is not None")),
+            "test_what_a_death_parts_from_its_close_foresees_as_its_close_did",
+        ),
         "escalation": fault(
             "the chief is asked from just above the conviction of the setting",
             At(

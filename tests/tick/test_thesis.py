@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from agent_config import LEAST_CONSULT_SECONDS, AgentSettings
 from agents.contracts import VECTORS, ModelUnavailable, Request
+from instance_database import Database, TickKey
 from tests.conftest import Scale
 from tests.doubles import scripted
 from tests.tries import Tries
@@ -23,6 +25,7 @@ from torra.tick.marks import UNFORESEEN
 from torra.tick.thesis import Foreseen, tier_of
 from torra.verdict import call_policy
 from torra.verdict.order_levels import Levels
+from torra.verdict.risk_engine import Held
 
 ALONE = Instance(symbol="BTCUSD", timeframes=("M15",))
 FORESEEN = {"GATE_VETO", "GATE_CANNOT_OPEN", "SIZE_ZERO", "STOP_TOO_CLOSE", "BAD_NUMBER"}
@@ -145,6 +148,40 @@ def test_a_shared_close_is_foreseen_by_the_state_before_it(run: Run, scaled: Sca
         of_the_side = asked(record).get("side") in opened(record)
         assert (UNFORESEEN in record["flags"]) == (bool(opened(record)) and not of_the_side)
         assert set(record["company"]) == {"held", "latched"}
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize("opposite", ["close", "reverse"])
+def test_what_a_death_parts_from_its_close_foresees_as_its_close_did(
+    opposite: str, tmp_path: Path, scaled: Scale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever of its close is stored by then, and whatever position and latches came of that."""
+    foreseen: dict[TickKey, tuple[datetime, Any]] = {}
+    company = Database.company
+
+    def noted(database: Database, key: TickKey, close_time: datetime, *told: Any) -> Any:
+        foreseen[key] = close_time, company(database, key, close_time, *told)
+        return foreseen[key][1]
+
+    monkeypatch.setattr(Database, "company", noted)
+    desk = desks.open_desk(
+        tmp_path, (desks.BTC,), profile=firm(on_opposite=opposite), provider=answering(wild),
+        lease_seconds=36_000,
+    )  # fmt: skip
+    desks.take_lease(desk, 36_000.0)
+    moved = 0
+    for _ in range(scaled(400, least=32)):
+        foreseen.clear()
+        desks.step(desk)
+        if len(foreseen) < 2 or len({close for close, _ in foreseen.values()}) > 1:
+            continue
+        for key, (close_time, then) in foreseen.items():
+            assert company(desk.database, key, close_time, desks.BTC.timeframes, {}) == then, key
+        position = desk.database.position(desks.BTC.id)
+        held = position and Held(position.side, position.state)
+        moved += (held, desk.database.latches(desks.BTC.id)) != (then.held, then.latched)
+    assert moved, "no close left another position or another latch behind"
+    desk.database.close()
 
 
 def test_an_opening_of_no_size_is_nothing_to_ask_about(run: Run) -> None:

@@ -314,12 +314,8 @@ class _Alone:
             together=together, known={}, weights=profile.timeframe_weights,
         )  # fmt: skip
 
-    def trading_state(self) -> str:
-        """Return that of a desk that knows of no position: the openings are the host's."""
-        return "HALTED"
-
     def company(self, *_told: Any) -> None:
-        """Return nothing: the positions are the host's too."""
+        """Return nothing: positions and openings are the host's."""
 
 
 def planned(question: Question, seen: TickInputs, answerers: Answerers) -> Plan:

@@ -356,6 +356,13 @@ class JournalStore(Store):
             raise KeyError(torra_key)
         return json.loads(row["record"]), str(row["at"])
 
+    def record(self, torra_key: str) -> dict[str, Any] | None:
+        """Return the record of a stored tick; None where none is kept."""
+        try:
+            return self.journal_row(torra_key)[0]
+        except KeyError:
+            return None
+
     def profiles_of(self, instance: str) -> list[dict[str, Any]]:
         """Return every profile that an instance was given, newest first, as applied_profile."""
         return self._rows(

@@ -15,9 +15,10 @@ from datetime import datetime
 from typing import Any, NamedTuple, get_args
 
 from agents.contracts import CallRecord
+from torra.clock import duration
 from torra.evidence.news_digest import NewsItem
 from torra.lessons.lesson import Fresh, Situation
-from torra.store.brain import Brain, Composites
+from torra.store.brain import MOMENT, Brain, Composites
 from torra.store.connection import TickKey
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import Held, TradingState
@@ -34,6 +35,11 @@ class Company(NamedTuple):
     latest: Composites
     held: Held | None
     latched: frozenset[str]
+
+    @classmethod
+    def then(cls, latest: Composites, told: Mapping[str, Any]) -> Company:
+        """Return it with what `as_dict` told of it."""
+        return cls(latest, told["held"] and Held(*told["held"]), frozenset(told["latched"]))
 
     def as_dict(self) -> dict[str, Any]:
         """Return, as plain JSON, what no composite tells."""
@@ -112,22 +118,54 @@ class TickStore(Brain):
         key: TickKey,
         close_time: datetime,
         timeframes: Sequence[str],
-        elders: Mapping[str, float],
+        together: Mapping[str, float],
     ) -> Company | None:
         """Return what a verdict and its action hang on beside the scores of the tick itself.
 
-        `elders` are the L1 composites of the longer timeframes that closed with it: they are stored
-        before it, and stand here for what their agents will have said.
+        None where nothing may open. `together` has the L1 composites of what closed with it: the
+        longer timeframes are stored before it, and theirs stand for what their agents will have
+        said. What debated beside the tick and is stored already, as after a crash, tells what stood
+        when their close began.
         """
         latest = self._latest_composites(key, close_time, timeframes)
+        latest.pop(key.timeframe, None)
+        beside = self._stored_beside(key, close_time, latest)
+        if beside:
+            together = {name: latest[name][1]["l1"] for name in beside} | dict(together)
+            before = self._latest_composites(key, close_time - MOMENT, timeframes)
+            latest = {name: row for name, row in latest.items() if name not in beside}
+            latest |= {name: before[name] for name in beside if name in before}
+        length = duration(key.timeframe)
         latest |= {
             name: (close_time, dict.fromkeys(sentiment_rules.CHAINS, value))
-            for name, value in elders.items()
+            for name, value in together.items()
+            if duration(name) > length
         }
-        latest.pop(key.timeframe, None)
+        for record in beside.values():
+            if "company" in record:
+                return Company.then(latest, record["company"])
+        if self.trading_state() != "ACTIVE":
+            return None
         position = self.position(key.instance)
         held = None if position is None else Held(position.side, position.state)
         return Company(latest, held, frozenset(self.latches(key.instance)))
+
+    def _stored_beside(
+        self, key: TickKey, close_time: datetime, latest: Composites
+    ) -> dict[str, Mapping[str, Any]]:
+        """Return by timeframe the records of the stored ticks that debated beside a tick."""
+        stored = [name for name, (close, _) in latest.items() if close == close_time]
+        found = {}
+        for name in stored:
+            record = self.record(TickKey(key.instance, name, close_time - duration(name)).text)
+            # A bar that came late is a close of its own: nothing that ran before debated beside it.
+            if record is not None and key.timeframe in record["together"]:
+                found[name] = record
+        return found
+
+    @abstractmethod
+    def record(self, torra_key: str) -> Mapping[str, Any] | None:
+        """Return the record of a stored tick; None where none is kept."""
 
     @abstractmethod
     def latches(self, instance: str) -> frozenset[str]:

@@ -39,7 +39,7 @@ from agents.contracts import (
 from agents.registry import AGENTS, SCORER, Agent, seated
 from instance_database import TickKey
 from torra.chart import renderer, screenshot
-from torra.clock import Clock, duration, iso, token
+from torra.clock import Clock, iso, token
 from torra.config import Profile
 from torra.store.tick_store import Company
 from torra.tick import chart_scorer, thesis
@@ -74,20 +74,16 @@ class Foresees(Protocol):
         """Return what the consensus may come to where L1 alone counts for a tick."""
         ...
 
-    def trading_state(self) -> str:
-        """Return the desk's trading state."""
-        ...
-
     def company(
         self,
         key: TickKey,
         close_time: datetime,
         timeframes: Sequence[str],
-        elders: Mapping[str, float],
+        together: Mapping[str, float],
     ) -> Company | None:
         """Return what a verdict and its action hang on beside the scores of the tick itself.
 
-        None where that is not known: then nobody is asked about an opening.
+        None where nothing may open or that is not known: then nobody is asked about an opening.
         """
         ...
 
@@ -222,7 +218,9 @@ def plan(
         if not call_policy.sampled(key.text, agents.pivotal_sample):
             return Plan(config, (), SourceType.AGENT_SKIPPED)
         flags = ("pivotal_sample",)
-    company = _company(inputs, key, database) if agents.consulted() else None
+    company: Company | None = None
+    if agents.consulted():
+        company = database.company(key, inputs.as_of, inputs.instance.timeframes, inputs.together)
     if answerers.account is None:
         return Plan(config, flags, pivotal=pivotal, company=company)
     rung = answerers.account.rung(config.agents, AGENTS, beside=beside)
@@ -352,14 +350,6 @@ def _context(
         asset=profile.symbol(inputs.instance.symbol).asset,
         lessons=tuple(note.text for note in inputs.lessons.notes),
     )
-
-
-def _company(inputs: TickInputs, key: TickKey, database: Foresees) -> Company | None:
-    if database.trading_state() != "ACTIVE":
-        return None  # nothing opens
-    length = duration(key.timeframe)
-    elders = {name: one for name, one in inputs.together.items() if duration(name) > length}
-    return database.company(key, inputs.as_of, inputs.instance.timeframes, elders)
 
 
 def _deliberate(

@@ -21,7 +21,7 @@ from torra.config import Profile
 from torra.lessons.lesson import LessonFacts, Words
 from torra.store.migrations import LEGACY_COLUMNS
 from torra.store.tick_store import Company
-from torra.verdict.risk_engine import DenyReason, Held, TradingState
+from torra.verdict.risk_engine import DenyReason, TradingState
 from torra.verdict.signal_states import EXECUTED
 from torra.verdict.vetoed import VetoedOpening
 
@@ -161,19 +161,22 @@ class JournalDatabase(Database):
         key: TickKey,
         close_time: datetime,
         timeframes: Sequence[str],
-        elders: Mapping[str, float],
+        together: Mapping[str, float],
     ) -> Company | None:
         """Return what the tick hung on; what its close has done here already it did not see.
 
         None where nothing could open then, or nobody was to be asked.
         """
         told = self._told.get("company")
-        found = super().company(key, close_time, timeframes, elders)
+        found = super().company(key, close_time, timeframes, together)
         if told is None or found is None:
             return None
         self._stood = found.as_dict()
-        held = told["held"] and Held(*told["held"])
-        return found._replace(held=held, latched=frozenset(told["latched"]))
+        return Company.then(found.latest, told)
+
+    def record(self, torra_key: str) -> dict[str, Any] | None:
+        """Return the record of a tick of then."""
+        return self._source.record(torra_key)
 
     def company_unlike(self) -> tuple[Any, Any] | None:
         """Return what openings were foreseen by as the record has it, and what stood here instead.
