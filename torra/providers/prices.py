@@ -16,14 +16,16 @@ A price list with mistakes raises ConfigError; reading prices raises nothing els
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field, RootModel
 
@@ -32,8 +34,14 @@ from torra.clock import System
 from torra.config import read, validate
 from torra.regular_files import lies
 
+if TYPE_CHECKING:
+    from genai_prices.data_snapshot import DataSnapshot
+
 SOURCE: Final = {"anthropic": "anthropic", "google": "google", "openai_compatible": "openai"}
 """The vendors' names in genai-prices."""
+
+TABLE: Final = "genai_prices.data"
+"""The module of its table, of every vendor there is."""
 
 MILLION: Final = 1_000_000
 
@@ -244,11 +252,10 @@ def _table_name(vendor: str, model: str) -> str | None:
     Kept as long as the process lives, as is the table: nothing fetches another.
     """
     from genai_prices import Usage as Tokens  # noqa: PLC0415 - 0.3 s, and only who pays needs it
-    from genai_prices import calc_price  # noqa: PLC0415
 
     try:
         # Only the name is wanted: the price of no tokens finds it.
-        found = calc_price(Tokens(input_tokens=0), model, provider_id=SOURCE[vendor]).model.id
+        found = _table().calc(Tokens(input_tokens=0), model, SOURCE[vendor], None, None).model.id
     except (LookupError, ValueError):
         return None
     # The table matches by beginnings, so a dearer variant may pass for a cheaper model.
@@ -258,7 +265,6 @@ def _table_name(vendor: str, model: str) -> str | None:
 
 def _by_table(vendor: str, model: str, usage: BilledTokens, moment: datetime) -> float:
     from genai_prices import Usage as Tokens  # noqa: PLC0415
-    from genai_prices import calc_price  # noqa: PLC0415
 
     tokens = Tokens(
         input_tokens=usage.plain + usage.cached + usage.written,
@@ -266,5 +272,22 @@ def _by_table(vendor: str, model: str, usage: BilledTokens, moment: datetime) ->
         cache_write_tokens=usage.written,
         output_tokens=usage.output,
     )
-    found = calc_price(tokens, model, provider_id=SOURCE[vendor], genai_request_timestamp=moment)
-    return float(found.total_price)
+    return float(_table().calc(tokens, model, SOURCE[vendor], None, moment).total_price)
+
+
+@cache
+def _table() -> DataSnapshot:
+    """Return what genai-prices' table has of the vendors that are asked here.
+
+    The rest of it is let go, 3 MB, unless the program around Torra reads the table too.
+    """
+    import genai_prices  # noqa: PLC0415
+    from genai_prices.data_snapshot import DataSnapshot  # noqa: PLC0415
+
+    read_by_others = TABLE in sys.modules
+    whole = importlib.import_module(TABLE).providers
+    asked = [one for one in whole if one.id in SOURCE.values()]
+    if not read_by_others:
+        del sys.modules[TABLE]
+        delattr(genai_prices, "data")
+    return DataSnapshot(asked, from_auto_update=False)

@@ -244,6 +244,8 @@ class Switchboard:
                 del self._adapters[vendor]
 
     def _build(self, vendors: Iterable[str]) -> None:
+        with contextlib.suppress(Exception), importing():
+            self.prices.warm()
         for vendor in vendors:
             building = self._adapters[vendor]
             try:
@@ -256,8 +258,6 @@ class Switchboard:
                 building.set_exception(error)
             else:
                 building.set_result(adapter)
-        with contextlib.suppress(Exception), importing():
-            self.prices.warm()
 
     def _built(self, vendor: str) -> Adapter:
         from torra.providers.vendors.transport import hush, open_client  # noqa: PLC0415 - httpx2 is heavy
