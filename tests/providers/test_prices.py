@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from genai_prices import Usage, calc_price
+from genai_prices.data import providers
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -20,12 +22,15 @@ from agents.debate.reply_shapes import SHAPES, schema
 from tests.cases import cases
 from torra.config import ROOT
 from torra.errors import ConfigError
+from torra.providers import prices
 from torra.providers.prices import (
     CHAT_TOKENS,
     OUTPUT_ALLOWANCE,
     PICTURE_TOKENS,
     SCHEMA_TOKENS,
+    SOURCE,
     UNKNOWN,
+    BilledTokens,
     PriceList,
 )
 from torra.providers.vendors.capabilities import MODELS_KNOWN
@@ -228,3 +233,38 @@ def test_the_table_is_loaded_late_and_without_a_network(monkeypatch: pytest.Monk
     monkeypatch.setattr(socket, "socket", None)
     monkeypatch.setattr(socket, "getaddrinfo", None)
     PriceList().warm()
+
+
+def test_the_vendors_that_are_kept_cost_what_the_whole_table_says() -> None:
+    """Every model of theirs, by its name in the table, and one that another vendor lends them."""
+    named = {name: vendor for vendor, name in SOURCE.items()}
+    models = [
+        (named[one.id], model.id) for one in providers if one.id in named for model in one.models
+    ]
+    compared = 0
+    for vendor, model in [*models, ("google", "claude-haiku-5-5")]:
+        tokens = Usage(input_tokens=2000, cache_read_tokens=1000, output_tokens=1000)
+        try:
+            found = calc_price(
+                tokens, model, provider_id=SOURCE[vendor], genai_request_timestamp=TODAY
+            )
+        except LookupError:
+            assert prices._table_name(vendor, model) is None
+            continue
+        usage = BilledTokens(plain=1000, cached=1000, written=0, output=1000)
+        whole = float(found.total_price)
+        assert prices._by_table(vendor, model, usage, TODAY) == whole, (vendor, model)
+        compared += 1
+    assert compared > 100
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize("before", [False, True], ids=["alone", "beside a host that reads it"])
+def test_the_rest_of_the_table_is_let_go_unless_a_host_reads_it(before: bool) -> None:
+    code = (
+        f"import sys; {before} and __import__('genai_prices.data');"
+        "from torra.providers.prices import PriceList; PriceList().warm();"
+        f"assert ('genai_prices.data' in sys.modules) is {before};"
+        "from genai_prices.data import providers; assert len(providers) > 20"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
