@@ -150,7 +150,6 @@ def test_a_shared_close_is_foreseen_by_the_state_before_it(run: Run, scaled: Sca
         assert set(record["company"]) == {"held", "latched"}
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("opposite", ["close", "reverse"])
 def test_what_a_death_parts_from_its_close_foresees_as_its_close_did(
     opposite: str, tmp_path: Path, scaled: Scale, monkeypatch: pytest.MonkeyPatch
