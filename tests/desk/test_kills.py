@@ -177,7 +177,11 @@ def test_a_desk_of_any_other_mode_dies_as_safely(
     asked = {role for _, role, *_ in lives.spent(killed)}
     assert OWN_SEAT[mode] in asked, "nobody asked who makes the mode"
     assert lives.differences(killed, calm) == []
-    record_property("seen", f"{deaths} deaths of a {mode} desk")
+    parted = lives.parted(killed)
+    assert parted, "no death fell between two ticks of a close"
+    record_property(
+        "seen", f"{deaths} deaths of a {mode} desk, {parted} of them between two ticks of a close"
+    )
 
 
 @pytest.mark.timeout(1500)

@@ -247,6 +247,15 @@ def tables(folder: Path) -> Tables:
     return found
 
 
+def parted(folder: Path) -> int:
+    """Return how many ticks a death parted from their close: an elder was stored before it."""
+    database = desks.open_database(folder)
+    sql = "select torra_key from journal where json_extract(record, '$.apart[0]') is not null"
+    found = len(rows(database, sql))
+    database.close()
+    return found
+
+
 def _rows_of(database: Any, table: str) -> list[tuple[Any, ...]]:
     passing = {*PASSING[""], *PASSING.get(table, ())}
     kept = [

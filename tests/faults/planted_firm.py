@@ -59,7 +59,7 @@ FIRM: Final[Table] = {
         ),
         "trader-parted": fault(
             "a tick that is taken over foresees by what the rest of its close has left",
-            At("torra.store.tick_store:TickStore._stored_beside", never("record is not None")),
+            At("torra.store.tick_store:TickStore._stored_beside", never("record.get(...)")),
             "test_what_a_death_parts_from_its_close_foresees_as_its_close_did",
         ),
         "escalation": fault(

@@ -262,9 +262,23 @@ def test_the_vendors_that_are_kept_cost_what_the_whole_table_says() -> None:
 @pytest.mark.parametrize("before", [False, True], ids=["alone", "beside a host that reads it"])
 def test_the_rest_of_the_table_is_let_go_unless_a_host_reads_it(before: bool) -> None:
     code = (
-        f"import sys; {before} and __import__('genai_prices.data');"
+        f"import gc, sys; {before} and __import__('genai_prices.data');"
         "from torra.providers.prices import PriceList; PriceList().warm();"
         f"assert ('genai_prices.data' in sys.modules) is {before};"
+        "from genai_prices.types import Provider;"
+        "kept = [one.id for one in gc.get_objects() if isinstance(one, Provider)];"
+        f"assert (len(kept) > 20) is {before} and kept.count('openai') == 1 + {before}, kept;"
         "from genai_prices.data import providers; assert len(providers) > 20"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+
+
+def test_a_version_that_keeps_its_table_elsewhere_still_tells_prices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usage = BilledTokens(plain=1000, cached=0, written=0, output=1000)
+    asked = ("anthropic", "claude-haiku-5-5", usage, TODAY)
+    told = prices._by_table(*asked)
+    monkeypatch.setattr(prices, "find_spec", lambda _: None)
+    monkeypatch.setattr(prices, "_table", prices._table.__wrapped__)
+    assert prices._by_table(*asked) == told > 0.0

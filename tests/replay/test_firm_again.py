@@ -13,9 +13,10 @@ from typing import Any, Final
 import pytest
 
 from agents.contracts import WINNERS, Completion, ModelUnavailable, Request
-from instance_database import Database
+from instance_database import Database, TickKey
 from tests.doubles import scripted
 from tests.worlds import desks, journals
+from torra.clock import duration
 from torra.replay.rerun.causes import cause
 from torra.replay.rerun.journal_replay import Comparison, replay
 
@@ -231,3 +232,32 @@ def test_an_altered_escalation_is_named(source: Database, tmp_path: Path) -> Non
     )  # fmt: skip
     kind, what = why(source, again(source, tmp_path, key)[key])
     assert kind == "setting" and what.startswith(f"the stored profile {digest} has the digest")
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize("earlier", [False, True], ids=["as now", "as before there was a rule"])
+def test_what_a_fault_parted_from_its_close_runs_again_the_same(
+    earlier: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scaled: Callable[..., int]
+) -> None:
+    """By its elder's record; an older one, by what the elder left, is no altered one."""
+    parted: set[str] = set()
+    finish = Database.finish_tick
+
+    def fails_once(database: Database, key: TickKey, epoch: int) -> None:
+        if key.timeframe == "M15" and key.text not in parted:
+            elder = TickKey(key.instance, "H1", key.close_time - duration("H1"))
+            if key.timeframe in database.record(elder.text).get("together", ()):
+                parted.add(key.text)
+                raise RuntimeError("as good as a death")
+        finish(database, key, epoch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "finish_tick", fails_once)
+        if earlier:
+            patched.setattr(Database, "_stored_beside", lambda *_: {})
+        journals.live(tmp_path, scaled(200, 48), Divided(), parts=PARTS[:1]).close()
+    with journals.copied(tmp_path / "torra.db", tmp_path / "source") as source:
+        ran = again(source, tmp_path / "again")
+    assert parted & ran.keys()
+    for key in parted & ran.keys():
+        assert ran[key].state == "same", (key, ran[key].differences)

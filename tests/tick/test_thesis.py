@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from tests.conftest import Scale
 from tests.doubles import scripted
 from tests.tries import Tries
 from tests.worlds import desks
+from torra.clock import duration, parse
 from torra.config import Instance, Profile, validate
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
@@ -150,37 +150,104 @@ def test_a_shared_close_is_foreseen_by_the_state_before_it(run: Run, scaled: Sca
         assert set(record["company"]) == {"held", "latched"}
 
 
-@pytest.mark.parametrize("opposite", ["close", "reverse"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"on_opposite": "close"},
+        {"on_opposite": "reverse"},
+        # an elder of which nobody is asked has frees a latch all the same
+        {"thresholds": {"buy": 0.2, "sell": 0.2}, "agents": {"call_policy": "pivotal"}},
+    ],
+    ids=["close", "reverse", "pivotal"],
+)
 def test_what_a_death_parts_from_its_close_foresees_as_its_close_did(
-    opposite: str, tmp_path: Path, scaled: Scale, monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, Any], tmp_path: Path, scaled: Scale, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever of its close is stored by then, and whatever position and latches came of that."""
-    foreseen: dict[TickKey, tuple[datetime, Any]] = {}
-    company = Database.company
+    foreseen: dict[TickKey, Any] = {}
+    done: list[TickKey] = []
+    again: list[tuple[Any, Any]] = []
+    moved: list[TickKey] = []
+    company, finish = Database.company, Database.finish_tick
 
-    def noted(database: Database, key: TickKey, close_time: datetime, *told: Any) -> Any:
-        foreseen[key] = close_time, company(database, key, close_time, *told)
-        return foreseen[key][1]
+    def noted(database: Database, key: TickKey, *told: Any) -> Any:
+        foreseen[key] = company(database, key, *told)
+        return foreseen[key]
+
+    def finished(database: Database, key: TickKey, epoch: int) -> None:
+        finish(database, key, epoch)
+        done.append(key)
+        for other, then in foreseen.items():
+            if other in done or other.close_time != key.close_time:
+                continue
+            now = company(database, other, other.close_time, desks.BTC.timeframes, {})
+            again.append((now, then))
+            position, latches = database.position(other.instance), database.latches(other.instance)
+            held = position and Held(position.side, position.state)
+            moved.extend([other] if (held, latches) != (then.held, then.latched) else [])
 
     monkeypatch.setattr(Database, "company", noted)
+    monkeypatch.setattr(Database, "finish_tick", finished)
     desk = desks.open_desk(
-        tmp_path, (desks.BTC,), profile=firm(on_opposite=opposite), provider=answering(wild),
+        tmp_path, (desks.BTC,), profile=firm(**changes), provider=answering(wild),
         lease_seconds=36_000,
     )  # fmt: skip
     desks.take_lease(desk, 36_000.0)
-    moved = 0
     for _ in range(scaled(400, least=32)):
-        foreseen.clear()
         desks.step(desk)
-        if len(foreseen) < 2 or len({close for close, _ in foreseen.values()}) > 1:
-            continue
-        for key, (close_time, then) in foreseen.items():
-            assert company(desk.database, key, close_time, desks.BTC.timeframes, {}) == then, key
-        position = desk.database.position(desks.BTC.id)
-        held = position and Held(position.side, position.state)
-        moved += (held, desk.database.latches(desks.BTC.id)) != (then.held, then.latched)
-    assert moved, "no close left another position or another latch behind"
     desk.database.close()
+    assert [pair for pair in again if pair[0] != pair[1]] == []
+    assert moved, "no tick left another position or another latch behind for the rest of its close"
+
+
+def test_what_ended_while_the_desk_was_down_is_held_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop that was hit meanwhile is no doing of the elder: the trader is asked by what is."""
+    looked: list[tuple[Any, Any]] = []
+    finish = Database.finish_tick
+
+    def finished(database: Database, key: TickKey, epoch: int) -> None:
+        finish(database, key, epoch)
+        position = database.position(key.instance)
+        quiet = position is not None and not database.record(key.text)["signals"]
+        if key.timeframe != "H1" or not quiet or position.state != "FILLED":
+            return
+        other = TickKey(key.instance, "M15", key.close_time - duration("M15"))
+        moment = (other, other.close_time, desks.BTC.timeframes)
+        before = database.company(*moment, {})
+        database.close_position(
+            position.signal_id, price=position.stop, time=key.close_time, profit=-1.0,
+            r_multiple=-1.0, reason="STOPPED",
+        )  # fmt: skip
+        looked.append((before, database.company(*moment, {})))
+
+    monkeypatch.setattr(Database, "finish_tick", finished)
+    desk = desks.open_desk(
+        tmp_path, (desks.BTC,), profile=firm(), provider=answering(agreeing), lease_seconds=36_000
+    )
+    desks.take_lease(desk, 36_000.0)
+    for _ in range(40):
+        desks.step(desk)
+    desk.database.close()
+    assert looked
+    for before, after in looked:
+        assert before.held.state == "FILLED" and after == before._replace(held=None)
+
+
+def test_a_record_that_cannot_be_read_fails_no_other_tick_of_its_close(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.BTC,), profile=firm(), provider=answering(agreeing))
+    desks.take_lease(desk, 36_000.0)
+    desks.step(desk)
+    database = desk.database
+    (elder,) = [text for text in database.journalled("BTCUSD") if "|H1|" in text][-1:]
+    record = database.record(elder)
+    other = TickKey("BTCUSD", "M15", parse(record["as_of"]) - duration("M15"))
+    asked = (other, other.close_time, desks.BTC.timeframes)
+    assert database.company(*asked, {}) is not None
+    database.connection().execute("UPDATE journal SET record = substr(record, 1, 99)")
+    assert database.record(elder) == {} and database.company(*asked, {}) is not None
+    database.close()
 
 
 def test_an_opening_of_no_size_is_nothing_to_ask_about(run: Run) -> None:

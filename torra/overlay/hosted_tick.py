@@ -315,7 +315,7 @@ class _Alone:
         )  # fmt: skip
 
     def company(self, *_told: Any) -> None:
-        """Return nothing: positions and openings are the host's."""
+        """Return nothing, so that no trader is asked: positions and openings are the host's."""
 
 
 def planned(question: Question, seen: TickInputs, answerers: Answerers) -> Plan:

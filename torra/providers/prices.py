@@ -16,14 +16,13 @@ A price list with mistakes raises ConfigError; reading prices raises nothing els
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,9 +38,6 @@ if TYPE_CHECKING:
 
 SOURCE: Final = {"anthropic": "anthropic", "google": "google", "openai_compatible": "openai"}
 """The vendors' names in genai-prices."""
-
-TABLE: Final = "genai_prices.data"
-"""The module of its table, of every vendor there is."""
 
 MILLION: Final = 1_000_000
 
@@ -253,9 +249,10 @@ def _table_name(vendor: str, model: str) -> str | None:
     """
     from genai_prices import Usage as Tokens  # noqa: PLC0415 - 0.3 s, and only who pays needs it
 
+    table = _table()
     try:
         # Only the name is wanted: the price of no tokens finds it.
-        found = _table().calc(Tokens(input_tokens=0), model, SOURCE[vendor], None, None).model.id
+        found = table.calc(Tokens(input_tokens=0), model, SOURCE[vendor], None, None).model.id
     except (LookupError, ValueError):
         return None
     # The table matches by beginnings, so a dearer variant may pass for a cheaper model.
@@ -279,15 +276,15 @@ def _by_table(vendor: str, model: str, usage: BilledTokens, moment: datetime) ->
 def _table() -> DataSnapshot:
     """Return what genai-prices' table has of the vendors that are asked here.
 
-    The rest of it is let go, 3 MB, unless the program around Torra reads the table too.
+    It is read from a copy of its module that nobody else has, so that the rest can go, 3 MB: a
+    program around Torra may read the table too, and what it fetched changes no price here.
     """
-    import genai_prices  # noqa: PLC0415
-    from genai_prices.data_snapshot import DataSnapshot  # noqa: PLC0415
+    from genai_prices.data_snapshot import DataSnapshot, get_snapshot  # noqa: PLC0415
 
-    read_by_others = TABLE in sys.modules
-    whole = importlib.import_module(TABLE).providers
-    asked = [one for one in whole if one.id in SOURCE.values()]
-    if not read_by_others:
-        del sys.modules[TABLE]
-        delattr(genai_prices, "data")
+    found = find_spec("genai_prices.data")
+    if found is None or found.loader is None:  # a version that keeps its table elsewhere
+        return get_snapshot()
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    asked = [one for one in module.providers if one.id in SOURCE.values()]
     return DataSnapshot(asked, from_auto_update=False)

@@ -356,12 +356,10 @@ class JournalStore(Store):
             raise KeyError(torra_key)
         return json.loads(row["record"]), str(row["at"])
 
-    def record(self, torra_key: str) -> dict[str, Any] | None:
-        """Return the record of a stored tick; None where none is kept."""
-        try:
-            return self.journal_row(torra_key)[0]
-        except KeyError:
-            return None
+    def record(self, torra_key: str) -> dict[str, Any]:
+        """Return the record of a stored tick; an empty one where none is kept or can be read."""
+        row = self._row("SELECT record FROM journal WHERE torra_key = ?", torra_key)
+        return _object(row["record"] if row else None)
 
     def profiles_of(self, instance: str) -> list[dict[str, Any]]:
         """Return every profile that an instance was given, newest first, as applied_profile."""

@@ -251,9 +251,10 @@ class MemoryStore(MemoryLessons, TickStore):
 
     # --- the desk ---------------------------------------------------------------------------------
 
-    def record(self, torra_key: str) -> None:
-        """Return None: no record is kept."""
+    def record(self, torra_key: str) -> Row:
+        """Return an empty one: no record is kept."""
         del torra_key
+        return {}
 
     def standing(self, instance: str) -> Row:
         """Return what an instance has before a tick: paper_cursor, latches, signal_event."""

@@ -36,11 +36,6 @@ class Company(NamedTuple):
     held: Held | None
     latched: frozenset[str]
 
-    @classmethod
-    def then(cls, latest: Composites, told: Mapping[str, Any]) -> Company:
-        """Return it with what `as_dict` told of it."""
-        return cls(latest, told["held"] and Held(*told["held"]), frozenset(told["latched"]))
-
     def as_dict(self) -> dict[str, Any]:
         """Return, as plain JSON, what no composite tells."""
         return {"held": self.held and list(self.held), "latched": sorted(self.latched)}
@@ -122,33 +117,37 @@ class TickStore(Brain):
     ) -> Company | None:
         """Return what a verdict and its action hang on beside the scores of the tick itself.
 
-        None where nothing may open. `together` has the L1 composites of what closed with it: the
-        longer timeframes are stored before it, and theirs stand for what their agents will have
-        said. What debated beside the tick and is stored already, as after a crash, tells what stood
-        when their close began.
+        None where nothing may open now. `together` has the L1 composites of what closed with it:
+        the longer timeframes are stored before it, and theirs stand for what their agents will have
+        said. What debated beside the tick and is stored already, as after a crash, tells by its
+        record what stood before it.
         """
+        if self.trading_state() != "ACTIVE":
+            return None
         latest = self._latest_composites(key, close_time, timeframes)
         latest.pop(key.timeframe, None)
+        position = self.position(key.instance)
+        held = None if position is None else Held(position.side, position.state)
+        latched = self.latches(key.instance)
         beside = self._stored_beside(key, close_time, latest)
         if beside:
             together = {name: latest[name][1]["l1"] for name in beside} | dict(together)
             before = self._latest_composites(key, close_time - MOMENT, timeframes)
             latest = {name: row for name, row in latest.items() if name not in beside}
             latest |= {name: before[name] for name in beside if name in before}
+            records = list(beside.values())
+            told = next((one["company"] for one in records if "company" in one), None)
+            latched = frozenset(told["latched"] if told else records[0]["before"]["latches"])
+            # Where they sent nothing, what is held now is not their doing.
+            if told and any(one["signals"] for one in records):
+                held = told["held"] and Held(*told["held"])
         length = duration(key.timeframe)
         latest |= {
             name: (close_time, dict.fromkeys(sentiment_rules.CHAINS, value))
             for name, value in together.items()
             if duration(name) > length
         }
-        for record in beside.values():
-            if "company" in record:
-                return Company.then(latest, record["company"])
-        if self.trading_state() != "ACTIVE":
-            return None
-        position = self.position(key.instance)
-        held = None if position is None else Held(position.side, position.state)
-        return Company(latest, held, frozenset(self.latches(key.instance)))
+        return Company(latest, held, latched)
 
     def _stored_beside(
         self, key: TickKey, close_time: datetime, latest: Composites
@@ -159,13 +158,13 @@ class TickStore(Brain):
         for name in stored:
             record = self.record(TickKey(key.instance, name, close_time - duration(name)).text)
             # A bar that came late is a close of its own: nothing that ran before debated beside it.
-            if record is not None and key.timeframe in record["together"]:
+            if key.timeframe in record.get("together", ()):
                 found[name] = record
         return found
 
     @abstractmethod
-    def record(self, torra_key: str) -> Mapping[str, Any] | None:
-        """Return the record of a stored tick; None where none is kept."""
+    def record(self, torra_key: str) -> Mapping[str, Any]:
+        """Return the record of a stored tick; an empty one where none is kept or can be read."""
 
     @abstractmethod
     def latches(self, instance: str) -> frozenset[str]:

@@ -21,7 +21,7 @@ from torra.config import Profile
 from torra.lessons.lesson import LessonFacts, Words
 from torra.store.migrations import LEGACY_COLUMNS
 from torra.store.tick_store import Company
-from torra.verdict.risk_engine import DenyReason, TradingState
+from torra.verdict.risk_engine import DenyReason, Held, TradingState
 from torra.verdict.signal_states import EXECUTED
 from torra.verdict.vetoed import VetoedOpening
 
@@ -171,18 +171,21 @@ class JournalDatabase(Database):
         found = super().company(key, close_time, timeframes, together)
         if told is None or found is None:
             return None
-        self._stood = found.as_dict()
-        return Company.then(found.latest, told)
+        latest = self._latest_composites(key, close_time, timeframes)
+        if not self._stored_beside(key, close_time, latest):
+            self._stood = found.as_dict()
+        held = told["held"] and Held(*told["held"])
+        return found._replace(held=held, latched=frozenset(told["latched"]))
 
-    def record(self, torra_key: str) -> dict[str, Any] | None:
-        """Return the record of a tick of then."""
+    def record(self, torra_key: str) -> dict[str, Any]:
+        """Return the record of a tick of then: those that run here anew write none."""
         return self._source.record(torra_key)
 
     def company_unlike(self) -> tuple[Any, Any] | None:
         """Return what openings were foreseen by as the record has it, and what stood here instead.
 
         None where the two are the same, and where that cannot be known: of a tick that was not the
-        first of its close, or during which a signal took a step.
+        first of its close, or that a crash parted from it, or during which a signal took a step.
         """
         before = self._told["before"]
         moved = before["signal_event"] != self._told["desk"]["signal_event"]
