@@ -47,6 +47,11 @@ CLOSE_SECONDS: Final = 1.0
 BUSY_SECONDS: Final = 5.0
 """How long a connection waits for another writer (facts: promise D3)."""
 
+CACHE_KIB: Final = 512
+"""Pages that a connection keeps, in KiB. A desk has thirty, and each would fill SQLite's 2,000 in a
+day; the system's own cache has what is left out.
+"""
+
 SYNCHRONOUS_FULL: Final = 2
 """SQLite's number for synchronous=FULL: the log is synced at every commit."""
 
@@ -492,6 +497,7 @@ def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
         db.execute("PRAGMA foreign_keys = ON")
         # A row that INSERT OR REPLACE takes out is a deletion for the triggers against those.
         db.execute("PRAGMA recursive_triggers = ON")
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         _be_patient(db, busy_seconds)
         # SQLite ignores a setting that it cannot give, such as WAL on a network share.
         check_settings(db, path, busy_seconds)
