@@ -59,6 +59,13 @@ def test_every_connection_is_durable_and_strict(database: Database) -> None:
         assert list(pool.map(lambda _: settings(database), range(3))) == [wanted] * 3
 
 
+def test_every_connection_keeps_few_pages(database: Database) -> None:
+    """Each thread has one, and a desk's memory grows until all of them are full (S1)."""
+    assert setting(database, "cache_size") == -store_connection.CACHE_KIB
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(setting, database, "cache_size").result() == -512
+
+
 def test_a_connection_that_cannot_be_durable_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

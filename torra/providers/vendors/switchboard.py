@@ -244,6 +244,7 @@ class Switchboard:
                 del self._adapters[vendor]
 
     def _build(self, vendors: Iterable[str]) -> None:
+        # Before the SDKs: they take the memory that the rest of the table leaves.
         with contextlib.suppress(Exception), importing():
             self.prices.warm()
         for vendor in vendors:
