@@ -235,7 +235,7 @@ def test_beside_a_desk_a_replay_leaves_it_a_processor_and_goes_behind_it(
     monkeypatch.setattr(cores, "usable", lambda: 3)
     monkeypatch.setattr(reporting, "WORTH_PROCESSES", 0.0)
     monkeypatch.setattr(reporting, "run", stopped)
-    monkeypatch.setattr(reporting, "run_beside", lambda *_, **__: None)
+    monkeypatch.setattr(reporting, "run_beside", stopped)
     words = ("replay", "BTCUSD", *ALL, "--arms", "l1,analysts,outage")
     assert " desk " not in torra(tmp_path, *words).stderr
     with closing(open_home(tmp_path)) as database:

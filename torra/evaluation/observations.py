@@ -7,11 +7,12 @@ same. Times are aware UTC. Scores lie in [-1, +1]. An adjustment of None was not
 
 from __future__ import annotations
 
+import marshal
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from math import copysign
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
@@ -181,7 +182,8 @@ WHERE_KNOWN: Final = frozenset(
 )
 """Fields that are not written where they are None: what has none reads as it always did."""
 
-OF_THE_MARKET: Final = ("bar_time", "close_time", "close", "atr", "ath", "l1", "l1_consensus")
+NUMBERS_OF_THE_MARKET: Final = ("close", "atr", "ath", "l1", "l1_consensus")
+OF_THE_MARKET: Final = ("bar_time", "close_time", *NUMBERS_OF_THE_MARKET)
 """Fields that are the same in every arm of a replay."""
 
 
@@ -245,6 +247,10 @@ NAMES: Final = {
 }
 """The fields of every kind of observation."""
 
+_of_the_market, _of_an_opinion, _of_a_swarm = (
+    attrgetter(*names) for names in (NUMBERS_OF_THE_MARKET, NAMES[Opinion], NAMES[SwarmSeen])
+)
+
 
 def as_json(seen: Opinion | TickSeen | TradeSeen | ArmSeen) -> dict[str, Any]:
     """Return an observation as JSON values; times as ISO text."""
@@ -299,46 +305,49 @@ def arm_of(told: Mapping[str, Any]) -> ArmSeen:
 class Shared:
     """A memory saver: it keeps one copy of what many ticks of the arms of a replay have in common.
 
-    Shared are words, adjustments of 0, whole opinions without adjustments, and what the same tick
-    of an earlier arm has too. Only values with the same bits are shared, so a tick is written to
-    JSON exactly as before.
+    Shared are words, adjustments of 0, whole opinions without adjustments, and what the market was
+    at the same tick of an earlier arm. Only values with the same bits are shared, so a tick is
+    written to JSON exactly as before.
     """
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._held: dict[Any, Any] = {0.0: 0.0, NOTHING: NOTHING}
-        self._first: dict[tuple[str, datetime], TickSeen] = {}
+        self._held: dict[bytes, Any] = {_bits(NOTHING): NOTHING}
+        self._market: dict[tuple[str, datetime], tuple[bytes, dict[str, Any]]] = {}
 
     def tick(self, tick: TickSeen) -> TickSeen:
         """Return an equal tick that holds less memory."""
-        first = self._first.setdefault((sys.intern(tick.timeframe), tick.bar_time), tick)
         told: dict[str, Any] = {name: sys.intern(getattr(tick, name)) for name in WORDS}
-        for name in OF_THE_MARKET:
-            told[name] = _same(getattr(first, name), getattr(tick, name))
+        told |= self._of_the_market(tick)
         for name in ("debate", "adjustments"):
             told[name] = self._four(getattr(tick, name))
-        told["scores"] = _same(told["l1"], tick.scores)
+        told["scores"] = told["l1"] if _bits(told["l1"]) == _bits(tick.scores) else tick.scores
         told["opinions"] = tuple([self._opinion(one) for one in tick.opinions])
         for name in ("consulted", "tier"):
             told[name] = getattr(tick, name) and sys.intern(getattr(tick, name))
         told["swarm"] = tick.swarm and self._swarm(tick.swarm)
-        found = replace(tick, **told)
-        if first is tick:
-            # so that the first tick, with its own copies of everything, can be freed
-            self._first[found.timeframe, found.bar_time] = found
-        return found
+        return replace(tick, **told)
+
+    def _of_the_market(self, tick: TickSeen) -> Mapping[str, Any]:
+        """Return the fields that are the same in every arm: those of the first, if they are."""
+        at = sys.intern(tick.timeframe), tick.bar_time
+        bits, known = _bits(_of_the_market(tick)), self._market.get(at)
+        if known and known[0] == bits and known[1]["close_time"] == tick.close_time:
+            return known[1]
+        told = {name: getattr(tick, name) for name in OF_THE_MARKET}
+        self._market.setdefault(at, (bits, told))
+        return told
 
     def _opinion(self, one: Opinion) -> Opinion:
-        if not any(one.adjustments):
-            # it was seen before: nothing of it need be made anew
-            held: Opinion | None = self._held.get(one)
-            if held is not None and _same(held, one) is held:
-                return held
-        adjustments = tuple([self._one(value) for value in one.adjustments])
+        moved = any(one.adjustments)
+        bits = b"" if moved else _bits(_of_an_opinion(one))
+        if not moved and bits in self._held:
+            held: Opinion = self._held[bits]
+            return held
         told = Opinion(
             sys.intern(one.agent_id),
             sys.intern(one.kind),
-            adjustments,
+            tuple([self._one(value) for value in one.adjustments]),
             self._one(one.focus),
             self._one(one.trust),
             sys.intern(one.confidence),
@@ -352,41 +361,34 @@ class Shared:
             one.anomaly and sys.intern(one.anomaly),
             one.pattern and sys.intern(one.pattern),
         )
-        # an opinion that moved something hardly ever comes again: holding it would cost memory
-        return told if any(adjustments) else self._one(told)
+        if not moved:
+            # one that moved something hardly ever comes again: holding it would cost memory
+            self._held[bits] = told
+        return told
 
     def _swarm(self, one: SwarmSeen) -> SwarmSeen:
+        held: SwarmSeen | None = self._held.get(bits := _bits(_of_a_swarm(one)))
+        if held is not None:
+            return held
         names = ("trusted", "unled", "reasons", "veto_sides")
         told: dict[str, Any] = {name: self._one(getattr(one, name)) for name in names}
         words = ("reader", "first", "side", "vetoes")
         told |= {name: sys.intern(getattr(one, name)) for name in words}
-        return self._one(replace(one, **told))
+        found = self._held[bits] = replace(one, **told)
+        return found
 
     def _four(self, values: Four) -> Four:
         return values if any(values) else self._one(values)
 
     def _one(self, value: V) -> V:
-        held: V = self._held.setdefault(value, value)
-        return _same(held, value)
+        held: V = self._held.setdefault(_bits(value), value)
+        return held
 
 
-def _same(held: V, value: V) -> V:
-    """Return `held` where it is `value` to the last bit; 0.0 equals -0.0, and 1 equals 1.0."""
-    if type(held) is float and type(value) is float and value:
-        return held if held == value else value
-    return held if held is value or (held == value and _bits(held) == _bits(value)) else value
-
-
-def _bits(value: Any) -> Any:
-    """Return a value that differs for equal values with different bits."""
-    if isinstance(value, float):
-        return float, copysign(1.0, value)
-    if isinstance(value, tuple):
-        return tuple([_bits(one) for one in value])
-    if isinstance(value, Opinion):
-        weights = value.weights or ()
-        return _bits((*value.adjustments, *value.focus, value.trust, value.multiplier, *weights))
-    return type(value)
+def _bits(value: Any) -> bytes:
+    """Return the bytes of a value; 0.0 equals -0.0, 1 equals 1.0, and their bytes differ."""
+    # Format 2: a later one depends on how often the value is referred to.
+    return marshal.dumps(value, 2)
 
 
 def side_of(verdict: str, consensus: float) -> str:

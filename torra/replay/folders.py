@@ -22,7 +22,7 @@ from torra.errors import Busy, ConfigError
 from torra.evaluation.observations import ArmSeen
 from torra.replay import arms
 from torra.replay.outlook_then import OutlookThen
-from torra.replay.replaying import FOLDER, ReplayPlan, TradingCosts
+from torra.replay.replaying import FOLDER, ReplayPlan, TradingCosts, finished
 from torra.replay.shards import parcels
 from torra.replay.shards.checkpoints import (
     BROKEN,
@@ -32,7 +32,6 @@ from torra.replay.shards.checkpoints import (
     is_done,
     move_into_place,
     program_of,
-    read_arm,
     unwritable,
 )
 from torra.replay.shards.shards import program
@@ -191,14 +190,4 @@ def seen_of(home: Path, plan: ReplayPlan, arm: str) -> ArmSeen:
     arm = arm or (desks[-1] if desks else "")
     if arm not in found:
         raise ConfigError(f"the replay {plan.name} has no arm {arm}; it has {', '.join(found)}")
-    folder = home / FOLDER / plan.name
-    (ticks, trades), state = read_arm(folder, arm, plan.identity(found[arm]))
-    return ArmSeen(
-        arm,
-        tuple(ticks),
-        tuple(trades),
-        capital=plan.profile.risk.capital,
-        commission=plan.costs.commission,
-        skipped=state["skipped"],
-        halts=state["halts"],
-    )
+    return finished(plan, arm, home / FOLDER / plan.name)

@@ -12,7 +12,7 @@ Costs that are no numbers raise ConfigError. torra.replay.reporting makes the sc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,12 +25,12 @@ from torra.evaluation.observations import ArmSeen, Shared
 from torra.replay import arms
 from torra.replay.arms import Arm
 from torra.replay.outlook_then import NOTHING, OutlookThen
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.runner import Course, Voice, run_arm, save_arm
 from torra.replay.shards import arm_words, parcels, trials
 from torra.replay.shards.checkpoints import CHUNK, Checkpoint, read_arm
 from torra.replay.shards.executors import note
 from torra.replay.shards.history import History, spread_digest
-from torra.replay.shards.shards import Job, program, run_all
+from torra.replay.shards.shards import Job, Progress, program, run_all
 from torra.replay.voices import rules_voice
 
 FOLDER: Final = Path("replays")
@@ -245,12 +245,12 @@ def _speaking(said: arm_words.Spoken) -> Voice:
 
 def run_beside(
     plan: ReplayPlan, executor: Executor, folder: Path, *, first: Sequence[str] = ()
-) -> None:
+) -> list[ArmSeen]:
     """Run every arm to its end in processes of this machine, with the rules provider.
 
-    Each writes the checkpoints of its arm into `folder`, where `run` then finds them. Arms begin in
-    the order of `first`, a placebo when the arm is done whose words it uses. A part is known by its
-    place in the plan (torra.replay.shards.executors.note).
+    Each writes the checkpoints of its arm into `folder`, as `run` does there; they are read while
+    others still run. Arms begin in the order of `first`, a placebo when the arm is done whose words
+    it uses. A part is known by its place in the plan (torra.replay.shards.executors.note).
     """
     left = {
         arm.name: part
@@ -262,7 +262,37 @@ def run_beside(
         arm = plan.arms[left[name]]
         after = plan.source if arm.placebo and plan.source in left else ""
         jobs.append(Job(name, _part(plan, arm, left[name], folder), after or ""))
-    run_all(jobs, run_part, executor)
+    shared = Shared()
+    reader = ThreadPoolExecutor(1)
+    try:
+        found = {
+            arm.name: reader.submit(finished, plan, arm.name, folder, shared)
+            for arm in plan.arms
+            if arm.name not in left
+        }
+
+        def read(done: Progress) -> None:
+            found[done.name] = reader.submit(finished, plan, done.name, folder, shared)
+
+        run_all(jobs, run_part, executor, on_done=read)
+        return [found[arm.name].result() for arm in plan.arms]
+    finally:
+        reader.shutdown(cancel_futures=True)
+
+
+def finished(plan: ReplayPlan, arm: str, folder: Path, shared: Shared | None = None) -> ArmSeen:
+    """Return an arm of a plan that was run to its end; raises ConfigError where it was not."""
+    identity = plan.identity(arms.ARMS[arm])
+    (ticks, trades), state = read_arm(folder, arm, identity, shared)
+    return ArmSeen(
+        arm,
+        tuple(ticks),
+        tuple(trades),
+        capital=plan.profile.risk.capital,
+        commission=plan.costs.commission,
+        skipped=state["skipped"],
+        halts=state["halts"],
+    )
 
 
 def _part(plan: ReplayPlan, arm: Arm, part: int, folder: Path) -> dict[str, Any]:
@@ -292,16 +322,8 @@ def run_part(spec: Mapping[str, Any]) -> dict[str, Any]:
         voice = _speaking(arm_words.placebo(arm.placebo, said, spec["seed"], profile.gate))
     else:
         voice = rules_voice(arm)
-    run_arm(
-        _course(spec),
-        arm,
-        profile,
-        voice,
-        checkpoint=Checkpoint(folder, arm.name, spec["identity"]),
-        commission=spec["commission"],
-        on_ticks=forward,
-        seed=spec["seed"],
-    )
+    checkpoint = Checkpoint(folder, arm.name, spec["identity"])
+    save_arm(_course(spec), arm, profile, voice, checkpoint, on_ticks=forward, seed=spec["seed"])
     return {}
 
 

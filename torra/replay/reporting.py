@@ -332,8 +332,7 @@ def _here(
         with progress(ahead.ticks * len(plan.arms), plan.name) as forward:
             if spread:
                 forward(sum(done[name] for name in done.keys() - ahead.seconds.keys()))
-                _beside(plan, folder, workers, ahead, forward)
-                seen = run(plan, voice, folder=folder)  # it reads what they have done
+                seen = _beside(plan, folder, workers, ahead, forward)
             else:
                 seen = run(plan, voice, folder=folder, on_ticks=lambda _, number: forward(number))
     return seen, logged
@@ -341,8 +340,8 @@ def _here(
 
 def _beside(
     plan: ReplayPlan, folder: Path, workers: int, ahead: Ahead, forward: Callable[[int], None]
-) -> None:
-    """Run the arms to their end in several processes."""
+) -> list[ArmSeen]:
+    """Run the arms to their end in several processes; return them."""
     told = 0
 
     def steps(done: int) -> None:
@@ -352,8 +351,9 @@ def _beside(
         told = max(told, done)
 
     with executors.processes(workers, len(plan.arms), steps) as executor:
-        run_beside(plan, executor, folder, first=ahead.longest_first())
+        seen = run_beside(plan, executor, folder, first=ahead.longest_first())
         executor.check()
+    return seen
 
 
 def _elsewhere(

@@ -129,7 +129,6 @@ class _Run:
     profile: Profile
     voice: Voice
     store: MemoryStore
-    shared: Shared
     past: ArmPast | None = None
     at: int = 0
     halts: int = 0
@@ -180,35 +179,72 @@ def run_arm(
     what run_tick raises, ConfigError for a damaged checkpoint and for an embedder of lessons that
     cannot be opened.
     """
-    tell, alike = on_ticks or _nobody, shared or Shared()
+    alike = shared or Shared()
+    ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])
+
+    def take(run: _Run) -> None:
+        ticks.extend(map(alike.tick, run.ticks))
+        trades.extend(run.trades)
+
+    run = _to_its_end(course, arm, profile, voice, checkpoint, on_ticks, chunk, seed, take)
+    return ArmSeen(
+        arm.name,
+        tuple(ticks),
+        tuple(trades),
+        capital=profile.risk.capital,
+        commission=commission,
+        skipped=dict(sorted(run.skipped.items())),
+        halts=run.halts,
+    )
+
+
+def save_arm(
+    course: Course,
+    arm: Arm,
+    profile: Profile,
+    voice: Voice,
+    checkpoint: Checkpoint,
+    *,
+    on_ticks: Callable[[int], None] | None = None,
+    seed: int = 0,
+) -> None:
+    """Run an arm to its end as `run_arm` does, for whoever reads its checkpoint then."""
+    _to_its_end(course, arm, profile, voice, checkpoint, on_ticks, CHUNK, seed, lambda _: None)
+
+
+def _to_its_end(
+    course: Course,
+    arm: Arm,
+    profile: Profile,
+    voice: Voice,
+    checkpoint: Checkpoint | None,
+    on_ticks: Callable[[int], None] | None,
+    chunk: int,
+    seed: int,
+    take: Callable[[_Run], None],
+) -> _Run:
+    """Run the ticks that are left; `take` is given those of each chunk once they are saved."""
+    tell = on_ticks or _nobody
     if arm.outside == "shifted":
         course = replace(course, outlook=course.outlook.with_older_series())
     elif arm.outside == "none":
         course = replace(course, outlook=course.outlook.without_companions())
-    run = _begun(course, arm, arm.profile(profile), voice, checkpoint, alike)
+    run = _begun(course, arm, arm.profile(profile), voice, checkpoint)
     tell(run.at)
-    ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])
     since = 0
     lessons = lessons_of(run.store, arm, run.profile, seed)
     evidence = evidence_of(arm, course.window, run.profile, course.instance.symbol, seed)
     for number in _steps(run, lessons, evidence):
         tell(number)
         since += number
-        if checkpoint is not None and (since >= chunk or run.done):
+        if since < chunk and not run.done:
+            continue
+        if checkpoint is not None:
             checkpoint.save(run.ticks, run.trades, run.state, done=run.done)
-            ticks.extend(run.ticks)
-            trades.extend(run.trades)
-            # Saved: the next chunk begins empty, or its lines would be written twice.
-            run.ticks, run.trades, since = [], [], 0
-    return ArmSeen(
-        arm.name,
-        (*ticks, *run.ticks),
-        (*trades, *run.trades),
-        capital=profile.risk.capital,
-        commission=commission,
-        skipped=dict(sorted(run.skipped.items())),
-        halts=run.halts,
-    )
+        take(run)
+        # The next chunk begins empty, or its lines would be written twice.
+        run.ticks, run.trades, since = [], [], 0
+    return run
 
 
 def _nobody(number: int) -> None:
@@ -221,12 +257,11 @@ def _begun(
     profile: Profile,
     voice: Voice,
     checkpoint: Checkpoint | None,
-    shared: Shared,
 ) -> _Run:
     profiles = {course.instance.id: profile}
     past = past_of(profile, asks=arm.voice == "desk")
     if checkpoint is None or checkpoint.state is None:
-        return _Run(course, profile, voice, MemoryStore(profiles, course.ranges), shared, past)
+        return _Run(course, profile, voice, MemoryStore(profiles, course.ranges), past)
     state = checkpoint.state
     try:
         store = MemoryStore(profiles, course.ranges)
@@ -239,7 +274,6 @@ def _begun(
             profile,
             voice,
             store,
-            shared,
             past,
             at=state["at"],
             halts=state["halts"],
@@ -308,7 +342,7 @@ def _step(run: _Run, keys: Sequence[TickKey], clock: Simulated, edges: Edges) ->
         if outcome.result is None:
             run.skipped[outcome.reason or outcome.state] += 1
         else:
-            run.ticks.append(run.shared.tick(tick_seen(outcome.result, took)))
+            run.ticks.append(tick_seen(outcome.result, took))
             if run.past is not None:
                 run.past.take(outcome.result)
     _note_a_halt(run, day)

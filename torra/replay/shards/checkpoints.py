@@ -175,7 +175,7 @@ class Checkpoint:
 
 
 def read_arm(
-    folder: Path, arm: str, identity: Mapping[str, Any]
+    folder: Path, arm: str, identity: Mapping[str, Any], shared: Shared | None = None
 ) -> tuple[Lines, Mapping[str, Any]]:
     """Return the ticks and trades of an arm that was run to its end, and its state.
 
@@ -190,7 +190,7 @@ def read_arm(
         )
     if _lasting(held.identity) != _lasting(json.loads(json.dumps(identity))):
         raise foreign(state)
-    return _whole(lines, state, held, Shared()), held.state
+    return _whole(lines, state, held, shared or Shared()), held.state
 
 
 def program_of(folder: Path, arm: str) -> str | None:
