@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from agents.contracts import VECTORS
 from torra.evaluation.intervals import Floats
-from torra.evaluation.observations import Opinion, TickSeen
+from torra.evaluation.observations import NOTHING, Opinion, TickSeen
 
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -57,20 +57,13 @@ def adjustments_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
     """Return (ticks, 4): an agent's adjustments by vector; DESK for those of the whole desk."""
     if agent_id == DESK:
         return _table([tick.adjustments for tick in ticks])
-    blank = (None,) * len(VECTORS)
-    own = opinions_of(ticks, agent_id)
-    return _table([one.adjustments if one and spoke(one) else blank for one in own])
-
-
-def focus_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
-    """Return (ticks, 4): the agent's focus weights, 0 where it said nothing."""
-    own = opinions_of(ticks, agent_id)
-    return _table([one.focus if one else (0.0,) * len(VECTORS) for one in own])
+    return _said(opinions_of(ticks, agent_id))
 
 
 def stances_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
     """Return, per tick, the focus-weighted mean of an agent's adjustments; NaN without any."""
-    said, focus = adjustments_of(ticks, agent_id), focus_of(ticks, agent_id)
+    own = opinions_of(ticks, agent_id)
+    said, focus = _said(own), _table([one.focus if one else NOTHING for one in own])
     weight = np.where(np.isnan(said), 0.0, focus)
     total = weight.sum(axis=1)
     # 0 / 0 is NaN on purpose: no opinion
@@ -100,6 +93,11 @@ def streams_of(ticks: Sequence[TickSeen]) -> Whole:
     place: dict[tuple[str, str], int] = {}
     rows = [place.setdefault((tick.instance, tick.timeframe), len(place)) for tick in ticks]
     return np.array(rows, dtype=np.int64)
+
+
+def _said(own: Sequence[Opinion | None]) -> Floats:
+    blank = (None,) * len(VECTORS)
+    return _table([one.adjustments if one and spoke(one) else blank for one in own])
 
 
 def _table(rows: Sequence[Sequence[float | None]]) -> Floats:

@@ -274,23 +274,22 @@ class LazyFeatures(Mapping[str, Feature]):
         self._whole: dict[str, Feature] | None = None
 
     def __getitem__(self, name: str) -> Feature:
-        found = self._known.get(name)
+        found: Feature | None = self.get(name)
         if found is None:
-            # One indicator is looked up alone: working out its whole block would cost fifty. So is
-            # what the gate's rules read.
-            found = self._one(name) or self._block(name.partition(".")[0])[name]
-            self._known[name] = found
+            raise KeyError(name)
         return found
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a feature by its id, or `default`."""
         found = self._known.get(name)
-        if found is not None:
-            return found
-        try:
-            return self[name]
-        except KeyError:
-            return default
+        if found is None:
+            # One indicator is looked up alone: working out its whole block would cost fifty. So is
+            # what the gate's rules read.
+            found = self._one(name) or self._block(name.partition(".")[0]).get(name)
+            if found is None:
+                return default
+            self._known[name] = found
+        return found
 
     @property
     def _blocks(self) -> Mapping[str, Block]:

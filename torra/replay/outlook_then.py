@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -160,7 +161,11 @@ class OutlookThen:
             return None
         shelf = OutsideShelf(_Stored(self.series, self.facts), live=False, sources=sources)
         subject, trouble = subject_of(instance, profile), trouble_of(sources)
-        return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
+        latest = partial(shelf.latest, subject, trouble=trouble)
+        if self.series or self.facts:
+            return lambda as_of, closes: latest(as_of, closes=closes)
+        nothing = latest(LATEST)
+        return lambda _as_of, _closes: nothing  # of what nothing is stored nothing changes
 
     def companions_of(self) -> CompanionsThen | None:
         """Return the companions as a tick asks for them; None where there are none."""

@@ -283,7 +283,7 @@ def run_beside(
 def finished(plan: ReplayPlan, arm: str, folder: Path, shared: Shared | None = None) -> ArmSeen:
     """Return an arm of a plan that was run to its end; raises ConfigError where it was not."""
     identity = plan.identity(arms.ARMS[arm])
-    (ticks, trades), state = read_arm(folder, arm, identity, shared)
+    (ticks, trades), state = read_arm(folder, arm, identity, shared or Shared())
     return ArmSeen(
         arm,
         tuple(ticks),

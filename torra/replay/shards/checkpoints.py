@@ -179,7 +179,7 @@ def read_arm(
 ) -> tuple[Lines, Mapping[str, Any]]:
     """Return the ticks and trades of an arm that was run to its end, and its state.
 
-    Whichever program ran it. Nothing is changed, so another process may be at work in the folder.
+    Whichever program ran it. Without `shared` each tick is as it was read. Nothing is changed, so another process may be at work in the folder.
     Raises ConfigError for an arm that was not run to its end, is damaged or another replay's.
     """
     lines, state = folder / f"{arm}{LINES}", folder / f"{arm}{STATE}"
@@ -190,7 +190,7 @@ def read_arm(
         )
     if _lasting(held.identity) != _lasting(json.loads(json.dumps(identity))):
         raise foreign(state)
-    return _whole(lines, state, held, shared or Shared()), held.state
+    return _whole(lines, state, held, shared), held.state
 
 
 def program_of(folder: Path, arm: str) -> str | None:
@@ -228,7 +228,7 @@ def _held(path: Path) -> Held | None:
         raise damaged(path, path, why) from error
 
 
-def _whole(lines: Path, state: Path, held: Held, shared: Shared) -> Lines:
+def _whole(lines: Path, state: Path, held: Held, shared: Shared | None) -> Lines:
     """Return the lines that count; ConfigError where they are not what was written."""
     try:
         found = _sorted(_rows(lines, held.length), shared)
@@ -249,12 +249,13 @@ def _rows(path: Path, length: int) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def _sorted(rows: Iterator[dict[str, Any]], shared: Shared) -> Lines:
+def _sorted(rows: Iterator[dict[str, Any]], shared: Shared | None) -> Lines:
     ticks: list[TickSeen] = []
     trades: list[TradeSeen] = []
     for row in rows:
         if "tick" in row:
-            ticks.append(shared.tick(tick_of(row["tick"])))
+            tick = tick_of(row["tick"])
+            ticks.append(shared.tick(tick) if shared else tick)
         else:
             trades.append(trade_of(row["trade"]))
     return ticks, trades
