@@ -180,8 +180,8 @@ def read_arm(
     """Return the ticks and trades of an arm that was run to its end, and its state.
 
     Whichever program ran it. Without `shared` each tick is as it was read. Nothing is changed, so
-    another process may be at work in the folder. Raises ConfigError for an arm that was not run to its end, is damaged or
-    another replay's.
+    another process may be at work in the folder. Raises ConfigError for an arm that was not run to
+    its end, is damaged or another replay's.
     """
     lines, state = folder / f"{arm}{LINES}", folder / f"{arm}{STATE}"
     held = _held(state)
