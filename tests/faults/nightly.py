@@ -79,6 +79,10 @@ def main(told: Sequence[str] | None = None) -> int:
     if unknown := [name for name in chosen if name not in PARTS]:
         print(f"there is no part {unknown[0]}; there are {', '.join(PARTS)}")
         return NOTHING_SUCH
+    # Now, not after the hour of the parts before it.
+    if "mutants" in chosen and (why := unfit(FAULTS)):
+        print(why)
+        return NOTHING_SUCH
     print(before(chosen), flush=True)
     return max(_timed(name, of, asked) for name, of in chosen.items())
 
@@ -356,12 +360,6 @@ def mutants(words: Sequence[str], asked: argparse.Namespace) -> int:
         print(f"there is no planted fault {', '.join(unknown)}; there are {', '.join(known)}")
         return NOTHING_SUCH
     chosen = [known[name] for name in words or known]
-    try:
-        for fault in chosen:
-            spoilt(fault, ROOT)
-    except ValueError as error:
-        print(error)
-        return NOTHING_SUCH
     with tempfile.TemporaryDirectory() as folder:
         trees = [copied(Path(folder) / str(number)) for number in range(asked.workers)]
         failing = _failing(trees[0], chosen, asked.workers)
@@ -378,6 +376,16 @@ def mutants(words: Sequence[str], asked: argparse.Namespace) -> int:
                 print(f"  fail without it: {', '.join(sorted(failing)) or 'none'}", flush=True)
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} planted faults were noticed")
     return int(bool(survivors))
+
+
+def unfit(faults: Iterable[Fault]) -> str:
+    """Return why a fault cannot be planted in this tree, "" where all can."""
+    try:
+        for fault in faults:
+            spoilt(fault, ROOT)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def risk(words: Sequence[str], asked: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from tests import ROOT, longest
 from tests.faults import named_tests, nightly, promises
 from tests.faults.named_tests import resolved
 from tests.faults.planted import FAULTS
-from tests.faults.planting import HUNG, Fault
+from tests.faults.planting import HUNG, Fault, Text
 from tests.faults.promises import MUTANTS, NOT_YET, PAGE, PROOFS, Promise
 
 LIST: Final = [
@@ -407,6 +407,13 @@ def test_a_night_says_first_which_parts_there_are_and_how_long_each_took(
     assert "orders" not in promises.read(shelf / "nightly.json"), "it did not come to its end"
     assert nightly.main(["nights"]) == 2
     assert "there is no part nights" in capsys.readouterr().out
+    ran.clear()
+    edits = (Text("torra/clock.py", "no such line", ""),)
+    gone = replace(FAULTS[0], edits=edits)
+    monkeypatch.setattr(nightly, "FAULTS", (gone,))
+    assert nightly.main([]) == 2, "a fault that fits no more is told before the first hour"
+    assert ran == []
+    assert gone.id in capsys.readouterr().out
 
 
 def test_a_fault_that_survives_beside_others_is_tried_alone(
