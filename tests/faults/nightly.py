@@ -80,7 +80,8 @@ def main(told: Sequence[str] | None = None) -> int:
         print(f"there is no part {unknown[0]}; there are {', '.join(PARTS)}")
         return NOTHING_SUCH
     # Now, not after the hour of the parts before it.
-    if "mutants" in chosen and (why := unfit(FAULTS)):
+    named = chosen.get("mutants")
+    if named is not None and (why := unfit(one for one in FAULTS if not named or one.id in named)):
         print(why)
         return NOTHING_SUCH
     print(before(chosen), flush=True)
@@ -383,7 +384,7 @@ def unfit(faults: Iterable[Fault]) -> str:
     try:
         for fault in faults:
             spoilt(fault, ROOT)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         return str(error)
     return ""
 

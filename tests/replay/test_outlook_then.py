@@ -18,9 +18,10 @@ from tests.worlds.price_series import sample
 from tests.worlds.tables_once import tables_once
 from torra.clock import iso
 from torra.commands.command_line import main
-from torra.config import ROOT, Profile, validate
+from torra.config import ROOT, Instance, Profile, validate
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsItem, NewsStatus
+from torra.evidence.outside_numbers import SeriesRow
 from torra.replay import folders
 from torra.replay.outlook_then import NOTHING, SHIFT, OutlookThen, read_outlook
 from torra.replay.shards.history import History, spread_digest
@@ -304,3 +305,32 @@ def test_other_spreads_are_another_replay() -> None:
     assert plain.digest == narrow.digest == wide.digest
     assert spread_digest(plain) == ""
     assert len({spread_digest(one) for one in (plain, narrow, wide)}) == 3
+
+
+# --- numbers from beside the chart ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asset", ["", "gold", "index", "oil", "fx", "crypto", "stock"])
+def test_where_nothing_is_stored_every_close_sees_what_a_shelf_would_show(asset: str) -> None:
+    """It is worked out once: a replay beside a series that nobody reads asks the shelf each time.
+
+    Own closes, which gold and stocks read, do not change that.
+    """
+    terms = {
+        "asset": asset, "digits": 2, "tick_size": 0.01, "tick_value": 0.01, "spread": 0.1,
+        "contract_size": 1.0, "lot_min": 0.01, "lot_step": 0.01, "lot_max": 100.0,
+        **({"ticker": "EXMPL"} if asset == "stock" else {}),
+    }  # fmt: skip
+    profile = a_profile(symbols={"SYM": terms})
+    instance = Instance(symbol="SYM", timeframes=("H1",))
+    nobodys = SeriesRow("nobodys", BEGIN, BEGIN, 1.0, "file")
+    beside = OutlookThen(series=tuple(outside_series.stored([nobodys])))
+    once, each = (one.outside_of(instance, profile) for one in (OutlookThen(), beside))
+    assert once is not None and each is not None
+    days = [(BEGIN + timedelta(days=number)).date() for number in range(900)]
+    closes = [(day, 100.0 + day.day) for day in days]
+    for later in (timedelta(0), timedelta(hours=7), timedelta(days=800)):
+        as_of = BEGIN + later
+        shown = [one(as_of, lambda _: closes) for one in (once, each)]
+        assert shown[0] == shown[1]
+        assert list(shown[0].numbers) == list(shown[1].numbers)

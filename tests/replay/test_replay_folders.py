@@ -29,6 +29,7 @@ from torra.evaluation.observations import (
     ArmSeen,
     Opinion,
     Shared,
+    SwarmSeen,
     TickSeen,
     as_json,
     tick_of,
@@ -410,7 +411,9 @@ def test_only_the_same_bits_are_held_once(finished: tuple[Path, ArmSeen]) -> Non
     signed = replace(
         zero, l1=minus, scores=minus, adjustments=minus, debate=minus, ath=-0.0,
         opinions=(replace(opinion, trust=-0.0), replace(opinion, multiplier=1), opinion),
+        swarm=SwarmSeen(budget=0.0, trusted=(-0.0, 1.0), value_r=-0.0),
     )  # fmt: skip
+    zero = replace(zero, swarm=SwarmSeen(budget=0.0, trusted=(0.0, 1), value_r=0.0))
     for tick in (zero, signed, replace(zero, ath=0.0), signed):
         assert json.dumps(as_json(shared.tick(tick))) == json.dumps(as_json(tick))
 

@@ -7,6 +7,8 @@ import gzip
 import json
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -26,14 +28,21 @@ from torra.bridges.paper import PaperPosition
 from torra.clock import duration, iso
 from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
-from torra.evaluation.observations import ArmSeen, arm_of, as_json, same_but_time
-from torra.replay import arms, runner, voices
+from torra.evaluation.observations import (
+    ArmSeen,
+    TickSeen,
+    arm_of,
+    as_json,
+    same_but_time,
+    tick_of,
+)
+from torra.replay import arms, replaying, runner, voices
 from torra.replay.arms import ARMS, Arm
 from torra.replay.l1.sweep import Ground
 from torra.replay.l1.trades import left_open
 from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_beside, run_on
 from torra.replay.runner import Course, Voice, run_arm
-from torra.replay.shards import arm_words, executors, parcels
+from torra.replay.shards import arm_words, checkpoints, executors, parcels
 from torra.replay.shards.checkpoints import Checkpoint
 from torra.replay.shards.history import History, cut, load
 from torra_trader import run_close
@@ -229,7 +238,8 @@ def test_arms_that_ran_beside_each_other_are_the_same_to_the_byte(
     plan, (here, beside) = plan_of(history), (tmp_path / "here", tmp_path / "beside")
     run(plan, voices.rules_voice, folder=here)
     with executors.inline() as executor:
-        run_beside(plan, executor, beside, first=[arm.name for arm in plan.arms[::-1]])
+        told = run_beside(plan, executor, beside, first=[arm.name for arm in plan.arms[::-1]])
+    assert all(same(one, other) for one, other in zip(told, whole, strict=True))
     assert [kept(beside, arm) for arm in ALL_ARMS] == [kept(here, arm) for arm in ALL_ARMS]
     found = run(plan, nobody_is_asked, folder=beside)
     assert all(same(one, other) for one, other in zip(found, whole, strict=True))
@@ -251,9 +261,44 @@ def test_what_runs_beside_goes_on_from_where_it_was(
     begun = Checkpoint(tmp_path, "budget", plan.identity(ARMS["budget"])).state
     assert begun is not None and 0 < begun["at"] < len(whole[0].ticks)
     with executors.inline() as executor:
-        run_beside(plan, executor, tmp_path)
+        told = run_beside(plan, executor, tmp_path)
     found = run(plan, nobody_is_asked, folder=tmp_path)
-    assert all(same(one, other) for one, other in zip(found, whole, strict=True))
+    for one, other, arm in zip(told, found, whole, strict=True):
+        assert same(one, arm) and same(other, arm)
+
+
+def test_an_interruption_waits_for_nothing_that_is_being_read(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One arm was run before and is read while another one runs."""
+    run(plan_of(history, ("l1",)), voices.rules_voice, folder=tmp_path)
+    begun, read = threading.Event(), list[object]()
+
+    def slow(told: Any) -> TickSeen:
+        read.append(told)
+        begun.set()
+        time.sleep(0.05)
+        return tick_of(told)
+
+    def interrupted(spec: Any) -> dict[str, Any]:
+        del spec
+        assert begun.wait(60.0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoints, "tick_of", slow)
+    monkeypatch.setattr(replaying, "run_part", interrupted)
+    with executors.inline() as executor, pytest.raises(KeyboardInterrupt):
+        run_beside(plan_of(history, ("l1", "budget")), executor, tmp_path)
+    assert 0 < len(read) < TICKS
+
+
+def test_an_arm_that_was_damaged_since_is_told(history: History, tmp_path: Path) -> None:
+    plan = plan_of(history, ("l1",))
+    run(plan, voices.rules_voice, folder=tmp_path)
+    lines = tmp_path / "l1.ticks.gz"
+    lines.write_bytes(bytes(lines.stat().st_size))
+    with executors.inline() as executor, pytest.raises(ConfigError, match="damaged"):
+        run_beside(plan, executor, tmp_path)
 
 
 def kept(folder: Path, arm: str) -> tuple[Any, list[Any]]:

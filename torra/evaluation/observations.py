@@ -313,12 +313,15 @@ class Shared:
     def __init__(self) -> None:
         """Begin with nothing."""
         self._held: dict[bytes, Any] = {_bits(NOTHING): NOTHING}
-        self._market: dict[tuple[str, datetime], tuple[bytes, dict[str, Any]]] = {}
+        self._first: dict[tuple[str, datetime], TickSeen] = {}
 
     def tick(self, tick: TickSeen) -> TickSeen:
         """Return an equal tick that holds less memory."""
         told: dict[str, Any] = {name: sys.intern(getattr(tick, name)) for name in WORDS}
-        told |= self._of_the_market(tick)
+        known = self._first.get((tick.timeframe, tick.bar_time))
+        first = known if known is not None and _same_market(known, tick) else tick
+        for name in OF_THE_MARKET:
+            told[name] = getattr(first, name)
         for name in ("debate", "adjustments"):
             told[name] = self._four(getattr(tick, name))
         told["scores"] = told["l1"] if _bits(told["l1"]) == _bits(tick.scores) else tick.scores
@@ -326,17 +329,10 @@ class Shared:
         for name in ("consulted", "tier"):
             told[name] = getattr(tick, name) and sys.intern(getattr(tick, name))
         told["swarm"] = tick.swarm and self._swarm(tick.swarm)
-        return replace(tick, **told)
-
-    def _of_the_market(self, tick: TickSeen) -> Mapping[str, Any]:
-        """Return the fields that are the same in every arm: those of the first, if they are."""
-        at = sys.intern(tick.timeframe), tick.bar_time
-        bits, known = _bits(_of_the_market(tick)), self._market.get(at)
-        if known and known[0] == bits and known[1]["close_time"] == tick.close_time:
-            return known[1]
-        told = {name: getattr(tick, name) for name in OF_THE_MARKET}
-        self._market.setdefault(at, (bits, told))
-        return told
+        found = replace(tick, **told)
+        if known is None:
+            self._first[found.timeframe, found.bar_time] = found
+        return found
 
     def _opinion(self, one: Opinion) -> Opinion:
         moved = any(one.adjustments)
@@ -385,8 +381,13 @@ class Shared:
         return held
 
 
+def _same_market(one: TickSeen, other: TickSeen) -> bool:
+    alike = _bits(_of_the_market(one)) == _bits(_of_the_market(other))
+    return alike and one.close_time == other.close_time
+
+
 def _bits(value: Any) -> bytes:
-    """Return the bytes of a value; 0.0 equals -0.0, 1 equals 1.0, and their bytes differ."""
+    """Return the bytes of a plain value: 0.0 equals -0.0, 1 equals 1.0, and their bytes differ."""
     # Format 2: a later one depends on how often the value is referred to.
     return marshal.dumps(value, 2)
 

@@ -280,7 +280,7 @@ class LazyFeatures(Mapping[str, Feature]):
         return found
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a feature by its id, or `default`."""
+        """Return a feature by its id, or `default`; what goes wrong in its block is raised."""
         found = self._known.get(name)
         if found is None:
             # One indicator is looked up alone: working out its whole block would cost fifty. So is

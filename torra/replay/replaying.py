@@ -11,8 +11,9 @@ Costs that are no numbers raise ConfigError. torra.replay.reporting makes the sc
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,7 +31,7 @@ from torra.replay.shards import arm_words, parcels, trials
 from torra.replay.shards.checkpoints import CHUNK, Checkpoint, read_arm
 from torra.replay.shards.executors import note
 from torra.replay.shards.history import History, spread_digest
-from torra.replay.shards.shards import Job, Progress, program, run_all
+from torra.replay.shards.shards import Job, program, run_all
 from torra.replay.voices import rules_voice
 
 FOLDER: Final = Path("replays")
@@ -262,28 +263,38 @@ def run_beside(
         arm = plan.arms[left[name]]
         after = plan.source if arm.placebo and plan.source in left else ""
         jobs.append(Job(name, _part(plan, arm, left[name], folder), after or ""))
-    shared = Shared()
-    reader = ThreadPoolExecutor(1)
+    shared, ended = Shared(), threading.Event()
+    reader, found = ThreadPoolExecutor(1), dict[str, Future[ArmSeen]]()
+
+    def read(name: str) -> None:
+        found[name] = reader.submit(finished, plan, name, folder, shared, ended.is_set)
+
     try:
-        found = {
-            arm.name: reader.submit(finished, plan, arm.name, folder, shared)
-            for arm in plan.arms
-            if arm.name not in left
-        }
-
-        def read(done: Progress) -> None:
-            found[done.name] = reader.submit(finished, plan, done.name, folder, shared)
-
-        run_all(jobs, run_part, executor, on_done=read)
+        for arm in plan.arms:
+            if arm.name not in left:
+                read(arm.name)
+        run_all(jobs, run_part, executor, on_done=lambda done: read(done.name))
+        if callable(check := getattr(executor, "check", None)):
+            check()  # all of them have ended, whatever is left to be read
         return [found[arm.name].result() for arm in plan.arms]
     finally:
+        ended.set()  # after an interruption nobody waits for what is half read
         reader.shutdown(cancel_futures=True)
 
 
-def finished(plan: ReplayPlan, arm: str, folder: Path, shared: Shared | None = None) -> ArmSeen:
-    """Return an arm of a plan that was run to its end; raises ConfigError where it was not."""
+def finished(
+    plan: ReplayPlan,
+    arm: str,
+    folder: Path,
+    shared: Shared | None = None,
+    ended: Callable[[], bool] = lambda: False,
+) -> ArmSeen:
+    """Return an arm of a plan that was run to its end; raises ConfigError where it was not.
+
+    Raises CancelledError once it has `ended` that anybody wants it.
+    """
     identity = plan.identity(arms.ARMS[arm])
-    (ticks, trades), state = read_arm(folder, arm, identity, shared or Shared())
+    (ticks, trades), state = read_arm(folder, arm, identity, shared, ended)
     return ArmSeen(
         arm,
         tuple(ticks),
@@ -316,15 +327,17 @@ def run_part(spec: Mapping[str, Any]) -> dict[str, Any]:
         done += number
         note(spec["part"], done)
 
-    if arm.placebo:
-        (ticks, _), _ = read_arm(folder, spec["source"], spec["said"])
-        said = ArmSeen(spec["source"], tuple(ticks), ())
-        voice = _speaking(arm_words.placebo(arm.placebo, said, spec["seed"], profile.gate))
-    else:
-        voice = rules_voice(arm)
+    voice = _speaking(_words(spec, arm.placebo, profile)) if arm.placebo else rules_voice(arm)
     checkpoint = Checkpoint(folder, arm.name, spec["identity"])
     save_arm(_course(spec), arm, profile, voice, checkpoint, on_ticks=forward, seed=spec["seed"])
     return {}
+
+
+def _words(spec: Mapping[str, Any], kind: arms.Placebo, profile: Profile) -> arm_words.Spoken:
+    """Return the words of a placebo; its source is let go of before the placebo runs."""
+    (ticks, _), _ = read_arm(Path(spec["folder"]), spec["source"], spec["said"])
+    said = ArmSeen(spec["source"], tuple(ticks), ())
+    return arm_words.placebo(kind, said, spec["seed"], profile.gate)
 
 
 # --- on an executor -------------------------------------------------------------------------------

@@ -351,9 +351,7 @@ def _beside(
         told = max(told, done)
 
     with executors.processes(workers, len(plan.arms), steps) as executor:
-        seen = run_beside(plan, executor, folder, first=ahead.longest_first())
-        executor.check()
-    return seen
+        return run_beside(plan, executor, folder, first=ahead.longest_first())
 
 
 def _elsewhere(

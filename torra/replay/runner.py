@@ -179,14 +179,16 @@ def run_arm(
     what run_tick raises, ConfigError for a damaged checkpoint and for an embedder of lessons that
     cannot be opened.
     """
-    alike = shared or Shared()
+    tell, alike = on_ticks or _nobody, shared or Shared()
+    run = _begun(course, arm, profile, voice, checkpoint)
+    tell(run.at)
     ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])
 
-    def take(run: _Run) -> None:
+    def take() -> None:
         ticks.extend(map(alike.tick, run.ticks))
         trades.extend(run.trades)
 
-    run = _to_its_end(course, arm, profile, voice, checkpoint, on_ticks, chunk, seed, take)
+    _go_on(run, arm, checkpoint, tell, chunk, seed, take)
     return ArmSeen(
         arm.name,
         tuple(ticks),
@@ -209,31 +211,26 @@ def save_arm(
     seed: int = 0,
 ) -> None:
     """Run an arm to its end as `run_arm` does, for whoever reads its checkpoint then."""
-    _to_its_end(course, arm, profile, voice, checkpoint, on_ticks, CHUNK, seed, lambda _: None)
+    tell = on_ticks or _nobody
+    run = _begun(course, arm, profile, voice, checkpoint)
+    tell(run.at)
+    _go_on(run, arm, checkpoint, tell, CHUNK, seed, lambda: None)
 
 
-def _to_its_end(
-    course: Course,
+def _go_on(
+    run: _Run,
     arm: Arm,
-    profile: Profile,
-    voice: Voice,
     checkpoint: Checkpoint | None,
-    on_ticks: Callable[[int], None] | None,
+    tell: Callable[[int], None],
     chunk: int,
     seed: int,
-    take: Callable[[_Run], None],
-) -> _Run:
-    """Run the ticks that are left; `take` is given those of each chunk once they are saved."""
-    tell = on_ticks or _nobody
-    if arm.outside == "shifted":
-        course = replace(course, outlook=course.outlook.with_older_series())
-    elif arm.outside == "none":
-        course = replace(course, outlook=course.outlook.without_companions())
-    run = _begun(course, arm, arm.profile(profile), voice, checkpoint)
-    tell(run.at)
+    take: Callable[[], None],
+) -> None:
+    """Run the ticks that are left; `take` is told of each chunk, once it is saved."""
     since = 0
     lessons = lessons_of(run.store, arm, run.profile, seed)
-    evidence = evidence_of(arm, course.window, run.profile, course.instance.symbol, seed)
+    window, symbol = run.course.window, run.course.instance.symbol
+    evidence = evidence_of(arm, window, run.profile, symbol, seed)
     for number in _steps(run, lessons, evidence):
         tell(number)
         since += number
@@ -241,10 +238,9 @@ def _to_its_end(
             continue
         if checkpoint is not None:
             checkpoint.save(run.ticks, run.trades, run.state, done=run.done)
-        take(run)
+        take()
         # The next chunk begins empty, or its lines would be written twice.
         run.ticks, run.trades, since = [], [], 0
-    return run
 
 
 def _nobody(number: int) -> None:
@@ -258,6 +254,12 @@ def _begun(
     voice: Voice,
     checkpoint: Checkpoint | None,
 ) -> _Run:
+    """Return the arm where it begins, or where its checkpoint left it."""
+    if arm.outside == "shifted":
+        course = replace(course, outlook=course.outlook.with_older_series())
+    elif arm.outside == "none":
+        course = replace(course, outlook=course.outlook.without_companions())
+    profile = arm.profile(profile)
     profiles = {course.instance.id: profile}
     past = past_of(profile, asks=arm.voice == "desk")
     if checkpoint is None or checkpoint.state is None:

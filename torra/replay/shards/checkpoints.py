@@ -18,7 +18,8 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any, Final
 
@@ -119,7 +120,7 @@ class Checkpoint:
         """Return every tick and every trade that counts, in the order in which they were saved."""
         if self._held is None:
             return [], []
-        return _whole(self._lines, self._state, self._held, shared or Shared())
+        return _whole(self._lines, self._state, self._held, shared or Shared(), lambda: False)
 
     def damaged(self, why: str) -> ConfigError:
         """Return the error for a state that makes no sense."""
@@ -175,13 +176,17 @@ class Checkpoint:
 
 
 def read_arm(
-    folder: Path, arm: str, identity: Mapping[str, Any], shared: Shared | None = None
+    folder: Path,
+    arm: str,
+    identity: Mapping[str, Any],
+    shared: Shared | None = None,
+    ended: Callable[[], bool] = lambda: False,
 ) -> tuple[Lines, Mapping[str, Any]]:
     """Return the ticks and trades of an arm that was run to its end, and its state.
 
-    Whichever program ran it. Without `shared` each tick is as it was read. Nothing is changed, so
-    another process may be at work in the folder. Raises ConfigError for an arm that was not run to
-    its end, is damaged or another replay's.
+    Whichever program ran it. Nothing is changed, so another process may be at work in the folder.
+    Raises ConfigError for an arm that was not run to its end, is damaged or another replay's,
+    CancelledError once `ended` says that nobody wants it any more.
     """
     lines, state = folder / f"{arm}{LINES}", folder / f"{arm}{STATE}"
     held = _held(state)
@@ -191,7 +196,7 @@ def read_arm(
         )
     if _lasting(held.identity) != _lasting(json.loads(json.dumps(identity))):
         raise foreign(state)
-    return _whole(lines, state, held, shared), held.state
+    return _whole(lines, state, held, shared or Shared(), ended), held.state
 
 
 def program_of(folder: Path, arm: str) -> str | None:
@@ -229,10 +234,12 @@ def _held(path: Path) -> Held | None:
         raise damaged(path, path, why) from error
 
 
-def _whole(lines: Path, state: Path, held: Held, shared: Shared | None) -> Lines:
+def _whole(
+    lines: Path, state: Path, held: Held, shared: Shared, ended: Callable[[], bool]
+) -> Lines:
     """Return the lines that count; ConfigError where they are not what was written."""
     try:
-        found = _sorted(_rows(lines, held.length), shared)
+        found = _sorted(_rows(lines, held.length), shared, ended)
     except BROKEN as error:
         raise damaged(lines, state, f"{type(error).__name__}: {error}") from error
     if (len(found[0]), len(found[1])) != (held.ticks, held.trades):
@@ -250,13 +257,14 @@ def _rows(path: Path, length: int) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def _sorted(rows: Iterator[dict[str, Any]], shared: Shared | None) -> Lines:
+def _sorted(rows: Iterator[dict[str, Any]], shared: Shared, ended: Callable[[], bool]) -> Lines:
     ticks: list[TickSeen] = []
     trades: list[TradeSeen] = []
     for row in rows:
+        if ended():
+            raise CancelledError
         if "tick" in row:
-            tick = tick_of(row["tick"])
-            ticks.append(shared.tick(tick) if shared else tick)
+            ticks.append(shared.tick(tick_of(row["tick"])))
         else:
             trades.append(trade_of(row["trade"]))
     return ticks, trades
