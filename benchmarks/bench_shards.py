@@ -81,7 +81,7 @@ PART: Final = Part(
     (
         Row("ratio", "replay on two processes, times one", "{:.2f}", at_least(1.7)),
         Row("default_s", "default replay of the sample on two processes", "{:.0f} s", at_most(45)),
-        Row("largest_mb", "its largest process", "{:.0f} MB"),
+        Row("largest_mb", "the largest process of all these", "{:.0f} MB"),
     ),
     "Six jobs of equal size, each the full desk with rules over the same week; elapsed time. The "
     "default replay has the arms l1, budget, full and three placebos, in a fresh home; its report "
