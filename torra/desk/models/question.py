@@ -25,6 +25,7 @@ from agents.contracts import CallBound, Completion, ModelUnavailable, Request, R
 from instance_database import Database, TickKey, open_home
 from torra.clock import System, iso
 from torra.config import Instance, Profile, load_desk, load_profile
+from torra.desk.models.remedies import explained
 from torra.desk.wiring import Models, open_models
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import key_sign
@@ -68,32 +69,6 @@ USER: Final = "Are you there?"
 ROLE: Final = Role(
     "model_test", "Test of a model", "scorer", "quick", focus={}, needs=(), evidence=()
 )
-
-REMEDIES: Final = {
-    "401": ("the key was refused", "set {key} to a key that is valid, then restart the desk"),
-    "402": ("the account has no credit", "add credit at the vendor, then test again"),
-    "403": ("the key may not do this", "allow the key to use this model at the vendor"),
-    "404": ("there is no such model", "name another model in the profile (docs/models.md)"),
-    "429": (
-        "the vendor is busy, or the account's quota is used up",
-        "wait a minute and test again; if it stays so, look at the quota at the vendor",
-    ),
-    "timeout": (
-        "no answer came within {seconds:.0f} seconds",
-        "test again; if it stays so, look at the network and at the vendor's own status page",
-    ),
-    "no connection": (
-        "the vendor cannot be reached",
-        "look at the network and at {address}, if you have set it",
-    ),
-    "garbage": (
-        "the reply cannot be read",
-        "test again; if it stays so, look at the server behind {address}, or name another model",
-    ),
-}
-"""What is wrong and what to do, by the beginning of a failure's detail or by its reason."""
-
-BROKEN: Final = ("the vendor failed ({why})", "test again in a minute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,16 +329,8 @@ def _failure(
 ) -> dict[str, Any]:
     reason = error.reason if isinstance(error, ModelUnavailable) else "timeout"
     detail = error.detail if isinstance(error, ModelUnavailable) else ""
-    named = next((name for name in REMEDIES if detail.startswith(name)), reason)
-    said, remedy = REMEDIES.get(named, BROKEN)
-    sign = key_sign(vendor, environment)
-    words = {
-        "key": " or ".join(sign.variables),
-        "address": sign.address_variable,
-        "seconds": DEADLINE,
-        "why": detail or reason,
-    }
-    return {"error": said.format(**words), "remedy": remedy.format(**words)}
+    said, remedy = explained(reason, detail, key_sign(vendor, environment), DEADLINE)
+    return {"error": said, "remedy": remedy}
 
 
 def profiles_of(home: Path) -> dict[str, Profile]:
