@@ -537,6 +537,12 @@ class AgentSettings(Section):
         description="whether what agents say counts; shadow: they are asked and recorded only; "
         "earned: shadow until the scorecard's rule promotes them (docs/scorecard.md)",
     )
+    outage_size: float = Field(
+        0.25,
+        ge=0,
+        le=1,
+        description="share of an opening's size while no agent is heard because models fail",
+    )
     debate_rounds: int = Field(1, ge=1, le=3, description="rounds of bull against bear")
     rebuttal: Literal["auto", "always", "never"] = Field(
         "auto",

@@ -12,10 +12,11 @@ walks that row and knows no mode by name.
 0.20 agents. Promises: the deadline holds whatever a provider does (+0.5 s at most); no reply
 raises; with nobody answering and no fallback the scores are L1 bit for bit; no blended score leaves
 L1 by more than 0.06. When a call fails its agent is skipped, when too few analysts of a large desk
-gave a report the researchers are left out, when all opinions fail the `fallback` is asked, when
-that fails too L1 stands, and the rule vetoes hold in every case (docs/debate.md, "When things
-fail"). ValueError is for a caller's mistake only: a desk that cannot be seated, L1 scores that are
-no scores.
+gave a report the researchers are left out, when no opinion is heard and somebody failed the
+`fallback` is asked, when that fails too L1 stands, and the rule vetoes hold in every case. An
+opinion is heard when an analyst, a researcher or a judge reports and does not abstain
+(docs/debate.md, "When things fail"). ValueError is for a caller's mistake only: a desk that cannot
+be seated, L1 scores that are no scores.
 
 Left to others: a stage (agents.debate.sitting, agents.debate.stages), asking
 (agents.debate.asking), parsing (agents.debate.replies), the arithmetic (agents.debate.synthesis,
@@ -27,7 +28,7 @@ thread and must bound their own waiting.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -70,8 +71,8 @@ from agents.contracts import (
 from agents.debate.asking import ProviderLine, Stage
 from agents.debate.board import board, with_board
 from agents.debate.consulting import Consultation, consult, unasked
-from agents.debate.deliberation import Deliberation, score_chart_shape, with_bias
-from agents.debate.panel import NEUTRAL, UNJUDGED, Panel, measure, opposed, quorate
+from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation, score_chart_shape, with_bias
+from agents.debate.panel import NEUTRAL, UNJUDGED, Panel, measure, opposed, outage, quorate
 from agents.debate.replies import scores as read_scores
 from agents.debate.sitting import OnEvent, Sitting, failure, fenced, result_of, summary
 from agents.debate.stages import Ended, crowded, run_together
@@ -169,7 +170,7 @@ def deliberate(
     desk = seated(config.agents, agents)
     _check_scores(context)
     if crowded():
-        return undebated(context, config, flags=("threads_exhausted",))
+        return undebated(context, config, flags=("threads_exhausted",), unasked=desk)
     sitting = Sitting(
         desk=desk,
         line=ProviderLine(
@@ -189,25 +190,28 @@ def deliberate(
     context, row = as_configured(context, config.agents), config.agents.row()
     for stage in row.opening:
         _open(sitting, stage, context, config)
-    apart = spread(sitting.heard("analyst"))
+    apart = spread(sitting.reported("analyst"))
     told = directed(sitting, context, config)
     rules, swarm = ruled(config, context, apart, told, sitting)
     sitting.flags += rules.flags
-    agreed, rule = NEUTRAL, rules.ruling
-    if not sitting.opinions():
-        source, debate = _without_opinions(sitting, context, fallback)
-        ruling = rule
-    else:
+    rule = rules.ruling
+    # a gate that fails leaves the rules standing: it is nobody's missing opinion
+    failed = sitting.failed(*OPINIONS)
+    if sitting.heard(*OPINIONS):
         rule = with_judge(rule, sitting, swarm, config.agents)
         ruling = _close(sitting, config.agents, context, rule, apart)
-        opinions, judged = sitting.opinions(), _judged(sitting)
+        opinions, judged = sitting.reported(*OPINIONS), _judged(sitting)
         debate = synthesise(opinions, judged.weights if judged else {}, told.trusted)
-        # a gate that fails leaves the rules standing: it is nobody's missing opinion
-        names = {seat.role.id for seat in sitting.seats(*OPINIONS)}
-        failed = tuple(name for name in sitting.failures if name in names)
         most = THIN_CONVICTION if is_thin(sitting, row) else 1.0
         agreed = measure(opinions, failed, config.weights, judged, told.trusted, most)
         source = _source(sitting, config.agents)
+    elif failed:
+        source, debate = _without_opinions(sitting, context, fallback)
+        ruling, agreed = rule, outage(desk, config.agents.outage_size, _judged(sitting))
+        sitting.flags.append(OUTAGE)
+    else:
+        source, debate, ruling, agreed = SourceType.L1_ONLY, NOTHING, rule, NEUTRAL
+        sitting.flags.append(ABSTAINED)
     spoken = _record(sitting, context, source, debate, agreed, ruling=ruling, rule=rule)
     return replace(spoken, swarm=swarm) if swarm else spoken
 
@@ -217,8 +221,12 @@ def undebated(
     config: DebateSettings,
     source_type: SourceType = SourceType.L1_ONLY,
     flags: tuple[str, ...] = (),
+    unasked: Sequence[Agent] = (),
 ) -> Deliberation:
-    """Return the record of a tick on which no agent is asked: L1, under the rules of the gate."""
+    """Return the record of a tick on which no agent is asked: L1, under the rules of the gate.
+
+    `unasked` are the seats that should have been asked and could not: it is an outage then.
+    """
     _check_scores(context)
     rules, swarm = ruled(config, context, 0.0, directed(None, context, config))
     scores = score_chart_shape(context, NOTHING.debate, source_type, _summary(0, 0, rules.ruling))
@@ -231,8 +239,9 @@ def undebated(
         debate=dict(NOTHING.debate),
         ruling=rules.ruling,
         rule_ruling=rules.ruling,
-        flags=(*flags, *rules.flags),
+        flags=(*flags, *rules.flags, *((OUTAGE,) if unasked else ())),
         swarm=swarm,
+        panel=outage(unasked, config.agents.outage_size) if unasked else NEUTRAL,
     )
 
 
@@ -267,10 +276,9 @@ def _judged(sitting: Sitting) -> AgentReport | None:
     seats = sitting.seats("arbiter", "judge")
     if seats and sitting.degraded:
         return replace(UNJUDGED, winner="NONE")
-    heard = [*sitting.heard("arbiter"), *sitting.heard("judge")]
-    if heard:
-        return heard[0].report
-    return UNJUDGED if any(seat.role.id in sitting.failures for seat in seats) else None
+    if reported := sitting.reported("arbiter", "judge"):
+        return reported[0].report
+    return UNJUDGED if sitting.failed("arbiter", "judge") else None
 
 
 def _open(
@@ -280,24 +288,23 @@ def _open(
     settings = config.agents
     if not stage.debates:
         if "judge" in stage.kinds:
-            if not sitting.heard("analyst"):
-                # Nothing to judge: an abstention would stand for an opinion that was heard.
+            if not sitting.reported("analyst"):  # nothing to judge
                 judges = [seat.role.id for seat in sitting.seats(*stage.kinds)]
                 sitting.leave_out(stage.name, 1, judges, _why_short(sitting))
                 return
             told = directed(sitting, context, config)
-            context = with_board(context, board(sitting.heard("analyst"), told))
+            context = with_board(context, board(sitting.reported("analyst"), told))
         sitting.ask(stage, 1, _contexts(sitting, stage, context, settings.row()))
         return
-    heard, seats = len(sitting.heard("analyst")), len(sitting.seats("analyst"))
-    if quorate(heard, seats, settings.quorum):
+    reported, seats = len(sitting.reported("analyst")), len(sitting.seats("analyst"))
+    if quorate(reported, seats, settings.quorum):
         for number in range(1, settings.most_rounds() + 1):
             if number > 1 and settings.rebuts() and not _worth_answering(sitting, context, config):
                 return
             _round(sitting, stage, context, number, settings.row())
         return
-    sitting.degraded = f"{heard} of {seats} analysts"
-    sitting.flags.append(f"degraded:{heard}_of_{seats}")
+    sitting.degraded = f"{reported} of {seats} analysts"
+    sitting.flags.append(f"degraded:{reported}_of_{seats}")
     sides = [seat.role.id for seat in sitting.seats(*stage.kinds)]
     sitting.leave_out(stage.name, 1, sides, _why_short(sitting))
 
@@ -319,7 +326,7 @@ def _contexts(
     Reports are those of the kinds that the stage sees, and after them those of `more`; features
     are narrowed as the mode's row says, and lessons are for the agents that the settings name.
     """
-    seen = tuple(answer.report for kind in stage.sees for answer in sitting.heard(kind))
+    seen = tuple(answer.report for kind in stage.sees for answer in sitting.reported(kind))
     found: dict[str, DebateContext] = {}
     for seat in sitting.seats(*stage.kinds):
         name = seat.role.id
@@ -355,13 +362,13 @@ def _round(
     A further round is left out when no case was made that could be answered.
     """
     seats = [seat.role.id for seat in sitting.seats(*stage.kinds)]
-    cases = [answer.report for kind in stage.kinds for answer in sitting.heard(kind)]
+    cases = [answer.report for kind in stage.kinds for answer in sitting.reported(kind)]
     if not seats or (number > 1 and not cases):
         return
     others = {name: tuple(case for case in cases if case.agent_id != name) for name in seats}
     contexts = _contexts(sitting, stage, context, row, others)
     sitting.ask(stage, number, contexts)
-    stand = [answer.report for kind in stage.kinds for answer in sitting.heard(kind)]
+    stand = [answer.report for kind in stage.kinds for answer in sitting.reported(kind)]
     said = [{"agent": report.agent_id, "summary": summary(report)} for report in stand]
     answered = [report.agent_id for report in stand]
     sitting.tell("debate_round", round=number, answered=answered, statements=said)
@@ -459,10 +466,8 @@ def _record(
     rule: GateRuling,
 ) -> Deliberation:
     gated = adjust(debate.debate, ruling.multiplier)
-    opinions = [seat.role.id for seat in sitting.desk if seat.role.kind in OPINIONS]
-    heard = [answer for answer in sitting.answers.values() if not answer.report.abstained]
-    spoke = sum(answer.role.id in opinions for answer in heard)
-    summary = _summary(spoke, len(opinions), ruling, sitting.degraded)
+    heard = len(sitting.heard(*OPINIONS))
+    summary = _summary(heard, len(sitting.seats(*OPINIONS)), ruling, sitting.degraded)
     sitting.tell(
         "decision",
         source_type=str(source),

@@ -201,6 +201,15 @@ class SourceType(StrEnum):
     LEGACY = "LEGACY"
     L1_ONLY = "L1_ONLY"
 
+    @property
+    def heard(self) -> bool:
+        """Whether an opinion was heard: the report of one of OPINIONS that did not abstain."""
+        return self not in UNHEARD
+
+
+UNHEARD: Final = frozenset((SourceType.LEGACY, SourceType.L1_ONLY, SourceType.AGENT_SKIPPED))
+"""Sources of a tick on which no opinion was heard, as words too."""
+
 
 class GateReason(StrEnum):
     """Why the gate lowered a multiplier or vetoed an opening."""

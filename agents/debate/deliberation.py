@@ -23,6 +23,12 @@ from .panel import NEUTRAL, Panel
 from .swarm import Swarm
 from .synthesis import moved
 
+OUTAGE: Final = "outage"
+"""Flag of a tick whose agents count, of which no opinion was heard and somebody failed."""
+
+ABSTAINED: Final = "all_abstained"
+"""Flag of a tick on which every opinion that was asked abstained."""
+
 _CALL: Final = tuple(part.name for part in fields(CallRecord))
 
 
@@ -88,6 +94,16 @@ class Deliberation:
     swarm: Swarm | None = None
 
     @property
+    def heard(self) -> bool:
+        """Whether an opinion was heard."""
+        return self.source_type.heard
+
+    @property
+    def outage(self) -> bool:
+        """Whether no opinion was heard because somebody failed, or could not be asked."""
+        return OUTAGE in self.flags
+
+    @property
     def veto(self) -> bool:
         """Whether no opening may be made on these scores."""
         return self.ruling.veto
@@ -118,7 +134,7 @@ class Deliberation:
     def conviction_for(self, side: str) -> float:
         """Return the share, 0 to 1, that conviction leaves of an opening BUY or SELL.
 
-        1 when no opinion answered. (agents.debate.panel)
+        In an outage it is that of the outage; 1 where nobody was to be asked. (agents.debate.panel)
         """
         return self.panel.agreement(side).conviction
 

@@ -19,7 +19,7 @@ was not held because too few analysts were heard, also where none of them had an
 
 An abstainer changes nothing. Who opposes, opposes more strongly or fails never makes an opening
 larger. By office one of the two researchers has no case for a side, so the surer one speaks for
-both. Where nobody was heard there is no conviction to go by, and the size is the deterministic one.
+both. Where no opinion was heard and somebody failed, raw and conviction are those of `outage`.
 
 Conviction scales the size of an opening, downwards only; it leaves the scores alone. Sums are exact
 and every number is rounded to 1e-8, so neither order nor names change one, and the mirrored market
@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import fsum
+from math import floor, fsum
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ from ..contracts import (
     AgentReport,
 )
 from ..evidence import trust
+from ..registry import Agent
 from .synthesis import Answer, clamp, spreads
 
 APART_FROM: Final = 0.05
@@ -127,7 +128,23 @@ UNJUDGED: Final = AgentReport("arbiter")
 
 IN_FULL: Final = Agreement()
 NEUTRAL: Final = Panel(MappingProxyType(dict.fromkeys(VECTORS, 0.0)))
-"""The panel of a tick on which no opinion answered: nothing is known against an opening."""
+"""The panel of a tick on which nobody was to be asked, or everybody who was asked abstained."""
+
+
+def outage(desk: Iterable[Agent], most: float, judged: AgentReport | None = None) -> Panel:
+    """Return the panel of a desk of which no opinion was heard and somebody failed.
+
+    What it leaves of an opening is `most` (AgentSettings.outage_size), and never more than one of
+    the words in `raw`: an analyst's, the researchers', a judge's. `judged` stands for an arbiter of
+    a debate that was not held (UNJUDGED): nobody won it.
+    """
+    kinds = [seat.role.kind for seat in desk]
+    words = kinds.count("analyst") + kinds.count("judge") + ("researcher" in kinds)
+    # Rounded down: a third of a size is never more than a third.
+    share = floor(min(most, 1.0 / max(1, words)) * STEPS) / STEPS
+    cost = OPPOSITION_COST if judged else 0.0
+    agreed = Agreement(raw=share, conviction=round(share * (1.0 - cost), SCORE_DECIMALS))
+    return replace(NEUTRAL, buy=agreed, sell=agreed)
 
 
 def measure(

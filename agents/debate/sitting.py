@@ -69,14 +69,19 @@ class Sitting:
         """Return the agents of some kinds, in asking order."""
         return tuple(seat for seat in self.desk if seat.role.kind in kinds)
 
-    def heard(self, kind: str) -> list[Answer]:
-        """Return the answers of a kind that count, in one order whatever the order of the desk."""
-        found = [answer for answer in self.answers.values() if answer.role.kind == kind]
+    def reported(self, *kinds: str) -> list[Answer]:
+        """Return the answers of some kinds, abstentions too, in one order whatever the desk's."""
+        found = [answer for answer in self.answers.values() if answer.role.kind in kinds]
         return sorted(found, key=lambda answer: answer.role.id)
 
-    def opinions(self) -> list[Answer]:
-        """Return the answers that move scores, in the order in which they came."""
-        return [answer for answer in self.answers.values() if answer.role.kind in OPINIONS]
+    def heard(self, *kinds: str) -> list[Answer]:
+        """Return those of them that did not abstain."""
+        return [answer for answer in self.reported(*kinds) if not answer.report.abstained]
+
+    def failed(self, *kinds: str) -> tuple[str, ...]:
+        """Return the ids of the agents of some kinds that were asked in vain, as they failed."""
+        names = {seat.role.id for seat in self.seats(*kinds)}
+        return tuple(name for name in self.failures if name in names)
 
     def ask(self, plan: StagePlan, number: int, contexts: Mapping[str, DebateContext]) -> None:
         """Ask the named agents at once and keep what they say; return when the stage is over."""
@@ -168,7 +173,7 @@ class Sitting:
 
     def _until(self, share: float, now: float) -> float:
         kept = 0.0
-        if self.keep_for_fallback and not self.opinions():
+        if self.keep_for_fallback and not self.heard(*OPINIONS):
             kept = FALLBACK_SHARE * max(0.0, self.deadline - self.began)
         return min(now + share * (self.deadline - now), self.deadline - kept)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from agent_config import AgentSettings, DebateSettings, Mode
 
 from .. import risk_gate, risk_officer
-from ..contracts import SCORE_DECIMALS, DebateContext, GateRuling, OfficerReason
+from ..contracts import OPINIONS, SCORE_DECIMALS, DebateContext, GateRuling, OfficerReason
 from .board import Board, board
 from .directive import Directive, directive
 from .expected_value import Worth, weigh
@@ -77,11 +77,11 @@ def directed(sitting: Sitting | None, context: DebateContext, config: DebateSett
     row = config.agents.row()
     if not row.weighs and not config.has_officer():
         return UNDIRECTED
-    heard = sitting.heard("reader") if sitting else []
+    readers = sitting.reported("reader") if sitting else []
     return directive(
         context.features,
         context.timeframe,
-        heard[0].report if heard else None,
+        readers[0].report if readers else None,
         config.agents.trust if row.weighs else "flat",
     )
 
@@ -106,7 +106,7 @@ def ruled(
     most = risk_gate.rules(context.features, config.gate, apart, budgeted).ruling.multiplier
     if sitting is None or not config.agents.row().weighs:
         return rules, Swarm(told, rules.storm, most)
-    judges = sitting.heard("judge")
+    judges = sitting.reported("judge")
     thin = is_thin(sitting, config.agents.row())
     sitting.flags += [THIN] if thin else []
     sitting.flags += [DISPUTED] if told.disputed else []
@@ -114,7 +114,7 @@ def ruled(
         told,
         rules.storm,
         most,
-        board(sitting.heard("analyst"), told),
+        board(sitting.reported("analyst"), told),
         weigh(judges[0].report if judges else None, context.features),
         thin,
     )
@@ -122,15 +122,15 @@ def ruled(
 
 def is_thin(sitting: Sitting, row: Mode) -> bool:
     """Tell whether fewer than two experts of a swarm spoke; where nobody did there is no swarm."""
-    spoke = [one.role.kind for one in sitting.opinions() if not one.report.abstained]
-    return row.weighs and bool(spoke) and spoke.count("analyst") < SPOKEN_LEAST
+    experts = len(sitting.heard("analyst"))
+    return row.weighs and experts < SPOKEN_LEAST and bool(sitting.heard(*OPINIONS))
 
 
 def with_judge(
     rule: GateRuling, sitting: Sitting, swarm: Swarm | None, settings: AgentSettings
 ) -> GateRuling:
     """Return the ruling of the rules with what a judge vetoes: its own side, or all on a hold."""
-    judges = [one.report for one in sitting.heard("judge") if not one.report.abstained]
+    judges = [one.report for one in sitting.heard("judge")]
     if judges and settings.judge_hold == "veto" and judges[0].winner == "NONE":
         return replace(rule, veto=True, reasons=(*rule.reasons, str(OfficerReason.JUDGE_HOLD)))
     worth = swarm.worth if swarm else None

@@ -124,13 +124,6 @@ def test_a_hosts_own_fallback_needs_no_model() -> None:
     assert record.adjustments["structure"] == 0.3
 
 
-def test_one_abstention_is_enough_to_be_no_legacy() -> None:
-    silent = report(abstained=True, abstain_reason="flat market")
-    record = debate(everything_fails(technical=silent), fallback=score_chart)
-    assert record.source_type is SourceType.AGENT_PARTIAL
-    assert {v: record.scores[v]["score"] for v in VECTORS} == dict(context().scores)
-
-
 def test_abstaining_counts_as_answering_and_leaves_the_sums() -> None:
     silent = report(abstained=True, value=None, abstain_reason="flat market")
     record = debate(Scripted({"technical": silent, "bear_researcher": reporting(value=-0.02)}))

@@ -553,20 +553,17 @@ def test_the_weights_of_the_scores_are_handed_in_with_the_settings() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("fallback", [None, score_chart])
-def test_with_no_opinion_there_is_nothing_against_an_opening(fallback: Fallback | None) -> None:
-    down = dict.fromkeys(("technical", BULL.id, BEAR.id), RuntimeError())
-    record = debate(Scripted(down), fallback=fallback)
-    assert record.source_type in (SourceType.L1_ONLY, SourceType.LEGACY)
-    for told in (record, undebated(context(), settings())):
-        assert told.panel == NEUTRAL
-        assert {told.conviction_for(side) for side in ("BUY", "SELL", "HOLD")} == {1.0}
+def test_where_nobody_is_asked_there_is_nothing_against_an_opening() -> None:
+    record = undebated(context(), settings())
+    assert record.panel == NEUTRAL and not record.outage
+    assert {record.conviction_for(side) for side in ("BUY", "SELL", "HOLD")} == {1.0}
 
 
 def test_a_desk_that_abstains_says_nothing_against_an_opening() -> None:
     quiet = reporting(value=None, abstained=True, abstain_reason="flat")
     record = debate(Scripted(dict.fromkeys(("technical", BULL.id, BEAR.id), quiet)))
-    assert (record.panel.abstained, record.panel.sided) == (1, 0)
+    assert record.source_type is SourceType.L1_ONLY and record.panel == NEUTRAL
+    assert [one.reason for one in record.reports] == ["flat"] * 3
     assert record.conviction_for("BUY") == 1.0
 
 

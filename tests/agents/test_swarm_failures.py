@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agent_config import EXPERTS, GATE_ID, JUDGE_ID, MODES, READER_ID
 from agents.contracts import AgentReport, Ask, DebateContext
-from agents.debate.deliberation import Deliberation
+from agents.debate.deliberation import ABSTAINED, Deliberation
 from agents.debate.panel import DIRECTIONS
 from agents.registry import AGENTS, Agent
 from tests.agents.test_debate_invariants import bits, holds
@@ -111,7 +111,8 @@ def expected(failing: frozenset[str], silent: frozenset[str]) -> tuple[str, froz
         # Nobody is asked to judge what nobody said.
         return "L1_ONLY", failing - {JUDGE_ID, GATE_ID}
     if not {*EXPERTS} - failing - silent:
-        failing -= {JUDGE_ID}
+        # The judge has no report to read and abstains, so the gate has nothing to rule on.
+        return "L1_ONLY", failing - {JUDGE_ID, GATE_ID}
     return ("AGENT_PARTIAL" if failing else "AGENT_SWARM"), failing
 
 
@@ -132,7 +133,8 @@ def test_any_subset_of_the_swarm_may_fail(kind: str, scaled: Scaled) -> None:
         record = held(down, market, quiet=silent)
         source, failed = expected(failing, silent)
         assert (str(record.source_type), frozenset(record.failures)) == (source, failed), failing
-        assert (source == "L1_ONLY") == (JUDGE_ID in record.unasked), failing
+        assert (failing >= {*EXPERTS}) == (JUDGE_ID in record.unasked), failing
+        assert record.outage == (source == "L1_ONLY"), failing
         holds(record, about(market).scores)
         officer_stands(record, market)
         spoke = {*EXPERTS} - failing - silent
@@ -184,9 +186,10 @@ def test_with_every_expert_down_the_single_model_is_asked() -> None:
 
 
 def test_with_every_expert_silent_the_size_is_the_deterministic_one() -> None:
-    """Nobody spoke: there is no conviction to go by, and none to cap."""
+    """Nobody spoke and nobody failed: there is no conviction to go by, and none to cap."""
     record = held({}, quiet=frozenset(EXPERTS))
-    assert str(record.source_type) == "AGENT_SWARM" and "thin_swarm" not in record.flags
+    assert str(record.source_type) == "L1_ONLY" and "thin_swarm" not in record.flags
+    assert ABSTAINED in record.flags and not record.outage
     assert sizes(record) == dict.fromkeys(DIRECTIONS, 1.0)
     assert set(record.debate.values()) == {0.0}
 

@@ -287,7 +287,7 @@ def test_a_host_without_a_word_of_evidence_is_vetoed_nothing() -> None:
     )  # fmt: skip
     record = debate(Scripted({JUDGE_ID: deciding(win_share=0.0)}), about=told, config=swarm())
     assert scores == {name: dict(one) for name, one in record.scores.items()}
-    assert record.source_type == SourceType.AGENT_SWARM and not record.failures
+    assert record.source_type == SourceType.L1_ONLY and not record.failures
     assert not record.veto and record.ruling.veto_sides == ()
     assert record.swarm is not None
     assert record.swarm.worth is None and record.swarm.directive.trusted == {}

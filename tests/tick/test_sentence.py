@@ -103,7 +103,30 @@ CASES: Final[dict[str, tuple[Finished, str]]] = {
     ),
     "nobody heard": (
         replace(HOLD, source="L1_ONLY"),
-        f"Does nothing in BTCUSD on M15: {INSIDE}; no agent was heard.",
+        f"Does nothing in BTCUSD on M15: {INSIDE}; no agent answered.",
+    ),
+    "nobody heard, an opening": (
+        replace(BUY, source="L1_ONLY", push=0.0, flags=("outage",), outage=0.25),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; no agent answered, and its size is cut to "
+        "25 %.",
+    ),
+    "nobody could be paid": (
+        replace(BUY, source="L1_ONLY", push=0.0, flags=("budget", "outage"), outage=1 / 6),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; no agent was asked, and its size is cut to "
+        "17 %.",
+    ),
+    "all abstained": (
+        replace(BUY, source="L1_ONLY", push=0.0, flags=("all_abstained",)),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; every agent abstained.",
+    ),
+    "one model in an outage": (
+        replace(BUY, source="LEGACY", push=0.0, flags=("outage",), outage=0.25),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; L1 and the one model in the agents' place "
+        "agree, and its size is cut to 25 %.",
+    ),
+    "nothing in an outage": (
+        replace(HOLD, source="L1_ONLY", flags=("outage",), outage=0.25),
+        f"Does nothing in BTCUSD on M15: {INSIDE}; no agent answered.",
     ),
     "nobody to ask": (
         replace(HOLD, source="L1_ONLY", flags=("not_asked",)),
@@ -120,7 +143,7 @@ CASES: Final[dict[str, tuple[Finished, str]]] = {
     ),
     "earlier answers": (
         replace(BUY, source="L1_ONLY", l1_verdict="HOLD", l1_consensus=0.49),
-        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; no agent was heard, yet agents' earlier "
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; no agent answered, yet agents' earlier "
         "answers made the buy verdict.",
     ),
     "one model": (

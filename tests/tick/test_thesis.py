@@ -351,15 +351,13 @@ def test_where_too_little_time_is_left_it_is_not_asked(run: Run) -> None:
     assert not provider.asked("trader")
 
 
-def test_where_all_but_the_abstaining_failed_a_decline_still_counts(run: Run) -> None:
+def test_where_all_but_the_abstaining_failed_no_trader_is_asked(run: Run) -> None:
     """The sample has neither news nor companies: those two seats abstain, whoever is down."""
     down = ModelUnavailable("error", again=None)
-    seats = dict.fromkeys(AgentSettings(mode="firm").desk(), down)
-    (plain,) = run(scripted.Scripted(seats), 1)
-    assert opened(plain) and asked(plain)["report"] and UNFORESEEN not in plain["flags"]
-    assert asked(plain)["conviction"] == 1.0, "nobody had an opinion: L1 stands in full"
-    (record,) = run(scripted.Scripted({**seats, "trader": declining}), 1)
-    assert record["reason"] == "TRADER_DECLINED"
+    provider = scripted.Scripted(dict.fromkeys(AgentSettings(mode="firm").desk(), down))
+    (record,) = run(provider, 1)
+    assert opened(record) and UNFORESEEN not in record["flags"] and "outage" in record["flags"]
+    assert "consulted" not in record["deliberation"] and not provider.asked("trader")
 
 
 def test_a_halted_desk_asks_no_trader(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

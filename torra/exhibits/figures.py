@@ -101,8 +101,8 @@ SOURCES: Final = {
     "AGENT_SWARM": "every agent of the swarm answered or abstained",
     "AGENT_CUSTOM": "every agent that the profile names answered or abstained",
     "AGENT_PARTIAL": "some agents did not answer; the others were used",
-    "LEGACY": "no agent answered; one model scored the chart instead",
-    "L1_ONLY": "no agent answered: the bars alone decided",
+    "LEGACY": "no agent was heard; one model scored the chart instead",
+    "L1_ONLY": "no agent was heard: the bars alone decided",
     "AGENT_SKIPPED": "the agents were not asked: no answer could have changed this verdict",
 }
 

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from agents.debate.deliberation import OUTAGE
 from instance_database import Database
 from torra.clock import Clock, duration, floor, iso, parse
 from torra.config import NOTICE_LEVELS, Instance, NoticeSettings, Profile, SymbolSpec
@@ -26,6 +27,7 @@ from torra.notices.protocol import Level, Notice
 from torra.notices.words import Said, Tongue
 from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
+from torra.tick.sentence import NO_AGENT
 from torra.verdict.signal_states import EXECUTED
 
 if TYPE_CHECKING:
@@ -205,7 +207,7 @@ class Watcher:
                 continue
             spec = _spec(setups, row)
             if row["to_state"] in EXECUTED:
-                said, kind, when = tongue.fill(row, spec), "fill", row["opened_at"]
+                said, kind, when = self._cut(tongue.fill(row, spec), row), "fill", row["opened_at"]
             elif row["to_state"] in REFUSED:
                 said, kind, when = tongue.refused(row, spec), "refused", None
             elif row["to_state"] == "CLOSED":
@@ -223,9 +225,16 @@ class Watcher:
         look.cursors["proposals"] = _names_text(row["sid"] for row in rows)
         for row in rows:
             if row["sid"] not in told:
-                said = tongue.proposal(row, _spec(setups, row))
+                said = self._cut(tongue.proposal(row, _spec(setups, row)), row)
                 key = f"proposal:{row['sid']}"
                 look.add(key, "proposal", "decision", said, row["instance"])
+
+    def _cut(self, said: Said, row: Mapping[str, Any]) -> Said:
+        """Return a notice of an order that says so where models failed on the order's tick."""
+        key = str(row["torra_key"])
+        found = self._database.words_of([key], ("flags", "action")).get(key, {})
+        outage = OUTAGE in (found.get("flags") or ())
+        return said._replace(text=f"{said.text} {NO_AGENT.capitalize()}.") if outage else said
 
     def _alarms(self, look: Look, tongue: Tongue) -> None:
         """Tell alarms that stand."""

@@ -13,7 +13,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from agent_framework import Fallback
-from agents.contracts import SourceType
+from agents.contracts import UNHEARD, SourceType
+from agents.debate.deliberation import OUTAGE
 from torra.clock import Clock
 from torra.errors import ConfigError, StoreUnavailable
 from torra.overlay import hosted_tick, processes
@@ -34,8 +35,8 @@ LOOK_AGAIN: Final = 0.05
 LEAST_WAIT: Final = 0.1
 """Seconds that a write waits for the lock even when the deadline has passed."""
 
-SILENT: Final = "silent:"
-"""Beginning of a flag that says what the gate's rules could not see."""
+NO_REASON: Final = ("silent:", OUTAGE)
+"""Beginnings of flags that say nothing of why nobody was heard."""
 
 WORDS: Final = 6
 """Most words of a reason why no agent was heard."""
@@ -138,7 +139,7 @@ def _debate(desk: Opened, call: Call, owner: str) -> Hosted:
         reasons=counted.ruling.reasons,
         debated=final,
         revision=revision,
-        why="" if final else missing or _why(record),
+        why="" if debated.deliberation.heard else missing or _why(record),
         told=question.told,
         cost_usd=debated.deliberation.cost_usd,
         record=record,
@@ -162,7 +163,7 @@ def _again(desk: Opened, call: Call, found: HostedAnswer) -> Hosted:
         debated=found.final,
         again=True,
         revision=found.revision,
-        why="" if found.final else _why(record),
+        why=_why(record),
         told=call.question.told,
         record=record,
         veto_sides=tuple(gate.get("veto_sides", ())),
@@ -178,13 +179,15 @@ def _give_back(desk: Opened, question: Question, owner: str) -> None:
 
 
 def _why(record: Mapping[str, Any]) -> str:
-    """Return why no agent was heard on a tick that is on record, in a few words."""
-    spoken = record.get("deliberation") or {}
-    if record.get("source_type") == SourceType.AGENT_SKIPPED:
+    """Return why no agent was heard on a tick that is on record, "" where one was."""
+    spoken, source = record.get("deliberation") or {}, record.get("source_type")
+    if source and source not in UNHEARD:
+        return ""
+    if source == SourceType.AGENT_SKIPPED:
         return "no reply could change the verdict, so nobody was asked"
     # What befell the calls comes first; what the rules of the gate did not see is no reason.
     calls = [call.get("detail", "") for call in spoken.get("calls", ())]
-    flags = [flag for flag in spoken.get("flags", ()) if not flag.startswith(SILENT)]
+    flags = [flag for flag in spoken.get("flags", ()) if not flag.startswith(NO_REASON)]
     words = dict.fromkeys([*filter(None, calls), *spoken.get("failures", {}).values(), *flags])
-    heard = "your fallback" if record.get("source_type") == SourceType.LEGACY else "no agent"
+    heard = "your fallback" if source == SourceType.LEGACY else "no agent"
     return f"{heard} was heard: {', '.join([*words][:WORDS]) or 'nobody was asked'}"

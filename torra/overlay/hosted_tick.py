@@ -24,6 +24,7 @@ import ath_calculator
 import technical_calculator
 from agents.contracts import VECTORS, Completion, ModelUnavailable, Request, SourceType
 from agents.debate import replies
+from agents.debate.deliberation import ABSTAINED
 from ath_calculator import Records
 from instance_database import Database, TickKey
 from torra.clock import Clock, duration, iso
@@ -54,9 +55,6 @@ NEUTRAL: Final = SymbolSpec(
     spread=0.0,
 )
 """Stands for the trading conditions of a symbol that the profile lacks: nothing trades by them."""
-
-UNHEARD: Final = (SourceType.L1_ONLY, SourceType.AGENT_SKIPPED, SourceType.LEGACY)
-"""Sources of an answer without agents: the next question may find them."""
 
 NEUTRAL_WEIGHT: Final = 1.0
 
@@ -460,8 +458,8 @@ def write(
 
 
 def is_final(debated: TickDebate) -> bool:
-    """Return whether agents were heard: only such an answer is given again."""
-    return debated.deliberation.source_type not in UNHEARD
+    """Return whether agents were heard, or all of them abstained: such an answer is given again."""
+    return debated.deliberation.heard or ABSTAINED in debated.deliberation.flags
 
 
 class NobodyThere:

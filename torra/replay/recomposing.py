@@ -25,6 +25,7 @@ from agents.contracts import (
     ADJUSTMENT_BOUND,
     BLEND_WEIGHT,
     OPINIONS,
+    UNHEARD,
     VECTORS,
     WINNERS,
     AgentReport,
@@ -337,6 +338,8 @@ def conviction(
     `weights` are those of the vectors in the composite. Without the `arbiter` it is as of a desk at
     which none sits.
     """
+    if tick.source_type in UNHEARD:  # an outage's share hangs on nobody's word
+        return tick.conviction
     heard = [one for one in tick.opinions if one.answered and one.kind in OPINIONS]
     failed = [one.agent_id for one in tick.opinions if not one.answered and one.kind in OPINIONS]
     judged = _judged(tick.opinions) if arbiter else None

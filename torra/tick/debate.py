@@ -53,6 +53,9 @@ log = logging.getLogger("torra")
 SHADOW: Final = "shadow"
 """Flag of a deliberation that was recorded and did not count."""
 
+BUDGET: Final = "budget"
+"""Flag of a tick whose agents the hour's ceiling leaves no money to ask."""
+
 PICTURE_SHARE: Final = 0.1
 """Share of the remaining time for which a picture may wait for others that are being drawn."""
 
@@ -225,7 +228,7 @@ def plan(
         return Plan(config, flags, pivotal=pivotal, company=company)
     rung = answerers.account.rung(config.agents, AGENTS, beside=beside)
     if not rung.asked:
-        return Plan(config, (*flags, "budget"), SourceType.L1_ONLY)
+        return Plan(config, (*flags, BUDGET), SourceType.L1_ONLY)
     if rung.settings != config.agents:
         flags = (*flags, f"ladder:{rung.name}")
     config = config.model_copy(update={"agents": rung.settings})
@@ -262,7 +265,8 @@ def hold(
         spoken = answerers.debater(context, plan.config)
     elif plan.silent is not None or answerers.submit is None:
         source = plan.silent or SourceType.L1_ONLY
-        spoken = agent_framework.undebated(context, plan.config, source, plan.flags)
+        unpaid = seated(plan.config.agents, AGENTS) if BUDGET in plan.flags else ()
+        spoken = agent_framework.undebated(context, plan.config, source, plan.flags, unpaid)
     else:
         left = deadline - clock.monotonic()
         if answerers.picture is None:

@@ -21,6 +21,7 @@ import pandas as pd
 
 from agent_framework import Deliberation
 from agents.contracts import VECTORS
+from agents.debate.deliberation import OUTAGE
 from ath_calculator import Records, RecordScore
 from instance_database import Saved
 from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
@@ -237,6 +238,7 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         trader=debated.company is not None,
         declined=_decline_code(debated.deliberation),
         judge=_judged(debated.deliberation),
+        outage=debated.counted.conviction_for("BUY") if debated.counted.outage else None,
     )
 
 
@@ -431,8 +433,10 @@ def _gate(debated: TickDebate) -> dict[str, Any]:
 
 def _flags(result: TickResult) -> list[str]:
     """Return what is to be known of the tick as a whole; `deliberation.flags` are the debate's."""
-    against = result.debated.counted.panel.agreement(result.saved.verdict).leans_against
-    return [*([LEAN_AGAINST] if against else []), *([UNFORESEEN] if _unforeseen(result) else [])]
+    counted = result.debated.counted
+    against = counted.panel.agreement(result.saved.verdict).leans_against
+    found = {LEAN_AGAINST: against, UNFORESEEN: _unforeseen(result), OUTAGE: counted.outage}
+    return [flag for flag, stands in found.items() if stands]
 
 
 def _judged(spoken: Deliberation) -> str:
@@ -446,16 +450,11 @@ def _decline_code(spoken: Deliberation) -> str:
     return asked.report.decline_code if asked and asked.report else ""
 
 
-def answered(deliberation: Deliberation) -> bool:
-    """Tell whether anybody at the desk but the gate answered: else no trader is asked."""
-    return any(one.ruling is None for one in deliberation.reports)
-
-
 def _unforeseen(result: TickResult) -> bool:
     """Tell whether an opening is made that a trader might have been asked about, and was not."""
     debated, asked = result.debated, result.debated.deliberation.consulted
     opened = [one.side for one in (*result.action.drafts, *result.proposed) if one.kind == "open"]
-    if debated.company is None or not opened or not answered(debated.deliberation):
+    if debated.company is None or not opened or not debated.deliberation.heard:
         return False
     return asked is None or asked.side not in opened
 

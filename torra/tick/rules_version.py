@@ -21,6 +21,7 @@ RULES: Final = {
     6: "outside numbers and the spread are evidence, and a fundamental analyst may be seated",
     7: "what a company reports, what its price pays for it, companions and order flow are evidence",
     8: "TA-Lib computes the recursive indicators: their last digits differ, no compared score does",
+    9: "an opening is smaller while models fail: who abstains is not heard, and none is heard then",
 }
 """By number, what each version changed, in one line."""
 

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agents.contracts import SCORE_DECIMALS, WINNERS, GateReason, OfficerReason, SourceType
+from agents.debate.deliberation import ABSTAINED, OUTAGE
 from agents.debate.panel import DIRECTIONS
 from torra import clock
 from torra.tick.marks import EXECUTION_OFF, HOSTED, LEAN_AGAINST, PROPOSED, SHADOW
@@ -49,8 +50,18 @@ HELD: Final = "POSITION_HELD"
 KEEPS: Final = "Keeps the open position"
 """How the stored sentence of such a tick begins; a page names the side."""
 
-UNASKED: Final = ("budget", "not_asked")
-"""Flags of a debate to which nobody was asked."""
+SILENT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "budget": "no agent was asked",
+        "not_asked": "no agent was asked",
+        "threads_exhausted": "no agent could be asked",
+        ABSTAINED: "every agent abstained",
+    }
+)
+"""Why no agent was heard, by the flag of the debate; else none answered."""
+
+NO_AGENT: Final = "no agent was heard, so the size is cut"
+"""What a page and a notice say of the size of an opening in an outage."""
 
 BRIEFEST: Final = 3
 """How often a sentence can be shortened."""
@@ -198,7 +209,8 @@ class Finished:
     this very tick, for `vetoed_for` where it vetoed one side alone. `flags` are the debate's.
     `push` is which way the agents' own words lean, None where that is not told. `trader`: the desk
     asks one about openings; `declined` is the code of its decline. `judge` is the side LONG, SHORT
-    or NONE that a swarm's judge takes, "" where none was heard.
+    or NONE that a swarm's judge takes, "" where none was heard. `outage` is the share of its size
+    that an opening has because no agent was heard, None where there is no such cut.
     """
 
     symbol: str
@@ -222,6 +234,7 @@ class Finished:
     trader: bool = False
     declined: str = ""
     judge: str = ""
+    outage: float | None = None
 
 
 def told(record: TickRecord) -> str:
@@ -322,7 +335,19 @@ def finished(record: TickRecord) -> Finished | None:
         trader=record.company is not None,
         declined=_code(record.deliberation.consulted),
         judge=_side_of(record.deliberation.judge),
+        outage=outage_of(record),
     )
+
+
+def outage_of(record: TickRecord) -> float | None:
+    """Return the share of its size that an opening had because models failed; None without."""
+    told = record.deliberation.panel.agreement("BUY") if OUTAGE in record.flags else None
+    return told.conviction if told else None
+
+
+def percent(share: float) -> str:
+    """Return a share in whole per cent."""
+    return f"{100 * share:.0f} %"
 
 
 def _side_of(judge: ReportRecord | None) -> str:
@@ -347,7 +372,7 @@ def sentence(tick: Finished) -> str:
 def _said(tick: Finished, brief: int) -> str:
     """Return the sentence; the numbers beside L1 and the denial go first, the consensus last."""
     standing = "" if brief == BRIEFEST else _standing(tick, short=brief > 1)
-    return f"{_done(tick, brief)}: {standing}{_agents(tick, brief)}."
+    return f"{_done(tick, brief)}: {standing}{_agents(tick, brief)}{_cut(tick)}."
 
 
 def other_timeframe(record: TickRecord) -> tuple[str, Composite] | None:
@@ -551,6 +576,14 @@ def _agents(tick: Finished, brief: int) -> str:
     return _carried(tick) if tick.verdict in DIRECTIONS else _holding(tick)
 
 
+def _cut(tick: Finished) -> str:
+    """Return what an outage leaves of an opening's size; empty where none was wanted."""
+    wanted = tick.denied or any(order.kind == "open" for order in tick.orders)
+    if tick.outage is None or not wanted:
+        return ""
+    return f", and its size is cut to {percent(tick.outage)}"
+
+
 def _carried(tick: Finished) -> str:
     """Return what the agents say of a verdict that L1 gives as well."""
     if tick.against:
@@ -572,8 +605,8 @@ def _silent(tick: Finished) -> str:
     if SHADOW in tick.flags:
         return "the agents only looked on"
     if tick.source == SourceType.L1_ONLY:
-        unasked = any(flag in UNASKED for flag in tick.flags)
-        return "no agent was asked" if unasked else "no agent was heard"
+        known = (words for flag, words in SILENT.items() if flag in tick.flags)
+        return next(known, "no agent answered")
     return ""
 
 

@@ -32,7 +32,7 @@ from agents.debate.deliberation import Consulted, Deliberation
 from agents.registry import TRADER, Agent
 from torra.config import Profile
 from torra.store.tick_store import Company
-from torra.tick.record import TickInputs, answered
+from torra.tick.record import TickInputs
 from torra.verdict import call_policy, sentiment_rules
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.position_size import size
@@ -131,7 +131,7 @@ def consulted(
     line: Line,
 ) -> Deliberation:
     """Return a deliberation with what the trader said of an opening."""
-    if not answered(spoken):
+    if not spoken.heard:
         return spoken
     side = opening.side
     conviction = spoken.conviction_for(side)

@@ -19,7 +19,7 @@ from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.tick.marks import PROPOSED
-from torra.tick.sentence import HELD, held_side, held_since
+from torra.tick.sentence import HELD, NO_AGENT, held_side, held_since, outage_of
 from torra.tick.tick_record import (
     AgreementTold,
     DebateRecord,
@@ -155,6 +155,8 @@ def _sure(record: ShownTick) -> Fact:
     named = thesis.objection(record.deliberation, side_of(record))
     why = f", as {named}" if named else " by what speaks against it"
     more = f"down from {_percent(raw or 0.0)}{why}" if lost else ""
+    if outage_of(record) is not None:
+        return Fact("Size", _percent(kept), NO_AGENT)
     if leans := _judge_leans(record):
         judged = f"of a {side_of(record).lower()}: the judge is {leans}"
         return Fact("Conviction", _percent(kept), judged)

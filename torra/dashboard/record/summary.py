@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypedDict
 
 from agent_config import MAX_REQUESTS
 from agents.debate.asking import REQUESTS_PER_AGENT
+from agents.debate.deliberation import ABSTAINED, OUTAGE
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
@@ -39,6 +40,8 @@ FLAGS: Final = {
     "not_asked": "this desk has nobody to ask",
     "ladder": "the ceiling is near: a smaller desk was asked",
     "pivotal_sample": "could not have changed the verdict; asked all the same, as a sample",
+    OUTAGE: "no agent was heard: an opening has at most agents.outage_size of its size",
+    ABSTAINED: "every agent that was asked abstained: nothing failed",
     "shadow": "recorded, not counted: the bars alone decided",
     "threads_exhausted": "too many calls that never came back were still running",
     "reserve_failed": "the ledger could not be written, so nothing was spent",
@@ -69,12 +72,14 @@ NOTES: Final = {
         "Calls below say what each of them met; Health tells whether a vendor is down.",
     ),
     "L1_ONLY": (
-        "Nobody answered, so the scores are those of L1, bit for bit. The rules of the gate held.",
+        "No agent answered, so the scores are those of L1, bit for bit. The rules of the gate "
+        "held, and an opening has at most agents.outage_size of its size.",
         "Health tells whether a vendor is down, Cost whether the hour's ceiling is reached.",
     ),
     "LEGACY": (
-        "No agent answered. One model scored the chart instead; its scores count as adjustments "
-        "within ±0.30 of L1, under the rules of the gate.",
+        "No agent was heard. One model scored the chart instead; its scores count as adjustments "
+        "within ±0.30 of L1, under the rules of the gate. An opening has at most "
+        "agents.outage_size of its size.",
         "Health tells whether a vendor is down.",
     ),
     "AGENT_SKIPPED": (
@@ -86,13 +91,20 @@ NOTES: Final = {
 """Meaning of a source type, and what the reader may do about it."""
 
 BUDGET_NOTE: Final = (
-    "Nobody was asked: the hour's ceiling left nothing to spend. The scores are those of L1.",
+    "Nobody was asked: the hour's ceiling left nothing to spend. The scores are those of L1, and "
+    "an opening has at most agents.outage_size of its size.",
     "Cost shows who spent it, and when the hour is free again.",
 )
 ALONE_NOTE: Final = (
     "Nobody was asked: this desk has nobody to ask. The scores are those of L1, bit for bit.",
     "agents.provider in the profile names who answers; rules need no key.",
 )
+ABSTAINED_NOTE: Final = (
+    "Every agent that was asked abstained, so the scores are those of L1, bit for bit.",
+    "Their reasons stand below; nothing failed.",
+)
+SILENT: Final = {"budget": BUDGET_NOTE, "not_asked": ALONE_NOTE, ABSTAINED: ABSTAINED_NOTE}
+"""Why a tick is of L1 alone, by a flag of its sitting."""
 
 
 class FlagLine(TypedDict):
@@ -198,10 +210,8 @@ def note(record: TickRecord) -> Note | None:
     source = str(record.source_type)
     flags = {flag.partition(":")[0] for flag in record.deliberation.flags}
     pair = NOTES.get(source)
-    if source == "L1_ONLY" and "budget" in flags:
-        pair = BUDGET_NOTE
-    elif source == "L1_ONLY" and "not_asked" in flags:
-        pair = ALONE_NOTE
+    if source == "L1_ONLY":
+        pair = next((row for flag, row in SILENT.items() if flag in flags), pair)
     return None if pair is None else Note(figures.mark(source), *pair)
 
 

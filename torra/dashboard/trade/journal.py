@@ -34,6 +34,7 @@ from torra.dashboard.view.rendering import backing, desk_view, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
+from torra.tick.sentence import NO_AGENT, outage_of
 from torra.tick.words import swarm_words
 
 LONGEST_NOTE: Final = 2_000
@@ -140,6 +141,8 @@ def _conviction(record: ShownTick, side: str) -> Made:
         return Made("Conviction", "nothing", "no agent took a side: it changed no size")
     if record.deliberation.in_shadow:
         return Made("Conviction", "nothing", "the agents looked on: they changed no size")
+    if outage_of(record) is not None:
+        return Made("Conviction", f"× {figures.plain(told.conviction, 2)}", NO_AGENT)
     way = {"BUY": "buy", "SELL": "sell"}.get(side, "trade")
     lost = round(100 * told.raw) != round(100 * told.conviction)
     return Made(

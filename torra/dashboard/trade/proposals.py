@@ -32,6 +32,7 @@ from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
 from torra.lessons.lesson import Thesis
 from torra.tick.marks import GATE
+from torra.tick.sentence import NO_AGENT, outage_of
 from torra.tick.tick_record import AgreementTold, TickRecord
 from torra.verdict.deny_reasons import DENIALS, DenyReason
 from torra.verdict.order_levels import Levels
@@ -207,6 +208,8 @@ def conviction(record: TickRecord, side: str) -> Conviction:
         return Conviction(DASH, "no panel is stored for this tick")
     if record.deliberation.in_shadow:
         return Conviction(DASH, f"{figures.plain(kept, 2)}, {NOT_COUNTED}")
+    if outage_of(record) is not None:
+        return Conviction(figures.plain(kept, 2), NO_AGENT, round(kept * figures.BAR_WIDTH, 1))
     off = 1 - kept / raw if raw else 0.0
     # less than half a per cent would be written as 0 %
     why = f", {named}" if (named := objection(record.deliberation, side)) else " panel split"

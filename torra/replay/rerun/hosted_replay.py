@@ -20,7 +20,7 @@ from typing import Any, Final
 import agent_framework
 from agents.contracts import VECTORS, ModelUnavailable, SourceType
 from agents.debate.deliberation import Deliberation
-from agents.registry import SCORER
+from agents.registry import SCORER, seated
 from instance_database import Database
 from torra.clock import parse
 from torra.config import Instance
@@ -224,7 +224,8 @@ def _crowded(chosen: Plan) -> Callable[[Any, Any], Deliberation]:
     """Return the debate of a process that has no thread left (agent_framework.deliberate)."""
 
     def debater(context: Any, config: Any) -> Deliberation:
-        spoken = agent_framework.undebated(context, config, flags=(CROWDED,))
+        desk = seated(config.agents)
+        spoken = agent_framework.undebated(context, config, flags=(CROWDED,), unasked=desk)
         return replace(spoken, flags=(*spoken.flags, *chosen.flags))
 
     return debater
