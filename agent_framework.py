@@ -207,7 +207,8 @@ def deliberate(
         source = _source(sitting, config.agents)
     elif failed:
         source, debate = _without_opinions(sitting, context, fallback)
-        ruling, agreed = rule, outage(desk, config.agents.outage_size, _judged(sitting))
+        ruling, most = rule, config.agents.outage_size
+        agreed = outage(desk, most, degraded=bool(sitting.degraded))
         sitting.flags.append(OUTAGE)
     else:
         source, debate, ruling, agreed = SourceType.L1_ONLY, NOTHING, rule, NEUTRAL

@@ -131,18 +131,18 @@ NEUTRAL: Final = Panel(MappingProxyType(dict.fromkeys(VECTORS, 0.0)))
 """The panel of a tick on which nobody was to be asked, or everybody who was asked abstained."""
 
 
-def outage(desk: Iterable[Agent], most: float, judged: AgentReport | None = None) -> Panel:
+def outage(desk: Sequence[Agent], most: float, *, degraded: bool = False) -> Panel:
     """Return the panel of a desk of which no opinion was heard and somebody failed.
 
     What it leaves of an opening is `most` (AgentSettings.outage_size), and never more than one of
-    the words in `raw`: an analyst's, the researchers', a judge's. `judged` stands for an arbiter of
-    a debate that was not held (UNJUDGED): nobody won it.
+    the words in `raw`: an analyst's, the researchers', a judge's. A `degraded` desk of an arbiter
+    held no debate, so nobody won it.
     """
     kinds = [seat.role.kind for seat in desk]
     words = kinds.count("analyst") + kinds.count("judge") + ("researcher" in kinds)
     # Rounded down: a third of a size is never more than a third.
     share = floor(min(most, 1.0 / max(1, words)) * STEPS) / STEPS
-    cost = OPPOSITION_COST if judged else 0.0
+    cost = OPPOSITION_COST if degraded and "arbiter" in kinds else 0.0
     agreed = Agreement(raw=share, conviction=round(share * (1.0 - cost), SCORE_DECIMALS))
     return replace(NEUTRAL, buy=agreed, sell=agreed)
 

@@ -259,7 +259,7 @@ def pushing(mode: str, side: str, name: str) -> Any:
 def test_an_agreeing_seat_that_fails_enlarges_nothing_the_last_one_included(
     mode: str, side: str, quorum: int | None, scaled: Scaled
 ) -> None:
-    more = {} if quorum is None else {"quorum": quorum}
+    more: dict[str, Any] = {} if quorum is None else {"quorum": quorum}
     seats = opinions(mode)
     for seed in range(scaled(200, 3)):
         order = random.Random(f"{mode}{seed}").sample(seats, len(seats))

@@ -21,7 +21,7 @@ from agent_config import (
     OPPOSITION_COST,
     UNGROUNDED_WEIGHT,
 )
-from agent_framework import Fallback, undebated
+from agent_framework import undebated
 from agents.contracts import VECTORS, AgentReport, Focus, Role, SourceType
 from agents.debate.panel import APART_FROM, DIRECTIONS, NEUTRAL, Agreement, Panel, measure
 from agents.debate.synthesis import Answer, spread
@@ -37,7 +37,6 @@ from tests.doubles.scripted import (
     settings,
 )
 from torra.config import Profile
-from torra.tick.chart_scorer import score_chart
 
 Scaled = Callable[..., int]
 BULL, BEAR = (AGENTS[f"{side}_researcher"].role for side in ("bull", "bear"))

@@ -517,7 +517,7 @@ def honest(exchange: Exchange, changes: Mapping[str, Any] | None = None) -> str:
     properties = (exchange.schema or {}).get("properties") or _shape_asked(exchange.text)
     if "adjustments" in properties:
         cited = [{"id": name, "value": float(value)} for name, value in FACT.findall(exchange.text)]
-        reply = scripted.report(evidence=cited[:2], **about)
+        reply = scripted.report(evidence=cited[:2], **scripted.SWARM_FIELDS, **about)
     elif "multiplier" in properties:
         reply = scripted.ruling(**about)
     elif "winner" in properties:

@@ -188,7 +188,7 @@ EXEMPT: Final[dict[str, tuple[Any, dict[str, Any]]]] = {
 @pytest.mark.parametrize("name", EXEMPT)
 def test_where_agents_do_not_count_or_nothing_failed_the_size_is_whole(run: Run, name: str) -> None:
     provider, agents = EXEMPT[name]
-    quiet = {"thresholds": {"buy": 1.0, "sell": 1.0}} if name == "skipped" else {}
+    quiet: dict[str, Any] = {"thresholds": {"buy": 1.0, "sell": 1.0}} if name == "skipped" else {}
     record = run(provider, profile(agents=agents, **quiet))
     assert "outage" not in record["flags"], name
     if name == "skipped":
@@ -222,7 +222,11 @@ def test_the_approval_says_why_an_order_is_small(run: Run) -> None:
 
 
 @pytest.mark.parametrize("execution", ["auto", "approve"])
-def test_the_notice_of_an_order_says_it_too(run: Run, execution: str) -> None:
+def test_the_notice_of_an_order_says_it_too(
+    run: Run, execution: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first tick of a fresh desk is its warm-up, of which nothing is told.
+    monkeypatch.setattr("torra.notices.watching.WarmUps.made", lambda *_: False)
     settings = profile(execution=execution)
     run(failing("budget"), settings)
     desk: Desk = run.opened[-1]  # type: ignore[attr-defined]

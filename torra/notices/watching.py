@@ -231,7 +231,7 @@ class Watcher:
 
     def _cut(self, said: Said, row: Mapping[str, Any]) -> Said:
         """Return a notice of an order that says so where models failed on the order's tick."""
-        key = str(row["torra_key"])
+        key = "|".join(str(row[name]) for name in ("instance", "timeframe", "bar_time"))
         found = self._database.words_of([key], ("flags", "action")).get(key, {})
         outage = OUTAGE in (found.get("flags") or ())
         return said._replace(text=f"{said.text} {NO_AGENT.capitalize()}.") if outage else said

@@ -1,0 +1,150 @@
+"""A host whose models fail: its fallback is asked, it is told why, and nothing of it is final.
+
+In every mode, with seats that abstain beside those that fail, through the real SDKs too.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agent_config import EXPERTS, MODES
+from agents.contracts import OPINIONS, ModelUnavailable
+from agents.registry import AGENTS
+from tests.doubles import vendor_line
+from tests.doubles.scripted import Scripted, chart, reporting
+from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, Status, VendorServer
+from tests.worlds import scorers
+from torra.overlay import Overlay
+
+SECONDS: Final = 2.0
+ABSTAIN: Final = reporting(value=None, abstained=True, abstain_reason="nothing to read")
+FAILURES: Final = {
+    "500": ModelUnavailable("error", "500"),
+    "hang": TimeoutError(),
+    "garbage": "I would hold here.",
+}
+
+
+def overlay_of(folder: Path, mode: str, **agents: Any) -> Overlay:
+    """Return an overlay whose profile has a mode, and agents that count."""
+    profiles = folder / "home" / "profiles"
+    profiles.mkdir(parents=True, exist_ok=True)
+    told = {"mode": mode, "influence": "full", "second_look": "never", **agents}
+    told |= {"max_api_cost_per_hour": 100.0}  # calls that fail are booked at their worst case
+    (profiles / "mine.json").write_text(json.dumps({"agents": told}))
+    return scorers.overlay(folder, profile="mine")
+
+
+def opinions(mode: str) -> list[str]:
+    return [name for name in MODES[mode].seats if AGENTS[name].role.kind in OPINIONS]
+
+
+def own(*_: Any) -> dict[str, Any]:
+    """The host's own scorer."""
+    return chart(score=0.5)
+
+
+def holds(answer: Any, *, fallback: bool) -> None:
+    """Nobody was heard and somebody failed: it is told, and not final."""
+    assert answer.record["source_type"] == ("LEGACY" if fallback else "L1_ONLY")
+    assert not answer.debated and not answer.again
+    who = "your fallback" if fallback else "no agent"
+    assert answer.why.startswith((f"{who} was heard", "there is no key"))
+    assert answer.record["flags"] == ["outage"]
+    if fallback:
+        assert answer.record["hosted"]["fallback"]["momentum"] == 0.5
+    else:
+        assert scorers.numbers(answer.chart) == scorers.L1
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+@pytest.mark.parametrize("mode", list(MODES))
+def test_an_abstention_beside_models_that_fail_answers_nothing(
+    tmp_path: Path, mode: str, kind: str
+) -> None:
+    seats = opinions(mode)
+    for number, silent in enumerate(([], seats[:1], seats[1:3])):
+        overlay = overlay_of(tmp_path / str(number), mode)
+        down = dict.fromkeys((*MODES[mode].seats, "chart_scorer"), FAILURES[kind])
+        scorers.answered_by(overlay, Scripted({**down, **dict.fromkeys(silent, ABSTAIN)}))
+        holds(scorers.asked(overlay, scores=scorers.L1), fallback=False)
+        trouble = overlay.health()["trouble"]
+        assert trouble["why"].startswith("no agent was heard")
+        holds(scorers.asked(overlay, scores=scorers.L1, fallback=own), fallback=True)
+        scorers.answered_by(overlay, Scripted())
+        well = scorers.asked(overlay, scores=scorers.L1)
+        assert well.debated and not well.why and not well.again and well.revision == 3
+        assert scorers.asked(overlay, scores=scorers.L1).again
+        overlay.close()
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+def test_where_all_abstain_the_answer_is_final_and_says_so(tmp_path: Path, mode: str) -> None:
+    overlay = overlay_of(tmp_path, mode)
+    scorers.answered_by(overlay, Scripted(dict.fromkeys(MODES[mode].seats, ABSTAIN)))
+    first = scorers.asked(overlay, scores=scorers.L1, fallback=own)
+    again = scorers.asked(overlay, scores=scorers.L1, fallback=own)
+    assert first.record["source_type"] == "L1_ONLY" and first.debated
+    assert "all_abstained" in first.why and again.why == first.why
+    assert again.again and scorers.numbers(again.chart) == scorers.L1
+
+
+# --- through the SDKs -----------------------------------------------------------------------------
+
+
+WIRE: Final[dict[str, Any]] = {
+    "no key": None,
+    "500": Status(500),
+    "503": Status(503),
+    "hang": Hang(),
+    "garbage": Reply("I would hold here."),
+}
+CASES: Final = [
+    pytest.param(mode, vendor, kind, id=f"{mode}-{vendor}-{kind}")
+    for mode in MODES
+    for vendor in VENDORS
+    for kind in WIRE
+]
+
+
+def set_up(patch: pytest.MonkeyPatch, server: VendorServer, *, key: bool) -> None:
+    for name, value in vendor_line.environment(server).items():
+        # Without its address a vendor is asked at its own, and there the key is needed.
+        if key:
+            patch.setenv(name, value)
+        else:
+            patch.delenv(name, raising=False)
+
+
+@pytest.mark.by_day(6)
+@pytest.mark.parametrize(("mode", "vendor", "kind"), CASES)
+def test_a_real_sdk_whose_vendor_fails_is_an_outage_until_it_is_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, vendor: str, kind: str
+) -> None:
+    """Two sets of seats that abstain; each call ends in its time, and is asked anew when well."""
+    silent = Reply(changes={"abstained": True, "abstain_reason": "flat"})
+    # The news, a company and what an expert reads are not there: these seats abstain by themselves.
+    sets = ((), tuple(name for name in opinions(mode) if name not in EXPERTS)[:1])
+    with VendorServer() as server:
+        for number, names in enumerate(sets):
+            set_up(monkeypatch, server, key=kind != "no key")
+            server.play({"*": WIRE[kind] or HONEST, **dict.fromkeys(names, silent)})
+            settings = {"provider": vendor, "timeout_seconds": SECONDS}
+            overlay = overlay_of(tmp_path / str(number), mode, **settings)
+            asked = scorers.asked(overlay, scores=scorers.L1, fallback=own)
+            holds(asked, fallback=True)
+            if kind == "no key":
+                assert vendor_line.KEY_NAME[vendor] in asked.why
+            stages = {exchange.stage for exchange in server.exchanges}
+            assert "thesis" not in stages and "gate" not in stages
+            overlay.close()
+            set_up(monkeypatch, server, key=True)
+            server.play({"*": HONEST})
+            overlay = overlay_of(tmp_path / str(number), mode, provider=vendor)
+            well = scorers.asked(overlay, scores=scorers.L1)
+            assert well.debated and well.revision == 2 and not well.why
+            overlay.close()
