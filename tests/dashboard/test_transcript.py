@@ -329,7 +329,7 @@ def test_cost_and_time_stand_against_their_limits(page_of: Callable[..., Any]) -
     [
         ("AGENT_FULL", [], ""),
         ("AGENT_PARTIAL", [], "Some agents gave no answer"),
-        ("L1_ONLY", [], "Nobody answered"),
+        ("L1_ONLY", [], "No agent answered"),
         ("L1_ONLY", ["budget"], "the hour's ceiling left nothing"),
         ("L1_ONLY", ["not_asked"], "this desk has nobody to ask"),
         ("LEGACY", [], "One model scored the chart"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.faults.changes import At, drop, never, replace, returns, sets, without
+from tests.faults.changes import At, always, drop, never, replace, returns, sets, without
 from tests.faults.planting import Table, fault
 
 DEBATE: Final[Table] = {
@@ -173,6 +173,21 @@ DEBATE: Final[Table] = {
             "an analyst that failed lends its trust",
             At("agents.debate.panel:_raw", drop("failed")),
             "test_a_failed_seat_never_makes_an_opening_larger",
+        ),
+        "outage-whole": fault(
+            "a desk of which nobody is heard opens at its whole size",
+            At("agents.debate.panel:outage", replace("1.0 / max(1, words)", "1.0")),
+            "test_the_share_of_an_outage_is_the_setting_and_one_word_at_most",
+        ),
+        "outage-abstains": fault(
+            "one that abstains is heard",
+            At("agents.debate.sitting:Sitting.heard", always("answer.report.abstained")),
+            "test_where_nobody_speaks_and_somebody_failed_the_fallback_is_asked",
+        ),
+        "outage-budget": fault(
+            "a ceiling that is spent is no outage",
+            At("torra.tick.debate:hold", never("BUDGET in plan.flags")),
+            "test_a_ceiling_that_is_spent_is_an_outage",
         ),
         "office": fault(
             "a researcher pushes against its own side",

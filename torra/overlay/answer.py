@@ -26,10 +26,10 @@ class Hosted:
     `chart` is the dict that `score_chart()` returned, before any blend; `blended` is that blend,
     0.80 L1 + 0.20 agents, for a host that does not blend itself. `veto` and `multiplier` are the
     gate's word on an opening, which the host may follow; `veto_sides` are the sides, BUY or SELL,
-    on which alone openings are vetoed, and `reasons` its codes. `debated`: agents were heard, and
-    the answer is final; `again`: it was given before, and cost nothing. `revision` counts what was
-    stored of the key; 0: nothing. `why` is "" or why L1 stands alone; `told` says what of the
-    question was left out. `record` is the tick's, as the pages show it.
+    on which alone openings are vetoed, and `reasons` its codes. `debated`: agents were heard, or
+    all of them abstained, and the answer is final; `again`: it was given before, and cost nothing.
+    `revision` counts what was stored of the key; 0: nothing. `why` is "" or why L1 stands alone;
+    `told` says what of the question was left out. `record` is the tick's, as the pages show it.
     """
 
     key: str
