@@ -18,6 +18,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     StrictStr,
     ValidationInfo,
     field_validator,
@@ -672,12 +673,21 @@ class AgentSettings(Section):
             raise ValueError(f"name a vendor or vendor:model; vendors are {', '.join(VENDORS)}")
         return value
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _as_the_mode_says(cls, given: Any) -> Any:
-        """Fill in what a mode sets for a profile that writes no value of its own."""
+    def _as_the_mode_says(
+        cls, given: Any, handler: ModelWrapValidatorHandler[AgentSettings]
+    ) -> AgentSettings:
+        """Fill in what a mode sets for a profile that writes no value of its own.
+
+        It does not count as set: it gives way to the defaults of another mode.
+        """
         row = MODES.get(str(given.get("mode"))) if isinstance(given, Mapping) else None
-        return {**row.defaults, **given} if row else given
+        if row is None:
+            return handler(given)
+        found = handler({**row.defaults, **given})
+        found.model_fields_set.difference_update(row.defaults.keys() - given.keys())
+        return found
 
     @field_validator("fallback_models")
     @classmethod
