@@ -18,6 +18,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     StrictStr,
     ValidationInfo,
     field_validator,
@@ -70,8 +71,9 @@ class Mode:
 
     `seats` are its agents in asking order; `stages` who is asked when, the gate in the last one.
     `below` is the mode that is run instead while the hour's money is short, "" for none: then
-    nobody is asked. `complete` is the source type (agents.contracts.SourceType) of a tick on which
-    every seat answered or abstained. `says` describes the desk on pages and in reports, `rung` what
+    nobody is asked. Its worst case is below this one's with the default models of each vendor.
+    `complete` is the source type (agents.contracts.SourceType) of a tick on which every seat
+    answered or abstained. `says` describes the desk on pages and in reports, `rung` what
     is asked on its rung of the ladder. `second_look` says whether `second_look: auto` has doubtful
     reports looked at again. `evidence` narrows what a seat may see: id prefixes by agent, of those
     that its role lists; an agent that is not named sees all of them. `memory` says whether
@@ -195,7 +197,7 @@ MODES: Final[dict[str, Mode]] = {
             StagePlan("judgement", ("judge",), 0.50, sees=("reader", "analyst")),
             StagePlan("gate", ("gate",), 0.60, sees=("reader", "analyst", "judge")),
         ),
-        below="budget",
+        below="",
         complete="AGENT_SWARM",
         says="four experts and a reader of the regime at once, the judge, the gate",
         rung="the whole swarm is asked",
@@ -677,12 +679,21 @@ class AgentSettings(Section):
             raise ValueError(f"name a vendor or vendor:model; vendors are {', '.join(VENDORS)}")
         return value
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _as_the_mode_says(cls, given: Any) -> Any:
-        """Fill in what a mode sets for a profile that writes no value of its own."""
+    def _as_the_mode_says(
+        cls, given: Any, handler: ModelWrapValidatorHandler[AgentSettings]
+    ) -> AgentSettings:
+        """Fill in what a mode sets for a profile that writes no value of its own.
+
+        It does not count as set: it gives way to the defaults of another mode.
+        """
         row = MODES.get(str(given.get("mode"))) if isinstance(given, Mapping) else None
-        return {**row.defaults, **given} if row else given
+        if row is None:
+            return handler(given)
+        found = handler({**row.defaults, **given})
+        found.model_fields_set.difference_update(row.defaults.keys() - given.keys())
+        return found
 
     @field_validator("fallback_models")
     @classmethod

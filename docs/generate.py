@@ -24,6 +24,7 @@ from agents.registry import AGENTS, TRADER
 from docs import dependencies
 from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
+from torra.collecting.refusals import COMMON, REFUSALS
 from torra.config import (
     ROOT,
     SYMBOLS,
@@ -75,6 +76,7 @@ BY_HAND = ("<!-- by hand: begin -->\n", "<!-- by hand: end -->\n")
 
 SERIES_TABLE = ("<!-- series: begin -->\n", "<!-- series: end -->\n")
 FIGURES_TABLE = ("<!-- figures: begin -->\n", "<!-- figures: end -->\n")
+REFUSALS_TABLE = ("<!-- refusals: begin -->\n", "<!-- refusals: end -->\n")
 OWN_NAME = {"": "", "symbol": " (`.SYMBOL`)", "currency": " (`.EUR`)"}
 
 COLUMNS = "| key | default | limits | meaning |\n|---|---|---|---|\n"
@@ -185,6 +187,18 @@ def outside_tables(page: str) -> str:
     return _between(_between(page, SERIES_TABLE, columns + rows), FIGURES_TABLE, told + figures)
 
 
+def news_tables(page: str) -> str:
+    """Return docs/news.md with the table of refusals written anew."""
+    head = "| asked | status of HTTP | its words | state | what is told |\n|---|---|---|---|---|\n"
+    groups = {**REFUSALS, "any": COMMON}
+    rows = "".join(
+        f"| `{name}` | {one.code or 'any'} | {one.words} | `{one.status}` | {one.detail} |\n"
+        for name, refusals in groups.items()
+        for one in refusals
+    )
+    return _between(page, REFUSALS_TABLE, head + rows)
+
+
 def _between(page: str, marks: tuple[str, str], text: str) -> str:
     begin, end = marks
     head, _, rest = page.partition(begin)
@@ -219,8 +233,9 @@ def write() -> None:
     (ROOT / "docs" / "profiles.md").write_text(render_profile_docs(), encoding="utf-8")
     (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
     (ROOT / "docs" / "deny_reasons.md").write_text(deny_table(), encoding="utf-8")
-    outside = ROOT / "docs" / "outside.md"
-    outside.write_text(outside_tables(outside.read_text("utf-8")), encoding="utf-8")
+    for name, tables in (("outside", outside_tables), ("news", news_tables)):
+        page = ROOT / "docs" / f"{name}.md"
+        page.write_text(tables(page.read_text("utf-8")), encoding="utf-8")
     (ROOT / "docs" / "guards.md").write_text(guard_table(GUARDS), encoding="utf-8")
     dependencies.PAGE.write_text(dependencies.render(), encoding="utf-8")
     transcripts.PAGE.write_text(transcripts.render(), encoding="utf-8")

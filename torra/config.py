@@ -327,6 +327,15 @@ class Profile(Section):
             officer=self.agents.row().officer,
         )
 
+    def with_agents(self, **changes: Any) -> Profile:
+        """Return the profile with these settings of the agents; raises ConfigError.
+
+        Another mode brings its own defaults for what nobody wrote.
+        """
+        values = self.model_dump(exclude_unset=True)
+        values["agents"] = values.get("agents", {}) | changes
+        return validate(Profile, values, "the command line")
+
     def symbol(self, name: str) -> SymbolSpec:
         """Return the trading conditions of a symbol; raises ConfigError naming the remedy."""
         try:

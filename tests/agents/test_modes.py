@@ -8,12 +8,13 @@ import sys
 import types
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from pydantic import ValidationError
 
 import agent_config
-from agent_config import GATE_ID, MODES, AgentSettings, Mode, StagePlan, row_of
+from agent_config import GATE_ID, MODES, VENDORS, AgentSettings, Mode, StagePlan, row_of
 from agent_framework import check_desk, deliberate
 from agents.contracts import SourceType
 from agents.registry import AGENTS
@@ -139,6 +140,19 @@ def test_every_row_can_be_seated_and_walked() -> None:
         assert SourceType(row.complete)
         assert row_of(reversed(row.seats)) is row
         assert next(each.mode for each in agents.ladder()) == name
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("mode", MODES)
+def test_each_rung_below_a_mode_has_a_smaller_worst_case(mode: str, vendor: str) -> None:
+    """A dearer rung never runs: a desk that cannot pay the one above falls through it."""
+    desk = AgentSettings(mode=mode, provider=vendor)
+    costs = [
+        tick_worst_case(PriceList(), rung.settings, lambda _: False)
+        for rung in ladder(desk)
+        if rung.asked
+    ]
+    assert all(dear > cheap > 0.0 for dear, cheap in pairwise(costs)), costs
 
 
 def test_a_new_row_is_a_mode_that_a_profile_may_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from agent_config import (
     EXPERTS,
     GATE_ID,
@@ -339,10 +341,11 @@ def newest(folder: Path, profile: Profile, *, paid: bool = False) -> TickDebate:
 
 
 def test_a_swarm_that_steps_down_keeps_its_officer_and_the_budget_of_the_regime(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hour pays the desk below alone: its seats are asked, the size is still the officer's."""
-    mode = MODES["swarm"].below
+    """No desk is below a swarm any more; records of the time when one was are replayed."""
+    mode = "budget"
+    monkeypatch.setitem(MODES, "swarm", replace(MODES["swarm"], below=mode))
     cheap, dear = (
         tick_worst_case(PRICES, a_profile(mode=name).agents, lambda _: False)
         for name in (mode, "swarm")
@@ -359,6 +362,13 @@ def test_a_swarm_that_steps_down_keeps_its_officer_and_the_budget_of_the_regime(
     chosen = newest(tmp_path / "chosen", a_profile(mode=mode), paid=True).deliberation
     assert chosen.source_type == said.source_type and chosen.swarm is None
     assert not [flag for flag in chosen.flags if "funding_rank" in flag]
+
+
+def test_a_swarm_that_the_hour_cannot_pay_asks_nobody(tmp_path: Path) -> None:
+    worst = tick_worst_case(PRICES, a_profile().agents, lambda _: False)
+    held = newest(tmp_path, a_profile(max_api_cost_per_hour=worst * 0.99), paid=True)
+    assert held.deliberation.source_type == SourceType.L1_ONLY
+    assert held.deliberation.calls == () and "budget" in held.deliberation.flags
 
 
 def test_what_a_swarm_in_shadow_came_to_is_recorded_and_counts_for_nothing(tmp_path: Path) -> None:

@@ -331,7 +331,9 @@ def other_shape(writer: Writer) -> Case:
 def note(writer: Writer) -> Case:
     """A rate limit that comes as a good reply."""
     key = writer.chance.choice(("Note", "Information"))
-    said = f"Thank you for using us! Your key {CANARY} may ask 25 times a day."
+    said = f"We have detected your API key as {CANARY} and our rate limit is 25 requests per day."
+    if writer.vendor == "finnhub":
+        key, said = "error", f"API limit reached by {CANARY}. Please try again later."
     return Said(dumped({key: said})), Expected(NewsStatus.RATE_LIMITED)
 
 

@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 import pytest
@@ -72,13 +72,46 @@ def test_a_server_that_counts_nothing_costs_the_worst_case(vendor: str) -> None:
         assert way.ask(vendor).cost_usd == 1000.0
 
 
-@cases("odd", ["many", -1, 1.5, True, None, [7], {"n": 7}])
-def test_an_odd_count_is_none(odd: Any) -> None:
-    usage = {"prompt_tokens": odd, "completion_tokens": 7, "prompt_tokens_details": odd}
-    answer = httpx2.Response(200, json=body("openai_compatible", usage=usage))
-    with bench(lambda request: answer) as way:
-        found = way.ask("openai_compatible")
-    assert (found.input_tokens, found.output_tokens, found.cached_tokens) == (0, 7, 0)
+ODD: Final = ("many", -1, 0, 1.5, True, None, [7], {"n": 7}, float("nan"), 10**15)
+
+
+@cases("odd", ODD)
+@cases("name", ["prompt_tokens", "completion_tokens"])
+def test_an_odd_count_makes_the_whole_count_unknown(name: str, odd: Any) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 7, name: odd}
+    found = counted(body("openai_compatible", usage=usage))
+    assert (found.input_tokens, found.output_tokens, found.cost_usd) == (0, 0, 1000.0)
+
+
+@cases("odd", [*(odd for odd in ODD if odd not in (0, None)), 10])
+@cases("name", ["cached_tokens", "cache_write_tokens"])
+def test_no_part_of_the_input_is_larger_than_it_and_none_is_odd(name: str, odd: Any) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 7, "prompt_tokens_details": {name: odd}}
+    found = counted(body("openai_compatible", usage=usage))
+    assert (found.input_tokens, found.cached_tokens, found.cost_usd) == (0, 0, 1000.0)
+
+
+def test_details_that_are_none_say_nothing_of_the_count() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 7, "prompt_tokens_details": "odd"}
+    found = counted(body("openai_compatible", usage=usage))
+    assert (found.input_tokens, found.output_tokens, found.cached_tokens) == (9, 7, 0)
+
+
+def test_a_prompt_that_was_refused_has_no_tokens_of_output() -> None:
+    refused = body("google") | {
+        "candidates": [],
+        "promptFeedback": {"blockReason": "SAFETY"},
+        "usageMetadata": {"promptTokenCount": 9},
+    }
+    with bench(lambda request: httpx2.Response(200, json=refused)) as way:
+        found = way.ask("google")
+    assert (found.stop_reason, found.input_tokens, found.cost_usd) == ("filter", 9, 9.0)
+
+
+def counted(payload: Any) -> Completion:
+    said = json.dumps(payload).encode()  # as it may come: NaN is no JSON, and Python reads it
+    with bench(lambda request: httpx2.Response(200, content=said)) as way:
+        return way.ask("openai_compatible")
 
 
 STOPS = [

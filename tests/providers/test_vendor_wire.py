@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import httpx2
 import pytest
@@ -40,6 +40,7 @@ from tests.doubles.vendor_server import (
     Reset,
     Status,
     Truncated,
+    Usage,
     VendorServer,
     texts,
 )
@@ -302,6 +303,31 @@ def test_a_reply_without_usage_is_not_free(vendor: str, booth: Booths) -> None:
     found, _ = booth(vendor, official=True).asked(a_request(vendor), Reply(usage=None))
     assert json.loads(found.text)
     assert found.cost_usd >= COST[vendor]
+
+
+LIES: Final = {
+    "nothing": Usage(0, 0, 0, 0, 0),
+    "10^15 in": Usage(input=10**15),
+    "10^15 out": Usage(output=10**15),
+    "less than nothing": Usage(input=-1000, output=-120),
+    "more than the cap": Usage(output=2_000),
+    "more from a cache than there is": Usage(input=100),
+    "no number": Usage(input=cast(int, float("nan"))),
+    "half a token": Usage(output=cast(int, 120.5)),
+}
+
+
+@cases("lie", LIES.values(), ids=LIES)
+@cases("vendor", VENDORS)
+def test_a_count_that_cannot_be_costs_the_worst_case(
+    vendor: str, lie: Usage, booth: Booths
+) -> None:
+    request = a_request(vendor)
+    there = booth(vendor, official=True)
+    found, _ = there.asked(request, Reply(usage=lie))
+    assert json.loads(found.text)
+    assert (found.input_tokens, found.output_tokens, found.cached_tokens) == (0, 0, 0)
+    assert found.cost_usd == there.line.switchboard.price(vendor, request.model, request, None)
 
 
 # --- one request ----------------------------------------------------------------------------------

@@ -495,14 +495,16 @@ def test_a_tick_takes_one_transaction_a_stage_and_one_at_the_end(
     assert len(begun) == 4  # analysts, research, gate, the end
 
 
-def test_a_vendor_that_charges_more_is_booked_and_flagged(
+def test_a_vendor_that_charges_more_costs_the_worst_case_and_is_flagged(
     database: Database, hand: Hand, caplog: pytest.LogCaptureFixture
 ) -> None:
     dear = Completion("{}", "m", "anthropic", 10**6, 10, 1.5)
     spoken = run(database, Scripted({"risk_gate": dear}), hand)
     (row,) = {row["usd"] for row in rows(database) if row["who"] == ("risk_gate", 1, 1)}
-    assert row == 1.5 and "cost_above_reservation:risk_gate" in spoken.flags
-    assert "above the" in caplog.text
+    (bound,) = (one for one in bounds_seen(database, hand) if one.role_id == "risk_gate")
+    assert row == worst_case(PRICES, PAID.agents, paid_elsewhere, bound)
+    assert "usage_implausible:risk_gate" in spoken.flags
+    assert "no count of tokens that can be" in caplog.text
 
 
 def test_an_answer_of_the_other_vendor_is_booked_as_its_own(database: Database, hand: Hand) -> None:

@@ -26,6 +26,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
+from torra.collecting.refusals import OK, PAGE, refusal
 from torra.evidence.news_digest import NewsStatus
 from torra.providers.vendors.addresses import Address
 
@@ -37,7 +38,6 @@ CHUNK: Final = 65_536
 HEAD: Final = 16_384
 """What is read at most of the page that comes with a refusal."""
 
-FORBIDDEN: Final = 403
 TOO_LONG: Final = "the reply is too long"
 PLACEHOLDER: Final = "TORRA-PUTS-THE-KEY-HERE"
 
@@ -113,11 +113,9 @@ class Line(HTTPAdapter):
         place: Address,
         monotonic: Callable[[], float],
         seconds: float,
-        refusal: Callable[[bytes], Trouble] | None = None,
     ) -> None:
-        """Make a line; `refusal` tells what the head of a page with status 403 means."""
+        """Make a line."""
         self._place = place
-        self._refusal = refusal
         self._monotonic = monotonic
         self._until = monotonic() + seconds
         self._lock = threading.Lock()
@@ -210,12 +208,16 @@ class Line(HTTPAdapter):
         self._check_deadline()
         raw = response.raw
         try:
-            if response.status_code == FORBIDDEN and self._refusal is not None:
-                raise self._refusal(self._head(raw))
-            _check(response.status_code)
+            code = response.status_code
+            # Nothing else is a success: a redirect is not followed.
+            if code != OK:
+                said = self._head(raw).decode("utf-8", "replace")
+                raise Trouble(*refusal(self._place.vendor, code, said), code)
             body = self._body(raw)
         finally:
             raw.close()
+        if body.lstrip().startswith(b"<"):
+            raise Trouble(*PAGE)
         written = replace(self._place, key=quote(self._place.key, safe=""))
         # The key may be quoted as it is and as a URL spells it.
         response.raw = io.BytesIO(written.veiled(self._place.veiled(body)))
@@ -244,15 +246,3 @@ class Line(HTTPAdapter):
                     break
                 found += part
         return bytes(found[:HEAD])
-
-
-def _check(status: int) -> None:
-    # Nothing else is a success: a redirect is not followed.
-    if status == 200:
-        return
-    if status == 429:
-        raise Trouble(NewsStatus.RATE_LIMITED, "HTTP status 429", status)
-    if status in {401, FORBIDDEN}:
-        raise Trouble(NewsStatus.REFUSED, f"HTTP status {status}", status)
-    kind = NewsStatus.UNREACHABLE if status >= 500 else NewsStatus.BROKEN
-    raise Trouble(kind, f"HTTP status {status}", status)

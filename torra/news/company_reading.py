@@ -14,7 +14,7 @@ from datetime import date
 from typing import Any, Final
 
 from torra.evidence.news_digest import NewsAnswer, NewsStatus
-from torra.news.reading import finite, refusal
+from torra.news.reading import error_in, finite
 from torra.trading_terms import TICKER
 
 METRICS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -139,7 +139,9 @@ def _as_number(day: date) -> float:
 
 
 def _another_shape(payload: object) -> NewsAnswer:
-    return refusal(payload) or NewsAnswer(NewsStatus.BROKEN, detail="a reply of another shape")
+    return error_in(payload, "finnhub") or NewsAnswer(
+        NewsStatus.BROKEN, detail="a reply of another shape"
+    )
 
 
 def _answer(found: Mapping[str, float], *, empty: bool = True) -> NewsAnswer:

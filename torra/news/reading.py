@@ -21,6 +21,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from torra.clock import EPOCH, parse
+from torra.collecting.refusals import OK, refusal
 from torra.errors import ConfigError, no_key_twice
 from torra.evidence.news_digest import COMPANY, NewsAnswer, NewsItem, NewsStatus, in_time
 from torra.trading_terms import TICKER
@@ -33,6 +34,9 @@ SUMMARY: Final = 500
 URL: Final = 500
 PUBLISHER: Final = 40
 """Characters that are kept; a longer URL is left out."""
+
+ERRORS: Final = ("Note", "Information", "Error Message", "error")
+"""Keys under which vendors tell of an error in a good reply."""
 
 MAX_TICKERS: Final = 20
 EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -93,11 +97,16 @@ def of_alpha_vantage(row: Mapping[str, Any], topic: str) -> NewsItem | None:
 
 
 def listed(
-    payload: object, rows: object, read: Callable[[Mapping[str, Any]], NewsItem | None]
+    payload: object,
+    rows: object,
+    read: Callable[[Mapping[str, Any]], NewsItem | None],
+    vendor: str = "",
 ) -> NewsAnswer:
     """Return the answer of a reply that should hold a list."""
     if not isinstance(rows, list):
-        return refusal(payload) or NewsAnswer(NewsStatus.BROKEN, detail="a reply of another shape")
+        return error_in(payload, vendor) or NewsAnswer(
+            NewsStatus.BROKEN, detail="a reply of another shape"
+        )
     some = rows[:MAX_ITEMS]
     found = [item for row in _rows(some) if (item := _read(row, read)) is not None]
     # Twice reversed, so that of two alike the first, which is the newer, stays in its place.
@@ -122,20 +131,15 @@ def _rows(found: object) -> list[dict[str, Any]]:
     return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
-def refusal(payload: object) -> NewsAnswer | None:
+def error_in(payload: object, vendor: str) -> NewsAnswer | None:
     """Read an error that came as a good reply: both vendors send some with HTTP status 200."""
     if not isinstance(payload, dict):
         return None
-    if "Note" in payload or "Information" in payload:
-        return NewsAnswer(
-            NewsStatus.RATE_LIMITED, detail="a note instead of news: too many requests"
-        )
-    said = payload.get("Error Message", payload.get("error"))
+    said = next((payload[key] for key in ERRORS if payload.get(key) is not None), None)
     if said is None:
         return None
-    if "limit" in str(said)[:SUMMARY].lower():
-        return NewsAnswer(NewsStatus.RATE_LIMITED, detail="an error that speaks of a limit")
-    return NewsAnswer(NewsStatus.REFUSED, detail="an error instead of news: is the key right?")
+    status, detail = refusal(vendor, OK, str(said)[:SUMMARY])
+    return NewsAnswer(status, detail=detail)
 
 
 def read_lines(raw: bytes, path: Path) -> list[NewsItem]:

@@ -221,7 +221,7 @@ class Finnhub(_Vendor):
             else:
                 found = client.general_news(topic)
         found = self._veiled(found)
-        return listed(found, found, lambda row: of_finnhub(row, topic))
+        return listed(found, found, lambda row: of_finnhub(row, topic), self.name)
 
 
 _Veil = Callable[[Any], Any]
@@ -286,7 +286,7 @@ class AlphaVantage(_Vendor):
             found = session.get(f"{self._place.base_url}/query", params=query, timeout=seconds)
             payload = self._veiled(found.json())
         rows = payload.get("feed") if isinstance(payload, dict) else None
-        return listed(payload, rows, lambda row: of_alpha_vantage(row, topic))
+        return listed(payload, rows, lambda row: of_alpha_vantage(row, topic), self.name)
 
 
 SOURCES: Final[Mapping[str, tuple[type[Finnhub | AlphaVantage], tuple[str, ...]]]] = {

@@ -64,7 +64,6 @@ FIGURES_S: Final = 12 * 3600.0
 """Between two questions about a figure; after a new filing it is asked at once."""
 
 NOT_FOUND: Final = 404
-THRESHOLD: Final = b"Request Rate Threshold Exceeded"
 LONG_LIST: Final = "its list of filings is too long: a filing counts from the end of its day"
 NO_PLACE: Final = "no time was left for the pace"
 NO_CONTACT: Final = f"{CONTACT} is not set"
@@ -241,17 +240,10 @@ class Edgar:
         if left <= 0.0:
             raise Trouble(NewsStatus.UNREACHABLE, "the replies took too long")
         with requests.Session() as session:
-            Line(place, self._monotonic, left, _refusal).take(session)
+            Line(place, self._monotonic, left).take(session)
             # The line keeps its own time; this one is for whoever reads the call.
             headers = {"User-Agent": PLACEHOLDER}
             return session.get(f"{place.base_url}/{path}", headers=headers, timeout=left).json()
-
-
-def _refusal(page: bytes) -> Trouble:
-    """Return what a page with status 403 means: its words alone tell a limit from a refusal."""
-    if THRESHOLD in page:
-        return Trouble(NewsStatus.RATE_LIMITED, "a page says: too many requests", 403)
-    return Trouble(NewsStatus.REFUSED, "HTTP status 403: is the contact accepted?", 403)
 
 
 def without(status: NewsStatus, detail: str) -> FactsAnswer:

@@ -210,8 +210,7 @@ class PriceList:
             known = self._bounds.get(key)
         if known is not None:
             return known
-        tokens = prompt_bytes + SCHEMA_TOKENS + CHAT_TOKENS + (PICTURE_TOKENS if picture else 0)
-        output = output_tokens + OUTPUT_ALLOWANCE
+        tokens, output = most_tokens(prompt_bytes, output_tokens, picture=picture)
         found = max(
             self._price(vendor, model, usage, moment)
             # Nobody knows which part a cache will take or write: the dearest of the three counts.
@@ -239,6 +238,13 @@ class PriceList:
             return own.cost(usage)
         name = _table_name(vendor, model)
         return UNKNOWN.cost(usage) if name is None else _by_table(vendor, name, usage, moment)
+
+
+def most_tokens(prompt_bytes: int, output_tokens: int, *, picture: bool) -> tuple[int, int]:
+    """Return the most tokens of input and of output that a request within these limits has."""
+    pictured = PICTURE_TOKENS if picture else 0
+    total = prompt_bytes + SCHEMA_TOKENS + CHAT_TOKENS + pictured
+    return total, output_tokens + OUTPUT_ALLOWANCE
 
 
 @lru_cache(maxsize=256)

@@ -29,9 +29,10 @@ row that its name ever had, so neither the sliding of the hour nor other booking
 counts from its booking on, at no less than it will cost.
 
 The actual cost stays under the worst case because tokens are no more than bytes and allowances
-(torra.providers.prices). Should a vendor report more, that is booked and flagged. When the ledger
-cannot be written, no call is made: `reserve` raises, and the desk takes that for a refusal. A
-provider that costs nothing (rules, recorded, a local server) never touches the database.
+(torra.providers.prices). An answer that counts no tokens, or more than there can be, costs the
+worst case and is flagged. When the ledger cannot be written, no call is made: `reserve` raises, and
+the desk takes that for a refusal. A provider that costs nothing (rules, recorded, a local server
+without a price in the user's list) never touches the database.
 """
 
 from __future__ import annotations
@@ -84,6 +85,9 @@ RESERVE_SHARE: Final = 0.3
 without calls: many instances that are due together write one after the other.
 """
 
+UNCOUNTED: Final = "usage_implausible"
+"""Flags a call whose answer came without a count of tokens that can be, with its role."""
+
 LEAST_WAIT: Final = 0.05
 SETTLE_WAIT: Final = 1.0
 """Seconds that a write waits which nothing depends on: what is not settled stays at its worst."""
@@ -112,16 +116,13 @@ class _Row:
     written: bool = False
     future: Future[Completion] | None = None
     paid: Settlement | None = None
+    uncounted: bool = False
+    """Whether the answer came without a count of tokens that can be."""
 
     @property
     def usd(self) -> float:
         """What counts for it: what it did cost, or its worst case while nobody knows."""
         return self.booking.usd if self.paid is None else self.paid.usd
-
-    @property
-    def exceeds(self) -> bool:
-        """Whether a vendor reported more than was thought possible."""
-        return self.usd > self.booking.usd + ROUNDING
 
 
 class LateRows:
@@ -266,7 +267,7 @@ class Purse:
         rows = self._finished(last=True)
         if not self.booked:
             return []
-        flags = [f"cost_above_reservation:{row.slot[0]}" for row in rows if row.exceeds]
+        flags = [f"{UNCOUNTED}:{row.slot[0]}" for row in self._rows.values() if row.uncounted]
         try:
             left = self._deadline - self._monotonic()
             self._write(rows, max(LEAST_WAIT, min(SETTLE_WAIT, left)))
@@ -370,10 +371,10 @@ class Purse:
                 return False
             row.ended, row.paid = True, paid
             closed = self._closed
-        if row.exceeds:
+        if row.uncounted:
             log.warning(
-                "%s reported %.6f USD for a call of %s, above the %.6f reserved",
-                row.booking.provider, row.usd, row.slot[0], row.booking.usd,
+                "%s gave no count of tokens that can be for a call of %s: %.6f USD are booked",
+                row.booking.provider, row.slot[0], row.usd,
             )  # fmt: skip
         return closed
 
@@ -391,17 +392,20 @@ class Purse:
         return Settlement(0.0, self._now()) if free else None
 
     def _paid(self, row: _Row, completion: object) -> Settlement | None:
-        if not isinstance(completion, Completion):
-            return None
-        if is_plug_in(row.booking.provider):
+        booked = row.booking
+        if not isinstance(completion, Completion) or is_plug_in(booked.provider):
             return None  # a plug-in's own word on its cost bounds nothing: the worst case stays
         usd, vendor = completion.cost_usd, completion.provider
+        free = (
+            usd == 0
+            and vendor in VENDORS
+            and not _worst_of(self._prices, self._local, row.bound, vendor, completion.model)
+        )
         # A vendor's figures are not trusted: NaN or a negative cost would free the ceiling.
-        known = isinstance(usd, float | int) and math.isfinite(usd) and usd >= 0
-        free = usd == 0 and vendor in VENDORS and self._local(vendor)
-        if not known or (usd == 0 and not free):
-            return None  # an answer without usage
-        booked = row.booking
+        known = isinstance(usd, float | int) and 0 < usd <= booked.usd + ROUNDING
+        row.uncounted = not free and not (known and _count(completion.input_tokens))
+        if not (free or known):
+            return None
         # A vendor that stands in answered; the row must name who is paid.
         turned = vendor in VENDORS and vendor != booked.provider
         return Settlement(
@@ -422,16 +426,17 @@ def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: 
     first = route(bound.model, settings.provider)
     # Any of those who stand in may answer, so the dearest of their models is reserved.
     spares = settings.fallbacks(bound.tier) if first[0] in VENDORS else ()
-    return max(
-        prices.worst_case(
-            vendor,
-            model,
-            prompt_bytes=bound.prompt_bytes,
-            output_tokens=bound.output_tokens,
-            picture=bound.picture,
-            local=_is_local(vendor, local),
-        )
-        for vendor, model in (first, *spares)
+    return max(_worst_of(prices, local, bound, *each) for each in (first, *spares))
+
+
+def _worst_of(prices: PriceList, local: Local, bound: CallBound, vendor: str, model: str) -> float:
+    return prices.worst_case(
+        vendor,
+        model,
+        prompt_bytes=bound.prompt_bytes,
+        output_tokens=bound.output_tokens,
+        picture=bound.picture,
+        local=_is_local(vendor, local),
     )
 
 

@@ -49,6 +49,8 @@ FLAGS: Final = {
     "fallback_failed": "the single-model scorer gave no answer either",
     "picture": "the chart could not be shown to the agents",
     "events": "the calendar may miss what comes",
+    "usage_implausible": "its server counted no tokens, or more than there can be: the most that "
+    "it could cost is counted",
     "no_thesis": "the opening goes without a thesis",
     "memory": "lessons of earlier trades came too late, or could not be ranked",
 }

@@ -50,7 +50,7 @@ NEWS: Final = {
     "not_yet": "not yet: the first round of collecting had not ended",
     "empty": "no headline: the sources answered, and nothing recent concerns this symbol",
     "rate_limited": "rate limited: tried again later",
-    "refused": "refused: the vendor does not take this key or does not sell it this data",
+    "refused": "refused: the vendor does not take this key, sell it this data or know the symbol",
     "unreachable": "unreachable: no source answered; tried again later",
     "broken": "broken: what the sources answered could not be read; tried again later",
 }

@@ -18,6 +18,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_config import VENDORS
@@ -25,6 +26,7 @@ from agents.contracts import Completion, Request
 from torra.clock import System
 from torra.errors import ConfigError
 from torra.imports import importing
+from torra.providers.prices import most_tokens
 from torra.providers.vendors.addresses import Address, address
 from torra.providers.vendors.event_loop import EventLoop, Job, within
 from torra.providers.vendors.vendor import Adapter, Usage, VendorFault, VendorReply, fault
@@ -161,13 +163,13 @@ class Switchboard:
             ) from None
 
     def price(self, vendor: str, model: str, request: Request, usage: Usage | None) -> float:
-        """Return what a reply cost in USD; the worst case when the server counted nothing."""
+        """Return what a reply cost in USD; the worst case when nobody knows its tokens."""
         local = self.address(vendor).local
         if usage is None:
             return self.prices.worst_case(
                 vendor,
                 model,
-                prompt_bytes=len(f"{request.system}{request.user}".encode("utf-8", "replace")),
+                prompt_bytes=_bytes(request),
                 output_tokens=request.max_output_tokens,
                 picture=request.picture is not None,
                 local=local,
@@ -213,7 +215,7 @@ class Switchboard:
         _refuse_late(wire.until - request.linger_s)
         CURRENT.set(wire)
         try:
-            return await adapter.ask(model, request, wire)
+            return _counted(await adapter.ask(model, request, wire), request)
         except Exception as error:  # noqa: BLE001 - an SDK may raise anything
             found = fault(wire, error, adapter)
         if found.blocks:
@@ -286,6 +288,22 @@ class Switchboard:
     async def _hang_up(self) -> None:
         if self._http is not None:
             await self._http.aclose()
+
+
+def _counted(reply: VendorReply, request: Request) -> VendorReply:
+    """Return a reply, without its usage where the request cannot have that many or few tokens."""
+    usage, pictured = reply.usage, request.picture is not None
+    if usage is None:
+        return reply
+    most, longest = most_tokens(_bytes(request), request.max_output_tokens, picture=pictured)
+    parts = usage.cached + usage.written
+    # No words, no tokens: a prompt that was refused has none of output.
+    fits = 1 <= usage.input <= most and bool(reply.text) <= usage.output <= longest
+    return reply if fits and parts <= usage.input else replace(reply, usage=None)
+
+
+def _bytes(request: Request) -> int:
+    return len(f"{request.system}{request.user}".encode("utf-8", "replace"))
 
 
 def _refuse_late(until: float) -> None:

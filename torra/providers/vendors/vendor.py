@@ -39,6 +39,9 @@ NOT_BEGUN: Final = frozenset((429, 503, 529))
 CUT_SHORT: Final = 408
 GONE: Final = 404
 
+NO_COUNT: Final = 10**18
+"""Stands for a value that is no count: more tokens than any request can have."""
+
 SDK_TIMEOUT_S: Final = 900.0
 """A vendor's SDK's own limit, which never comes to bear: the call's is the one that counts."""
 
@@ -62,7 +65,7 @@ class VendorReply:
     """What a vendor answered.
 
     `stop` is end, length, refusal, filter or the vendor's own word; `usage` is None when the server
-    counted nothing.
+    counted nothing, or what the request cannot have (torra.providers.vendors.switchboard).
     """
 
     text: str
@@ -264,9 +267,11 @@ def text(value: object) -> str:
 
 
 def count(source: Mapping[str, Any], *path: str) -> int:
-    """Return a number of tokens that a server reports, 0 for anything that is none."""
+    """Return a number of tokens that a server reports, NO_COUNT for anything that is none."""
     found: object = source
     for name in path:
         found = mapping(found).get(name)
+    if found is None:
+        return 0
     # Exactly int: True is one too.
-    return found if type(found) is int and found >= 0 else 0
+    return found if type(found) is int and found >= 0 else NO_COUNT

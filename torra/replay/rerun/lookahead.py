@@ -304,15 +304,10 @@ class _Window(HistoryWindow):
 
 def _for(profile: Profile, mode: str) -> Profile:
     """Return the profile with every agent of a desk asked on every tick, and counted."""
-    changes = {
-        "mode": mode,
-        "provider": "rules",
-        "call_policy": "always",
-        "influence": "full",
-        "active_agents": (),
-        "picture": "off",
-    }
-    return profile.model_copy(update={"agents": profile.agents.model_copy(update=changes)})
+    return profile.with_agents(
+        mode=mode, provider="rules", call_policy="always", influence="full",
+        active_agents=(), picture="off",
+    )  # fmt: skip
 
 
 def _base(names: Sequence[str], name: str) -> str:

@@ -10,7 +10,6 @@ DataUnavailable for a tick that cannot be run.
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -349,11 +348,7 @@ def profile_of(
     changes = {
         name: value for name, value in (("mode", mode), ("provider", provider)) if value is not None
     }
-    if not changes:
-        return profile
-    values = json.loads(profile.model_dump_json())
-    values["agents"].update(changes)
-    return validate(Profile, values, "the command line")
+    return profile.with_agents(**changes) if changes else profile
 
 
 def _is_file(profile: str) -> bool:
