@@ -15,7 +15,15 @@ from typing import Any, Final
 import pytest
 
 from agent_config import EXPERTS, GATE_ID, MODES, READER_ID, Mode
-from agents.contracts import OPINIONS, VECTORS, AgentReport, Ask, DebateContext, ModelUnavailable
+from agents.contracts import (
+    OPINIONS,
+    SIDES,
+    VECTORS,
+    AgentReport,
+    Ask,
+    DebateContext,
+    ModelUnavailable,
+)
 from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation
 from agents.debate.panel import DIRECTIONS
 from agents.registry import AGENTS, Agent
@@ -241,7 +249,10 @@ def test_no_drawn_outage_makes_an_opening_larger(scaled: Scaled) -> None:
 
 
 def pushing(mode: str, side: str, name: str) -> Any:
-    """Return what a seat says that surely agrees with an opening of a side, BUY or SELL."""
+    """Return what a seat says that surely agrees with an opening of a side, BUY or SELL.
+
+    The researcher of the other side has no case: one that concedes is of low confidence.
+    """
     way = DIRECTIONS[side]
     winner = "LONG" if way > 0 else "SHORT"
     kind = AGENTS[name].role.kind
@@ -250,7 +261,7 @@ def pushing(mode: str, side: str, name: str) -> Any:
         "judge": lambda request: decision(request, side=winner, confidence="high"),
         "reader": regime,
         "gate": ruling,
-    }.get(kind, reporting(value=0.1 * way))
+    }.get(kind, reporting(value=0.0 if SIDES.get(name) == -way else 0.1 * way))
 
 
 @pytest.mark.parametrize("quorum", [None, 0, 3])
