@@ -24,6 +24,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.money.open_positions import PAPER
 from torra.notices.protocol import Level, Notice
 from torra.notices.words import Said, Tongue
+from torra.providers.call_health import health
 from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
 from torra.verdict.signal_states import EXECUTED
@@ -148,6 +149,7 @@ class Watcher:
         if clock.monotonic() >= self._slowly + SLOWLY:
             self._slowly = clock.monotonic()
             self._ceilings(look, tongue, setups)
+            self._models(look, tongue, setups)
             self._silences(look, tongue, setups)
         return self._write(look, tongue)
 
@@ -274,6 +276,22 @@ class Watcher:
             said = tongue.ceiling(name, spent, most)
             look.add(f"ceiling:{name}:{told[name]}", "ceiling", "note", said)
             look.cursors["ceilings"] = json.dumps(told)
+
+    def _models(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+        """Tell each model whose calls begin to fail, and that they succeed again."""
+        desks = {item.profile: profile.agents for item, profile in setups}.values()
+        models = {one.name: one for one in health(desks, self._database.judged_calls)}
+        told = _object(self._database.notice_cursor("models"))
+        # A model that nobody asks any more is told of anew when somebody does.
+        told = {name: since for name, since in told.items() if name in models}
+        now = iso(look.real.replace(microsecond=0))
+        for name, one in models.items():
+            if one.well and told.pop(name, ""):
+                look.add(f"well:{name}:{now}", "models_well", "note", tongue.model(one))
+            elif one.failing and name not in told:
+                told[name] = now
+                look.add(f"failing:{name}:{now}", "models_failing", "decision", tongue.model(one))
+        look.cursors["models"] = json.dumps(told)
 
     def _silences(self, look: Look, tongue: Tongue, setups: Setups) -> None:
         """Tell feeds that have brought no bar for long, once for each silence."""

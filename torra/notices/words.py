@@ -20,6 +20,7 @@ from torra.clock import parse
 from torra.config import SymbolSpec
 from torra.errors import MALFORMED
 from torra.harmless_text import HOSTILE
+from torra.providers.call_health import ModelHealth
 from torra.verdict.deny_reasons import DENIALS
 
 LONGEST_REASON: Final = 160
@@ -158,6 +159,17 @@ class Tongue:
         usd = "" if self.short else f": {spent:.4f} of {most:.4f} USD"
         then = "At the ceiling no model is asked, and the arithmetic decides alone."
         return self.say("Torra", f"cost at {share} of the ceiling", f"{text}{usd}. {then}")
+
+    def model(self, one: ModelHealth) -> Said:
+        """Say that a model's calls fail, or succeed again."""
+        if one.well:
+            return self.say(one.name, "its calls succeed again", "Its newest calls were usable.")
+        none = one.calls - one.usable - one.unusable
+        text = (
+            f"Of its newest {one.calls} calls {one.usable} were usable, {one.unusable} brought "
+            f"an answer that could not be used, {none} brought none. torra models says what to do."
+        )
+        return self.say(one.name, "its calls fail", text)
 
     def silent(self, instance: str, timeframe: str, quiet_for: timedelta) -> Said:
         """Say that no bar has come for long."""
