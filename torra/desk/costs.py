@@ -468,10 +468,8 @@ def _late(database: Database | None, profiles: Iterable[Profile]) -> LateShare:
     """Return how many of the newest calls to each model were answered too late to be used."""
     read = database.judged_calls if database else list
     told = call_health.health((one.agents for one in profiles), read)
-    return {
-        "calls": sum(one.failed.get("late", 0) for one in told),
-        "of": sum(one.calls for one in told),
-    }
+    late = (one.failed.get("late", 0) for one in told)
+    return {"calls": sum(late), "of": sum(one.calls for one in told)}
 
 
 # --- profiles -------------------------------------------------------------------------------------

@@ -553,10 +553,8 @@ def _models(place: Place, database: Database) -> Iterator[CheckResult]:
     """Check that the newest calls to each model brought answers that can be used."""
     desks = [profile.agents for profile, _ in _profiles(place.home).values()]
     for one in call_health.health(desks, database.judged_calls):
-        if one.calls:
-            level = "error" if one.failing else "ok"
-            mend = call_words.remedy(one, place.environment)
-            yield CheckResult("calls", level, f"{one.name}: {call_words.line(one)}", mend)
+        level, mend = "error" if one.failing else "ok", call_words.remedy(one, place.environment)
+        yield CheckResult("calls", level, f"{one.name}: {call_words.line(one)}", mend)
 
 
 def _log(place: Place) -> Iterator[CheckResult]:

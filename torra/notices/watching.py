@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from instance_database import Database
@@ -278,20 +279,23 @@ class Watcher:
             look.cursors["ceilings"] = json.dumps(told)
 
     def _models(self, look: Look, tongue: Tongue, setups: Setups) -> None:
-        """Tell each model whose calls begin to fail, and that they succeed again."""
+        """Tell each vendor whose models begin to fail, and that all of these are well again."""
         desks = {item.profile: profile.agents for item, profile in setups}.values()
-        models = {one.name: one for one in health(desks, self._database.judged_calls)}
-        told = _object(self._database.notice_cursor("models"))
-        # A model that nobody asks any more is told of anew when somebody does.
-        told = {name: since for name, since in told.items() if name in models}
-        now = iso(look.real.replace(microsecond=0))
-        for name, one in models.items():
-            if one.well and told.pop(name, ""):
-                look.add(f"well:{name}:{now}", "models_well", "note", tongue.model(one))
-            elif one.failing and name not in told:
-                told[name] = now
-                look.add(f"failing:{name}:{now}", "models_failing", "decision", tongue.model(one))
-        look.cursors["models"] = json.dumps(told)
+        told = _names(self._database.notice_cursor("models"))
+        stand, now = set[str](), iso(look.real)
+        # A model that nobody asks any more is not among them.
+        found = health(desks, self._database.judged_calls)
+        for vendor, models in groupby(found, lambda one: one.vendor):
+            own = [one for one in models if one.failing or one.name in told]
+            before = any(one.name in told for one in own)
+            if before and all(one.well for one in own):
+                look.add(f"well:{vendor}:{now}", "models_well", "note", tongue.well(vendor))
+                continue
+            stand.update(one.name for one in own)
+            if own and not before:
+                said = tongue.failing(vendor, own)
+                look.add(f"failing:{vendor}:{now}", "models_failing", "decision", said)
+        look.cursors["models"] = _names_text(stand)
 
     def _silences(self, look: Look, tongue: Tongue, setups: Setups) -> None:
         """Tell feeds that have brought no bar for long, once for each silence."""

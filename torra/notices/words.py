@@ -160,16 +160,18 @@ class Tongue:
         then = "At the ceiling no model is asked, and the arithmetic decides alone."
         return self.say("Torra", f"cost at {share} of the ceiling", f"{text}{usd}. {then}")
 
-    def model(self, one: ModelHealth) -> Said:
-        """Say that a model's calls fail, or succeed again."""
-        if one.well:
-            return self.say(one.name, "its calls succeed again", "Its newest calls were usable.")
-        none = one.calls - one.usable - one.unusable
-        text = (
-            f"Of its newest {one.calls} calls {one.usable} were usable, {one.unusable} brought "
-            f"an answer that could not be used, {none} brought none. torra models says what to do."
+    def failing(self, vendor: str, models: Sequence[ModelHealth]) -> Said:
+        """Say that models of a vendor fail."""
+        told = (
+            f"Of the newest {one.calls} calls to {one.model} {one.usable} were usable; "
+            f"{one.unusable} answers could not be used."
+            for one in models
         )
-        return self.say(one.name, "its calls fail", text)
+        return self.say(vendor, "models fail", f"{' '.join(told)} torra models says what to do.")
+
+    def well(self, vendor: str) -> Said:
+        """Say that models of a vendor that failed are well again."""
+        return self.say(vendor, "models are well again", "Their newest calls were usable.")
 
     def silent(self, instance: str, timeframe: str, quiet_for: timedelta) -> Said:
         """Say that no bar has come for long."""

@@ -72,13 +72,13 @@ class ModelHealth:
 def health(
     desks: Iterable[AgentSettings], read: Callable[[], Sequence[Row]]
 ) -> tuple[ModelHealth, ...]:
-    """Return how each model that some desks may ask stands, also one without any call.
+    """Return how each model that some desks may ask stands, by vendor, also without any call.
 
     `read` returns the calls to judge (instance_database.Database.judged_calls).
     """
-    routes = {one: None for desk in desks for one in desk.routes() if asked_outside(one[0])}
+    routes = sorted({one for desk in desks for one in desk.routes() if asked_outside(one[0])})
     vendors = {model: vendor for vendor, model in routes}
-    calls: dict[tuple[str, str], list[Row]] = {one: [] for one in routes}
+    calls = {one: list[Row]() for one in routes}
     # Those of one tick were stored at once: their numbers have the order in which they were made.
     for row in sorted(read() if routes else (), key=lambda row: (row["at"], row["number"])):
         # A call without an answer names the model as its request did, and no vendor.
@@ -101,7 +101,7 @@ def _of(vendor: str, model: str, rows: Sequence[Row]) -> ModelHealth:
         usable=len(good),
         unusable=sum(counts[status] for status in UNUSABLE),
         failed={status: counts[status] for status in counts.keys() - UNUSABLE},
-        last_usable=next((row["at"] for row in reversed(rows) if _usable(row)), None),
+        last_usable=max((row["at"] for row in rows if _usable(row)), default=None),
         median_ms=statistics.median(row["elapsed_ms"] for row in good) if good else None,
         failing=_fails(answered),
         well=len(rows) >= IN_A_ROW and all(answered[-IN_A_ROW:]),

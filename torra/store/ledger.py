@@ -34,7 +34,7 @@ JUST_UNDER_A_SECOND: Final = timedelta(microseconds=999_999)
 JUDGED: Final = "calls"
 """Cursor of the moment from which on calls are judged."""
 
-JUDGED_CALLS: Final = 1000
+JUDGED_CALLS: Final = 500
 JUDGED_FOR: Final = timedelta(hours=24)
 
 PROFILES: Final = """

@@ -359,8 +359,7 @@ def _provider(
     failing = [one for one in models if one.failing]
     if failing:
         told = "; ".join(f"{one.model}: {call_words.line(one)}" for one in failing)
-        mends = dict.fromkeys(call_words.remedy(one, behind.environment) for one in failing)
-        return Sign(name, "alert", told, "; ".join(mends), facts)
+        return Sign(name, "alert", told, call_words.remedy(failing[0], behind.environment), facts)
     return Sign(name, "ok" if used else "note", "used" if used else "not used", "", facts)
 
 
