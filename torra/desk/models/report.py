@@ -487,7 +487,6 @@ def _lines(row: VendorTold) -> list[str]:
             price = f"{model['input']:g} in, {model['output']:g} out, USD a million tokens"
         who = "; ".join(model["roles"]) or "asked by nobody"
         spent = f", {model['usd']:.4f} USD in 24 hours" if model["calls"] else ""
-        heard = f"; {model['answers']}" if model["roles"] else ""
         mend = f"  -> {model['remedy']}" if model["remedy"] else ""
-        lines.append(f"  {model['model']}: {price}; {who}{spent}{heard}{mend}")
+        lines.append(f"  {model['model']}: {price}; {who}{spent}; {model['answers']}{mend}")
     return lines
