@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests import ROOT
 from tests.doubles import vendor_line
 from tests.doubles.page_reader import Page
 from tests.doubles.vendor_server import ANTHROPIC, Reply, VendorServer
@@ -141,6 +142,22 @@ def test_before_the_first_call_nothing_fails_and_nothing_is_well(asking: Asking)
     assert asking.page("/models").text.count("not asked yet") >= 2
     asking.watcher.look()
     assert asking.notices() == []
+
+
+TRIALS = {
+    "tick": "tick EURUSD H1 --profile mine --as-of 2021-11-10T12:00:00Z",
+    "test": "models --test anthropic",
+    "replay": f"replay EURUSD --bars {ROOT / 'sample_data' / 'EURUSD_H1.csv'} --profile mine "
+    "--provider anthropic --max-cost 9 --arms l1,budget --from 2017-11-08T10:00 "
+    "--to 2017-11-08T14:00 --workers 1",
+}
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_what_a_person_tries_is_no_call_of_the_desk(name: str, asking: Asking) -> None:
+    done = asking.command(*TRIALS[name].split())
+    assert asking.server.exchanges, done.output
+    assert asking.desk.database.judged_calls() == []
 
 
 def test_a_start_begins_the_judging_anew_and_a_takeover_does_not(tmp_path: Path) -> None:
