@@ -14,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_config import VENDORS, AgentSettings
-from instance_database import Database
+from instance_database import Database, open_home
 from tests.cases import cases
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.worlds import desks
+from tests.worlds.calls import store
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
-from torra.clock import duration, iso, parse
+from tests.worlds.told import PAID
+from torra.clock import System, duration, iso, parse
 from torra.dashboard.screens import costs
 from torra.desk import costs as cost_report
 from torra.exhibits import figures
@@ -331,4 +333,15 @@ def test_profiles_of_the_ledger_by_steps_in_its_index(tmp_path: Path) -> None:
     sql = "SELECT DISTINCT profile FROM ledger ORDER BY profile"
     plain = database.connection().execute(sql).fetchall()
     assert [row[0] for row in plain] == database.ledger_profiles()
+    database.close()
+
+
+def test_answers_that_came_too_late_are_counted_of_the_newest_calls(tmp_path: Path) -> None:
+    database = open_home(tmp_path)
+    store(database, ["ok", "late", "garbage"])
+    now = System().real_now()
+    told = cost_report.report(
+        tmp_path, database, ["p"], now, environment={}, settings=lambda _: PAID
+    )
+    assert told["late"] == {"calls": 1, "of": 3}
     database.close()

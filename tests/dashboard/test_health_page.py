@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
+from tests.doubles import vendor_line
 from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import bearer
 from tests.worlds import desks, swarm_ticks
@@ -27,7 +28,6 @@ from torra.dashboard.cells.shown import Overview
 from torra.dashboard.screens import health, health_checks
 from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
 from torra.dashboard.screens.health_checks import LEVELS, Sign
-from torra.dashboard.screens.health_rows import CallRow
 from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.kept import Kept
@@ -36,6 +36,8 @@ from torra.desk.outlook import Outlook
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, SeriesRow
 from torra.feeds.companions import CompanionReader
+from torra.providers import call_health
+from torra.providers.call_health import ModelHealth
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
@@ -298,18 +300,30 @@ def test_a_provider_that_is_used_without_a_key_must_be_mended(paying: Pages) -> 
     assert one.level == "alert" and "ANTHROPIC_API_KEY" in one.remedy
 
 
-def test_a_provider_is_judged_by_its_newest_calls(paying: Pages) -> None:
-    def call(at, status, ms=100.0):
-        return CallRow(provider="anthropic", at=at, status=status, elapsed_ms=ms)
+def heard(rows: list[tuple[str, float]]) -> tuple[ModelHealth, ...]:
+    """Return how the quick model stands after calls of these statuses and milliseconds."""
+    calls = [
+        {
+            "number": number, "at": f"2026-11-21T10:{number:02}:00Z", "provider": "anthropic",
+            "model": "claude-haiku-5-5", "status": status, "detail": "", "elapsed_ms": ms,
+        }
+        for number, (status, ms) in enumerate(rows)
+    ]  # fmt: skip
+    return call_health.health([vendor_line.agents("anthropic")], lambda: calls)
 
-    rows = [call("2026-11-21T10:02:00Z", "timeout")]
-    rows += [call("2026-11-21T10:01:00Z", "ok", ms) for ms in (90.0, 110.0, 400.0)]
-    good = health_checks._provider("anthropic", True, None, rows, paying.backing)
+
+def test_a_provider_is_judged_by_its_newest_calls(paying: Pages) -> None:
+    rows = [("ok", ms) for ms in (90.0, 110.0, 400.0)]
+    good = health_checks._provider("anthropic", True, None, heard(rows), paying.backing)
     assert good.level == "ok"
-    assert ("median answer", "110 ms of 3") in good.facts
-    assert ("last failure", "2026-11-21 10:02 UTC, timeout") in good.facts
-    bad = health_checks._provider("anthropic", True, None, rows[:2], paying.backing)
-    assert bad.level == "warn" and "1 of its newest 2 calls failed" in bad.detail
+    assert (
+        "claude-haiku-5-5",
+        "3 of its newest 3 calls usable, the last at 2026-11-21 10:02 UTC; median 110 ms",
+    ) in good.facts
+    rows += [("garbage", 100.0)] * 5
+    bad = health_checks._provider("anthropic", True, None, heard(rows), paying.backing)
+    assert bad.level == "alert" and bad.remedy
+    assert "claude-haiku-5-5: 3 of its newest 8 calls usable" in bad.detail
 
 
 def test_news_are_told_by_the_collector_where_there_is_one(pages: Pages) -> None:

@@ -206,6 +206,7 @@ def test_the_overview_shows_the_whole_desk() -> None:
         ("reducing", "banner.reducing"),
         ("halted", "banner.halted"),
         ("blocked", "banner.blocked"),
+        ("unheard", "banner.failing"),
         ("live", None),
     ],
 )

@@ -81,11 +81,15 @@ BLOCK = {
 }
 
 
+FAILS = "anthropic claude-haiku-5-5: 0 of its newest 20 calls usable: the reply cannot be read"
+
+
 class ScriptedView:
     """A desk in one state.
 
-    live, demo, empty, stale, weekend, halted, reducing, standby, blocked, broken, failing; busy:
-    proposals wait, an alarm stands and debates run; many: as many symbols as INSTANCES.
+    live, demo, empty, stale, weekend, halted, reducing, standby, blocked, unheard (its models
+    fail), broken, failing; busy: proposals wait, an alarm stands and debates run; many: as many
+    symbols as INSTANCES.
     """
 
     def __init__(self, state: str = "demo", sources: tuple[str, ...] = SOURCES) -> None:
@@ -112,6 +116,7 @@ class ScriptedView:
             "version": "0.1.0",
             "cost_hour": 0.4312,
             "ceiling": 2.0,
+            "failing": [FAILS] if self.state == "unheard" else [],
             "blocks": [BLOCK] if self.state == "blocked" else [],
         }
 

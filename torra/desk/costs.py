@@ -22,6 +22,7 @@ from torra.clock import System, duration, iso, parse
 from torra.config import NAME, Instance, Profile, load_desk, load_profile
 from torra.errors import ConfigError
 from torra.home import DATABASE, PRICES
+from torra.providers import call_health
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import address
 from torra.tick.ladder import UNASKED, rung_name, tick_worst_case, to_climb
@@ -38,9 +39,6 @@ REMEMBERED: Final = timedelta(minutes=10)
 """How long sums of that age are kept in memory."""
 
 KEPT_SHOWN: Final = 20
-CALLS_READ: Final = 500
-"""Newest calls of which the late ones are counted."""
-
 DECIMALS: Final = 6
 """Of a sum of money: a call of a small model costs some ten-thousandths of a dollar."""
 
@@ -266,7 +264,7 @@ def report(
         "profiles": told,
         "blocked": blocked,
         "kept": _kept(database, known, now) if database and _sum(groups)["kept_calls"] else [],
-        "late": _late(database),
+        "late": _late(database, filter(None, map(found, known))),
     }
 
 
@@ -466,10 +464,12 @@ def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[Ke
     ]
 
 
-def _late(database: Database | None) -> LateShare:
-    """Return how many of the newest calls were answered too late to be used."""
-    rows = database.newest_calls(CALLS_READ) if database else []
-    return {"calls": sum(row["status"] == "late" for row in rows), "of": len(rows)}
+def _late(database: Database | None, profiles: Iterable[Profile]) -> LateShare:
+    """Return how many of the newest calls to each model were answered too late to be used."""
+    read = database.judged_calls if database else list
+    told = call_health.health((one.agents for one in profiles), read)
+    late = (one.failed.get("late", 0) for one in told)
+    return {"calls": sum(late), "of": sum(one.calls for one in told)}
 
 
 # --- profiles -------------------------------------------------------------------------------------

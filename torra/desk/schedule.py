@@ -299,7 +299,9 @@ class Desk:
             self._at_takeover()
             self._restart_clock()
         else:
-            self.database.clear_blocks()  # whoever starts a desk has looked after its keys
+            # Whoever starts a desk has looked after its keys.
+            self.database.clear_blocks()
+            self.database.begin_calls()
         # Before the epoch is set, for that lets ticks run: none may see the old profiles.
         adoption.take_over(self.roster, self.kill_switch.fault)
         self.epoch = epoch

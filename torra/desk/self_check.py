@@ -29,6 +29,7 @@ from torra.clock import System, duration, floor, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
 from torra.desk.memory import lesson_mirror, reviews, shelves
+from torra.desk.models import call_words
 from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import subject_of
 from torra.desk.watches import BY_A_DESK
@@ -46,6 +47,7 @@ from torra.news.event_file import read_events
 from torra.notices import listing
 from torra.notices.protocol import NoticePlace
 from torra.plugins.loading import brought, load, of_home, versions
+from torra.providers import call_health
 from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
 from torra.providers.vendors.capabilities import warning
@@ -547,6 +549,14 @@ def _blocks(database: Database) -> Iterator[CheckResult]:
         )
 
 
+def _models(place: Place, database: Database) -> Iterator[CheckResult]:
+    """Check that the newest calls to each model brought answers that can be used."""
+    desks = [profile.agents for profile, _ in _profiles(place.home).values()]
+    for one in call_health.health(desks, database.judged_calls):
+        level, mend = "error" if one.failing else "ok", call_words.remedy(one, place.environment)
+        yield CheckResult("calls", level, f"{one.name}: {call_words.line(one)}", mend)
+
+
 def _log(place: Place) -> Iterator[CheckResult]:
     """Check that the log has the newest commit; says nothing where it has."""
     for cut in start_check.of_log(place.home / DATABASE):
@@ -573,6 +583,7 @@ def _database(place: Place) -> Iterator[CheckResult]:
             yield lease
         yield _trading(database.trading_state(), home)
         yield from _blocks(database)
+        yield from _models(place, database)
         yield from _records(home, database)
         yield from _sides(home, database)
         yield from _timeframes(home, database)

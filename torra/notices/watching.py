@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from agents.debate.deliberation import OUTAGE
@@ -25,6 +26,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.money.open_positions import PAPER
 from torra.notices.protocol import Level, Notice
 from torra.notices.words import Said, Tongue
+from torra.providers.call_health import health
 from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
 from torra.tick.sentence import NO_AGENT
@@ -150,6 +152,7 @@ class Watcher:
         if clock.monotonic() >= self._slowly + SLOWLY:
             self._slowly = clock.monotonic()
             self._ceilings(look, tongue, setups)
+            self._models(look, tongue, setups)
             self._silences(look, tongue, setups)
         return self._write(look, tongue)
 
@@ -283,6 +286,25 @@ class Watcher:
             said = tongue.ceiling(name, spent, most)
             look.add(f"ceiling:{name}:{told[name]}", "ceiling", "note", said)
             look.cursors["ceilings"] = json.dumps(told)
+
+    def _models(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+        """Tell each vendor whose models begin to fail, and that all of these are well again."""
+        desks = {item.profile: profile.agents for item, profile in setups}.values()
+        told = _names(self._database.notice_cursor("models"))
+        stand, now = set[str](), iso(look.real)
+        # A model that nobody asks any more is not among them.
+        found = health(desks, self._database.judged_calls)
+        for vendor, models in groupby(found, lambda one: one.vendor):
+            own = [one for one in models if one.failing or one.name in told]
+            before = any(one.name in told for one in own)
+            if before and all(one.well for one in own):
+                look.add(f"well:{vendor}:{now}", "models_well", "note", tongue.well(vendor))
+                continue
+            stand.update(one.name for one in own)
+            if own and not before:
+                said = tongue.failing(vendor, own)
+                look.add(f"failing:{vendor}:{now}", "models_failing", "decision", said)
+        look.cursors["models"] = _names_text(stand)
 
     def _silences(self, look: Look, tongue: Tongue, setups: Setups) -> None:
         """Tell feeds that have brought no bar for long, once for each silence."""

@@ -20,6 +20,7 @@ from torra.clock import parse
 from torra.config import SymbolSpec
 from torra.errors import MALFORMED
 from torra.harmless_text import HOSTILE
+from torra.providers.call_health import ModelHealth
 from torra.verdict.deny_reasons import DENIALS
 
 LONGEST_REASON: Final = 160
@@ -158,6 +159,19 @@ class Tongue:
         usd = "" if self.short else f": {spent:.4f} of {most:.4f} USD"
         then = "At the ceiling no model is asked, and the arithmetic decides alone."
         return self.say("Torra", f"cost at {share} of the ceiling", f"{text}{usd}. {then}")
+
+    def failing(self, vendor: str, models: Sequence[ModelHealth]) -> Said:
+        """Say that models of a vendor fail."""
+        told = (
+            f"Of the newest {one.calls} calls to {one.model} {one.usable} were usable; "
+            f"{one.unusable} answers could not be used."
+            for one in models
+        )
+        return self.say(vendor, "models fail", f"{' '.join(told)} torra models says what to do.")
+
+    def well(self, vendor: str) -> Said:
+        """Say that models of a vendor that failed are well again."""
+        return self.say(vendor, "models are well again", "Their newest calls were usable.")
 
     def silent(self, instance: str, timeframe: str, quiet_for: timedelta) -> Said:
         """Say that no bar has come for long."""

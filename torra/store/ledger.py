@@ -31,6 +31,12 @@ otherwise begin to spend anew.
 
 JUST_UNDER_A_SECOND: Final = timedelta(microseconds=999_999)
 
+JUDGED: Final = "calls"
+"""Cursor of the moment from which on calls are judged."""
+
+JUDGED_CALLS: Final = 500
+JUDGED_FOR: Final = timedelta(hours=24)
+
 PROFILES: Final = """
 WITH RECURSIVE found (profile) AS (
     SELECT min(profile) FROM ledger
@@ -213,13 +219,24 @@ class LedgerStore(Store):
             profile, stamp(since), limit,
         )  # fmt: skip
 
-    def newest_calls(self, limit: int) -> list[dict[str, Any]]:
-        """Return how the newest calls of any provider went, newest first, without their texts."""
+    def begin_calls(self) -> None:
+        """Judge calls anew from now on: a desk has started, and a start reads the keys anew."""
+        self._upsert("notice_cursors", {"name": JUDGED, "place": self._moment()})
+
+    def judged_calls(self) -> list[dict[str, Any]]:
+        """Return how the newest calls went, newest first, without their texts: JUDGED_CALLS.
+
+        Those of JUDGED_FOR, since a desk last started and since a profile was last changed.
+        """
         return self._rows(
-            "SELECT at, provider, model, role, status, elapsed_ms, detail FROM calls "
+            "SELECT rowid AS number, at, provider, model, status, elapsed_ms, detail FROM calls "
+            "WHERE at >= max(?, "
+            "coalesce((SELECT applied_at FROM trading_config "
+            "WHERE id = (SELECT max(id) FROM trading_config)), ''), "
+            "coalesce((SELECT place FROM notice_cursors WHERE name = ?), '')) "
             "ORDER BY at DESC, cost_usd DESC LIMIT ?",
-            limit,
-        )
+            stamp(self._now() - JUDGED_FOR), JUDGED, JUDGED_CALLS,
+        )  # fmt: skip
 
     def prune_ledger(self, before: datetime) -> int:
         """Forget the rows that left every window before a moment; return how many."""

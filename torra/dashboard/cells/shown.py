@@ -53,6 +53,7 @@ class Strip(RecordPart):
     waiting: Whole = None
     waiting_by: dict[str, Whole] = Field(default_factory=dict)
     alarms: tuple[ShownAlarm, ...] = ()
+    failing: Words = ()
     blocks: tuple[ShownBlock, ...] = ()
 
 

@@ -139,6 +139,8 @@ def strip(told: Strip | Mapping[str, JsonValue]) -> Cells:
         "banner.standby": showing(desk.role == "STANDBY"),
         "banner.reducing": showing(trading == "REDUCING"),
         "banner.halted": showing(trading == "HALTED"),
+        "banner.failing": showing(desk.failing),
+        "desk.failing": words(figures.clean("; ".join(desk.failing), 600)),
         "banner.blocked": showing(desk.blocks),
         "desk.blocks": words(_blocks(desk.blocks)),
         "desk.reason": words(figures.clean(desk.trading_reason, 300) or "no reason was given"),

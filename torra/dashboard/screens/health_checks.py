@@ -13,7 +13,6 @@ import platform
 import shutil
 import sqlite3
 import stat
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -27,7 +26,7 @@ from torra.config import DeskSettings, Instance, Profile
 from torra.dashboard.cells import sources
 from torra.dashboard.cells.shown import Overview, ShownBlock, ShownInstance, ShownStream, Strip
 from torra.dashboard.record.shown import NOT_COUNTED
-from torra.dashboard.screens.health_rows import CallRow, LeaseRow
+from torra.dashboard.screens.health_rows import LeaseRow
 from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.backing import Backing
@@ -35,6 +34,7 @@ from torra.dashboard.view.desk_view import RunningSetup, version
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.swarm_flags import Flagged
 from torra.desk.memory import shelves
+from torra.desk.models import call_words
 from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
@@ -52,6 +52,8 @@ from torra.home import BACKUP_FOLDER
 from torra.notices import listing
 from torra.notices.watching import closed_at_most
 from torra.owner_only import OTHERS
+from torra.providers import call_health
+from torra.providers.call_health import ModelHealth
 from torra.providers.vendors.addresses import address
 from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
@@ -75,11 +77,8 @@ LARGE_WAL: Final = 64_000_000
 LITTLE_ROOM: Final = 200_000_000
 """Bytes."""
 
-CALLS: Final = 200
-"""Newest calls by which a provider is judged."""
-
 FAILING: Final = 0.5
-"""Share of failed calls from which a provider gets a warning."""
+"""Share of ticks with something grave from which a swarm gets a warning."""
 
 FEEDS: Final = {
     "sample": "the shipped bars come by themselves while the desk runs: see Scheduler",
@@ -335,38 +334,32 @@ def _worded(value: str | float) -> str:
 
 def providers(behind: Backing) -> Iterator[Sign]:
     """Yield each vendor: whether its key is set, whether it is asked, and how it answered."""
-    used = _vendors_of(behind)
+    desks = [setup.profile.agents for setup in behind.desk.setups.values()]
+    used = {vendor for desk in desks for vendor in desk.vendors()}
     blocked = [ShownBlock.read(row) for row in behind.database.provider_blocks()]
     blocks = {row.provider: row for row in blocked}
-    calls: dict[str, list[CallRow]] = {}
-    for call in [CallRow.read(row) for row in behind.database.newest_calls(CALLS)]:
-        calls.setdefault(call.provider, []).append(call)
+    models = call_health.health(desks, behind.database.judged_calls)
     # vendors that cost money always; others only if they are used
-    for name in (*VENDORS, *sorted({*used, *calls} - {*VENDORS, "none", ""})):
-        yield _provider(name, name in used, blocks.get(name), calls.get(name, []), behind)
-
-
-def _vendors_of(behind: Backing) -> set[str]:
-    found = (setup.profile.agents.vendors() for setup in behind.desk.setups.values())
-    return {vendor for vendors in found for vendor in vendors}
+    for name in (*VENDORS, *sorted(used - {*VENDORS, "none", ""})):
+        own = [one for one in models if one.vendor == name]
+        yield _provider(name, name in used, blocks.get(name), own, behind)
 
 
 def _provider(
-    name: str, used: bool, block: ShownBlock | None, calls: Sequence[CallRow], behind: Backing
+    name: str, used: bool, block: ShownBlock | None, models: Sequence[ModelHealth], behind: Backing
 ) -> Sign:
     key, remedy = _key(name, behind.environment)
-    facts = (("key", key), ("used", "yes" if used else "no"), *_answers(calls))
+    facts = (("key", key), ("used", "yes" if used else "no"), *map(_answers, models))
     if block:
         told = f"not asked until {figures.moment(block.until)}: {block.reason}"
         mend = "mend its key or its account, then start the desk again"
         return Sign(name, "warn", told, mend, facts)
     if used and remedy:
         return Sign(name, "alert", f"used, and cannot be asked: {key}", remedy, facts)
-    bad = [call for call in calls if not call.good]
-    if used and calls and len(bad) >= FAILING * len(calls):
-        # calls come newest first, so bad[0] is the last one
-        told = f"{len(bad)} of its newest {len(calls)} calls failed; the last: {bad[0].status}"
-        return Sign(name, "warn", told, "open a tick of now: its calls say why", facts)
+    failing = [one for one in models if one.failing]
+    if failing:
+        told = "; ".join(f"{one.model}: {call_words.line(one)}" for one in failing)
+        return Sign(name, "alert", told, call_words.remedy(failing[0], behind.environment), facts)
     return Sign(name, "ok" if used else "note", "used" if used else "not used", "", facts)
 
 
@@ -381,15 +374,9 @@ def _key(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
     return ("set" if place.official else "a server of yours"), ""
 
 
-def _answers(calls: Sequence[CallRow]) -> Iterator[tuple[str, str]]:
-    good = [call for call in calls if call.good]
-    bad = [call for call in calls if not call.good]
-    if good:
-        yield "last answer", figures.moment(good[0].at)
-        times = [call.elapsed_ms for call in good]
-        yield "median answer", f"{statistics.median(times):,.0f} ms of {len(times)}"
-    if bad:
-        yield "last failure", f"{figures.moment(bad[0].at)}, {bad[0].status}"
+def _answers(one: ModelHealth) -> tuple[str, str]:
+    median = "" if one.median_ms is None else f"; median {one.median_ms:,.0f} ms"
+    return one.model, f"{call_words.line(one)}{median}"
 
 
 def news(behind: Backing, overview: Overview) -> Iterator[Sign]:

@@ -1,4 +1,4 @@
-"""The lease and the newest calls as values, read once from the store."""
+"""The lease as a value, read once from the store."""
 
 from __future__ import annotations
 
@@ -12,17 +12,3 @@ class LeaseRow(RecordPart):
     epoch: int = 0
     renewed_at: str = ""
     expires_at: str = ""
-
-
-class CallRow(RecordPart):
-    """How a call ended."""
-
-    provider: str = ""
-    at: str = ""
-    status: str = ""
-    elapsed_ms: float = 0.0
-
-    @property
-    def good(self) -> bool:
-        """Whether it was answered and the answer used."""
-        return self.status == "ok"

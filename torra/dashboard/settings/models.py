@@ -66,6 +66,8 @@ class ModelLine:
     price: str
     spent: str
     ending: str
+    answers: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +264,8 @@ def _model(row: ModelTold) -> ModelLine:
         price=price,
         spent=spent,
         ending=figures.clean(row["ending"], 200),
+        answers=figures.clean(row["answers"], 300),
+        remedy=figures.clean(row["remedy"], 300),
     )
 
 
@@ -315,7 +319,7 @@ def _spending(row: SpendingTold) -> SpendingLine:
     expected = "not known yet" if day is None else _dollars(day)
     return SpendingLine(
         profile=figures.clean(row["profile"], 60),
-        answers=f"{figures.clean(row['provider'], 60)} answers",
+        answers=f"{figures.clean(row['provider'], 60)} is asked",
         so_far=f"{figures.money(row['day_so_far_usd'])} for {ticks_that_asked(row['ticks'])}",
         tick=f"{known}, at most {figures.money(row['tick_most_usd'])}",
         day=f"{expected}, at most {_dollars(row['day_most_usd'])} for {row['closes']:,} closes",

@@ -27,8 +27,10 @@ from torra.dashboard.view.bar_reading import BarReading, Drawn
 from torra.dashboard.view.hosted_streams import HostedStreams
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_reading import Json, StreamReading
+from torra.desk.models import call_words
 from torra.errors import ConfigError
 from torra.money.book import known_currencies
+from torra.providers import call_health
 from torra.store.hosted import is_hosted
 from torra.tick.tick_record import TickRecord
 from torra.verdict import one_sided, sentiment_rules
@@ -71,7 +73,8 @@ class DeskView(Protocol):
         stands (real seconds for which the demo's clock stands still at most, 0 while it runs),
         real_now, role (ACTIVE, STANDBY, or HOSTED where there are the streams of other scorers
         alone), trading_state, trading_reason, version, cost_hour and
-        ceiling (USD), blocks (providers that are not asked for now: provider, reason, until),
+        ceiling (USD), failing (models whose calls fail, a line each), blocks (providers that are
+        not asked for now: provider, reason, until),
         waiting (proposals that wait for a person), waiting_by (how many, by instance), alarms
         (that stand: key, kind, detail, at).
         """
@@ -218,6 +221,11 @@ class DatabaseView:
             "waiting": waiting.total(),
             "waiting_by": dict(waiting),
             "alarms": [*self._database.alarms(limit=5)],
+            "failing": [
+                f"{one.name}: {call_words.line(one)}"
+                for one in call_health.health(budgets.values(), self._database.judged_calls)
+                if one.failing
+            ],
             "blocks": [
                 row for row in self._database.provider_blocks() if clocks.parse(row["until"]) > real
             ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NotRequired, TypedDict
@@ -21,10 +21,12 @@ from torra.clock import System, duration, iso
 from torra.config import Instance, Profile, load_desk
 from torra.desk import costs
 from torra.desk.memory.experts_past import ExpertsPast
-from torra.desk.models import expert_standing
+from torra.desk.models import call_words, expert_standing
 from torra.desk.models.expert_standing import StandingTold
 from torra.desk.models.question import ROLE, newest, profiles_of
 from torra.home import DATABASE, PRICES
+from torra.providers import call_health
+from torra.providers.call_health import ModelHealth
 from torra.providers.prices import PriceList
 from torra.providers.registry import PACKAGES, installed
 from torra.providers.vendors.addresses import key_sign
@@ -62,6 +64,8 @@ class ModelTold(TypedDict):
 
     A price is None where nobody lists it; `roles` name profile and role, and are empty for the
     vendor's usual models while no profile asks them. `ending` says when it is shut down, "" for no.
+    `health` is how its newest calls went (torra.providers.call_health), `answers` the same in
+    words, and `remedy` what to do, "" while it does not fail.
     """
 
     model: str
@@ -72,6 +76,9 @@ class ModelTold(TypedDict):
     calls: int
     usd: float
     ending: str
+    health: dict[str, Any]
+    answers: str
+    remedy: str
 
 
 class VendorTold(TypedDict):
@@ -160,10 +167,16 @@ def report(
     rests = {row["provider"]: row for row in (database.provider_blocks() if database else ())}
     tested = newest(database) if database else {}
     spent = _by_model(database, profiles, now)
+    read = database.judged_calls if database else list
+    models = call_health.health((one.agents for one in profiles.values()), read)
+    heard = {(one.vendor, one.model): one for one in models}
     vendors = [
-        _vendor(name, profiles, prices, environment, spent, rests.get(name), tested.get(name), now)
+        _vendor(
+            name, profiles, prices, environment, spent, heard, rests.get(name), tested.get(name),
+            now,
+        )
         for name in VENDORS
-    ]
+    ]  # fmt: skip
     every = list(instances)
     told = [
         _spending(name, one, [item for item in every if item.profile == name], database, prices,
@@ -267,6 +280,7 @@ def _vendor(
     prices: PriceList,
     environment: Mapping[str, str],
     spent: Mapping[tuple[str, str], tuple[float, int]],
+    heard: Mapping[tuple[str, str], ModelHealth],
     rest: Mapping[str, Any] | None,
     tested: dict[str, Any] | None,
     now: datetime,
@@ -276,6 +290,7 @@ def _vendor(
     for model, roles in listed(name, profiles).items():
         price = prices.per_million(name, model, local=sign.local)
         usd, calls = spent.get((name, model), (0.0, 0))
+        one = heard.get((name, model), ModelHealth(name, model))
         models.append(
             {
                 "model": model,
@@ -286,6 +301,9 @@ def _vendor(
                 "calls": calls,
                 "usd": round(usd, DECIMALS),
                 "ending": warning(name, model, now.date()) or "",
+                "health": asdict(one),
+                "answers": call_words.line(one),
+                "remedy": call_words.remedy(one, environment),
             }
         )
     server = "the vendor's own server"
@@ -469,5 +487,6 @@ def _lines(row: VendorTold) -> list[str]:
             price = f"{model['input']:g} in, {model['output']:g} out, USD a million tokens"
         who = "; ".join(model["roles"]) or "asked by nobody"
         spent = f", {model['usd']:.4f} USD in 24 hours" if model["calls"] else ""
-        lines.append(f"  {model['model']}: {price}; {who}{spent}")
+        mend = f"  -> {model['remedy']}" if model["remedy"] else ""
+        lines.append(f"  {model['model']}: {price}; {who}{spent}; {model['answers']}{mend}")
     return lines

@@ -1,0 +1,137 @@
+"""How a model stands by its newest calls: what counts, whose call it was, when it fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_config import AgentSettings
+from tests.doubles.vendor_line import agents
+from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI
+from torra.providers.call_health import IN_A_ROW, NEWEST, ModelHealth, health
+
+HAIKU = "claude-haiku-5-5"
+
+
+def row(status: str, number: int = 0, **more: Any) -> dict[str, Any]:
+    """Return a stored call of the quick model, a minute after the one before."""
+    at = f"2026-02-13T{10 + number // 60}:{number % 60:02}:00Z"
+    told = {"provider": ANTHROPIC, "model": HAIKU, "detail": "", "elapsed_ms": 100.0 + number}
+    return {"number": number, "at": at, "status": status, **told, **more}
+
+
+def rows(word: str) -> list[dict[str, Any]]:
+    """Return a call for each sign, oldest first: a point is usable, anything else is not."""
+    return [row("ok" if sign == "." else "garbage", place) for place, sign in enumerate(word)]
+
+
+def quick(calls: list[dict[str, Any]], settings: AgentSettings | None = None) -> ModelHealth:
+    return health([settings or agents(ANTHROPIC)], lambda: calls)[0]
+
+
+@pytest.mark.parametrize(
+    ("status", "detail", "usable", "unusable", "failed"),
+    [
+        ("ok", "", 1, 0, {}),
+        ("ok", "google: 503", 1, 0, {}),
+        ("refused", "the trader abstains", 1, 0, {}),
+        ("garbage", "JSONDecodeError", 0, 1, {}),
+        ("garbage", "length", 0, 1, {}),
+        ("refused", "refusal", 0, 1, {}),
+        ("wrong_symbol", "XAUUSD", 0, 1, {}),
+        ("error", "401", 0, 0, {"error": 1}),
+        ("timeout", "", 0, 0, {"timeout": 1}),
+        ("late", "", 0, 0, {"late": 1}),
+        ("blocked", "401: the key was refused", 0, 0, {"blocked": 1}),
+        ("budget", "", 0, 0, {}),
+        ("deadline", "", 0, 0, {}),
+        ("miss", "", 0, 0, {}),
+    ],
+)
+def test_each_status_counts_as_what_it_is(
+    status: str, detail: str, usable: int, unusable: int, failed: dict[str, int]
+) -> None:
+    found = quick([row(status, detail=detail)])
+    assert (found.usable, found.unusable, found.failed) == (usable, unusable, failed)
+    assert found.calls == usable + unusable + sum(failed.values())
+
+
+@pytest.mark.parametrize(
+    ("word", "failing", "well"),
+    [
+        ("", False, False),
+        ("xxxx", False, False),
+        ("xxxxx", True, False),
+        ("....xxxxx", True, False),
+        ("xxxxx....", True, False),
+        ("xxxxx.....", False, True),
+        ("xxxxx....x....", True, False),
+        ("xxxxx.....xxxx", False, False),
+        ("xxxx." * 4, True, False),
+        ("xxxx." * 3 + "xxxx", False, False),
+        ("xxx.." * 4, False, False),
+        ("xxxxx" + ".x" * 30, True, False),
+        ("." * NEWEST, False, True),
+    ],
+)
+def test_a_model_fails_from_five_in_a_row_or_four_of_five_and_until_five_are_usable(
+    word: str, failing: bool, well: bool
+) -> None:
+    found = quick(rows(word))
+    assert (found.failing, found.well) == (failing, well)
+
+
+def test_the_newest_twenty_are_counted_in_whatever_order_they_come() -> None:
+    found = quick(rows("." * 7 + "x" * 18)[::-1])
+    assert (found.usable, found.unusable) == (2, 18)
+    assert found.last_usable == "2026-02-13T10:06:00Z"
+    assert found.median_ms == 105.5
+
+
+def test_calls_of_one_second_stand_in_the_order_of_their_numbers() -> None:
+    calls = rows("x" * IN_A_ROW + "." * IN_A_ROW)
+    for one in calls:
+        one["at"] = "2026-02-13T10:00:00Z"
+    assert quick(calls[::-1]).well
+
+
+def test_the_cause_is_the_newest_call_with_the_commonest_trouble() -> None:
+    calls = [row("error", 0, detail="401"), row("error", 1, detail="503"), row("timeout", 2)]
+    cause = quick(calls).cause
+    assert cause is not None and (cause["status"], cause["detail"]) == ("error", "503")
+    assert quick(rows("...")).cause is None
+
+
+MIXED = agents(ANTHROPIC, role_models={"momentum": f"{GOOGLE}:gemini-3.8-flash"})
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "whose"),
+    [
+        ("", HAIKU, f"{ANTHROPIC} {HAIKU}"),
+        ("", f"{GOOGLE}:gemini-3.8-flash", f"{GOOGLE} gemini-3.8-flash"),
+        (GOOGLE, "gemini-3.8-flash", f"{GOOGLE} gemini-3.8-flash"),
+        (GOOGLE, HAIKU, ""),
+        ("rules", "rules", ""),
+        ("", "rules", ""),
+        ("recorded", HAIKU, ""),
+        ("", "a model of before", ""),
+    ],
+)
+def test_a_call_belongs_to_the_model_that_was_asked(provider: str, model: str, whose: str) -> None:
+    calls = [row("error", provider=provider, model=model)]
+    told = {one.name: one.calls for one in health([MIXED], lambda: calls)}
+    assert {name for name, count in told.items() if count} == ({whose} if whose else set())
+
+
+def test_every_model_that_may_be_asked_has_its_row_and_a_desk_of_rules_reads_nothing() -> None:
+    spare = agents(OPENAI, fallback_models=(f"{GOOGLE}:gemini-3.8-flash",))
+    told = health([agents(ANTHROPIC), spare, AgentSettings(provider="shop:talker")], list)
+    assert {ANTHROPIC, OPENAI, GOOGLE, "shop:talker"} == {one.vendor for one in told}
+    assert not any(one.calls or one.failing or one.well for one in told)
+
+    def never() -> list[dict[str, Any]]:
+        raise AssertionError("read")
+
+    assert health([AgentSettings()], never) == ()

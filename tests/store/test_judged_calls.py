@@ -1,0 +1,76 @@
+"""Which calls are judged: those of a day, since a desk started and since a profile was changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from instance_database import Database
+from tests.worlds.calls import store
+from tests.worlds.stores import Hand, open_database
+from torra.store.ledger import JUDGED_CALLS
+
+
+@pytest.fixture
+def clock() -> Hand:
+    return Hand()
+
+
+@pytest.fixture
+def database(tmp_path: Path, clock: Hand) -> Database:
+    return open_database(tmp_path, now=clock)
+
+
+def test_calls_of_a_day_are_read_and_no_older_ones(database: Database, clock: Hand) -> None:
+    store(database, ["ok", "garbage"])
+    clock.pass_by(24 * 3600)
+    assert sorted(row["status"] for row in database.judged_calls()) == ["garbage", "ok"]
+    clock.pass_by(1)
+    assert database.judged_calls() == []
+
+
+@pytest.mark.parametrize("change", ["start", "profile"])
+def test_a_start_and_a_changed_profile_begin_anew(
+    change: str, database: Database, clock: Hand
+) -> None:
+    begin = {
+        "start": database.begin_calls,
+        "profile": lambda: database.apply_profile("BTCUSD", "{}", f"{clock.moment}"),
+    }[change]
+    begin()
+    clock.pass_by(1)
+    store(database, ["garbage"])
+    assert len(database.judged_calls()) == 1
+    clock.pass_by(1)
+    begin()
+    assert database.judged_calls() == []
+    clock.pass_by(1)
+    store(database, ["ok"])
+    assert [row["status"] for row in database.judged_calls()] == ["ok"]
+
+
+def test_the_same_profile_once_more_changes_nothing(database: Database, clock: Hand) -> None:
+    database.apply_profile("BTCUSD", "{}", "a")
+    store(database, ["garbage"])
+    clock.pass_by(60)
+    database.apply_profile("BTCUSD", "{}", "a")
+    assert len(database.judged_calls()) == 1
+
+
+def test_the_newest_are_read_by_an_index_and_no_table_is_read_through(
+    database: Database, clock: Hand
+) -> None:
+    for _ in range(3):
+        store(database, ["ok"] * (JUDGED_CALLS // 2))
+        clock.pass_by(1)
+    said: list[str] = []
+    connection = database.connection().conn
+    connection.set_trace_callback(said.append)
+    assert len(database.judged_calls()) == JUDGED_CALLS
+    connection.set_trace_callback(None)
+    (statement,) = said
+    plan = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+    assert "SEARCH calls USING INDEX calls_cost (at>?)" in plan
+    assert not [line for line in plan if line.startswith("SCAN") and "SCALAR" not in line]
+    assert not [line for line in plan if "TEMP B-TREE" in line]

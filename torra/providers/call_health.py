@@ -1,0 +1,124 @@
+"""How the newest calls to each model went: the one reading for every teller of it.
+
+`torra doctor`, `torra models`, the pages and the notices read this. Judged are the models that some
+settings may ask at a vendor or a plug-in, by what the ticks and the reviewer asked of them: a test
+that a person makes is no call, for its question is too small to show what an agent would get. Of a
+call that a spare answered only the spare is known. A request that was never sent is no call.
+
+A model fails from IN_A_ROW calls in a row that brought nothing usable, or from SHARE of its newest
+NEWEST on, until IN_A_ROW in a row are usable. Pure functions.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agent_config import AgentSettings, asked_outside, route
+
+NEWEST: Final = 20
+"""Newest calls of a model that are counted."""
+
+IN_A_ROW: Final = 5
+SHARE: Final = 0.8
+
+USABLE: Final = frozenset(("ok", "the trader abstains"))
+"""Status of a usable call, and the detail of a refusal that is one (agents.debate.conclusions)."""
+
+UNUSABLE: Final = frozenset(("garbage", "refused", "wrong_symbol"))
+"""Statuses of a call whose answer came and could not be used."""
+
+UNSENT: Final = frozenset(("budget", "deadline", "miss"))
+"""Statuses of a request that never left."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelHealth:
+    """How the newest calls to a model went.
+
+    `failed` counts those without any answer by their status. `last_usable` is the time of the
+    newest usable call, None without one, `median_ms` how long the usable ones took. `well` says
+    that the newest IN_A_ROW were usable. `cause` is the newest call with the commonest trouble,
+    None where nothing went wrong.
+    """
+
+    vendor: str
+    model: str
+    usable: int = 0
+    unusable: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+    last_usable: str | None = None
+    median_ms: float | None = None
+    failing: bool = False
+    well: bool = False
+    cause: Row | None = None
+
+    @property
+    def name(self) -> str:
+        """Vendor and model."""
+        return f"{self.vendor} {self.model}"
+
+    @property
+    def calls(self) -> int:
+        """How many calls were counted."""
+        return self.usable + self.unusable + sum(self.failed.values())
+
+
+def health(
+    desks: Iterable[AgentSettings], read: Callable[[], Sequence[Row]]
+) -> tuple[ModelHealth, ...]:
+    """Return how each model that some desks may ask stands, by vendor, also without any call.
+
+    `read` returns the calls to judge (instance_database.Database.judged_calls).
+    """
+    routes = sorted({one for desk in desks for one in desk.routes() if asked_outside(one[0])})
+    vendors = {model: vendor for vendor, model in routes}
+    calls = {one: list[Row]() for one in routes}
+    # Those of one tick were stored at once: their numbers have the order in which they were made.
+    for row in sorted(read() if routes else (), key=lambda row: (row["at"], row["number"])):
+        # A call without an answer names the model as its request did, and no vendor.
+        asked = route(row["model"], row["provider"] or vendors.get(row["model"], ""))
+        if asked in calls and row["status"] not in UNSENT:
+            calls[asked].append(row)
+    return tuple(_of(*asked, rows) for asked, rows in calls.items())
+
+
+def _of(vendor: str, model: str, rows: Sequence[Row]) -> ModelHealth:
+    """Return how a model stands, by its calls, oldest first."""
+    newest = rows[: -NEWEST - 1 : -1]
+    good = [row for row in newest if _usable(row)]
+    bad = [row for row in newest if not _usable(row)]
+    counts = Counter(row["status"] for row in bad)
+    answered = [_usable(row) for row in rows]
+    return ModelHealth(
+        vendor,
+        model,
+        usable=len(good),
+        unusable=sum(counts[status] for status in UNUSABLE),
+        failed={status: counts[status] for status in counts.keys() - UNUSABLE},
+        last_usable=max((row["at"] for row in rows if _usable(row)), default=None),
+        median_ms=statistics.median(row["elapsed_ms"] for row in good) if good else None,
+        failing=_fails(answered),
+        well=len(rows) >= IN_A_ROW and all(answered[-IN_A_ROW:]),
+        # Of calls with the same trouble the first is the newest.
+        cause=max(bad, key=lambda row: counts[row["status"]], default=None),
+    )
+
+
+def _usable(row: Row) -> bool:
+    return not USABLE.isdisjoint((row["status"], row["detail"]))
+
+
+def _fails(answered: Sequence[bool]) -> bool:
+    """Tell whether a model fails after some calls, oldest first: it keeps failing until well."""
+    failing = False
+    for end in range(IN_A_ROW, len(answered) + 1):
+        newest, row = answered[max(0, end - NEWEST) : end], answered[end - IN_A_ROW : end]
+        few = len(newest) == NEWEST and newest.count(False) >= SHARE * NEWEST
+        failing = few or not any(row) or (failing and not all(row))
+    return failing
