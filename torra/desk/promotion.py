@@ -53,7 +53,7 @@ ACTION: Final = "agents.standing"
 ACTOR: Final = "promotion rule"
 """Action and actor of a look in the audit log."""
 
-NO_MATTER: Final = frozenset(("influence", "max_api_cost_per_hour", "picture_file"))
+NO_MATTER: Final = frozenset(("influence", "max_api_cost_per_hour", "outage_size", "picture_file"))
 """Settings of the agents that do not change what they say."""
 
 ABSENT_ELSEWHERE: Final = ("research_manager", JUDGE_ID, TRADER_ID)
