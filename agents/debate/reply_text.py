@@ -30,8 +30,16 @@ NAME_KEPT: Final = 60
 """Characters kept of a level's name."""
 
 
-def load(text: object, symbol: str) -> dict[str, Any]:
-    """Return the JSON object of a reply about `symbol`; raises ModelUnavailable and only that."""
+def load(text: object, symbol: str | None) -> dict[str, Any]:
+    """Return the JSON object that a text is, about `symbol` where one is named.
+
+    Raises ModelUnavailable and only that.
+    """
+    return about(strict(text), symbol)
+
+
+def strict(text: object) -> object:
+    """Return the JSON value that a text is, and nothing around it; raises ModelUnavailable."""
     if not isinstance(text, str):
         raise garbage(f"the reply is {type(text).__name__}, not text")
     if len(text) > MAX_REPLY_CHARS:
@@ -42,17 +50,20 @@ def load(text: object, symbol: str) -> dict[str, Any]:
         text.encode()
         if "\\u" in text:
             json.dumps(reply, ensure_ascii=False).encode()
-    except ModelUnavailable:
-        raise
+    except json.JSONDecodeError as error:
+        more = error.msg == "Extra data" and "{" in text[error.pos :]
+        raise garbage("two objects" if more else "not JSON") from None
     except (ValueError, RecursionError) as error:
         raise garbage(type(error).__name__) from None
-    return about(reply, symbol)
+    return reply
 
 
-def about(reply: object, symbol: str) -> dict[str, Any]:
-    """Return the object of a reply about `symbol`; raises ModelUnavailable and only that."""
+def about(reply: object, symbol: str | None) -> dict[str, Any]:
+    """Return the object of a reply, about `symbol` where one is named; raises ModelUnavailable."""
     if not isinstance(reply, dict):
         raise garbage("the reply is no JSON object")
+    if symbol is None:
+        return reply
     told = reply.get("symbol")
     if not isinstance(told, str):
         raise garbage("the reply names no symbol")

@@ -166,8 +166,8 @@ class JournalStore(Store):
         """
         return self._rows(
             "SELECT rowid AS place, at, torra_key, stage, role, round, attempt, status, provider, "
-            "model, input_tokens, cached_tokens, output_tokens, cost_usd, elapsed_ms, stop_reason "
-            "FROM calls WHERE rowid < ? ORDER BY rowid DESC LIMIT ?",
+            "model, input_tokens, cached_tokens, output_tokens, cost_usd, elapsed_ms, stop_reason, "
+            "detail FROM calls WHERE rowid < ? ORDER BY rowid DESC LIMIT ?",
             2**63 - 1 if place is None else place, limit,
         )  # fmt: skip
 

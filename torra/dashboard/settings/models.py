@@ -66,6 +66,7 @@ class ModelLine:
     price: str
     spent: str
     ending: str
+    form: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +263,7 @@ def _model(row: ModelTold) -> ModelLine:
         price=price,
         spent=spent,
         ending=figures.clean(row["ending"], 200),
+        form=figures.clean(row["form"], 200),
     )
 
 

@@ -28,7 +28,7 @@ from torra.home import DATABASE, PRICES
 from torra.providers.prices import PriceList
 from torra.providers.registry import PACKAGES, installed
 from torra.providers.vendors.addresses import key_sign
-from torra.providers.vendors.capabilities import warning
+from torra.providers.vendors.capabilities import FORM_TOLD, warning
 from torra.tick.ladder import tick_worst_case
 from torra.tick.marks import PROPOSED
 from torra.tick.spending import HOUR
@@ -47,6 +47,9 @@ ALMOST: Final = frozenset((PROPOSED, DenyReason.TRADER_DECLINED.value))
 WITHOUT_TRADER: Final = frozenset(row.complete for row in MODES.values() if not row.consults)
 """Sources of ticks whose desk asks no trader."""
 
+CALLS_READ: Final = 500
+"""Newest calls in which is looked for the form that a server is asked in."""
+
 OPENINGS_READ: Final = 200
 """Newest openings of a profile of which the trader's part is counted."""
 
@@ -61,7 +64,8 @@ class ModelTold(TypedDict):
     """A model of a vendor: who asks it, its price in USD for a million tokens, its last day.
 
     A price is None where nobody lists it; `roles` name profile and role, and are empty for the
-    vendor's usual models while no profile asks them. `ending` says when it is shut down, "" for no.
+    vendor's usual models while no profile asks them. `ending` says when it is shut down, "" for no;
+    `form` says in which form a server is asked where replies to the first could not be used.
     """
 
     model: str
@@ -72,6 +76,7 @@ class ModelTold(TypedDict):
     calls: int
     usd: float
     ending: str
+    form: str
 
 
 class VendorTold(TypedDict):
@@ -159,9 +164,19 @@ def report(
     prices = PriceList.read(home / PRICES)
     rests = {row["provider"]: row for row in (database.provider_blocks() if database else ())}
     tested = newest(database) if database else {}
-    spent = _by_model(database, profiles, now)
+    spent, forms = _by_model(database, profiles, now), _forms(database)
     vendors = [
-        _vendor(name, profiles, prices, environment, spent, rests.get(name), tested.get(name), now)
+        _vendor(
+            name,
+            profiles,
+            prices,
+            environment,
+            spent,
+            forms,
+            rests.get(name),
+            tested.get(name),
+            now,
+        )
         for name in VENDORS
     ]
     every = list(instances)
@@ -267,6 +282,7 @@ def _vendor(
     prices: PriceList,
     environment: Mapping[str, str],
     spent: Mapping[tuple[str, str], tuple[float, int]],
+    forms: Mapping[tuple[str, str], str],
     rest: Mapping[str, Any] | None,
     tested: dict[str, Any] | None,
     now: datetime,
@@ -286,6 +302,7 @@ def _vendor(
                 "calls": calls,
                 "usd": round(usd, DECIMALS),
                 "ending": warning(name, model, now.date()) or "",
+                "form": forms.get((name, model), ""),
             }
         )
     server = "the vendor's own server"
@@ -358,6 +375,16 @@ def _by_model(
             key = (row["provider"], row["model"])
             usd, calls = found.get(key, (0.0, 0))
             found[key] = (usd + row["usd"], calls + row["calls"])
+    return found
+
+
+def _forms(database: Database | None) -> dict[tuple[str, str], str]:
+    """Return in which form the newest call of each vendor and model says that it is asked now."""
+    found: dict[tuple[str, str], str] = {}
+    for row in database.calls_before(None, CALLS_READ) if database else ():
+        form = row["detail"].partition(FORM_TOLD)[2]
+        told = f"{FORM_TOLD}{form}: replies to the one before could not be used" if form else ""
+        found.setdefault((row["provider"], row["model"]), told)
     return found
 
 
@@ -469,5 +496,6 @@ def _lines(row: VendorTold) -> list[str]:
             price = f"{model['input']:g} in, {model['output']:g} out, USD a million tokens"
         who = "; ".join(model["roles"]) or "asked by nobody"
         spent = f", {model['usd']:.4f} USD in 24 hours" if model["calls"] else ""
-        lines.append(f"  {model['model']}: {price}; {who}{spent}")
+        told = "; ".join(filter(None, (f"{who}{spent}", model["form"])))
+        lines.append(f"  {model['model']}: {price}; {told}")
     return lines
