@@ -20,8 +20,8 @@ from pydantic.fields import FieldInfo
 
 from agent_config import MODELS, MODES, Mode
 from agents.contracts import VECTORS, Role
-from agents.debate.door import UNWRAPPINGS
 from agents.registry import AGENTS, TRADER
+from agents.texts.door import UNWRAPPINGS
 from docs import dependencies
 from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS

@@ -21,7 +21,7 @@ that asks for something, is flagged `no_number`. A reply of the shape before is 
 side.
 
 Fields are parsed, prose never is: prose may be in any language, keys and enumerated words may not.
-The text is read by `door` and `reply_text`, a report is held to its role by `holding`, and what an
+The text is read by agents.texts.door, a report is held to its role by `holding`, and what an
 arbiter and a trader reply is read by `conclusions`.
 """
 
@@ -49,8 +49,8 @@ from ..contracts import (
     Shape,
 )
 from ..evidence import grounded
+from ..texts.door import LINE_KEPT, MAX_REPLY_CHARS, about, answered, garbage, load
 from .conclusions import judgement, regime, thesis
-from .door import answered
 from .findings import decided, found
 from .holding import RISKS, UNGROUNDED, held_to, in_place, unfalsified, within_role
 from .reply_shapes import (
@@ -74,17 +74,12 @@ from .reply_shapes import (
 )
 from .reply_text import (
     CITATIONS_KEPT,
-    LINE_KEPT,
-    MAX_REPLY_CHARS,
     REASONING_KEPT,
-    about,
     citations_of,
     cited_as,
     cited_writable,
     claim_of,
-    garbage,
     level_name,
-    load,
     one_line,
     points_of,
     risks_of,

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from agents.contracts import ModelUnavailable, Request
-from agents.debate import door
+from agents.texts import door
 from tests.cases import cases
 from tests.doubles.switchboards import VENDORS, a_request, bench, body, close_all
 from tests.later import Later
@@ -91,11 +91,15 @@ def test_a_word_that_nobody_documents_is_other_and_not_kept(vendor: str) -> None
 
 
 def test_every_reason_for_which_google_blocks_a_prompt_is_the_filter() -> None:
-    for reason in google.BlockedReason:
-        blocked = {"candidates": [], "promptFeedback": {"blockReason": reason.value}}
-        answer = httpx2.Response(200, json=body("google") | blocked)
-        with bench(lambda _, answer=answer: answer) as way:
-            assert way.ask("google").stop_reason == "filter", reason
+    reasons = iter(google.BlockedReason)
+
+    def answer(_: httpx2.Request) -> httpx2.Response:
+        blocked = {"candidates": [], "promptFeedback": {"blockReason": next(reasons).value}}
+        return httpx2.Response(200, json=body("google") | blocked)
+
+    with bench(answer) as way:
+        told = {way.ask("google").stop_reason for _ in google.BlockedReason}
+    assert told == {"filter"}
 
 
 @cases(

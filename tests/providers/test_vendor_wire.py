@@ -20,7 +20,7 @@ import pytest
 
 from agent_config import MODELS
 from agents.contracts import Completion, ModelUnavailable, Request
-from agents.debate.door import opened
+from agents.texts.door import opened
 from scoring_rubric import SHARED_PREFIX
 from tests.cases import cases
 from tests.conftest import Scale

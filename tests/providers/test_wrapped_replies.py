@@ -12,8 +12,8 @@ import pytest
 
 from agent_config import MODELS
 from agents.contracts import Completion, ModelUnavailable
-from agents.debate import door
-from tests.agents.test_door import HOSTILE, OTHER, PLAIN, SYMBOL, WRAPPED
+from agents.texts import door
+from tests.agents.test_reply_door import HOSTILE, OTHER, PLAIN, SYMBOL, WRAPPED
 from tests.cases import cases
 from tests.doubles import scripted, vendor_line
 from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI, VENDORS, Raw, Reply, VendorServer

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from agent_config import MODELS, VENDORS, AgentSettings, route
 from agents.contracts import CallBound, Completion, ModelUnavailable, Request, Role
-from agents.debate.door import answered
+from agents.texts.door import answered
 from instance_database import Database, TickKey, open_home
 from torra.clock import System, iso
 from torra.config import Instance, Profile, load_desk, load_profile

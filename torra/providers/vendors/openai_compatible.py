@@ -25,7 +25,7 @@ import httpx2
 import openai
 
 from agents.contracts import ModelUnavailable, Request
-from agents.debate.door import opened
+from agents.texts.door import opened
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.capabilities import FORM_TOLD, Capability, capability
 from torra.providers.vendors.stops import stop_word

@@ -149,7 +149,7 @@ def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def spoken(said: list[str], stop: str, calls: list[object], thoughts: list[str]) -> str:
-    """Return the text of a reply by the wire's rows of the table (agents.debate.door).
+    """Return the text of a reply by the wire's rows of the table (agents.texts.door).
 
     Where nothing is said it is the arguments of the one tool call, or the one thought of a reply
     that has ended by itself, if that is an object and nothing else.

@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 
 from agents.contracts import Completion, ModelUnavailable, Request
-from agents.debate import door, replies
-from agents.debate.reply_text import MAX_REPLY_CHARS
+from agents.debate import replies
+from agents.texts import door
 from tests.cases import cases
 from tests.doubles import scripted, vendor_line
 
@@ -120,7 +120,7 @@ HOSTILE: Final[dict[str, str]] = {
     "a comment": PLAIN.replace("{", "{ // why\n", 1),
     "a comma too many": PLAIN[:-1] + ",}",
     "a string": json.dumps("a report"),
-    "a text that is longer than any": f"<think>{'t' * MAX_REPLY_CHARS}</think>{PLAIN}",
+    "a text that is longer than any": f"<think>{'t' * door.MAX_REPLY_CHARS}</think>{PLAIN}",
     "nothing but a thought": f"<think>{PLAIN}</think>",
 }
 """Replies that stay refused."""

@@ -1,6 +1,7 @@
 """The door through which the reply of a model comes: the one JSON object of its text, or a failure.
 
-The whole text is read strictly first (`reply_text.load`). Where it is no object, at most MOST
+The whole text is read strictly first (`load`): no NaN, no 1e999, no duplicate key, no lone
+surrogate, nothing around the JSON object, 64 kB at most. Where it is no object, at most MOST
 unwrappings of the closed table UNWRAPPINGS are tried, each at most once, and what they leave is
 read as strictly. The rows of the table that a vendor's wire format brings are applied where the
 wire is read (torra.providers.vendors.vendor.spoken), by the same rules.
@@ -15,14 +16,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from ..contracts import Completion, ModelUnavailable, Request
-from ..texts.fence import without_nonce
-from .reply_text import MAX_REPLY_CHARS, garbage, load, strict
+from .fence import without_nonce
+
+MAX_REPLY_CHARS: Final = 65_536
+"""A longer reply is not read."""
+
+LINE_KEPT: Final = 300
+"""Characters kept of a claim, a point, a flag, a cited word or an abstention's reason."""
 
 UNUSABLE: Final[Mapping[str, str]] = {
     "length": "garbage",
@@ -160,6 +167,83 @@ def _objects(text: str) -> Iterator[object]:
         with contextlib.suppress(ValueError, RecursionError):
             yield json.JSONDecoder().raw_decode(text, at)[0]
         at = text.find("{", at + 1)
+
+
+# --- the strict parser ----------------------------------------------------------------------------
+
+
+def load(text: object, symbol: str | None) -> dict[str, Any]:
+    """Return the JSON object that a text is, about `symbol` where one is named.
+
+    Raises ModelUnavailable and only that.
+    """
+    return about(strict(text), symbol)
+
+
+def strict(text: object) -> object:
+    """Return the JSON value that a text is, and nothing around it; raises ModelUnavailable."""
+    if not isinstance(text, str):
+        raise garbage(f"the reply is {type(text).__name__}, not text")
+    if len(text) > MAX_REPLY_CHARS:
+        raise garbage(f"the reply has {len(text)} characters")
+    try:
+        reply = _DECODER.decode(text)
+        # A lone surrogate cannot be stored: it is refused here, as text or as an escape.
+        text.encode()
+        if "\\u" in text:
+            json.dumps(reply, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        more = error.msg == "Extra data" and "{" in text[error.pos :]
+        raise garbage("two objects" if more else "not JSON") from None
+    except (ValueError, RecursionError) as error:
+        raise garbage(type(error).__name__) from None
+    return reply
+
+
+def about(reply: object, symbol: str | None) -> dict[str, Any]:
+    """Return the object of a reply, about `symbol` where one is named; raises ModelUnavailable."""
+    if not isinstance(reply, dict):
+        raise garbage("the reply is no JSON object")
+    if symbol is None:
+        return reply
+    told = reply.get("symbol")
+    if not isinstance(told, str):
+        raise garbage("the reply names no symbol")
+    if told != symbol:
+        raise ModelUnavailable("wrong_symbol", told[:LINE_KEPT])
+    return reply
+
+
+def garbage(detail: str) -> ModelUnavailable:
+    """Return the failure of a reply that cannot be read."""
+    return ModelUnavailable("garbage", detail)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # json keeps the last of two equal keys; which of them the model meant nobody knows.
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise garbage("a duplicate key")
+    return found
+
+
+def _number(word: str) -> float:
+    # 1e999 is good JSON, and infinity to float().
+    number = float(word)
+    if not math.isfinite(number):
+        raise garbage("a number that is not finite")
+    return number
+
+
+def _constant(word: str) -> NoReturn:
+    raise garbage(f"{word} is no number")
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_float=_number,
+    parse_constant=_constant,
+)
 
 
 # --- unwrappings ----------------------------------------------------------------------------------
