@@ -311,8 +311,7 @@ class _Exchange:
             granted = line.reserve is None or line.reserve(self._stage.name, (bound,)) is True
         except Exception:  # noqa: BLE001 - a ledger that cannot be written grants nothing
             return False
-        if granted:
-            self._output_tokens = tokens
+        self._output_tokens = tokens
         return granted
 
     def once(
