@@ -22,7 +22,7 @@ Left to others: a stage (agents.debate.sitting, agents.debate.stages), asking
 (agents.debate.asking), parsing (agents.debate.replies), the arithmetic (agents.debate.synthesis,
 agents.risk_gate), prompts (scoring_rubric). Provider, clock, ledger and listener are handed in:
 this module opens nothing and writes nothing. `reserve` and `on_event` are called on the caller's
-thread and must bound their own waiting.
+thread, `reserve` for a reply that was cut off on its agent's, and must bound their own waiting.
 """
 
 from __future__ import annotations

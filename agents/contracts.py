@@ -500,7 +500,8 @@ class Completion:
 
     `input_tokens` counts all input, `cached_tokens` the part of it that a cache supplied.
     `output_tokens` counts everything billed as output, thinking too. `stop_reason` is end, length
-    (cut off at the output limit), refusal, filter, or the vendor's own word. `final` means that no
+    (cut off at the output limit), context (of the model's window), refusal, filter, tool, paused,
+    malformed, empty or other. `final` means that no
     second look may follow, because none did when this answer was recorded. `reply` is set by a
     provider that composed the answer itself: the object whose JSON the text is, so that nobody has
     to write and parse it. `detail` says who was asked in vain before, and why.
@@ -524,7 +525,8 @@ class CallBound:
     """The most that one agent of a stage can use: `reserve` grants it before any call.
 
     `prompt_bytes` bounds system and user text of one request in UTF-8, `output_tokens` its answer.
-    `round` is the round that it covers, `requests` the most requests in it.
+    `round` is the round that it covers, `requests` the most requests in it, from `attempt` on. A
+    later `attempt` than the first takes the place of what was granted for it before.
     """
 
     role_id: str
@@ -535,6 +537,7 @@ class CallBound:
     round: int = 1
     picture: bool = False
     tier: Tier = "deep"
+    attempt: int = 1
 
 
 @texts("system", "user", "reply", "request_hash")
@@ -592,7 +595,8 @@ def is_immediate(submit: Submit | None) -> bool:
 
 Reserve = Callable[[str, tuple[CallBound, ...]], bool]
 """`reserve(stage, worst_case)`: False means that the stage makes no call, for "budget"; so does
-ModelUnavailable, for its own reason.
+ModelUnavailable, for its own reason. A bound of a later `attempt` is asked for within its stage, on
+the thread of its agent.
 """
 
 Analyze = Callable[[DebateContext, Ask], AgentReport]

@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from agent_config import MODELS, MODES, Mode
 from agents.contracts import VECTORS, Role
 from agents.registry import AGENTS, TRADER
+from agents.texts.door import UNWRAPPINGS
 from docs import dependencies
 from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
@@ -36,10 +37,12 @@ from torra.config import (
     SymbolSpec,
 )
 from torra.dashboard import description
+from torra.desk.models.remedies import REMEDIES
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import SERIES
 from torra.profiles.fields import EXACT, literals
 from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
+from torra.providers.vendors.stops import WORDS
 from torra.verdict.deny_reasons import deny_table, guard_table
 
 HEAD = """# Profiles
@@ -64,6 +67,25 @@ nothing that it might refuse. A model with an end is refused at start from that 
 short; nothing where the field is empty. Any server that speaks OpenAI's chat completions
 (`TORRA_OPENAI_BASE_URL`) may be asked for models of any name; it gets the schema if it takes one,
 no effort and no picture.
+"""
+READING = """A reply is the one JSON object of its text. The whole text is read first. Where it is
+none, at most two of these wrappings are taken off, each at most once, in any model's reply, and in
+the test of a model as in a tick. Nothing else is mended.
+"""
+READING_RULES = """- What is left is read as strictly as a bare reply: one object, no key twice, no
+  NaN, nothing infinite, no lone surrogate, 64 kB at most with all its wrappings, about the symbol
+  that was asked about.
+- Two objects are refused, wherever they stand, and so is an object inside of another one, or of its
+  prose.
+- A thought is dropped up to its first closing tag, whatever stands in it. One that was cut off has
+  no closing tag: its draft is no answer.
+- A tool call or a reasoning field counts only where nothing else was said.
+- An object that stands in the request itself is refused (`echo`): a model that repeats an example
+  has not answered.
+"""
+ENDING = """Each vendor's documented words, and the one that Torra keeps (`stop_reason` of a call).
+A reply that was cut off, filtered or refused is not read. After the others an object still counts;
+where there is none, the word says why. A word that no vendor documents is `other`.
 """
 MODELS_COLUMNS = "| model | schema | picture | thinking | effort | end | instead | note |\n"
 VENDOR_TITLES = {
@@ -166,10 +188,51 @@ def render_models_docs(by_hand: str = "\n") -> str:
         rows = [_model_row(row) for row in MODELS_KNOWN if row.vendor == vendor and not _gone(row)]
         parts += [f"## {title}\n", MODELS_COLUMNS + "|---" * 8 + "|\n" + "".join(rows)]
     parts += ["## Shut down\n", f"These were gone on {AS_OF} and are refused.\n", _gone_rows()]
+    parts += ["## How a reply is read\n", READING, _unwrappings(), READING_RULES]
+    parts += ["## Why a reply ended, and what to do\n", ENDING, _ends(), _failures()]
     parts.append(
         "The tables are written from the code: `python -m docs.generate`. What follows is not.\n"
     )
     return "\n".join([*parts, BY_HAND[0]]) + by_hand + BY_HAND[1]
+
+
+def _unwrappings() -> str:
+    rows = (f"| {row.name} | {row.source} | {_code(row.example)} |\n" for row in UNWRAPPINGS)
+    return "| around the object | who has it | example |\n|---|---|---|\n" + "".join(rows)
+
+
+def _code(text: str) -> str:
+    """Return a text as code in a cell of a table."""
+    fence = "``" if "`" in text else "`"
+    inner = text.replace("|", "\\|")
+    return f"{fence} {inner} {fence}" if "`" in text else f"{fence}{inner}{fence}"
+
+
+def _ends() -> str:
+    words = dict.fromkeys(word for rows in WORDS.values() for word in rows)
+    rows = (
+        f"| `{word}` | "
+        + " | ".join(
+            ", ".join(f"`{told}`" for told in WORDS[vendor].get(word, "").split())
+            for vendor in VENDOR_TITLES
+        )
+        + " |\n"
+        for word in words
+    )
+    titles = " | ".join(VENDOR_TITLES.values())
+    return f"| Torra's word | {titles} |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _failures() -> str:
+    places = {"key": "the key's variable", "address": "the variable of its address", "seconds": 15}
+    rows = (
+        f"| `{name}` | {said.format(**places)} | {remedy.format(**places)} |\n"
+        for name, (said, remedy) in REMEDIES.items()
+    )
+    return (
+        "| a call's detail, or its status | what is wrong | what to do |\n|---|---|---|\n"
+        + "".join(rows)
+    )
 
 
 def outside_tables(page: str) -> str:

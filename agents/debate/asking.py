@@ -5,7 +5,9 @@ answer no longer than its stage lasts, parses it strictly and holds it to the ro
 wrong becomes `ModelUnavailable`. An error or a garbage reply, never a timeout, is asked once more
 if that can help (`ModelUnavailable.again` says when), as much time remains as the first attempt
 took, and the request cap leaves room: the first requests of the later stages are set aside, so a
-retry cannot starve the gate. This is the only retry there is: providers make none.
+retry cannot starve the gate. This is the only retry there is: providers make none. A reply that was
+cut off is asked again with twice the output limit, CAPS at most, under a reservation of its own
+that is made at that moment; where nobody grants it, it is not asked again.
 
 On the same terms an analyst or a researcher that answered at once, with low confidence, is asked to
 look once more (`AgentSettings.second_look`). Its second answer counts if it is good; if not, for
@@ -29,19 +31,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from agent_config import MAX_REQUESTS, AgentSettings
+from agent_config import CAPS, MAX_REQUESTS, AgentSettings
 from scoring_rubric import request_hash, second_look, shortened
 
 from ..contracts import (
     SIDES,
     AgentReport,
     Ask,
+    CallBound,
     CallRecord,
     Completion,
     DebateContext,
     ModelUnavailable,
     Prompt,
     Request,
+    Reserve,
     Role,
     Submit,
 )
@@ -66,12 +70,8 @@ REASONS: Final = frozenset(
 )
 """The words of `ModelUnavailable.reason`; any other is recorded as error."""
 
-UNUSABLE: Final[Mapping[str, str]] = {
-    "length": "garbage",
-    "refusal": "refused",
-    "filter": "refused",
-}
-"""How a completion that did not end by itself counts: cut off, or refused by model or vendor."""
+CUT_OFF: Final = "length"
+"""Detail of a reply that ended at its output limit."""
 
 REQUESTS_PER_AGENT: Final = 2
 """Requests of one agent in one stage: the first, and one retry or second look."""
@@ -120,6 +120,7 @@ class ProviderLine:
 
     `planned` is the number of requests that the desk makes when nothing goes wrong; what the cap
     leaves above it serves retries and second looks. `deadline` is the debate's, by `monotonic`.
+    `reserve` grants what a reply that was cut off needs beyond its stage's reservation.
     `inline`: the desk's own agents ask on the caller's thread, and `submit` is immediate; `given`
     are then the reports that they were given, held to their roles already.
     """
@@ -129,6 +130,7 @@ class ProviderLine:
     settings: AgentSettings
     planned: int
     deadline: float = -math.inf
+    reserve: Reserve | None = None
     inline: bool = False
     calls: list[Call] = field(default_factory=list)
     given: dict[str, AgentReport] = field(default_factory=dict)
@@ -256,6 +258,7 @@ class _Exchange:
         self._context = context
         self._stage = stage
         self._attempts = 0
+        self._output_tokens = self._caps[1]
         self._final = False
 
     def considered(
@@ -286,10 +289,30 @@ class _Exchange:
             wait = first.again
             if wait is None or self._stage.until - now <= now - started + wait:
                 raise
+            if first.detail.startswith(CUT_OFF) and not self._enlarged():
+                raise
             try:
                 return self.once(prompt, parse, delay=wait)
             except ModelUnavailable as second:
                 raise first if second.reason == "budget" else second from None
+
+    def _enlarged(self) -> bool:
+        """Double the output limit of the next request; False where no more is granted."""
+        line, tokens = self._line, min(2 * self._output_tokens, CAPS["output_tokens"][1])
+        if tokens <= self._output_tokens:
+            return False
+        bound = replace(
+            bound_of(line.settings, self._role, self._stage.round),
+            output_tokens=tokens,
+            requests=1,
+            attempt=self._attempts + 1,
+        )
+        try:
+            granted = line.reserve is None or line.reserve(self._stage.name, (bound,)) is True
+        except Exception:  # noqa: BLE001 - a ledger that cannot be written grants nothing
+            return False
+        self._output_tokens = tokens
+        return granted
 
     def once(
         self,
@@ -309,7 +332,9 @@ class _Exchange:
             result = parse(self._reply(call.completion, request), prompt)
         except ModelUnavailable as error:
             reason = error.reason if error.reason in REASONS else "error"
-            self._line.settle(call, self._stage, reason, error.detail)
+            way = _word(call.completion.detail) if call.completion else ""
+            told = "; ".join(filter(None, (error.detail, way)))
+            self._line.settle(call, self._stage, reason, told)
             raise
         self._line.settle(call, self._stage, "ok", _word(call.completion.detail))
         return result
@@ -369,7 +394,7 @@ class _Exchange:
             features={name: features[name] for name in prompt.evidence if name in features},
             reports=self._line.bare.of(context) if unread else with_prose(context),
             scores=context.scores,
-            max_output_tokens=self._caps[1],
+            max_output_tokens=self._output_tokens,
             limit_s=self._stage.until - self._line.monotonic(),
             nonce=context.nonce,
             picture=context.picture if role.picture else None,
@@ -397,17 +422,27 @@ class _Exchange:
     def _reply(self, completion: Completion, request: Request) -> Mapping[str, Any]:
         if self._over():
             raise ModelUnavailable("timeout", "the answer came late")
-        if completion.stop_reason in UNUSABLE:
-            raise ModelUnavailable(UNUSABLE[completion.stop_reason], completion.stop_reason)
-        if completion.reply is not None:
+        if completion.reply is not None and completion.stop_reason == "end":
             return replies.about(completion.reply, request.symbol)
-        text = completion.text
-        if isinstance(text, str) and len(text) <= replies.MAX_REPLY_CHARS:
-            text = without_nonce(text, request.nonce)
-        return replies.load(text, request.symbol)
+        return replies.answered(completion, request, request.symbol)
 
     def _over(self) -> bool:
         return self._stage.closed or self._line.monotonic() >= self._stage.until
+
+
+def bound_of(settings: AgentSettings, role: Role, number: int = 1) -> CallBound:
+    """Return the most that an agent may use in one round of its stage."""
+    prompt_bytes, output_tokens = settings.caps(role.id, role.tier)
+    return CallBound(
+        role_id=role.id,
+        model=settings.model(role.id, role.tier),
+        prompt_bytes=prompt_bytes,
+        output_tokens=output_tokens,
+        requests=1 if role.kind == "scorer" else REQUESTS_PER_AGENT,
+        round=number,
+        tier=role.tier,
+        picture=role.picture and settings.picture != "off",
+    )
 
 
 def call_record(call: Call, now: float) -> CallRecord:

@@ -44,7 +44,8 @@ from ..contracts import (
     Role,
 )
 from ..evidence import number
-from .reply_text import claim_of, finite, garbage, one_line, within, writable
+from ..texts.door import garbage
+from .reply_text import claim_of, finite, one_line, within, writable
 
 CLAMPED: Final = "clamped"
 CONCEDED: Final = "conceded"

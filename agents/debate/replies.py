@@ -4,8 +4,9 @@ A reply either fits its model (`reply_shapes`) exactly or the agent failed:
 `ModelUnavailable("garbage")`, never a neutral vote and never another exception.
 
 Garbage is: NaN, Infinity, 1e999, a string or a boolean where a number belongs, a duplicate or
-missing key, a lone surrogate, anything around the JSON object, and more than 64 kB. An answer about
-another symbol is `wrong_symbol`. A key that nobody asked for is ignored.
+missing key, a lone surrogate, anything around the JSON object that the table of `door` does not
+name, and more than 64 kB. An answer about another symbol is `wrong_symbol`. A key that nobody asked
+for is ignored.
 
 A reply that fits is then held to its role. A finite number outside its bound is clamped and flagged
 `clamped`, and so is an ordinal. A vector outside its focus is dropped and flagged `out_of_focus`. A
@@ -20,8 +21,8 @@ that asks for something, is flagged `no_number`. A reply of the shape before is 
 side.
 
 Fields are parsed, prose never is: prose may be in any language, keys and enumerated words may not.
-The text is read by `reply_text`, a report is held to its role by `holding`, and what an arbiter and
-a trader reply is read by `conclusions`.
+The text is read by agents.texts.door, a report is held to its role by `holding`, and what an
+arbiter and a trader reply is read by `conclusions`.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from ..contracts import (
     Shape,
 )
 from ..evidence import grounded
+from ..texts.door import LINE_KEPT, MAX_REPLY_CHARS, about, answered, garbage, load
 from .conclusions import judgement, regime, thesis
 from .findings import decided, found
 from .holding import RISKS, UNGROUNDED, held_to, in_place, unfalsified, within_role
@@ -72,17 +74,12 @@ from .reply_shapes import (
 )
 from .reply_text import (
     CITATIONS_KEPT,
-    LINE_KEPT,
-    MAX_REPLY_CHARS,
     REASONING_KEPT,
-    about,
     citations_of,
     cited_as,
     cited_writable,
     claim_of,
-    garbage,
     level_name,
-    load,
     one_line,
     points_of,
     risks_of,
@@ -96,6 +93,7 @@ __all__ = [
     "MAX_REPLY_CHARS",
     "REASONING_KEPT",
     "about",
+    "answered",
     "held_to",
     "judgement",
     "load",

@@ -1,26 +1,21 @@
-"""The text of a reply: parsed strictly into a JSON object, and its words cut to what is kept.
+"""The words of a reply, cut to what is kept, and its numbers, held to what they may be.
 
-Garbage is: NaN, Infinity, 1e999, a duplicate key, a lone surrogate, anything around the JSON
-object, and more than 64 kB. Whatever is refused is ModelUnavailable, and nothing else is raised.
+Whatever is refused is ModelUnavailable, and nothing else is raised. The text is read by
+agents.texts.door.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from typing import Any, Final, NoReturn
+from typing import Final
 
 from ..arguments import CLAIM_WORDS
-from ..contracts import Evidence, ModelUnavailable, Point
+from ..contracts import Evidence, Point
+from ..texts.door import LINE_KEPT, garbage
 from .reply_shapes import Citation, PointTold
-
-MAX_REPLY_CHARS: Final = 65_536
-"""A longer reply is not read."""
 
 REASONING_KEPT: Final = 2_000
 """Characters of reasoning that a report keeps; the call record keeps the whole reply."""
-LINE_KEPT: Final = 300
-"""Characters kept of a claim, a point, a flag, a cited word or an abstention's reason."""
 LINES_KEPT: Final = 8
 """Key points and flags that a report keeps, and falsifiers of the shape before."""
 CITATIONS_KEPT: Final = 40
@@ -28,42 +23,6 @@ CITATIONS_KEPT: Final = 40
 
 NAME_KEPT: Final = 60
 """Characters kept of a level's name."""
-
-
-def load(text: object, symbol: str) -> dict[str, Any]:
-    """Return the JSON object of a reply about `symbol`; raises ModelUnavailable and only that."""
-    if not isinstance(text, str):
-        raise garbage(f"the reply is {type(text).__name__}, not text")
-    if len(text) > MAX_REPLY_CHARS:
-        raise garbage(f"the reply has {len(text)} characters")
-    try:
-        reply = _DECODER.decode(text)
-        # A lone surrogate cannot be stored: it is refused here, as text or as an escape.
-        text.encode()
-        if "\\u" in text:
-            json.dumps(reply, ensure_ascii=False).encode()
-    except ModelUnavailable:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise garbage(type(error).__name__) from None
-    return about(reply, symbol)
-
-
-def about(reply: object, symbol: str) -> dict[str, Any]:
-    """Return the object of a reply about `symbol`; raises ModelUnavailable and only that."""
-    if not isinstance(reply, dict):
-        raise garbage("the reply is no JSON object")
-    told = reply.get("symbol")
-    if not isinstance(told, str):
-        raise garbage("the reply names no symbol")
-    if told != symbol:
-        raise ModelUnavailable("wrong_symbol", told[:LINE_KEPT])
-    return reply
-
-
-def garbage(detail: str) -> ModelUnavailable:
-    """Return the failure of a reply that cannot be read."""
-    return ModelUnavailable("garbage", detail)
 
 
 def within(value: float, bound: float) -> float:
@@ -152,30 +111,3 @@ def writable(*words: str) -> None:
 def cited_as(name: str, value: float | str | None) -> Evidence:
     """Return one citation as a report keeps it."""
     return Evidence(name[:LINE_KEPT], value[:LINE_KEPT] if isinstance(value, str) else value)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # json keeps the last of two equal keys; which of them the model meant nobody knows.
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise garbage("a duplicate key")
-    return found
-
-
-def _number(word: str) -> float:
-    # 1e999 is good JSON, and infinity to float().
-    number = float(word)
-    if not math.isfinite(number):
-        raise garbage("a number that is not finite")
-    return number
-
-
-def _constant(word: str) -> NoReturn:
-    raise garbage(f"{word} is no number")
-
-
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_unique,
-    parse_float=_number,
-    parse_constant=_constant,
-)

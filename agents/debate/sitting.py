@@ -13,12 +13,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from agent_config import FALLBACK_SHARE, AgentSettings, StagePlan
+from agent_config import FALLBACK_SHARE, StagePlan
 
 from ..contracts import (
     OPINIONS,
     AgentReport,
-    CallBound,
     DebateContext,
     ModelUnavailable,
     Reserve,
@@ -27,7 +26,7 @@ from ..contracts import (
 from ..registry import Agent
 from ..texts.fence import has_nonce
 from . import replies
-from .asking import REASONS, REQUESTS_PER_AGENT, ProviderLine, Stage
+from .asking import REASONS, ProviderLine, Stage, bound_of
 from .stages import Ended, run_in_turn, run_together
 from .synthesis import Answer
 
@@ -64,6 +63,9 @@ class Sitting:
     flags: list[str] = field(default_factory=list)
     unasked: dict[str, str] = field(default_factory=dict)
     degraded: str = ""
+
+    def __post_init__(self) -> None:
+        self.line.reserve = self.reserve
 
     def seats(self, *kinds: str) -> tuple[Agent, ...]:
         """Return the agents of some kinds, in asking order."""
@@ -243,21 +245,6 @@ class Sitting:
         good = sum(isinstance(result, Answer) for result in outcome.values())
         status = "ok" if good == len(outcome) else "partial" if good else "failed"
         self.note(stage, started, status, words)
-
-
-def bound_of(settings: AgentSettings, role: Role, number: int = 1) -> CallBound:
-    """Return the most that an agent may use in one round of its stage."""
-    prompt_bytes, output_tokens = settings.caps(role.id, role.tier)
-    return CallBound(
-        role_id=role.id,
-        model=settings.model(role.id, role.tier),
-        prompt_bytes=prompt_bytes,
-        output_tokens=output_tokens,
-        requests=1 if role.kind == "scorer" else REQUESTS_PER_AGENT,
-        round=number,
-        tier=role.tier,
-        picture=role.picture and settings.picture != "off",
-    )
 
 
 def summary(report: AgentReport) -> str:

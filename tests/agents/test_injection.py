@@ -345,7 +345,7 @@ def test_an_agent_that_obeys_moves_no_score_further_than_any_other(
             if orders[role]["how"] == "symbol":
                 assert reason == "wrong_symbol"
         for role, order in orders.items():
-            if order["how"] in ("prose", "fenced", "symbol") and provider.asked(role):
+            if order["how"] in ("prose", "symbol") and provider.asked(role):
                 assert role == "chart_scorer" or role in record.failures
         after = blend(L1, record.scores)
         for vector in VECTORS:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from agent_config import AgentSettings
+from agents.contracts import CallRecord
 from agents.registry import AGENTS
+from instance_database import TickKey
 from tests.doubles import vendor_line
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.doubles.vendor_line import CANARIES
@@ -80,6 +82,24 @@ def test_seats_prices_and_money_are_told(
     (spent,) = told["profiles"]
     assert spent["paid"] and spent["tick_usd"] is None and 0 < spent["tick_most_usd"] < 1
     assert spent["day_most_usd"] <= HOURS * spent["ceiling_usd"]
+
+
+def test_a_form_that_gave_way_is_told(
+    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = Profile(agents=vendor_line.agents("openai_compatible", quick_think_model="qwen"))
+    monkeypatch.setattr(models, "_profiles", lambda: {"local": profile})
+    visitor = client(backing, **vendor_line.environment(server))
+    assert "asked in the form" not in visitor.get("/models").text
+    call = CallRecord(
+        "technical", "analysts", 1, 1, "garbage", "qwen", "openai_compatible", "s", "u", "no", 1, 1,
+        0.0, 1.0, "", "not JSON; asked in the form json_object",
+    )  # fmt: skip
+    backing.database.write_calls(TickKey("EURUSD", "H1", System().real_now()), [call])
+    page = visitor.get("/models")
+    check_structure(Page(page.text))
+    said = "asked in the form json_object: replies to the one before could not be used"
+    assert said in Page(page.text).text
 
 
 def test_a_desk_that_the_ceiling_never_lets_run_is_told_with_who_runs_instead(

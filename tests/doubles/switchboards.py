@@ -170,7 +170,7 @@ def _again(answer: Answer, environment: Mapping[str, str]) -> Bench:
         if vendor in found.switchboard._adapters and vendor == "openai_compatible":
             adapter = found.switchboard._adapters[vendor].result(timeout=60)
             assert isinstance(adapter, openai_compatible.OpenAIAdapter)
-            adapter._worked.clear()
+            adapter._forms.clear()
     return found
 
 

@@ -13,7 +13,7 @@ DEBATE: Final[Table] = {
             "a reply may hold NaN and infinity",
             At("agents.debate.reply_shapes:Reply", sets("allow_inf_nan", "True")),
             At(
-                "agents.debate.reply_text:_DECODER",
+                "agents.texts.door:_DECODER",
                 without("parse_float"),
                 without("parse_constant"),
             ),
@@ -113,7 +113,7 @@ DEBATE: Final[Table] = {
     "L6": {
         "reply-symbol": fault(
             "an answer about another symbol counts",
-            At("agents.debate.reply_text:about", never("... != symbol")),
+            At("agents.texts.door:about", never("... != symbol")),
             "test_another_symbol_fails_closed",
             "test_a_reply_about_another_symbol_is_refused_in_every_seat",
         ),

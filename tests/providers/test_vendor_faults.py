@@ -109,7 +109,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "no_object": Fault(Raw(b"[1, 2]"), BAD_HTTP, tries=2),
     "malformed_text": Fault(Reply(text='{"symbol": "EURUSD", '), ("garbage",), 2, ("end",)),
     "schema_violation": Fault(SCHEMALESS, ("garbage",), 2, ("end",)),
-    "fenced": Fault(Reply(fenced=True), ("garbage",), 2, ("end",)),
+    "two_objects": Fault(Reply(text='{"symbol": "X"}{"symbol": "Y"}'), ("garbage",), 2, ("end",)),
     "empty": Fault(Reply(text=""), ("garbage",), 2, ("end",)),
     "cut_off": Fault(Reply(stop="length"), ("garbage",), 2, ("length",)),
     "refusal": Fault(Reply(stop="refusal"), ("refused",), 1, NO_USE),

@@ -20,6 +20,7 @@ import pytest
 
 from agent_config import MODELS
 from agents.contracts import Completion, ModelUnavailable, Request
+from agents.texts.door import opened
 from scoring_rubric import SHARED_PREFIX
 from tests.cases import cases
 from tests.conftest import Scale
@@ -67,6 +68,9 @@ class Booth(NamedTuple):
     def asked(self, request: Request, entry: Any = HONEST) -> tuple[Completion, Exchange]:
         """Put one request and return its answer and the only HTTP request that it made."""
         self.server.play({"*": entry})
+        if request.model == MODELS[OPENAI]["quick"]:
+            adapter: Any = self.line.switchboard._adapters[OPENAI].result(timeout=60)
+            adapter._forms.clear()  # a server that gave unusable replies is asked in other forms
         completion = self.line.ask(request)
         (exchange,) = self.server.exchanges
         assert exchange.refused == ""
@@ -438,7 +442,7 @@ def test_a_local_server_is_asked_in_the_form_that_it_knows(
         ]
         last = server.exchanges[-1]
     assert found == [*sent, sent[-1]], "what worked is remembered"
-    assert {json.loads(reply.text)["symbol"] for reply in replies} == {"XAUUSD"}
+    assert all(opened(reply.text, "XAUUSD") for reply in replies), "fenced where nothing holds it"
     told = '"abstain_reason"' in last.text and '"additionalProperties"' in last.text
     assert told == (forms != ("json_schema",)), "a model that is not held to a schema is told it"
 

@@ -2,8 +2,9 @@
 
 A world in simulated time: several symbols on two profiles, firms or in a third of the worlds
 swarms, ticks that overlap, answers that come, fail, hang or come late, restarts that forget
-everything but the file, edits of the ceiling, a clock that is set back, a database that fails, and
-reviews of closed trades between the ticks. The world keeps its own account of what was truly spent.
+everything but the file, edits of the ceiling, a clock that is set back, a database that fails,
+replies that were cut off and are asked again with twice the output, and reviews of closed trades
+between the ticks. The world keeps its own account of what was truly spent.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class World:
         self.mode = "swarm" if seed % 3 == 0 else "firm"
         self.profiles = {f"{seed}-{name}": self._settings() for name in ("calm", "rash")}
         self.spends: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-        self.asked = self.reviews = 0
+        self.asked = self.reviews = self.enlarged = 0
         self.incarnation = 0
         self.late: dict[str, LateRows] = defaultdict(LateRows)
         self.database = self._opened()
@@ -298,23 +299,42 @@ class Tick:
         requests = [asking(bound, 1) for bound in bounds]
         if granted:
             for request in requests:
-                self._ask(request, until)
+                self._ask(request, until, stage)
         else:
             self._refused(requests[:2])
         self.stale = [asking(bound, attempt) for bound in bounds[:1] for attempt in (1, 2)]
         world.at(until, world.alive(self.step))
 
-    def _ask(self, request: Request, until: float) -> None:
+    def _ask(self, request: Request, until: float, stage: str) -> None:
         world = self.world
         if world.chance.random() < 0.1:
             return  # an agent that abstains
         future = self.purse.submit(request)
-        if request.attempt == 1 and world.chance.random() < 0.5:
+        if world.chance.random() < 0.5:
             moment = world.time + world.chance.uniform(0, 4)
-            second = asking_again(request)
             if moment < until:
-                world.at(moment, world.alive(partial(self._ask, second, until)))
+                again = partial(self._again, asking_again(request), stage)
+                world.at(moment, world.alive(again))
         assert future is not None
+
+    def _again(self, second: Request, stage: str) -> None:
+        """Ask once more; a reply that was cut off with twice the output, where that is granted."""
+        if self.world.chance.random() < 0.5:
+            self.purse.submit(second)
+            return
+        more = replace(bound_again(second), output_tokens=2 * OUTPUT, requests=1, attempt=2)
+        larger = replace(second, max_output_tokens=2 * OUTPUT)
+        if worst_case(PRICES, self.settings, is_local, more):
+            self._refused([larger])
+        try:
+            granted = self.purse.reserve(stage, [more])
+        except StoreUnavailable:
+            granted = False
+        if not granted:
+            self._refused([second, larger])
+            return
+        self.world.enlarged += 1
+        self.purse.submit(larger)
 
     def _refused(self, requests: list[Request]) -> None:
         """Nothing is sent that was not granted, or was granted to a stage that is over."""
@@ -332,7 +352,7 @@ class Tick:
         world.asked += 1
         future: Future[Completion] = Future()
         vendor, model = self._routed(request)
-        usd, usage = self._usage(vendor, model)
+        usd, usage = self._usage(vendor, model, request.max_output_tokens)
         self._check_reserved(request, vendor)
         fates = world.fates[world.time > 0.5 * HOUR.total_seconds()]
         (kind,) = chance.choices(list(fates), list(fates.values()))
@@ -365,7 +385,7 @@ class Tick:
             return self.world.chance.choice(spares)
         return vendor, model
 
-    def _usage(self, vendor: str, model: str) -> tuple[float, dict[str, int]]:
+    def _usage(self, vendor: str, model: str, output: int) -> tuple[float, dict[str, int]]:
         chance = self.world.chance
         full = chance.random() < 0.5
         most = BYTES + SCHEMA_TOKENS + CHAT_TOKENS
@@ -374,7 +394,7 @@ class Tick:
             "input_tokens": tokens,
             "cached_tokens": 0 if full else chance.randint(0, tokens),
             "cache_write_tokens": tokens if full else chance.randint(0, tokens),
-            "output_tokens": OUTPUT + OUTPUT_ALLOWANCE if full else chance.randint(0, OUTPUT),
+            "output_tokens": output + OUTPUT_ALLOWANCE if full else chance.randint(0, output),
         }
         return PRICES.cost(vendor, model, **usage, local=is_local(vendor)), usage
 
@@ -545,9 +565,12 @@ def asking(bound: CallBound, attempt: int) -> Request:
 
 
 def asking_again(request: Request) -> Request:
+    return asking(bound_again(request), 2)
+
+
+def bound_again(request: Request) -> CallBound:
     tier = request.role.tier
-    bound = CallBound(request.role.id, request.model, BYTES, OUTPUT, 2, request.round, tier=tier)
-    return asking(bound, 2)
+    return CallBound(request.role.id, request.model, BYTES, OUTPUT, 2, request.round, tier=tier)
 
 
 def completion(vendor: str, model: str, usd: float, usage: dict[str, int]) -> Completion:
@@ -579,7 +602,7 @@ def test_no_sliding_hour_costs_more_than_its_ceiling(
     Database.open(path, now=lambda: START).close()
     # Ticks of this world are small, and so is what a review leaves to them.
     monkeypatch.setattr(reviews, "tick_worst_case", lambda *_: KEPT_FOR_A_TICK)
-    reviewed = 0
+    reviewed = enlarged = 0
     asked: Counter[str] = Counter()
     binding: Counter[str] = Counter()
     for seed in range(scaled(10_000, 6)):
@@ -587,6 +610,7 @@ def test_no_sliding_hour_costs_more_than_its_ceiling(
         world.run()
         asked[world.mode] += world.asked
         reviewed += world.reviews
+        enlarged += world.enlarged
         for profile, spends in world.spends.items():
             over = excess(spends)
             assert over <= 1e-9, f"sequence {seed}, profile {profile}: {over} USD above"
@@ -594,3 +618,4 @@ def test_no_sliding_hour_costs_more_than_its_ceiling(
     for mode in ("firm", "swarm"):
         assert asked[mode] and binding[mode], f"no {mode} came near a ceiling"
     assert reviewed, "no trade was reviewed"
+    assert enlarged, "no reply that was cut off was asked again"

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_config import AgentSettings, asked_outside, route
+from torra.providers.vendors.capabilities import FORM_IN_USE
 
 NEWEST: Final = 20
 """Newest calls of a model that are counted."""
@@ -44,7 +45,8 @@ class ModelHealth:
     `failed` counts those without any answer by their status. `last_usable` is the time of the
     newest usable call, None without one, `median_ms` how long the usable ones took. `well` says
     that the newest IN_A_ROW were usable. `cause` is the newest call with the commonest trouble,
-    None where nothing went wrong.
+    None where nothing went wrong. `form` is that in which a server is asked because replies to the
+    first could not be used, "" elsewhere.
     """
 
     vendor: str
@@ -57,6 +59,7 @@ class ModelHealth:
     failing: bool = False
     well: bool = False
     cause: Row | None = None
+    form: str = ""
 
     @property
     def name(self) -> str:
@@ -107,6 +110,7 @@ def _of(vendor: str, model: str, rows: Sequence[Row]) -> ModelHealth:
         well=len(rows) >= IN_A_ROW and all(answered[-IN_A_ROW:]),
         # Of calls with the same trouble the first is the newest.
         cause=max(bad, key=lambda row: counts[row["status"]], default=None),
+        form=rows[-1]["detail"].partition(FORM_IN_USE)[2] if rows else "",
     )
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from agent_config import AgentSettings
 from agents.contracts import Role, SourceType, Submit, Tier
-from agents.debate.sitting import bound_of
+from agents.debate.asking import bound_of
 from agents.registry import SCORER, TRADER, Agent, seated
 from instance_database import Database, TickKey
 from torra.errors import StoreUnavailable

@@ -191,13 +191,18 @@ class Purse:
         self._closed = False
 
     def reserve(self, stage: str, bounds: Sequence[CallBound]) -> bool:
-        """Book the worst case of a stage, or refuse it; raises StoreUnavailable when it cannot."""
+        """Book the worst case of a stage, or refuse it; raises StoreUnavailable when it cannot.
+
+        Bounds of a later attempt than the first change what is booked for that attempt, in one
+        transaction and within the stage: what others of it have not sent yet stays booked.
+        """
         rows = [
             row
             for bound in bounds
             for row in _possible(stage, bound, self._prices, self._settings, self._local)
         ]
-        former = self._finished()
+        within = all(bound.attempt > 1 for bound in bounds)
+        former = self._finished(unsent=frozenset(row.slot for row in rows) if within else None)
         paid = [row for row in rows if row.booking.usd > 0]
         # Nothing to pay, no transaction: free agents run while the database is locked.
         if paid and not self._book(paid, former):
@@ -289,7 +294,8 @@ class Purse:
             # Settle first: what the former stage did not use may pay for this one.
             self._enter([*former, *late])
             now = self._now()
-            granted = self._affords(total, now)
+            # An agent that was left behind may ask when all is over.
+            granted = not self._closed and self._affords(total, now)
             if granted:
                 ids = self._database.book(
                     self._profile,
@@ -313,11 +319,12 @@ class Purse:
         ever = 0.0 if self._most == math.inf else self._database.spent(self._profile, EVER)
         return ever + usd <= self._most
 
-    def _finished(self, *, last: bool = False) -> list[_Row]:
+    def _finished(self, *, last: bool = False, unsent: frozenset[Slot] | None = None) -> list[_Row]:
         """Return the booked rows whose end is not written yet; give up those never sent.
 
         Stages do not overlap, so a row that was not sent by the next one will not be, and `submit`
-        refuses it from here on. `last` closes the purse and returns those under way too.
+        refuses it from here on; within a stage only the `unsent` are given up. `last` closes the
+        purse and returns those under way too.
         """
         rows = list(self._rows.values())
         for row in rows:
@@ -327,7 +334,7 @@ class Purse:
         with self._lock:
             self._closed = self._closed or last
             for row in rows:
-                row.ended = row.ended or not row.sent
+                row.ended |= not row.sent and (unsent is None or row.slot in unsent)
             return [row for row in rows if row.id and not row.written and (row.ended or last)]
 
     def _write(self, rows: Sequence[_Row], wait: float) -> None:
@@ -456,7 +463,7 @@ def _possible(
             bound,
             Booking(stage, bound.role_id, bound.round, attempt, vendor, model, usd),
         )
-        for attempt in range(1, bound.requests + 1)
+        for attempt in range(bound.attempt, bound.attempt + bound.requests)
     ]
 
 

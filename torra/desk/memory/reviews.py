@@ -33,10 +33,9 @@ from agents.contracts import (
     Request,
 )
 from agents.debate import replies
-from agents.debate.asking import UNUSABLE, Call, call_record
+from agents.debate.asking import Call, call_record
 from agents.debate.reply_shapes import schema
 from agents.registry import REVIEWER
-from agents.texts.fence import without_nonce
 from instance_database import Database
 from scoring_rubric import build_review_prompt
 from torra.clock import Clock, iso, token
@@ -285,12 +284,7 @@ class _Review:
 
     def _words(self, completion: Completion, request: Request) -> Words:
         """Return what may stand of an answer; raises ModelUnavailable for garbage."""
-        if completion.stop_reason in UNUSABLE:
-            raise ModelUnavailable(UNUSABLE[completion.stop_reason], completion.stop_reason)
-        text = completion.text
-        if isinstance(text, str) and len(text) <= replies.MAX_REPLY_CHARS:
-            text = without_nonce(text, request.nonce)
-        setup, outcome, rule = replies.review(replies.load(text, request.symbol))
+        setup, outcome, rule = replies.review(replies.answered(completion, request, request.symbol))
         author = f"{completion.provider}:{completion.model}"[:100]
         told = Words(setup, outcome, rule, author, self._clock.now())
         words = checked(told, self._lesson.facts)

@@ -9,6 +9,9 @@ from agent_config import VENDORS
 from torra.desk.models.remedies import explained
 from torra.providers.call_health import ModelHealth, Row
 from torra.providers.vendors.addresses import KeySign, key_sign
+from torra.providers.vendors.capabilities import FORM_IN_USE
+
+GAVE_WAY: Final = "replies to the one before could not be used"
 
 PLUG_IN: Final = KeySign(("its key",), "its address", "", official=True, local=False)
 """Of a plug-in: the name of its key is not known here."""
@@ -20,7 +23,8 @@ def line(one: ModelHealth) -> str:
         return "not asked yet"
     last = f", the last at {one.last_usable[:16].replace('T', ' ')} UTC" if one.last_usable else ""
     wrong = f": {_explained(one.vendor, one.cause, {})[0]}" if one.cause else ""
-    return f"{one.usable} of its newest {one.calls} calls usable{last}{wrong}"
+    form = f"; {FORM_IN_USE}{one.form}: {GAVE_WAY}" if one.form else ""
+    return f"{one.usable} of its newest {one.calls} calls usable{last}{wrong}{form}"
 
 
 def remedy(one: ModelHealth, environment: Mapping[str, str]) -> str:

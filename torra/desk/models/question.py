@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from agent_config import MODELS, VENDORS, AgentSettings, route
 from agents.contracts import CallBound, Completion, ModelUnavailable, Request, Role
+from agents.texts.door import answered
 from instance_database import Database, TickKey, open_home
 from torra.clock import System, iso
 from torra.config import Instance, Profile, load_desk, load_profile
@@ -62,8 +63,8 @@ SCHEMA: Final[Mapping[str, Any]] = {
     "additionalProperties": False,
 }
 SYSTEM: Final = (
-    "This is a test of the connection. Answer with one JSON object and nothing else: "
-    f'{{"answer": "{EXPECTED}"}}'
+    "This is a test of the connection. Answer with one JSON object and nothing else. Its only "
+    f'field is "answer", a text: the word {EXPECTED}.'
 )
 USER: Final = "Are you there?"
 ROLE: Final = Role(
@@ -283,10 +284,16 @@ def _asked(
     told: dict[str, Any] = {}
     try:
         left = max(0.1, end - begun)
-        completion = purse.submit(_request(bound, left)).result(timeout=left + HELD)
-        told = _answer(completion)
+        request = _request(bound, left)
+        completion = purse.submit(request).result(timeout=left + HELD)
+        told = {
+            "input_tokens": completion.input_tokens,
+            "output_tokens": completion.output_tokens,
+            "answer": completion.text.strip()[:LONGEST_ANSWER],
+        }
+        told |= {"ok": True, "answer": _answer(completion, request)[:LONGEST_ANSWER]}
     except (ModelUnavailable, NoAnswer) as error:
-        told = _failure(error, vendor, environment)
+        told |= _failure(error, vendor, environment)
     took = CLOCK.monotonic() - begun
     usd = purse.paid()
     return Asked(
@@ -301,27 +308,12 @@ def _asked(
     )
 
 
-def _answer(completion: Completion) -> dict[str, Any]:
-    tokens = {
-        "input_tokens": completion.input_tokens,
-        "output_tokens": completion.output_tokens,
-    }
-    said = completion.text.strip()
-    try:
-        found = json.loads(said)
-    except (ValueError, RecursionError):
-        found = None
-    answer = found.get("answer") if isinstance(found, dict) else None
-    if isinstance(answer, str):
-        return {**tokens, "ok": True, "answer": answer[:LONGEST_ANSWER]}
-    cut = completion.stop_reason == "length"
-    why = "its answer was cut off" if cut else "not in the form that was asked for"
-    return {
-        **tokens,
-        "answer": said[:LONGEST_ANSWER],
-        "error": f"the model answered, but {why}",
-        "remedy": "name a model that holds to a JSON schema (docs/models.md)",
-    }
+def _answer(completion: Completion, request: Request) -> str:
+    """Return the answer of a reply, read as a tick reads it; raises ModelUnavailable."""
+    answer = answered(completion, request, None).get("answer")
+    if not isinstance(answer, str):
+        raise ModelUnavailable("garbage", "not JSON of this schema")
+    return answer
 
 
 def _failure(

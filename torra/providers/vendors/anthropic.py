@@ -23,6 +23,7 @@ import scoring_rubric
 from agents.contracts import Request
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.capabilities import Capability, capability
+from torra.providers.vendors.stops import stop_word
 from torra.providers.vendors.vendor import (
     SDK_TIMEOUT_S,
     Usage,
@@ -33,6 +34,7 @@ from torra.providers.vendors.vendor import (
     items,
     mapping,
     picture_type,
+    spoken,
     text,
     written,
 )
@@ -40,13 +42,6 @@ from torra.providers.vendors.wire import Wire
 
 VENDOR: Final = "anthropic"
 MESSAGES: Final = "/v1/messages"
-STOPS: Final[Mapping[str, str]] = {
-    "end_turn": "end",
-    "stop_sequence": "end",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-}
 NO_CREDIT: Final = ("credit balance", "usage limits")
 """Anthropic tells of an empty account, and of a limit the account set itself, with a plain 400."""
 
@@ -107,9 +102,14 @@ def body(model: str, request: Request, can: Capability) -> dict[str, Any]:
 def read(answer: Mapping[str, Any]) -> VendorReply:
     """Return the reply of a message: its text blocks, why it ended, what it used."""
     blocks = items(answer.get("content"))
-    said = "".join(text(block.get("text")) for block in blocks if block.get("type") == "text")
-    stop = text(answer.get("stop_reason"))
-    return VendorReply(said, STOPS.get(stop, stop), _usage(answer.get("usage")))
+
+    def of(kind: str, name: str) -> list[Any]:
+        return [block.get(name) for block in blocks if block.get("type") == kind]
+
+    stop = stop_word(VENDOR, text(answer.get("stop_reason")))
+    said, thoughts = (list(map(text, of(kind, kind))) for kind in ("text", "thinking"))
+    calls = of("tool_use", "input")
+    return VendorReply(spoken(said, stop, calls, thoughts), stop, _usage(answer.get("usage")))
 
 
 def _usage(usage: object) -> Usage | None:

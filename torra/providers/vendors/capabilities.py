@@ -39,6 +39,9 @@ class Capability:
 AS_OF: Final = date(2026, 11, 21)
 """When the table was written."""
 
+FORM_IN_USE: Final = "asked in the form "
+"""Begin of the end of a call's detail where a server is not asked in its first form."""
+
 OFF: Final[Mapping[str, str | int]] = {"type": "disabled"}
 BETWEEN: Final[Mapping[str, str | int]] = {"type": "between_tools"}
 MINIMAL: Final[Mapping[str, str | int]] = {"thinking_level": "MINIMAL"}

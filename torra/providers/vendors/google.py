@@ -17,6 +17,7 @@ from google.genai import types
 from agents.contracts import Request
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.capabilities import Capability, capability
+from torra.providers.vendors.stops import stop_word
 from torra.providers.vendors.transport import authorities
 from torra.providers.vendors.vendor import (
     Usage,
@@ -27,22 +28,13 @@ from torra.providers.vendors.vendor import (
     items,
     mapping,
     picture_type,
+    spoken,
     text,
 )
 from torra.providers.vendors.wire import Wire
 
 VENDOR: Final = "google"
 API_VERSION: Final = "v1"
-STOPS: Final[Mapping[str, str]] = {
-    "STOP": "end",
-    "MAX_TOKENS": "length",
-    "SAFETY": "filter",
-    "RECITATION": "filter",
-    "LANGUAGE": "filter",
-    "BLOCKLIST": "filter",
-    "PROHIBITED_CONTENT": "filter",
-    "SPII": "filter",
-}
 
 
 class GoogleAdapter:
@@ -118,9 +110,17 @@ def read(answer: Mapping[str, Any]) -> VendorReply:
         blocked = mapping(answer.get("promptFeedback")).get("blockReason")
         return VendorReply("", "filter" if blocked else "empty", usage)
     parts = items(mapping(candidate.get("content")).get("parts"))
-    said = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
-    stop = text(candidate.get("finishReason"))
-    return VendorReply(said, STOPS.get(stop, stop.lower()), usage)
+    thoughts, said = (
+        [text(part.get("text")) for part in parts if "text" in part and _is_thought(part) is wanted]
+        for wanted in (True, False)
+    )
+    calls = [mapping(part["functionCall"]).get("args") for part in parts if "functionCall" in part]
+    stop = stop_word(VENDOR, text(candidate.get("finishReason")))
+    return VendorReply(spoken(said, stop, calls, thoughts), stop, usage)
+
+
+def _is_thought(part: Mapping[str, Any]) -> bool:
+    return part.get("thought") is True
 
 
 def _usage(usage: object) -> Usage | None:

@@ -3,9 +3,11 @@
 OpenAI itself gets a strict JSON schema and the reasoning effort of the table in `capabilities`.
 Another server gets only what all of them know: model, messages, max_tokens and response_format.
 When such a server does not take the response format, the same request is sent in the next form:
-json_schema, json_object, then no format and the schema in the prompt. The form that worked is
-remembered by model for FORM_KEPT requests: one odd answer does not turn the schema off for good. In
-the last two forms a reply that is wrapped whole in one markdown fence is unwrapped.
+json_schema, json_object, then no format and the schema in the prompt. A form gives way to the next
+one too after UNUSABLE_KEPT replies in a row that hold no object with the schema's keys. The form in
+use is remembered by model; every FORM_KEPT requests the first one is tried again, so that one odd
+answer does not turn the schema off for good. Each reply says in which form its model is asked now,
+unless that is the first.
 
 The client is given a placeholder as key: the transport alone puts the real one in. The SDK posts
 the body as it is written here: `chat.completions.create` would look through the schema field by
@@ -15,16 +17,18 @@ field and read the reply into its models on every call, and nobody looks at eith
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import httpx2
 import openai
 
-from agents.contracts import Request
+from agents.contracts import ModelUnavailable, Request
+from agents.texts.door import opened
 from torra.providers.vendors.addresses import Address
-from torra.providers.vendors.capabilities import Capability, capability
+from torra.providers.vendors.capabilities import FORM_IN_USE, Capability, capability
+from torra.providers.vendors.stops import stop_word
 from torra.providers.vendors.vendor import (
     SDK_TIMEOUT_S,
     Usage,
@@ -35,6 +39,7 @@ from torra.providers.vendors.vendor import (
     items,
     mapping,
     picture_type,
+    spoken,
     text,
     written,
 )
@@ -47,16 +52,40 @@ FORMS: Final[tuple[Form, ...]] = ("json_schema", "json_object", "prompt")
 NOT_TAKEN: Final = frozenset((400, 422, 501))
 """How servers answer a response format that they do not know; 404 is a model that is not there."""
 
-STOPS: Final[Mapping[str, str]] = {"stop": "end", "length": "length", "content_filter": "filter"}
+REASONING: Final = ("reasoning_content", "reasoning")
+"""Fields in which servers tell what a model thought; some have both."""
 NO_QUOTA: Final = frozenset(
     ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 )
-FENCE: Final = re.compile(r"\s*```[A-Za-z]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
 FORM_KEPT: Final = 50
 """Requests of a model until the first form is tried again.
 
 A server may have learnt it, or may have refused it once for another reason.
 """
+UNUSABLE_KEPT: Final = 3
+"""Replies in a row of which none can be used, after which a form gives way to the next."""
+
+
+@dataclass(slots=True)
+class _FormUse:
+    """The form in which a model is asked, requests since it changed, unusable replies in a row."""
+
+    place: int = 0
+    asked: int = 0
+    unusable: int = 0
+
+    def first(self) -> int:
+        """Return the place of the form to begin with."""
+        self.asked += 1
+        return 0 if self.asked % FORM_KEPT == 0 else self.place
+
+    def answered(self, place: int, *, usable: bool) -> None:
+        """Note which form was answered, and whether the reply can be used."""
+        self.unusable = 0 if usable else self.unusable + (place == self.place)
+        if place == self.place and self.unusable == UNUSABLE_KEPT:
+            place = min(place + 1, len(FORMS) - 1)
+        if place > self.place or (place < self.place and usable):
+            self.place, self.asked, self.unusable = place, 0, 0
 
 
 class OpenAIAdapter:
@@ -64,8 +93,7 @@ class OpenAIAdapter:
 
     def __init__(self, address: Address, http: httpx2.AsyncClient) -> None:
         self._official = address.official
-        self._worked: dict[str, int] = {}
-        self._kept: dict[str, int] = {}
+        self._forms: dict[str, _FormUse] = {}
         self._client = openai.AsyncOpenAI(
             api_key="placeholder",
             base_url=address.base_url,
@@ -79,29 +107,24 @@ class OpenAIAdapter:
         can = capability(VENDOR, model)
         if self._official:
             form: Form = "json_schema" if can.structured else "json_object"
-            return await self._send(official_body(model, request, can, form), form, wire)
-        for place in range(self._first(model), len(FORMS)):
+            return await self._send(official_body(model, request, can, form), wire)
+        use = self._forms.setdefault(model, _FormUse())
+        for place in range(use.first(), len(FORMS)):
             form = FORMS[place]
             try:
-                reply = await self._send(plain_body(model, request, can, form), form, wire)
+                reply = await self._send(plain_body(model, request, can, form), wire)
             except openai.APIStatusError:
                 # Any other error has another cause: the next form would only cost time.
                 if wire.status not in NOT_TAKEN or form == FORMS[-1]:
                     raise
                 continue
-            if self._worked.get(model) != place:
-                self._worked[model], self._kept[model] = place, 0
-            return reply
+            use.answered(place, usable=_usable(reply, request))
+            return replace(reply, detail=f"{FORM_IN_USE}{FORMS[use.place]}" if use.place else "")
         raise AssertionError("the last form returns or raises")
 
-    def _first(self, model: str) -> int:
-        """Return the place of the form to begin with."""
-        self._kept[model] = self._kept.get(model, 0) + 1
-        return 0 if self._kept[model] % FORM_KEPT == 0 else self._worked.get(model, 0)
-
-    async def _send(self, sent: dict[str, Any], form: Form, wire: Wire) -> VendorReply:
+    async def _send(self, sent: dict[str, Any], wire: Wire) -> VendorReply:
         sending = self._client.post(COMPLETIONS, cast_to=httpx2.Response, content=written(sent))
-        return read(await exchange(sending, wire), form)
+        return read(await exchange(sending, wire))
 
     def exhausted(self, status: int, body: Mapping[str, Any]) -> str:
         """Return why the account can be asked no more, "" when it can."""
@@ -133,7 +156,7 @@ def plain_body(model: str, request: Request, can: Capability, form: Form) -> dic
     }
 
 
-def read(answer: Mapping[str, Any], form: Form = "json_schema") -> VendorReply:
+def read(answer: Mapping[str, Any]) -> VendorReply:
     """Return the reply of a completion: the words of the first choice."""
     usage = _usage(answer.get("usage"))
     choice = next(iter(items(answer.get("choices"))), None)
@@ -142,17 +165,26 @@ def read(answer: Mapping[str, Any], form: Form = "json_schema") -> VendorReply:
     message = mapping(choice.get("message"))
     if refusal := text(message.get("refusal")):
         return VendorReply(refusal, "refusal", usage)
-    stop = text(choice.get("finish_reason")) or "stop"
-    said = text(message.get("content"))
-    return VendorReply(
-        said if form == "json_schema" else unfenced(said), STOPS.get(stop, stop), usage
-    )
+    stop = stop_word(VENDOR, text(choice.get("finish_reason")))
+    content = message.get("content")
+    parts = [text(part.get("text")) for part in items(content) if part.get("type") == "text"]
+    # Of several text parts nobody can tell which one is the answer.
+    said = parts if len(parts) == 1 else [text(content)]
+    calls = [
+        mapping(call.get("function")).get("arguments") for call in items(message.get("tool_calls"))
+    ]
+    told = (text(message.get(name)) for name in REASONING)
+    thoughts = list(dict.fromkeys(filter(None, told)))
+    return VendorReply(spoken(said, stop, calls, thoughts), stop, usage)
 
 
-def unfenced(said: str) -> str:
-    """Return what stands in a reply that is one markdown fence and nothing else."""
-    found = FENCE.fullmatch(said)
-    return found[1] if found and "```" not in found[1] else said
+def _usable(reply: VendorReply, request: Request) -> bool:
+    """Tell whether a reply holds an object with the keys that were asked for."""
+    try:
+        found = opened(reply.text, None)
+    except ModelUnavailable:
+        return False
+    return found.keys() >= set(request.schema.get("required", ()))
 
 
 def _usage(usage: object) -> Usage | None:

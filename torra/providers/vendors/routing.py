@@ -114,7 +114,7 @@ class RoutedProvider:
                 if not (free and in_time and up):
                     raise self._told(failed, choices, tick) from None
             else:
-                return replace(answer, detail=_words(failed))
+                return replace(answer, detail=_joined(_words(failed), answer.detail))
             vendor, model = up[0]
             # The pause was for the vendor that was asked first.
             request = replace(request, delay_s=0.0)
@@ -140,6 +140,7 @@ class RoutedProvider:
             cost_usd=self._switchboard.price(vendor, model, request, usage),
             stop_reason=reply.stop,
             cached_tokens=usage.cached if usage else 0,
+            detail=reply.detail,
         )
 
     def _told(
@@ -155,7 +156,7 @@ class RoutedProvider:
             elif following in failed:  # nobody is up: the first, which may have named a pause
                 fault.again = failed[following].again
         tried = _words({vendor: failed[vendor] for vendor in before})
-        fault.detail = "; ".join(filter(None, (fault.detail, tried)))
+        fault.detail = _joined(fault.detail, tried)
         return fault
 
     def _choices(self, request: Request) -> list[tuple[str, str]]:
@@ -185,6 +186,10 @@ class RoutedProvider:
                 del self._ticks[old]
             self._ticks[key] = _Tick()
         return self._ticks[key]
+
+
+def _joined(*told: str) -> str:
+    return "; ".join(filter(None, told))
 
 
 def _words(failed: Mapping[str, VendorFault]) -> str:

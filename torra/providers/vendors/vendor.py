@@ -64,13 +64,15 @@ class Usage:
 class VendorReply:
     """What a vendor answered.
 
-    `stop` is end, length, refusal, filter or the vendor's own word; `usage` is None when the server
-    counted nothing, or what the request cannot have (torra.providers.vendors.switchboard).
+    `stop` is one of our words (torra.providers.vendors.stops); `usage` is None when the server
+    counted nothing, or what the request cannot have (torra.providers.vendors.switchboard). `detail`
+    says in which form the model is asked, "" for the first.
     """
 
     text: str
     stop: str
     usage: Usage | None
+    detail: str = ""
 
 
 class Adapter(Protocol):
@@ -138,10 +140,32 @@ def written(body: Mapping[str, Any]) -> bytes:
 def parsed(body: bytes) -> dict[str, Any] | None:
     """Return the JSON object of a body, None when it is none."""
     try:
-        found = json.loads(body)
+        found = json.loads(body, object_pairs_hook=_marked)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; one with a duplicate key holds a number that no reply may hold."""
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else found | {"duplicate key": math.nan}
+
+
+def spoken(said: list[str], stop: str, calls: list[object], thoughts: list[str]) -> str:
+    """Return the text of a reply by the wire's rows of the table (agents.texts.door).
+
+    Where nothing is said it is the arguments of the one tool call, or the one thought of a reply
+    that has ended by itself, if that is an object and nothing else.
+    """
+    text = "".join(said)
+    if text.strip():
+        return text
+    if calls:
+        given = calls[0] if len(calls) == 1 else ""
+        return given if isinstance(given, str) else json.dumps(given)
+    thought = thoughts[0].strip() if len(thoughts) == 1 and stop == "end" else ""
+    return thought if thought.startswith("{") and thought.endswith("}") else text
 
 
 def fault(wire: Wire, error: Exception, adapter: Adapter) -> VendorFault:

@@ -1,0 +1,353 @@
+"""The door through which the reply of a model comes: the one JSON object of its text, or a failure.
+
+The whole text is read strictly first (`load`): no NaN, no 1e999, no duplicate key, no lone
+surrogate, nothing around the JSON object, 64 kB at most. Where it is no object, at most MOST
+unwrappings of the closed table UNWRAPPINGS are tried, each at most once, and what they leave is
+read as strictly. The rows of the table that a vendor's wire format brings are applied where the
+wire is read (torra.providers.vendors.vendor.spoken), by the same rules.
+
+A thought is dropped up to its first closing tag; its text is no second object, and one that was cut
+off hides nothing. Two objects stay refused, and so does an object that stands in the request: a
+model that repeats an example has not answered. A failure is ModelUnavailable with a word of ours as
+its detail, and nothing else is raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+import string
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, NoReturn
+
+from ..contracts import Completion, ModelUnavailable, Request
+from .fence import without_nonce
+
+MAX_REPLY_CHARS: Final = 65_536
+"""A longer reply is not read."""
+
+LINE_KEPT: Final = 300
+"""Characters kept of a claim, a point, a flag, a cited word or an abstention's reason."""
+
+UNUSABLE: Final[Mapping[str, str]] = {
+    "length": "garbage",
+    "context": "refused",
+    "refusal": "refused",
+    "filter": "refused",
+}
+"""Stop reasons of a completion that is not read, and how it counts: cut off, or refused."""
+
+ODD: Final = frozenset(("tool", "paused", "malformed", "other"))
+"""Stop reasons that say why a text holds no object, where it holds none."""
+
+MOST: Final = 2
+"""Unwrappings of one text."""
+WORDS_BESIDE: Final = 200
+"""Characters of words before and after an object, together."""
+NO_WORDS: Final = frozenset("[]{}<>`|")
+"""Signs of brackets, tags, fences and special tokens: what holds one is more than words."""
+
+THOUGHT: Final = re.compile(
+    r"""\s*(?:
+        <(think|thinking|thought|reasoning|seed:think)>.*?</\1>
+        | </think>                                      # of a template that has the begin
+        | \[THINK\].*?\[/THINK\]                        # Magistral
+        | <\|START_THINKING\|>.*?<\|END_THINKING\|>     # Command
+        | <\|channel>thought.*?<channel\|>              # Gemma 4
+        | ◁think▷.*?◁/think▷                            # Kimi
+    )(?P<inner>.*)""",
+    re.DOTALL | re.VERBOSE,
+)
+
+FINAL: Final = re.compile(
+    r"""\s*
+    (?:(?:<\|start\|>assistant)?<\|channel\|>(?!final)(?:(?!<\|end\|>).)*+<\|end\|>\s*)*+
+    (?:<\|start\|>assistant)?<\|channel\|>final\s*(?:<\|constrain\|>\s*json\s*)?<\|message\|>
+    (?P<inner>(?:(?!<\|(?:channel|end|return)\|>).)*+)
+    (?:<\|end\|>|<\|return\|>)?\s*""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Other channels, each to its end, then the final one: a thought that was cut off has no end."""
+
+FENCE: Final = re.compile(r"\s*```[A-Za-z]*(?P<inner>(?:(?!```).)*+)```\s*", re.DOTALL)
+
+ENDS: Final = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<|return|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<｜end▁of▁sentence｜>",
+    "<end_of_turn>",
+    "<eos>",
+    "</s>",
+)
+"""Special tokens that end a reply, and that some servers write into its text."""
+
+INVISIBLE: Final = f"\ufeff\u200b\u200c\u200d\u2060\u00a0{string.whitespace}"
+
+TYPED: Final = "“”„‟«»＂"
+"""Typographic quotation marks."""
+STRING: Final = (
+    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+    rf'|[{TYPED}](?P<typed>[^"\\{TYPED}]*+(?:\\[^"{TYPED}][^"\\{TYPED}]*+)*+)[{TYPED}]'
+)
+"""A string in ASCII quotes, or one in typographic ones."""
+QUOTED: Final = re.compile(STRING, re.DOTALL)
+STRINGS: Final = re.compile(rf'(?:[^"{TYPED}]++|{STRING})*+', re.DOTALL)
+
+
+class Unwrapping(NamedTuple):
+    """A row of the table: what is around an object, who reports it, an example, and how it goes.
+
+    `inner` returns what a text holds, None where it is not wrapped so. Without it the wrapping is
+    one of the wire.
+    """
+
+    name: str
+    source: str
+    example: str
+    inner: Callable[[str], str | None] | None = None
+
+
+def answered(completion: Completion, request: Request, symbol: str | None) -> dict[str, Any]:
+    """Return the object of a completion, about `symbol`; raises ModelUnavailable and only that."""
+    stop = completion.stop_reason
+    if stop in UNUSABLE:
+        raise ModelUnavailable(UNUSABLE[stop], stop)
+    text = completion.text
+    if isinstance(text, str) and len(text) <= MAX_REPLY_CHARS:
+        text = without_nonce(text, request.nonce)
+    try:
+        reply = opened(text, symbol)
+    except ModelUnavailable as error:
+        if stop in ODD and error.reason == "garbage":
+            raise garbage(stop) from None
+        raise
+    if reply == request.schema or reply in _objects(f"{request.system}\n{request.user}"):
+        raise garbage("echo")
+    return reply
+
+
+def opened(text: object, symbol: str | None) -> dict[str, Any]:
+    """Return the one object of a text, about `symbol`; raises ModelUnavailable and only that."""
+    if not isinstance(text, str) or len(text) > MAX_REPLY_CHARS:
+        return load(text, symbol)
+    if not text.strip(INVISIBLE):
+        raise garbage("empty")
+    failed = garbage("not JSON")
+    for reading in _readings(text, UNWRAPPINGS, MOST):
+        try:
+            return load(reading, symbol)
+        except ModelUnavailable as error:
+            failed = error
+            if error.reason != "garbage":
+                break
+    raise failed
+
+
+def _readings(text: str, rows: tuple[Unwrapping, ...], most: int) -> Iterator[str]:
+    """Yield a text as it is, and as each way of taking off up to `most` wrappings leaves it."""
+    yield text
+    for row in rows if most else ():
+        inner = row.inner(text) if row.inner else None
+        if inner is not None:
+            yield from _readings(inner, tuple(one for one in rows if one is not row), most - 1)
+
+
+def _objects(text: str) -> Iterator[object]:
+    """Yield the JSON objects that stand in a text, those inside of others too."""
+    at = text.find("{")
+    while at >= 0:
+        with contextlib.suppress(ValueError, RecursionError):
+            yield json.JSONDecoder().raw_decode(text, at)[0]
+        at = text.find("{", at + 1)
+
+
+# --- the strict parser ----------------------------------------------------------------------------
+
+
+def load(text: object, symbol: str | None) -> dict[str, Any]:
+    """Return the JSON object that a text is, about `symbol` where one is named.
+
+    Raises ModelUnavailable and only that.
+    """
+    return about(strict(text), symbol)
+
+
+def strict(text: object) -> object:
+    """Return the JSON value that a text is, and nothing around it; raises ModelUnavailable."""
+    if not isinstance(text, str):
+        raise garbage(f"the reply is {type(text).__name__}, not text")
+    if len(text) > MAX_REPLY_CHARS:
+        raise garbage(f"the reply has {len(text)} characters")
+    try:
+        reply = _DECODER.decode(text)
+        # A lone surrogate cannot be stored: it is refused here, as text or as an escape.
+        text.encode()
+        if "\\u" in text:
+            json.dumps(reply, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        more = error.msg == "Extra data" and "{" in text[error.pos :]
+        raise garbage("two objects" if more else "not JSON") from None
+    except (ValueError, RecursionError) as error:
+        raise garbage(type(error).__name__) from None
+    return reply
+
+
+def about(reply: object, symbol: str | None) -> dict[str, Any]:
+    """Return the object of a reply, about `symbol` where one is named; raises ModelUnavailable."""
+    if not isinstance(reply, dict):
+        raise garbage("the reply is no JSON object")
+    if symbol is None:
+        return reply
+    told = reply.get("symbol")
+    if not isinstance(told, str):
+        raise garbage("the reply names no symbol")
+    if told != symbol:
+        raise ModelUnavailable("wrong_symbol", told[:LINE_KEPT])
+    return reply
+
+
+def garbage(detail: str) -> ModelUnavailable:
+    """Return the failure of a reply that cannot be read."""
+    return ModelUnavailable("garbage", detail)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # json keeps the last of two equal keys; which of them the model meant nobody knows.
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise garbage("a duplicate key")
+    return found
+
+
+def _number(word: str) -> float:
+    # 1e999 is good JSON, and infinity to float().
+    number = float(word)
+    if not math.isfinite(number):
+        raise garbage("a number that is not finite")
+    return number
+
+
+def _constant(word: str) -> NoReturn:
+    raise garbage(f"{word} is no number")
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_float=_number,
+    parse_constant=_constant,
+)
+
+
+# --- unwrappings ----------------------------------------------------------------------------------
+
+
+def _inside(form: re.Pattern[str]) -> Callable[[str], str | None]:
+    """Return what takes the inner part out of a text of a form."""
+
+    def inner(text: str) -> str | None:
+        found = form.fullmatch(text)
+        return found and found["inner"]
+
+    return inner
+
+
+def _alone(text: str) -> str | None:
+    """Return what stands between words: an object, or a fence."""
+    marks = [at for sign in ("{", "```") if (at := text.find(sign)) >= 0]
+    begin, end = min(marks, default=0), max(text.rfind("}") + 1, text.rfind("```") + 3)
+    words = text[:begin].strip(INVISIBLE) + text[end:].strip(INVISIBLE)
+    few = 0 < len(words) <= WORDS_BESIDE and not NO_WORDS.intersection(words)
+    return text[begin:end] if few else None
+
+
+def _bare(text: str) -> str | None:
+    rest = text.strip(INVISIBLE)
+    while rest.endswith(ENDS):
+        rest = rest[: rest.rindex("<")].rstrip(INVISIBLE)
+    return rest if rest != text.strip() else None
+
+
+def _string(text: str) -> str | None:
+    try:
+        told = strict(text)
+    except ModelUnavailable:
+        return None
+    return told if isinstance(told, str) else None
+
+
+def _requoted(text: str) -> str | None:
+    if not STRINGS.fullmatch(text):
+        return None
+    mended = QUOTED.sub(lambda one: one[0] if one["typed"] is None else f'"{one["typed"]}"', text)
+    return mended if mended != text else None
+
+
+OBJECT: Final = '{"symbol": …}'
+UNWRAPPINGS: Final = (
+    Unwrapping(
+        "a thought in a tag at the beginning, up to its first closing tag",
+        "users of DeepSeek-R1 and Qwen3 behind Ollama, LM Studio, sglang; Magistral, Seed, Gemma 4",
+        f"<think>The trend…</think>{OBJECT}",
+        _inside(THOUGHT),
+    ),
+    Unwrapping(
+        "the final channel",
+        "users of gpt-oss behind llama.cpp, vLLM, TensorRT-LLM; OpenAI's harmony format",
+        f"<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>{OBJECT}",
+        _inside(FINAL),
+    ),
+    Unwrapping(
+        "one markdown fence",
+        "users of OpenRouter, Gemini, GLM, Gemma behind oMLX",
+        f"```json {OBJECT} ```",
+        _inside(FENCE),
+    ),
+    Unwrapping(
+        f"words before or after, {WORDS_BESIDE} characters at most, without bracket or brace",
+        "users of LM Studio and Ollama, in any form but json_schema",
+        f"Here is the JSON: {OBJECT}",
+        _alone,
+    ),
+    Unwrapping(
+        "special tokens at the end, a byte order mark, signs without width",
+        "users of sglang and of chat templates that do not fit the model; OpenAI's gpt-5-mini",
+        f"{OBJECT}<|im_end|>",
+        _bare,
+    ),
+    Unwrapping(
+        "an object that was encoded twice",
+        "users of LangChain",
+        '"{\\"symbol\\": …}"',
+        _string,
+    ),
+    Unwrapping(
+        "typographic quotation marks, outside of ASCII ones",
+        "users of Chinese and European texts (BAML, Graphify)",
+        "{“symbol”: …}",
+        _requoted,
+    ),
+    Unwrapping(
+        "one text part in a list, beside thoughts",
+        "Mistral's documentation",
+        f'"content": [{{"type": "text", "text": "{OBJECT}"}}]',
+    ),
+    Unwrapping(
+        "a reasoning field that is the object, with stop reason end and no content",
+        "users of LM Studio, vLLM, OpenRouter with Qwen3",
+        f'"content": "", "reasoning_content": "{OBJECT}"',
+    ),
+    Unwrapping(
+        "the arguments of exactly one tool call, without content",
+        "the three vendors' documentation",
+        f'"content": null, "tool_calls": [{{"function": {{"arguments": "{OBJECT}"}}}}]',
+    ),
+)
+"""The closed table: nothing else is taken off a reply. The last three are read on the wire."""

@@ -1,0 +1,220 @@
+"""What a reply costs that was cut off and is asked again: booked at that moment, else not asked."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_config import OUTPUT_TOKENS
+from agents.contracts import CallBound, Completion, ModelUnavailable, Request
+from agents.debate.deliberation import Deliberation
+from instance_database import Database
+from tests.cases import cases
+from tests.doubles import vendor_line
+from tests.doubles.scripted import Scripted, honest, settings
+from tests.doubles.vendor_server import HONEST, VENDORS, Reply, VendorServer
+from tests.tick.test_ledger import (
+    PRICES,
+    a_deliberation,
+    a_request,
+    booking,
+    bounds_seen,
+    purse_of,
+    rows,
+    run,
+    states,
+)
+from tests.worlds import vendor_desk
+from tests.worlds.stores import NOON, Hand, open_database
+from torra.tick.ladder import tick_worst_case
+
+ROLE = "technical"
+USUAL = OUTPUT_TOKENS["quick"]
+
+
+@pytest.fixture
+def hand() -> Hand:
+    return Hand()
+
+
+@pytest.fixture
+def database(tmp_path: Path, hand: Hand) -> Database:
+    return open_database(tmp_path, hand)
+
+
+def cut(request: Request) -> Completion:
+    """Return a reply that was cut off and cost what a reply of its length may."""
+    text = json.dumps(honest(request))[:-9]
+    usd = PRICES.cost(
+        "anthropic", request.model, input_tokens=1000, cached_tokens=0, cache_write_tokens=0,
+        output_tokens=request.max_output_tokens, local=False,
+    )  # fmt: skip
+    return Completion(
+        text, request.model, "anthropic", 1000, request.max_output_tokens, usd, "length"
+    )
+
+
+def more(bound: CallBound, **changes: Any) -> CallBound:
+    """Return what is asked for within the stage: twice the output for the second attempt."""
+    larger = {"output_tokens": 2 * bound.output_tokens, "requests": 1, "attempt": 2}
+    return replace(bound, **(larger | changes))
+
+
+def bound_of(database: Database, hand: Hand, role: str = ROLE) -> CallBound:
+    return next(bound for bound in bounds_seen(database, hand) if bound.role_id == role)
+
+
+def second(**changes: Any) -> Request:
+    return replace(a_request(ROLE), **({"attempt": 2, "max_output_tokens": 2 * USUAL} | changes))
+
+
+def worst(bound: CallBound) -> float:
+    return PRICES.worst_case(
+        "anthropic",
+        bound.model,
+        prompt_bytes=bound.prompt_bytes,
+        output_tokens=bound.output_tokens,
+    )
+
+
+def test_a_tick_books_twice_the_output_and_leaves_what_it_cost(
+    database: Database, hand: Hand
+) -> None:
+    spoken = run(database, Scripted({ROLE: [cut, cut]}), hand)
+    told = {row["who"]: row for row in rows(database)}
+    first, again = told[ROLE, 1, 1], told[ROLE, 1, 2]
+    assert (first["output_tokens"], again["output_tokens"]) == (USUAL, 2 * USUAL)
+    assert (first["state"], again["state"]) == ("settled", "settled")
+    assert again["usd"] > first["usd"]
+    assert not [flag for flag in spoken.flags if flag.startswith("cost_")]
+    assert math.isclose(spoken.cost_usd, sum(row["usd"] for row in told.values()))
+
+
+def test_the_larger_row_takes_the_place_of_the_smaller(database: Database, hand: Hand) -> None:
+    bounds = bounds_seen(database, hand)
+    analysts = [bound for bound in bounds if bound.role_id == ROLE]
+    purse = purse_of(database, Scripted(), hand, settings(provider="anthropic").agents)
+    assert purse.reserve("analysts", analysts)
+    before = {row["who"]: row["usd"] for row in rows(database)}
+    assert purse.reserve("analysts", [more(analysts[0])])
+    after = {row["who"]: row["usd"] for row in rows(database)}
+    assert before.keys() == after.keys(), "one row for each attempt"
+    assert after[ROLE, 1, 1] == before[ROLE, 1, 1]
+    assert after[ROLE, 1, 2] == worst(more(analysts[0])) > before[ROLE, 1, 2]
+
+
+def test_what_others_of_the_stage_have_not_sent_stays_booked(
+    database: Database, hand: Hand
+) -> None:
+    bounds = [
+        bound
+        for bound in bounds_seen(database, hand)
+        if bound.role_id in ("bull_researcher", "bear_researcher")
+    ]
+    provider = Scripted()
+    purse = purse_of(database, provider, hand, settings(provider="anthropic").agents)
+    assert purse.reserve("research", bounds)
+    assert purse.reserve("research", [more(bounds[0])])
+    other = bounds[1].role_id
+    assert states(database)[other, 1, 1] == states(database)[other, 1, 2] == "reserved"
+    purse.submit(a_request(other))
+    assert [request.role.id for request in provider.requests] == [other]
+
+
+@cases("fits", [True, False])
+def test_the_ceiling_decides(tmp_path: Path, hand: Hand, fits: bool) -> None:
+    folder = tmp_path / str(fits)
+    folder.mkdir()
+    database = open_database(folder, hand)
+    bound = bound_of(database, hand)
+    ceiling = 2.0
+    # Both attempts are booked at the usual output; what is left pays for twice that, or does not.
+    spent = ceiling - worst(bound) - worst(more(bound)) + (-1e-9 if fits else 1e-9)
+    database.book("mine", "an earlier tick", [booking(spent)], at=NOON, until=NOON)
+    provider = Scripted()
+    agents = settings(provider="anthropic", max_api_cost_per_hour=ceiling).agents
+    purse = purse_of(database, provider, hand, agents)
+    assert purse.reserve("analysts", [bound])
+    assert purse.reserve("analysts", [more(bound)]) is fits
+    assert database.spent("mine", NOON) <= ceiling
+    if fits:
+        purse.submit(second())
+        return
+    for request in (second(), second(max_output_tokens=USUAL)):
+        with pytest.raises(ModelUnavailable, match="budget"):
+            purse.submit(request)
+    assert (ROLE, 1, 2) not in states(database), "what is not asked again costs nothing"
+
+
+def test_a_tick_without_room_is_not_asked_again(database: Database, hand: Hand) -> None:
+    agents = settings(provider="anthropic").agents
+    most = tick_worst_case(PRICES, agents, lambda vendor: False)
+    database.book("mine", "an earlier", [booking(2.0 - most)], at=NOON, until=NOON)
+    dear = {role: [cut, cut] for role in ("bull_researcher", "bear_researcher")}
+    provider = Scripted(dear)
+    spoken = run(database, provider, hand, max_api_cost_per_hour=2.0)
+    assert database.spent("mine", NOON) <= 2.0
+    asked = {role: len(provider.asked(role)) for role in dear}
+    assert set(asked.values()) <= {1, 2} and set(spoken.failures) == set(dear)
+
+
+def test_a_larger_request_than_was_granted_is_refused(database: Database, hand: Hand) -> None:
+    bound = bound_of(database, hand)
+    provider = Scripted()
+    purse = purse_of(database, provider, hand, settings(provider="anthropic").agents)
+    assert purse.reserve("analysts", [bound])
+    with pytest.raises(ModelUnavailable, match="budget"):
+        purse.submit(second())
+    assert purse.reserve("analysts", [more(bound)])
+    with pytest.raises(ModelUnavailable, match="budget"):
+        purse.submit(second(max_output_tokens=2 * USUAL + 1))
+    purse.submit(second())
+    with pytest.raises(ModelUnavailable, match="budget"):
+        purse.submit(second())
+    assert len(provider.requests) == 1
+
+
+def test_when_all_is_over_nothing_more_is_booked(database: Database, hand: Hand) -> None:
+    bound = bound_of(database, hand)
+    purse = purse_of(database, Scripted(), hand, settings(provider="anthropic").agents)
+    assert purse.reserve("analysts", [bound])
+    closed: Deliberation = purse.settled(a_deliberation())
+    assert closed.cost_usd == 0.0
+    assert not purse.reserve("analysts", [more(bound)])
+    assert rows(database) == []
+
+
+def test_what_costs_nothing_is_granted_without_the_database(database: Database, hand: Hand) -> None:
+    provider = Scripted()
+    agents = settings(provider="openai_compatible").agents
+    purse = purse_of(database, provider, hand, agents)
+    purse._local = lambda vendor: True
+    bound = replace(bound_of(database, hand), model="gpt-6-luna")
+    assert purse.reserve("analysts", [bound]) and purse.reserve("analysts", [more(bound)])
+    purse.submit(second(model="gpt-6-luna"))
+    assert len(provider.requests) == 1 and rows(database) == []
+
+
+def limit(body: dict[str, Any]) -> int:
+    """Return the output limit of a request on the wire."""
+    found = body.get("generationConfig", {}).get("maxOutputTokens") or body.get("max_tokens")
+    return int(found)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_twice_the_output_is_what_each_vendor_is_sent(vendor: str, tmp_path: Path) -> None:
+    script = {ROLE: [Reply(stop="length"), HONEST]}
+    with VendorServer(script) as server, vendor_line.line(server, vendor) as line:
+        found = vendor_desk.tick(tmp_path / "desk", line.provider, vendor_line.agents(vendor))
+        sent = [limit(exchange.body) for exchange in server.asked(ROLE)]
+    assert sent == [USUAL, 2 * USUAL]
+    assert [(call["status"], call["detail"]) for call in found.of(ROLE)] == [
+        ("garbage", "length"),
+        ("ok", ""),
+    ]
+    assert found.failures == {}
