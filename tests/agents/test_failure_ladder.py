@@ -18,6 +18,7 @@ from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
     NEVER,
+    SWARM_FEATURES,
     Raises,
     Scripted,
     a_report,
@@ -509,3 +510,28 @@ def test_listeners_are_told_in_order_and_cannot_break_a_tick() -> None:
     assert ("agent_error", "bear_researcher") in told
     assert kinds.count("debate_round") == 1
     assert kinds.count("agent_complete") == 3
+
+
+# --- every mode -----------------------------------------------------------------------------------
+
+
+@cases("mode", list(MODES))
+@cases("kind", FAILURES)
+@cases("silent", [False, True], ids=["all fail", "one abstains"])
+def test_every_mode_falls_to_its_fallback_and_then_to_l1(
+    mode: str, kind: str, silent: bool
+) -> None:
+    """One that abstains beside those that fail is no answer."""
+    script: dict[str, Any] = dict.fromkeys(MODES[mode].seats, FAILURES[kind])
+    if silent:
+        script[MODES[mode].seats[1]] = report(abstained=True, abstain_reason="flat", value=None)
+    about = context(features=SWARM_FEATURES)
+    config = settings(mode=mode, second_look="never")
+    for fallback, source in ((None, "L1_ONLY"), (score_chart, "LEGACY")):
+        provider = Scripted(script)
+        record = debate(provider, about=about, config=config, fallback=fallback)
+        assert str(record.source_type) == source, mode
+        assert not provider.asked("risk_gate") and record.outage
+        assert bool(provider.asked("chart_scorer")) == (fallback is not None)
+        if fallback is None:
+            assert {v: record.scores[v]["score"] for v in VECTORS} == dict(about.scores)

@@ -32,7 +32,9 @@ GARBAGE = Reply(text="I would rather not say.")
 LOOKS = 5
 """Looks of the watcher in 75 seconds."""
 
-UNREAD = "0 of its newest {} calls usable: the reply cannot be read"
+UNREAD = (
+    "0 of its newest {} calls usable: the model answered, but not in the form that was asked for"
+)
 FAILING = [
     f"anthropic claude-haiku-5-5: {UNREAD.format(10)}",
     f"anthropic claude-sonnet-5-5: {UNREAD.format(20)}",

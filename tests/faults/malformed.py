@@ -60,12 +60,15 @@ def truncated(reply: Valid, chance: random.Random) -> str:
 
 
 def fenced(reply: Valid, chance: random.Random) -> str:
-    opening = chance.choice(["```json\n", "```\n", "~~~json\n", "json\n", "Here it is:\n```\n"])
-    return f"{opening}{text_of(reply)}\n```"
+    """A fence that has no end of its own, or two: of one alone the object is taken."""
+    whole = text_of(reply)
+    twice = f"```json\n{whole}\n```\n```json\n{whole}\n```"
+    return chance.choice([twice, f"~~~json\n{whole}\n```", f"json\n{whole}\n```"])
 
 
 def nested(reply: Valid, chance: random.Random) -> str:
-    forms: list[Any] = [{"reply": reply}, [reply], {"output": [{"json": reply}]}, text_of(reply)]
+    often = text_of(text_of(text_of(reply)))  # encoded twice it is read, and no more than that
+    forms: list[Any] = [{"reply": reply}, [reply], {"output": [{"json": reply}]}, often]
     deep = "[" * chance.choice([100, 5_000, 60_000])
     return chance.choice([*map(text_of, forms), deep, deep.replace("[", '{"a":')])
 
@@ -105,7 +108,9 @@ def refused(reply: Valid, chance: random.Random) -> Completion:
 
 
 def byte_order_mark(reply: Valid, chance: random.Random) -> str:
-    return chance.choice(["\ufeff", "\ufffe", "ï»¿"]) + text_of(reply)
+    """A mark inside of the object: one around it is taken off."""
+    del chance
+    return text_of(reply).replace(": ", ":\ufeff ", 1)
 
 
 def lone_surrogate(reply: Valid, chance: random.Random) -> str:

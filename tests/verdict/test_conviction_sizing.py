@@ -99,10 +99,11 @@ def test_an_opening_is_as_large_as_the_desk_is_sure(
     assert lots(record) == pytest.approx(full_size(record) * share, abs=0.011)
 
 
-def test_with_nobody_heard_the_size_is_the_deterministic_one(tmp_path: Path) -> None:
+def test_with_nobody_heard_the_size_is_that_of_an_outage(tmp_path: Path) -> None:
     record = first(tmp_path, Down("high"), "OPEN")
     assert record["source_type"] == "L1_ONLY"
-    assert lots(record) == pytest.approx(full_size(record), abs=0.011)
+    share = Profile().agents.outage_size
+    assert lots(record) == pytest.approx(full_size(record) * share, abs=0.011)
 
 
 def test_a_close_is_of_the_whole_position_whatever_the_desk_thinks(tmp_path: Path) -> None:
