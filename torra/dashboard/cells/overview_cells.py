@@ -66,8 +66,8 @@ SORTS: Final[dict[Sort, str]] = {
 WatchLink = Callable[[str], str]
 """Returns the address where a stream can be watched, empty where nobody shows it."""
 
-PARTIAL: Final = ("AGENT_PARTIAL", "LEGACY", "L1_ONLY")
-"""Source types of a tick for which some agent was asked and is missing."""
+MISSING: Final = {"AGENT_PARTIAL": "◐ PARTIAL", "LEGACY": "○ NO AGENT", "L1_ONLY": "○ NO AGENT"}
+"""What is shown of the source type of a tick on which some agent, or every one, is missing."""
 
 VETO: Final = "GATE_VETO"
 DECLINED: Final = "TRADER_DECLINED"
@@ -303,8 +303,10 @@ def _notices(instance: ShownInstance, desk: Strip) -> Iterable[Notice]:
     if left:
         yield Notice(3, f"· skipped {', '.join(left)}", "warn")
     ticks = [stream.tick for stream in instance.streams if stream.tick]
-    if any(tick.source_type in PARTIAL for tick in ticks):
-        yield Notice(4, "◐ PARTIAL", "warn")
+    for told in sorted(
+        {MISSING[tick.source_type] for tick in ticks if tick.source_type in MISSING}
+    ):
+        yield Notice(4, told, "warn")
     if any(_degraded(tick) for tick in ticks):
         yield Notice(4, figures.mark("DEGRADED").text, "warn")
     if not latest:
