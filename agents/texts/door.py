@@ -46,7 +46,7 @@ MOST: Final = 2
 """Unwrappings of one text."""
 WORDS_BESIDE: Final = 200
 """Characters of words before and after an object, together."""
-NO_WORDS: Final = frozenset("[]{}<>`|")
+NO_WORDS: Final = frozenset("[]{}<>`|◁▷")
 """Signs of brackets, tags, fences and special tokens: what holds one is more than words."""
 
 THOUGHT: Final = re.compile(
@@ -160,13 +160,21 @@ def _readings(text: str, rows: tuple[Unwrapping, ...], most: int) -> Iterator[st
             yield from _readings(inner, tuple(one for one in rows if one is not row), most - 1)
 
 
-def _objects(text: str) -> Iterator[object]:
-    """Yield the JSON objects that stand in a text, those inside of others too."""
-    at = text.find("{")
+def _objects(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects that stand in a text, those inside of others too."""
+    found: list[dict[str, Any]] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found.append(dict(pairs))
+        return found[-1]
+
+    decoder, at = json.JSONDecoder(object_pairs_hook=keep), text.find("{")
     while at >= 0:
+        end = at + 1
         with contextlib.suppress(ValueError, RecursionError):
-            yield json.JSONDecoder().raw_decode(text, at)[0]
-        at = text.find("{", at + 1)
+            end = decoder.raw_decode(text, at)[1]
+        at = text.find("{", end)
+    return found
 
 
 # --- the strict parser ----------------------------------------------------------------------------

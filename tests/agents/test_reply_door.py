@@ -122,6 +122,18 @@ HOSTILE: Final[dict[str, str]] = {
     "a string": json.dumps("a report"),
     "a text that is longer than any": f"<think>{'t' * door.MAX_REPLY_CHARS}</think>{PLAIN}",
     "nothing but a thought": f"<think>{PLAIN}</think>",
+    **{
+        f"a draft in a thought that was cut off: {tag}": f"{tag} perhaps {PLAIN}"
+        for tag in (
+            "<think>",
+            "<thinking>",
+            "<seed:think>",
+            "[THINK]",
+            "<|START_THINKING|>",
+            "<|channel>thought",
+            "◁think▷",
+        )
+    },
 }
 """Replies that stay refused."""
 

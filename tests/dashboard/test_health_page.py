@@ -309,7 +309,7 @@ def heard(rows: list[tuple[str, float]]) -> tuple[ModelHealth, ...]:
         }
         for number, (status, ms) in enumerate(rows)
     ]  # fmt: skip
-    return call_health.health([vendor_line.agents("anthropic")], lambda: calls)
+    return call_health.health([vendor_line.agents("anthropic")], lambda _: calls)
 
 
 def test_a_provider_is_judged_by_its_newest_calls(paying: Pages) -> None:

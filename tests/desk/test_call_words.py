@@ -25,14 +25,13 @@ def quick(status: str, detail: str = "", number: int = 5, **more: Any) -> ModelH
         }
         for place in range(number)
     ]  # fmt: skip
-    return health([agents(ANTHROPIC)], lambda: calls)[0]
+    return health([agents(ANTHROPIC)], lambda _: calls)[0]
 
 
 @pytest.mark.parametrize(
     ("one", "line"),
     [
         (quick("ok", number=0), "not asked yet"),
-        (quick("budget"), "not asked yet"),
         (quick("ok"), "5 of its newest 5 calls usable, the last at 2026-02-13 10:04 UTC"),
         (quick("garbage"), "0 of its newest 5 calls usable: the reply cannot be read"),
         (quick("error", "401"), "0 of its newest 5 calls usable: the key was refused"),
@@ -70,7 +69,7 @@ def test_a_plug_in_is_told_of_without_its_own_words() -> None:
     settings = AgentSettings(
         provider="shop:talker", quick_think_model=HAIKU, deep_think_model=HAIKU
     )
-    (one,) = health([settings], lambda: calls)
+    (one,) = health([settings], lambda _: calls)
     words = f"{call_words.line(one)} {call_words.remedy(one, KEY)}"
     assert one.failing and "the vendor failed (error)" in words
     assert "hello" not in words and "sk-" not in words

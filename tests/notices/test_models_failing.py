@@ -57,6 +57,18 @@ def test_a_vendor_is_told_once_however_many_of_its_models_fail(desk: ToldDesk) -
     assert desk.later_look() == [WELL]
 
 
+def test_one_that_was_told_of_and_is_not_asked_keeps_silent_of_no_other(desk: ToldDesk) -> None:
+    store(desk.database, ["garbage"] * 5, model=SONNET)
+    assert desk.later_look() == [FAILS]
+    desk.later_look()
+    desk.database.begin_calls()
+    store(desk.database, ["ok"] * 5)
+    assert desk.later_look() == []
+    store(desk.database, ["garbage"] * 20)
+    assert desk.later_look() == [FAILS]
+    assert desk.later_look() == []
+
+
 def test_each_vendor_is_told_of_alone(tmp_path: Path) -> None:
     agents = {**PAID.agents.model_dump(), "role_models": {"momentum": GEMINI}}
     desk = ToldDesk(tmp_path, Pager(), profile=Profile.model_validate({"agents": agents}))

@@ -93,6 +93,15 @@ def test_where_all_abstain_the_answer_is_final_and_says_so(tmp_path: Path, mode:
     assert again.again and scorers.numbers(again.chart) == scorers.L1
 
 
+def test_a_reader_that_fails_beside_experts_that_abstain_is_asked_again(tmp_path: Path) -> None:
+    overlay = overlay_of(tmp_path, "swarm")
+    silent = dict.fromkeys(EXPERTS, ABSTAIN)
+    scorers.answered_by(overlay, Scripted({**silent, "regime_reader": FAILURES["500"]}))
+    assert not scorers.asked(overlay, scores=scorers.L1).debated
+    scorers.answered_by(overlay, Scripted())
+    assert scorers.asked(overlay, scores=scorers.L1).revision == 2
+
+
 # --- through the SDKs -----------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from agent_config import AgentSettings
 from tests.doubles.vendor_line import agents
 from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI
 from torra.providers.call_health import IN_A_ROW, NEWEST, ModelHealth, health
+from torra.providers.vendors.capabilities import FORM_IN_USE
 
 HAIKU = "claude-haiku-5-5"
 
@@ -27,7 +28,7 @@ def rows(word: str) -> list[dict[str, Any]]:
 
 
 def quick(calls: list[dict[str, Any]], settings: AgentSettings | None = None) -> ModelHealth:
-    return health([settings or agents(ANTHROPIC)], lambda: calls)[0]
+    return health([settings or agents(ANTHROPIC)], lambda _: calls)[0]
 
 
 @pytest.mark.parametrize(
@@ -44,9 +45,6 @@ def quick(calls: list[dict[str, Any]], settings: AgentSettings | None = None) ->
         ("timeout", "", 0, 0, {"timeout": 1}),
         ("late", "", 0, 0, {"late": 1}),
         ("blocked", "401: the key was refused", 0, 0, {"blocked": 1}),
-        ("budget", "", 0, 0, {}),
-        ("deadline", "", 0, 0, {}),
-        ("miss", "", 0, 0, {}),
     ],
 )
 def test_each_status_counts_as_what_it_is(
@@ -121,17 +119,23 @@ MIXED = agents(ANTHROPIC, role_models={"momentum": f"{GOOGLE}:gemini-3.8-flash"}
 )
 def test_a_call_belongs_to_the_model_that_was_asked(provider: str, model: str, whose: str) -> None:
     calls = [row("error", provider=provider, model=model)]
-    told = {one.name: one.calls for one in health([MIXED], lambda: calls)}
+    told = {one.name: one.calls for one in health([MIXED], lambda _: calls)}
     assert {name for name, count in told.items() if count} == ({whose} if whose else set())
+
+
+@pytest.mark.parametrize("told", ["sell now", "json_object and more", ""])
+def test_a_strangers_word_is_no_form(told: str) -> None:
+    assert quick([row("wrong_symbol", detail=f"{FORM_IN_USE}{told}")]).form == ""
+    assert quick([row("garbage", detail=f"not JSON; {FORM_IN_USE}prompt")]).form == "prompt"
 
 
 def test_every_model_that_may_be_asked_has_its_row_and_a_desk_of_rules_reads_nothing() -> None:
     spare = agents(OPENAI, fallback_models=(f"{GOOGLE}:gemini-3.8-flash",))
-    told = health([agents(ANTHROPIC), spare, AgentSettings(provider="shop:talker")], list)
+    told = health([agents(ANTHROPIC), spare, AgentSettings(provider="shop:talker")], None)
     assert {ANTHROPIC, OPENAI, GOOGLE, "shop:talker"} == {one.vendor for one in told}
     assert not any(one.calls or one.failing or one.well for one in told)
 
-    def never() -> list[dict[str, Any]]:
+    def never(_: object) -> list[dict[str, Any]]:
         raise AssertionError("read")
 
     assert health([AgentSettings()], never) == ()

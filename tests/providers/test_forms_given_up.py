@@ -97,6 +97,19 @@ def test_a_reply_without_the_keys_that_were_asked_for_is_of_none(text: str) -> N
     assert forms == ["json_schema"] * 3 + ["json_object"]
 
 
+@pytest.mark.parametrize("stop", ["length", "content_filter"])
+def test_a_reply_that_was_stopped_says_nothing_of_its_form(stop: str) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        told = body("openai_compatible", BAD)
+        told["choices"][0]["finish_reason"] = stop
+        return httpx2.Response(200, json=told)
+
+    with bench(answer, LOCAL) as way:
+        for _ in range(6):
+            way.ask("openai_compatible", "qwen")
+        assert {form_of(sent) for sent in way.sent} == {"json_schema"}
+
+
 def test_the_first_form_is_tried_again_and_kept_only_if_it_is_of_use() -> None:
     kept = openai_compatible.FORM_KEPT
     forms, told = asked(lambda form, _: GOOD if form == "prompt" else BAD, 7 + 2 * kept)

@@ -178,6 +178,21 @@ REFUSED: Final[dict[str, tuple[str, Raw, str]]] = {
     ),
     "openai, two text parts": (OPENAI, openai(content=[typed(OTHER), typed(PLAIN)]), "empty"),
     "openai, two halves": (OPENAI, openai(content=[typed(PLAIN[:50]), typed(PLAIN[50:])]), "empty"),
+    "openai, two text parts beside reasoning": (
+        OPENAI,
+        openai(content=[typed("No."), typed("No!")], reasoning_content=PLAIN),
+        "empty",
+    ),
+    "openai, a refusal part beside reasoning": (
+        OPENAI,
+        openai(content=[{"type": "refusal", "refusal": "No."}], reasoning_content=PLAIN),
+        "empty",
+    ),
+    "openai, two text parts beside a tool call": (
+        OPENAI,
+        openai(content=[typed("No."), typed("No!")], tool_calls=[call(PLAIN)], stop="tool_calls"),
+        "tool",
+    ),
     "openai, no text part": (OPENAI, openai(content=[{"type": "image_url"}]), "empty"),
     "openai, reasoning that was cut off": (
         OPENAI,

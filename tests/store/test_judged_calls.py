@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from instance_database import Database
-from tests.worlds.calls import store
+from tests.worlds.calls import HAIKU, store
 from tests.worlds.stores import Hand, open_database
 from torra.store.ledger import JUDGED_CALLS
+
+MODELS = [HAIKU]
 
 
 @pytest.fixture
@@ -25,9 +27,9 @@ def database(tmp_path: Path, clock: Hand) -> Database:
 def test_calls_of_a_day_are_read_and_no_older_ones(database: Database, clock: Hand) -> None:
     store(database, ["ok", "garbage"])
     clock.pass_by(24 * 3600)
-    assert sorted(row["status"] for row in database.judged_calls()) == ["garbage", "ok"]
+    assert sorted(row["status"] for row in database.judged_calls(MODELS)) == ["garbage", "ok"]
     clock.pass_by(1)
-    assert database.judged_calls() == []
+    assert database.judged_calls(MODELS) == []
 
 
 @pytest.mark.parametrize("change", ["start", "profile"])
@@ -41,13 +43,13 @@ def test_a_start_and_a_changed_profile_begin_anew(
     begin()
     clock.pass_by(1)
     store(database, ["garbage"])
-    assert len(database.judged_calls()) == 1
+    assert len(database.judged_calls(MODELS)) == 1
     clock.pass_by(1)
     begin()
-    assert database.judged_calls() == []
+    assert database.judged_calls(MODELS) == []
     clock.pass_by(1)
     store(database, ["ok"])
-    assert [row["status"] for row in database.judged_calls()] == ["ok"]
+    assert [row["status"] for row in database.judged_calls(MODELS)] == ["ok"]
 
 
 def test_the_same_profile_once_more_changes_nothing(database: Database, clock: Hand) -> None:
@@ -55,7 +57,7 @@ def test_the_same_profile_once_more_changes_nothing(database: Database, clock: H
     store(database, ["garbage"])
     clock.pass_by(60)
     database.apply_profile("BTCUSD", "{}", "a")
-    assert len(database.judged_calls()) == 1
+    assert len(database.judged_calls(MODELS)) == 1
 
 
 def test_the_newest_are_read_by_an_index_and_no_table_is_read_through(
@@ -67,10 +69,22 @@ def test_the_newest_are_read_by_an_index_and_no_table_is_read_through(
     said: list[str] = []
     connection = database.connection().conn
     connection.set_trace_callback(said.append)
-    assert len(database.judged_calls()) == JUDGED_CALLS
+    assert len(database.judged_calls(MODELS)) == JUDGED_CALLS
     connection.set_trace_callback(None)
     (statement,) = said
     plan = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
     assert "SEARCH calls USING INDEX calls_cost (at>?)" in plan
     assert not [line for line in plan if line.startswith("SCAN") and "SCALAR" not in line]
     assert not [line for line in plan if "TEMP B-TREE" in line]
+
+
+def test_many_calls_to_others_hide_none_of_a_model_that_is_hardly_asked(
+    database: Database, clock: Hand
+) -> None:
+    store(database, ["garbage"] * 20)
+    for more in ({"model": "claude-sonnet-5-5"}, {"model": "rules", "provider": "rules"}):
+        clock.pass_by(1)
+        store(database, ["ok"] * 600, **more)
+    clock.pass_by(1)
+    store(database, ["budget", "deadline", "miss"] * 100)
+    assert [row["status"] for row in database.judged_calls(MODELS)] == ["garbage"] * 20

@@ -112,7 +112,7 @@ def test_a_record_of_every_kind_goes_through_without_loss(
 @pytest.mark.journey
 def test_a_desk_that_lived_through_much_goes_through_without_loss(tmp_path: Path) -> None:
     """Requests again, timeouts, garbage, proposals, reversals, a halt."""
-    database = journals.live(tmp_path, 20)
+    database = journals.live(tmp_path, 30)
     try:
         every = list(stored(database))
     finally:

@@ -296,12 +296,14 @@ class Watcher:
         found = health(desks, self._database.judged_calls)
         for vendor, models in groupby(found, lambda one: one.vendor):
             own = [one for one in models if one.failing or one.name in told]
-            before = any(one.name in told for one in own)
-            if before and all(one.well for one in own):
+            known = [one for one in own if one.name in told]
+            if known and all(one.well for one in own):
                 look.add(f"well:{vendor}:{now}", "models_well", "note", tongue.well(vendor))
                 continue
             stand.update(one.name for one in own)
-            if own and not before:
+            # One that was told of and is not asked since keeps silent of no other.
+            before = any(one.failing or (one.calls and not one.well) for one in known)
+            if not before and any(one.failing for one in own):
                 said = tongue.failing(vendor, own)
                 look.add(f"failing:{vendor}:{now}", "models_failing", "decision", said)
         look.cursors["models"] = _names_text(stand)

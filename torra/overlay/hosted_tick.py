@@ -459,7 +459,8 @@ def write(
 
 def is_final(debated: TickDebate) -> bool:
     """Return whether agents were heard, or all of them abstained: such an answer is given again."""
-    return debated.deliberation.heard or ABSTAINED in debated.deliberation.flags
+    spoken = debated.deliberation
+    return spoken.heard or (ABSTAINED in spoken.flags and not spoken.failures)
 
 
 class NobodyThere:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_config import AgentSettings, asked_outside, route
-from torra.providers.vendors.capabilities import FORM_IN_USE
+from torra.providers.vendors.capabilities import FORM_IN_USE, FORMS
 
 NEWEST: Final = 20
 """Newest calls of a model that are counted."""
@@ -31,9 +31,6 @@ USABLE: Final = frozenset(("ok", "the trader abstains"))
 
 UNUSABLE: Final = frozenset(("garbage", "refused", "wrong_symbol"))
 """Statuses of a call whose answer came and could not be used."""
-
-UNSENT: Final = frozenset(("budget", "deadline", "miss"))
-"""Statuses of a request that never left."""
 
 Row = Mapping[str, Any]
 
@@ -73,20 +70,25 @@ class ModelHealth:
 
 
 def health(
-    desks: Iterable[AgentSettings], read: Callable[[], Sequence[Row]]
+    desks: Iterable[AgentSettings], read: Callable[[Collection[str]], Sequence[Row]] | None
 ) -> tuple[ModelHealth, ...]:
     """Return how each model that some desks may ask stands, by vendor, also without any call.
 
-    `read` returns the calls to judge (instance_database.Database.judged_calls).
+    `read` returns the calls to judge of some models (instance_database.Database.judged_calls); None
+    where there are none.
     """
     routes = sorted({one for desk in desks for one in desk.routes() if asked_outside(one[0])})
     vendors = {model: vendor for vendor, model in routes}
     calls = {one: list[Row]() for one in routes}
+    # A call without an answer has the model's name as the settings write it.
+    names = [name for vendor, model in routes for name in (model, f"{vendor}:{model}")]
     # Those of one tick were stored at once: their numbers have the order in which they were made.
-    for row in sorted(read() if routes else (), key=lambda row: (row["at"], row["number"])):
-        # A call without an answer names the model as its request did, and no vendor.
+    for row in sorted(
+        read(names) if read and names else (), key=lambda row: (row["at"], row["number"])
+    ):
+        # It has no vendor either.
         asked = route(row["model"], row["provider"] or vendors.get(row["model"], ""))
-        if asked in calls and row["status"] not in UNSENT:
+        if asked in calls:
             calls[asked].append(row)
     return tuple(_of(*asked, rows) for asked, rows in calls.items())
 
@@ -110,8 +112,13 @@ def _of(vendor: str, model: str, rows: Sequence[Row]) -> ModelHealth:
         well=len(rows) >= IN_A_ROW and all(answered[-IN_A_ROW:]),
         # Of calls with the same trouble the first is the newest.
         cause=max(bad, key=lambda row: counts[row["status"]], default=None),
-        form=rows[-1]["detail"].partition(FORM_IN_USE)[2] if rows else "",
+        form=_form(rows[-1]["detail"]) if rows else "",
     )
+
+
+def _form(detail: str) -> str:
+    found = detail.rpartition(FORM_IN_USE)[2]
+    return found if found in FORMS else ""  # a detail may be a stranger's word
 
 
 def _usable(row: Row) -> bool:

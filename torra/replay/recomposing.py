@@ -32,7 +32,7 @@ from agents.contracts import (
     Confidence,
     Winner,
 )
-from agents.debate.panel import UNJUDGED, measure
+from agents.debate.panel import UNJUDGED, measure, outage
 from agents.debate.swarm import SPOKEN_LEAST
 from agents.debate.synthesis import Answer
 from agents.evidence import trust
@@ -344,6 +344,9 @@ def conviction(
     failed = [one.agent_id for one in tick.opinions if not one.answered and one.kind in OPINIONS]
     judged = _judged(tick.opinions) if arbiter else None
     answers = [Answer(AGENTS[one.agent_id].role, _report(one)) for one in heard]
+    if failed and all(one.report.abstained for one in answers):
+        kept = [AGENTS[one.agent_id] for one in tick.opinions if one.kind in OPINIONS]
+        return min(tick.conviction, outage(kept, 1.0).buy.conviction)
     trusted = dict(zip(EXPERTS, trusted_on(tick), strict=False))
     spoken = sum(one.role.kind == "analyst" and not one.report.abstained for one in answers)
     thin = tick.swarm is not None and spoken < SPOKEN_LEAST

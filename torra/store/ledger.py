@@ -16,7 +16,7 @@ written raises StoreUnavailable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -34,7 +34,7 @@ JUST_UNDER_A_SECOND: Final = timedelta(microseconds=999_999)
 JUDGED: Final = "calls"
 """Cursor of the moment from which on calls are judged."""
 
-JUDGED_CALLS: Final = 500
+JUDGED_CALLS: Final = 100
 JUDGED_FOR: Final = timedelta(hours=24)
 
 PROFILES: Final = """
@@ -223,20 +223,27 @@ class LedgerStore(Store):
         """Judge calls anew from now on: a desk has started, and a start reads the keys anew."""
         self._upsert("notice_cursors", {"name": JUDGED, "place": self._moment()})
 
-    def judged_calls(self) -> list[dict[str, Any]]:
-        """Return how the newest calls went, newest first, without their texts: JUDGED_CALLS.
+    def judged_calls(self, models: Collection[str]) -> list[dict[str, Any]]:
+        """Return how the newest calls of models went, without their texts: JUDGED_CALLS of each.
 
-        Those of JUDGED_FOR, since a desk last started and since a profile was last changed.
+        Those of JUDGED_FOR, since a desk last started and since a profile was last changed, that
+        were sent.
         """
-        return self._rows(
-            "SELECT rowid AS number, at, provider, model, status, elapsed_ms, detail FROM calls "
-            "WHERE at >= max(?, "
-            "coalesce((SELECT applied_at FROM trading_config "
-            "WHERE id = (SELECT max(id) FROM trading_config)), ''), "
-            "coalesce((SELECT place FROM notice_cursors WHERE name = ?), '')) "
-            "ORDER BY at DESC, cost_usd DESC LIMIT ?",
-            stamp(self._now() - JUDGED_FOR), JUDGED, JUDGED_CALLS,
-        )  # fmt: skip
+        since = stamp(self._now() - JUDGED_FOR)
+        return [
+            row
+            for model in models
+            for row in self._rows(
+                "SELECT rowid AS number, at, provider, model, status, elapsed_ms, detail "
+                "FROM calls WHERE at >= max(?, "
+                "coalesce((SELECT applied_at FROM trading_config "
+                "WHERE id = (SELECT max(id) FROM trading_config)), ''), "
+                "coalesce((SELECT place FROM notice_cursors WHERE name = ?), '')) "
+                "AND model = ? AND status NOT IN ('budget', 'deadline', 'miss') "
+                "ORDER BY at DESC, cost_usd DESC LIMIT ?",
+                since, JUDGED, model, JUDGED_CALLS,
+            )
+        ]  # fmt: skip
 
     def prune_ledger(self, before: datetime) -> int:
         """Forget the rows that left every window before a moment; return how many."""

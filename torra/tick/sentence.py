@@ -579,7 +579,7 @@ def _agents(tick: Finished, brief: int) -> str:
 def _cut(tick: Finished) -> str:
     """Return what an outage leaves of an opening's size; empty where none was wanted."""
     wanted = tick.denied or any(order.kind == "open" for order in tick.orders)
-    if tick.outage is None or not wanted:
+    if tick.outage in (None, 1.0) or not wanted:
         return ""
     return f", and its size is cut to {percent(tick.outage)}"
 

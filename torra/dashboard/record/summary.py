@@ -41,7 +41,7 @@ FLAGS: Final = {
     "ladder": "the ceiling is near: a smaller desk was asked",
     "pivotal_sample": "could not have changed the verdict; asked all the same, as a sample",
     OUTAGE: "no agent was heard: an opening has at most agents.outage_size of its size",
-    ABSTAINED: "every agent that was asked abstained: nothing failed",
+    ABSTAINED: "every opinion that was asked abstained: none failed",
     "shadow": "recorded, not counted: the bars alone decided",
     "threads_exhausted": "too many calls that never came back were still running",
     "reserve_failed": "the ledger could not be written, so nothing was spent",
@@ -103,7 +103,7 @@ ALONE_NOTE: Final = (
 )
 ABSTAINED_NOTE: Final = (
     "Every agent that was asked abstained, so the scores are those of L1, bit for bit.",
-    "Their reasons stand below; nothing failed.",
+    "Their reasons stand below; no opinion failed.",
 )
 SILENT: Final = {"budget": BUDGET_NOTE, "not_asked": ALONE_NOTE, ABSTAINED: ABSTAINED_NOTE}
 """Why a tick is of L1 alone, by a flag of its sitting."""

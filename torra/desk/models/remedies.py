@@ -6,6 +6,7 @@ Health and the notices. Its words are ours; a vendor's may quote a key.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from torra.providers.vendors.addresses import KeySign
@@ -97,7 +98,7 @@ def explained(reason: str, detail: str, sign: KeySign, seconds: float) -> tuple[
     """
     # The detail of a reply about another symbol is that symbol, a stranger's word.
     told = "" if reason == "wrong_symbol" else detail
-    named = next((name for name in REMEDIES if told.startswith(name)), reason)
+    named = next((name for name in REMEDIES if re.match(rf"{name}\b", told)), reason)
     said, remedy = REMEDIES.get(named, BROKEN)
     words = {
         "key": " or ".join(sign.variables),

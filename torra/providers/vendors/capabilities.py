@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Final
+from typing import Final, Literal
 
 from torra.errors import ConfigError
 
@@ -38,6 +38,10 @@ class Capability:
 
 AS_OF: Final = date(2026, 11, 21)
 """When the table was written."""
+
+Form = Literal["json_schema", "json_object", "prompt"]
+FORMS: Final[tuple[Form, ...]] = ("json_schema", "json_object", "prompt")
+"""In which forms a server is asked for an object, the first one first."""
 
 FORM_IN_USE: Final = "asked in the form "
 """Begin of the end of a call's detail where a server is not asked in its first form."""

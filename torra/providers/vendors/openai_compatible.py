@@ -19,15 +19,21 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import httpx2
 import openai
 
 from agents.contracts import ModelUnavailable, Request
-from agents.texts.door import opened
+from agents.texts.door import UNUSABLE, opened
 from torra.providers.vendors.addresses import Address
-from torra.providers.vendors.capabilities import FORM_IN_USE, Capability, capability
+from torra.providers.vendors.capabilities import (
+    FORM_IN_USE,
+    FORMS,
+    Capability,
+    Form,
+    capability,
+)
 from torra.providers.vendors.stops import stop_word
 from torra.providers.vendors.vendor import (
     SDK_TIMEOUT_S,
@@ -47,13 +53,14 @@ from torra.providers.vendors.wire import Wire
 
 VENDOR: Final = "openai_compatible"
 COMPLETIONS: Final = "/chat/completions"
-Form = Literal["json_schema", "json_object", "prompt"]
-FORMS: Final[tuple[Form, ...]] = ("json_schema", "json_object", "prompt")
 NOT_TAKEN: Final = frozenset((400, 422, 501))
 """How servers answer a response format that they do not know; 404 is a model that is not there."""
 
 REASONING: Final = ("reasoning_content", "reasoning")
 """Fields in which servers tell what a model thought; some have both."""
+THOUGHTS: Final = {"thinking", "reasoning"}
+"""Types of the parts of a content that are no answer."""
+
 NO_QUOTA: Final = frozenset(
     ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 )
@@ -168,18 +175,27 @@ def read(answer: Mapping[str, Any]) -> VendorReply:
     stop = stop_word(VENDOR, text(choice.get("finish_reason")))
     content = message.get("content")
     parts = [text(part.get("text")) for part in items(content) if part.get("type") == "text"]
+    kinds = {part.get("type") for part in items(content)}
     # Of several text parts nobody can tell which one is the answer.
-    said = parts if len(parts) == 1 else [text(content)]
+    alone = len(parts) == 1 and kinds <= THOUGHTS | {"text"}
+    said = parts if alone else [text(content)]
     calls = [
         mapping(call.get("function")).get("arguments") for call in items(message.get("tool_calls"))
     ]
     told = (text(message.get(name)) for name in REASONING)
     thoughts = list(dict.fromkeys(filter(None, told)))
+    if not (alone or content is None or isinstance(content, str) or content == []):
+        calls, thoughts = [], []  # something else was said
     return VendorReply(spoken(said, stop, calls, thoughts), stop, usage)
 
 
 def _usable(reply: VendorReply, request: Request) -> bool:
-    """Tell whether a reply holds an object with the keys that were asked for."""
+    """Tell whether a reply holds an object with the keys that were asked for.
+
+    Of one that was cut off, or refused, its form is not to blame.
+    """
+    if reply.stop in UNUSABLE:
+        return True
     try:
         found = opened(reply.text, None)
     except ModelUnavailable:
