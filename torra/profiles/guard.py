@@ -84,6 +84,7 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "symbols.*.ticker": "free",
     "agents.influence": ("shadow", "earned", "full"),
     "agents.max_api_cost_per_hour": "up",
+    "agents.outage_size": "up",
     "agents.provider": "free",
     "agents.quick_think_model": "free",
     "agents.deep_think_model": "free",
