@@ -543,7 +543,8 @@ class AgentSettings(Section):
         0.25,
         ge=0,
         le=1,
-        description="share of an opening's size while no agent is heard because models fail",
+        description="largest share of an opening's size while no agent is heard because models "
+        "fail; never more than one word of the desk (docs/debate.md, Outage)",
     )
     debate_rounds: int = Field(1, ge=1, le=3, description="rounds of bull against bear")
     rebuttal: Literal["auto", "always", "never"] = Field(

@@ -29,8 +29,8 @@ def test_a_failing_model_is_told_once_and_well_again_once(desk: ToldDesk) -> Non
     store(desk.database, ["timeout"])
     assert desk.later_look() == [FAILS]
     assert desk.texts()[-1] == (
-        f"{FAILS}. Of the newest 5 calls to {HAIKU} 0 were usable; 4 answers could not be used. "
-        "torra models says what to do."
+        f"{FAILS}. Of the newest 5 calls to {HAIKU} 0 were usable. torra models says why, and what "
+        "to do. Where agents count, an opening is smaller while none is heard."
     )
     for statuses in (["error"] * 30, ["ok"] * 4, ["garbage"], ["ok"] * 4):
         store(desk.database, statuses)

@@ -72,6 +72,12 @@ MEANINGS: Final = {
 CODE: Final = re.compile(r"[A-Za-z_]+")
 
 
+SMALLER: Final = (
+    "torra models says why, and what to do. Where agents count, an opening is smaller while none "
+    "is heard."
+)
+
+
 class Said(NamedTuple):
     """The title and the text of a notice."""
 
@@ -163,11 +169,10 @@ class Tongue:
     def failing(self, vendor: str, models: Sequence[ModelHealth]) -> Said:
         """Say that models of a vendor fail."""
         told = (
-            f"Of the newest {one.calls} calls to {one.model} {one.usable} were usable; "
-            f"{one.unusable} answers could not be used."
+            f"Of the newest {one.calls} calls to {one.model} {one.usable} were usable."
             for one in models
         )
-        return self.say(vendor, "models fail", f"{' '.join(told)} torra models says what to do.")
+        return self.say(vendor, "models fail", f"{' '.join(told)} {SMALLER}")
 
     def well(self, vendor: str) -> Said:
         """Say that models of a vendor that failed are well again."""

@@ -186,7 +186,7 @@ def _why(record: Mapping[str, Any]) -> str:
     if source == SourceType.AGENT_SKIPPED:
         return "no reply could change the verdict, so nobody was asked"
     # What befell the calls comes first; what the rules of the gate did not see is no reason.
-    calls = [call.get("detail", "") for call in spoken.get("calls", ())]
+    calls = [call.get("detail", "").partition(";")[0] for call in spoken.get("calls", ())]
     flags = [flag for flag in spoken.get("flags", ()) if not flag.startswith(NO_REASON)]
     words = dict.fromkeys([*filter(None, calls), *spoken.get("failures", {}).values(), *flags])
     heard = "your fallback" if source == SourceType.LEGACY else "no agent"

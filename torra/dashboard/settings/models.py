@@ -257,7 +257,9 @@ def _model(row: ModelTold) -> ModelLine:
     if row["input"] is not None and row["output"] is not None:
         free = not row["input"] and not row["output"]
         price = "free" if free else f"{_usd(row['input'])} in, {_usd(row['output'])} out"
-    spent = f"{figures.money(row['usd'])}, {row['calls']:,} calls" if row["calls"] else "nothing"
+    spent = (
+        f"{figures.money(row['usd'])}, {row['calls']:,} calls" if row["calls"] else "nothing booked"
+    )
     return ModelLine(
         model=figures.clean(row["model"], LONGEST_MODEL),
         roles=[figures.clean(name, 80) for name in row["roles"]],

@@ -22,7 +22,8 @@ REMEDIES: Final = {
     ),
     "timeout": (
         "no answer came within {seconds:.0f} seconds",
-        "test again; if it stays so, look at the network and at the vendor's own status page",
+        "raise agents.timeout_seconds if the model is slow; else look at the network, and at the "
+        "vendor's own status page",
     ),
     "no connection": (
         "the vendor cannot be reached",
@@ -87,7 +88,11 @@ REMEDIES: Final = {
 }
 """What is wrong and what to do, by the beginning of a failure's detail or by its reason."""
 
-BROKEN: Final = ("the vendor failed ({why})", "test again in a minute")
+BROKEN: Final = (
+    "the vendor failed ({why})",
+    "test again in a minute; if it stays so, look at the log of a server of yours, or at the "
+    "vendor's status page",
+)
 
 
 def explained(reason: str, detail: str, sign: KeySign, seconds: float) -> tuple[str, str]:

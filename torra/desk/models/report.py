@@ -249,7 +249,7 @@ def trader_line(row: TraderTold) -> str:
 def spending_line(row: SpendingTold) -> str:
     """Return what a profile costs, in a sentence."""
     if not row["paid"]:
-        return f"profile {row['profile']}: {row['provider']} answers, which costs nothing"
+        return f"profile {row['profile']}: {row['provider']} is asked, which costs nothing"
     far = f"{row['day_so_far_usd']:.4f} USD in 24 hours, {ticks_that_asked(row['ticks'])}"
     most = f"{row['tick_most_usd']:.4f} USD at most"
     mean = "" if row["tick_usd"] is None else f"{row['tick_usd']:.4f} USD on average, "
