@@ -83,7 +83,7 @@ def first_line(page: Page) -> str:
 
 @pytest.fixture
 def asking(tmp_path: Path) -> Iterator[Asking]:
-    values = {"agents": vendor_line.agents(ANTHROPIC, timeout_seconds=5.0).model_dump()}
+    values = {"agents": vendor_line.agents(ANTHROPIC, timeout_seconds=60.0).model_dump()}
     profile = validate(Profile, values, "a test")
     (tmp_path / "profiles").mkdir()
     (tmp_path / "profiles" / "mine.json").write_text(profile.model_dump_json())
