@@ -253,7 +253,7 @@ def notices(desk: Desk, settings: Profile) -> list[str]:
 
 def test_hanging_calls_are_told_as_no_answer(run: Run) -> None:
     record = run(failing("budget", NEVER), profile(agents={"timeout_seconds": 2.0}))
-    assert set(record["deliberation"]["failures"].values()) == {"timeout"}
+    assert set(record["deliberation"]["failures"].values()) <= {"timeout", "deadline"}
     assert record["flags"] == ["outage"]
     assert json.dumps(record["deliberation"]["panel"]["buy"]).count("0.25") == 2
 
