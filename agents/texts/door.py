@@ -4,7 +4,7 @@ The whole text is read strictly first (`load`): no NaN, no 1e999, no duplicate k
 surrogate, nothing around the JSON object, 64 kB at most. Where it is no object, at most MOST
 unwrappings of the closed table UNWRAPPINGS are tried, each at most once, and what they leave is
 read as strictly. The rows of the table that a vendor's wire format brings are applied where the
-wire is read (torra.providers.vendors.vendor.spoken), by the same rules.
+wire is read (torra.providers.vendors.vendor.wire_text), by the same rules.
 
 A thought is dropped up to its first closing tag; its text is no second object, and one that was cut
 off hides nothing. Two objects stay refused, and so does an object that stands in the request: a

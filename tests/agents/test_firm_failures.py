@@ -9,21 +9,21 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
 from agent_config import GATE_ID, MODES
-from agents.contracts import SIDES, AgentReport, Ask, DebateContext
+from agents.contracts import SIDES
 from agents.debate.deliberation import Deliberation
 from agents.debate.panel import DIRECTIONS
-from agents.registry import AGENTS, Agent
+from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import bits, holds
 from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
     Scripted,
+    abstaining,
     context,
     debate,
     judgement,
@@ -71,17 +71,9 @@ def saying(rng: random.Random) -> dict[str, Any]:
 
 def held(script: Mapping[str, Any], *, quiet: frozenset[str] = frozenset(), **more: Any) -> Any:
     """Return a firm's deliberation, at whose desk the `quiet` abstain without being asked."""
-    agents = {name: _quiet(seat) if name in quiet else seat for name, seat in AGENTS.items()}
+    agents = {name: abstaining(seat) if name in quiet else seat for name, seat in AGENTS.items()}
     config = settings(mode="firm", second_look="never", **more)
     return debate(Scripted(script), about=ABOUT, config=config, agents=agents)
-
-
-def _quiet(seat: Agent) -> Agent:
-    def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-        del context, ask
-        return AgentReport.abstain(seat.role.id, "a test")
-
-    return replace(seat, analyze=analyze)
 
 
 def expected(

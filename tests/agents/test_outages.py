@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from math import floor
 from typing import Any, Final
 
@@ -19,14 +18,11 @@ from agents.contracts import (
     OPINIONS,
     SIDES,
     VECTORS,
-    AgentReport,
-    Ask,
-    DebateContext,
     ModelUnavailable,
 )
 from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation
 from agents.debate.panel import DIRECTIONS
-from agents.registry import AGENTS, Agent
+from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import bits
 from tests.cases import cases
 from tests.doubles.scripted import (
@@ -34,6 +30,7 @@ from tests.doubles.scripted import (
     NEVER,
     SWARM_FEATURES,
     Scripted,
+    abstaining,
     chart,
     context,
     debate,
@@ -74,14 +71,6 @@ def silent_sets(mode: str) -> list[frozenset[str]]:
     seats = opinions(mode)
     parts = (part for n in range(len(seats)) for part in itertools.combinations(seats, n))
     return [frozenset(part) for part in parts if not set(EXPERTS) <= set(part)]
-
-
-def abstaining(seat: Agent) -> Agent:
-    def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-        del context, ask
-        return AgentReport.abstain(seat.role.id, "nothing to read")
-
-    return replace(seat, analyze=analyze)
 
 
 def held(

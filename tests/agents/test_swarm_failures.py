@@ -9,20 +9,20 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from agent_config import EXPERTS, GATE_ID, JUDGE_ID, MODES, READER_ID
-from agents.contracts import AgentReport, Ask, DebateContext
+from agents.contracts import DebateContext
 from agents.debate.deliberation import ABSTAINED, Deliberation
 from agents.debate.panel import DIRECTIONS
-from agents.registry import AGENTS, Agent
+from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import bits, holds
 from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.scripted import (
     SWARM_FEATURES,
     Scripted,
+    abstaining,
     context,
     debate,
     debate_hanging,
@@ -92,17 +92,9 @@ def held(
     **more: Any,
 ) -> Deliberation:
     """Return a swarm's deliberation, at whose desk the `quiet` abstain without being asked."""
-    agents = {name: _quiet(seat) if name in quiet else seat for name, seat in AGENTS.items()}
+    agents = {name: abstaining(seat) if name in quiet else seat for name, seat in AGENTS.items()}
     config = settings(mode="swarm", **more)
     return debate(Scripted(script), about=about(market), config=config, agents=agents)
-
-
-def _quiet(seat: Agent) -> Agent:
-    def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-        del context, ask
-        return AgentReport.abstain(seat.role.id, "a test")
-
-    return replace(seat, analyze=analyze)
 
 
 def expected(failing: frozenset[str], silent: frozenset[str]) -> tuple[str, frozenset[str]]:

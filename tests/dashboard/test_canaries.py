@@ -149,7 +149,7 @@ def everything(place: Place) -> Iterator[tuple[str, str]]:
 
 
 def test_the_vendor_was_asked_and_its_answers_are_stored(place: Place) -> None:
-    calls = place.database.judged_calls(["claude-haiku-5-5", "claude-sonnet-5-5"])
+    calls = place.database.newest_calls(["claude-haiku-5-5", "claude-sonnet-5-5"])
     assert {row["provider"] for row in calls} == {ANTHROPIC}
     assert len(calls) >= 4
 

@@ -159,7 +159,7 @@ TRIALS = {
 def test_what_a_person_tries_is_no_call_of_the_desk(name: str, asking: Asking) -> None:
     done = asking.command(*TRIALS[name].split())
     assert asking.server.exchanges, done.output
-    assert asking.desk.database.judged_calls(["claude-haiku-5-5", "claude-sonnet-5-5"]) == []
+    assert asking.desk.database.newest_calls(["claude-haiku-5-5", "claude-sonnet-5-5"]) == []
 
 
 def test_a_start_begins_the_judging_anew_and_a_takeover_does_not(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent_config import AgentSettings, DebateSettings, GateSettings
@@ -30,6 +30,7 @@ from agent_framework import deliberate
 from agents.contracts import (
     VECTORS,
     AgentReport,
+    Ask,
     Completion,
     DebateContext,
     Evidence,
@@ -38,6 +39,7 @@ from agents.contracts import (
     Request,
 )
 from agents.debate.deliberation import Deliberation
+from agents.registry import Agent
 from torra.providers.registry import Provider
 from torra.providers.rules.provider import RulesProvider
 
@@ -506,6 +508,16 @@ def settings(gate: Mapping[str, Any] | None = None, **agents: Any) -> DebateSett
 
 AMPLE: Final = 60.0
 """Seconds of a debate in which nobody hangs: a busy machine may stand still for twenty."""
+
+
+def abstaining(seat: Agent) -> Agent:
+    """Return a seat that abstains without asking."""
+
+    def analyze(context: DebateContext, ask: Ask) -> AgentReport:
+        del context, ask
+        return AgentReport.abstain(seat.role.id, "nothing to read")
+
+    return replace(seat, analyze=analyze)
 
 
 def debate(

@@ -466,7 +466,7 @@ def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[Ke
 
 def _late(database: Database | None, profiles: Iterable[Profile]) -> LateShare:
     """Return how many of the newest calls to each model were answered too late to be used."""
-    read = database.judged_calls if database else None
+    read = database.newest_calls if database else None
     told = call_health.health((one.agents for one in profiles), read)
     late = (one.failed.get("late", 0) for one in told)
     return {"calls": sum(late), "of": sum(one.calls for one in told)}

@@ -552,7 +552,7 @@ def _blocks(database: Database) -> Iterator[CheckResult]:
 def _models(place: Place, database: Database) -> Iterator[CheckResult]:
     """Check that the newest calls to each model brought answers that can be used."""
     desks = [profile.agents for profile, _ in _profiles(place.home).values()]
-    for one in call_health.health(desks, database.judged_calls):
+    for one in call_health.health(desks, database.newest_calls):
         level, mend = "error" if one.failing else "ok", call_words.remedy(one, place.environment)
         yield CheckResult("calls", level, f"{one.name}: {call_words.line(one)}", mend)
 

@@ -293,7 +293,7 @@ class Watcher:
         told = _names(self._database.notice_cursor("models"))
         stand, now = set[str](), iso(look.real)
         # A model that nobody asks any more is not among them.
-        found = health(desks, self._database.judged_calls)
+        found = health(desks, self._database.newest_calls)
         for vendor, models in groupby(found, lambda one: one.vendor):
             own = [one for one in models if one.failing or one.name in told]
             known = [one for one in own if one.name in told]

@@ -74,7 +74,7 @@ def health(
 ) -> tuple[ModelHealth, ...]:
     """Return how each model that some desks may ask stands, by vendor, also without any call.
 
-    `read` returns the calls to judge of some models (instance_database.Database.judged_calls); None
+    `read` returns the calls to judge of some models (instance_database.Database.newest_calls); None
     where there are none.
     """
     routes = sorted({one for desk in desks for one in desk.routes() if asked_outside(one[0])})

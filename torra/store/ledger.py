@@ -223,7 +223,7 @@ class LedgerStore(Store):
         """Judge calls anew from now on: a desk has started, and a start reads the keys anew."""
         self._upsert("notice_cursors", {"name": JUDGED, "place": self._moment()})
 
-    def judged_calls(self, models: Collection[str]) -> list[dict[str, Any]]:
+    def newest_calls(self, models: Collection[str]) -> list[dict[str, Any]]:
         """Return how the newest calls of models went, without their texts: JUDGED_CALLS of each.
 
         Those of JUDGED_FOR, since a desk last started and since a profile was last changed, that

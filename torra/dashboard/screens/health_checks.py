@@ -338,7 +338,7 @@ def providers(behind: Backing) -> Iterator[Sign]:
     used = {vendor for desk in desks for vendor in desk.vendors()}
     blocked = [ShownBlock.read(row) for row in behind.database.provider_blocks()]
     blocks = {row.provider: row for row in blocked}
-    models = call_health.health(desks, behind.database.judged_calls)
+    models = call_health.health(desks, behind.database.newest_calls)
     # vendors that cost money always; others only if they are used
     for name in (*VENDORS, *sorted(used - {*VENDORS, "none", ""})):
         own = [one for one in models if one.vendor == name]

@@ -223,7 +223,7 @@ class DatabaseView:
             "alarms": [*self._database.alarms(limit=5)],
             "failing": [
                 f"{one.name}: {call_words.line(one)}"
-                for one in call_health.health(budgets.values(), self._database.judged_calls)
+                for one in call_health.health(budgets.values(), self._database.newest_calls)
                 if one.failing
             ],
             "blocks": [

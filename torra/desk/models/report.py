@@ -167,7 +167,7 @@ def report(
     rests = {row["provider"]: row for row in (database.provider_blocks() if database else ())}
     tested = newest(database) if database else {}
     spent = _by_model(database, profiles, now)
-    read = database.judged_calls if database else None
+    read = database.newest_calls if database else None
     models = call_health.health((one.agents for one in profiles.values()), read)
     heard = {(one.vendor, one.model): one for one in models}
     vendors = [

@@ -34,8 +34,8 @@ from torra.providers.vendors.vendor import (
     items,
     mapping,
     picture_type,
-    spoken,
     text,
+    wire_text,
     written,
 )
 from torra.providers.vendors.wire import Wire
@@ -109,7 +109,7 @@ def read(answer: Mapping[str, Any]) -> VendorReply:
     stop = stop_word(VENDOR, text(answer.get("stop_reason")))
     said, thoughts = (list(map(text, of(kind, kind))) for kind in ("text", "thinking"))
     calls = of("tool_use", "input")
-    return VendorReply(spoken(said, stop, calls, thoughts), stop, _usage(answer.get("usage")))
+    return VendorReply(wire_text(said, stop, calls, thoughts), stop, _usage(answer.get("usage")))
 
 
 def _usage(usage: object) -> Usage | None:

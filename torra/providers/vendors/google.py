@@ -28,8 +28,8 @@ from torra.providers.vendors.vendor import (
     items,
     mapping,
     picture_type,
-    spoken,
     text,
+    wire_text,
 )
 from torra.providers.vendors.wire import Wire
 
@@ -116,7 +116,7 @@ def read(answer: Mapping[str, Any]) -> VendorReply:
     )
     calls = [mapping(part["functionCall"]).get("args") for part in parts if "functionCall" in part]
     stop = stop_word(VENDOR, text(candidate.get("finishReason")))
-    return VendorReply(spoken(said, stop, calls, thoughts), stop, usage)
+    return VendorReply(wire_text(said, stop, calls, thoughts), stop, usage)
 
 
 def _is_thought(part: Mapping[str, Any]) -> bool:

@@ -45,8 +45,8 @@ from torra.providers.vendors.vendor import (
     items,
     mapping,
     picture_type,
-    spoken,
     text,
+    wire_text,
     written,
 )
 from torra.providers.vendors.wire import Wire
@@ -186,7 +186,7 @@ def read(answer: Mapping[str, Any]) -> VendorReply:
     thoughts = list(dict.fromkeys(filter(None, told)))
     if not (alone or content is None or isinstance(content, str) or content == []):
         calls, thoughts = [], []  # something else was said
-    return VendorReply(spoken(said, stop, calls, thoughts), stop, usage)
+    return VendorReply(wire_text(said, stop, calls, thoughts), stop, usage)
 
 
 def _usable(reply: VendorReply, request: Request) -> bool:

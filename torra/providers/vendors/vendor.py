@@ -152,7 +152,7 @@ def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found if len(found) == len(pairs) else found | {"duplicate key": math.nan}
 
 
-def spoken(said: list[str], stop: str, calls: list[object], thoughts: list[str]) -> str:
+def wire_text(said: list[str], stop: str, calls: list[object], thoughts: list[str]) -> str:
     """Return the text of a reply by the wire's rows of the table (agents.texts.door).
 
     Where nothing is said it is the arguments of the one tool call, or the one thought of a reply

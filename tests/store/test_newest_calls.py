@@ -27,9 +27,9 @@ def database(tmp_path: Path, clock: Hand) -> Database:
 def test_calls_of_a_day_are_read_and_no_older_ones(database: Database, clock: Hand) -> None:
     store(database, ["ok", "garbage"])
     clock.pass_by(24 * 3600)
-    assert sorted(row["status"] for row in database.judged_calls(MODELS)) == ["garbage", "ok"]
+    assert sorted(row["status"] for row in database.newest_calls(MODELS)) == ["garbage", "ok"]
     clock.pass_by(1)
-    assert database.judged_calls(MODELS) == []
+    assert database.newest_calls(MODELS) == []
 
 
 @pytest.mark.parametrize("change", ["start", "profile"])
@@ -43,13 +43,13 @@ def test_a_start_and_a_changed_profile_begin_anew(
     begin()
     clock.pass_by(1)
     store(database, ["garbage"])
-    assert len(database.judged_calls(MODELS)) == 1
+    assert len(database.newest_calls(MODELS)) == 1
     clock.pass_by(1)
     begin()
-    assert database.judged_calls(MODELS) == []
+    assert database.newest_calls(MODELS) == []
     clock.pass_by(1)
     store(database, ["ok"])
-    assert [row["status"] for row in database.judged_calls(MODELS)] == ["ok"]
+    assert [row["status"] for row in database.newest_calls(MODELS)] == ["ok"]
 
 
 def test_the_same_profile_once_more_changes_nothing(database: Database, clock: Hand) -> None:
@@ -57,7 +57,7 @@ def test_the_same_profile_once_more_changes_nothing(database: Database, clock: H
     store(database, ["garbage"])
     clock.pass_by(60)
     database.apply_profile("BTCUSD", "{}", "a")
-    assert len(database.judged_calls(MODELS)) == 1
+    assert len(database.newest_calls(MODELS)) == 1
 
 
 def test_the_newest_are_read_by_an_index_and_no_table_is_read_through(
@@ -69,7 +69,7 @@ def test_the_newest_are_read_by_an_index_and_no_table_is_read_through(
     said: list[str] = []
     connection = database.connection().conn
     connection.set_trace_callback(said.append)
-    assert len(database.judged_calls(MODELS)) == JUDGED_CALLS
+    assert len(database.newest_calls(MODELS)) == JUDGED_CALLS
     connection.set_trace_callback(None)
     (statement,) = said
     plan = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
@@ -87,4 +87,4 @@ def test_many_calls_to_others_hide_none_of_a_model_that_is_hardly_asked(
         store(database, ["ok"] * 600, **more)
     clock.pass_by(1)
     store(database, ["budget", "deadline", "miss"] * 100)
-    assert [row["status"] for row in database.judged_calls(MODELS)] == ["garbage"] * 20
+    assert [row["status"] for row in database.newest_calls(MODELS)] == ["garbage"] * 20
