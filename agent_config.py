@@ -546,6 +546,13 @@ class AgentSettings(Section):
         description="largest share of an opening's size while no agent is heard because models "
         "fail; never more than one word of the desk (docs/debate.md, Outage)",
     )
+    none_cost: float = Field(
+        0.3,
+        ge=0,
+        le=1,
+        description="share of an opening's conviction that is lost where a manager or a judge takes "
+        "no side and an opinion is opposed (docs/debate.md)",
+    )
     debate_rounds: int = Field(1, ge=1, le=3, description="rounds of bull against bear")
     rebuttal: Literal["auto", "always", "never"] = Field(
         "auto",
