@@ -82,8 +82,8 @@ class Mode:
     the time that they speak for and the risks that they grant. `consults` names the role that is
     asked alone where an opening would stand, "" for none. `weighs` says whether the regime decides
     how much the word of each expert counts (`TRUST`). `officer` says whether the risk officer's
-    rows and the regime's budget count beside the gate's rules. `defaults` are settings of a profile
-    that has none of its own.
+    rows and the regime's budget count beside the gate's rules. `defaults` are settings, by section,
+    of a profile that has none of its own.
     """
 
     seats: tuple[str, ...]
@@ -100,7 +100,7 @@ class Mode:
     consults: str = ""
     weighs: bool = False
     officer: bool = False
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def opening(self) -> tuple[StagePlan, ...]:
@@ -126,6 +126,12 @@ THREE_STAGES: Final = (
 
 REBUTTAL_SHARE: Final = 0.40
 """Share of the remaining time of a further round of bull against bear at the firm."""
+
+OFFICER_CAPS: Final[Mapping[str, float]] = {
+    **dict.fromkeys(("M1", "M5", "M15", "M30", "H1"), 3.0),
+    **dict.fromkeys(("H4", "D1"), 1.0),
+}
+"""Most leverage of what each timeframe opened (document 003: 3 for a swing, 1 for a position)."""
 
 MODES: Final[dict[str, Mode]] = {
     "budget": Mode(
@@ -187,8 +193,7 @@ MODES: Final[dict[str, Mode]] = {
         rebuttal=True,
         ahead=True,
         consults=TRADER_ID,
-        # Without a quorum: who failed lends nothing, and who objects is heard all the same.
-        defaults={"influence": "earned", "timeout_seconds": 30.0, "quorum": 0},
+        defaults={"agents": {"influence": "earned", "timeout_seconds": 30.0}},
     ),
     "swarm": Mode(
         seats=(READER_ID, *EXPERTS, JUDGE_ID, GATE_ID),
@@ -204,7 +209,10 @@ MODES: Final[dict[str, Mode]] = {
         memory=True,
         weighs=True,
         officer=True,
-        defaults={"influence": "earned", "quorum": 0},
+        defaults={
+            "agents": {"influence": "earned", "quorum": 0},
+            "risk": {"leverage_caps": OFFICER_CAPS},
+        },
     ),
 }
 """The desks, the cheapest first. Nothing else in the program compares a mode or keys on one."""
@@ -291,6 +299,9 @@ OPPOSITION_COST: Final = 0.60
 """Share of the conviction in an opening that is lost when every analyst that takes a side, or all
 that pushes either way, is against it (document 000).
 """
+
+NONE_COST: Final = 0.30
+"""Share that is lost where a manager or a judge takes no side and an analyst is opposed."""
 
 LEANING_SHARE: Final = 0.50
 """Most that is left of it where the desk as a whole pushes against it."""
@@ -547,11 +558,11 @@ class AgentSettings(Section):
         "fail; never more than one word of the desk (docs/debate.md, Outage)",
     )
     none_cost: float = Field(
-        0.3,
+        NONE_COST,
         ge=0,
         le=1,
-        description="share of an opening's conviction that is lost where a manager or a judge takes "
-        "no side and an opinion is opposed (docs/debate.md)",
+        description="share of an opening's conviction that is lost at least where a manager or a "
+        "judge takes no side and an analyst is opposed (docs/debate.md)",
     )
     debate_rounds: int = Field(1, ge=1, le=3, description="rounds of bull against bear")
     rebuttal: Literal["auto", "always", "never"] = Field(
@@ -699,8 +710,9 @@ class AgentSettings(Section):
         row = MODES.get(str(given.get("mode"))) if isinstance(given, Mapping) else None
         if row is None:
             return handler(given)
-        found = handler({**row.defaults, **given})
-        found.model_fields_set.difference_update(row.defaults.keys() - given.keys())
+        defaults = row.defaults.get("agents", {})
+        found = handler({**defaults, **given})
+        found.model_fields_set.difference_update(defaults.keys() - given.keys())
         return found
 
     @field_validator("fallback_models")

@@ -56,6 +56,7 @@ from agents.contracts import (
     ADJUSTMENT_BOUND,
     OPINIONS,
     SCORE_DECIMALS,
+    SIDES,
     VECTORS,
     AgentReport,
     DebateContext,
@@ -72,7 +73,7 @@ from agents.debate.asking import ProviderLine, Stage
 from agents.debate.board import board, with_board
 from agents.debate.consulting import Consultation, consult, unasked
 from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation, score_chart_shape, with_bias
-from agents.debate.panel import NEUTRAL, UNJUDGED, Panel, measure, opposed, outage, quorate
+from agents.debate.panel import NEUTRAL, UNHELD, UNJUDGED, Panel, measure, opposed, outage, quorate
 from agents.debate.replies import scores as read_scores
 from agents.debate.sitting import OnEvent, Sitting, failure, fenced, result_of, summary
 from agents.debate.stages import Ended, crowded, run_together
@@ -203,7 +204,15 @@ def deliberate(
         opinions, judged = sitting.reported(*OPINIONS), _judged(sitting)
         debate = synthesise(opinions, judged.weights if judged else {}, told.trusted)
         most = THIN_CONVICTION if is_thin(sitting, row) else 1.0
-        agreed = measure(opinions, failed, config.weights, judged, told.trusted, most)
+        agreed = measure(
+            opinions,
+            (*failed, *SIDES) if judged is UNHELD else failed,
+            config.weights,
+            judged,
+            told.trusted,
+            most,
+            config.agents.none_cost,
+        )
         source = _source(sitting, config.agents)
     elif failed:
         source, debate = _without_opinions(sitting, context, fallback)
@@ -270,13 +279,13 @@ def check_desk(
 
 
 def _judged(sitting: Sitting) -> AgentReport | None:
-    """Return what an arbiter or a judge said; UNJUDGED of one that failed, None where none sits.
+    """Return what an arbiter or a judge said, None where none sits.
 
-    Where too few analysts were heard there was no debate to judge: nobody won it.
+    It is UNJUDGED of one that failed, UNHELD where too few analysts were heard for a debate.
     """
     seats = sitting.seats("arbiter", "judge")
     if seats and sitting.degraded:
-        return replace(UNJUDGED, winner="NONE")
+        return UNHELD
     if reported := sitting.reported("arbiter", "judge"):
         return reported[0].report
     return UNJUDGED if sitting.failed("arbiter", "judge") else None

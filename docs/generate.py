@@ -177,8 +177,11 @@ def render_profile_docs() -> str:
 
 def render_default_profile() -> str:
     """Return profiles/default.json: every default but those that go by the mode."""
-    by_mode = {name for row in MODES.values() for name in row.defaults}
-    return Profile().model_dump_json(indent=2, exclude={"agents": by_mode}) + "\n"
+    by_mode: dict[str, set[str]] = {}
+    for row in MODES.values():
+        for section, defaults in row.defaults.items():
+            by_mode.setdefault(section, set()).update(defaults)
+    return Profile().model_dump_json(indent=2, exclude=by_mode) + "\n"
 
 
 def render_models_docs(by_hand: str = "\n") -> str:

@@ -15,16 +15,17 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo
 
 from pydantic import (
     BaseModel,
     Field,
+    ModelWrapValidatorHandler,
     StrictStr,
     ValidationError,
     field_validator,
@@ -32,6 +33,7 @@ from pydantic import (
 )
 
 from agent_config import (
+    MODES,
     AgentSettings,
     DebateSettings,
     GateSettings,
@@ -315,6 +317,25 @@ class Profile(Section):
             if weight <= 0:
                 raise ValueError(f"the weight of {name} must be positive")
         return value
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _defaults_of_the_mode(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Fill in the caps of leverage that a mode sets for a profile that writes none.
+
+        They do not count as set: they give way to the defaults of another mode.
+        """
+        agents = given.get("agents") if isinstance(given, Mapping) else None
+        mode = agents.get("mode") if isinstance(agents, Mapping) else getattr(agents, "mode", "")
+        row = MODES.get(str(mode))
+        risk = given.get("risk", {}) if row else None
+        if row is None or not isinstance(risk, Mapping):
+            return handler(given)
+        defaults = row.defaults.get("risk", {})
+        found = handler({**given, "risk": {**defaults, **risk}})
+        found.risk.model_fields_set.difference_update(defaults.keys() - risk.keys())
+        found.model_fields_set.difference_update({"risk"} - given.keys())
+        return found
 
     @once
     def debate(self) -> DebateSettings:

@@ -113,17 +113,16 @@ class Deliberation:
         return self.ruling.vetoes(side)
 
     def size_share(self, side: str) -> float:
-        """Return the share, 0 to 1, that gate, conviction and budget leave of an opening's size.
+        """Return the share, 0 to 1, of an opening's size that is left: most x cut x conviction.
 
-        Of a storm the smallest factor counts: what the multiplier took is not taken once more.
+        `most` is the rules' multiplier, with the regime's budget among the factors of the storm
+        where a risk officer sits; `cut` what the gate's model left of the rules' multiplier. So
+        without an officer most x cut is the multiplier. (docs/debate.md, "Size".)
         """
-        most = 1.0 if self.swarm is None else self.swarm.most
-        return min(self.ruling.multiplier, most) * self.conviction_for(side)
-
-    @property
-    def budget(self) -> float:
-        """The share, 0 to 1, that the regime leaves of an opening's size beside the multiplier."""
-        return 1.0 if self.swarm is None else self.swarm.share(self.ruling.multiplier)
+        gate, rules = self.ruling.multiplier, self.rule_ruling.multiplier
+        if self.swarm is not None:
+            gate = self.swarm.most * gate / rules if gate < rules else self.swarm.most
+        return gate * self.conviction_for(side)
 
     @property
     def declined(self) -> str:
@@ -158,7 +157,7 @@ class Deliberation:
             "cost_usd": self.cost_usd,
             "elapsed_ms": self.elapsed_ms,
             **({"consulted": self.consulted.as_json()} if self.consulted else {}),
-            **({"swarm": self.swarm.as_json(self.ruling.multiplier)} if self.swarm else {}),
+            **({"swarm": self.swarm.as_json()} if self.swarm else {}),
         }
 
 

@@ -14,8 +14,9 @@ Per side of an opening, BUY or SELL:
                  LEANING_SHARE of raw where the desk as a whole pushes against it
 
 Where an arbiter or a judge sits, raw is at most what its own word weighs, a low one's where it
-failed; one that names nobody, or the other side, counts as full opposition. So does a debate that
-was not held because too few analysts were heard, also where none of them had an opinion.
+failed. One that names the other side counts as full opposition. One that names nobody costs
+`none_cost` at least where an analyst is opposed, and nothing where none is. A debate that was not
+held, because too few analysts were heard, counts as full opposition, and raw is at most UNHELD_RAW.
 
 An abstainer changes nothing. Who opposes, opposes more strongly or fails never makes an opening
 larger. By office one of the two researchers has no case for a side, so the surer one speaks for
@@ -35,7 +36,15 @@ from math import floor, fsum
 from types import MappingProxyType
 from typing import Any, Final
 
-from agent_config import FOCUS_WEIGHT, LEANING_SHARE, OPPOSITION_COST, QUORUM_FROM
+from agent_config import (
+    CONFIDENCE_WEIGHT,
+    FOCUS_WEIGHT,
+    LEANING_SHARE,
+    NONE_COST,
+    OPPOSITION_COST,
+    QUORUM_FROM,
+    UNGROUNDED_WEIGHT,
+)
 
 from ..contracts import (
     EMPTY,
@@ -126,6 +135,12 @@ class Panel:
 UNJUDGED: Final = AgentReport("arbiter")
 """Stands for an arbiter that was asked and gave no report: its word counts as a low one."""
 
+UNHELD: Final = AgentReport("arbiter", flags=("unheld",))
+"""Stands for the arbiter of a debate that was not held."""
+
+UNHELD_RAW: Final = CONFIDENCE_WEIGHT["low"] * UNGROUNDED_WEIGHT
+"""Most of raw where no debate was held: what the weakest word of an arbiter weighs."""
+
 IN_FULL: Final = Agreement()
 NEUTRAL: Final = Panel(MappingProxyType(dict.fromkeys(VECTORS, 0.0)))
 """The panel of a tick on which nobody was to be asked, or everybody who was asked abstained."""
@@ -136,13 +151,14 @@ def outage(desk: Sequence[Agent], most: float, *, degraded: bool = False) -> Pan
 
     What it leaves of an opening is `most` (AgentSettings.outage_size), and never more than one of
     the words in `raw`: an analyst's, the researchers', a judge's. A `degraded` desk of an arbiter
-    held no debate, so nobody won it.
+    held no debate.
     """
     kinds = [seat.role.kind for seat in desk]
     words = kinds.count("analyst") + kinds.count("judge") + ("researcher" in kinds)
+    unheld = degraded and "arbiter" in kinds
+    cost, most = (OPPOSITION_COST, min(most, UNHELD_RAW)) if unheld else (0.0, most)
     # Rounded down: a third of a size is never more than a third.
     share = floor(min(most, 1.0 / max(1, words)) * STEPS) / STEPS
-    cost = OPPOSITION_COST if degraded and "arbiter" in kinds else 0.0
     agreed = Agreement(raw=share, conviction=round(share * (1.0 - cost), SCORE_DECIMALS))
     return replace(NEUTRAL, buy=agreed, sell=agreed)
 
@@ -154,13 +170,15 @@ def measure(
     judged: AgentReport | None = None,
     trusted: Mapping[str, float] = EMPTY,
     most: float = 1.0,
+    none_cost: float = NONE_COST,
 ) -> Panel:
     """Return the panel of the answers that count.
 
-    `failed` names the opinions that were asked and gave no report; `weights` says how much each
+    `failed` names the opinions that gave no report and could have; `weights` says how much each
     vector weighs in the composite (their sum does not matter; equally much without any). `judged`
-    is an arbiter's or a judge's report, UNJUDGED where it was asked and gave none. `trusted` says
-    how much the focus of an analyst counts (agents.debate.synthesis), `most` bounds conviction.
+    is an arbiter's or a judge's report, UNJUDGED where it was asked and gave none, UNHELD where
+    there was no debate to judge. `trusted` says how much the focus of an analyst counts
+    (agents.debate.synthesis), `most` bounds conviction, `none_cost` is AgentSettings.none_cost.
     """
     # By id, so that the record does not depend on which model answered first.
     told = sorted(answers, key=lambda answer: answer.role.id)
@@ -171,7 +189,7 @@ def measure(
     steps = {answer.role.id: _push(answer, shares, trusted) for answer in opinions}
     sided = [steps[a.role.id] for a in opinions if a.role.kind == "analyst" and steps[a.role.id]]
     buy, sell = (
-        _bounded(_agreement(opinions, failed, steps, sided, side, judged), most)
+        _bounded(_agreement(opinions, failed, steps, sided, side, judged, none_cost), most)
         for side in (DIRECTIONS["BUY"], DIRECTIONS["SELL"])
     )
     return Panel(
@@ -245,6 +263,7 @@ def _agreement(
     sided: Sequence[int],
     side: int,
     judged: AgentReport | None,
+    none_cost: float,
 ) -> Agreement:
     """Return how far the desk agrees with an opening of a side, +1 or -1."""
     if not opinions and judged is None:
@@ -254,18 +273,30 @@ def _agreement(
     opposition = _share(opposed, len(sided))
     dissent = _share(against, sum(map(abs, steps.values())))
     raw = _raw(opinions, failed, steps, side)
-    cost = max(opposition, dissent)
-    if judged is not None and not judged.abstained:
+    loss = OPPOSITION_COST * max(opposition, dissent)
+    if judged is UNHELD:
+        raw, loss = min(raw, UNHELD_RAW), OPPOSITION_COST
+    elif judged is not None and not judged.abstained:
         raw = min(raw, trust(judged))
-        # A failed arbiter has no winner, and opposes nobody.
-        cost = 1.0 if judged.winner and WINNERS[judged.winner] != side else cost
+        loss = max(loss, _loss(judged.winner, side, opposed, none_cost))
     leans_against = side * sum(steps.values()) < 0
-    conviction = raw * (1.0 - OPPOSITION_COST * cost)
+    conviction = raw * (1.0 - loss)
     if leans_against:
         conviction = min(conviction, LEANING_SHARE * raw)
     return Agreement(
         opposed, opposition, dissent, raw, round(conviction, SCORE_DECIMALS), leans_against
     )
+
+
+def _loss(winner: str, side: int, opposed: int, none_cost: float) -> float:
+    """Return the least share of conviction that is lost where somebody judges the debate."""
+    # One that failed has no winner, and opposes nobody.
+    if not winner or WINNERS[winner] == side:
+        return 0.0
+    if winner == "NONE":
+        return none_cost if opposed else 0.0
+    # The other side never costs less than none.
+    return max(OPPOSITION_COST, none_cost if opposed else 0.0)
 
 
 def _bounded(found: Agreement, most: float) -> Agreement:

@@ -36,9 +36,9 @@ class Swarm:
     """What the regime, the board and the judge's chance came to.
 
     `storm` is the factor, 0 to 1, that volatility, panic and liquidations left of the multiplier,
-    `most` the largest multiplier of a size that the regime's budget leaves: the rules' own, with
-    the budget among the factors of the storm. `thin`: fewer than two experts spoke, which bounds
-    the conviction. `worth` is None where no judge took a side.
+    `most` the share of a size that rules and regime leave: the rules' multiplier with the budget
+    among the factors of the storm. `thin`: fewer than two experts spoke, which bounds the
+    conviction. `worth` is None where no judge took a side.
     """
 
     directive: Directive
@@ -48,16 +48,19 @@ class Swarm:
     worth: Worth | None = None
     thin: bool = False
 
-    def share(self, multiplier: float) -> float:
-        """Return the share, 0 to 1, of a multiplier that the regime's budget leaves of a size."""
-        return round(self.most / multiplier, SCORE_DECIMALS) if self.most < multiplier else 1.0
+    @property
+    def budget(self) -> float:
+        """The share, 0 to 1, that the regime leaves of a size beside the rules' multiplier."""
+        if self.directive.budget >= self.storm:
+            return 1.0
+        return round(self.directive.budget / self.storm, SCORE_DECIMALS)
 
-    def as_json(self, multiplier: float) -> dict[str, Any]:
-        """Return it as JSON values, under the multiplier of the gate."""
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
         return {
             "regime": self.directive.as_json(),
             "trust": dict(self.directive.trusted),
-            "budget": self.share(multiplier),
+            "budget": self.budget,
             "storm": self.storm,
             "board": self.board.as_json(),
             "judgement": None if self.worth is None else self.worth.as_json(),

@@ -326,14 +326,19 @@ judgements = st.builds(
 
 
 def test_an_arbiter_is_heard_as_the_rule_says(scaled: Scaled) -> None:
-    """Its word caps raw; one that names nobody, or the other side, counts as full opposition."""
+    """Its word caps raw; the other side is full opposition, nobody costs where one is opposed."""
 
     @cases(scaled(2_000, 200))
-    @given(desks(), failures, weights, judgements)
+    @given(desks(), failures, weights, judgements, st.sampled_from([0.0, 0.3, 0.6, 1.0]))
     def check(
-        answers: list[Answer], failed: list[str], given: dict[str, float], told: AgentReport
+        answers: list[Answer],
+        failed: list[str],
+        given: dict[str, float],
+        told: AgentReport,
+        none_cost: float,
     ) -> None:
-        plain, judged = measure(answers, failed, given), measure(answers, failed, given, told)
+        plain = measure(answers, failed, given)
+        judged = measure(answers, failed, given, told, none_cost=none_cost)
         assert (plain.pushes, plain.push, plain.spread) == (
             judged.pushes,
             judged.push,
@@ -346,8 +351,10 @@ def test_an_arbiter_is_heard_as_the_rule_says(scaled: Scaled) -> None:
                 continue
             raw = min(was.raw, trust(told))
             named = {"LONG": 1, "SHORT": -1, "NONE": 0, "": way}[told.winner]
-            cost = max(was.opposition, was.dissent) if named == way else 1.0
-            kept = raw * (1.0 - OPPOSITION_COST * cost)
+            least = none_cost if was.opposed and named != way else 0.0
+            if named == -way:
+                least = max(0.6, least)
+            kept = raw * (1.0 - max(OPPOSITION_COST * max(was.opposition, was.dissent), least))
             kept = min(kept, LEANING_SHARE * raw) if was.leans_against else kept
             assert found.raw == raw
             assert found.conviction == pytest.approx(kept, abs=TINY)

@@ -163,12 +163,13 @@ def test_of_a_storm_the_smallest_factor_counts(scaled: Scaled) -> None:
         rule = round(storm * tired, 8)
         assert record.ruling.multiplier == (rule if model is None else min(rule, model)), case
         least = round(min(storm, budget) * tired, 8)
-        share = least if model is None else min(least, model)
+        cut = 1.0 if model is None else min(1.0, model / rule)
+        share = least if cut == 1.0 else least * min(rule, 1.0 if model is None else model) / rule
         for side in DIRECTIONS:
             assert record.size_share(side) == share * record.conviction_for(side), case
             assert alone.size_share(side) == least, case
         assert record.swarm is not None and record.swarm.storm == storm
-        assert abs(record.ruling.multiplier * record.budget - share) < 1e-7
+        assert abs(record.ruling.multiplier * record.swarm.budget - share) < 1e-7
         seen.add((volatile, panic, flushed, worn, model))
     assert len(seen) > 20
 

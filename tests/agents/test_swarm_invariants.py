@@ -303,8 +303,13 @@ def test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side(scaled: Scaled) ->
             for one in counted - {*STORMS}:
                 rest *= values[one]
             assert held.size_share("BUY") == held.size_share("SELL")
-            assert abs(held.size_share("BUY") - min(model, storm * rest)) <= 1e-8
-            assert abs(held.ruling.multiplier * held.budget - held.size_share("BUY")) <= 1e-8
+            rules = held.rule_ruling.multiplier
+            cut = held.ruling.multiplier / rules if rules else 0.0
+            assert abs(held.size_share("BUY") - storm * rest * cut) <= 1e-7
+            assert held.size_share("BUY") <= min(held.ruling.multiplier, storm * rest) + 1e-8
+            assert held.swarm is not None
+            shown = held.ruling.multiplier * held.swarm.budget
+            assert abs(shown - held.size_share("BUY")) <= 1e-7
             left.append({n: 0.0 if held.vetoes(n) else held.size_share(n) for n in BOTH})
         for name in BOTH:
             assert left[1][name] <= left[0][name]

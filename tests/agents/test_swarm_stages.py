@@ -201,11 +201,18 @@ def sizes(record: Deliberation) -> tuple[float, float]:
 
 
 def test_a_judge_that_holds_costs_size_or_by_setting_the_opening() -> None:
-    """`judge_hold`: by itself full opposition; `veto` takes both sides, and only from a hold."""
+    """`judge_hold`: by itself none_cost where one objects; `veto` takes both sides from a hold."""
     hold = {**PUSHING, JUDGE_ID: deciding(side="NONE", value=0.0)}
-    heard = debate(Scripted(hold), about=about(), config=swarm())
     agreed = debate(Scripted(PUSHING), about=about(), config=swarm())
-    assert not heard.veto and 0.0 < sizes(heard)[0] < sizes(agreed)[0]
+    heard = debate(Scripted(hold), about=about(), config=swarm())
+    assert not heard.veto and sizes(heard)[0] == sizes(agreed)[0], "nobody objects"
+    split = {EXPERTS[0]: reporting(value=-0.1)}
+    named = debate(Scripted({**PUSHING, **split}), about=about(), config=swarm())
+    left = [
+        sizes(debate(Scripted({**hold, **split}), about=about(), config=swarm(none_cost=cost)))[0]
+        for cost in (0.0, 0.3, 0.6, 1.0)
+    ]
+    assert sizes(named)[0] >= left[0] > left[1] > left[2] > left[3] == 0.0
     vetoed = debate(Scripted(hold), about=about(), config=swarm(judge_hold="veto"))
     assert vetoed.veto and "JUDGE_HOLD" in vetoed.ruling.reasons and sizes(vetoed) == (0.0, 0.0)
     assert vetoed.scores == {
@@ -371,14 +378,15 @@ def test_a_swarm_that_the_hour_cannot_pay_asks_nobody(tmp_path: Path) -> None:
     assert held.deliberation.calls == () and "budget" in held.deliberation.flags
 
 
-def test_what_a_swarm_in_shadow_came_to_is_recorded_and_counts_for_nothing(tmp_path: Path) -> None:
+def test_in_shadow_no_word_of_a_swarm_counts_and_its_officer_does(tmp_path: Path) -> None:
     heard = newest(tmp_path / "full", a_profile()).deliberation
     assert heard.vetoes("BUY") and heard.size_share("SELL") < 1.0
     held = newest(tmp_path / "shadow", a_profile(influence="shadow"))
     assert held.deliberation.vetoes("BUY") and held.deliberation.swarm == heard.swarm
     alone = held.standing_in
-    assert alone is not None and alone.swarm is None
-    assert not alone.vetoes("BUY") and alone.budget == 1.0
+    assert alone is not None and alone.swarm is not None
+    assert not alone.vetoes("BUY") and alone.conviction_for("BUY") == 1.0
+    assert alone.swarm.directive.reader == "" != held.deliberation.swarm.directive.reader
     assert not [name for name in alone.ruling.reasons if name == "NEGATIVE_EV"]
     assert {name: one["score"] for name, one in held.gated.items() if name in VECTORS} == {
         name: one["score"] for name, one in alone.scores.items() if name in VECTORS

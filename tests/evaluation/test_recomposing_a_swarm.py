@@ -78,7 +78,7 @@ def seen(said: Deliberation, l1: Mapping[str, float], regime: str) -> TickSeen:
     scores = blend(l1, said.scores)
     assert said.swarm is not None
     rule = said.rule_ruling
-    told = said.swarm.as_json(said.ruling.multiplier)
+    told = said.swarm.as_json()
     tick = plain_tick(
         START,
         l1=four(l1),

@@ -45,7 +45,7 @@ def test_everything_of_a_swarm_is_counted() -> None:
     )  # fmt: skip
     assert (found.odd["liquidity", "stop_sweep"], found.patterns["double_top"]) == (8, 8)
     assert (found.disputed, found.read, found.first["geometry"]) == (1, 6, 6)
-    assert found.sizes == pytest.approx((0.25, 0.25, 0.25, 1.0))
+    assert found.sizes == pytest.approx((0.2, 0.2, 0.2, 1.0))
     assert (found.changed, found.sides) == (3, 8)
     assert found.reasons == {"NEGATIVE_EV": 2, "MACRO_PANIC": 2}
 

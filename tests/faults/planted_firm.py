@@ -21,8 +21,18 @@ FIRM: Final[Table] = {
         ),
         "manager-side": fault(
             "a manager that names the other side costs nothing",
-            At("agents.debate.panel:_agreement", replace("1.0 if ... else cost", "cost")),
+            At("agents.debate.panel:_loss", returns("0.0", of="max(OPPOSITION_COST, ...)")),
             "test_an_arbiter_is_heard_as_the_rule_says",
+        ),
+        "manager-none": fault(
+            "a manager that takes no side costs nothing where an analyst objects",
+            At("agents.debate.panel:_loss", returns("0.0", of="none_cost if ... else 0.0")),
+            "test_an_arbiter_is_heard_as_the_rule_says",
+        ),
+        "debate-unheld": fault(
+            "a debate that was not held is a manager's NONE",
+            At("agent_framework:_judged", returns("replace(UNJUDGED, winner='NONE')", "UNHELD")),
+            "test_below_its_quorum_a_firm_keeps_little",
         ),
         "trader-latch": fault(
             "a decline latches nothing",

@@ -79,14 +79,21 @@ SWARM: Final[Table] = {
             "the size ignores the budget of the regime",
             At(
                 "agents.debate.deliberation:Deliberation.size_share",
-                replace("min(self.ruling.multiplier, most)", "self.ruling.multiplier"),
+                replace("self.swarm is not None", "False"),
             ),
             "test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side",
         ),
         "swarm-shadow": fault(
-            "the risk officer counts in shadow",
-            At("torra.tick.debate:_alone", replace("config.model_copy(...)", "config")),
-            "test_what_a_swarm_in_shadow_came_to_is_recorded_and_counts_for_nothing",
+            "the risk officer counts for nothing in shadow",
+            At(
+                "torra.tick.debate:hold",
+                replace(
+                    "agent_framework.undebated(context, plan.config, spoken.source_type)",
+                    "agent_framework.undebated(context, "
+                    'plan.config.model_copy(update={"officer": False}), spoken.source_type)',
+                ),
+            ),
+            "test_in_shadow_a_swarm_opens_nothing_on_a_crowded_side",
         ),
         "swarm-ladder": fault(
             "the desk below has no risk officer",

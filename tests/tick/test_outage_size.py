@@ -115,9 +115,10 @@ def test_every_mode_trades_smaller_while_all_its_models_fail(run: Run, mode: str
     record = run(failing(mode), profile(mode))
     assert record["source_type"] == "L1_ONLY" and record["flags"] == ["outage"]
     share = min(0.25, 1 / WORDS[mode])
-    # The regime of a swarm leaves a part of the size beside it.
-    budget = record["deliberation"].get("swarm", {}).get("budget", 1.0)
-    assert lots(record) == pytest.approx(cut(whole(run, mode), share * budget), abs=0.011)
+    if mode == "firm":  # below its quorum: no debate was held
+        share = 0.15 * 0.4
+    # The regime of a swarm leaves a part of the size, whoever is heard.
+    assert lots(record) == pytest.approx(cut(whole(run, mode), share), abs=0.011)
     assert 0.0 < lots(record) <= share * whole(run, mode)
     assert "no agent answered, and its size is cut to" in record["sentence"]
 

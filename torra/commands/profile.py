@@ -383,7 +383,7 @@ def _earns_first(changes: Sequence[Change]) -> list[str]:
     after = {item.name: item.after for item in changes}
     row = MODES.get(str(after.get("agents.mode")))
     earned = after.get("agents.influence") == "earned"
-    if row is None or not earned or row.defaults.get("influence") != "earned":
+    if row is None or not earned or row.defaults.get("agents", {}).get("influence") != "earned":
         return []
     name = after["agents.mode"]
     return [f"A {name} earns its influence first; agents.influence full lets it count now."]

@@ -154,13 +154,13 @@ class TickSeen:
         """The share, 0 to 1, that the regime leaves of an opening's size beside the multiplier.
 
         Its budget is one of the factors of the storm, of which the smallest counts; 1 without a
-        risk officer, and in shadow.
+        risk officer. In shadow the code's own regime counts, and its reader's word does not.
         """
         told = self.swarm
-        if told is None or self.shadow or told.storm <= 0.0:
+        allowed = 1.0 if told is None else told.plain if self.shadow else told.budget
+        if told is None or allowed >= told.storm:
             return 1.0
-        most = self.rule_multiplier * min(1.0, told.budget / told.storm)
-        return round(most / self.multiplier, SCORE_DECIMALS) if most < self.multiplier else 1.0
+        return round(allowed / told.storm, SCORE_DECIMALS)
 
     @property
     def size_share(self) -> float:

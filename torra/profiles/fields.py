@@ -220,13 +220,19 @@ def along_with_mode(
     row = MODES.get(str(agents.get("mode")))
     if row is None or agents.get("mode") == was.get("mode"):
         return after
-    brought = {
-        name: value
-        for name, value in row.defaults.items()
-        if ("agents", name) not in named
-        and agents.get(name) == was.get(name) == DEFAULT["agents"][name]
-    }
-    return {**after, "agents": {**agents, **brought}}
+    found = dict(after)
+    for section, defaults in row.defaults.items():
+        old, new = before.get(section, {}), after.get(section, {})
+        if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+            continue
+        brought = {
+            name: value
+            for name, value in defaults.items()
+            if (section, name) not in named
+            and new.get(name) == old.get(name) == DEFAULT[section][name]
+        }
+        found[section] = {**new, **brought}
+    return found
 
 
 # --- how values are written -----------------------------------------------------------------------

@@ -289,7 +289,7 @@ def hold(
     if shadow:
         # What was said is recorded as it was; an undebated desk counts in its place.
         spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
-        alone = agent_framework.undebated(context, _alone(plan.config), spoken.source_type)
+        alone = agent_framework.undebated(context, plan.config, spoken.source_type)
     if behind := (*inputs.lessons.flags, *inputs.standing.flags):
         spoken = replace(spoken, flags=(*spoken.flags, *behind))
     counted = alone or spoken
@@ -311,11 +311,6 @@ def _notes_are_read(answerers: Answerers) -> bool:
     if answerers.debater is not None:
         return not getattr(answerers.debater, "reads_no_notes", False)
     return not is_immediate(answerers.submit)
-
-
-def _alone(config: DebateSettings) -> DebateSettings:
-    """Return the settings of a desk that only looks on: no officer's row or budget counts."""
-    return config.model_copy(update={"officer": False})
 
 
 def _in_shadow(settings: AgentSettings, answerers: Answerers) -> bool:
@@ -393,7 +388,7 @@ def _deliberate(
     if plan.company is not None:
         counted = spoken
         if shadow:
-            counted = agent_framework.undebated(context, _alone(config), spoken.source_type)
+            counted = agent_framework.undebated(context, config, spoken.source_type)
         opening = thesis.foresee(plan.company, inputs, counted, profile, key.timeframe)
         if opening is not None:
             line = thesis.Line(

@@ -422,6 +422,7 @@ def _gate(debated: TickDebate) -> dict[str, Any]:
             "reasons": list(ruling.reasons),
             # Where it vetoes no side alone a record has not a letter of it.
             **({"veto_sides": list(ruling.veto_sides)} if ruling.veto_sides else {}),
+            **({"budget": debated.counted.swarm.budget} if debated.counted.swarm else {}),
             "rule": {
                 "multiplier": rule.multiplier,
                 "veto": rule.veto,

@@ -22,6 +22,7 @@ RULES: Final = {
     7: "what a company reports, what its price pays for it, companions and order flow are evidence",
     8: "TA-Lib computes the recursive indicators: their last digits differ, no compared score does",
     9: "an opening is smaller while models fail: who abstains is not heard, and none is heard then",
+    10: "no side costs less than the other one, and a swarm's officer counts from the first tick",
 }
 """By number, what each version changed, in one line."""
 

@@ -122,9 +122,13 @@ class Ruling(RecordPart):
 
 
 class Gate(Ruling):
-    """The ruling in force, with that of the rules."""
+    """The ruling in force, with that of the rules.
+
+    `budget` is the share of a size that the regime leaves beside the rules, where an officer sits.
+    """
 
     rule: Ruling = Ruling()
+    budget: Number = None
 
 
 class Cited(RecordPart):
@@ -809,6 +813,17 @@ class TickRecord(DecisionRecord):
     def written(self) -> tuple[SignalRecord, ...]:
         """The signals that the tick wrote; older records have one at most."""
         return self.signals or ((self.signal,) if self.signal else ())
+
+    @property
+    def budget(self) -> float | None:
+        """The share of an opening's size that the regime leaves; None without a risk officer.
+
+        Up to version 9 of the rules it did not count in shadow.
+        """
+        if self.gate.budget is not None:
+            return self.gate.budget
+        swarm = self.deliberation.swarm
+        return None if swarm is None or self.deliberation.in_shadow else swarm.budget
 
     @property
     def said_multiplier(self) -> float | None:

@@ -202,7 +202,7 @@ def sides(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[
         if found is None:
             continue
         kept = found.conviction if counted else 1.0
-        budget = budget_of(record)
+        budget = record.budget
         size = left_of(gate, kept, budget)
         rows.append(
             {
@@ -233,12 +233,6 @@ def left_of(
     if gate is None or conviction is None:
         return None
     return gate * conviction * (1.0 if budget is None else budget)
-
-
-def budget_of(record: TickRecord) -> float | None:
-    """Return what the regime of a swarm leaves of a size; None elsewhere, and in shadow."""
-    told = record.deliberation.swarm
-    return None if told is None or record.deliberation.in_shadow else told.budget
 
 
 def stance(name: str, value: float | None, side: int = 0, *, of_old: bool = False) -> Stance:

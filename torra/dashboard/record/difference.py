@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypedDict
 
 from agents.contracts import VECTORS
-from torra.dashboard.record import agreement, swarm
+from torra.dashboard.record import swarm
 from torra.dashboard.record.transcript import vetoed
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
@@ -94,7 +94,7 @@ def _numbers(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
         yield from _moved("L1", word, before.l1.get(vector), record.l1.get(vector))
         yield from _moved("Blended", word, before.final(vector), record.final(vector))
     yield from _moved("Multiplier in force", "", before.gate.multiplier, record.gate.multiplier)
-    old, new = agreement.budget_of(before), agreement.budget_of(record)
+    old, new = before.budget, record.budget
     if old is not None and new is not None:
         yield from _moved("Budget of the regime", "", old, new)
 

@@ -13,7 +13,7 @@ from typing import Final
 from agents.contracts import WINNERS
 from torra.config import SymbolSpec
 from torra.dashboard.record import swarm, thesis
-from torra.dashboard.record.agreement import budget_of, left_of
+from torra.dashboard.record.agreement import left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
@@ -275,7 +275,7 @@ def _size(record: ShownTick) -> Fact:
         )
     agreed, gate = _agreed(record), record.gate.multiplier
     sure = 1.0 if agreed is None or record.deliberation.in_shadow else agreed.conviction
-    budget = budget_of(record)
+    budget = record.budget
     left = left_of(gate, sure, budget)
     if left is None or sure is None or left >= 1.0:
         return Fact("Size", f"{figures.plain(opening.lots, 2)} lots")
@@ -299,7 +299,7 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
         return None
     found = levels(side, record.close, record.atr, spec)
     agreed = None if record.deliberation.in_shadow else _agreed(record)
-    budget = budget_of(record)
+    budget = record.budget
     left = left_of(record.gate.multiplier, 1.0 if agreed is None else agreed.conviction, budget)
     if not isinstance(found, Levels) or left is None:
         return None

@@ -169,8 +169,17 @@ def shown(record: TickRecord) -> SwarmShown | None:
         board=_board(record, told) if seated else None,
         judge=_judge(record, told) if seated else None,
         thin=told.thin,
-        note=f"{NOT_COUNTED.capitalize()}." if spoken.in_shadow else "",
+        note=_note(record) if spoken.in_shadow else "",
     )
+
+
+def _note(record: TickRecord) -> str:
+    """Return what counts of a swarm in shadow; nothing of it in older records."""
+    words = f"{NOT_COUNTED.capitalize()}."
+    if record.gate.budget is None:
+        return words
+    share = swarm_words.percent(record.gate.budget)
+    return f"{words} The officer's rows and the regime's budget count: {share} of a size is left."
 
 
 def brief(record: TickRecord) -> str:

@@ -23,7 +23,6 @@ from torra.dashboard.cells import chart_data
 from torra.dashboard.cells.shown import Bars
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record.agreement import budget_of
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import trade_rows, without_tick
 from torra.dashboard.trade.proposals import ProposalLine
@@ -154,7 +153,7 @@ def _conviction(record: ShownTick, side: str) -> Made:
 
 def _budget(record: ShownTick) -> Iterator[Made]:
     """Yield what the regime of a swarm left of a size; nothing of another desk's trade."""
-    left, told = budget_of(record), record.deliberation.swarm
+    left, told = record.budget, record.deliberation.swarm
     if left is None or told is None:
         return
     market = swarm_words.market(told.regime.code)

@@ -155,7 +155,7 @@ def _part(tick: TickSeen, agreed: float) -> float:
 def _plain_share(tick: TickSeen) -> float:
     """Return what the code's own regime leaves of a multiplier; 1 without a risk officer."""
     told = tick.swarm
-    if told is None or tick.shadow or told.storm <= 0.0:
+    if told is None or told.storm <= 0.0:
         return 1.0
     return min(1.0, told.plain / told.storm)
 

@@ -283,9 +283,7 @@ def storm(told: SwarmTold) -> str:
     if told.regime.budget is None:
         return ""
     if told.storm is None or told.storm >= 1.0:
-        if told.budget is None or told.budget <= told.regime.budget + 1e-9:
-            return ""
-        return f"the gate cut for it already, so the budget takes only x {told.budget:.2f} more"
+        return ""
     return (
         f"the gate took x {told.storm:.2f} for the same storm: only the smallest factor counts, "
         "not the product"
