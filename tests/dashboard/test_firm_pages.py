@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -377,7 +378,11 @@ def test_a_manager_that_does_not_name_a_side_is_told_as_against_it(
         {**one, "winner": winner} if one["agent_id"] == "research_manager" else one
         for one in told["deliberation"]["reports"]
     ]
-    record = ShownTick.read({**told, "deliberation": {**told["deliberation"], "reports": reports}})
+    panel = copy.deepcopy(told["deliberation"]["panel"])
+    if says:
+        panel["buy"]["conviction"] = 0.4 * panel["buy"]["raw"]
+    spoken = {**told["deliberation"], "reports": reports, "panel": panel}
+    record = ShownTick.read({**told, "deliberation": spoken})
     assert thesis.objection(record.deliberation, side) == says
     if side in story_cards.VERBS:
         said = [point.text for point in why.case(record, side).why_not]
@@ -394,10 +399,11 @@ def test_a_manager_that_names_neither_is_told_on_tick_and_approval(tmp_path: Pat
 
     pages = firm_ticks.lived(tmp_path, {"research_manager": neither})
     (row,) = pages.database.proposals(limit=5)
-    assert "−60%, the manager names neither" in read(pages, f"/approvals/{row['sid']}").text
+    # No analyst objects, so what is lost is lost to the bear.
+    assert "−4% panel split" in read(pages, f"/approvals/{row['sid']}").text
     tick = read(pages, TICK).text
     assert "Disagreed: Research manager (names neither), Bear." in tick
-    assert "down from 100 %, as the manager names neither" in tick
+    assert "down from 100 % by what speaks against it" in tick
     assert f"The manager names neither: {firm_ticks.VERDICT[:40]}" in tick
 
 

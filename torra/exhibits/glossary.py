@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from agent_config import LEANING_SHARE, OPPOSITION_COST, REGIME_BUDGET
+from agent_config import LEANING_SHARE, NONE_COST, OPPOSITION_COST, REGIME_BUDGET
 from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT
 from agents.feature_words import FEATURES, label_of, meaning_of
 
@@ -194,7 +194,9 @@ FIRM: Final = (
         "Research manager",
         "Reads bull and bear, says whose case is stronger, and how much each case counts.",
         "Its weights, 0 to 1, multiply what each researcher asks for. Its word can lower the "
-        "conviction in a trade, never raise it. Of desks of the mode firm.",
+        f"conviction in a trade, never raise it: the other side takes {OPPOSITION_COST:.0%}, no "
+        f"side {NONE_COST:.0%} (agents.none_cost) where an analyst objects, else nothing. Of desks "
+        "of the mode firm.",
     ),
     Entry(
         "Weight of a case",
@@ -273,8 +275,9 @@ SWARM: Final = (
     Entry(
         "Risk officer",
         "Rules that make an opening smaller or stop one side in a panic, or where all are in.",
-        "MACRO_PANIC, LIQUIDATIONS, EXHAUSTION, CROWDED. A rule without a source is silent, which "
-        "is no fault.",
+        "MACRO_PANIC, LIQUIDATIONS, EXHAUSTION, CROWDED, the regime's budget and the caps of "
+        "leverage count from the first tick, also while the agents only look on. A rule without a "
+        "source is silent, which is no fault.",
     ),
 )
 

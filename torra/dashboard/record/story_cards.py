@@ -152,7 +152,7 @@ def _sure(record: ShownTick) -> Fact:
         return Fact("Conviction", DASH, "no agent took a side")
     kept, raw = agreed.conviction, agreed.raw
     lost = raw is not None and _percent(raw) != _percent(kept)
-    named = thesis.objection(record.deliberation, side_of(record))
+    named = thesis.costs(record.deliberation, side_of(record))
     why = f", as {named}" if named else " by what speaks against it"
     more = f"down from {_percent(raw or 0.0)}{why}" if lost else ""
     if outage_of(record) is not None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from agent_config import OPPOSITION_COST
 from agents.contracts import WINNERS
 from torra.dashboard.record.shown import NOT_COUNTED, EscalationTold
 from torra.exhibits import figures
@@ -37,6 +38,9 @@ SIGNS: Final[Mapping[str, int]] = {"BUY": 1, "SELL": -1}
 NOBODY: Final = Mark("■", "neither", "flat")
 NO_SIDE: Final = Mark("■", "no side", "flat")
 """A manager that names nobody, and a judge that takes no side."""
+
+TINY: Final = 1e-6
+"""Two shares that are no further apart are the same one."""
 
 LONGEST: Final = 400
 """Most characters of a point, an end or a risk."""
@@ -109,6 +113,18 @@ def objection(deliberation: DebateRecord, side: str) -> str:
     if manager is None:
         return f"the judge takes {'the other side' if named else 'no side'}"
     return f"the manager names {'the other side' if named else 'neither'}"
+
+
+def costs(deliberation: DebateRecord, side: str) -> str:
+    """Return the objection that lowered the conviction in a side; "" where none did.
+
+    To name no side costs nothing where no analyst objects: then a researcher does.
+    """
+    found = deliberation.panel.agreement(side)
+    if found is None or found.raw is None or found.conviction is None:
+        return ""
+    left = found.raw * (1.0 - OPPOSITION_COST * max(found.opposition or 0.0, found.dissent or 0.0))
+    return objection(deliberation, side) if found.conviction < left - TINY else ""
 
 
 def horizon(said: ReportRecord, timeframe: str | None) -> str:

@@ -25,7 +25,7 @@ from torra.dashboard.record import agreement, arithmetic, reasoning
 from torra.dashboard.record.arithmetic import DecisionStep, Step
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED
-from torra.dashboard.record.thesis import Judged, objection
+from torra.dashboard.record.thesis import Judged, costs
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow, json_of
 from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
@@ -212,7 +212,7 @@ def conviction(record: TickRecord, side: str) -> Conviction:
         return Conviction(figures.plain(kept, 2), NO_AGENT, round(kept * figures.BAR_WIDTH, 1))
     off = 1 - kept / raw if raw else 0.0
     # less than half a per cent would be written as 0 %
-    why = f", {named}" if (named := objection(record.deliberation, side)) else " panel split"
+    why = f", {named}" if (named := costs(record.deliberation, side)) else " panel split"
     split = f", {figures.MINUS}{off:.0%}{why}" if off >= 0.005 else ""
     if found.leans_against:
         split = "; agents against"

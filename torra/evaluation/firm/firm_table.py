@@ -1,8 +1,9 @@
 """What a firm's manager and trader did: whom the one named, what the other was asked and declined.
 
 Neither is an opinion: no score has a word of theirs. The manager's weights lessen what the two
-cases asked for; its naming nobody, or the other side, costs an opening most of its size. The trader
-is asked only where an opening would stand. A share is of the ticks, or of the openings asked about.
+cases asked for; naming the other side costs an opening most of its size, naming nobody less. The
+trader is asked only where an opening would stand. A share is of the ticks, or of the openings that
+it was asked about.
 """
 
 from __future__ import annotations
