@@ -129,7 +129,7 @@ def test_a_real_deliberation_of_a_firm_is_recomposed(manager: Any) -> None:
     found = recompose(arm, Changes(), BRAIN)
     assert found.ticks == arm.ticks and found.exact
     for side in ("BUY", "SELL"):
-        assert conviction(tick, side, WEIGHTS) == said.conviction_for(side)
+        assert conviction(tick, side, EAGER) == said.conviction_for(side)
 
 
 @cases("manager", MANAGERS, ids=lambda one: "it")

@@ -118,7 +118,7 @@ def test_a_real_deliberation_of_a_swarm_is_recomposed(judge: Any) -> None:
         assert found.ticks == arm.ticks and found.label == EXACT
     assert of_a_swarm(tick, Changes(), EAGER) == tick
     for side in ("BUY", "SELL"):
-        assert conviction(tick, side, WEIGHTS) == said.conviction_for(side)
+        assert conviction(tick, side, EAGER) == said.conviction_for(side)
         share = tick.multiplier * tick.budget * said.conviction_for(side)
         assert share == pytest.approx(said.size_share(side), abs=2e-8)
 

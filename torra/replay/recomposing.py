@@ -295,14 +295,13 @@ TOLD: Final[Mapping[float, tuple[Confidence, tuple[str, ...]]]] = {
 
 def unjudged(ticks: Sequence[TickSeen], profile: Profile) -> tuple[TickSeen, ...]:
     """Return ticks with the conviction that their desk would have had without an arbiter."""
-    weights = profile.sentiment_weights.model_dump()
     return tuple(
         tick
         if tick.shadow
         else dataclasses.replace(
             tick,
             conviction=conviction(
-                tick, side_of(tick.verdict, tick.consensus), weights, arbiter=False
+                tick, side_of(tick.verdict, tick.consensus), profile, arbiter=False
             ),
         )
         for tick in ticks
@@ -319,8 +318,7 @@ def of_a_swarm(tick: TickSeen, changes: Changes, profile: Profile) -> TickSeen:
     kept = tuple(one for one in tick.opinions if _stays(one, changes))
     less = dataclasses.replace(tick, opinions=kept)
     side = side_of(tick.verdict, tick.consensus)
-    weights = profile.sentiment_weights.model_dump()
-    return dataclasses.replace(tick, conviction=conviction(less, side, weights))
+    return dataclasses.replace(tick, conviction=conviction(less, side, profile))
 
 
 def _stays(one: Opinion, changes: Changes) -> bool:
@@ -330,15 +328,13 @@ def _stays(one: Opinion, changes: Changes) -> bool:
     return {"judge": changes.judge, "reader": changes.reader}.get(one.kind, True)
 
 
-def conviction(
-    tick: TickSeen, side: str, weights: Mapping[str, float], *, arbiter: bool = True
-) -> float:
+def conviction(tick: TickSeen, side: str, profile: Profile, *, arbiter: bool = True) -> float:
     """Return the share, 0 to 1, that the desk's agreement leaves of an opening BUY or SELL.
 
-    `weights` are those of the vectors in the composite. Without the `arbiter` it is as of a desk at
-    which none sits.
+    Without the `arbiter` it is as of a desk at which none sits.
     """
-    if tick.source_type in UNHEARD:  # an outage's share hangs on nobody's word
+    # An outage's share, and that of a debate which was not held, hang on nobody's word.
+    if tick.source_type in UNHEARD or _unheld(tick):
         return tick.conviction
     heard = [one for one in tick.opinions if one.answered and one.kind in OPINIONS]
     failed = [one.agent_id for one in tick.opinions if not one.answered and one.kind in OPINIONS]
@@ -351,7 +347,15 @@ def conviction(
     spoken = sum(one.role.kind == "analyst" and not one.report.abstained for one in answers)
     thin = tick.swarm is not None and spoken < SPOKEN_LEAST
     most = THIN_CONVICTION if thin else 1.0
-    return measure(answers, failed, weights, judged, trusted, most).agreement(side).conviction
+    weights, cost = profile.debate().weights, profile.agents.none_cost
+    found = measure(answers, failed, weights, judged, trusted, most, cost)
+    return found.agreement(side).conviction
+
+
+def _unheld(tick: TickSeen) -> bool:
+    """Tell whether a firm was below its quorum: its arbiter sits there without a case."""
+    kinds = {one.kind for one in tick.opinions}
+    return "arbiter" in kinds and "researcher" not in kinds
 
 
 def _judged(opinions: Iterable[Opinion]) -> AgentReport | None:
