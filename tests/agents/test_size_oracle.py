@@ -181,6 +181,7 @@ def close_to(value: float) -> Any:
     return pytest.approx(value, abs=2e-7)
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_size_is_the_product_of_the_docs(mode: str, scaled: Scaled, record_property: Any) -> None:
     rng, met = random.Random(mode), dict.fromkeys(("whole", "cut", "none"), 0)

@@ -49,6 +49,7 @@ def shares(folder: Path, given: Profile, ticks: int, *, alone: bool = False) -> 
     return found
 
 
+@pytest.mark.timeout(1800)
 def test_a_swarm_to_be_earned_has_the_size_of_the_bars_under_the_same_rows(
     tmp_path: Path, scaled: Any, record_property: Any
 ) -> None:
