@@ -30,7 +30,8 @@ _PAIRS: Final = (
     ("rising", "falling"), ("rose", "fell"), ("buyers", "sellers"), ("high", "low"),
     ("highs", "lows"), ("upper", "lower"), ("bullish", "bearish"), ("support", "resistance"),
     ("floor", "ceiling"), ("strength", "weakness"), ("good", "bad"), ("+DI", "−DI"),
-    ("top", "bottom"), ("rise", "fall"), ("bull", "bear"),
+    ("top", "bottom"), ("rise", "fall"),
+    ("a bull flag", "a bear flag"),
     ("an inverse head and shoulders", "a head and shoulders"),
     ("an ascending", "a descending"),
 )  # fmt: skip

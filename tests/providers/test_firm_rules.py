@@ -361,8 +361,9 @@ def test_the_mirrored_market_is_judged_the_other_way_exactly(
     assert (here["confidence"], here["horizon"]) == (there["confidence"], there["horizon"])
     assert {TWINS[name]: weight for name, weight in here["weights"].items()} == there["weights"]
     assert _turned(here["claim"]) == LEVELS.sub(_upside_down, there["claim"])
-    for field in ("points_for", "points_against"):
-        for one, other in zip(here[field], there[field], strict=True):
+    fields = ("points_for", "points_against")
+    for field, facing in zip(fields, fields[:: 1 if WINNERS[here["winner"]] else -1], strict=True):
+        for one, other in zip(here[field], there[facing], strict=True):
             assert _bare(in_mirrored_words(one["says"])) == _bare(other["says"])
 
 

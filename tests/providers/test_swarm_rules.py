@@ -798,10 +798,10 @@ def test_the_reader_and_the_order_of_the_reports_change_no_decision() -> None:
 def test_nobody_takes_a_side_without_saying_why() -> None:
     assert decided(0.01, 0.01).claim == (
         "No side: of 2 experts 2 lean up and 0 down, too softly to count; "
-        "a close outside 99 to 101 would decide."
+        "a close outside 99 to 101 decides."
     )
     assert decided(0.3, -0.3).claim == (
-        "No side: of 2 experts 1 leans up and 1 down; a close outside 99 to 101 would decide."
+        "No side: of 2 experts 1 leans up and 1 down; a close outside 99 to 101 decides."
     )
     assert decided(-0.1, -0.1, changes={"board.dominant": "LONG"}).claim.endswith(
         "and the chart reads the other way."

@@ -253,7 +253,7 @@ def undecided(request: Request, best: Mapping[int, Point], lead: str, *reasons: 
     close = f"{ways[0]} {prices[0]}" if len(prices) == 1 else f"outside {' to '.join(prices)}"
     decides = f"a close {close}" if prices else lead
     for most in range(len(reasons), 0, -1):
-        claim = f"{''.join(reasons[:most])}; {decides} would decide."
+        claim = f"{''.join(reasons[:most])}; {decides} decides."
         if len(claim.split()) <= CLAIM_WORDS:
             break
     return claim
