@@ -804,6 +804,6 @@ def test_nobody_takes_a_side_without_saying_why() -> None:
         "No side: of 2 experts 1 leans up and 1 down; a close outside 99 to 101 decides."
     )
     assert decided(-0.1, -0.1, changes={"board.dominant": "LONG"}).claim.endswith(
-        "and the chart reads the other way."
+        "and the chart reads the other way; a close outside 99 to 101 decides."
     )
     assert TAKES > 0.0
