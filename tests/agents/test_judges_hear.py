@@ -93,6 +93,7 @@ def ticks(mode: str, count: int) -> Iterator[Tick]:
             return
 
 
+@pytest.mark.timeout(3_600)  # the nightly count, on a machine that is busy
 @pytest.mark.parametrize("mode", JUDGES)
 def test_what_a_judge_hears_and_what_the_rules_say(
     mode: str, scaled: Scale, record_property: Any
