@@ -39,6 +39,9 @@ READER_ID: Final = "regime_reader"
 JUDGE_ID: Final = "judge"
 """Who decides of what a swarm's experts say."""
 
+MANAGER_ID: Final = "research_manager"
+"""Who judges the two cases of a firm."""
+
 EXPERTS: Final = ("liquidity", "microstructure", "macro", "geometry")
 """The swarm's experts; a desk that seats one of them has their evidence worked out."""
 
@@ -168,7 +171,7 @@ MODES: Final[dict[str, Mode]] = {
             "fundamental",
             "bull_researcher",
             "bear_researcher",
-            "research_manager",
+            MANAGER_ID,
             GATE_ID,
         ),
         stages=(
@@ -313,6 +316,10 @@ MAX_PROMPT_BYTES: Final = 10_000
 """Longest system and user text of one request together, in UTF-8; a longer one is refused before
 the call. A token is at least one byte, so this also bounds what a request can cost.
 """
+
+JUDGES_PROMPT_BYTES: Final = 20_000
+PROMPT_BYTES: Final[Mapping[str, int]] = dict.fromkeys((MANAGER_ID, JUDGE_ID), JUDGES_PROMPT_BYTES)
+"""The same of who reads the arguments of others whole."""
 
 OUTPUT_TOKENS: Final = {"quick": 900, "deep": 1_600, "chief": 1_600}
 """Longest answer of a tier; a reply has some 500 tokens, some deep models cannot but think before
@@ -489,7 +496,7 @@ class MemorySettings(Section):
         "so)",
     )
     roles: tuple[str, ...] = Field(
-        ("bull_researcher", "bear_researcher", "research_manager", JUDGE_ID, TRADER_ID),
+        ("bull_researcher", "bear_researcher", MANAGER_ID, JUDGE_ID, TRADER_ID),
         strict=False,
         max_length=MAX_AGENTS,
         description="agents by name that are told lessons in words, quoted",
@@ -606,7 +613,7 @@ class AgentSettings(Section):
     role_caps: dict[str, dict[str, int]] = Field(
         {},
         description="longest prompt and answer of single agents by name: prompt_bytes (2,000 to "
-        "24,000; else 10,000), output_tokens (200 to 8,000; else by tier)",
+        "24,000; else 10,000, a judge's 20,000), output_tokens (200 to 8,000; else by tier)",
     )
     fallback_model: str = Field(
         "",
@@ -802,7 +809,7 @@ class AgentSettings(Section):
         """Return the longest prompt, in bytes, and the longest answer, in tokens, of an agent."""
         own = self.role_caps.get(role_id, {})
         return (
-            own.get("prompt_bytes", MAX_PROMPT_BYTES),
+            own.get("prompt_bytes", PROMPT_BYTES.get(role_id, MAX_PROMPT_BYTES)),
             own.get("output_tokens", OUTPUT_TOKENS[tier]),
         )
 

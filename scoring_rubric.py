@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from agent_config import EXPERTS
 from agents.contracts import (
@@ -40,13 +40,16 @@ from agents.contracts import (
     ORDINALS,
     PATTERNS,
     REGIMES,
+    SIDES,
     VECTORS,
     AgentReport,
     DebateContext,
     Evidence,
     Feature,
     GateReason,
+    Point,
     Prompt,
+    Rebuttal,
     Request,
     Role,
     Shape,
@@ -54,6 +57,8 @@ from agents.contracts import (
 from agents.evidence import named
 from agents.texts.fence import clean, has_nonce, without_nonce
 from agents.texts.lazy_text import later
+
+Argued = TypeVar("Argued", Point, Rebuttal)
 
 NUMBERS_ONLY: Final = frozenset({"news"})
 """Agents that read strangers' text: others see their numbers and ids, never their prose."""
@@ -80,6 +85,12 @@ FIRM_SHAPES: Final = frozenset({*AHEAD.values(), "judgement", "thesis"})
 SWARM_SHAPES: Final[frozenset[Shape]] = frozenset({"regime", "finding", "geometry", "decision"})
 """Shapes of reply that only a swarm asks for."""
 
+WHOLE: Final[Mapping[Shape, frozenset[str]]] = {
+    "judgement": frozenset(SIDES),
+    "decision": frozenset(EXPERTS),
+}
+"""Whose reports are read whole, by the shape of the reader's own reply: judges read arguments."""
+
 LEARNT: Final = "lessons."
 """How the ids of what earlier trades came to begin: who scores a chart alone is not told."""
 
@@ -97,6 +108,8 @@ POINT_CHARS: Final = 60
 """Longest quotation of one point, likewise."""
 POINTS: Final = 2
 """Points quoted of one report."""
+WHOLE_CHARS: Final = 300
+"""Longest text of a report that is read whole, likewise: a record keeps as many letters."""
 CITATIONS: Final = 3
 """Citations listed of one report."""
 NOTE_CHARS: Final = 100
@@ -309,10 +322,18 @@ LISTED: Final = "Evidence:"
 JUDGED: Final = "{agent}: winner {winner}, {weights}; confidence {confidence}{flags}"
 SPEAKS_FOR: Final = "  speaks for {horizon}"
 AT_RISK: Final = "risk: {risk}"
+POINT: Final = "{field}: {says} ({fact})"
+WHY: Final = "  why: {why}"
+ANSWER: Final = "answer, {grants}: {says} ({fact})"
+GRANTS: Final[Mapping[bool, str]] = {True: "granted", False: "not granted"}
+ENDS: Final = "falsifier: {end}"
 READ: Final = "{agent}: regime {regime}, budget {budget}, first {first}, {bias}{flags}"
 FOUND: Final = "  finds {found}"
+LEVELS: Final = "  levels {levels}"
+UNFINISHED: Final = "{pattern} (not completed)"
 DECIDED: Final = "  side {side}, win share {share}"
 MISSING: Final = "({count} numbers from beside the chart are left out: no room)"
+UNREASONED: Final = "(the reasons of {count} points are left out: no room)"
 LEFT_OUT: Final = (
     *("derivs.", "positioning.", "cot.", "flow.", "spread."),
     *("companion.", "macro.", "company."),
@@ -328,6 +349,9 @@ ORDINAL: Final = "  ordinals {ordinals}"
 HEADLINES: Final = "Headlines:"
 LESSONS: Final = (
     "Lessons of earlier trades in a like market: what came of them, no promise for this one."
+)
+UNLIKE_LESSONS: Final = (
+    "Lessons of earlier trades, none of them in a like market: no promise for this one."
 )
 WRITTEN: Final = "What a person wrote to this trade, no fact of it:"
 WORD: Final = "Random word: {nonce}"
@@ -628,15 +652,19 @@ no other one where these words change.
 """
 
 
+_JUDGES_READ: Final = (
+    {shape: sorted(agents) for shape, agents in WHOLE.items()},
+    *(POINT, WHY, ANSWER, ENDS, *GRANTS.values(), UNREASONED, str(WHOLE_CHARS), UNLIKE_LESSONS),
+)
 FIRM_VERSION: Final[str] = _version(
-    *(JUDGED, SPEAKS_FOR, AT_RISK, sorted(AHEAD.items())),
+    *(JUDGED, SPEAKS_FOR, AT_RISK, sorted(AHEAD.items()), *_JUDGES_READ),
     *((shape, reply) for shape, reply in REPLIES.items() if shape in FIRM_SHAPES),
     *((name, rubric) for name, rubric in RUBRICS.items() if rubric.shape in FIRM_SHAPES),
 )
 """The same of what only a firm is asked."""
 
 SWARM_VERSION: Final[str] = _version(
-    *(DECIDED, READ, FOUND, SPEAKS_FOR),
+    *(DECIDED, READ, FOUND, LEVELS, UNFINISHED, SPEAKS_FOR, *_JUDGES_READ),
     *((shape, reply) for shape, reply in REPLIES.items() if shape in SWARM_SHAPES),
     *((name, rubric) for name, rubric in RUBRICS.items() if rubric.shape in SWARM_SHAPES),
 )
@@ -679,28 +707,52 @@ def build_review_prompt(context: DebateContext, written: str = "") -> Prompt:
 
 
 def shortened(prompt: Prompt, most: int) -> Prompt:
-    """Return a prompt that lists as many numbers from beside the chart as fit into `most` bytes.
+    """Return a prompt with as many reasons and numbers from beside the chart as fit into `most`.
 
-    They are left out block by block in the order of LEFT_OUT, the last of a block first; where none
-    is left the prompt may still be too long. The text says how many are missing.
+    `most` is in bytes. Reasons of points go first, the last points of each report before those in
+    front of them. Then numbers go, block by block in the order of LEFT_OUT, the last of a block
+    first; where none is left the prompt may still be too long. The text says how many are missing.
     """
-    spare = [
-        name for block in LEFT_OUT for name in reversed(prompt.evidence) if name.startswith(block)
-    ]
-    gone: set[str] = set()
     lines = prompt.user.split("\n")
-    size = len(prompt.system.encode()) + len(prompt.user.encode()) + len(MISSING.format(count=999))
-    while spare and size > most:
-        name = spare.pop(0)
-        place = next((at for at, line in enumerate(lines) if line.startswith(f"{name} = ")), None)
-        if place is not None:
-            size -= len(lines.pop(place).encode()) + 1
-            gone.add(name)
+    places = {line.partition(" = ")[0]: at for at, line in reversed([*enumerate(lines)])}
+    reasons = _reasons(lines)
+    beside = {
+        places[name]: name
+        for block in LEFT_OUT
+        for name in reversed(prompt.evidence)
+        if name.startswith(block) and name in places
+    }
+    notes = MISSING.format(count=999) + (UNREASONED.format(count=999) if reasons else "")
+    size = len(prompt.system.encode()) + len(prompt.user.encode()) + len(notes)
+    gone: set[int] = set()
+    for at in (*reasons, *beside):
+        if size <= most:
+            break
+        size -= len(lines[at].encode()) + 1
+        gone.add(at)
+    for head, note, spare in ((REPORTED, UNREASONED, reasons), (LISTED, MISSING, beside)):
+        if count := len(gone.intersection(spare)):
+            lines[lines.index(head)] += f"\n{note.format(count=count)}"
     if not gone:
         return prompt
-    lines.insert(lines.index(LISTED) + 1, MISSING.format(count=len(gone)))
-    kept = tuple(name for name in prompt.evidence if name not in gone)
-    return replace(prompt, user="\n".join(lines), evidence=kept)
+    unlisted = {name for at, name in beside.items() if at in gone}
+    return replace(
+        prompt,
+        user="\n".join(line for at, line in enumerate(lines) if at not in gone),
+        evidence=tuple(name for name in prompt.evidence if name not in unlisted),
+    )
+
+
+def _reasons(lines: Iterable[str]) -> list[int]:
+    """Return the places of the reasons of quoted points, those of each report's last ones first."""
+    found: list[tuple[int, int]] = []
+    point, begin, opening = 0, WHY.partition("{")[0], OPENED.partition("{")[0]
+    for at, line in enumerate(lines):
+        # cleaned prose begins with neither: a stranger's line is no reason and opens no fence
+        point = 0 if line.startswith(opening) else point + 1
+        if line.startswith(begin):
+            found.append((point, at))
+    return [at for _, at in sorted(found, reverse=True)]
 
 
 def shown_features(context: DebateContext, role: Role | None = None) -> dict[str, Feature]:
@@ -744,12 +796,15 @@ def second_look(prompt: Prompt, report: AgentReport) -> Prompt:
     return replace(prompt, user=f"{prompt.user}\n{asked}")
 
 
-def visible(report: AgentReport, context: DebateContext, *, prose: bool = True) -> AgentReport:
+def visible(
+    report: AgentReport, context: DebateContext, *, prose: bool = True, whole: bool = False
+) -> AgentReport:
     """Return what others may see of a report.
 
     That is its numbers, ordinals and known ids, and its prose, cleaned, if the context has a nonce
-    and the agent is not one of `NUMBERS_ONLY`. Falsifiers are for people. Without `prose` it is
-    what someone sees who reads none.
+    and the agent is not one of `NUMBERS_ONLY`. Without `prose` it is what someone sees who reads
+    none. A `whole` report keeps its points, answers, falsifiers and levels (`WHOLE`); to all others
+    falsifiers are for people.
     """
     words = report.agent_id not in NUMBERS_ONLY
     quotable = prose and words and has_nonce(context)
@@ -758,11 +813,11 @@ def visible(report: AgentReport, context: DebateContext, *, prose: bool = True) 
     risks: tuple[str, ...] = ()
     if quotable:
         nonce = context.nonce
-        said = clean(report.said, REASONING_CHARS, nonce)
-        shown = report.key_points or [point.says for point in report.points_for]
+        said = clean(report.said, WHOLE_CHARS if whole else REASONING_CHARS, nonce)
+        shown = report.key_points or [point.says for point in report.points_for if not whole]
         points = tuple([clean(point, POINT_CHARS, nonce) for point in shown[:POINTS]])
         risks = tuple([clean(risk, NOTE_CHARS, nonce) for risk in report.risks])
-    return AgentReport(
+    seen = AgentReport(
         agent_id=report.agent_id,
         adjustments=report.adjustments,
         confidence=report.confidence,
@@ -784,6 +839,34 @@ def visible(report: AgentReport, context: DebateContext, *, prose: bool = True) 
         first=report.first,
         win_share=report.win_share,
     )
+    if not whole:
+        return seen
+    return replace(
+        seen,
+        points_for=_argued(report.points_for, context, quotable=quotable),
+        points_against=_argued(report.points_against, context, quotable=quotable),
+        rebuttals=_argued(report.rebuttals, context, quotable=quotable),
+        falsifiers=tuple(
+            clean(end, WHOLE_CHARS, context.nonce) for end in report.falsifiers if quotable
+        ),
+        levels=tuple(name for name in report.levels if name in context.features),
+    )
+
+
+def _argued(
+    given: Iterable[Argued], context: DebateContext, *, quotable: bool
+) -> tuple[Argued, ...]:
+    """Return the points or answers about known facts, without their words where none is quoted."""
+    argued = []
+    for one in given:
+        words: dict[str, Any] = {
+            name: clean(getattr(one, name), WHOLE_CHARS, context.nonce) if quotable else ""
+            for name in ("says", "why")
+            if name in one._fields
+        }
+        known = _known((Evidence(one.id, one.value),), context, words=quotable)
+        argued += [one._replace(value=cited.value, **words) for cited in known]
+    return tuple(argued)
 
 
 def request_hash(request: Request) -> str:
@@ -861,7 +944,9 @@ def _user_lines(
     if context.reports:
         yield from _report_lines(context, rubric, shown)
     if lessons:
-        yield LESSONS
+        similar = context.features.get("lessons.similar")
+        unlike = context.ahead and similar is not None and similar.value == 0.0
+        yield UNLIKE_LESSONS if unlike else LESSONS
         yield from _quoted(context, "lessons", lessons)
 
 
@@ -971,7 +1056,8 @@ def _report_lines(
     if any(report.agent_id == rubric.opponent for report in context.reports):
         yield rubric.answer
     for report in context.reports:
-        yield from _report_block(visible(report, context), context, shown)
+        whole = report.agent_id in WHOLE.get(rubric.shape, ())
+        yield from _report_block(visible(report, context, whole=whole), context, shown)
 
 
 def _report_block(
@@ -1009,8 +1095,7 @@ def _report_block(
         yield DECIDED.format(
             side=report.winner, share=f"{report.win_share:.{ADJUSTMENT_DECIMALS}f}"
         )
-    if found := [word for word in (report.anomaly, report.pattern) if word]:
-        yield FOUND.format(found=", ".join(found))
+    yield from _finding_lines(report, context, shown)
     if report.horizon:
         yield SPEAKS_FOR.format(horizon=report.horizon)
     if report.evidence:
@@ -1020,9 +1105,45 @@ def _report_block(
         told = (f"{name} {value}" for name, value in report.ordinals.items())
         yield ORDINAL.format(ordinals=", ".join(told))
     risks = (AT_RISK.format(risk=risk) for risk in report.risks)
-    prose = [text for text in (report.reasoning, *report.key_points, *risks) if text]
+    argued = _argument_lines(report, context, shown)
+    prose = [text for text in (report.reasoning, *report.key_points, *argued, *risks) if text]
     if prose:
         yield from _quoted(context, report.agent_id, prose)
+
+
+def _argument_lines(
+    report: AgentReport, context: DebateContext, shown: Mapping[str, Feature]
+) -> Iterator[str]:
+    """Yield the argument of a report that is read whole: points, answers, what would end it."""
+
+    def fact(one: Point | Rebuttal) -> str:
+        return _cited(Evidence(one.id, one.value), context, shown)
+
+    for field, points in (("for", report.points_for), ("against", report.points_against)):
+        for point in points:
+            if point.says:
+                yield POINT.format(field=field, says=point.says, fact=fact(point))
+            if point.why:
+                yield WHY.format(why=point.why)
+    for one in report.rebuttals:
+        if one.says:
+            yield ANSWER.format(grants=GRANTS[one.grants], says=one.says, fact=fact(one))
+    yield from (ENDS.format(end=end) for end in report.falsifiers)
+
+
+def _finding_lines(
+    report: AgentReport, context: DebateContext, shown: Mapping[str, Feature]
+) -> Iterator[str]:
+    """Yield what an expert names; a pattern is said to be a maybe until a close completes one."""
+    features, pattern = context.features, report.pattern
+    done = features.get("geometry.pattern_done")
+    if pattern and done is not None and done.value == 0.0:
+        pattern = UNFINISHED.format(pattern=pattern)
+    if named := [word for word in (report.anomaly, pattern) if word]:
+        yield FOUND.format(found=", ".join(named))
+    if report.levels:
+        prices = (Evidence(name, features[name].value) for name in report.levels)
+        yield LEVELS.format(levels=", ".join(_cited(one, context, shown) for one in prices))
 
 
 def _weights(weights: Mapping[str, float]) -> str:

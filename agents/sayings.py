@@ -31,9 +31,13 @@ _PAIRS: Final = (
     ("highs", "lows"), ("upper", "lower"), ("bullish", "bearish"), ("support", "resistance"),
     ("floor", "ceiling"), ("strength", "weakness"), ("good", "bad"), ("+DI", "−DI"),
     ("top", "bottom"), ("rise", "fall"),
+    ("a bull flag", "a bear flag"),
+    ("an inverse head and shoulders", "a head and shoulders"),
+    ("an ascending", "a descending"),
 )  # fmt: skip
 _SWAPPED: Final = {a: b for one, other in _PAIRS for a, b in ((one, other), (other, one))}
-_WORD: Final = re.compile(r"[+−]?[A-Za-z]+")
+_PHRASES: Final = "|".join(rf"\b{text}\b" for text in _SWAPPED if " " in text)
+_WORD: Final = re.compile(rf"{_PHRASES}|[+−]?[A-Za-z]+")
 
 
 @lru_cache(maxsize=512)  # the table's own halves, over and over
@@ -60,7 +64,8 @@ class Saying:
     price that would end it, and `line_name` its name. `about` is the place of the feature that it
     is about, the first that is not the close without it. What is not clear is not said: a number
     that lies less than `least` from its `middle`, or `least_faded` where it is faded, that would be
-    written as its middle, or that reaches `most`.
+    written as its middle, or that reaches `most`. `begun` says it of a shape that no close has
+    completed: its last value is 0.
     """
 
     half: str
@@ -76,6 +81,7 @@ class Saying:
     least_faded: float = 0.0
     most: float = LARGEST
     about: Callable[..., int] | None = None
+    begun: str = ""
 
     def fits(self, values: tuple[Any, ...], *, fades: bool = False) -> bool:
         """Return whether the number can be said: finite, not monstrous, and clear enough.
@@ -90,7 +96,8 @@ class Saying:
 
     def told(self, values: tuple[Any, ...], side: int, *, fades: bool = False) -> str:
         """Return the half-sentence for a side; `fades`: the value itself leans the other way."""
-        text = self._side(self.faded if fades else self.half, side, fades=fades)
+        half = self.begun if self.begun and not values[-1] else self.half
+        text = self._side(self.faded if fades else half, side, fades=fades)
         return text.replace(NUMBER, self._number(values))
 
     def reason(self, side: int, *, fades: bool = False) -> str:
@@ -185,15 +192,20 @@ def _above(what: str, other: str, why: str, line_name: str = "") -> Saying:
     )  # fmt: skip
 
 
-def _shape(half: str, number: float) -> Saying:
-    return Saying(half, "and buyers build on such shapes", _fixed(number), "{:.0f}")
+def _shape(parts: str, name: str, number: float) -> Saying:
+    return Saying(
+        f"{parts} form {name}", "and buyers build on such shapes", _fixed(number), "{:.0f}",
+        begun=f"{parts} may become {name}",
+    )  # fmt: skip
 
 
-_DOUBLE: Final = _shape("{n} lows at one price form a double bottom", 2.0)
-_HEAD: Final = _shape("{n} lows, the middle one beyond the others, form head and shoulders", 3.0)
-_FLAG: Final = _shape("price pauses between {n} lines after a rise, a flag", 2.0)
-_TRIANGLE: Final = _shape("rising lows press against {n} ceiling, a triangle", 1.0)
-_WEDGE: Final = _shape("{n} falling lines draw together, a wedge", 2.0)
+_DOUBLE: Final = _shape("{n} lows at one price", "a double bottom", 2.0)
+_HEAD: Final = _shape(
+    "{n} lows, the middle one beyond the others,", "an inverse head and shoulders", 3.0
+)
+_FLAG: Final = _shape("{n} lines around a pause after a rise", "a bull flag", 2.0)
+_TRIANGLE: Final = _shape("rising lows against {n} ceiling", "an ascending triangle", 1.0)
+_WEDGE: Final = _shape("{n} falling lines that draw together", "a falling wedge", 2.0)
 _POOL: Final = Saying(
     "highs at one price lie {n} above, with stops behind them",
     "and price is drawn upwards until they are taken", _size, _ATR, most=5.0,

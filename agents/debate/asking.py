@@ -217,7 +217,7 @@ class ProviderLine:
             return standing
 
     def looks(self) -> tuple[str, ...]:
-        """Return what became of every second look, and whose evidence was cut short, as flags."""
+        """Return what became of every second look, and whose prompt was cut short, as flags."""
         with self._lock:
             looks = [call for call in self.calls if call.look]
             cut = {f"shortened:{name}" for name in self._shortened}
@@ -226,7 +226,7 @@ class ProviderLine:
         return tuple(sorted(found | cut))
 
     def shorten(self, role: str) -> None:
-        """Note that an agent was shown less evidence than there is: its prompt was too long."""
+        """Note that an agent was shown less than there is: its prompt was too long."""
         with self._lock:
             self._shortened.add(role)
 
@@ -392,7 +392,7 @@ class _Exchange:
             user=later(lambda: prompt.user) if unread else prompt.user,
             schema=schema(prompt.shape),
             features={name: features[name] for name in prompt.evidence if name in features},
-            reports=self._line.bare.of(context) if unread else with_prose(context),
+            reports=(self._line.bare.of if unread else with_prose)(context, prompt.shape),
             scores=context.scores,
             max_output_tokens=self._output_tokens,
             limit_s=self._stage.until - self._line.monotonic(),

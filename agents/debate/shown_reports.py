@@ -9,31 +9,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from scoring_rubric import visible
+from scoring_rubric import WHOLE, visible
 
-from ..contracts import AgentReport, DebateContext, Feature
+from ..contracts import AgentReport, DebateContext, Feature, Shape
 
 
-def with_prose(context: DebateContext) -> tuple[AgentReport, ...]:
-    """Return the reports of a context as a model is shown them."""
-    return tuple([visible(report, context) for report in context.reports])
+def with_prose(context: DebateContext, shape: Shape) -> tuple[AgentReport, ...]:
+    """Return the reports of a context as a model is shown them that replies in a shape."""
+    whole = WHOLE.get(shape, ())
+    return tuple(
+        [visible(report, context, whole=report.agent_id in whole) for report in context.reports]
+    )
 
 
 class ShownReports:
     """The bare reports of one deliberation."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[int, int], _Made] = {}
+        self._made: dict[tuple[int, int, bool], _Made] = {}
 
-    def of(self, context: DebateContext) -> tuple[AgentReport, ...]:
+    def of(self, context: DebateContext, shape: Shape) -> tuple[AgentReport, ...]:
         """Return the reports of a context without prose: their nonce is of no matter then."""
-        return tuple([self._one(report, context) for report in context.reports])
+        whole = WHOLE.get(shape, ())
+        return tuple(
+            [self._one(report, context, report.agent_id in whole) for report in context.reports]
+        )
 
-    def _one(self, report: AgentReport, context: DebateContext) -> AgentReport:
-        key = id(report), id(context.features)
+    def _one(self, report: AgentReport, context: DebateContext, whole: bool) -> AgentReport:
+        key = id(report), id(context.features), whole
         made = self._made.get(key)
         if made is None:
-            bare = visible(report, context, prose=False)
+            bare = visible(report, context, prose=False, whole=whole)
             made = self._made[key] = _Made(report, context.features, bare)
         return made.bare
 

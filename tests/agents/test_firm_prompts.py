@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from agent_config import MAX_PROMPT_BYTES, MODES
+from agent_config import MAX_PROMPT_BYTES, MODES, PROMPT_BYTES
 from agent_framework import consult
 from agents.contracts import OPINIONS, AgentReport, Evidence, Feature, Point, Prompt, Request
 from agents.debate import replies
@@ -178,7 +178,8 @@ def test_no_prompt_of_a_firm_is_refused_for_its_bytes(tale: str) -> None:
         for request in provider.requests:
             size = len((request.system + request.user).encode())
             again = len(more.user.encode()) if request.role.kind in OPINIONS else 0
-            assert size + again <= MAX_PROMPT_BYTES, (request.role.id, request.round)
+            most = PROMPT_BYTES.get(request.role.id, MAX_PROMPT_BYTES)
+            assert size + again <= most, (request.role.id, request.round)
 
 
 def ask_trader(provider: Scripted, about: Any, reports: tuple[AgentReport, ...]) -> None:

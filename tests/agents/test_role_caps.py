@@ -79,7 +79,8 @@ def test_an_answer_may_be_as_long_as_its_role_s_cap_and_as_long_is_reserved() ->
 
 def test_a_role_without_a_cap_has_that_of_its_tier() -> None:
     for agent in AGENTS.values():
-        usual = (MAX_PROMPT_BYTES, OUTPUT_TOKENS[agent.role.tier])
+        prompt = 20_000 if agent.role.id in ("research_manager", "judge") else MAX_PROMPT_BYTES
+        usual = (prompt, OUTPUT_TOKENS[agent.role.tier])
         assert AgentSettings().caps(agent.role.id, agent.role.tier) == usual
 
 

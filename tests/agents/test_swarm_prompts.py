@@ -12,7 +12,15 @@ from typing import Any, Final
 import pytest
 from hypothesis import given
 
-from agent_config import EXPERTS, GATE_ID, JUDGE_ID, MAX_PROMPT_BYTES, MODES, READER_ID
+from agent_config import (
+    EXPERTS,
+    GATE_ID,
+    JUDGE_ID,
+    MAX_PROMPT_BYTES,
+    MODES,
+    PROMPT_BYTES,
+    READER_ID,
+)
 from agents.contracts import (
     OPINIONS,
     DebateContext,
@@ -201,10 +209,15 @@ def asked_in_full(about: DebateContext, tale: str) -> tuple[Deliberation, list[R
     assert not record.failures
     assert {request.role.id for request in provider.requests} == {*MODES["swarm"].seats}
     for request in provider.requests:
-        assert len((request.system + request.user).encode()) <= MAX_PROMPT_BYTES, request.role.id
+        assert len((request.system + request.user).encode()) <= most(request), request.role.id
         assert left_out(about, request, OWN[request.role.id]) == []
         assert all(name.startswith(LEFT_OUT) for name in left_out(about, request)), request.role.id
     return record, provider.requests
+
+
+def most(request: Request) -> int:
+    """Return the bytes that a prompt may have."""
+    return PROMPT_BYTES.get(request.role.id, MAX_PROMPT_BYTES)
 
 
 def left_out(
@@ -232,7 +245,7 @@ def test_a_swarm_is_shown_all_that_can_be_known_and_no_prompt_is_refused(
             assert left_out(about, request) == []
             size = len((request.system + request.user).encode())
             if request.role.kind in OPINIONS:
-                assert size + again <= MAX_PROMPT_BYTES, request.role.id
+                assert size + again <= most(request), request.role.id
             told = "A lesson of ordinary length" in request.user
             assert told == (request.role.id in CONFIG.agents.memory.roles), request.role.id
 

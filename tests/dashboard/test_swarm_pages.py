@@ -170,13 +170,13 @@ def test_a_value_below_zero_vetoes_the_judges_own_side_in_words() -> None:
     assert judge is not None and judge.worth is not None
     assert judge.worth.vetoes
     assert judge.worth.verdict == (
-        "On average a long trade loses 0.44 R by this chance, so every BUY is vetoed."
+        "By this chance a long trade loses 0.44 R, so every BUY is vetoed."
     )
     assert judge.worth.value["text"] == "= −0.44 R"
     paid = told().judge
     assert paid is not None and paid.worth is not None
     assert paid.worth.verdict == (
-        "On average a long trade gains +0.40 R by this chance, so the judge vetoes nothing."
+        "By this chance a long trade gains +0.40 R, so the judge vetoes nothing."
     )
 
 

@@ -120,7 +120,8 @@ def sentences() -> Mapping[str, list[tuple[str, ...]]]:
     """Which readings each sentence of the table, for either side and without its numbers, is of."""
     found: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     for reads, saying in SAYINGS.items():
-        for half, why in ((saying.half, saying.why), (saying.faded, saying.faded_why)):
+        pairs = ((saying.half, saying.why), (saying.begun, saying.why))
+        for half, why in (*pairs, (saying.faded, saying.faded_why)):
             unit = re.sub(r"\{:[^}]*\}", "#", saying.shown)
             text = sentence(half, why).replace("{n}", unit)
             text = re.sub(NUMBER, "#", text[:1].upper() + text[1:])

@@ -172,7 +172,8 @@ def check_judgement(asked: Request, reply: dict[str, Any], told: AgentReport) ->
     assert told.weights == reply["weights"] and set(told.weights) == set(SIDES)
     assert all(0.0 <= weight <= 1.0 for weight in told.weights.values())
     assert told.horizon in get_args(Horizon) and not told.risks
-    assert bool(told.points_for) is bool(WINNERS[told.winner] if told.winner else 0)
+    assert told.points_for
+    assert WINNERS[told.winner] or told.points_against, told.winner
     check_points(told, WINNERS[told.winner] if told.winner else 0)
     assert not any(told.adjustments.values()) and asked.role.focus == {}
 
@@ -180,7 +181,7 @@ def check_judgement(asked: Request, reply: dict[str, Any], told: AgentReport) ->
 def check_points(told: AgentReport, side: int) -> None:
     for points, way in ((told.points_for, side), (told.points_against, -side)):
         for point in points:
-            assert point.side == way
+            assert point.side == way or not side
             text = f"{point.says}, {point.why}."
             check_sentence(text)
             assert any(point.id in reads for reads in ids_of(text)), point
@@ -297,7 +298,7 @@ def test_nobody_wins_without_a_case_and_the_judge_says_so() -> None:
     told = judged(0.0, 0.0, 0.0)
     assert told.claim.startswith("No winner: neither of 2 cases")
     assert told.weights == {"bull_researcher": 0.0, "bear_researcher": 0.0}
-    assert (told.points_for, told.points_against, told.flags) == ((), (), ())
+    assert (len(told.points_for), len(told.points_against), told.flags) == (1, 1, ())
     assert read(request(MANAGER, UP_MARKET)).winner == "NONE"
 
 
@@ -359,13 +360,25 @@ def test_the_mirrored_market_is_judged_the_other_way_exactly(
     assert WINNERS[here["winner"]] == -WINNERS[there["winner"]]
     assert (here["confidence"], here["horizon"]) == (there["confidence"], there["horizon"])
     assert {TWINS[name]: weight for name, weight in here["weights"].items()} == there["weights"]
-    assert _turned(here["claim"]) == there["claim"]
-    for field in ("points_for", "points_against"):
-        for one, other in zip(here[field], there[field], strict=True):
+    assert _turned(here["claim"]) == LEVELS.sub(_upside_down, there["claim"])
+    fields = ("points_for", "points_against")
+    for field, facing in zip(fields, fields[:: 1 if WINNERS[here["winner"]] else -1], strict=True):
+        for one, other in zip(here[field], there[facing], strict=True):
             assert _bare(in_mirrored_words(one["says"])) == _bare(other["says"])
 
 
 CITED = ("technical.ema20", "technical.sma50", "technical.macd", "technical.trend_state")
+
+
+LEVELS = re.compile(r"outside ([\d.,]+) to ([\d.,]+)|(?<=a close )(above|below) ([\d.,]+)")
+
+
+def _upside_down(found: re.Match[str]) -> str:
+    """Levels of the mirrored market as those of the market, whose price is 100."""
+    low, high, way, alone = found.groups()
+    if way:
+        return f"{way} {200.0 - float(alone):.8g}"
+    return f"outside {200.0 - float(high):.8g} to {200.0 - float(low):.8g}"
 
 
 def _turned(claim: str) -> str:

@@ -272,7 +272,7 @@ def check_finding(reply: dict[str, Any], told: AgentReport) -> None:
 
 def check_reading(reply: dict[str, Any], told: AgentReport) -> None:
     assert told.regime == reply["regime"] and told.budget is not None
-    assert told.budget == pytest.approx(reply["budget_pct"] / 100.0) and told.budget >= 0.5
+    assert told.budget == pytest.approx(reply["budget_pct"] / 100.0) and told.budget >= 0.4
     assert (told.first or NO_ANOMALY) == reply["first"]
     assert bool(told.points_for) is (told.bias != "NEUTRAL")
 
@@ -282,7 +282,7 @@ def check_decision(reply: dict[str, Any], told: AgentReport) -> None:
     assert HEADS[told.claim.split(":")[0]] == side
     assert all(side * (value or 0.0) >= 0.0 for value in told.adjustments.values())
     assert side or not any(told.adjustments.values())
-    assert bool(told.counter) is bool(side) is bool(told.points_against) is bool(told.points_for)
+    assert told.points_against and told.points_for and bool(told.counter) is bool(side)
     if side:
         check_words(told.counter)
         assert NUMBER.search(told.counter), told.counter
@@ -797,10 +797,13 @@ def test_the_reader_and_the_order_of_the_reports_change_no_decision() -> None:
 
 def test_nobody_takes_a_side_without_saying_why() -> None:
     assert decided(0.01, 0.01).claim == (
-        "No side: of 2 experts 2 lean up and 0 down, too softly to count."
+        "No side: of 2 experts 2 lean up and 0 down, too softly to count; "
+        "a close outside 99 to 101 decides."
     )
-    assert decided(0.3, -0.3).claim == "No side: of 2 experts 1 leans up and 1 down."
+    assert decided(0.3, -0.3).claim == (
+        "No side: of 2 experts 1 leans up and 1 down; a close outside 99 to 101 decides."
+    )
     assert decided(-0.1, -0.1, changes={"board.dominant": "LONG"}).claim.endswith(
-        "and the chart reads the other way."
+        "and the chart reads the other way; a close outside 99 to 101 decides."
     )
     assert TAKES > 0.0

@@ -14,7 +14,7 @@
                         on each side, both lines of the channel, retracements, neckline, most traded
                         price; of two within 0.1 ATR the nearer one
     pattern.NAME        1 where torra.evidence.chart_patterns finds it, else 0
-    pattern_done        1 where one that was found is completed by the close, else 0
+    pattern_done        1 where a close completed all that were found, else 0
 
 Everything is None below 210 bars, and in a market that does not move all but the patterns. Pure;
 nothing raises.
@@ -96,7 +96,7 @@ def read(bars: ExpertBars | None, row: Mapping[str, float]) -> Numbers:
     computed = (channel.lower, channel.upper, *retracements.values(), neckline, most_traded(bars))
     levels = _nearest_levels(bars, (price for price in computed if price is not None))
     patterns = {f"pattern.{name}": float(name in found) for name in PATTERNS}
-    done = {"pattern_done": float(any(one.done for one in found.values()))}
+    done = {"pattern_done": float(bool(found) and all(one.done for one in found.values()))}
     return known | levels | patterns | done
 
 

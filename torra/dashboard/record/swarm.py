@@ -17,7 +17,7 @@ from agents.contracts import WINNERS
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.record.thesis import NO_SIDE
-from torra.exhibits import figures
+from torra.exhibits import figures, lesson_words
 from torra.exhibits.figures import DASH, MINUS, Cell, Mark, cell
 from torra.tick.sentence import BELOW_ZERO
 from torra.tick.tick_record import (
@@ -418,7 +418,8 @@ def _judge(record: TickRecord, told: SwarmTold) -> JudgeShown | None:
     said = record.deliberation.judge
     if said is None:
         return _silent_judge(record.deliberation)
-    worth = _worth(told.judgement) if told.judgement else None
+    by_rule = record.provider == lesson_words.RULES
+    worth = _worth(told.judgement, by_rule=by_rule) if told.judgement else None
     return JudgeShown(
         side=side_of(said.winner),
         confidence=figures.clean(said.confidence, 20),
@@ -452,9 +453,9 @@ def _silent_judge(spoken: DebateRecord) -> JudgeShown | None:
     return JudgeShown(NO_SIDE, "", "", "", (), False, why, False, None)
 
 
-def _worth(told: WorthTold) -> WorthShown:
+def _worth(told: WorthTold, *, by_rule: bool) -> WorthShown:
     found = swarm_words.terms(told)
-    chance = f"chance {swarm_words.chance(told)}"
+    chance = f"chance {swarm_words.chance(told, by_rule=by_rule)}"
     if found is None:
         why = "What the trade stakes is not recorded, so nothing is vetoed by it."
         return WorthShown((), cell(None), "", chance, why, False)
@@ -472,13 +473,13 @@ def _worth(told: WorthTold) -> WorthShown:
 
 
 def _verdict(told: WorthTold) -> str:
-    """Return what the side gains or loses on average, and what that vetoes."""
+    """Return what the side gains or loses by the chance, and what that vetoes."""
     value, side = told.value_r or 0.0, swarm_words.LEANS.get(told.side or "", "judged")
     gain, loss = figures.signed(value, 2), figures.plain(-value, 2)
     does = f"gains {gain} R" if value > 0.0 else f"loses {loss} R"
     so = "so the judge vetoes nothing" if value > 0.0 else "yet nothing is vetoed"
     so = f"so every {told.vetoes} is vetoed" if told.vetoes else so
-    return f"On average a {side} trade {does} by this chance, {so}."
+    return f"By this chance a {side} trade {does}, {so}."
 
 
 # --- the line of the first screen -----------------------------------------------------------------

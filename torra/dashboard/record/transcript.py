@@ -90,6 +90,7 @@ STAGES: Final = {
 POINTS_FOR: Final = "Why"
 REBUTTALS: Final = "On the other side's case"
 POINTS_AGAINST: Final = "What it grants"
+OF_NEITHER: Final = ("For LONG", "For SHORT")
 SCORES_NOTHING: Final = {
     "gate": "the gate scores nothing",
     "reader": "it reads the regime and scores nothing",
@@ -205,10 +206,11 @@ def _kind(name: str) -> str:
 
 def _points(said: ReportRecord) -> Iterator[PointList]:
     """Yield what a report argues with, kind by kind; kinds without a point are left out."""
+    fields = (POINTS_FOR, POINTS_AGAINST) if said.winner != "NONE" else OF_NEITHER
     kinds = (
-        (POINTS_FOR, said.points_for),
+        (fields[0], said.points_for),
         (REBUTTALS, said.rebuttals),
-        (POINTS_AGAINST, said.points_against),
+        (fields[1], said.points_against),
     )
     for name, told in kinds:
         lines = [_point(point) for point in told if point.says]

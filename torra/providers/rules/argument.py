@@ -12,12 +12,12 @@ Pure functions; nothing raises.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, priced, standing
-from agents.contracts import SIDES, Falsifier, Feature, Request
+from agents.contracts import SIDES, VECTORS, Falsifier, Feature, Request
 from agents.feature_words import sides
 from agents.sayings import Saying
 from torra.providers.rules.others import analysts, push
@@ -30,6 +30,16 @@ STRONG: Final = 0.5
 """Lean from which the other side's strongest point is granted."""
 
 ATR: Final = "technical.atr14"
+FAR: Final = (
+    "the {vector} score stands as low as {n} already",
+    "so much of the way down lies behind it",
+)
+APART: Final = (
+    "the {vector} score stands at {n} and does not back it",
+    "so the chart has not turned",
+)
+"""A score as an argument against a side: for higher prices, where it went far or did not go."""
+
 FLOORS: Final[Mapping[int, tuple[tuple[str, str], ...]]] = {
     1: (("technical.support", "the support"), ("technical.swing_low", "the last swing low")),
     -1: (
@@ -207,6 +217,46 @@ def of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[P
     score = _score(request, vector)
     reading = Reading((f"scores.{vector}",), (score,), float(side), 1.0)
     return [_point(reading, reading.told, side, request.features)]
+
+
+def of_far_score(request: Request, side: int) -> Point:
+    """Return the score that has gone furthest against a side, as what speaks for that side."""
+    vector = min(VECTORS, key=lambda name: side * request.scores.get(name, 0.0))
+    name, score = f"scores.{vector}", request.scores.get(vector, 0.0)
+    half, why = FAR if side * score < 0.0 else APART
+    half = half.replace("{vector}", vector.replace("_", " "))
+    words = Saying(half, why, lambda value: value, "{:+.2f}")
+    reading = Reading((name,), (score,), float(side), 1.0, own=words)
+    return Point(reading, name, words.told((score,), side), words.reason(side))
+
+
+def of_both_sides(
+    request: Request, heard: Mapping[str, Sequence[Reading]], cited: Collection[str]
+) -> dict[int, Point]:
+    """Return the strongest point of each side, one that others cite before one of its own."""
+    best = {}
+    for side in (1, -1):
+        points = strongest(request, heard, side, 0.0, FOR + AGAINST)
+        points.sort(key=lambda point: point.id not in cited)
+        best[side] = points[0] if points else of_far_score(request, side)
+    return best
+
+
+def undecided(request: Request, best: Mapping[int, Point], lead: str, *reasons: str) -> str:
+    """Return why no side is taken and what would decide: a close past a level, else a lead.
+
+    The last of the reasons are left out where the claim has no room for them.
+    """
+    ends = [falsifiers(request, Argument(side, "", (best[side],)))[:1] for side in (-1, 1)]
+    prices = [priced(end.level, request.features) for found in reversed(ends) for end in found]
+    ways = [end.close for found in ends for end in found]
+    close = f"{ways[0]} {prices[0]}" if len(prices) == 1 else f"outside {' to '.join(prices)}"
+    decides = f"a close {close}" if prices else lead
+    for most in range(len(reasons), 0, -1):
+        claim = f"{''.join(reasons[:most])}; {decides} decides."
+        if len(claim.split()) <= CLAIM_WORDS:
+            break
+    return claim
 
 
 def _counted(

@@ -14,7 +14,9 @@ none. The first term of the win share is the chance of a price that drifts nowhe
 what it costs.
 
 The counter is the strongest reading for the other side, and the falsifiers are closes that would
-prove it. Where nothing else leans there, the score is named that has gone furthest. A
+prove it. Where nothing else leans there, the score is named that has gone furthest. Without a side
+points for are the strongest for higher prices, points against that for lower ones, and the claim
+says which closes would decide. A
 position is to be closed only where it stands against a side of which the judge is sure and that no
 expert opposes.
 
@@ -32,9 +34,17 @@ from agent_config import EXPERTS
 from agents.arguments import AGAINST, CLAIM_WORDS, FOR
 from agents.contracts import ADJUSTMENT_BOUND, VECTORS, WINNERS, AgentReport, Request
 from agents.evidence import trust
-from agents.sayings import Saying
 from torra.providers.rules.ahead import horizon
-from torra.providers.rules.argument import Argument, Point, falsifiers, of_scores, strongest
+from torra.providers.rules.argument import (
+    Argument,
+    Point,
+    falsifiers,
+    of_both_sides,
+    of_far_score,
+    of_scores,
+    strongest,
+    undecided,
+)
 from torra.providers.rules.expert_readings import ANY, SWEEPS
 from torra.providers.rules.judging import NAMES, SPOKEN
 from torra.providers.rules.opinions import DECIMALS, cite, focus, level, told
@@ -80,15 +90,6 @@ BOARD: Final = (
 """What a decision cites of the board and of the stakes."""
 
 SHARE_DECIMALS: Final = 4
-FAR: Final = (
-    "the {vector} score stands as low as {n} already",
-    "so much of the way down lies behind it",
-)
-APART: Final = (
-    "the {vector} score stands at {n} and does not back it",
-    "so the chart has not turned",
-)
-"""A score as an argument against a side: for higher prices, where it went far or did not go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def judge(request: Request) -> dict[str, Any]:
     moves = {vector: _move(request, vector, side) for vector in focus(request)}
     confidence = _confidence(experts, side)
     said = _argued(request, {**common, **extra}, experts, moves, side)
-    counter = said.points_against[0] if said.points_against else None
+    counter = said.points_against[0] if side and said.points_against else None
     return {
         "symbol": request.symbol,
         "claim": said.claim,
@@ -213,13 +214,14 @@ def _argued(
     moves: Mapping[str, float],
     side: int,
 ) -> Argument:
-    """Return the argument for a side and the one against it; without a side there is neither."""
-    if not side:
-        return Argument(0, _undecided(experts))
+    """Return the argument for a side and the one against it; without a side the best of each."""
     argued = {point.id for one in analysts(request) for point in one.points_for}
+    if not side:
+        best = of_both_sides(request, heard, argued)
+        return Argument(0, _undecided(request, experts, best), (best[1],), (best[-1],))
     points = strongest(request, heard, side, 0.0, FOR) or of_scores(request, moves, side)
     ordered = sorted(points, key=lambda point: point.id not in argued)
-    against = strongest(request, heard, -side, 0.0, AGAINST) or [_of_a_score(request, side)]
+    against = strongest(request, heard, -side, 0.0, AGAINST) or [of_far_score(request, -side)]
     way, count = "up" if side > 0 else "down", experts.count
     backing = experts.backing(side)
     lean = "leans" if backing == 1 else "lean"
@@ -230,28 +232,18 @@ def _argued(
     return Argument(side, claim, tuple(ordered), tuple(against))
 
 
-def _undecided(experts: Heard) -> str:
-    """Return how the experts lean, and why no side is taken of it."""
+def _undecided(request: Request, experts: Heard, best: Mapping[int, Point]) -> str:
+    """Return how the experts lean, why no side is taken of it, and what would decide."""
     up, down = experts.up, experts.down
     lean = "leans" if up == 1 else "lean"
-    told = f"No side: of {experts.count} experts {up} {lean} up and {down} down"
+    leans = f"No side: of {experts.count} experts {up} {lean} up and {down} down"
+    why = ", and the chart reads the other way"
+    if abs(experts.lean) < TAKES:
+        why = ", too softly to count"
     side = 1 if experts.lean > 0.0 else -1
     if experts.backing(side) <= experts.backing(-side):
-        return f"{told}."
-    if abs(experts.lean) < TAKES:
-        return f"{told}, too softly to count."
-    return f"{told}, and the chart reads the other way."
-
-
-def _of_a_score(request: Request, side: int) -> Point:
-    """Return the score that has gone furthest to a side, as what speaks against more of it."""
-    vector = max(VECTORS, key=lambda name: side * request.scores.get(name, 0.0))
-    name, score = f"scores.{vector}", request.scores.get(vector, 0.0)
-    half, why = FAR if side * score > 0.0 else APART
-    half = half.replace("{vector}", vector.replace("_", " "))
-    words = Saying(half, why, lambda value: value, "{:+.2f}")
-    reading = Reading((name,), (score,), float(-side), 1.0, own=words)
-    return Point(reading, name, words.told((score,), -side), words.reason(-side))
+        why = ""
+    return undecided(request, best, f"a lean of {TAKES:.2f}", leans, why)
 
 
 def _sentence(point: Point) -> str:

@@ -8,8 +8,9 @@
                 + LESSONS x what similar trades came to
 
 LONG or SHORT is named where the margin reaches WINS, that side's case is the stronger one and the
-analysts do not pull the other way; else NONE. A stand is the case's weight. Swap bull and bear, and
-turn every sign, and every number is the same and the winner the other.
+analysts do not pull the other way; else NONE, with the strongest point of each side (points for
+are LONG's, points against SHORT's) and the closes that would decide. A stand is the case's weight.
+Swap bull and bear, and turn every sign, and every number is the same and the winner the other.
 
 Pure functions; nothing raises, and no prose is read.
 """
@@ -26,7 +27,7 @@ from agents.contracts import RESEARCHER_BOUND, SIDES, VECTORS, AgentReport, Requ
 from agents.evidence import trust
 from agents.feature_words import sides
 from torra.providers.rules.ahead import horizon
-from torra.providers.rules.argument import Point, of_scores, strongest
+from torra.providers.rules.argument import Point, of_both_sides, of_scores, strongest, undecided
 from torra.providers.rules.opinions import cite, level, told
 from torra.providers.rules.others import (
     LESSON_MEAN,
@@ -99,11 +100,12 @@ def arbiter(request: Request) -> dict[str, Any]:
     weighed = weigh(request)
     side = winner(request, weighed)
     heard = common_readings(request.features, now)
-    points_for, points_against = _points(request, heard, side)
+    best = {} if side else of_both_sides(request, heard, _cited(request, *CASES))
+    points_for, points_against = _points(request, heard, side) if side else ([best[1]], [best[-1]])
     return {
         "symbol": request.symbol,
         "winner": NAMES[side],
-        "claim": _claim(request, weighed, side),
+        "claim": _claim(request, weighed, side, best),
         "points_for": told(request, points_for),
         "points_against": told(request, points_against),
         "weights": {name: weighed.stands[way] for name, way in SIDES.items()},
@@ -162,17 +164,24 @@ def _asked(case: AgentReport | None, side: int) -> float:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _claim(request: Request, weighed: Weighed, side: int) -> str:
-    """Return the winner, or that there is none, by how much, and how the analysts push."""
-    by, pushed = abs(weighed.apart), _pushed(sided(request))
+def _claim(request: Request, weighed: Weighed, side: int, best: Mapping[int, Point]) -> str:
+    """Return the winner and what each case comes to, or that there is none and what would decide.
+
+    A case comes to its strength, on the scale of the weights.
+    """
+    pushed, strength = _pushed(sided(request)), weighed.strength
+    ahead = side or (1 if weighed.apart > 0.0 else -1)
+    cases = (
+        f"the {CASES[ahead]} case comes to {strength[ahead]:.2f} of 1, "
+        f"the {CASES[-ahead]} to {strength[-ahead]:.2f}"
+    )
     if side:
-        cases = f"the {CASES[side]} case leads the {CASES[-side]}"
-        return f"{SPOKEN[side]}: {cases} by {100 * by:.0f} points of 100{pushed}."
-    if not any(weighed.strength.values()):
-        return f"No winner: neither of {len(CASES)} cases asks for more than the scores have."
-    if by < LEAST_APART:
-        return f"No winner: the {len(CASES)} cases come out even{pushed}."
-    return f"No winner: the two cases differ by {100 * by:.0f} points of 100{pushed}."
+        return f"{SPOKEN[side]}: {cases}{pushed}."
+    if not any(strength.values()):
+        cases, pushed = f"neither of {len(CASES)} cases asks for more than the scores have", ""
+    elif abs(weighed.apart) < LEAST_APART:
+        cases = f"the {len(CASES)} cases come out even"
+    return undecided(request, best, f"a lead of {WINS:.2f}", f"No winner: {cases}", pushed)
 
 
 def _pushed(takes: Sequence[int]) -> str:
@@ -193,16 +202,19 @@ def _points(
     request: Request, heard: Mapping[str, Sequence[Reading]], side: int
 ) -> tuple[list[Point], list[Point]]:
     """Return what speaks for the winner and against it, what the cases cite first."""
-    if not side:
-        return [], []
     most = FOR + AGAINST
-    found = strongest(request, heard, side, 0.0, most), strongest(request, heard, -side, 0.0, most)
     ordered = []
-    for way, points in zip((side, -side), found, strict=True):
-        case = case_of(request, way)
-        cited = {one.id for one in case.evidence} if case else set()
+    for way in (side, -side):
+        cited = _cited(request, way)
+        points = strongest(request, heard, way, 0.0, most)
         ordered.append(sorted(points, key=lambda point: point.id not in cited))
     return ordered[0][:FOR] or _of_its_numbers(request, side), ordered[1][:AGAINST]
+
+
+def _cited(request: Request, *sides: int) -> set[str]:
+    """Return what the cases for these sides cite."""
+    cases = (case_of(request, side) for side in sides)
+    return {one.id for case in cases if case for one in case.evidence}
 
 
 def _of_its_numbers(request: Request, side: int) -> list[Point]:

@@ -5,9 +5,10 @@ The reader names the code's regime, but for two turns that ADX is late to see:
     range, quiet  ->  trend   a breakout bar: range and volume spiked, and it closed beyond a swing
     trend         ->  range   structure broke against it, and the swings go against it
 
-`budget_pct` is 100 x the smallest factor of `DANGERS` and `ODD`: all of them see one storm, so they
-are not multiplied. `first` goes by the regime. The bias is how the common readings lean on the
-whole, from `LEANS` on. Upside down every word is mirrored. Pure functions; nothing raises.
+`budget_pct` is 100 x the smallest of `DANGERS`, `ODD` and the budgets of both regimes: all of them
+see one storm, so they are not multiplied. `first` goes by the regime. The bias is how the common
+readings lean on the whole, from `LEANS` on. Upside down every word is mirrored. Pure functions;
+nothing raises.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from agent_config import GateSettings
+from agent_config import REGIME_BUDGET, GateSettings
 from agents.arguments import AGAINST, FOR
 from agents.contracts import NO_ANOMALY, Feature, Request
 from torra.providers.rules.argument import strongest
@@ -45,6 +46,9 @@ UNKNOWN: Final = "range"
 
 LEANS: Final = 0.15
 """Mean lean of the common readings from which there is a bias."""
+
+WHOLE: Final = 100
+"""Per cent of an opening of which nothing is taken."""
 
 MACRO: Final = ("macro.", "companion.")
 FIRST: Final[Mapping[str, str]] = {"range": "liquidity", "volatile": "liquidity"}
@@ -105,9 +109,9 @@ def reader(request: Request) -> dict[str, Any]:
     named = _turned(features) or _as_code_says(features)
     heard = common_readings(features, regime(features))
     bias = _bias(heard)
-    left, lowered_by = _budget(features)
+    left, lowered_by = _budget(features, named.regime)
     budget = round(100.0 * left)
-    cut = f", and {budget} % of an opening is left" if lowered_by else ""
+    cut = f", and {budget} % of an opening is left" if budget < WHOLE else ""
     points = strongest(request, heard, bias, 0.0, FOR) if bias else []
     against = strongest(request, heard, -bias, 0.0, AGAINST) if bias else []
     reads = dict.fromkeys((*named.reads, ADX, NAMED, *lowered_by))
@@ -180,10 +184,15 @@ def _bias(heard: Mapping[str, Sequence[Reading]]) -> int:
 # --- the budget -----------------------------------------------------------------------------------
 
 
-def _budget(features: Mapping[str, Feature]) -> tuple[float, tuple[str, ...]]:
-    """Return the share of an opening that is left, and the features that lower it."""
+def _budget(features: Mapping[str, Feature], named: str) -> tuple[float, tuple[str, ...]]:
+    """Return the share of an opening that is left, and the features that lower it.
+
+    The code's regime and the one that is named here leave no more than their own budgets.
+    """
     found = sorted(_lowered(features), key=lambda one: one[0])
-    return found[0][0] if found else 1.0, tuple(name for _, name in found)
+    regimes = (named, word(features.get(NAMED)) or "")
+    left = min(REGIME_BUDGET.get(one, 1.0) for one in regimes)
+    return min([left, *(share for share, _ in found)]), tuple(name for _, name in found)
 
 
 def _lowered(features: Mapping[str, Feature]) -> Iterator[tuple[float, str]]:

@@ -222,9 +222,15 @@ def _rounded(p: float, reward: float, cost: float, value: float, decimals: int) 
     return Terms(p, reward, won, lost, cost, value, decimals)
 
 
-def chance(told: WorthTold) -> str:
-    """Return which chance counts, and why: the lower of the said one and what came of such ones."""
-    said, came = f"{HITS}: said {percent(told.said)}", percent(told.calibrated)
+def chance(told: WorthTold, *, by_rule: bool = False) -> str:
+    """Return which chance counts, and why: the lower of the said one and what came of such ones.
+
+    `by_rule`: the judge is the rules, whose chance is a formula's.
+    """
+    said, came = (
+        f"{HITS}: {'a rule says' if by_rule else 'said'} {percent(told.said)}",
+        percent(told.calibrated),
+    )
     if not came:
         return f"{said}; what came of such chances is not known yet"
     lower = "came" if (told.calibrated or 0.0) < (told.said or 0.0) else "said"
