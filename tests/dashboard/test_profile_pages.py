@@ -33,6 +33,7 @@ from torra.errors import ConfigError
 from torra.profiles.book import ProfileBook
 from torra.profiles.fields import DEFAULT, canonical, changed, settings
 from torra.providers.registry import open_provider
+from torra.replay.changed import last_days
 from torra.replay.changed.last_days import NOTE
 from torra.replay.rerun import trial_tick as one_tick
 
@@ -313,6 +314,10 @@ def test_a_check_tells_the_difference_and_who_may(client: FlaskClient) -> None:
 def test_the_last_days_stand_beside_what_a_page_may_not_change_of_the_agents(
     client: FlaskClient,
 ) -> None:
+    # What a desk runs with is on record from its start; this one began without.
+    for places in ({MOMENTUM: 0.7}, {MOMENTUM: 0.25}):
+        assert save(client, places).status_code == 200
+    last_days._lines.cache_clear()
     told = post(client, "check", {"settings": {"agents.influence": "shadow"}}).json
     assert "agents.influence" in told["refused"]
     assert told["command"] == "torra profile set default agents.influence shadow --yes"

@@ -311,9 +311,11 @@ def _ask(
 
     if not (loose := loosening(changes)):
         return ()
-    from torra.replay.changed.last_days import last_days  # noqa: PLC0415
+    days: tuple[str, ...] = ()
+    if any(item.place[0] == "agents" for item in loose):
+        from torra.replay.changed.last_days import last_days  # noqa: PLC0415
 
-    days = last_days(book, name, loose)
+        days = last_days(book, name, loose)
     if yes:
         return days
     beside = [*_try_first(name, loose), *days]

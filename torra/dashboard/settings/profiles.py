@@ -479,14 +479,15 @@ def _back(name: str) -> str:
 
 def _check_told(name: str, checked: Checked) -> CheckLines:
     """Return a check for the page, with the way that is open to this visitor."""
-    from torra.replay.changed.last_days import last_days  # noqa: PLC0415
-
     wish = SaveResult("invalid", "", "", changes=checked.changes)
     stop = book().refusal(name, wish, _may()) if checked.profile else None
     costs = _costs(checked.profile) if checked.profile else ""
     found = trying.newest(name, book().read(name).digest)
     more = tried.more_trades(checked.changes, found.told if found else None)
-    more += last_days(book(), name, checked.changes)
+    if stop is not None:
+        from torra.replay.changed.last_days import last_days  # noqa: PLC0415
+
+        more += last_days(book(), name, checked.changes)
     return profile_form.checked_shown(checked, stop, costs, more)
 
 
