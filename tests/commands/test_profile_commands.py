@@ -12,6 +12,8 @@ from click.testing import CliRunner
 from tests.worlds import stores
 from torra.clock import System
 from torra.commands.profile import profile
+from torra.profiles.guard import LOOSENS
+from torra.replay.changed.last_days import NO_TICK
 
 
 @pytest.fixture
@@ -64,6 +66,46 @@ def test_loosening_needs_a_yes(home: Path) -> None:
     document = told(home, "set", "default", "risk.max_positions", 5, "--yes")
     assert document["changes"][0]["way"] == "loosens"
     assert len(record(home)) == 1
+
+
+AGENTS = [
+    ("agents.influence", "shadow"),
+    ("agents.influence", "earned"),
+    ("agents.mode", "full"),
+    ("agents.active_agents", '["technical"]'),
+    ("agents.outage_size", 0.3),
+    ("agents.none_cost", 0.2),
+    ("agents.quorum", 2),
+]
+"""What decides how much agents count, each loosened."""
+
+
+@pytest.mark.parametrize(("name", "value"), AGENTS)
+def test_how_much_agents_count_is_asked_with_the_last_days_beside(
+    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: Any
+) -> None:
+    refused = call(home, "set", "default", name, value)
+    assert (refused.exit_code, refused.stderr) == (
+        2, f"torra: this loosens {name}: add --yes if you mean it; {NO_TICK}\n",
+    )  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr("torra.commands.profile.on_terminal", lambda: True)
+        asked = call(home, "set", "default", name, value, given="n\n").output
+    (change,) = [line for line in asked.splitlines() if line.startswith(name)]
+    assert change.endswith("(loosens)") and NO_TICK in asked.splitlines()
+    assert record(home) == []
+    document = told(home, "set", "default", name, value, "--yes")
+    assert document["changes"][0]["way"] == "loosens"
+    assert document["last_days"] == [NO_TICK]
+    back = call(home, "undo", "default", 1, "--yes").output
+    direction = "loosens" if "any" in LOOSENS[name] else "tightens"
+    assert f"({direction})" in back
+    assert (f"note: {NO_TICK}" in back) == (direction == "loosens")
+
+
+def test_what_loosens_nothing_of_the_agents_has_no_days_beside_it(home: Path) -> None:
+    assert told(home, "set", "default", "risk.max_positions", 5, "--yes")["last_days"] == []
+    assert told(home, "set", "default", "agents.quorum", 4)["last_days"] == []
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 2)])

@@ -117,12 +117,16 @@ def test_the_demo_asks_and_no_file_is_written(known: Any) -> None:
     assert sorted(path for path in backing.home.rglob("*") if path.suffix == ".json") == before
 
 
-def test_it_loosens_the_thresholds_alone_and_nothing_goes_out_without_a_yes(known: Any) -> None:
+def test_it_loosens_thresholds_and_influence_and_nothing_goes_out_without_a_yes(
+    known: Any,
+) -> None:
     backing, adopted = known
     before = running(backing)
     practice.begin(backing)
     changes = compare(canonical(before), canonical(adopted[0][1]))
-    assert {change.place[0] for change in loosening(changes)} == {"thresholds"}
+    assert {change.name for change in loosening(changes)} == {
+        "thresholds.buy", "thresholds.sell", "agents.influence",
+    }  # fmt: skip
     assert adopted[0][1].execution == "approve"
     assert Profile.model_validate(canonical(adopted[0][1]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shutil
 import threading
@@ -32,6 +33,8 @@ from torra.errors import ConfigError
 from torra.profiles.book import ProfileBook
 from torra.profiles.fields import DEFAULT, canonical, changed, settings
 from torra.providers.registry import open_provider
+from torra.replay.changed import last_days
+from torra.replay.changed.last_days import NOTE
 from torra.replay.rerun import trial_tick as one_tick
 
 SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
@@ -308,6 +311,28 @@ def test_a_check_tells_the_difference_and_who_may(client: FlaskClient) -> None:
     assert refused == "Only an administrator may change Positions at once (risk.max_positions)."
 
 
+def test_the_last_days_stand_beside_what_a_page_may_not_change_of_the_agents(
+    client: FlaskClient,
+) -> None:
+    # What a desk runs with is on record from its start; this one began without.
+    for places in ({MOMENTUM: 0.7}, {MOMENTUM: 0.25}):
+        assert save(client, places).status_code == 200
+    last_days._lines.cache_clear()
+    told = post(client, "check", {"settings": {"agents.influence": "shadow"}}).json
+    assert "agents.influence" in told["refused"]
+    assert told["command"] == "torra profile set default agents.influence shadow --yes"
+    *days, note = told["warnings"]
+    assert note == NOTE
+    assert [line.split(",")[0] for line in days] == ["BTCUSD", "EURUSD"]
+    assert all("; L1 alone " in line for line in days)
+    # A browser without scripts is shown the same.
+    sent = fields(client) | {"agents.influence": "shadow"}
+    page = post(client, "check", data=sent).get_data(as_text=True)
+    assert all(html.escape(line) in page for line in days)
+    tighter = post(client, "check", {"settings": {"agents.quorum": 4}}).json
+    assert tighter["warnings"] == [] and tighter["refused"] == ""
+
+
 def test_a_save_reaches_the_desk_the_history_and_the_record(
     client: FlaskClient, desk: Desk
 ) -> None:
@@ -352,6 +377,15 @@ def test_a_save_without_a_digest_is_refused(client: FlaskClient) -> None:
         ("admin", {"risk.max_positions": 4}, 403),
         ("admin", {"agents.max_api_cost_per_hour": 2.5}, 403),
         ("admin", {"risk.capital": 0}, 422),
+        ("admin", {"agents.influence": "shadow"}, 403),
+        ("admin", {"agents.influence": "earned"}, 403),
+        ("admin", {"agents.mode": "swarm"}, 403),
+        ("admin", {"agents.active_agents": ["technical"]}, 403),
+        ("admin", {"agents.outage_size": 0.5}, 403),
+        ("admin", {"agents.none_cost": 0.1}, 403),
+        ("admin", {"agents.quorum": 2}, 403),
+        ("admin", {"agents.quorum": 4}, 200),
+        ("approve", {"agents.quorum": 4}, 403),
     ],
 )
 def test_who_may_save_what(

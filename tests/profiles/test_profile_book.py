@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 import re
 from datetime import UTC, datetime
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -197,13 +197,14 @@ def test_every_setting_of_a_guarded_section_has_its_own_direction() -> None:
 
 
 LESS_IS_LOOSER = {
-    "thresholds.buy", "thresholds.sell", "agents.escalation.at",
+    "thresholds.buy", "thresholds.sell", "agents.escalation.at", "agents.none_cost",
+    "agents.quorum",
     "risk.cooldown_bars", "gate.min_valid_bars", "gate.event_before_minutes",
     "gate.event_after_minutes", "symbols.*.tick_value", "symbols.*.contract_size",
     "symbols.*.lot_min", "symbols.*.spread", "symbols.*.slippage", "symbols.*.stops_level",
 }  # fmt: skip
-"""A lower score lets more trades through; fewer bars or minutes of caution; a position that is said
-to be worth or to cost less."""
+"""A lower score lets more trades through; fewer bars or minutes of caution; a judge without a side
+that costs less, a debate by fewer analysts; a position that is said to be worth or to cost less."""
 
 
 def test_numbers_loosen_upwards_but_for_those_that_are_a_safety_themselves() -> None:
@@ -245,6 +246,9 @@ WAYS = {
     "a rebuttal": (("agents", "rebuttal"), "auto", "always", "never"),
     "an escalation": (("agents", "escalation", "when"), "pivotal", "conviction", "off"),
     "conviction": (("agents", "escalation", "at"), 0.75, 0.5, 0.9),
+    "size in an outage": (("agents", "outage_size"), 0.25, 0.3, 0.2),
+    "a judge without a side": (("agents", "none_cost"), 0.3, 0.2, 0.4),
+    "quorum": (("agents", "quorum"), 3, 2, 4),
     "calendar": (("events", "calendar"), "", "/etc/events.csv", "events.csv"),
     "path": (("news", "file"), "a.jsonl", "../b.jsonl", "b.jsonl"),
     "windows path": (("news", "file"), "a.jsonl", "\\\\host\\b", "sub\\b.jsonl"),
@@ -277,9 +281,20 @@ def test_a_choice_of_the_swarm_loosens_one_way(name: str, tighter: str, looser: 
     assert [change.way for change in compare(other, one)] == ["tightens"]
 
 
-@cases(("before", "after"), itertools.permutations(("prior", "flat", "earned"), 2))
-def test_whose_word_counts_is_loosened_by_any_change(before: str, after: str) -> None:
-    one, other = (changed(DEFAULT, {("agents", "trust"): value}) for value in (before, after))
+WHOSE_WORD = {
+    "trust": ("prior", "flat", "earned"),
+    "influence": ("full", "earned", "shadow"),
+    "mode": ("budget", "full", "firm", "swarm"),
+    "active_agents": ([], ["technical"], ["technical", "momentum"]),
+}
+
+
+@cases(
+    ("name", "before", "after"),
+    [(name, *pair) for name, known in WHOSE_WORD.items() for pair in permutations(known, 2)],
+)
+def test_whose_word_counts_is_loosened_by_any_change(name: str, before: Any, after: Any) -> None:
+    one, other = (changed(DEFAULT, {("agents", name): value}) for value in (before, after))
     assert [change.way for change in compare(one, other)] == ["loosens"]
 
 
@@ -546,6 +561,7 @@ def test_a_file_that_was_edited_by_hand_is_kept_before_it_is_replaced(
         ("guarded", {POSITIONS: 2}, "saved"),
         ("guarded", {POSITIONS: 4}, "loosens"),
         ("guarded", {POSITIONS: 2, ("risk", "daily_loss_cap_pct"): 2.5}, "loosens"),
+        ("guarded", {("agents", "influence"): "shadow"}, "loosens"),
         ("loosen", {POSITIONS: 4}, "saved"),
         ("loosen", {("risk", "capital"): -1.0}, "invalid"),
     ],
@@ -558,7 +574,8 @@ def test_who_may_save_what(
     assert saved.outcome == outcome
     assert (book.read("default").digest != before) == (outcome == "saved")
     if outcome == "loosens":
-        assert saved.command.startswith("torra profile set default risk.")
+        told = [f"torra profile set default {'.'.join(place)} " for place in change]
+        assert saved.command.startswith(told[-1])
 
 
 def test_edited_and_undone_is_the_same_profile(book: ProfileBook) -> None:
@@ -662,6 +679,8 @@ GUARDED_EDITS = [
     (("symbols", "BTCUSD", "tick_value"), (0.001, 0.01, 0.1)),
     (("events", "calendar"), ("",)),
     (("thresholds", "buy"), (0.4, 0.5, 0.6)),
+    (("agents", "influence"), ("full", "earned", "shadow")),
+    (("agents", "quorum"), (2, 3, 4)),
 ]
 STEPS: st.SearchStrategy[Any] = st.one_of(
     st.tuples(st.just("save"), st.lists(st.sampled_from(GUARDED_EDITS), min_size=1, max_size=3),

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -111,9 +112,9 @@ def set_values(
         propose = _proposal(wanted, unset)
         now = book.read(name)
         checked = book.check(name, propose(_values(book, name)))
-        _ask(name, checked.changes, yes=yes, as_json=as_json)
+        days = _ask(book, name, checked.changes, yes=yes, as_json=as_json)
         saved = book.save(name, propose, digest=now.digest, may="loosen", actor=ACTOR, action="set")
-    _finish(home, name, "profile.set", saved, as_json)
+    _finish(home, name, "profile.set", saved, as_json, days)
 
 
 @profile.command()
@@ -157,14 +158,7 @@ def history(home: Path, /, name: str, as_json: bool) -> None:
     document = {
         "profile": name,
         "entries": [
-            {
-                "number": entry.number,
-                "at": entry.at,
-                "actor": entry.actor,
-                "action": entry.action,
-                "digest": entry.digest,
-                "changes": list(entry.changes),
-            }
+            {name: value for name, value in asdict(entry).items() if name != "values"}
             for entry in entries
         ],
         "table": lines or [f"{name} was never saved by Torra"],
@@ -183,10 +177,10 @@ def undo(home: Path, /, name: str, number: int, yes: bool, as_json: bool) -> Non
     with _book(home) as book:
         now = book.read(name)
         entry = next((item for item in book.history(name) if item.number == number), None)
-        if entry is not None:
-            _ask(name, book.check(name, entry.values).changes, yes=yes, as_json=as_json)
+        changes = book.check(name, entry.values).changes if entry else ()
+        days = _ask(book, name, changes, yes=yes, as_json=as_json)
         saved = book.undo(name, number, digest=now.digest, may="loosen", actor=ACTOR)
-    _finish(home, name, "profile.undo", saved, as_json)
+    _finish(home, name, "profile.undo", saved, as_json, days)
 
 
 @profile.command("try")
@@ -306,37 +300,52 @@ def _read(setting: Any, text: str) -> Any:
         return text
 
 
-def _ask(name: str, changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
-    """Ask a person to agree to what loosens; raises ConfigError where nobody does."""
+def _ask(
+    book: ProfileBook, name: str, changes: Sequence[Change], *, yes: bool, as_json: bool
+) -> tuple[str, ...]:
+    """Ask a person to agree to what loosens; raises ConfigError where nobody does.
+
+    The comparison of the last days stands beside the question, and is returned.
+    """
     from torra.profiles.guard import loosening  # noqa: PLC0415
 
-    loose = loosening(changes)
-    if not loose or yes:
-        return
-    first = _try_first(name, loose)
+    if not (loose := loosening(changes)):
+        return ()
+    days: tuple[str, ...] = ()
+    if any(item.place[0] == "agents" for item in loose):
+        from torra.replay.changed.last_days import last_days  # noqa: PLC0415
+
+        days = last_days(book, name, loose)
+    if yes:
+        return days
+    beside = [*_try_first(name, loose), *days]
     if as_json or not on_terminal():
         names = ", ".join(item.name for item in loose)
-        told = f"this loosens {names}: add --yes if you mean it"
-        raise ConfigError(f"{told}; {first}" if first else told)
-    lines = "\n".join([*_change_lines(loose), *([first] if first else [])])
+        raise ConfigError("; ".join([f"this loosens {names}: add --yes if you mean it", *beside]))
+    lines = "\n".join([*_change_lines(loose), *beside])
     say(f"This loosens what guards the account:\n{lines}")
     if not click.confirm("Go on?"):
         raise ConfigError("nothing was changed")
+    return days
 
 
-def _try_first(name: str, loose: Sequence[Change]) -> str:
-    """Return what shows how many more trades come through; "" where none do."""
+def _try_first(name: str, loose: Sequence[Change]) -> list[str]:
+    """Return what shows how many more trades come through; [] where none do."""
     from torra.profiles.fields import written  # noqa: PLC0415
     from torra.profiles.guard import MORE_TRADES  # noqa: PLC0415
 
     more = [item for item in loose if item.name in MORE_TRADES]
     pairs = "".join(f" --set {item.name}={written(item.after)}" for item in more)
     if not pairs:
-        return ""
-    return f"torra profile try {name}{pairs} says what more trades the last 30 days would have had"
+        return []
+    return [
+        f"torra profile try {name}{pairs} says what more trades the last 30 days would have had"
+    ]
 
 
-def _finish(home: Path, name: str, action: str, saved: SaveResult, as_json: bool) -> None:
+def _finish(
+    home: Path, name: str, action: str, saved: SaveResult, as_json: bool, days: tuple[str, ...]
+) -> None:
     """Record a change and print it; raises ConfigError for one that was not made."""
     from instance_database import open_home  # noqa: PLC0415
 
@@ -366,10 +375,11 @@ def _finish(home: Path, name: str, action: str, saved: SaveResult, as_json: bool
         "entry": saved.number or None,
         "changes": [item.told() for item in saved.changes],
         "warnings": list(saved.warnings),
+        "last_days": days,
         "table": [
             *_change_lines(saved.changes),
             *_earns_first(saved.changes),
-            *(f"note: {text}" for text in saved.warnings),
+            *(f"note: {text}" for text in (*saved.warnings, *days)),
             *(told if saved.outcome == "saved" else [saved.reason]),
         ],
     }
@@ -377,15 +387,11 @@ def _finish(home: Path, name: str, action: str, saved: SaveResult, as_json: bool
 
 
 def _earns_first(changes: Sequence[Change]) -> list[str]:
-    """Return why a new mode brought an influence with it; nothing where it brought none."""
-    from agent_config import MODES  # noqa: PLC0415
-
+    """Return that a new mode earns its influence; nothing where it does not."""
     after = {item.name: item.after for item in changes}
-    row = MODES.get(str(after.get("agents.mode")))
-    earned = after.get("agents.influence") == "earned"
-    if row is None or not earned or row.defaults.get("agents", {}).get("influence") != "earned":
+    name = after.get("agents.mode")
+    if name is None or after.get("agents.influence") != "earned":
         return []
-    name = after["agents.mode"]
     return [f"A {name} earns its influence first; agents.influence full lets it count now."]
 
 

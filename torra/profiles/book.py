@@ -142,7 +142,7 @@ class ProfileBook:
         self.home = home
         self.folder = home / "profiles"
         self._desk = desk
-        self._now = now
+        self.now = now
         self._exclusive = exclusive
         self._environment = environment
         self._desk_here = desk_here
@@ -409,7 +409,7 @@ class ProfileBook:
         path = self._entry_path(name, number)
         path.parent.mkdir(parents=True, exist_ok=True)
         entry = {
-            "at": iso(self._now().replace(microsecond=0)),
+            "at": iso(self.now().replace(microsecond=0)),
             "actor": actor,
             "action": action,
             "digest": profile.digest(),

@@ -82,9 +82,13 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "symbols.*.currencies": "fewer",
     "symbols.*.news_terms": "free",
     "symbols.*.ticker": "free",
-    "agents.influence": ("shadow", "earned", "full"),
+    "agents.mode": "any",
+    "agents.active_agents": "any",
+    "agents.influence": "any",
     "agents.max_api_cost_per_hour": "up",
     "agents.outage_size": "up",
+    "agents.none_cost": "down",
+    "agents.quorum": "down",
     "agents.provider": "free",
     "agents.quick_think_model": "free",
     "agents.deep_think_model": "free",
@@ -113,8 +117,9 @@ LOOSENS: Final[Mapping[str, Direction]] = {
 }
 """A symbol's conditions are guarded because sizes are computed from them: a smaller tick value lets
 a position be larger. Provider, models and caps are guarded because they cost money; the ceiling
-holds all the same. `agents.influence` is guarded because agents that count have a say in what is
-traded. The thresholds are guarded as the cooldown is: a lower one lets through several times the
+holds all the same. Who sits at the desk, and whether it counts, loosens by any change: agents that
+count may open what L1 would not, and agents that no longer count do not veto or lessen what it
+opens. The thresholds are guarded as the cooldown is: a lower one lets through several times the
 trades.
 `agents.memory` is guarded because words of a model, written long ago, reach an agent through it.
 More rounds and dearer models loosen: a rebuttal, an escalation, a lower conviction from which it

@@ -54,7 +54,7 @@ def whose(ticks: Sequence[TickSeen]) -> dict[Key, Vetoer]:
     held: dict[tuple[str, str], Vetoer] = {}
     found: dict[Key, Vetoer] = {}
     for tick in ticks:
-        held |= {(tick.instance, side): by for side in SIDES if (by := _vetoer(tick, side))}
+        held |= {(tick.instance, side): by for side in SIDES if (by := vetoer(tick, side))}
         if tick.reason not in VETOED:
             continue
         found[tick.key] = GATE
@@ -65,7 +65,7 @@ def whose(ticks: Sequence[TickSeen]) -> dict[Key, Vetoer]:
     return found
 
 
-def _vetoer(tick: TickSeen, side: str) -> Vetoer | None:
+def vetoer(tick: TickSeen, side: str) -> Vetoer | None:
     """Return who vetoes openings of a side on a tick; None where nobody does."""
     told = tick.swarm
     holds = told is not None and OfficerReason.JUDGE_HOLD in told.reasons

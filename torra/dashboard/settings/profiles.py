@@ -484,6 +484,10 @@ def _check_told(name: str, checked: Checked) -> CheckLines:
     costs = _costs(checked.profile) if checked.profile else ""
     found = trying.newest(name, book().read(name).digest)
     more = tried.more_trades(checked.changes, found.told if found else None)
+    if stop is not None:
+        from torra.replay.changed.last_days import last_days  # noqa: PLC0415
+
+        more += last_days(book(), name, checked.changes)
     return profile_form.checked_shown(checked, stop, costs, more)
 
 

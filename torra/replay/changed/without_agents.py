@@ -12,7 +12,7 @@ verdicts, and that the rest is not known.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -29,9 +29,10 @@ from technical_calculator import WARM_UP, score_frame
 from torra.clock import duration, parse
 from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import ConfigError
+from torra.evaluation.observations import TradeSeen
 from torra.replay.l1.sweep import Ground
 from torra.replay.l1.trades import END, L1Course, account_of, gate_flags
-from torra.replay.l1.verdicts import BUY, SELL, micros
+from torra.replay.l1.verdicts import BUY, SELL, Flags, micros
 from torra.replay.rerun.inputs_then import NotAgain, Spoilt, profile_then
 from torra.store.trade.positions import as_position
 from torra.tick.marks import EXECUTION_OFF, PROPOSED, SHADOW
@@ -109,9 +110,14 @@ class ScoredBars:
         self.database = database
         self._held: dict[tuple[str, str], _Scored] = {}
 
-    def around(self, instance: Instance, close: datetime) -> Ground | None:
-        """Return the bars around a tick, scored, with the ticks from it on; None without bars."""
-        end = close + AFTER * duration(instance.shortest)
+    def around(
+        self, instance: Instance, close: datetime, until: datetime | None = None
+    ) -> Ground | None:
+        """Return the bars around a tick, scored, with the ticks from it on; None without bars.
+
+        They end AFTER bars later, or where `until` says so.
+        """
+        end = until or close + AFTER * duration(instance.shortest)
         frames, scored = {}, {}
         for name in instance.timeframes:
             wanted = BEFORE + (end - close) // duration(name) + 1
@@ -174,9 +180,10 @@ def changed_tick(
     if not changed:
         return None
     if l1.action in OPENING and profile is not None:
-        l1 = _with(l1, paper_trade(bars, instance, profile, row, l1.lots or 0.0))
+        came = paper_trade(bars, instance, profile, row, l1.lots or 0.0)
+        l1 = replace(l1, came_to=came)
     elif l1.action is not None:
-        l1 = _with(l1, NO_TRADE)
+        l1 = replace(l1, came_to=NO_TRADE)
     return ChangedTick(
         key=torra_key,
         instance=instance.id,
@@ -186,7 +193,7 @@ def changed_tick(
         close_time=row["close_time"],
         changed=changed,
         l1=l1,
-        done=_with(done, _came_to(database, row, record, done)),
+        done=replace(done, came_to=_came_to(database, row, record, done)),
     )
 
 
@@ -200,10 +207,6 @@ def _changes(l1: Course, done: Course) -> tuple[Kind, ...]:
         elif l1.lots is not None and done.lots is not None and l1.lots != done.lots:
             found.append("size")
     return tuple(found)
-
-
-def _with(course: Course, came_to: CameTo) -> Course:
-    return Course(course.verdict, course.action, course.reason, course.lots, came_to)
 
 
 # --- the two courses of a tick --------------------------------------------------------------------
@@ -386,11 +389,7 @@ def paper_trade(
     verdict = _verdicts(bars.database, instance, ground, row["timeframe"], close, row["l1_verdict"])
     if verdict is None:
         return UNKNOWN
-    auto = profile.model_copy(update={"execution": "auto"})
-    spread = auto.symbol(instance.symbol).spread
-    veto, volatile = gate_flags(ground.market, auto.gate, spread)
-    course = L1Course(verdict, np.zeros_like(veto), volatile)
-    made = account_of(ground.market, course, instance, auto, {}).trades
+    made = walk(ground, profile, verdict, np.zeros(len(verdict), bool), {})
     trade = next((one for one in made if one.decided == close), None)
     if trade is None:
         # An order of the newest bar waits for the next one.
@@ -400,6 +399,28 @@ def paper_trade(
         return CameTo("open")
     # Its size is that of its own tick: a streak of losses on the way to it is not in these bars.
     return CameTo("closed", trade.r, round(trade.profit / trade.lots * lots, 8))
+
+
+def walk(
+    ground: Ground,
+    profile: Profile,
+    verdict: NDArray[np.int8],
+    veto: Flags,
+    multipliers: Mapping[int, float],
+) -> tuple[TradeSeen, ...]:
+    """Return the trades of verdicts on paper, each tick's; any execution counts as auto."""
+    auto = profile.model_copy(update={"execution": "auto"})
+    spread = auto.symbol(ground.instance.symbol).spread
+    _, volatile = gate_flags(ground.market, auto.gate, spread)
+    course = L1Course(verdict, veto, volatile, multipliers)
+    return account_of(ground.market, course, ground.instance, auto, {}).trades
+
+
+def tick_keys(ground: Ground) -> list[tuple[str, int]]:
+    """Return the timeframe and the close of each tick of a ground, in running order."""
+    names = [stream.timeframe for stream in ground.ticks.streams]
+    places = zip(ground.ticks.stream.tolist(), ground.ticks.close.tolist(), strict=True)
+    return [(names[stream], at) for stream, at in places]
 
 
 def _verdicts(
@@ -420,13 +441,7 @@ def _verdicts(
         for name in instance.timeframes
         for at, word in database.l1_verdicts(instance.id, name, close, AFTER)
     }
-    names = [stream.timeframe for stream in ground.ticks.streams]
-    keys = [
-        (names[stream], at)
-        for stream, at in zip(
-            ground.ticks.stream.tolist(), ground.ticks.close.tolist(), strict=True
-        )
-    ]
+    keys = tick_keys(ground)
     mine = (timeframe, micros(close))
     if mine not in keys:
         return None

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from math import fsum, ulp
@@ -128,11 +128,15 @@ class PaperMarket:
 
 @dataclass(frozen=True)
 class L1Course:
-    """The course of one configuration: each tick's verdict, the gate's veto, high volatility."""
+    """The course of one configuration: each tick's verdict, the gate's veto, high volatility.
+
+    `multipliers` are those of ticks that were sized otherwise than by the gate's own rules.
+    """
 
     verdict: NDArray[np.int8]
     veto: Flags
     volatile: Flags
+    multipliers: Mapping[int, float] = field(default_factory=dict)
 
     @cached_property
     def signs(self) -> list[int]:
@@ -480,6 +484,8 @@ class _Desk:
         return review(decision, held, account, self.spec, self.profile)
 
     def _multiplier(self, tick: int) -> float:
+        if tick in self.course.multipliers:
+            return self.course.multipliers[tick]
         volatile, streak = known = bool(self.course.volatile[tick]), self.streak
         if known not in self.multipliers:
             self.multipliers[known] = multiplier_of(
