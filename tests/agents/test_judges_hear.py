@@ -194,7 +194,7 @@ def test_a_pattern_has_its_own_name_and_is_made_once_a_close_completed_it(
 def test_no_line_of_the_reader_names_a_share_above_the_budget_in_force(
     regime: str, percentile: float
 ) -> None:
-    known: rules.Values = {"market.regime": regime, "technical.volatility_percentile": percentile}
+    known: Values = {"market.regime": regime, "technical.volatility_percentile": percentile}
     asked = rules.request(rules.READER, rules.SWARM | known)
     report = read(asked, rules.answer(asked))
     budget = directive(asked.features, "M15", report, "flat").budget
@@ -207,7 +207,7 @@ def test_a_manager_and_a_judge_without_a_side_name_both_and_the_mirror_exchanges
     for way in (1, -1):
         values = {"technical.close": 100.0 + way, "technical.ema20": 100.0}
         values |= {"technical.macd": -0.5 * way, "technical.sma50": 100.0}
-        asked = firm.request(firm.MANAGER, firm.MARKET | values, firm.desk(0.1, -0.1))
+        asked = firm.request(firm.MANAGER, MARKET | values, firm.desk(0.1, -0.1))
         judged = firm.read(asked)
         assert (judged.winner, judged.flags) == ("NONE", ())
         assert [len(judged.points_for), len(judged.points_against)] == [1, 1]

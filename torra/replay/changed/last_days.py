@@ -92,13 +92,13 @@ def _lines(
 
 def _counted(final: ArmSeen, profile: Profile) -> Iterator[TickSeen]:
     """Yield the ticks that have a verdict as they would be had the agents counted on all."""
-    weights = profile.sentiment_weights.model_dump()
     answered = recompose(final, Changes(counted=True), BrainNumbers.of(profile)).ticks
     for tick, told in zip(final.ticks, answered, strict=True):
         if not tick.shadow:
             yield tick
         elif told.verdict != "HOLD":
-            yield replace(told, conviction=conviction(told, told.verdict, weights))
+            kept = conviction(told, told.verdict, profile)
+            yield replace(told, conviction=kept, shadow=False)
 
 
 def _side(ground: Ground, profile: Profile, arm: Iterable[TickSeen]) -> str:
