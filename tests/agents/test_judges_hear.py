@@ -34,6 +34,7 @@ from tests.doubles.scripted import NONCE, Scripted, a_report, context, debate, s
 from tests.providers import test_firm_rules as firm
 from tests.providers import test_swarm_rules as rules
 from tests.providers.test_arguments import listen
+from tests.worlds.mirrors import MARKET, Values
 
 JUDGES: Final = {"firm": MANAGER_ID, "swarm": JUDGE_ID}
 HEARD: Final = {"firm": tuple(SIDES), "swarm": EXPERTS}
