@@ -340,7 +340,8 @@ def _agent(role: Role) -> str:
     lines = {
         "its task": RUBRICS[role.id].task,
         "it may move": said,
-        "it reads": ", ".join(f"`{name}`" for name in role.evidence),
+        "it reads": ", ".join(f"`{name}`" for name in role.evidence)
+        + "".join(f", `{name}` at a firm" for name in role.ahead),
         "it abstains": f"when none of {needs} has a value" if needs else ABSTAINS[role.kind],
         "its model": f"{role.tier}_think_model{picture}{ESCALATED.get(role.kind, '')}",
     }
