@@ -39,6 +39,7 @@ from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import why
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.stream_reading import LISTED, OWN, StreamReading
+from torra.evidence.bar_anomalies import ANOMALIES
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
@@ -111,7 +112,7 @@ def test_every_word_of_the_desk_has_its_meaning() -> None:
     assert set(surroundings.CALENDAR) == set(get_args(get_type_hints(EventView)["status"]))
     assert set(sources.CALENDAR) == set(surroundings.CALENDAR) - {"off", "available"}
     assert set(surroundings.REGIMES) == set(REGIMES)
-    assert set(surroundings.TRIAGE) == set(TRIAGE_FLAGS)
+    assert set(surroundings.TRIAGE) == {*TRIAGE_FLAGS, *ANOMALIES}
     assert set(REGIMES) <= set(figures.MARKS)
     assert set(record_of("whole")["regime"]["reads"]) == set(REGIME_READS)
     page = get("/help", "desk")

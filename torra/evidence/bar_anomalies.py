@@ -17,42 +17,17 @@ the mirrored market has the same ones. Pure; nothing raises.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from agents.anomalies import BOOK, FEAR, ONE_SIDED, Limit
 from torra.market.regime import BROAD_RANGE_ATR, BROAD_VOLUME
 
 RANGE, VOLUME = "market.range_atr", "technical.volume_ratio"
 INTEREST: Final = "derivs.open_interest_change"
 LONGS, SHORTS = "derivs.long_liquidations_rank", "derivs.short_liquidations_rank"
-BOOK: Final = "flow.book_imbalance"
-VOLATILITY, SLOPE = "derivs.dvol_rank", "derivs.iv_slope"
 
 CLUSTER_RANK: Final = 99.0
 """Rank of liquidations from which they are a cluster (GateSettings.liquidations_percentile)."""
-
-PANIC_RANK: Final = 95.0
-"""Rank of fear from which there is panic (GateSettings.panic_percentile)."""
-
-ONE_SIDED: Final = 0.70
-"""Imbalance of the order book above which it leans (document 003: more than 70 %)."""
-
-
-class Limit(NamedTuple):
-    """A limit of a number: `way` +1 holds at or above it, -1 at or below, `strict` only beyond."""
-
-    feature: str
-    limit: float
-    way: int = 1
-    strict: bool = False
-
-    def holds(self, numbers: Mapping[str, float | None]) -> bool | None:
-        """Tell whether a number is there; None of an unknown one."""
-        value = numbers.get(self.feature)
-        if value is None:
-            return None
-        beyond = self.way * (value - self.limit)
-        return beyond > 0.0 if self.strict else beyond >= 0.0
-
 
 BROAD: Final = (Limit(RANGE, BROAD_RANGE_ATR), Limit(VOLUME, BROAD_VOLUME))
 
@@ -60,25 +35,21 @@ ANOMALIES: Final[Mapping[str, tuple[tuple[Limit, ...], ...]]] = {
     "true_breakout": ((*BROAD, Limit(INTEREST, 0.0, strict=True)),),
     "liquidation_cascade": ((*BROAD, Limit(INTEREST, 0.0, -1, strict=True)),),
     "liquidation_cluster": ((Limit(LONGS, CLUSTER_RANK),), (Limit(SHORTS, CLUSTER_RANK),)),
-    "microstructure_imbalance": (
-        (Limit(BOOK, ONE_SIDED, strict=True),),
-        (Limit(BOOK, -ONE_SIDED, -1, strict=True),),
-    ),
-    "options_panic": (
-        (Limit(VOLATILITY, PANIC_RANK),),
-        (Limit(SLOPE, 0.0, -1, strict=True),),
-    ),
+    "microstructure_imbalance": ((Limit(BOOK, ONE_SIDED, strict=True, size=True),),),
+    "options_panic": FEAR,
 }
 """Limits of each anomaly: it stands where all of one row hold."""
 
-READS: Final = (RANGE, VOLUME, INTEREST, LONGS, SHORTS, BOOK, VOLATILITY, SLOPE)
+READS: Final = tuple(
+    {limit.feature: None for rows in ANOMALIES.values() for row in rows for limit in row}
+)
 """Features that the anomalies are read from."""
 
 
 def anomalies(numbers: Mapping[str, float | None]) -> dict[str, bool | None]:
     """Return whether each anomaly stands, by its name; None is unknown."""
     return {
-        name: _any(_all(limit.holds(numbers) for limit in row) for row in rows)
+        name: _any(_all(limit.holds(numbers.get(limit.feature)) for limit in row) for row in rows)
         for name, rows in ANOMALIES.items()
     }
 
