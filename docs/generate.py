@@ -19,9 +19,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from agent_config import MODELS, MODES, Mode
-from agents.anomalies import BESIDE, ROWS
 from agents.contracts import ANOMALIES, VECTORS, Role
 from agents.registry import AGENTS, TRADER
+from agents.swarm.anomalies import BESIDE, ROWS
 from agents.texts.door import UNWRAPPINGS
 from docs import dependencies
 from scoring_rubric import RUBRICS

@@ -18,7 +18,6 @@ from typing import Final, get_args
 
 from agent_config import CONFIDENCE_WEIGHT, EXPERTS
 
-from ..anomalies import PATTERN, shown_by
 from ..arguments import FALSIFIERS, leaning, sort
 from ..contracts import (
     ANOMALIES,
@@ -44,6 +43,7 @@ from ..contracts import (
     Role,
 )
 from ..evidence import number
+from ..swarm.anomalies import PATTERN, shown_by
 from ..texts.door import garbage
 from .reply_text import claim_of, finite, one_line, within, writable
 

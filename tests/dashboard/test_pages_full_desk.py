@@ -39,11 +39,11 @@ from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import why
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.stream_reading import LISTED, OWN, StreamReading
-from torra.evidence.bar_anomalies import ANOMALIES
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
 from torra.harmless_text import HOSTILE
+from torra.market.bar_anomalies import ANOMALIES
 from torra.market.regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
 from torra.tick.record import told_events, told_news
 from torra.tick.tick_record import DebateRecord, PanelTold

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from tests.cases import cases
 from tests.evidence.test_feature_bundle import bundle, last_bars
-from torra.evidence.bar_anomalies import ANOMALIES, READS, anomalies
 from torra.evidence.outside_readings import OutsideView
+from torra.market.bar_anomalies import ANOMALIES, READS, anomalies
 
 Numbers = dict[str, float | None]
 

@@ -56,7 +56,7 @@ from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import COMPANIONS, OUTSIDE, POSITIONS, SCORES
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
-from torra.evidence import bar_anomalies, flow_readings, geometry_readings, liquidity_readings
+from torra.evidence import flow_readings, geometry_readings, liquidity_readings
 from torra.evidence.companion_readings import BLOCK as COMPANION
 from torra.evidence.companion_readings import kind_of_companion
 from torra.evidence.expert_bars import ExpertBars, Numbers
@@ -64,6 +64,7 @@ from torra.evidence.news_digest import NewsStatus, NewsView
 from torra.evidence.outside_readings import BLOCKS, NO_OUTSIDE, OutsideView, kind_of
 from torra.evidence.scheduled_events import EventView
 from torra.evidence.vendor_figures import OF_PEERS, RATING, SURPRISE
+from torra.market import bar_anomalies
 from torra.market import regime as market_regime
 from torra.market.bar_view import BarView
 from torra.market.exact_rounding import Rounding

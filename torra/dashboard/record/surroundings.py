@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypedDict
 from urllib.parse import urlsplit
 
-from agents import anomalies
+from agents.swarm import anomalies
 from torra import clock
 from torra.dashboard.record.shown import ShownTick, StoredHeadline
-from torra.evidence import bar_anomalies
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
 from torra.exhibits.figures import Cell, Mark, cell
+from torra.market import bar_anomalies
 from torra.market import regime as market_regime
 from torra.tick import tick_record as told
 from torra.tick.words import swarm_words

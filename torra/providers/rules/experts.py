@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agents.anomalies import PATTERN, ROWS, patterns, shown_by
 from agents.arguments import way
 from agents.contracts import ANOMALIES, NO_ANOMALY, Feature, Request
+from agents.swarm.anomalies import PATTERN, ROWS, patterns, shown_by
 from torra.providers.rules.expert_readings import ANY, table_of
 from torra.providers.rules.opinions import Reply, cite, focus, opinion
 from torra.providers.rules.readings import (

@@ -17,9 +17,9 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from agent_config import GateSettings
-from agents.anomalies import TRIAGE
 from agents.arguments import AGAINST, FOR
 from agents.contracts import NO_ANOMALY, Feature, Request
+from agents.swarm.anomalies import TRIAGE
 from torra.providers.rules.argument import strongest
 from torra.providers.rules.experts import WORDS
 from torra.providers.rules.opinions import cite, level, told

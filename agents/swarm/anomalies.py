@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from .contracts import PATTERNS, WALL_EVENTS, Feature
-from .evidence import COMPANIONS, number
-from .feature_words import sides
+from ..contracts import PATTERNS, WALL_EVENTS, Feature
+from ..evidence import COMPANIONS, number
+from ..feature_words import sides
 
 Features = Mapping[str, Feature]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from agents.anomalies import BOOK, FEAR, ONE_SIDED, Limit
+from agents.swarm.anomalies import BOOK, FEAR, ONE_SIDED, Limit
 from torra.market.regime import BROAD_RANGE_ATR, BROAD_VOLUME
 
 RANGE, VOLUME = "market.range_atr", "technical.volume_ratio"
