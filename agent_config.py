@@ -83,7 +83,8 @@ class Mode:
     `memory.use: auto` tells the desk of earlier trades. `rebuttal` says whether `rebuttal: auto`
     has bull and bear answer each other where it is worth a round. `ahead` says whether reports name
     the time that they speak for and the risks that they grant. `consults` names the role that is
-    asked alone where an opening would stand, "" for none. `weighs` says whether the regime decides
+    asked alone where an opening would stand, "" for none. `broad` says whether crypto reads macro
+    numbers and the change of its open interest. `weighs` says whether the regime decides
     how much the word of each expert counts (`TRUST`). `officer` says whether the risk officer's
     rows and the regime's budget count beside the gate's rules. `defaults` are settings, by section,
     of a profile that has none of its own.
@@ -101,6 +102,7 @@ class Mode:
     rebuttal: bool = False
     ahead: bool = False
     consults: str = ""
+    broad: bool = False
     weighs: bool = False
     officer: bool = False
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -196,6 +198,7 @@ MODES: Final[dict[str, Mode]] = {
         rebuttal=True,
         ahead=True,
         consults=TRADER_ID,
+        broad=True,
         defaults={"agents": {"influence": "earned", "timeout_seconds": 30.0}},
     ),
     "swarm": Mode(
@@ -210,6 +213,7 @@ MODES: Final[dict[str, Mode]] = {
         says="four experts and a reader of the regime at once, the judge, the gate",
         rung="the whole swarm is asked",
         memory=True,
+        broad=True,
         weighs=True,
         officer=True,
         defaults={

@@ -763,6 +763,8 @@ def shown_features(context: DebateContext, role: Role | None = None) -> dict[str
     if there is a nonce. `UNSHOWN` blocks are for the record, not for a prompt.
     """
     features, prefixes = context.features, ("",) if role is None else tuple(role.evidence)
+    if role is not None and context.ahead:
+        prefixes += tuple(role.ahead)
     strangers = role is not None and role.id in NUMBERS_ONLY and has_nonce(context)
     names: Iterable[str] = named(tuple(features), prefixes, UNSHOWN)
     if role is None or role.kind == "scorer":

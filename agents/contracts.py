@@ -395,7 +395,8 @@ class Role:
 
     `focus` names the vectors that the agent may touch and how much its word weighs there; `needs`
     the id prefixes of which at least one must have a value, or it abstains; `evidence` the id
-    prefixes that its prompt shows. Its template is scoring_rubric.RUBRICS[id].
+    prefixes that its prompt shows, `ahead` those that it shows too where reports look ahead, at a
+    firm. Its template is scoring_rubric.RUBRICS[id].
     """
 
     id: str
@@ -405,6 +406,7 @@ class Role:
     focus: Mapping[str, Focus]
     needs: tuple[str, ...]
     evidence: tuple[str, ...]
+    ahead: tuple[str, ...] = ()
     bound: float = ADJUSTMENT_BOUND
     picture: bool = False
 

@@ -370,13 +370,14 @@ _LEVELS: Final[Mapping[str, str]] = {
     "slope": "the slope of the US yields (10 less 2 years)",
     "dollar": "the broad dollar index",
     "vix": "VIX",
+    "nasdaq": "the Nasdaq Composite",
     "rate_gap": "the gap of the two currencies' 2-year yields",
     "inventories": "the stocks of crude oil",
     "earnings_yield": "the earnings yield of the index",
 }
 """The levels of the block macro, by name."""
 
-_RISING: Final = ("breakeven", "rate_gap", "earnings_yield")
+_RISING: Final = ("breakeven", "rate_gap", "earnings_yield", "nasdaq")
 _WEIGHING: Final = ("yield_2y", "yield_10y", "dollar", "vix", "inventories")
 """Levels whose rise speaks for the symbols that read them, and against them."""
 
@@ -523,6 +524,9 @@ _OUTSIDE: Final[Mapping[str, FeatureWords]] = {
         f"derivs.{name}": _either(*words, _positive) if name == "funding" else _sideless(*words)
         for name, words in _DERIVS.items()
     },
+    "derivs.open_interest_change": _sideless(
+        "the change of the open interest", "positions were opened", "positions were closed"
+    ),
     **{
         f"derivs.{name}_rank": _either(
             f"the rank of {words[0].removeprefix('the ')} among three years", words[1], words[2],
@@ -582,6 +586,7 @@ _OTHERS: Final[Mapping[str, FeatureWords]] = {
     "market.day_of_week": _sideless("the day", "", ""),
     "market.regime": FeatureWords("the kind of market", "", "", _positive),
     "market.triage": _sideless("what is odd about the bar", "", ""),
+    "market.triage_unknown": _sideless("what may be odd about the bar, unknown", "", ""),
     "spread.available": _sideless("the feed's own spread", "it is known", "it is not known"),
     "spread.last": _sideless("the spread of the bar", "trading is dear", "trading is cheap"),
     "spread.last_atr": _sideless(

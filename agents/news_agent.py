@@ -29,6 +29,7 @@ ROLE: Final = Role(
     focus=dict.fromkeys(VECTORS, "secondary"),
     needs=("news.item", "news.score"),
     evidence=("scores.", *NEWS, "events.", *FUNDAMENTALS, *MARKET_EVIDENCE),
+    ahead=("macro.",),
 )
 
 

@@ -2,7 +2,8 @@
 
 Each row reads one kind of number and does one thing, as the section `gate` of a profile says:
 
-    MACRO_PANIC     VIX or DVOL at panic_percentile of its own past: x panic_multiplier
+    MACRO_PANIC     VIX or DVOL at panic_percentile of its own past, or the 10-year less the 2-year
+                    US yield below 0 and at 100 less that: x panic_multiplier
     LIQUIDATIONS    longs or shorts liquidated at liquidations_percentile: x liquidations_multiplier
     EXHAUSTION      the bar went beyond a swing on wide range and volume and closed back inside:
                     x exhaustion_multiplier
@@ -25,6 +26,7 @@ from .contracts import Feature, OfficerReason
 from .evidence import number
 
 PANIC: Final = ("macro.vix_rank", "derivs.dvol_rank", "companion.vix.percentile")
+SLOPE: Final = ("macro.slope", "macro.slope_rank")
 LIQUIDATED: Final = ("derivs.long_liquidations_rank", "derivs.short_liquidations_rank")
 FUNDING: Final = ("derivs.funding_rank",)
 TRIAGE: Final = "market.triage"
@@ -56,6 +58,7 @@ def rows(features: Mapping[str, Feature], settings: GateSettings) -> Rows:
     liquidated = _highest(features, LIQUIDATED)
     funding = _highest(features, FUNDING)
     panics = panic is not None and panic >= settings.panic_percentile
+    panics = panics or _inverted(features, settings.panic_percentile)
     flushed = liquidated is not None and liquidated >= settings.liquidations_percentile
     worn = EXHAUSTED in _words(features)
     crowded = _crowded(funding, settings.crowded_percentile)
@@ -67,7 +70,7 @@ def rows(features: Mapping[str, Feature], settings: GateSettings) -> Rows:
     }
     # A bar at which nothing is odd has the feature without a word: that is data.
     known = {
-        PANIC[0]: panic,
+        PANIC[0]: number(features, SLOPE[1]) if panic is None else panic,
         LIQUIDATED[0]: liquidated,
         FUNDING[0]: funding,
         TRIAGE: features.get(TRIAGE),
@@ -87,6 +90,12 @@ def rows(features: Mapping[str, Feature], settings: GateSettings) -> Rows:
 def _highest(features: Mapping[str, Feature], names: tuple[str, ...]) -> float | None:
     known = [value for name in names if (value := number(features, name)) is not None]
     return max(known, default=None)
+
+
+def _inverted(features: Mapping[str, Feature], limit: float) -> bool:
+    """Tell whether the yield curve is inverted, and more so than in most of its own past."""
+    slope, rank = (number(features, name) for name in SLOPE)
+    return slope is not None and rank is not None and slope < 0.0 and rank <= 100.0 - limit
 
 
 def _crowded(rank: float | None, limit: float) -> tuple[str, ...]:

@@ -418,6 +418,10 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     ("macro.vix_change_20",): Saying(
         "VIX fell {n} in 20 trading days", "so the mood carries buyers", _size, _POINTS, least=0.5
     ),
+    ("macro.nasdaq_change_20",): Saying(
+        "the Nasdaq rose {n} in 20 trading days", "so the mood carries buyers", _size, "{:.1f} %",
+        least=0.5,
+    ),
     ("macro.rate_gap_change_20",): Saying(
         "the base currency's yield rose {n} against the other's in 20 trading days",
         "so money backs buyers", _size, _OF_YIELD, least=0.02,

@@ -28,6 +28,7 @@ ROLE: Final = Role(
         *("scores.", "sentiment.", *POSITIONS, "macro.vix_rank", FLOW, "memory."),
         *("technical.volume_ratio", *MARKET_EVIDENCE),
     ),
+    ahead=("macro.",),
 )
 
 

@@ -19,8 +19,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from agent_config import MODELS, MODES, Mode
-from agents.contracts import VECTORS, Role
+from agents.contracts import ANOMALIES, VECTORS, Role
 from agents.registry import AGENTS, TRADER
+from agents.swarm.anomalies import BESIDE, ROWS
 from agents.texts.door import UNWRAPPINGS
 from docs import dependencies
 from scoring_rubric import RUBRICS
@@ -279,8 +280,24 @@ def render_agents_docs(by_hand: str = "\n") -> str:
         parts.append(f"## {title}\n")
         told = (*AGENTS.values(), TRADER)
         parts += [_agent(agent.role) for agent in told if agent.role.kind == kind]
+    parts += ["## What an expert may call odd\n", _anomalies()]
     parts.append("This much is written from the code: `python -m docs.generate`.\n")
     return "\n".join([*parts, BY_HAND[0]]) + by_hand + BY_HAND[1]
+
+
+def _anomalies() -> str:
+    """Return the words that an expert may call odd, each with the numbers that show it."""
+    rows = ""
+    for word, choices in ROWS.items():
+        beside = BESIDE[word][0] if word in BESIDE else ""
+        told = [", ".join(filter(None, (*map(str, row), beside))) for row in choices]
+        who = next(expert for expert, words in ANOMALIES.items() if word in words)
+        rows += f"| `{word}` | {who} | {'; or '.join(told)} |\n"
+    return (
+        "A word without its numbers is dropped and flagged `invented`, and so is one whose number "
+        "is unknown. One that stands is shown to the judge (`board.anomalies`).\n\n"
+        "| word | expert | shown where |\n|---|---|---|\n" + rows
+    )
 
 
 def by_hand(page: str) -> str:
@@ -343,7 +360,8 @@ def _agent(role: Role) -> str:
     lines = {
         "its task": RUBRICS[role.id].task,
         "it may move": said,
-        "it reads": ", ".join(f"`{name}`" for name in role.evidence),
+        "it reads": ", ".join(f"`{name}`" for name in role.evidence)
+        + "".join(f", `{name}` at a firm" for name in role.ahead),
         "it abstains": f"when none of {needs} has a value" if needs else ABSTAINS[role.kind],
         "its model": f"{role.tier}_think_model{picture}{ESCALATED.get(role.kind, '')}",
     }

@@ -532,6 +532,13 @@ class Channel(Section):
         "says",
     )
 
+    leverage: float = Field(
+        0.0,
+        ge=0,
+        description="most that one position is worth here, times the capital, or the account's "
+        "equity where that is lower; 0 = as the profile says",
+    )
+
     _path = field_validator("folder")(_as_path)
 
     @field_validator("key_variable")

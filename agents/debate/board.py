@@ -74,13 +74,17 @@ ANY: Final = Settle("technical.bos", "a close beyond the last swing")
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """Where one expert stands: its stance in [-0.3, +0.3], its trust, its weight here."""
+    """Where one expert stands: its stance in [-0.3, +0.3], its trust, its weight here.
+
+    `anomaly` is what it calls odd, "" for nothing.
+    """
 
     agent: str
     stance: float
     trust: float
     weight: float
     cites: tuple[Evidence, ...] = ()
+    anomaly: str = ""
 
     @property
     def side(self) -> int:
@@ -198,6 +202,8 @@ def as_features(found: Board, as_of: str) -> dict[str, Feature]:
         "board.conflicts": float(len(found.conflicts)),
         "board.regime_note": found.note or "unknown",
     }
+    if odd := [f"{one.agent}:{one.anomaly}" for one in found.stands if one.anomaly]:
+        values["board.anomalies"] = " ".join(odd)
     for place, one in enumerate(found.conflicts, start=1):
         values[f"board.conflict_{place}"] = f"{one.above}:{one.below}"
         values[f"board.settle_{place}"] = one.settle.feature
@@ -222,7 +228,7 @@ def _stand(answer: Answer, weight: float) -> Stand:
     cites = tuple(Evidence(point.id, point.value) for point in report.points_for)
     return Stand(
         role.id, round(stance, SCORE_DECIMALS) + 0.0, round(trust(report), SCORE_DECIMALS), weight,
-        cites,
+        cites, report.anomaly,
     )  # fmt: skip
 
 

@@ -31,7 +31,6 @@ from ..contracts import (
     REGIMES,
     SIDES,
     VECTORS,
-    WALL_EVENTS,
     WINNERS,
     AgentReport,
     Evidence,
@@ -44,6 +43,7 @@ from ..contracts import (
     Role,
 )
 from ..evidence import number
+from ..swarm.anomalies import PATTERN, shown_by
 from ..texts.door import garbage
 from .reply_text import claim_of, finite, one_line, within, writable
 
@@ -62,15 +62,6 @@ THESIS_RISKS: Final = 3
 """Risks that a case and a thesis keep."""
 
 RISKS_KEPT: Final[Mapping[str, int]] = {"researcher": RISKS, "trader": THESIS_RISKS}
-
-SEEN_BY: Final[Mapping[str, tuple[str, float]]] = {
-    "whale_cvd_divergence": ("liquidity.delta20", -1.0),
-    "fake_wall": ("flow.book_events", WALL_EVENTS),
-}
-"""Anomalies that only some numbers can show: the feature, and its least value."""
-
-PATTERN: Final = "geometry.pattern."
-"""How the ids of patterns begin; 1 where code found one."""
 
 LEVEL: Final = "geometry.level."
 """How the ids of computed levels begin."""
@@ -277,7 +268,7 @@ def _finding(drawn: AgentReport, role: Role, features: Mapping[str, Feature]) ->
     anomaly, pattern = (
         "" if name == NO_ANOMALY else name for name in (drawn.anomaly, drawn.pattern)
     )
-    seen = anomaly in ANOMALIES.get(role.id, ()) and _can_be_seen(anomaly, features)
+    seen = anomaly in ANOMALIES.get(role.id, ()) and shown_by(anomaly, features)
     shown = pattern in PATTERNS and number(features, PATTERN + pattern) == 1.0
     levels = tuple(name for name in dict.fromkeys(drawn.levels) if _is_level(name, features))
     held = replace(
@@ -292,14 +283,6 @@ def _finding(drawn: AgentReport, role: Role, features: Mapping[str, Feature]) ->
 
 def _is_level(name: str, features: Mapping[str, Feature]) -> bool:
     return name.startswith(LEVEL) and number(features, name) is not None
-
-
-def _can_be_seen(anomaly: str, features: Mapping[str, Feature]) -> bool:
-    if anomaly not in SEEN_BY:
-        return True
-    name, least = SEEN_BY[anomaly]
-    value = number(features, name)
-    return value is not None and value >= least
 
 
 def _flag(drawn: AgentReport, flag: str) -> AgentReport:

@@ -1,1 +1,1 @@
-"""The seats of a swarm: a reader of the regime, four experts and the judge; a file each."""
+"""The seats of a swarm, a file each, and the words for what its experts may call odd."""

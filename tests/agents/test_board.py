@@ -201,3 +201,12 @@ def as_lines(found: Board) -> list[str]:
     about = with_board(context(features=SWARM_FEATURES), found)
     user = build_interpretive_prompt(about, AGENTS["judge"].role).user
     return [line for line in user.splitlines() if line.startswith("board.")]
+
+
+def test_what_an_expert_calls_odd_is_on_the_board() -> None:
+    told = AgentReport("liquidity", dict.fromkeys(VECTORS), "high", anomaly="stop_sweep")
+    heard = [Answer(AGENTS["liquidity"].role, told)]
+    quiet = [Answer(AGENTS["liquidity"].role, replace(told, anomaly=""))]
+    shown, bare = (as_features(board(answers, Directive()), "") for answers in (heard, quiet))
+    assert shown["board.anomalies"].value == "liquidity:stop_sweep"
+    assert "board.anomalies" not in bare

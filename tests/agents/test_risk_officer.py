@@ -62,6 +62,25 @@ def test_panic(gate: GateSettings, name: str) -> None:
         assert found == (factor, 1.0, (), reasons, ()), rank
 
 
+@cases(
+    ("slope", "rank", "holds"),
+    [
+        (-0.01, 5.0, True),
+        (-0.01, 5.1, False),
+        (0.0, 1.0, False),
+        (None, 1.0, False),
+        (-0.5, None, False),
+    ],
+)
+def test_an_inverted_yield_curve_is_panic_at_the_low_end_of_its_own_past(
+    slope: float | None, rank: float | None, holds: bool
+) -> None:
+    found = rows(market(macro__slope=slope, macro__slope_rank=rank), DEFAULT)
+    assert (found.storm, found.reasons) == ((0.5, ("MACRO_PANIC",)) if holds else (1.0, ()))
+    alone = rows(market(macro__vix_rank=None, macro__slope_rank=rank), DEFAULT)
+    assert alone.flags == (() if rank is not None else ("silent:macro.vix_rank",))
+
+
 @cases("gate", [DEFAULT, OTHER], ids=["default", "other"])
 @cases("name", LIQUIDATED)
 def test_liquidations_of_either_side(gate: GateSettings, name: str) -> None:

@@ -43,6 +43,7 @@ from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
 from torra.harmless_text import HOSTILE
+from torra.market.bar_anomalies import ANOMALIES
 from torra.market.regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
 from torra.tick.record import told_events, told_news
 from torra.tick.tick_record import DebateRecord, PanelTold
@@ -111,7 +112,7 @@ def test_every_word_of_the_desk_has_its_meaning() -> None:
     assert set(surroundings.CALENDAR) == set(get_args(get_type_hints(EventView)["status"]))
     assert set(sources.CALENDAR) == set(surroundings.CALENDAR) - {"off", "available"}
     assert set(surroundings.REGIMES) == set(REGIMES)
-    assert set(surroundings.TRIAGE) == set(TRIAGE_FLAGS)
+    assert set(surroundings.TRIAGE) == {*TRIAGE_FLAGS, *ANOMALIES}
     assert set(REGIMES) <= set(figures.MARKS)
     assert set(record_of("whole")["regime"]["reads"]) == set(REGIME_READS)
     page = get("/help", "desk")

@@ -79,10 +79,14 @@ def market() -> tuple[pd.DataFrame, pd.DataFrame]:
 def test_a_desk_without_experts_has_not_a_feature_more() -> None:
     plain = bundle(bars=last_bars(300))
     more = bundle(bars=last_bars(300), experts=True)
-    names = [name for name in more.features if not name.startswith(BLOCKS)]
+    of_experts = (*BLOCKS, "market.triage_unknown")
+    names = [name for name in more.features if not name.startswith(of_experts)]
     assert [*plain.features] == names
     assert [plain.features[name] for name in names] == [more.features[name] for name in names]
-    assert set(more.features) - set(names) == {name for name in FEATURES if name.startswith(BLOCKS)}
+    assert set(more.features) - set(names) == {
+        "market.triage_unknown",
+        *(name for name in FEATURES if name.startswith(BLOCKS)),
+    }
 
 
 def test_a_block_is_worked_out_at_its_first_look(monkeypatch: pytest.MonkeyPatch) -> None:

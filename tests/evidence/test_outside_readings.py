@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 
 import pytest
 
+from agent_config import MODES
 from agents.evidence import POSITIONS
 from agents.feature_words import FEATURES
 from agents.fundamental_agent import ROLE as FUNDAMENTAL
@@ -291,3 +293,35 @@ def test_what_no_record_can_hold_is_not_known() -> None:
 def test_the_page_lists_every_series_and_every_figure() -> None:
     page = (ROOT / "docs" / "outside.md").read_text("utf-8")
     assert page == generate.outside_tables(page), "python -m docs.generate"
+
+
+# --- what a firm and a swarm read of crypto -------------------------------------------------------
+
+BROAD = replace(SUBJECTS["crypto"], broad=True)
+
+
+def test_crypto_reads_macro_numbers_at_a_firm_and_a_swarm_alone() -> None:
+    levels = {f"macro.{name}" for name in ("yield_10y", "slope", "dollar", "nasdaq", "vix")}
+    found = numbers(BROAD, whole(BROAD))
+    assert {name for name in found if name in levels and found[name] is not None} == levels
+    assert not any(name.startswith("macro.") for name in numbers(SUBJECTS["crypto"], whole(BROAD)))
+    assert {name for name, row in MODES.items() if row.broad} == {"firm", "swarm"}
+
+
+@cases(
+    ("days", "moved"),
+    [
+        ([(3, 200.0), (1, 210.0)], 5.0),
+        ([(3, 200.0), (1, 190.0)], -5.0),
+        ([(11, 200.0), (1, 210.0)], 5.0),
+        ([(12, 200.0), (1, 210.0)], None),
+        ([(1, 210.0)], None),
+        ([(3, 0.0), (1, 210.0)], None),
+    ],
+)
+def test_the_change_of_open_interest_is_against_the_value_before(
+    days: list[tuple[int, float]], moved: float | None
+) -> None:
+    then = made(**{"derivs.open_interest": days})
+    assert numbers(BROAD, then)["derivs.open_interest_change"] == moved
+    assert "derivs.open_interest_change" not in numbers(SUBJECTS["crypto"], then)

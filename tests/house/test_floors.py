@@ -29,8 +29,8 @@ WORDS = {
 """Floor 0: what everybody may use. No other module lies directly in torra/."""
 
 MATHS = {
-    "agents/arguments", "agents/evidence", "agents/texts/door", "agents/texts/fence",
-    "ath_calculator", "scoring_rubric", "technical_calculator",
+    "agents/arguments", "agents/evidence", "agents/swarm/anomalies", "agents/texts/door",
+    "agents/texts/fence", "ath_calculator", "scoring_rubric", "technical_calculator",
 }  # fmt: skip
 """Of floor 1, what lies in no room of it."""
 

@@ -13,6 +13,7 @@ import pytest
 from agents.contracts import VECTORS, DebateContext, Feature
 from agents.evidence import missing
 from agents.registry import AGENTS
+from scoring_rubric import shown_features
 from tests.doubles.scripted import context
 from tests.evidence.test_outside_readings import AS_OF, SUBJECTS, nothing, whole
 from tests.outside.test_nothing_later import Rows
@@ -123,3 +124,17 @@ def _turned(name: str, value: float | str | None) -> float | str | None:
     if name.startswith("company."):
         return -value
     return -value if "change" in name else value
+
+
+@pytest.mark.parametrize("role", ["news", "sentiment"])
+def test_news_and_sentiment_are_shown_macro_numbers_at_a_firm_alone(role: str) -> None:
+    given = seen(view("gold", there=True, sources=SOURCES["all"]), "gold")
+    shown = {
+        ahead: {
+            name
+            for name in shown_features(replace(given, ahead=ahead), AGENTS[role].role)
+            if name.startswith("macro.")
+        }
+        for ahead in (True, False)
+    }
+    assert "macro.dollar" in shown[True] and shown[False] <= {"macro.vix_rank"}

@@ -326,7 +326,7 @@ def test_both_publishers_fill_the_store(tmp_path: Path) -> None:
         for _ in range(13):
             desk.later(SPACING_S)
     assert {state.status for state in desk.collector.status()} == {S.AVAILABLE}
-    assert len(store.series_rows(FRED)) == 6 * 50 and len(store.series_rows(CFTC)) == 18 * 3
+    assert len(store.series_rows(FRED)) == len(FRED) * 50 and len(store.series_rows(CFTC)) == 18 * 3
     # On Friday at noon the count of Tuesday is stored, and not known before half past three.
     gold = known(store, "cot.gold.long", live=False)
     assert gold.then(NOON).at == datetime(2026, 2, 3, tzinfo=UTC)

@@ -499,8 +499,8 @@ ODD_CASES: list[tuple[str, Values, str]] = [
     ("liquidity", {"liquidity.sweep_low": 1.0, "liquidity.sweep_age": 2.0}, "stop_sweep"),
     ("liquidity", {"liquidity.sweep_low": 1.0, "liquidity.sweep_age": 3.0}, NO_ANOMALY),
     ("liquidity", {"liquidity.sweep_age": 0.0}, NO_ANOMALY),
-    ("microstructure", {"flow.book_imbalance": -0.7}, "imbalance"),
-    ("microstructure", {"flow.book_imbalance": -0.69}, NO_ANOMALY),
+    ("microstructure", {"flow.book_imbalance": -0.71}, "imbalance"),
+    ("microstructure", {"flow.book_imbalance": -0.7}, NO_ANOMALY),
     (
         "microstructure",
         {"flow.book_imbalance": 0.5, "flow.book_events": 20.0, "flow.up_share": 0.4},
@@ -526,6 +526,8 @@ ODD_CASES: list[tuple[str, Values, str]] = [
     ("macro", {"macro.vix_rank": 95.0}, "options_panic"),
     ("macro", {"derivs.dvol_rank": 99.0}, "options_panic"),
     ("macro", {"macro.vix_rank": 94.0}, NO_ANOMALY),
+    ("macro", {"derivs.iv_slope": -0.1}, "options_panic"),
+    ("macro", {"derivs.iv_slope": 0.0}, NO_ANOMALY),
     ("macro", {f"{DXY}percentile": 90.0, "technical.close": 101.0}, "macro_divergence"),
     ("macro", {f"{DXY}percentile": 90.0, "technical.close": 99.0}, NO_ANOMALY),
     (

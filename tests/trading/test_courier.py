@@ -349,6 +349,7 @@ def test_what_the_broker_says_comes_into_the_checks(world: World) -> None:
         ({"sides": "long_only"}, "long_only", {"sides": "long_only"}),
         ({"sides": "long_only"}, "short_only", {"sides": "neither"}),
         ({"max_notional": 2_000.0}, "full", {"most_notional": 2_000.0}),
+        ({"leverage": 3.0}, "full", {"most_leverage": 3.0}),
     ],
 )
 def test_what_a_channel_takes_comes_into_the_checks(
@@ -360,7 +361,9 @@ def test_what_a_channel_takes_comes_into_the_checks(
     venue = Channel(account=1, **channel)
     world.courier._addressees = {"XAUUSD": replace(known, venue=venue)}
     found = world.courier.figures("XAUUSD")
-    assert {name: found[name] for name in found if name in ("sides", "most_notional")} == told
+    assert {
+        name: found[name] for name in found if name in told or name.startswith(("sides", "most_"))
+    } == told
 
 
 def test_what_a_channel_takes_holds_before_its_bridge_is_open(world: World) -> None:

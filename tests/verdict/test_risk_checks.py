@@ -151,6 +151,12 @@ EDGES: list[Edge] = [
         ABOVE,
         set(),
     ),
+    (
+        R.LEVERAGE_CAP,
+        lambda s: {"most_leverage": 3.0, "equity": 1_600 - s * TICK},
+        ABOVE,
+        set(),
+    ),
     (R.VENUE_SIDE, lambda s: {"most_notional": 4_800 - s * TICK}, ABOVE, set()),
     (R.MAX_POSITIONS, lambda s: {"positions_open": 3 + s}, FROM, set()),
     (R.DAILY_LOSS_CAP, lambda s: {"day_loss": 200 + s * TICK}, FROM, set()),
@@ -398,7 +404,8 @@ def test_what_makes_the_account_worse_never_lets_an_opening_through(name: str) -
 
 def test_what_is_not_told_speaks_against_nothing() -> None:
     neutral: tuple[Any, ...] = (
-        0, 0.0, 0.0, 0, {}, {}, {}, None, None, None, "ACTIVE", True, True, {}, None, "both", None,
+        0, 0.0, 0.0, 0, {}, {}, {}, None, None, None, "ACTIVE", True, True, {}, None, "both",
+        None, None,
     )  # fmt: skip
     assert tuple(getattr(Account(), item.name) for item in fields(Account)) == neutral
     told = case().ticket

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -91,7 +92,7 @@ class Outlook:
         collector = self.collector
         if collector is None or not profile.agents.include_news:
             return None
-        settings, subject = profile.news, subject_of(instance, profile)
+        settings, subject = profile.news, replace(subject_of(instance, profile), broad=False)
         collector.watch(subject, settings)
         return lambda as_of: collector.latest(subject, as_of, settings)
 
@@ -216,7 +217,7 @@ def _currencies(symbol: str, profile: Profile) -> tuple[str, ...]:
 
 
 def subject_of(instance: Instance, profile: Profile) -> NewsSubject:
-    """Return the terms by which headlines about an instance are searched."""
+    """Return what headlines and outside numbers of an instance are searched by."""
     spec = profile.symbol(instance.symbol)
     return NewsSubject(
         symbol=instance.symbol,
@@ -224,6 +225,7 @@ def subject_of(instance: Instance, profile: Profile) -> NewsSubject:
         ticker=spec.ticker,
         currencies=_currencies(instance.symbol, profile),
         terms=spec.news_terms,
+        broad=profile.agents.row().broad,
     )
 
 

@@ -38,7 +38,7 @@ from torra.evidence import flow_readings
 from torra.evidence.companion_readings import Lack
 from torra.evidence.company_numbers import STOCK, reads_company
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
-from torra.evidence.outside_readings import LEVELS_OF, series_for
+from torra.evidence.outside_readings import levels_of, series_for
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import Feed, stream_state
 from torra.feeds.sample import SampleFeed
@@ -380,7 +380,7 @@ def _worth(name: str, profile: Profile, instances: list[Instance]) -> Iterator[C
         return
     if filings and any(reads_company(subject_of(one, profile)) for one in instances):
         return
-    classed = any(asset in LEVELS_OF for asset in assets.values())
+    classed = any(levels_of(subject_of(one, profile)) for one in instances)
     if classed and profile.outside.sources:
         return
     remedy = (

@@ -64,6 +64,7 @@ from torra.evidence.news_digest import NewsStatus, NewsView
 from torra.evidence.outside_readings import BLOCKS, NO_OUTSIDE, OutsideView, kind_of
 from torra.evidence.scheduled_events import EventView
 from torra.evidence.vendor_figures import OF_PEERS, RATING, SURPRISE
+from torra.market import bar_anomalies
 from torra.market import regime as market_regime
 from torra.market.bar_view import BarView
 from torra.market.exact_rounding import Rounding
@@ -454,7 +455,7 @@ def build(
     def blocks() -> dict[str, Block]:
         told: dict[str, Callable[[], Found]] = {
             "forecast": lambda: _forecast(forecaster(row, headlines)),
-            "market": lambda: _market(known, view, regime, experts=experts),
+            "market": lambda: _market(known, view, regime, beside if experts else None),
             "spread": lambda: _spreads(spreads, row["atr14"], price),
             "memory": lambda: _memory(known),
             "events": lambda: _some("events", known),
@@ -629,7 +630,10 @@ def _forecast(told: Forecast) -> Found:
         yield f"forecast.{name}", value, CHANGE
 
 
-def _market(known: _Known, bars: BarView | None, regime: Regime, *, experts: bool) -> Found:
+def _market(
+    known: _Known, bars: BarView | None, regime: Regime, outside: OutsideView | None
+) -> Found:
+    """Yield the market; the outside numbers are there for a swarm's experts alone."""
     row, memory = known.row, known.memory
     range_atr = _range_atr(bars, row["atr14"])
     flags = market_regime.triage(
@@ -637,14 +641,37 @@ def _market(known: _Known, bars: BarView | None, regime: Regime, *, experts: boo
         volume_ratio=row["volume_ratio"],
         gap_atr=row["gap_atr"],
         bar_age=known.bar_age,
-        beyond=_beyond(bars, row) if experts else None,
+        beyond=None if outside is None else _beyond(bars, row),
     )
+    odd = {} if outside is None else _anomalies(range_atr, row["volume_ratio"], outside)
+    flags += tuple(name for name, stands in odd.items() if stands)
     yield from _some("market", known)
     yield "market.session", memory.get("session"), WORD
     yield "market.day_of_week", memory.get("day_of_week"), WORD
     yield "market.range_atr", range_atr, DISTANCE
     yield "market.regime", regime.name, WORD
     yield "market.triage", " ".join(flags) or None, WORD
+    if odd:
+        unknown = (name for name, stands in odd.items() if stands is None)
+        yield "market.triage_unknown", " ".join(unknown) or None, WORD
+
+
+def _anomalies(
+    range_atr: float | None, volume_ratio: float, outside: OutsideView
+) -> dict[str, bool | None]:
+    """Return which anomalies of document 003 the bar has, by its numbers as they are shown."""
+    values = {
+        **{name: outside.numbers.get(name) for name in bar_anomalies.READS},
+        bar_anomalies.RANGE: range_atr,
+        bar_anomalies.VOLUME: volume_ratio,
+    }
+    rounded = (
+        (name, plain(value, kind_of(name)[1] or DISTANCE_DECIMALS))
+        for name, value in values.items()
+    )
+    return bar_anomalies.anomalies(
+        {name: value for name, value in rounded if not isinstance(value, str)}
+    )
 
 
 def _spread_atr(spread: float | None, atr: float) -> float | None:

@@ -105,13 +105,17 @@ class NewsItem:
 
 @dataclass(frozen=True, slots=True)
 class NewsSubject:
-    """A symbol to find news for, with its asset class, ticker, currencies and search terms."""
+    """A symbol to find news for, with its asset class, ticker, currencies and search terms.
+
+    `broad`: its desk also reads the outside numbers of a firm and a swarm.
+    """
 
     symbol: str
     asset: str = ""
     ticker: str = ""
     currencies: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
+    broad: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """The series of numbers from beside the chart: their names, and what was known of one at a moment.
 
-`SERIES` is the closed vocabulary: yields, the dollar, VIX, positions of the CFTC's reports, and
-what only a file of one's own brings. A value has `at`, what it is about, and `known_at`, when the
-public could know it; a desk has it from its own `first_seen`. `SeriesHistory` keeps all that was
-ever said of one series and returns what was known at a moment: of a value that was revised the
-newest then known, and nothing that came later. The order in which rows are handed in does not
-matter.
+`SERIES` is the closed vocabulary: yields, the dollar, VIX, the Nasdaq, positions of the CFTC's
+reports, and what only a file of one's own brings. A value has `at`, what it is about, and
+`known_at`, when the public could know it; a desk has it from its own `first_seen`. `SeriesHistory`
+keeps all that was ever said of one series and returns what was known at a moment: of a value that
+was revised the newest then known, and nothing that came later. The order in which rows are handed
+in does not matter.
 
 Pure values and functions; torra.store.series keeps the rows, torra.outside fetches them,
 torra.evidence.outside_readings makes features of them.
@@ -101,6 +101,7 @@ SERIES: Final[Mapping[str, Series]] = {
     "DFII10": Series("the 10-year US real yield", "%", DAILY, "fred"),
     "T10YIE": Series("the 10-year US breakeven inflation", "%", DAILY, "fred"),
     "VIXCLS": Series("VIX", "points", DAILY, "fred"),
+    "NASDAQCOM": Series("the Nasdaq Composite", "points", DAILY, "fred"),
     "DTWEXBGS": Series("the broad dollar index", "points", WEEKLY, "fred"),
     **{
         f"cot.{market}.{part}": Series(f"{says}: {what}", "contracts", WEEKLY, "cftc")

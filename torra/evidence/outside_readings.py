@@ -3,8 +3,8 @@
 `read` makes an `OutsideView` of what was known at a moment: each level with its change over 20 and
 60 trading days (4 and 12 weeks of a weekly one) and its rank among the last three years. A value
 that is older than its series is valid is None, and so are a change over a hole and a rank without
-250 days behind it. An asset class reads what docs/outside.md lists for it (`LEVELS_OF`); crypto and
-a symbol without a class read no macro number at all.
+250 days behind it. An asset class reads what docs/outside.md lists for it (`levels_of`); crypto
+reads macro numbers at a firm and a swarm only, a symbol without a class reads none at all.
 
     share of longs    net = 100 * (long - short) / open_interest
     rank              100 * (below + equal / 2) / n
@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 from torra.evidence.company_figures import RATIOS
 from torra.evidence.fair_value import FIVE_YEARS, MULTIPLES, Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject, coin
-from torra.evidence.outside_numbers import SERIES, SeriesThen, series_of
+from torra.evidence.outside_numbers import DAILY, SERIES, SeriesThen, series_of
 
 THREE_YEARS: Final = timedelta(days=1096)
 """Over this long a value is ranked."""
@@ -90,6 +90,7 @@ LEVELS: Final[Mapping[str, Level]] = {
     "slope": Level(("DGS10", "DGS2"), _less),
     "dollar": Level(("DTWEXBGS",), _same, relative=True),
     "vix": Level(("VIXCLS",), _same),
+    "nasdaq": Level(("NASDAQCOM",), _same, relative=True),
     "rate_gap": Level(("base", "quote"), _less),
     "inventories": Level(("inventories",), _same, (4, 12), relative=True),
     "earnings_yield": Level(("index_earnings_yield",), _same, (1, 3)),
@@ -101,7 +102,7 @@ LEVEL_UNITS: Final[Mapping[str, tuple[str, int]]] = {
         ("real_yield", "breakeven", "yield_2y", "yield_10y", "earnings_yield"), ("%", 3)
     ),
     **dict.fromkeys(("slope", "rate_gap"), ("pp", 3)),
-    **dict.fromkeys(("dollar", "vix"), ("points", 2)),
+    **dict.fromkeys(("dollar", "vix", "nasdaq"), ("points", 2)),
     "inventories": ("million barrels", 1),
     "real_yield_fit_r2": ("of 1", 4),
 }
@@ -112,7 +113,11 @@ LEVEL_CHANGES: Final[Mapping[str, tuple[str, int]]] = {
     for name in LEVELS
 }
 
+OPEN_INTEREST_CHANGE: Final = "derivs.open_interest_change"
+"""The newest open interest against the value before it, which lies DAILY before it at most."""
+
 OTHER_UNITS: Final[Mapping[str, tuple[str, int]]] = {
+    OPEN_INTEREST_CHANGE: ("%", 4),
     "cot.net_pct": ("% of open interest", 2),
     "cot.net_change_4w": ("pp", 2),
     "positioning.fear_greed": ("of 100", 1),
@@ -133,6 +138,11 @@ LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "oil": ("inventories", "dollar"),
 }
 """What each asset class reads; a stock reads its company, and the others nothing."""
+
+BROAD_LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "crypto": ("yield_10y", "slope", "dollar", "nasdaq", "vix"),
+}
+"""What an asset class reads at a firm and a swarm alone (document 003: DGS10, DXY, Nasdaq)."""
 
 MARKET_OF: Final[Mapping[str, str]] = {"gold": "gold", "oil": "oil", "index": "sp500"}
 """The market of the CFTC's reports by asset class; currencies and coins go by their own name."""
@@ -204,12 +214,18 @@ class Track(NamedTuple):
     values: tuple[float, ...]
 
 
+def levels_of(subject: NewsSubject) -> tuple[str, ...]:
+    """Return the numbers of the block macro that a subject reads."""
+    broad = BROAD_LEVELS_OF.get(subject.asset, ()) if subject.broad else ()
+    return LEVELS_OF.get(subject.asset, broad)
+
+
 def kind_of(name: str) -> tuple[str, int]:
     """Return unit and decimals of a feature of these blocks; of a word neither counts."""
     block, _, rest = name.partition(".")
     if rest == "rank" or rest.endswith("_rank"):
         return "of 100", 2
-    if block == "derivs":
+    if block == "derivs" and name in SERIES:
         return SERIES[name].unit, 4
     if block == "macro":
         level, _, change_of = rest.partition("_change_")
@@ -220,9 +236,7 @@ def kind_of(name: str) -> tuple[str, int]:
 @lru_cache(maxsize=64)  # a desk asks the same of its few symbols at each tick
 def series_for(subject: NewsSubject) -> tuple[str, ...]:
     """Return the names of all series that a subject reads, its own before those for all."""
-    names = [
-        name for level in LEVELS_OF.get(subject.asset, ()) for name in parts_of(level, subject)
-    ]
+    names = [name for level in levels_of(subject) for name in parts_of(level, subject)]
     if market := market_of(subject):
         names += [f"cot.{market}.{part}" for part in ("long", "short", "open_interest")]
     if subject.asset:
@@ -401,7 +415,7 @@ def _piece(
 
 
 def _macro(subject: NewsSubject, then: Then, closes: Closes) -> Iterator[Piece]:
-    for name in LEVELS_OF.get(subject.asset, ()):
+    for name in levels_of(subject):
         parts = parts_of(name, subject)
         found = track(parts, LEVELS[name].of, then) if parts else None
         yield _piece(found, _level(name, found), parts or ("DGS2",))
@@ -477,6 +491,10 @@ def _derivs(subject: NewsSubject, then: Then) -> Iterator[Piece]:
         if told is not None:
             found = Track(told.ats, told.values)
             numbers = [(f"derivs.{name}", told.value), (f"derivs.{name}_rank", rank(found))]
+            if subject.broad and name == "open_interest":
+                near = found.ats[-1] - found.ats[-2:][0] <= DAILY
+                moved = change(found, 1, relative=True) if near else None
+                numbers.append((OPEN_INTEREST_CHANGE, moved))
             yield _piece(told, numbers, (f"derivs.{name}",))
 
 

@@ -132,7 +132,7 @@ class OutlookThen:
             monotonic=System().monotonic,
             score=score,
         )
-        settings, subject = profile.news, subject_of(instance, profile)
+        settings, subject = profile.news, replace(subject_of(instance, profile), broad=False)
 
         def known(as_of: datetime) -> NewsView:
             found = collector.latest(subject, as_of, settings)

@@ -197,4 +197,6 @@ def taken(channel: Channel | None, mode: str) -> dict[str, Any]:
     told: dict[str, Any] = {"sides": only.pop() if len(only) == 1 else NEITHER} if only else {}
     if channel is not None and channel.max_notional:
         told["most_notional"] = channel.max_notional
+    if channel is not None and channel.leverage:
+        told["most_leverage"] = channel.leverage
     return told

@@ -224,7 +224,8 @@ class Courier:
                 told[name] = float(value)
         equity = health.facts.get("equity")
         # An account that is worth nothing, or less, is known to be; nobody else asks for it.
-        if item.profile.risk.leverage_caps and isinstance(equity, int | float):
+        capped = item.profile.risk.leverage_caps or (item.venue and item.venue.leverage)
+        if capped and isinstance(equity, int | float):
             told["equity"] = float(equity)
         terms = bridge.terms().get(item.instance.broker_name)
         told |= taken(item.venue, "" if terms is None else terms.trade_mode)

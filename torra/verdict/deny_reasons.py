@@ -165,7 +165,8 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
     ),
     _R.LEVERAGE_CAP: Denial(
         "with it the gross notional of its timeframe, or of all, at this account is above its cap "
-        "of risk.leverage_caps times the capital, or the equity where that is lower",
+        "of risk.leverage_caps times the capital, or the equity where that is lower, or it alone "
+        "above the channel's `leverage` times that",
         "document 003, max leverage",
         ENGINE,
     ),

@@ -73,7 +73,7 @@ class Account:
     `levered` is what other instances hold at this account, as `gross_notional`, by the names of
     `risk.leverage_caps` that concern an opening: its timeframe, and the whole account. `equity` is
     the account's own. `sides` is a word of TAKES; `most_notional` is what one position may be worth
-    at its channel.
+    at its channel, `most_leverage` the same times the capital, or the equity where that is lower.
     """
 
     positions_open: int = 0
@@ -93,6 +93,7 @@ class Account:
     equity: float | None = None
     sides: str = "both"
     most_notional: float | None = None
+    most_leverage: float | None = None
 
 
 def check(
@@ -157,7 +158,7 @@ def _sound(ticket: Ticket) -> bool:
 
 def _known(account: Account) -> bool:
     told = (account.free_margin, account.leverage, account.live_spread)
-    there = (account.equity, account.most_notional)
+    there = (account.equity, account.most_notional, account.most_leverage)
     figures = (
         account.day_loss,
         account.gross_notional,
@@ -241,10 +242,11 @@ def _limits_there(worth: Fraction, account: Account, risk: Risk) -> dict[DenyRea
     means = exact(risk.capital)
     if account.equity is not None:
         means = min(means, exact(account.equity))
-    most = account.most_notional
+    most, times = account.most_notional, account.most_leverage
     return {
         DenyReason.VENUE_SIDE: most is not None and worth > exact(most),
-        DenyReason.LEVERAGE_CAP: any(
+        DenyReason.LEVERAGE_CAP: (times is not None and worth > exact(times) * means)
+        or any(
             exact(held) + worth > exact(risk.leverage_caps[name]) * means
             for name, held in account.levered.items()
             if name in risk.leverage_caps

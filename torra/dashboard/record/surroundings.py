@@ -13,11 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypedDict
 from urllib.parse import urlsplit
 
+from agents.swarm import anomalies
 from torra import clock
 from torra.dashboard.record.shown import ShownTick, StoredHeadline
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
 from torra.exhibits.figures import Cell, Mark, cell
+from torra.market import bar_anomalies
 from torra.market import regime as market_regime
 from torra.tick import tick_record as told
 from torra.tick.words import swarm_words
@@ -86,6 +88,14 @@ TRIAGE: Final = {
     "stale": "a newer bar is missing",
     "breakout": f"{_BROAD}, and it went through the last confirmed swing",
     "exhaustion": f"{_BROAD}, and it went beyond the last confirmed swing and closed back inside",
+    "true_breakout": f"{_BROAD}, and open interest rose",
+    "liquidation_cascade": f"{_BROAD}, and open interest fell",
+    "liquidation_cluster": "longs or shorts liquidated rank "
+    f"{bar_anomalies.CLUSTER_RANK:g} of 100 or more in their own past",
+    "microstructure_imbalance": "the order book leans to one side by more than "
+    f"{anomalies.ONE_SIDED:.0%}",
+    "options_panic": "implied volatility ranks "
+    f"{anomalies.PANIC_RANK:g} of 100 or more in its own past, or near-term stands above far",
 }
 """What each flag of the feature market.triage says of the newest bar (torra.market.regime)."""
 

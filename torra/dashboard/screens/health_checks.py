@@ -44,7 +44,7 @@ from torra.evidence.company_figures import REPORT_DELAY
 from torra.evidence.company_numbers import reads_company
 from torra.evidence.flow_readings import FAULTS
 from torra.evidence.outside_numbers import EDGAR, StoredRow, series_of
-from torra.evidence.outside_readings import LEVELS_OF, market_of, series_for
+from torra.evidence.outside_readings import levels_of, market_of, series_for
 from torra.exhibits import figures
 from torra.exhibits.beyond import flow_words, outside_words
 from torra.exhibits.beyond.outside_words import PUBLISHERS
@@ -645,7 +645,7 @@ def _share(
     instance = one.instance
     subject = subject_of(instance, one.profile)
     reads = {
-        "macro": subject.asset in LEVELS_OF,
+        "macro": bool(levels_of(subject)),
         "cot": bool(market_of(subject)),
         "company": reads_company(subject),
     }

@@ -17,12 +17,14 @@ from torra.evidence.company_numbers import NEWEST, STOCK
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, SeriesRow, series_of
 from torra.evidence.outside_readings import (
+    BROAD_LEVELS_OF,
     COT_CURRENCY,
     DERIVS,
     FIT_R2,
     LEVELS,
     LEVELS_OF,
     kind_of,
+    levels_of,
     market_of,
     parts_of,
 )
@@ -214,13 +216,15 @@ def _subject(symbol: str, told: Outside) -> NewsSubject:
     levels = {name for name in LEVELS if f"macro.{name}" in told.numbers}
     asset = next((asset for asset, of in LEVELS_OF.items() if {*of} == levels), "crypto")
     halves = (symbol.upper()[:3], symbol.upper()[3:6]) if asset == "fx" else ()
-    return NewsSubject(symbol, asset, currencies=halves)
+    return NewsSubject(
+        symbol, asset, currencies=halves, broad=levels == {*BROAD_LEVELS_OF["crypto"]}
+    )
 
 
 def _numbers(symbol: str, told: Outside) -> Iterator[_Number]:
     """Yield what the symbol reads, known or not."""
     subject = _subject(symbol, told)
-    for level in LEVELS_OF.get(subject.asset, ()):
+    for level in levels_of(subject):
         feature, row = f"macro.{level}", LEVELS[level]
         yield _Number(
             "macro",
@@ -259,7 +263,14 @@ def _numbers(symbol: str, told: Outside) -> Iterator[_Number]:
         series = _own(feature, symbol, told)
         if feature in told.numbers:
             yield _Number(
-                "derivs", label_of(feature), feature, series, rank=f"{feature}_rank", decimals=None
+                "derivs",
+                label_of(feature),
+                feature,
+                series,
+                f"{feature}_change",
+                "since the value before",
+                f"{feature}_rank",
+                None,
             )
 
 

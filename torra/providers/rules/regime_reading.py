@@ -20,8 +20,9 @@ from typing import Any, Final, NamedTuple
 from agent_config import REGIME_BUDGET, GateSettings
 from agents.arguments import AGAINST, FOR
 from agents.contracts import NO_ANOMALY, Feature, Request
+from agents.swarm.anomalies import TRIAGE
 from torra.providers.rules.argument import strongest
-from torra.providers.rules.experts import TRIAGE, WORDS
+from torra.providers.rules.experts import WORDS
 from torra.providers.rules.opinions import cite, level, told
 from torra.providers.rules.readings import (
     ADX,

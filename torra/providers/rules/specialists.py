@@ -147,6 +147,7 @@ WORTH: Final = (
     *_worth("macro.dollar_change_20", unit=1.5, weight=0.5, way=-1.0),
     *_worth("macro.yield_10y_change_20", unit=0.3, weight=0.4, way=-1.0),
     *_worth("macro.vix_change_20", unit=5.0, weight=0.4, way=-1.0),
+    *_worth("macro.nasdaq_change_20", unit=5.0, weight=0.4),
     *_worth("macro.rate_gap_change_20", unit=0.2, weight=0.6),
     *_worth("macro.inventories_change_20", unit=3.0, weight=0.5, way=-1.0),
     *_worth("fundamentals.revenue_growth_pct", unit=20.0, weight=0.3),

@@ -100,6 +100,7 @@ BOARD_FEATURES: Final[Mapping[str, str]] = MappingProxyType(
         "board.agreed_long": "facts that two experts cite for up",
         "board.agreed_short": "facts that two experts cite for down",
         "board.conflicts": "conflicts between experts",
+        "board.anomalies": "what the experts call odd",
         "board.regime_note": "the regime, and whether the reader disputes it",
         "stakes.reward_r": "what the target gains",
         "stakes.cost_r": "what the trade costs",
