@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -305,20 +306,23 @@ def test_an_order_that_a_person_was_asked_about_counts_as_wanted(
 
 
 def test_paths_of_a_desk_that_asks_speak_of_what_was_approved() -> None:
-    told = Paths("default", "", 5, 6, -0.3, -12.4, -30.0, 5.0, asked=9)
+    told = Paths("default", "", 5, 6, -0.3, 0.05, -12.4, -30.0, 5.0, asked=9)
     assert "You were asked about 9 orders" in words.of_paths(told, "USD")
     assert worth.sentence(told, "USD").startswith(
-        "What you approved came to 12.40 USD less than every order of the bars alone"
+        "The bars alone +0.050 R a trade, what you approved −0.300 R: 12.40 USD less at the same "
     )
     assert "asked" not in words.of_paths(replace(told, asked=0))
-    assert worth.sentence(replace(told, asked=0), "USD").startswith("The agents cost 12.40 USD")
+    assert worth.sentence(replace(told, asked=0), "USD").startswith(
+        "The bars alone +0.050 R a trade, this desk −0.300 R: the agents cost 12.40 USD at the same"
+    )
 
 
 def test_paths_say_which_of_their_trades_the_results_leave_out() -> None:
     warm = live.WarmedUp(400, 2)
-    told = Paths("default", "", 5, 1, -0.3, -12.4, -30.0, 5.0, ticks=500, warmed=warm)
-    assert "(5 trades, 2 in the warm-up) less the one without (1 trade, on paper)" in (
-        words.of_paths(told)
+    told = Paths("default", "", 5, 1, -0.3, 0.05, -12.4, -30.0, 5.0, ticks=500, warmed=warm)
+    assert (
+        "The bars alone (1 trade, on paper) +0.050 R a trade, "
+        "this desk (5 trades, 2 in the warm-up) −0.300 R." in words.of_paths(told)
     )
     assert "(2 trades, all in the warm-up)" in words.of_paths(replace(told, trades=2))
 
@@ -392,14 +396,13 @@ def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:
         row for row in lived.database.signals(("CLOSED",), limit=1000) if row["kind"] == "open"
     ]
     assert (told.trades, told.l1_trades) == (len(booked), len(twin))
-    assert told.money == pytest.approx(
-        sum(row["profit"] for row in booked) - sum(one.profit for one in twin)
-    )
-    assert told.r == pytest.approx(
-        sum(row["r_multiple"] for row in booked) - sum(one.r for one in twin)
-    )
+    assert told.r == pytest.approx(fmean(row["r_multiple"] for row in booked))
+    assert told.l1_r == pytest.approx(fmean(one.r for one in twin))
+    risks = [row["profit"] / row["r_multiple"] for row in booked if abs(row["r_multiple"]) > 0.05]
+    at_one_size = len(booked) * fmean(risks) * (told.r - told.l1_r)
+    assert told.money == pytest.approx(at_one_size, rel=0.02)
     assert "account's currency" in words.of_paths(told)
-    assert f"{told.money:+,.2f}".replace("-", "−") + " USD," in words.of_paths(told, "USD")
+    assert f"{told.money:+,.2f}".replace("-", "−") + " USD. " in words.of_paths(told, "USD")
     assert "account's currency" not in words.of_paths(told, "USD")
 
 

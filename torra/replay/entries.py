@@ -1,4 +1,4 @@
-"""Compares an arm's trades with random entries of equal number, share of longs, exits, costs."""
+"""Compares an arm's trades with random entries: of any time, and of the days after each trade."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from numpy.random import Generator
 
 from torra.config import Profile
 from torra.evaluation.observations import ArmSeen
-from torra.evaluation.random_entries import DRAWS, Beside, RandomEntries, drawn, outcomes
+from torra.evaluation.random_entries import (
+    DRAWS,
+    Beside,
+    RandomEntries,
+    delayed_entries,
+    drawn,
+    outcomes,
+    pool_entries,
+)
 from torra.replay.l1.trades import END
 
 
@@ -29,7 +37,9 @@ def beside_random(
     # Random entries run to an exit of their own; a trade that the end of the bars cut off had none.
     ended = [trade for trade in arm.trades if trade.reason != END]
     left_out = len(arm.trades) - len(ended)
-    total, longs, number, results = np.zeros(draws), 0, 0, 0.0
+    # A stream of its own: what is drawn soon after trades moves no other draw.
+    (later,) = rng.spawn(1)
+    parts, delayed, results = list[RandomEntries](), list[RandomEntries](), 0.0
     for symbol, name in dict.fromkeys((trade.symbol, trade.timeframe) for trade in ended):
         frame = frames.get(symbol, {}).get(name)
         if frame is None:
@@ -46,13 +56,12 @@ def beside_random(
         # No entry of this kind could be drawn: the stream is left out of both sides.
         if not len(some.expectancies):
             continue
-        total += some.expectancies * len(mine)
-        longs, number = longs + buys, number + len(mine)
+        parts.append(some)
+        delayed.append(delayed_entries(found, pd.DatetimeIndex(frame.index), mine, later, draws))
         results += sum(trade.r for trade in mine)
-    if not number:
-        return Beside(arm.name, None, RandomEntries(number, longs, np.empty(0), left_out))
-    found_all = RandomEntries(number, longs, total / number, left_out)
-    return Beside(arm.name, results / number, found_all)
+    whole = pool_entries(parts, left_out)
+    expectancy = results / whole.count if whole.count else None
+    return Beside(arm.name, expectancy, whole, pool_entries(delayed))
 
 
 def _atr(

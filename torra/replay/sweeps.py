@@ -39,8 +39,10 @@ from torra.evaluation.random_entries import (
     DRAWS,
     Beside,
     RandomEntries,
+    delayed_entries,
     drawn,
     outcomes,
+    pool_entries,
     random_entries_exhibit,
 )
 from torra.evaluation.trade_figures import net_results, overlap
@@ -445,7 +447,7 @@ def _placebo(best: _Tried, ground: Ground, history: History, rng: Generator, dra
     """Return the best configuration beside random entries: as many on each timeframe and side."""
     ended = [trade for trade in best.trades if trade.reason != END]
     profile = best.cell.profile
-    spec, total, longs = profile.symbol(history.symbol), np.zeros(draws), 0
+    parts, delayed, (later,) = list[RandomEntries](), list[RandomEntries](), rng.spawn(1)
     for number, stream in enumerate(ground.streams):
         mine = [trade for trade in ended if trade.timeframe == stream.timeframe]
         if not mine:
@@ -454,14 +456,14 @@ def _placebo(best: _Tried, ground: Ground, history: History, rng: Generator, dra
         # Random entries begin at ticks that ran, and not at bars outside the period.
         ran[ground.ticks.bar[ground.ticks.stream == number]] = True
         bars, atr = history.frames[stream.timeframe], np.where(ran, stream.atr, np.nan)
-        found = outcomes(bars, atr, spec, farthest=profile.risk.price_collar_atr)
+        spec, farthest = profile.symbol(history.symbol), profile.risk.price_collar_atr
+        found = outcomes(bars, atr, spec, farthest=farthest)
         buys = sum(trade.side == "BUY" for trade in mine)
         some = drawn(found, buys, len(mine) - buys, rng, draws)
         if not len(some.expectancies):
             return Beside(best.cell.name, None, some)
-        total, longs = total + some.expectancies * len(mine), longs + buys
-    trades = len(ended)
-    values, left_out = total / trades if trades else np.empty(0), len(best.trades) - trades
-    placebo = RandomEntries(trades, longs, values, left_out)
-    expected = float(np.mean([trade.r for trade in ended])) if trades else None
-    return Beside(best.cell.name, expected, placebo)
+        parts.append(some)
+        delayed.append(delayed_entries(found, pd.DatetimeIndex(bars.index), mine, later, draws))
+    placebo = pool_entries(parts, len(best.trades) - len(ended))
+    expected = float(np.mean([trade.r for trade in ended])) if ended else None
+    return Beside(best.cell.name, expected, placebo, pool_entries(delayed))
