@@ -619,22 +619,43 @@ def test_why_a_course_holds_is_said_in_words() -> None:
 
 # --- a swarm --------------------------------------------------------------------------------------
 
-SEEN = {"technical.volatility_percentile": 50.0, "market.valid_bars": 750.0}
 RULED = {"multiplier": 0.4, "veto": True, "reasons": ["JUDGE_HOLD", "EXHAUSTION"]}
+SWARM: dict[str, Any] = {
+    "regime": {"code": "quiet", "reader": "volatile", "budget": 0.4, "first": ""},
+    "trust": {}, "budget": 0.4, "storm": 1.0, "judgement": None, "thin": False,
+}  # fmt: skip
 
 
-def a_record(**seen: float) -> dict[str, Any]:
-    told = [{"id": name, "value": value} for name, value in {**SEEN, **seen}.items()]
-    gate = {"multiplier": 0.4, "veto": True, "rule": RULED}
-    return {"features": told, "gate": gate, "symbol": "BTCUSD", "close": 60_000.0, "atr": 300.0}
+def a_record(**gate: Any) -> dict[str, Any]:
+    told = {"multiplier": 0.4, "veto": True, "rule": RULED, **gate}
+    return {"gate": told, "symbol": "BTCUSD", "close": 60_000.0, "atr": 300.0}
 
 
-def test_officer_judge_and_budget_of_a_swarm_are_not_in_the_path_of_l1() -> None:
-    row = {"deliberation": {"swarm": {"budget": 0.5}, "panel": {}}}
-    alone = without_agents._rules(row, a_record(), trading("full"))
-    assert (alone.multiplier, alone.veto) == (1.0, False)
-    volatile = a_record(**{"technical.volatility_percentile": 99.0})
-    assert without_agents._rules(row, volatile, trading("full")).multiplier == 0.7
+@pytest.mark.parametrize(
+    ("storm", "gate", "left", "sides"),
+    [
+        (1.0, {}, 0.4 * 0.6, ()),
+        (0.8, {}, 0.4 * 0.75, ()),
+        (0.5, {}, 0.4, ()),
+        (0.0, {}, 0.4, ()),
+        (1.0, {"veto_sides": ["BUY"]}, 0.4 * 0.6, ()),
+        (
+            1.0,
+            {"veto_sides": ["BUY"], "rule": {**RULED, "reasons": ["CROWDED"], "veto": False}},
+            0.4 * 0.6,
+            ("BUY",),
+        ),
+    ],
+)
+def test_rows_and_the_codes_budget_are_in_the_path_of_l1_and_no_agents_word(
+    storm: float, gate: dict[str, Any], left: float, sides: tuple[str, ...]
+) -> None:
+    """A quiet market allows 0.6 by code; its reader's 0.4 and the judge's hold are words."""
+    told = {"swarm": {**SWARM, "storm": storm}, "panel": {}}
+    row = {"timeframe": "M15", "deliberation": told}
+    alone = without_agents._rules(row, a_record(**gate), trading("full"))
+    assert alone.multiplier == pytest.approx(left)
+    assert (alone.veto, alone.veto_sides) == (False, sides)
     other = without_agents._rules({"deliberation": {"panel": {}}}, a_record(), trading("full"))
     assert (other.multiplier, other.veto) == (0.4, True)
 
