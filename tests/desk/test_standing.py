@@ -179,7 +179,10 @@ def test_every_setting_of_a_firm_is_part_of_what_it_is_judged_by(
         {"role_models": {"trader": "anthropic:x"}},
         {"memory": {"roles": ["bull_researcher", "bear_researcher"]}},
     )  # fmt: skip
-    told = [validate(Profile, {"agents": {"mode": "firm", **more}}, "a test") for more in changes]
+    told = [
+        validate(Profile, {"agents": {"mode": "firm", "provider": "anthropic", **more}}, "a test")
+        for more in changes
+    ]
     marks = {fingerprint(one, "rubric") for one in told}
     assert len(marks) == len(changes)
     monkeypatch.setattr(promotion, "FIRM_VERSION", "another")
