@@ -58,11 +58,12 @@ def credited(sentence: str) -> list[tuple[str | None, float]]:
     return [(who or None, float(b or a) / 100) for who, a, b in CREDIT.findall(sentence)]
 
 
+@pytest.mark.timeout(1_200)
 def test_no_headline_credits_agents_with_more_than_their_r_a_trade_shows(
     scaled: Callable[..., int], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     by_night = (walks := scaled(30)) > 20
-    told = {"bars": 900, "arms": (*ARMS, "firm", "swarm")} if by_night else DAY
+    told = {"bars": 360, "arms": (*ARMS, "swarm")} if by_night else DAY
     seeds = range(500, 500 + walks) if by_night else (500,)
     jobs = [shards.Job(f"walk {seed}", {"seed": seed, **told}) for seed in seeds]
     with executors.processes(2) if by_night else executors.inline() as executor:
