@@ -162,31 +162,18 @@ def _sentence(own: Sequence[ArmLine], arms: Sequence[str], luck: str) -> str:
 
 def _agents(own: Sequence[ArmLine], arms: Sequence[str]) -> Iterator[str]:
     """Yield what agents cost or brought at one size; nothing where a table does not tell it."""
-    desks = [line for line in own if line.arm != CONTROL and line.known.get("beside") is not None]
-    shares = [line.figure("beside") for line in desks]
-    known = [share for share in shares if abs(share) >= NOTICED]
-    if not desks:
-        return
-    if not known:
+    desks = [line for line in own if line.known.get("beside") is not None]
+    if any(abs(line.figure("beside")) >= NOTICED for line in desks):
+        yield f"{listed([_each(line, arms) for line in desks])} {AT_ONE_SIZE}"
+    elif desks:
         yield "agents made no difference"
-    elif len(known) == len(shares) and (max(known) < 0 or min(known) > 0):
-        which = "cost" if max(known) < 0 else "brought"
-        yield f"agents {which} {_range([abs(share) for share in known])} {AT_ONE_SIZE}"
-    else:
-        told = [_each(line, share, arms) for line, share in zip(desks, shares, strict=True)]
-        yield f"beside them {listed(told)} {AT_ONE_SIZE}"
 
 
-def _each(line: ArmLine, share: float, arms: Sequence[str]) -> str:
-    who = the_arm(line.arm, arms)
+def _each(line: ArmLine, arms: Sequence[str]) -> str:
+    who, share = the_arm(line.arm, arms), line.figure("beside")
     if abs(share) < NOTICED:
         return f"{who} made no difference"
     return f"{who} {'cost' if share < 0 else 'brought'} {percent(abs(share), 1)}"
-
-
-def _range(shares: Sequence[float]) -> str:
-    least, most = percent(min(shares), 1), percent(max(shares), 1)
-    return least if least == most else f"{least} to {most}"
 
 
 def _luck(

@@ -431,9 +431,7 @@ def control_of(profile: Profile, beside: Iterable[Arm]) -> Profile:
     desks = [one for one in beside if one.voice in ("desk", "scorer")]
     rows = [one.profile(profile).agents.row().officer for one in desks]
     agents = profile.agents
-    if not (rows and all(rows)) and not agents.row().officer:
-        return profile
-    mode = SWARM if rows and all(rows) else SMALL
+    mode = SWARM if rows and all(rows) else SMALL if agents.row().officer else agents.mode
     return profile.model_copy(update={"agents": agents.model_copy(update={"mode": mode})})
 
 
