@@ -579,7 +579,8 @@ class AgentSettings(Section):
     rebuttal: Literal["auto", "always", "never"] = Field(
         "auto",
         description="whether bull and bear answer each other in a second round (auto: in mode "
-        "firm, where analysts oppose each other or the agents may change the verdict)",
+        "firm, where analysts oppose each other or the agents may change the verdict; never where "
+        "the rules answer)",
     )
     quorum: int = Field(
         3,
@@ -763,8 +764,8 @@ class AgentSettings(Section):
         return MODES[self.mode]
 
     def rebuts(self) -> bool:
-        """Tell whether a second round is held where it is worth one."""
-        auto = self.row().rebuttal and not self.active_agents
+        """Tell whether a second round is held where it is worth one: none of the rules is."""
+        auto = self.row().rebuttal and not self.active_agents and self.provider != "rules"
         return self.rebuttal == "auto" and auto and self.debate_rounds == 1
 
     def most_rounds(self) -> int:

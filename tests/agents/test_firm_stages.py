@@ -29,7 +29,7 @@ ANSWERED = ["analysts", "research", "research", "decision"]
 def stages_of(*, pivotal: bool = False, apart: bool = False, **agents: Any) -> list[str]:
     script = {"sentiment": reporting(value=-0.1)} if apart else {}
     about = context(features=FEATURES, pivotal=pivotal)
-    config = settings(mode="firm", second_look="never", **agents)
+    config = settings(mode="firm", second_look="never", **{"provider": "anthropic", **agents})
     record = debate(Scripted(script), about=about, config=config)
     return [stage["name"] for stage in record.stages]
 
@@ -40,6 +40,12 @@ def test_a_firm_is_three_stages_and_a_rebuttal_is_a_fourth() -> None:
     assert stages_of(pivotal=True) == ANSWERED
     assert stages_of(rebuttal="always") == ANSWERED
     assert stages_of(pivotal=True, apart=True, rebuttal="never") == AGREED
+
+
+def test_where_the_rules_answer_a_rebuttal_is_held_only_if_a_profile_asks_for_it() -> None:
+    """It changed no result for the better on five markets (docs/debate.md)."""
+    assert stages_of(pivotal=True, apart=True, provider="rules") == AGREED
+    assert stages_of(provider="rules", rebuttal="always") == ANSWERED
 
 
 class Together(Scripted):

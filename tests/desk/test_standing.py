@@ -179,7 +179,10 @@ def test_every_setting_of_a_firm_is_part_of_what_it_is_judged_by(
         {"role_models": {"trader": "anthropic:x"}},
         {"memory": {"roles": ["bull_researcher", "bear_researcher"]}},
     )  # fmt: skip
-    told = [validate(Profile, {"agents": {"mode": "firm", **more}}, "a test") for more in changes]
+    told = [
+        validate(Profile, {"agents": {"mode": "firm", "provider": "anthropic", **more}}, "a test")
+        for more in changes
+    ]
     marks = {fingerprint(one, "rubric") for one in told}
     assert len(marks) == len(changes)
     monkeypatch.setattr(promotion, "FIRM_VERSION", "another")
@@ -494,7 +497,7 @@ def test_a_scorecard_begins_with_money(tmp_path: Path, scaled: Scale) -> None:
     (tmp_path / "desk.json").write_text(json.dumps(settings), "utf-8")
     said = " ".join(called(standing_commands.scorecard, tmp_path, "btcusd").split())
     assert re.search(
-        r" [Tt]he bars alone \S+ %, this desk \S+ %: agents .*, and \d+ trades? ", said
+        r" [Tt]he bars alone \S+ R a trade, this desk \S+ R: .*, and \d+ trades? ", said
     )
     assert "Who traded" in said and "this desk" in said.partition("Who traded")[2]
     trades = tmp_path / "replays" / "scorecard-default-BTCUSD" / "trades.csv"

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -305,20 +306,23 @@ def test_an_order_that_a_person_was_asked_about_counts_as_wanted(
 
 
 def test_paths_of_a_desk_that_asks_speak_of_what_was_approved() -> None:
-    told = Paths("default", "", 5, 6, -0.3, -12.4, -30.0, 5.0, asked=9)
+    told = Paths("default", "", 5, 6, -0.3, 0.05, -12.4, -30.0, 5.0, asked=9)
     assert "You were asked about 9 orders" in words.of_paths(told, "USD")
     assert worth.sentence(told, "USD").startswith(
-        "What you approved came to 12.40 USD less than every order of the bars alone"
+        "The bars alone +0.050 R a trade, what you approved −0.300 R: 12.40 USD less at the same "
     )
     assert "asked" not in words.of_paths(replace(told, asked=0))
-    assert worth.sentence(replace(told, asked=0), "USD").startswith("The agents cost 12.40 USD")
+    assert worth.sentence(replace(told, asked=0), "USD").startswith(
+        "The bars alone +0.050 R a trade, this desk −0.300 R: the agents cost 12.40 USD at the same"
+    )
 
 
 def test_paths_say_which_of_their_trades_the_results_leave_out() -> None:
     warm = live.WarmedUp(400, 2)
-    told = Paths("default", "", 5, 1, -0.3, -12.4, -30.0, 5.0, ticks=500, warmed=warm)
-    assert "(5 trades, 2 in the warm-up) less the one without (1 trade, on paper)" in (
-        words.of_paths(told)
+    told = Paths("default", "", 5, 1, -0.3, 0.05, -12.4, -30.0, 5.0, ticks=500, warmed=warm)
+    assert (
+        "The bars alone (1 trade, on paper) +0.050 R a trade, "
+        "this desk (5 trades, 2 in the warm-up) −0.300 R." in words.of_paths(told)
     )
     assert "(2 trades, all in the warm-up)" in words.of_paths(replace(told, trades=2))
 
@@ -392,14 +396,13 @@ def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:
         row for row in lived.database.signals(("CLOSED",), limit=1000) if row["kind"] == "open"
     ]
     assert (told.trades, told.l1_trades) == (len(booked), len(twin))
-    assert told.money == pytest.approx(
-        sum(row["profit"] for row in booked) - sum(one.profit for one in twin)
-    )
-    assert told.r == pytest.approx(
-        sum(row["r_multiple"] for row in booked) - sum(one.r for one in twin)
-    )
+    assert told.r == pytest.approx(fmean(row["r_multiple"] for row in booked))
+    assert told.l1_r == pytest.approx(fmean(one.r for one in twin))
+    risks = [row["profit"] / row["r_multiple"] for row in booked if abs(row["r_multiple"]) > 0.05]
+    at_one_size = len(booked) * fmean(risks) * (told.r - told.l1_r)
+    assert told.money == pytest.approx(at_one_size, rel=0.02)
     assert "account's currency" in words.of_paths(told)
-    assert f"{told.money:+,.2f}".replace("-", "−") + " USD," in words.of_paths(told, "USD")
+    assert f"{told.money:+,.2f}".replace("-", "−") + " USD. " in words.of_paths(told, "USD")
     assert "account's currency" not in words.of_paths(told, "USD")
 
 
@@ -616,22 +619,43 @@ def test_why_a_course_holds_is_said_in_words() -> None:
 
 # --- a swarm --------------------------------------------------------------------------------------
 
-SEEN = {"technical.volatility_percentile": 50.0, "market.valid_bars": 750.0}
 RULED = {"multiplier": 0.4, "veto": True, "reasons": ["JUDGE_HOLD", "EXHAUSTION"]}
+SWARM: dict[str, Any] = {
+    "regime": {"code": "quiet", "reader": "volatile", "budget": 0.4, "first": ""},
+    "trust": {}, "budget": 0.4, "storm": 1.0, "judgement": None, "thin": False,
+}  # fmt: skip
 
 
-def a_record(**seen: float) -> dict[str, Any]:
-    told = [{"id": name, "value": value} for name, value in {**SEEN, **seen}.items()]
-    gate = {"multiplier": 0.4, "veto": True, "rule": RULED}
-    return {"features": told, "gate": gate, "symbol": "BTCUSD", "close": 60_000.0, "atr": 300.0}
+def a_record(**gate: Any) -> dict[str, Any]:
+    told = {"multiplier": 0.4, "veto": True, "rule": RULED, **gate}
+    return {"gate": told, "symbol": "BTCUSD", "close": 60_000.0, "atr": 300.0}
 
 
-def test_officer_judge_and_budget_of_a_swarm_are_not_in_the_path_of_l1() -> None:
-    row = {"deliberation": {"swarm": {"budget": 0.5}, "panel": {}}}
-    alone = without_agents._rules(row, a_record(), trading("full"))
-    assert (alone.multiplier, alone.veto) == (1.0, False)
-    volatile = a_record(**{"technical.volatility_percentile": 99.0})
-    assert without_agents._rules(row, volatile, trading("full")).multiplier == 0.7
+@pytest.mark.parametrize(
+    ("storm", "gate", "left", "sides"),
+    [
+        (1.0, {}, 0.4 * 0.6, ()),
+        (0.8, {}, 0.4 * 0.75, ()),
+        (0.5, {}, 0.4, ()),
+        (0.0, {}, 0.4, ()),
+        (1.0, {"veto_sides": ["BUY"]}, 0.4 * 0.6, ()),
+        (
+            1.0,
+            {"veto_sides": ["BUY"], "rule": {**RULED, "reasons": ["CROWDED"], "veto": False}},
+            0.4 * 0.6,
+            ("BUY",),
+        ),
+    ],
+)
+def test_rows_and_the_codes_budget_are_in_the_path_of_l1_and_no_agents_word(
+    storm: float, gate: dict[str, Any], left: float, sides: tuple[str, ...]
+) -> None:
+    """A quiet market allows 0.6 by code; its reader's 0.4 and the judge's hold are words."""
+    told = {"swarm": {**SWARM, "storm": storm}, "panel": {}}
+    row = {"timeframe": "M15", "deliberation": told}
+    alone = without_agents._rules(row, a_record(**gate), trading("full"))
+    assert alone.multiplier == pytest.approx(left)
+    assert (alone.veto, alone.veto_sides) == (False, sides)
     other = without_agents._rules({"deliberation": {"panel": {}}}, a_record(), trading("full"))
     assert (other.multiplier, other.veto) == (0.4, True)
 

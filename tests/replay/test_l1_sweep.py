@@ -131,6 +131,7 @@ LIMITS: dict[str, tuple[int, dict[str, Any]]] = {
         {"spec_fill_lots": 0.05, "spec_slippage": 0.03, "on_opposite": "reverse"},
     ),
     "near_the_caps": (4, {"risk_max_notional_pct": 250.0, "risk_risk_per_trade_pct": 3.0}),
+    "leverage_caps": (4, {"risk_leverage_caps": {"M15": 0.6}, "risk_risk_per_trade_pct": 3.0}),
     "no_position_allowed": (4, {"risk_max_positions": 0}),
     "stops_level": (4, {"spec_stops_level": 180}),
     "thin_data": (8, {"gate_min_valid_bars": 280}),
@@ -139,7 +140,12 @@ LIMITS: dict[str, tuple[int, dict[str, Any]]] = {
 
 
 @pytest.mark.by_day(
-    "vetoes_and_latches", "messages_halt", "day_loss", "no_position_allowed", "stops_level"
+    "vetoes_and_latches",
+    "messages_halt",
+    "day_loss",
+    "leverage_caps",
+    "no_position_allowed",
+    "stops_level",
 )
 @pytest.mark.parametrize("name", LIMITS)
 def test_limits_vetoes_and_halts(name: str, scaled: Callable[..., int]) -> None:

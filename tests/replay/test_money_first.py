@@ -101,7 +101,7 @@ def test_the_terminal_begins_with_money_and_a_short_table(ran: Ran) -> None:
     bars, profile, thresholds, empty, sentence, *_ = rest
     assert (bars, profile) == ("Bars: BTCUSD_M15.csv; BTCUSD_H1.csv", "Profile: default")
     assert thresholds.startswith("Thresholds: BUY from +0.50, SELL to ") and not empty
-    assert re.match(r"The bars alone \S+ %, the budget desk \S+ %: ", sentence)
+    assert re.match(r"The bars alone \S+ R a trade, the budget desk \S+ R: ", sentence)
     text = " ".join(ran.short.split())
     assert "skill from luck" in text
     assert "budget desk with its answers turned" in text and "A placebo is the same desk" in text

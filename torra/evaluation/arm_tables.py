@@ -41,6 +41,7 @@ from torra.evaluation.paired import HORIZON, FlipResult, Key, Sides, flip_result
 from torra.evaluation.paired_days import (
     DayResult,
     PlaceboResult,
+    beside,
     day_result,
     days_exhibit,
     placebo_result,
@@ -94,7 +95,7 @@ class Compared:
 def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
     """Return every table about arms; missing data makes a table empty and raises nothing."""
     # one Generator for each purpose: a table more does not change the draws of the others
-    figures = tuple(arm_figures(arm, compared.rng(arm.name, 0)) for arm in compared.arms)
+    figures = _figures(compared)
     flips, gates = _flips(compared), _gates(compared)
     placebos = _against_placebos(compared)
     real = [one for one in figures if one.arm not in compared.is_placebo]
@@ -112,6 +113,17 @@ def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
         sharpe_exhibit(compared.arms, compared.trials),
         power_exhibit(_seen(compared, figures, flips, gates)),
         criteria_exhibit(measured_of(compared, figures, gates)),
+    )
+
+
+def _figures(compared: Compared) -> tuple[ArmFigures, ...]:
+    """Return what each arm came to, and what it earned beside the control at one size."""
+    control, others = _others(compared)
+    known = [arm for arm in others if control is not None and arm.capital > 0]
+    earned = {arm.name: beside(arm, control) / arm.capital for arm in known if control}
+    return tuple(
+        replace(arm_figures(arm, compared.rng(arm.name, 0)), beside=earned.get(arm.name))
+        for arm in compared.arms
     )
 
 

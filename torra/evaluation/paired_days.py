@@ -6,6 +6,14 @@ only stirs the scores does no more than they do.
 
 Everything is in % of the capital and net of all costs. Without days that differ the figures are
 None and the sentence says so; nothing raises.
+
+An arm whose orders are smaller loses less money on noise, and one that trades less often pays less
+often for the spread. Neither is skill. So `beside` sets an arm beside the control at its own mean
+size, the mean money of 1 R over its trades, and counts as many trades of the control:
+
+    beside = trades x money of 1 R x (R a trade of the arm - R a trade of the control)
+
+R is net of every cost (torra.evaluation.trade_figures). An arm without trades has nothing beside.
 """
 
 from __future__ import annotations
@@ -13,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from statistics import fmean
 from typing import Final
 
 import numpy as np
@@ -24,6 +33,7 @@ from torra.evaluation.intervals import LEAST_BLOCKS, LEVEL, Mean, mean_of
 from torra.evaluation.multiple import holm
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.power import about, mean_count, smallest_mean
+from torra.evaluation.trade_figures import net_results, risks
 from torra.evaluation.wording import interval_cell, listed, rounded, signed
 
 WEEK: Final = 5
@@ -139,6 +149,34 @@ def _visible(days: Mean) -> str:
         else ""
     )
     return f"{days.n} days are likely to show {signed(smallest, 3)} % a day or more{would}."
+
+
+# --- at one size ----------------------------------------------------------------------------------
+
+
+def equal_sized(arm: ArmSeen, control: ArmSeen) -> tuple[ArmSeen, ArmSeen]:
+    """Return both with every trade at the arm's mean size, the control's weighed to as many."""
+    known = [risk for risk in risks(arm.trades) if risk]
+    size, weight = fmean(known or [0.0]), len(arm.trades) / max(1, len(control.trades))
+    return _resized(arm, size), _resized(control, size * weight)
+
+
+def beside(arm: ArmSeen, control: ArmSeen) -> float:
+    """Return what an arm earned beside the control at its own mean size, in account currency."""
+    mine, other = (sum(trade.profit for trade in one.trades) for one in equal_sized(arm, control))
+    return mine - other
+
+
+def _resized(arm: ArmSeen, one_r: float) -> ArmSeen:
+    """Return an arm whose trades earn their net R times `one_r`; no cost is left beside it."""
+    trades = sorted(arm.trades, key=lambda trade: trade.opened)
+    paid = zip(trades, net_results(arm), strict=True)
+    return replace(
+        arm,
+        ticks=tuple(replace(t, cost_usd=0.0) if t.cost_usd else t for t in arm.ticks),
+        trades=tuple(replace(trade, profit=r * one_r) for trade, r in paid),
+        commission=0.0,
+    )
 
 
 # --- placebos -------------------------------------------------------------------------------------

@@ -6,6 +6,11 @@ open, and pays spread and slippage. It ends as the paper bridge ends a position:
 gap went through, at the stop before the target inside a bar, at the last close if the history ends.
 A drift of the market lifts the longs of both alike, so only what is beyond this is the rule's own.
 
+A second comparator keeps the weeks as well: for each trade an entry of its side at a bar drawn from
+the DELAY that begin with the trade's own. What it comes to is due to the days on which the rule was
+long or short, and the rest to its moments. Bars before the trade are no part of it: they lie on the
+way that led to the verdict, so an entry there would know the verdict before it came.
+
 The results of a long and a short at each bar are computed for all bars at once, and then drawn
 from. Draws are with replacement and may overlap, which a desk with one position would not do: their
 mean is the same, their spread a little smaller than of trades that exclude each other. An opening
@@ -16,8 +21,9 @@ Pure functions; the caller passes the Generator that draws.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,15 +31,20 @@ import pandas as pd
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from torra.clock import duration
 from torra.config import SymbolSpec
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import Floats, Interval
+from torra.evaluation.observations import TradeSeen
 from torra.evaluation.wording import count, interval_cell, percent, percent_cell, rounded, signed
 from torra.verdict.order_levels import STOP_ATR, TARGET_R
 
 DRAWS: Final = 1000
 COLLAR_ATR: Final = 1.0
 """Farthest fill from the decided price, in ATR: the default of risk.price_collar_atr."""
+
+DELAY: Final = timedelta(days=5)
+"""How long after a trade's own bar an entry of the second comparator may begin."""
 
 TAIL: Final = 2.5
 """Per cent of the draws beyond each end of a range."""
@@ -82,19 +93,34 @@ class RandomEntries:
         return (as_good + 1) / (len(self.expectancies) + 1)
 
 
+NO_ENTRIES: Final = RandomEntries(0, 0, np.empty(0))
+
+
 class Beside(NamedTuple):
-    """An arm, its expectancy in R over finished trades, and that of its random entries."""
+    """An arm, its expectancy in R over finished trades, and that of its random entries.
+
+    `delayed` are those of the same side soon after each trade, empty where nobody drew them.
+    """
 
     arm: str
     expectancy: float | None
     random: RandomEntries
+    delayed: RandomEntries = NO_ENTRIES
 
     @property
     def as_good(self) -> float | None:
         """The share of draws that did as well; None where there is nothing to compare."""
+        return self._as_good(self.random)
+
+    @property
+    def as_good_delayed(self) -> float | None:
+        """The same of the draws soon after each trade."""
+        return self._as_good(self.delayed)
+
+    def _as_good(self, entries: RandomEntries) -> float | None:
         if self.expectancy is None:
             return None
-        return self.random.share_as_good(self.expectancy)
+        return entries.share_as_good(self.expectancy)
 
 
 def random_entries(
@@ -129,6 +155,43 @@ def drawn(
         for draw in range(draws if wanted else 0):
             total[draw] += known[rng.integers(0, len(known), wanted)].sum()
     return RandomEntries(number, longs, total / number if number else np.empty(0))
+
+
+def delayed_entries(
+    found: EntryOutcomes,
+    bars: pd.DatetimeIndex,
+    trades: Sequence[TradeSeen],
+    rng: Generator,
+    draws: int = DRAWS,
+) -> RandomEntries:
+    """Return the expectancies of one entry of its side for each trade, soon after it.
+
+    `bars` are the opens of the bars of `found`, `trades` those of their timeframe. A trade after
+    which no bar could be opened at is left out.
+    """
+    total, number, longs = np.zeros(draws), 0, 0
+    for trade in trades:
+        own = pd.Timestamp(trade.decided - duration(trade.timeframe))
+        first, last = bars.searchsorted(own), bars.searchsorted(own + DELAY)
+        results = (found.long if trade.side == "BUY" else found.short)[first:last]
+        known = results[~np.isnan(results)]
+        if len(known):
+            total += known[rng.integers(0, len(known), draws)]
+            number, longs = number + 1, longs + (trade.side == "BUY")
+    return RandomEntries(number, longs, total / number if number else np.empty(0))
+
+
+def pool_entries(parts: Sequence[RandomEntries], left_out: int = 0) -> RandomEntries:
+    """Return the random entries of several timeframes as one, those without a draw left out."""
+    known = [part for part in parts if len(part.expectancies)]
+    number = sum(part.count for part in known)
+    values = np.array([part.expectancies * part.count for part in known]).sum(axis=0)
+    return RandomEntries(
+        number,
+        sum(part.longs for part in known),
+        values / number if number else np.empty(0),
+        left_out,
+    )
 
 
 def outcomes(
@@ -208,6 +271,9 @@ COLUMNS: Final[Columns[Beside]] = {
     "random": lambda one: rounded(one.random.mean, 3),
     "95 % of the draws": lambda one: interval_cell(one.random.range, 3),
     "draws as good": lambda one: percent_cell(one.as_good, 1),
+    "days after": lambda one: rounded(one.delayed.mean, 3),
+    "95 % days after": lambda one: interval_cell(one.delayed.range, 3),
+    "days after as good": lambda one: percent_cell(one.as_good_delayed, 1),
 }
 
 
@@ -232,11 +298,16 @@ def _figures(one: Beside) -> dict[str, float | None]:
         "low": ends.low if ends else None,
         "high": ends.high if ends else None,
         "p": one.as_good,
+        "delayed": one.delayed.mean,
+        "delayed_p": one.as_good_delayed,
     }
 
 
 def _says(found: Sequence[Beside]) -> str:
-    return " ".join(map(_told, found)) or "There is nothing to set beside random entries."
+    if not found:
+        return "There is nothing to set beside random entries."
+    # Of the first alone: the table has the others, and words have an end.
+    return " ".join([*map(_told, found), *_days_after(found[0])])
 
 
 def _told(one: Beside) -> str:
@@ -252,3 +323,14 @@ def _told(one: Beside) -> str:
         f"random entries come to {signed(random.mean, 3)} R, 95 % of the draws to "
         f"{ends}, and {percent(one.as_good, 1)} of them do as well.{closed}"
     )
+
+
+def _days_after(one: Beside) -> Iterator[str]:
+    """Yield what of a result is the days on which it was made; nothing where nobody drew for it."""
+    days = one.delayed
+    if days.mean is not None:
+        yield (
+            f"{one.arm}: entries of the same side by lot in the {DELAY.days} days from each trade "
+            f"on come to {signed(days.mean, 3)} R, and {percent(one.as_good_delayed, 1)} of these "
+            "draws do as well: so much is the days, and the rest the moments."
+        )

@@ -69,6 +69,8 @@ class ArmFigures:
     net; shares lie in [0, 1]; `lots_a_month` counts a lot twice, opened and closed; `in_market` is
     the share of ticks that closed with a position open. `size` is the mean of multiplier times
     conviction, in [0, 1], over the ticks that decided its trades, `said` over all of its ticks.
+    `buys` counts the trades that were longs; `beside` is what it earned beside the control at one
+    size (torra.evaluation.paired_days), None of the control itself.
     """
 
     arm: str
@@ -90,6 +92,8 @@ class ArmFigures:
     model_cost: float = 0.0
     size: float | None = None
     said: float | None = None
+    buys: int = 0
+    beside: float | None = None
 
     @property
     def hit_rate(self) -> float | None:
@@ -138,6 +142,7 @@ def arm_figures(arm: ArmSeen, rng: Generator) -> ArmFigures:
         model_cost=arm.cost_usd,
         size=_size_factor(_deciding(arm)),
         said=_size_factor(arm.ticks),
+        buys=sum(trade.side == "BUY" for trade in arm.trades),
     )
 
 
@@ -161,15 +166,15 @@ def net_results(arm: ArmSeen) -> tuple[float, ...]:
     """
     trades = sorted(arm.trades, key=lambda trade: trade.opened)
     share = arm.cost_usd / len(trades) if trades else 0.0
-    risks = _risks(trades)
+    worth = risks(trades)
     return tuple(
         # without a known risk the costs cannot be told in R
         trade.r - (arm.commission * trade.lots + share) / risk if risk else trade.r
-        for trade, risk in zip(trades, risks, strict=True)
+        for trade, risk in zip(trades, worth, strict=True)
     )
 
 
-def _risks(trades: Sequence[TradeSeen]) -> list[float | None]:
+def risks(trades: Sequence[TradeSeen]) -> list[float | None]:
     """Return the account currency of 1 R of each trade; None if no trade shows it."""
     by_size: dict[str, list[float]] = defaultdict(list)
     for trade in trades:
@@ -328,6 +333,8 @@ def _figures(one: ArmFigures) -> dict[str, float | None]:
         "model_cost": one.model_cost,
         "size": one.size,
         "said_size": one.said,
+        "buys": one.buys,
+        "beside": one.beside,
     }
 
 

@@ -1,14 +1,17 @@
-"""What a replay or a scorecard came to in money, before any statistic: a sentence and a table.
+"""What a replay or a scorecard came to, before any statistic: a sentence and a table.
 
-All of it is read off the figures of a document's own tables, so a page, a report, a terminal and a
-file of last year say the same. `outcome` returns None where a document has no trades of arms, as a
-sweep, or a file that another program made. Nothing is claimed here: whether a result stands out
-from luck is decided by the tables of claims and of arms, and only repeated.
+The sentence says R a trade first, and money only beside L1 at the same mean size
+(torra.evaluation.paired_days): smaller orders lose less on noise, and that is no agent's doing. It
+names bars on which nearly all trades of L1 were of one side. All of it is read off the figures of a
+document's own tables, so a page, a report, a terminal and a file of last year say the same.
+`outcome` returns None where a document has no trades of arms, as a sweep, or a file that another
+program made. Nothing is claimed here: whether a result stands out from luck is decided by the
+tables of claims and of arms, and only repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,10 +33,20 @@ from torra.evaluation.wording import (
 ARMS: Final = "arms"
 CLAIMS: Final = "claims"
 FLIPS: Final = "discordant"
+ENTRIES: Final = "random-entries"
 """The tables that are read."""
 
 NOTICED: Final = 0.0005
 """A difference of results, as a share of the capital, that is worth a word."""
+
+AT_ONE_SIZE: Final = "of the capital at the same mean size"
+"""How money is meant wherever agents are set beside the bars alone."""
+
+ONE_SIDED: Final = 0.8
+"""Share of L1's trades of one side from which on its bars test that side only."""
+
+LEAST_TRADES: Final = 20
+"""Trades that it takes to say so."""
 
 SMALLER: Final = 0.95
 """An arm trades smaller from here on: its mean size as a share of L1's."""
@@ -71,7 +84,7 @@ class ArmLine:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What arms came to: `sentence` in money, `why` a larger share of wins earned less."""
+    """What arms came to: `sentence` in R a trade, `why` a larger share of wins earned less."""
 
     sentence: str
     why: str
@@ -89,7 +102,10 @@ def outcome(tables: Sequence[Table], arms: Sequence[str]) -> Outcome | None:
     claims = named[CLAIMS].figures if CLAIMS in named else {}
     own = [line for line in lines if not line.placebo]
     luck = _luck(own, claims, arms, enough=table.enough)
-    return Outcome(_sentence(own, arms, luck), _why(own, flips, arms), lines)
+    if claims.get(f"{CONTROL}.edge") == 1.0 and ENTRIES in named:
+        luck += _weeks(named[ENTRIES].figures.get(f"{CONTROL}.delayed"))
+    sentence = f"{_sentence(own, arms, luck)}{_one_side(lines[0])}"
+    return Outcome(sentence, _why(own, flips, arms), lines)
 
 
 # --- the short table ------------------------------------------------------------------------------
@@ -128,41 +144,36 @@ def _result(share: float | None) -> str:
 # --- the sentence ---------------------------------------------------------------------------------
 
 
+def r_a_trade(told: Sequence[tuple[str, float | None]]) -> str:
+    """Return what a trade came to with each of those who traded, as a sentence begins."""
+    each = [f"{who} {UNKNOWN if mean is None else f'{signed(mean, 3)} R'}" for who, mean in told]
+    return upper_first(", ".join([f"{each[0]} a trade", *each[1:]]))
+
+
 def _sentence(own: Sequence[ArmLine], arms: Sequence[str], luck: str) -> str:
     if not any(line.figure("trades") for line in own):
         return "Nobody traded here, with agents or without: there is nothing to compare."
-    told = [f"{the_arm(line.arm, arms)} {_result(line.known['return'])}" for line in own]
+    told = r_a_trade([(the_arm(line.arm, arms), line.known.get("expectancy")) for line in own])
     if len(own) == 1:
         trades = count(round(own[0].figure("trades")), "trade")
-        return f"{upper_first(told[0])} with {trades}: {luck}."
-    return f"{upper_first(', '.join(told))}: {_agents(own, arms)}, and {luck}."
+        return f"{told}, {_result(own[0].known['return'])} with {trades}: {luck}."
+    return f"{told}: {''.join(f'{part}, and ' for part in _agents(own, arms))}{luck}."
 
 
-def _agents(own: Sequence[ArmLine], arms: Sequence[str]) -> str:
-    """Return what agents cost or brought, as a share of the capital."""
-    control, *desks = own
-    apart = [(line, line.figure("return") - control.figure("return")) for line in desks]
-    cost = [-share for _, share in apart if share <= -NOTICED]
-    brought = [share for _, share in apart if share >= NOTICED]
-    if not cost and not brought:
-        return "agents made no difference in money"
-    if len(cost) == len(apart):
-        return f"agents cost {_range(cost)} of the capital here"
-    if len(brought) == len(apart):
-        return f"agents brought {_range(brought)} of the capital here"
-    return "beside them " + listed([_each(line, share, arms) for line, share in apart])
+def _agents(own: Sequence[ArmLine], arms: Sequence[str]) -> Iterator[str]:
+    """Yield what agents cost or brought at one size; nothing where a table does not tell it."""
+    desks = [line for line in own if line.known.get("beside") is not None]
+    if any(abs(line.figure("beside")) >= NOTICED for line in desks):
+        yield f"{listed([_each(line, arms) for line in desks])} {AT_ONE_SIZE}"
+    elif desks:
+        yield "agents made no difference"
 
 
-def _each(line: ArmLine, share: float, arms: Sequence[str]) -> str:
-    who = the_arm(line.arm, arms)
+def _each(line: ArmLine, arms: Sequence[str]) -> str:
+    who, share = the_arm(line.arm, arms), line.figure("beside")
     if abs(share) < NOTICED:
         return f"{who} made no difference"
     return f"{who} {'cost' if share < 0 else 'brought'} {percent(abs(share), 1)}"
-
-
-def _range(shares: Sequence[float]) -> str:
-    least, most = percent(min(shares), 1), percent(max(shares), 1)
-    return least if least == most else f"{least} to {most}"
 
 
 def _luck(
@@ -184,6 +195,26 @@ def _luck(
         one = len(losing) == 1 and losing[0] != the_arm(CONTROL, arms)
         return f"{listed(losing)} {'loses' if one else 'lose'} beyond bad luck"
     return f"{count(most, 'trade')} show no skill beyond luck"
+
+
+def _weeks(delayed: float | None) -> str:
+    """Return what of an edge of L1 is the days on which it traded; "" where it is not known."""
+    if delayed is None:
+        return ""
+    return f"; random entries of the same side soon after each come to {signed(delayed, 3)} R"
+
+
+def _one_side(control: ArmLine) -> str:
+    """Return that bars tested one side of L1 only; "" where they tested both."""
+    trades, buys = control.figure("trades"), control.known.get("buys")
+    if buys is None or trades < LEAST_TRADES:
+        return ""
+    side, most = max(("buys", buys), ("sells", trades - buys), key=lambda each: each[1])
+    if most < ONE_SIDED * trades:
+        return ""
+    return (
+        f" Of the trades of the bars alone {percent(most / trades)} are {side}: one side is tested."
+    )
 
 
 def _loses(line: ArmLine) -> bool:

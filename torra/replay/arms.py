@@ -30,7 +30,8 @@ construction is refused, and so are more than MOST_ARMS: each more costs all oth
 power.
 
 Who is not asked at a swarm has none of its risk officer either: an arm that names no desk runs on
-the small one where the profile's own has an officer.
+the small one where the profile's own has an officer. The control alone has the officer's rows where
+every desk beside it has them (`control_of`): else agents would be credited with what the rows do.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class Arm:
     def profile(self, profile: Profile) -> Profile:
         """Return the profile with which this arm runs; its agents always count (influence full)."""
         settings = profile.agents
-        if settings.row().officer and self.voice != "placebo":
+        if settings.row().officer and self.voice not in ("placebo", "nobody"):
             settings = settings.model_copy(update={"mode": SMALL})
         settings = settings.model_copy(update={"influence": "full", **self.agents})
         if self.without:
@@ -423,6 +424,15 @@ def spoken_by(profile: Profile, source: str) -> Profile:
         return profile
     mode = told.mode if told.row().officer else SMALL
     return profile.model_copy(update={"agents": own.model_copy(update={"mode": mode})})
+
+
+def control_of(profile: Profile, beside: Iterable[Arm]) -> Profile:
+    """Return the profile under which nobody is asked, with the rows of the desks beside it."""
+    desks = [one for one in beside if one.voice in ("desk", "scorer")]
+    rows = [one.profile(profile).agents.row().officer for one in desks]
+    agents = profile.agents
+    mode = SWARM if rows and all(rows) else SMALL if agents.row().officer else agents.mode
+    return profile.model_copy(update={"agents": agents.model_copy(update={"mode": mode})})
 
 
 def reference(names: Iterable[str]) -> str | None:

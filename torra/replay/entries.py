@@ -1,17 +1,30 @@
-"""Compares an arm's trades with random entries of equal number, share of longs, exits, costs."""
+"""Compares an arm's trades with random entries: of any time, and of the days after each trade."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from torra.config import Profile
-from torra.evaluation.observations import ArmSeen
-from torra.evaluation.random_entries import DRAWS, Beside, RandomEntries, drawn, outcomes
+from torra.evaluation.observations import ArmSeen, TradeSeen
+from torra.evaluation.random_entries import (
+    DRAWS,
+    Beside,
+    RandomEntries,
+    delayed_entries,
+    drawn,
+    outcomes,
+    pool_entries,
+)
 from torra.replay.l1.trades import END
+
+Ranges = NDArray[np.float64]
+"""ATR of each bar of a timeframe, NaN where no entry begins."""
 
 
 def beside_random(
@@ -21,47 +34,58 @@ def beside_random(
     rng: Generator,
     draws: int = DRAWS,
 ) -> Beside:
-    """Return an arm beside random entries: as many on each stream and side, at its own ticks.
+    """Return an arm beside random entries at its own ticks; see `beside_entries`."""
+    ranges = partial(_atr, arm, frames)
+    return beside_entries(arm.name, arm.trades, frames, ranges, profile, rng, draws)
 
-    `frames` are the bars by symbol and timeframe. A stream without bars is left out of both, and so
-    are trades that the end of the history closed.
+
+def beside_entries(
+    name: str,
+    trades: Sequence[TradeSeen],
+    frames: Mapping[str, Mapping[str, pd.DataFrame]],
+    ranges: Callable[[str, str], Ranges],
+    profile: Profile,
+    rng: Generator,
+    draws: int = DRAWS,
+) -> Beside:
+    """Return trades beside random entries: as many on each stream and side.
+
+    `frames` are the bars by symbol and timeframe, `ranges` returns their ATR. A stream without bars
+    is left out of both, and so are trades that the end of the history closed.
     """
     # Random entries run to an exit of their own; a trade that the end of the bars cut off had none.
-    ended = [trade for trade in arm.trades if trade.reason != END]
-    left_out = len(arm.trades) - len(ended)
-    total, longs, number, results = np.zeros(draws), 0, 0, 0.0
-    for symbol, name in dict.fromkeys((trade.symbol, trade.timeframe) for trade in ended):
-        frame = frames.get(symbol, {}).get(name)
+    ended = [trade for trade in trades if trade.reason != END]
+    # A stream of its own: what is drawn soon after trades moves no other draw.
+    (later,) = rng.spawn(1)
+    parts, delayed, results = list[RandomEntries](), list[RandomEntries](), 0.0
+    for symbol, timeframe in dict.fromkeys((one.symbol, one.timeframe) for one in ended):
+        frame = frames.get(symbol, {}).get(timeframe)
         if frame is None:
             continue
-        mine = [trade for trade in ended if (trade.symbol, trade.timeframe) == (symbol, name)]
-        found = outcomes(
-            frame,
-            _atr(arm, symbol, name, frame),
-            profile.symbol(symbol),
-            farthest=profile.risk.price_collar_atr,
-        )
+        mine = [one for one in ended if (one.symbol, one.timeframe) == (symbol, timeframe)]
+        spec, farthest = profile.symbol(symbol), profile.risk.price_collar_atr
+        found = outcomes(frame, ranges(symbol, timeframe), spec, farthest=farthest)
         buys = sum(trade.side == "BUY" for trade in mine)
         some = drawn(found, buys, len(mine) - buys, rng, draws)
         # No entry of this kind could be drawn: the stream is left out of both sides.
         if not len(some.expectancies):
             continue
-        total += some.expectancies * len(mine)
-        longs, number = longs + buys, number + len(mine)
+        parts.append(some)
+        delayed.append(delayed_entries(found, pd.DatetimeIndex(frame.index), mine, later, draws))
         results += sum(trade.r for trade in mine)
-    if not number:
-        return Beside(arm.name, None, RandomEntries(number, longs, np.empty(0), left_out))
-    found_all = RandomEntries(number, longs, total / number, left_out)
-    return Beside(arm.name, results / number, found_all)
+    whole = pool_entries(parts, len(trades) - len(ended))
+    expectancy = results / whole.count if whole.count else None
+    return Beside(name, expectancy, whole, pool_entries(delayed))
 
 
 def _atr(
-    arm: ArmSeen, symbol: str, timeframe: str, frame: pd.DataFrame
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    arm: ArmSeen, frames: Mapping[str, Mapping[str, pd.DataFrame]], symbol: str, timeframe: str
+) -> Ranges:
     """Return ATR at the bars that the arm saw, NaN at the others."""
     seen = {
         tick.bar_time: tick.atr
         for tick in arm.ticks
         if (tick.symbol, tick.timeframe) == (symbol, timeframe)
     }
-    return np.array([seen.get(time.to_pydatetime(), np.nan) for time in frame.index])
+    times = frames[symbol][timeframe].index
+    return np.array([seen.get(time.to_pydatetime(), np.nan) for time in times])

@@ -20,6 +20,9 @@ from typing import Any, Final
 
 import pandas as pd
 
+from agent_config import GateSettings
+from agents.contracts import OfficerReason
+from agents.risk_officer import NO_ROWS, Rows
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso
 from torra.config import DeskSettings, Instance, load_desk, load_profile
@@ -27,7 +30,7 @@ from torra.desk import promotion
 from torra.desk.promotion import PromotionSubject
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
-from torra.evaluation.observations import NOTHING, ArmSeen, TickSeen, TradeSeen
+from torra.evaluation.observations import NOTHING, ArmSeen, SwarmSeen, TickSeen, TradeSeen
 from torra.evaluation.promotion_rule import LOOKS
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.evaluation.wording import count
@@ -40,6 +43,7 @@ from torra.replay import scorecard
 from torra.replay.caveats import of_the_openings, thresholds_told
 from torra.replay.l1.sweep import Ground
 from torra.replay.l1.trades import END
+from torra.replay.l1.verdicts import micros
 from torra.replay.shards import trials
 from torra.replay.shards.history import moment
 from torra.replay.shards.seen import trade_seen
@@ -56,6 +60,9 @@ WOULD_BE: Final = "recomposed"
 
 OF_TRADES: Final = frozenset(("claims", "arms", "sharpe", "paired-days", "gate", "criteria"))
 """Exhibits that need trades or actions; agents in shadow have none."""
+
+ROWS: Final = frozenset(OfficerReason) - {OfficerReason.NEGATIVE_EV, OfficerReason.JUDGE_HOLD}
+"""The rows of the risk officer that no agent's word is in."""
 
 NO_TICK: Final = (
     "This desk has run no tick yet: start it with torra run. The first look takes "
@@ -293,11 +300,36 @@ def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") 
             cost_usd=0.0,
             shadow=False,
             opinions=(),
-            swarm=None,
+            swarm=tick.swarm and rows_alone(tick.swarm),
         )
         for tick in final.ticks
     )
     return replace(final, name=name, ticks=ticks, trades=tuple(trades))
+
+
+def rows_alone(told: SwarmSeen) -> SwarmSeen:
+    """Return what of a swarm is arithmetic: the officer's rows and the budget of the code's regime.
+
+    Of the sides that stay shut those of a crowded market; a judge's veto is an agent's word.
+    """
+    reasons = tuple(one for one in told.reasons if one in ROWS)
+    shut = tuple(side for side in told.veto_sides if side != told.vetoes) or told.veto_sides
+    return SwarmSeen(
+        budget=told.plain,
+        plain=told.plain,
+        storm=told.storm,
+        reasons=reasons,
+        veto_sides=shut if OfficerReason.CROWDED in reasons else (),
+    )
+
+
+def officer_rows(tick: TickSeen, gate: GateSettings) -> Rows:
+    """Return what the officer's rows leave of an opening of L1, with the budget of its regime."""
+    told = rows_alone(tick.swarm) if tick.swarm else None
+    if told is None:
+        return NO_ROWS
+    worn = gate.exhaustion_multiplier if OfficerReason.EXHAUSTION in told.reasons else 1.0
+    return Rows(min(told.storm, told.plain), worn, told.veto_sides)
 
 
 def arms_of(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> tuple[ArmSeen, ArmSeen]:
@@ -319,10 +351,14 @@ def l1_trades(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> list
     An instance whose profile uses a calendar has none: bars do not show its events.
     """
     found: list[TradeSeen] = []
+    profile = subject.profile
+    if profile.execution == "approve":
+        # What nobody was asked about has no answer to wait for.
+        profile = profile.model_copy(update={"execution": "auto"})
     for instance in subject.instances:
         own = [tick.close_time for tick in final.ticks if tick.instance == instance.id]
         # A calendar kept openings back; bars alone would give trades that L1 never had.
-        if not own or subject.profile.events.calendar:
+        if not own or profile.events.calendar:
             continue
         # A stream whose feed never gave a bar has none.
         known = frames.get(instance.symbol, {})
@@ -330,7 +366,12 @@ def l1_trades(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> list
         # The ground runs ticks that close after `begin`: the first own one is among them.
         begin = own[0] - timedelta(microseconds=1)
         ground = Ground(instance, bars, begin=begin, end=own[-1])
-        found += [one for one in ground.run(subject.profile).trades if one.reason != END]
+        rows = {
+            (tick.timeframe, micros(tick.close_time)): officer_rows(tick, profile.gate)
+            for tick in final.ticks
+            if tick.instance == instance.id and tick.swarm
+        }
+        found += [one for one in ground.run(profile, rows).trades if one.reason != END]
     return sorted(found, key=lambda one: one.closed)
 
 

@@ -252,7 +252,7 @@ def run(
     control = run_arm(
         course,
         arms.ARMS[CONTROL],
-        profile,
+        arms.control_of(profile, [arms.ARMS[recorded.name]]),
         Voice(),
         commission=plan.costs.commission,
         on_ticks=on_ticks,

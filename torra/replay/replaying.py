@@ -148,7 +148,12 @@ class ReplayPlan:
         return arms.reference(arm.name for arm in self.arms)
 
     def handed(self, arm: Arm) -> Profile:
-        """Return the profile of which an arm makes its own: a placebo's has its source's desk."""
+        """Return the profile of which an arm makes its own.
+
+        A placebo's has its source's desk, the control's the rows of the desks beside it.
+        """
+        if arm.name == arms.CONTROL:
+            return arms.control_of(self.profile, self.arms)
         if arm.placebo is None or self.source is None:
             return self.profile
         return arms.spoken_by(self.profile, self.source)

@@ -35,14 +35,7 @@ from torra.evaluation.intervals import Floats, Mean, mean_of
 from torra.evaluation.observations import ArmSeen, TradeSeen
 from torra.evaluation.overfitting import overfitting, overfitting_exhibit
 from torra.evaluation.power import trades_enough, trades_take
-from torra.evaluation.random_entries import (
-    DRAWS,
-    Beside,
-    RandomEntries,
-    drawn,
-    outcomes,
-    random_entries_exhibit,
-)
+from torra.evaluation.random_entries import DRAWS, Beside, random_entries_exhibit
 from torra.evaluation.trade_figures import net_results, overlap
 from torra.evaluation.walk_forward import (
     DAY,
@@ -55,9 +48,9 @@ from torra.evaluation.walk_forward import (
 )
 from torra.evaluation.wording import count, interval_cell, percent, rounded, signed
 from torra.replay.arms import CONTROL
+from torra.replay.entries import beside_entries
 from torra.replay.grids import GridCell
 from torra.replay.l1.sweep import Ground, Swept
-from torra.replay.l1.trades import END
 from torra.replay.l1.verdicts import MICROSECOND, micros, moment_of
 from torra.replay.shards.history import History
 
@@ -443,25 +436,15 @@ def _beside_chance(
 
 def _placebo(best: _Tried, ground: Ground, history: History, rng: Generator, draws: int) -> Beside:
     """Return the best configuration beside random entries: as many on each timeframe and side."""
-    ended = [trade for trade in best.trades if trade.reason != END]
-    profile = best.cell.profile
-    spec, total, longs = profile.symbol(history.symbol), np.zeros(draws), 0
-    for number, stream in enumerate(ground.streams):
-        mine = [trade for trade in ended if trade.timeframe == stream.timeframe]
-        if not mine:
-            continue
+
+    def ranges(_: str, timeframe: str) -> Floats:
+        number, stream = next(
+            (n, one) for n, one in enumerate(ground.streams) if one.timeframe == timeframe
+        )
         ran = np.zeros(len(stream.atr), dtype=bool)
         # Random entries begin at ticks that ran, and not at bars outside the period.
         ran[ground.ticks.bar[ground.ticks.stream == number]] = True
-        bars, atr = history.frames[stream.timeframe], np.where(ran, stream.atr, np.nan)
-        found = outcomes(bars, atr, spec, farthest=profile.risk.price_collar_atr)
-        buys = sum(trade.side == "BUY" for trade in mine)
-        some = drawn(found, buys, len(mine) - buys, rng, draws)
-        if not len(some.expectancies):
-            return Beside(best.cell.name, None, some)
-        total, longs = total + some.expectancies * len(mine), longs + buys
-    trades = len(ended)
-    values, left_out = total / trades if trades else np.empty(0), len(best.trades) - trades
-    placebo = RandomEntries(trades, longs, values, left_out)
-    expected = float(np.mean([trade.r for trade in ended])) if trades else None
-    return Beside(best.cell.name, expected, placebo)
+        return np.where(ran, stream.atr, np.nan)
+
+    name, profile, frames = best.cell.name, best.cell.profile, {history.symbol: history.frames}
+    return beside_entries(name, best.trades, frames, ranges, profile, rng, draws)

@@ -346,7 +346,7 @@ OF_DECISION: Final = (
     "symbol", "close", "atr", "as_of", "now", "gate", "denied", "signal", "signals", "profile",
     "execution", "before", "desk", "l1_consensus", "calls",
 )  # fmt: skip
-OF_DEBATE: Final = ("flags", "panel")
+OF_DEBATE: Final = ("flags", "panel", "swarm")
 """Parts of a tick's JSON that say what was decided, by their path."""
 
 

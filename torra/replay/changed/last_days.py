@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 
+from agents.risk_officer import NO_ROWS
 from instance_database import open_home
 from torra.clock import duration
 from torra.config import Instance, Profile
@@ -35,7 +36,7 @@ from torra.profiles.guard import Change
 from torra.replay.changed.without_agents import WORDS, ScoredBars, tick_keys, walk
 from torra.replay.l1.sweep import Ground
 from torra.replay.l1.verdicts import micros
-from torra.replay.live import control_seen
+from torra.replay.live import control_seen, officer_rows
 from torra.replay.recomposing import conviction
 from torra.replay.tried.estimate import newest_close
 from torra.replay.vetoes import vetoer
@@ -105,18 +106,19 @@ def _side(ground: Ground, profile: Profile, arm: Iterable[TickSeen]) -> str:
     """Return what one side comes to: its openings, their mean lots, their mean result."""
     places = {key: at for at, key in enumerate(tick_keys(ground))}
     verdict, veto = np.zeros(len(places), np.int8), np.zeros(len(places), bool)
-    sizes = {}
+    rows, sizes = [NO_ROWS] * len(places), {}
     for tick in arm:
         at = places.get((tick.timeframe, micros(tick.close_time)))
         if at is None or tick.instance != ground.instance.id:
             continue
         verdict[at] = WORDS.get(tick.verdict, 0)
         # L1 has no trader and the rules' own size; on record is what the analysts' spread left.
-        heard = tick.swarm or tick.source_type != "L1_ONLY"
-        veto[at] = vetoer(tick, tick.verdict) or (heard and tick.declined)
+        heard = tick.source_type != "L1_ONLY"
+        veto[at] = bool(vetoer(tick, tick.verdict) or (heard and tick.declined))
+        rows[at] = officer_rows(tick, profile.gate)
         if heard:
             sizes[at] = tick.size_share
-    trades = walk(ground, profile, verdict, veto, sizes)
+    trades = walk(ground, profile, verdict, veto, tuple(rows), sizes)
     if not trades:
         return "no opening"
     lots, r = (fmean(getattr(one, name) for one in trades) for name in ("lots", "r"))

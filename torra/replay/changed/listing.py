@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import merge
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from numpy.random import PCG64, Generator
@@ -23,8 +24,9 @@ from torra.config import DeskSettings, Instance, load_desk
 from torra.desk.promotion import PromotionSubject
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen
-from torra.evaluation.paired_days import day_result
+from torra.evaluation.paired_days import beside, day_result, equal_sized
 from torra.evaluation.power import NOTABLE_SHARE, share_count, takes
+from torra.evaluation.trade_figures import net_results
 from torra.evaluation.wording import count, percent
 from torra.home import DATABASE
 from torra.replay import live
@@ -83,9 +85,11 @@ class ChangedPage:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The desk's whole path less that of L1 alone, in the account's currency and in R.
+    """The desk's whole path beside that of L1 alone.
 
-    `low` and `high` bound `money` at 95 %; all are None where they are not known. `asked` are the
+    `r` and `l1_r` are the net R a trade of both, None without a trade. `money` is the difference in
+    the account's currency at one size (torra.evaluation.paired_days), `low` and `high` bound it at
+    95 %; all are None where they are not known. `asked` are the
     ticks whose orders waited for a person: of those the desk's path has what was approved, while
     the path of L1 has every order. `ticks` are those of the present setting, which are compared;
     `warmed` of them and of the trades were made in warm-up: here they count.
@@ -96,6 +100,7 @@ class Paths:
     trades: int = 0
     l1_trades: int = 0
     r: float | None = None
+    l1_r: float | None = None
     money: float | None = None
     low: float | None = None
     high: float | None = None
@@ -183,23 +188,28 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
     except ConfigError as error:
         return Paths(subject.name, f"The path without agents is not known: {error}.")
     rng = Generator(PCG64([len(final.ticks), len(final.trades)]))
-    days = day_result(final, (control,), rng).days
+    equal = equal_sized(final, control)
+    days = day_result(equal[0], equal[1:], rng).days
     share = final.capital * days.n / 100
-    gap = sum(one.profit for one in final.trades) - sum(one.profit for one in control.trades)
     sure = days.low is not None and days.high is not None
     return Paths(
         subject.name,
         "" if sure else "There are too few days for an interval.",
         trades=len(final.trades),
         l1_trades=len(control.trades),
-        r=sum(one.r for one in final.trades) - sum(one.r for one in control.trades),
-        money=gap,
+        r=_mean(net_results(final)),
+        l1_r=_mean(net_results(control)),
+        money=beside(final, control),
         low=None if days.low is None else days.low * share,
         high=None if days.high is None else days.high * share,
         asked=asked,
         ticks=len(final.ticks),
         warmed=live.warmed_of(database, final),
     )
+
+
+def _mean(results: Sequence[float]) -> float | None:
+    return fmean(results) if results else None
 
 
 def _nothing_sent(final: ArmSeen, asked: int) -> str:

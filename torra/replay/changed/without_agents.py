@@ -1,9 +1,10 @@
 """What L1 alone would have done at a stored tick, what was done, and what each came to.
 
 L1's verdict meets the position and the account that the desk had at that tick, by the same risk
-engine, with the gate's own rules as if no analyst had been heard, and without conviction. A swarm's
-risk officer and the budget of its regime are the desk's doing too: neither is in L1's course. A
-side that was latched before the tick stays so, whoever vetoed it. Where that opens a trade, the
+engine, with the gate's own rules as if no analyst had been heard, and without conviction. Where a
+risk officer sits its rows and the budget of the code's own regime hold for L1 too: they are
+arithmetic, and no agent is credited with them. A side that was latched before the tick stays so,
+whoever vetoed it. Where that opens a trade, the
 stored bars after the tick fill it on paper (torra.replay.l1), and the stored verdicts of L1 may
 close it. Nothing is stored, sent or asked; a record of an older version that lacks a part gives its
 verdicts, and that the rest is not known.
@@ -23,16 +24,19 @@ from pydantic import ValidationError
 
 import signal_bridge
 from agents import risk_gate
-from agents.contracts import Feature, GateRuling
+from agents.contracts import SCORE_DECIMALS, GateRuling
+from agents.risk_officer import Rows
 from instance_database import Database
 from technical_calculator import WARM_UP, score_frame
 from torra.clock import duration, parse
 from torra.config import Instance, Profile, SymbolSpec
+from torra.desk.journal_ticks import own_veto, swarm_seen
 from torra.errors import ConfigError
 from torra.evaluation.observations import TradeSeen
 from torra.replay.l1.sweep import Ground
 from torra.replay.l1.trades import END, L1Course, account_of, gate_flags
 from torra.replay.l1.verdicts import BUY, SELL, Flags, micros
+from torra.replay.live import rows_alone
 from torra.replay.rerun.inputs_then import NotAgain, Spoilt, profile_then
 from torra.store.trade.positions import as_position
 from torra.tick.marks import EXECUTION_OFF, PROPOSED, SHADOW
@@ -272,7 +276,7 @@ def _without_agents(
         price=record["close"],
         atr=record["atr"],
         multiplier=rule.multiplier,
-        veto=rule.veto or latched.get(verdict, False),
+        veto=rule.vetoes(verdict) or latched.get(verdict, False),
         opening_stands=True,
         last_price=last_price,
         bar_age=max(0.0, late / duration(row["timeframe"])),
@@ -282,13 +286,18 @@ def _without_agents(
 
 
 def _rules(row: Mapping[str, Any], record: Mapping[str, Any], profile: Profile) -> GateRuling:
-    """Return what the gate's own rules say, as if no analyst had been heard."""
-    if _swarm(row):
-        seen = {one["id"]: Feature(one["id"], one["value"]) for one in record["features"]}
-        return risk_gate.rules(seen, profile.gate, 0.0).ruling
-    rule = record["gate"]["rule"]
-    alone = risk_gate.without_analysts(rule["multiplier"], _apart(row), profile.gate)
-    return GateRuling(alone, rule["veto"])
+    """Return what the rules say, an officer's among them, as if no analyst had been heard."""
+    gate, rule = record["gate"], record["gate"]["rule"]
+    reasons = rule.get("reasons") or ()
+    multiplier = risk_gate.without_analysts(rule["multiplier"], _apart(row), profile.gate)
+    if (told := _swarm(row)) is None:
+        return GateRuling(multiplier, rule["veto"])
+    sides = gate.get("veto_sides") or ()
+    rows = rows_alone(swarm_seen(row["timeframe"], told, reasons, sides))
+    # The budget is one of the storm's factors: what the multiplier took is not taken once more.
+    left = min(1.0, rows.plain / rows.storm) if rows.storm > 0.0 else 1.0
+    shares = round(multiplier * left, SCORE_DECIMALS)
+    return GateRuling(shares, own_veto(rule["veto"], reasons), veto_sides=rows.veto_sides)
 
 
 def _swarm(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -389,7 +398,7 @@ def paper_trade(
     verdict = _verdicts(bars.database, instance, ground, row["timeframe"], close, row["l1_verdict"])
     if verdict is None:
         return UNKNOWN
-    made = walk(ground, profile, verdict, np.zeros(len(verdict), bool), {})
+    made = walk(ground, profile, verdict, np.zeros(len(verdict), bool), (), {})
     trade = next((one for one in made if one.decided == close), None)
     if trade is None:
         # An order of the newest bar waits for the next one.
@@ -406,13 +415,14 @@ def walk(
     profile: Profile,
     verdict: NDArray[np.int8],
     veto: Flags,
+    rows: tuple[Rows, ...],
     multipliers: Mapping[int, float],
 ) -> tuple[TradeSeen, ...]:
     """Return the trades of verdicts on paper, each tick's; any execution counts as auto."""
     auto = profile.model_copy(update={"execution": "auto"})
     spread = auto.symbol(ground.instance.symbol).spread
     _, volatile = gate_flags(ground.market, auto.gate, spread)
-    course = L1Course(verdict, veto, volatile, multipliers)
+    course = L1Course(verdict, veto, volatile, rows, multipliers)
     return account_of(ground.market, course, ground.instance, auto, {}).trades
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from torra.evaluation.wording import count
-from torra.exhibits import figures
+from torra.exhibits import figures, outcome
 from torra.exhibits.money import IN_MONEY
 from torra.replay.changed.listing import ChangedPage, Paths
 from torra.replay.changed.without_agents import CameTo, ChangedTick, Course
@@ -79,12 +79,18 @@ def of_paths(told: Paths, currency: str = "") -> str:
         else f"95 % interval {figures.signed(told.low, 2)} to {figures.signed(told.high, 2)}."
     )
     trades, alone = count(told.trades, "trade"), count(told.l1_trades, "trade")
+    traded = r_a_trade(told, f" ({trades}{_warmed(told)})", f" ({alone}, on paper)")
     return (
-        f"Profile {figures.clean(told.profile, 60)}: the whole path with agents "
-        f"({trades}{_warmed(told)}) less the one without ({alone}, on paper) is "
-        f"{_amount(told.money, currency or IN_MONEY)}, {figures.signed(told.r, 2)} R. {between}"
+        f"Profile {figures.clean(told.profile, 60)}: {traded}. At the same mean size the path with "
+        f"agents less the one without is {_amount(told.money, currency or IN_MONEY)}. {between}"
         f"{' ' + ASKED.format(count(told.asked, 'order')) if told.asked else ''}"
     )
+
+
+def r_a_trade(told: Paths, of_desk: str = "", of_l1: str = "") -> str:
+    """Return what a trade came to with and without agents, as a sentence begins."""
+    who = "what you approved" if told.asked else "this desk"
+    return outcome.r_a_trade([(f"the bars alone{of_l1}", told.l1_r), (f"{who}{of_desk}", told.r)])
 
 
 def _warmed(told: Paths) -> str:

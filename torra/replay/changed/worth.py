@@ -68,13 +68,14 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:  # noqa: A
 
 
 def sentence(paths: listing.Paths, currency: str) -> str:
-    """Return what the agents of a profile were worth in few words; amounts with their currency.
+    """Return what the agents of a profile were worth in few words: R a trade, money at one size.
 
     Where a person was asked, orders went out by the answers: then it speaks of those, not of the
     agents. It names how many ticks were compared, those of the present setting, and whether ticks
     of the warm-up are among them, which no result of the desk counts.
     """
     from torra.exhibits import figures  # noqa: PLC0415
+    from torra.replay.changed import words  # noqa: PLC0415
 
     if paths.money is None:
         return paths.says
@@ -86,11 +87,10 @@ def sentence(paths: listing.Paths, currency: str) -> str:
     known = round(paths.money, 2)
     amount = f"{figures.plain(abs(paths.money), 2)}{after}" if known else "nothing"
     if paths.asked:
-        more = f"{amount} {'less' if paths.money < 0.0 else 'more'} than" if known else "as much as"
-        told = f"What you approved came to {more} every order of the bars alone"
+        more = f"{amount} {'less' if paths.money < 0.0 else 'more'}" if known else "the same"
     else:
-        came = "cost" if paths.money < 0.0 else "earned"
-        told = f"The agents {came} {amount} beside the bars alone"
+        more = f"the agents {'cost' if paths.money < 0.0 else 'earned'} {amount}"
+    told = f"{words.r_a_trade(paths)}: {more} at the same mean size"
     told += over
     if paths.low is None or paths.high is None:
         return f"{told}. {paths.says}".strip()

@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from agents.risk_officer import NO_ROWS, Rows
 from technical_calculator import WARM_UP
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
@@ -40,6 +42,12 @@ def refuse_calendar(profile: Profile) -> None:
     """Raise ConfigError for a profile with a calendar of events: bars do not contain it."""
     if profile.events.calendar:
         raise ConfigError("a sweep knows no calendar: empty events.calendar, or use replay")
+
+
+Officer = Mapping[tuple[str, int], Rows]
+"""What a risk officer left of openings, by timeframe and close in microseconds since 1970."""
+
+NO_OFFICER: Final[Officer] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +109,25 @@ class Ground:
         """How many bars a configuration runs over: the ticks of all timeframes."""
         return len(self.market.close)
 
-    def run(self, profile: Profile) -> Swept:
+    def run(self, profile: Profile, rows: Officer = NO_OFFICER) -> Swept:
         """Return the result of a configuration.
 
+        `rows` are what a risk officer left of openings, by timeframe and close in microseconds.
         Raises ConfigError for a symbol that the profile does not know, and for a profile with a
         calendar of events.
         """
         refuse_calendar(profile)
         composite, agreed = self._weighed(profile)
         verdict = verdicts(agreed, profile.thresholds)
-        course = L1Course(verdict, *self._flags(profile))
+        course = L1Course(verdict, *self._flags(profile), self._rows(rows))
         made = account_of(self.market, course, self.instance, profile, self._plans_of(profile))
         return Swept(profile, self.ticks, composite, agreed, verdict, made.trades, made.halts)
+
+    def _rows(self, rows: Officer) -> tuple[Rows, ...]:
+        """Return the rows of each tick; nothing where no officer sits."""
+        names = [one.timeframe for one in self.streams]
+        ticks = zip(self.ticks.stream.tolist(), self.market.close, strict=True)
+        return tuple([rows.get((names[n], at), NO_ROWS) for n, at in ticks]) if rows else ()
 
     def _weighed(self, profile: Profile) -> tuple[Array, Array]:
         form = profile.record_score

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from agent_config import GateSettings
 from agents import risk_gate
 from agents.contracts import Feature
+from agents.risk_officer import NO_ROWS, Rows
 from torra.bridges import paper
 from torra.bridges.guards import limits
 from torra.config import Instance, Profile, Risk, SymbolSpec
@@ -37,6 +38,7 @@ from torra.evidence.feature_bundle import MAX_SPREAD_ATR
 from torra.market.exact_rounding import rounded
 from torra.market.regime import DISTANCE_DECIMALS, PERCENTILE_DECIMALS
 from torra.replay.l1.verdicts import BUY, SELL, Flags, Running, Stream, micros, moment_of
+from torra.trading_terms import CAPPED
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.position_size import notional, size, worth
@@ -130,13 +132,23 @@ class PaperMarket:
 class L1Course:
     """The course of one configuration: each tick's verdict, the gate's veto, high volatility.
 
-    `multipliers` are those of ticks that were sized otherwise than by the gate's own rules.
+    `rows` are what a risk officer left of openings, one for each tick; empty where none sits.
+    `multipliers` are those of ticks that were sized otherwise than by the rules.
     """
 
     verdict: NDArray[np.int8]
     veto: Flags
     volatile: Flags
+    rows: tuple[Rows, ...] = ()
     multipliers: Mapping[int, float] = field(default_factory=dict)
+
+    def officer(self, tick: int) -> Rows:
+        """Return what a risk officer left of an opening at a tick."""
+        return self.rows[tick] if self.rows else NO_ROWS
+
+    def vetoes(self, tick: int, side: Side) -> bool:
+        """Return whether the rules veto an opening of a side at a tick."""
+        return bool(self.veto[tick]) or side in self.officer(tick).veto_sides
 
     @cached_property
     def signs(self) -> list[int]:
@@ -180,15 +192,17 @@ def gate_flags(market: PaperMarket, gate: GateSettings, spread: float) -> tuple[
     return veto, market.percentile > gate.volatility_percentile
 
 
-def multiplier_of(gate: GateSettings, *, volatile: bool, streak: int) -> float:
-    """Return the multiplier of the gate's own rules for a tick with nothing else against it."""
+def multiplier_of(
+    gate: GateSettings, *, volatile: bool, streak: int, officer: Rows = NO_ROWS
+) -> float:
+    """Return the multiplier of the rules for a tick with nothing else against it."""
     values = {
         risk_gate.VOLATILITY: MAX_SPREAD_ATR if volatile else 0.0,
         "memory.losing_streak": float(min(streak, RECENT_TRADES)),
         "memory.open_elsewhere": 0.0,
     }
     features = {name: Feature(name, value) for name, value in values.items()}
-    return risk_gate.rules(features, gate, 0.0).ruling.multiplier
+    return risk_gate.rules(features, gate, 0.0, officer).ruling.multiplier
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +255,8 @@ def left_open(
 
 def _roomy(risk: Risk) -> bool:
     """Return whether one opening alone never comes near a limit of the whole desk."""
-    whole = min(risk.exposure_cap_pct, 100.0 * risk.account_leverage_cap) * CLEARLY
+    caps = (risk.account_leverage_cap, *risk.leverage_caps.values())
+    whole = min(risk.exposure_cap_pct, 100.0 * min(caps)) * CLEARLY
     return (
         risk.max_positions > 0
         and risk.max_notional_pct <= whole
@@ -294,7 +309,7 @@ class _Desk:
         self.lost: dict[Side, int] = {}
         self.streak = 0
         self.latched = -1
-        self.multipliers: dict[tuple[bool, int], float] = {}
+        self.multipliers: dict[tuple[bool, int, Rows], float] = {}
 
     # --- the way --------------------------------------------------------------------------------
 
@@ -446,11 +461,12 @@ class _Desk:
         wanted = intent(side, held, self.profile.on_opposite)
         opens = any(leg.kind == "open" for leg in wanted.legs)
         run_end = self.course.run_end(tick) if opens else -1
-        vetoed = opens and (bool(self.course.veto[tick]) or self.latched == run_end)
+        shut = opens and self.course.vetoes(tick, side)
+        vetoed = opens and (shut or self.latched == run_end)
         # A vetoed opening of a flat desk sends nothing; one that holds may still close.
         if wanted.legs and tick >= self.silent_until and (held or not vetoed):
             self._act(tick, side, held, vetoed=vetoed)
-        if opens and self.course.veto[tick]:
+        if shut:
             self.latched = run_end
 
     def _act(self, tick: int, side: Side, held: Position | None, *, vetoed: bool) -> None:
@@ -479,6 +495,8 @@ class _Desk:
         account = Account(
             positions_open=0 if held is None else 1,
             gross_notional=0.0 if held is None else notional(held.lots, held.entry, self.spec),
+            # Others hold nothing at this account; the desk's own position is gone by then.
+            levered=dict.fromkeys(CAPPED, 0.0),
             **self._exposure(tick),
         )
         return review(decision, held, account, self.spec, self.profile)
@@ -486,10 +504,11 @@ class _Desk:
     def _multiplier(self, tick: int) -> float:
         if tick in self.course.multipliers:
             return self.course.multipliers[tick]
-        volatile, streak = known = bool(self.course.volatile[tick]), self.streak
+        officer = self.course.officer(tick)
+        volatile, streak, _ = known = bool(self.course.volatile[tick]), self.streak, officer
         if known not in self.multipliers:
             self.multipliers[known] = multiplier_of(
-                self.profile.gate, volatile=volatile, streak=streak
+                self.profile.gate, volatile=volatile, streak=streak, officer=officer
             )
         return self.multipliers[known]
 
