@@ -414,7 +414,10 @@ DEBATE: Final[Table] = {
     "N1": {
         "numbers-only": fault(
             "the news agent's prose enters the other prompts",
-            At("scoring_rubric:visible", sets("quotable", "has_nonce(context)")),
+            At(
+                "scoring_rubric:visible",
+                replace("prose and words and has_nonce(context)", "has_nonce(context)"),
+            ),
             "test_of_a_news_report_only_numbers_and_ids_enter_another_prompt",
             "test_a_news_agent_of_attacks_leaves_the_other_prompts_as_they_were",
         ),
