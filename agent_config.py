@@ -199,7 +199,7 @@ MODES: Final[dict[str, Mode]] = {
         ahead=True,
         consults=TRADER_ID,
         broad=True,
-        defaults={"agents": {"influence": "earned", "timeout_seconds": 30.0}},
+        defaults={"agents": {"influence": "earned", "timeout_seconds": 30.0, "quorum": 3}},
     ),
     "swarm": Mode(
         seats=(READER_ID, *EXPERTS, JUDGE_ID, GATE_ID),
@@ -571,7 +571,7 @@ class AgentSettings(Section):
     none_cost: float = Field(
         NONE_COST,
         ge=0,
-        le=1,
+        le=OPPOSITION_COST,
         description="share of an opening's conviction that is lost at least where a manager or a "
         "judge takes no side and an analyst is opposed (docs/debate.md)",
     )

@@ -482,7 +482,8 @@ RUBRICS: Final[Mapping[str, Rubric]] = {
             "weight says how much of a case stands, 1 all of it, 0 nothing: two good cases may "
             "both weigh much. Weigh what is cited, not how it is said; who grants a point loses "
             "it. Bull and bear differ by office. confidence is that in the winner. Points for lean "
-            "to the winner, points against to the other side. You see no gate and set no size."
+            "to the winner, points against to the other side; of NONE points for are LONG's, "
+            "points against SHORT's. You see no gate and set no size."
         ),
         shape="judgement",
     ),
@@ -547,7 +548,8 @@ RUBRICS: Final[Mapping[str, Rubric]] = {
             "conflicts and what would settle it. side is where the evidence as a whole points, "
             "NONE where it does not; most ticks have none. win_share is the chance that a trade of "
             "your side reaches its target before its stop: stakes.reward_r to 1, so that below "
-            "stakes.break_even it loses money; do not flatter it. Argue against yourself: counter "
+            "stakes.break_even it loses money; do not flatter it. Of NONE points_for are LONG's, "
+            "points_against SHORT's. Argue against yourself: counter "
             "is the best case against your side, points_against cite it, falsifiers are closes "
             "that would prove it; without them your word counts for little. close true only where "
             "an open position of memory.position should end now; a person decides that. You set "

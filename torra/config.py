@@ -331,9 +331,11 @@ class Profile(Section):
         risk = given.get("risk", {}) if row else None
         if row is None or not isinstance(risk, Mapping):
             return handler(given)
+        # A profile without a cap has written none: saved ones have every setting.
         defaults = row.defaults.get("risk", {})
-        found = handler({**given, "risk": {**defaults, **risk}})
-        found.risk.model_fields_set.difference_update(defaults.keys() - risk.keys())
+        own = {name: value for name, value in risk.items() if name not in defaults or value != {}}
+        found = handler({**given, "risk": {**defaults, **own}})
+        found.risk.model_fields_set.difference_update(defaults.keys() - own.keys())
         found.model_fields_set.difference_update({"risk"} - given.keys())
         return found
 

@@ -46,7 +46,8 @@ class Risk(Section):
     leverage_caps: dict[str, float] = Field(
         {},
         description="most gross notional at one account of what a timeframe opened, such as M15, "
-        "and of all (account): times the capital, or the account's equity where that is lower",
+        "and of all (account): times the capital, or the account's equity where that is lower; "
+        "none = those of the mode",
     )
     max_signals_per_hour: int = Field(
         6,

@@ -295,8 +295,7 @@ def _loss(winner: str, side: int, opposed: int, none_cost: float) -> float:
         return 0.0
     if winner == "NONE":
         return none_cost if opposed else 0.0
-    # The other side never costs less than none.
-    return max(OPPOSITION_COST, none_cost if opposed else 0.0)
+    return OPPOSITION_COST
 
 
 def _bounded(found: Agreement, most: float) -> Agreement:

@@ -210,9 +210,9 @@ def test_a_judge_that_holds_costs_size_or_by_setting_the_opening() -> None:
     named = debate(Scripted({**PUSHING, **split}), about=about(), config=swarm())
     left = [
         sizes(debate(Scripted({**hold, **split}), about=about(), config=swarm(none_cost=cost)))[0]
-        for cost in (0.0, 0.3, 0.6, 1.0)
+        for cost in (0.0, 0.3, 0.6)
     ]
-    assert sizes(named)[0] >= left[0] > left[1] > left[2] > left[3] == 0.0
+    assert sizes(named)[0] >= left[0] > left[1] > left[2] > 0.0
     vetoed = debate(Scripted(hold), about=about(), config=swarm(judge_hold="veto"))
     assert vetoed.veto and "JUDGE_HOLD" in vetoed.ruling.reasons and sizes(vetoed) == (0.0, 0.0)
     assert vetoed.scores == {

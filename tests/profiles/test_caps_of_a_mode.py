@@ -26,9 +26,25 @@ def test_each_timeframe_has_its_cap_where_an_officer_sits() -> None:
     assert Profile(agents=AgentSettings(mode="swarm")).risk.leverage_caps == OFFICER_CAPS
 
 
-@pytest.mark.parametrize("own", [{}, {"M15": 1.5}, {"account": 4.0}])
+@pytest.mark.parametrize("own", [{"M15": 1.5}, {"account": 4.0}])
 def test_what_a_profile_writes_stands(own: dict[str, float]) -> None:
     assert caps({"agents": {"mode": "swarm"}, "risk": {"leverage_caps": own}}) == own
+
+
+def test_a_saved_profile_without_a_cap_has_those_of_its_mode() -> None:
+    saved = Profile().model_dump(mode="json")
+    saved["agents"]["mode"] = "swarm"
+    assert saved["risk"]["leverage_caps"] == {} and caps(saved) == OFFICER_CAPS
+
+
+def test_from_mode_to_mode_a_profile_has_what_each_brings() -> None:
+    whole = validate(Profile, {"agents": {"mode": "swarm"}}, "a test").model_dump(mode="json")
+    for mode in ("firm", "swarm", "firm"):
+        whole = along_with_mode(whole, changed(whole, {("agents", "mode"): mode}))
+        found = validate(Profile, whole, "a test")
+        usual = validate(Profile, {"agents": {"mode": mode}}, "a test")
+        assert found.agents.quorum == usual.agents.quorum, mode
+        assert found.agents.influence == "earned" and found.risk.leverage_caps == OFFICER_CAPS
 
 
 def test_the_caps_of_a_mode_are_not_written_and_give_way_to_another_mode() -> None:

@@ -119,8 +119,12 @@ def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
 def _figures(compared: Compared) -> tuple[ArmFigures, ...]:
     """Return what each arm came to, and what it earned beside the control at one size."""
     control, others = _others(compared)
-    known = [arm for arm in others if control is not None and arm.capital > 0]
-    earned = {arm.name: beside(arm, control) / arm.capital for arm in known if control}
+    known = [arm for arm in others if arm.capital > 0]
+    money = {arm.name: beside(arm, control) for arm in known if control}
+    earned = {
+        arm.name: None if (one := money.get(arm.name)) is None else one / arm.capital
+        for arm in known
+    }
     return tuple(
         replace(arm_figures(arm, compared.rng(arm.name, 0)), beside=earned.get(arm.name))
         for arm in compared.arms

@@ -161,8 +161,13 @@ def equal_sized(arm: ArmSeen, control: ArmSeen) -> tuple[ArmSeen, ArmSeen]:
     return _resized(arm, size), _resized(control, size * weight)
 
 
-def beside(arm: ArmSeen, control: ArmSeen) -> float:
-    """Return what an arm earned beside the control at its own mean size, in account currency."""
+def beside(arm: ArmSeen, control: ArmSeen) -> float | None:
+    """Return what an arm earned beside the control at its own mean size, in account currency.
+
+    None where one of them has no trade: then there is nothing to set beside the other.
+    """
+    if not arm.trades or not control.trades:
+        return None
     mine, other = (sum(trade.profit for trade in one.trades) for one in equal_sized(arm, control))
     return mine - other
 

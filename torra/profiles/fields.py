@@ -211,25 +211,26 @@ def along_with_mode(
 ) -> dict[str, Any]:
     """Return values with the settings that a new mode brings where a profile has none of its own.
 
-    A setting goes along while it stands at its usual value; `named` ones are as they were asked.
+    A setting goes along while it stands at its usual value in the mode before; `named` ones are as
+    they were asked. What a mode brought stays where the next one brings nothing.
     """
     was, agents = before.get("agents"), after.get("agents")
     # A broken file has no agents, and what is typed may be anything: the check says so.
     if not isinstance(was, Mapping) or not isinstance(agents, Mapping):
         return after
-    row = MODES.get(str(agents.get("mode")))
+    left, row = (MODES.get(str(one.get("mode"))) for one in (was, agents))
     if row is None or agents.get("mode") == was.get("mode"):
         return after
-    found = dict(after)
+    found, gone = dict(after), {} if left is None else left.defaults
     for section, defaults in row.defaults.items():
         old, new = before.get(section, {}), after.get(section, {})
         if not isinstance(old, Mapping) or not isinstance(new, Mapping):
             continue
+        usual = {**DEFAULT[section], **gone.get(section, {})}
         brought = {
             name: value
             for name, value in defaults.items()
-            if (section, name) not in named
-            and new.get(name) == old.get(name) == DEFAULT[section][name]
+            if (section, name) not in named and new.get(name) == old.get(name) == usual[name]
         }
         found[section] = {**new, **brought}
     return found

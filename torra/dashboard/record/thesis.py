@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agent_config import OPPOSITION_COST
+from agent_config import LEANING_SHARE, OPPOSITION_COST, THIN_CONVICTION
 from agents.contracts import WINNERS
 from torra.dashboard.record.shown import NOT_COUNTED, EscalationTold
 from torra.exhibits import figures
@@ -118,12 +118,17 @@ def objection(deliberation: DebateRecord, side: str) -> str:
 def costs(deliberation: DebateRecord, side: str) -> str:
     """Return the objection that lowered the conviction in a side; "" where none did.
 
-    To name no side costs nothing where no analyst objects: then a researcher does.
+    To name no side costs nothing where no analyst objects: then a researcher does, or the desk
+    leans against the side, or too few experts spoke.
     """
     found = deliberation.panel.agreement(side)
     if found is None or found.raw is None or found.conviction is None:
         return ""
     left = found.raw * (1.0 - OPPOSITION_COST * max(found.opposition or 0.0, found.dissent or 0.0))
+    if found.leans_against:
+        left = min(left, LEANING_SHARE * found.raw)
+    if deliberation.swarm is not None and deliberation.swarm.thin:
+        left = min(left, THIN_CONVICTION)
     return objection(deliberation, side) if found.conviction < left - TINY else ""
 
 

@@ -206,7 +206,12 @@ def _kind(name: str) -> str:
 
 def _points(said: ReportRecord) -> Iterator[PointList]:
     """Yield what a report argues with, kind by kind; kinds without a point are left out."""
-    fields = (POINTS_FOR, POINTS_AGAINST) if said.winner != "NONE" else OF_NEITHER
+    sides = {
+        *(one.side for one in said.points_for),
+        *(-(one.side or 0) for one in said.points_against),
+    }
+    both = said.winner == "NONE" and -1 not in sides
+    fields = OF_NEITHER if both else (POINTS_FOR, POINTS_AGAINST)
     kinds = (
         (fields[0], said.points_for),
         (REBUTTALS, said.rebuttals),

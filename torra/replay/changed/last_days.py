@@ -20,6 +20,9 @@ from typing import Final
 
 import numpy as np
 
+from agents.contracts import OPINIONS, UNHEARD
+from agents.debate.panel import outage
+from agents.registry import AGENTS, Agent
 from agents.risk_officer import NO_ROWS
 from instance_database import open_home
 from torra.clock import duration
@@ -49,7 +52,7 @@ MOST: Final = 10_000
 NO_TICK: Final = "No ticks in the last 30 days with the present setting: there is no comparison."
 NOTE: Final = (
     "L1 alone decides under shadow, and under earned until the promotion. Other desks are known by "
-    "a replay only: torra replay SYMBOL --bars store --arms l1,full,firm,swarm"
+    "a replay only: torra replay SYMBOL --bars store --arms l1,full,firm and --arms l1,swarm"
 )
 
 
@@ -82,8 +85,8 @@ def _lines(
         final, bars = ArmSeen("full", tuple(ticks), ()), ScoredBars(database)
         full, l1 = [*_counted(final, profile)], control_seen(final, ()).ticks
         lines = [
-            f"{one.id}, last 30 days on paper: full {_side(ground, profile, full)}; "
-            f"L1 alone {_side(ground, profile, l1)}."
+            f"{one.id}, last 30 days on paper: full {_side(ground, profile, full, alone=False)}; "
+            f"L1 alone {_side(ground, profile, l1, alone=True)}."
             for one in users
             if (ground := bars.around(one, end - SPAN, end))
         ]
@@ -99,11 +102,24 @@ def _counted(final: ArmSeen, profile: Profile) -> Iterator[TickSeen]:
             yield tick
         elif told.verdict != "HOLD":
             kept = conviction(told, told.verdict, profile)
+            if told.source_type in UNHEARD and (failed := _failed(told)):
+                kept = outage(failed, profile.agents.outage_size).buy.conviction
             yield replace(told, conviction=kept, shadow=False)
 
 
-def _side(ground: Ground, profile: Profile, arm: Iterable[TickSeen]) -> str:
-    """Return what one side comes to: its openings, their mean lots, their mean result."""
+def _failed(tick: TickSeen) -> list[Agent]:
+    """Return the seats of the opinions where one of them failed; [] where none did."""
+    asked = [one for one in tick.opinions if one.kind in OPINIONS]
+    if all(one.answered for one in asked):
+        return []
+    return [AGENTS[one.agent_id] for one in asked]
+
+
+def _side(ground: Ground, profile: Profile, arm: Iterable[TickSeen], *, alone: bool) -> str:
+    """Return what one side comes to: its openings, their mean lots, their mean result.
+
+    `alone`: the side is L1's.
+    """
     places = {key: at for at, key in enumerate(tick_keys(ground))}
     verdict, veto = np.zeros(len(places), np.int8), np.zeros(len(places), bool)
     rows, sizes = [NO_ROWS] * len(places), {}
@@ -112,11 +128,10 @@ def _side(ground: Ground, profile: Profile, arm: Iterable[TickSeen]) -> str:
         if at is None or tick.instance != ground.instance.id:
             continue
         verdict[at] = WORDS.get(tick.verdict, 0)
-        # L1 has no trader and the rules' own size; on record is what the analysts' spread left.
-        heard = tick.source_type != "L1_ONLY"
-        veto[at] = bool(vetoer(tick, tick.verdict) or (heard and tick.declined))
+        veto[at] = bool(vetoer(tick, tick.verdict) or (not alone and tick.declined))
         rows[at] = officer_rows(tick, profile.gate)
-        if heard:
+        # Where nobody was to be asked the size is L1's; an outage has its own.
+        if not alone and (tick.source_type != "L1_ONLY" or tick.conviction < 1.0):
             sizes[at] = tick.size_share
     trades = walk(ground, profile, verdict, veto, tuple(rows), sizes)
     if not trades:

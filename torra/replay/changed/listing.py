@@ -192,20 +192,27 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
     days = day_result(equal[0], equal[1:], rng).days
     share = final.capital * days.n / 100
     sure = days.low is not None and days.high is not None
+    money = beside(final, control) if final.trades or control.trades else 0.0
     return Paths(
         subject.name,
-        "" if sure else "There are too few days for an interval.",
+        ONE_PATH if money is None else "" if sure else "There are too few days for an interval.",
         trades=len(final.trades),
         l1_trades=len(control.trades),
         r=_mean(net_results(final)),
         l1_r=_mean(net_results(control)),
-        money=beside(final, control),
+        money=money,
         low=None if days.low is None else days.low * share,
         high=None if days.high is None else days.high * share,
         asked=asked,
         ticks=len(final.ticks),
         warmed=live.warmed_of(database, final),
     )
+
+
+ONE_PATH: Final = (
+    "Only one of the paths, with agents and without, has a closed trade: nothing can be set "
+    "beside it."
+)
 
 
 def _mean(results: Sequence[float]) -> float | None:
