@@ -86,7 +86,7 @@ def test_how_much_agents_count_is_asked_with_the_last_days_beside(
 ) -> None:
     refused = call(home, "set", "default", name, value)
     assert (refused.exit_code, refused.stderr) == (
-        2, f"torra: this loosens {name}: add --yes if you mean it; {NO_TICK}\n",
+        2, f"{NO_TICK}\ntorra: this loosens {name}: add --yes if you mean it\n",
     )  # fmt: skip
     with monkeypatch.context() as patch:
         patch.setattr("torra.commands.profile.on_terminal", lambda: True)

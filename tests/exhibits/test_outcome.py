@@ -42,23 +42,28 @@ def test_the_sentence_says_r_a_trade_first_and_then_money_at_one_size() -> None:
     budget = arm("budget", 0.0295, trades=50, expectancy=0.08, beside=-0.0125)
     assert told(arm("l1", 0.0421), budget).sentence == (
         "The bars alone +0.100 R a trade, the budget desk +0.080 R: the budget desk cost 1.2 % "
-        "of the capital at the same mean size, and 54 trades cannot tell skill from luck."
+        "of the capital beside the bars alone, each at its own mean size, and 54 trades cannot "
+        "tell skill from luck."
     )
 
 
 @pytest.mark.parametrize(
     ("beside", "said"),
     [
-        ((0.02,), "the budget desk brought 2.0 % of the capital at the same mean size"),
+        (
+            (0.02,),
+            "the budget desk brought 2.0 % of the capital beside the bars alone, each at its own "
+            "mean size",
+        ),
         ((0.0002,), "agents made no difference"),
         (
             (-0.02, -0.01),
-            "the budget desk cost 2.0 % and the full desk cost 1.0 % of the capital at the same",
+            "the budget desk cost 2.0 % and the full desk cost 1.0 % of the capital beside",
         ),
         (
             (-0.01, 0.02),
             "the budget desk cost 1.0 % and the full desk brought 2.0 % of the capital "
-            "at the same mean size",
+            "beside the bars alone, each at its own mean size",
         ),
         ((0.0, 0.02), "the budget desk made no difference and the full desk brought 2.0 %"),
     ],

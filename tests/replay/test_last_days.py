@@ -87,7 +87,7 @@ def figures(text: str) -> Any:
 def sides(lines: tuple[str, ...]) -> tuple[str, str]:
     assert lines[-1] == NOTE
     (line,) = lines[:-1]
-    assert line.startswith("XAUUSD, last 30 days on paper: full ")
+    assert re.match(r"XAUUSD, \d+ ticks? in [\d.]+ of the last 30 days on paper: with agents", line)
     full, alone = line.split("; L1 alone ")
     return full, alone
 
@@ -140,13 +140,13 @@ HELD: dict[str, dict[str, Any]] = {
 @cases("who", HELD)
 def test_what_agents_hold_back_opens_by_l1_alone(planted: Any, who: str) -> None:
     full, alone = planted(verdict="BUY", l1_verdict="BUY", **HELD[who])
-    assert full.endswith("full no opening")
+    assert full.endswith("count no opening")
     assert figures(alone)[0] == 2 and figures(alone)[2] == 2.0
 
 
 def test_the_rules_own_veto_holds_for_both(planted: Any) -> None:
     full, alone = planted(verdict="BUY", l1_verdict="BUY", veto=True, rule_veto=True)
-    assert full.endswith("full no opening") and alone == "no opening."
+    assert full.endswith("count no opening") and alone == "no opening."
 
 
 def test_execution_that_sends_nothing_is_compared_all_the_same(

@@ -318,11 +318,13 @@ def _ask(
         days = last_days(book, name, loose)
     if yes:
         return days
-    beside = [*_try_first(name, loose), *days]
     if as_json or not on_terminal():
         names = ", ".join(item.name for item in loose)
-        raise ConfigError("; ".join([f"this loosens {names}: add --yes if you mean it", *beside]))
-    lines = "\n".join([*_change_lines(loose), *beside])
+        for line in days:  # an error is cut at its length, figures may not be
+            click.echo(line, err=True)
+        words = [f"this loosens {names}: add --yes if you mean it", *_try_first(name, loose)]
+        raise ConfigError("; ".join(words))
+    lines = "\n".join([*_change_lines(loose), *_try_first(name, loose), *days])
     say(f"This loosens what guards the account:\n{lines}")
     if not click.confirm("Go on?"):
         raise ConfigError("nothing was changed")

@@ -39,7 +39,7 @@ ENTRIES: Final = "random-entries"
 NOTICED: Final = 0.0005
 """A difference of results, as a share of the capital, that is worth a word."""
 
-AT_ONE_SIZE: Final = "of the capital at the same mean size"
+AT_ONE_SIZE: Final = "of the capital beside the bars alone, each at its own mean size"
 """How money is meant wherever agents are set beside the bars alone."""
 
 ONE_SIDED: Final = 0.8

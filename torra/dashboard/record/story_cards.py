@@ -15,7 +15,7 @@ from torra.config import SymbolSpec
 from torra.dashboard.record import swarm, thesis
 from torra.dashboard.record.agreement import left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import NOT_COUNTED, ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.tick.marks import PROPOSED
@@ -157,6 +157,8 @@ def _sure(record: ShownTick) -> Fact:
     more = f"down from {_percent(raw or 0.0)}{why}" if lost else ""
     if outage_of(record) is not None:
         return Fact("Size", _percent(kept), NO_AGENT)
+    if record.deliberation.in_shadow:
+        return Fact("Conviction", _percent(kept), NOT_COUNTED)
     if leans := _judge_leans(record):
         judged = f"of a {side_of(record).lower()}: the judge is {leans}"
         return Fact("Conviction", _percent(kept), judged)

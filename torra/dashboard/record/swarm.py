@@ -179,7 +179,8 @@ def _note(record: TickRecord) -> str:
     if record.gate.budget is None:
         return words
     share = swarm_words.percent(record.gate.budget)
-    return f"{words} The officer's rows and the regime's budget count: {share} of a size is left."
+    rows = "The officer's rows and the regime's budget count"
+    return f"{words} {rows}: the regime leaves {share} of a size."
 
 
 def brief(record: TickRecord) -> str:

@@ -52,7 +52,7 @@ MOST: Final = 10_000
 NO_TICK: Final = "No ticks in the last 30 days with the present setting: there is no comparison."
 NOTE: Final = (
     "L1 alone decides under shadow, and under earned until the promotion. Other desks are known by "
-    "a replay only: torra replay SYMBOL --bars store --arms l1,full,firm and --arms l1,swarm"
+    "a replay only: torra replay SYMBOL --bars store --arms l1,budget,full,firm and --arms l1,swarm"
 )
 
 
@@ -85,13 +85,23 @@ def _lines(
         final, bars = ArmSeen("full", tuple(ticks), ()), ScoredBars(database)
         full, l1 = [*_counted(final, profile)], control_seen(final, ()).ticks
         lines = [
-            f"{one.id}, last 30 days on paper: full {_side(ground, profile, full, alone=False)}; "
+            f"{one.id}, {_covered(one, final)} on paper: with agents that count "
+            f"{_side(ground, profile, full, alone=False)}; "
             f"L1 alone {_side(ground, profile, l1, alone=True)}."
             for one in users
             if (ground := bars.around(one, end - SPAN, end))
         ]
         return (*lines, NOTE)
     return ()
+
+
+def _covered(instance: Instance, final: ArmSeen) -> str:
+    """Return how much of the days is on record with the present setting."""
+    closes = [tick.close_time for tick in final.ticks if tick.instance == instance.id]
+    if not closes:
+        return "no tick"
+    days = f"{figures.plain((max(closes) - min(closes)) / timedelta(days=1), 1)}"
+    return f"{count(len(closes), 'tick')} in {days} of the last 30 days"
 
 
 def _counted(final: ArmSeen, profile: Profile) -> Iterator[TickSeen]:

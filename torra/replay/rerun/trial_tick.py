@@ -267,7 +267,10 @@ def _tick(
         **({"swarm": said["swarm"]} if said.get("swarm") else {}),
         **({"judge": _judge(judge)} if (judge := DebateRecord.read(said).judge) else {}),
         "swarm_told": swarm_words.rows(
-            DebateRecord.read(said), outcome.record["verdict"], TickRecord.read(stored).features
+            DebateRecord.read(said),
+            outcome.record["verdict"],
+            TickRecord.read(stored).features,
+            TickRecord.read(stored).gate,
         ),
         "firm": thesis_words.rows(
             DebateRecord.read(said),

@@ -18,6 +18,7 @@ from torra.tick.tick_record import (
     ConflictTold,
     DebateRecord,
     DirectiveTold,
+    Gate,
     ReportRecord,
     Seen,
     SwarmTold,
@@ -59,6 +60,8 @@ LEANS: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "sh
 
 LEVEL: Final = "geometry.level."
 """How the ids of computed levels begin, whose values are prices."""
+
+NO_GATE: Final = Gate()
 
 HITS: Final = "that the target is hit before the stop"
 """What the chance of a judge is of."""
@@ -274,14 +277,13 @@ def standing(board: BoardTold) -> str:
     return f"{side}; {expert(board.surest)} weighs most here" if board.surest else side
 
 
-def size(multiplier: float | None, conviction: float | None, told: SwarmTold) -> str:
+def size(multiplier: float | None, conviction: float | None, budget: float | None) -> str:
     """Return the share of an opening's size, factor by factor; "" where one is not known."""
-    if multiplier is None or conviction is None or told.budget is None:
+    if multiplier is None or conviction is None or budget is None:
         return ""
-    left = multiplier * conviction * told.budget
+    left = multiplier * conviction * budget
     return (
-        f"x {left:.2f} = gate {multiplier:.2f} x conviction {conviction:.2f} "
-        f"x budget {told.budget:.2f}"
+        f"x {left:.2f} = gate {multiplier:.2f} x conviction {conviction:.2f} x budget {budget:.2f}"
     )
 
 
@@ -297,24 +299,33 @@ def storm(told: SwarmTold) -> str:
     )
 
 
-def rows(spoken: DebateRecord, verdict: str = "", features: Iterable[Seen] = ()) -> dict[str, str]:
+def rows(
+    spoken: DebateRecord,
+    verdict: str = "",
+    features: Iterable[Seen] = (),
+    gate: Gate = NO_GATE,
+) -> dict[str, str]:
     """Return what a swarm came to, for a terminal, by the name of its row.
 
-    `verdict` is the side of which the size is told, none of a HOLD; `features` are the tick's.
+    `verdict` is the side of which the size is told, none of a HOLD; `features` are the tick's,
+    `gate` is what was in force.
     """
     told = spoken.swarm
     if told is None:
         return {}
-    return {name: says for name, says in _rows(spoken, told, verdict, features) if says}
+    return {name: says for name, says in _rows(spoken, told, verdict, features, gate) if says}
 
 
 def _rows(
-    spoken: DebateRecord, told: SwarmTold, verdict: str, features: Iterable[Seen]
+    spoken: DebateRecord, told: SwarmTold, verdict: str, features: Iterable[Seen], gate: Gate
 ) -> Iterator[tuple[str, str]]:
     yield from _judge(spoken)
     agreed = spoken.panel.agreement(verdict)
-    if agreed is not None and not spoken.in_shadow:
-        yield "size", size(spoken.ruling.multiplier, agreed.conviction, told)
+    if agreed is not None and spoken.in_shadow:
+        left = size(gate.multiplier, 1.0, gate.budget)
+        yield "size", f"{left}: what the agents say does not count yet" if left else ""
+    elif agreed is not None:
+        yield "size", size(spoken.ruling.multiplier, agreed.conviction, told.budget)
     yield from _argued(spoken, told)
     yield "reader", reading(told.regime) if told.regime.code else ""
     left = budget(told.regime, spoken.reader.budget if spoken.reader else None)
