@@ -188,6 +188,7 @@ OWN_IN_TREND: dict[str, dict[str, dict[str, tuple[float, float]]]] = {
         vector: {
             "macro__breakeven_change_20": (-0.2, 0.2),
             "macro__dollar_change_20": (2.0, -2.0),
+            "macro__nasdaq_change_20": (-5.0, 5.0),
             "macro__yield_10y_change_20": (0.3, -0.3),
             "macro__vix_change_20": (5.0, -5.0),
             "macro__rate_gap_change_20": (-0.2, 0.2),

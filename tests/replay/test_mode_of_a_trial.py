@@ -81,5 +81,5 @@ def test_the_shipped_profile_in_a_mode_is_that_mode(mode: str, tmp_path: Path) -
 
 def test_a_look_ahead_is_looked_for_at_the_mode_s_own_desk() -> None:
     found = lookahead._for(Profile(), "firm").agents
-    assert (found.quorum, found.timeout_seconds) == (0, 30.0)
+    assert (found.quorum, found.timeout_seconds) == (3, 30.0)
     assert (found.influence, found.call_policy, found.provider) == ("full", "always", "rules")

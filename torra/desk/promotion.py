@@ -29,7 +29,7 @@ import pandas as pd
 from numpy.random import PCG64, Generator
 from pydantic import ValidationError
 
-from agent_config import EXPERTS, JUDGE_ID, READER_ID, TRADER_ID, AgentSettings
+from agent_config import EXPERTS, JUDGE_ID, MANAGER_ID, READER_ID, TRADER_ID, AgentSettings
 from agents.registry import SCORER, seated
 from instance_database import Database
 from scoring_rubric import FIRM_VERSION, MEMORY_VERSION, RUBRIC_VERSION, SWARM_VERSION
@@ -56,7 +56,7 @@ ACTOR: Final = "promotion rule"
 NO_MATTER: Final = frozenset(("influence", "max_api_cost_per_hour", "outage_size", "picture_file"))
 """Settings of the agents that do not change what they say."""
 
-ABSENT_ELSEWHERE: Final = ("research_manager", JUDGE_ID, TRADER_ID)
+ABSENT_ELSEWHERE: Final = (MANAGER_ID, JUDGE_ID, TRADER_ID)
 """Who is told lessons wherever nothing else is written, at desks that have no such seat too."""
 
 SWARMS_OWN: Final = frozenset((READER_ID, *EXPERTS, JUDGE_ID))
@@ -80,6 +80,7 @@ AT_WORK: Final[Mapping[str, Callable[[AgentSettings], object]]] = {
     "role_caps": lambda agents: agents.role_caps,
     "gate_call": lambda agents: agents.gate_call != "always",
     "judge_hold": lambda agents: JUDGE_ID in agents.desk(),
+    "none_cost": lambda agents: not {MANAGER_ID, JUDGE_ID}.isdisjoint(agents.desk()),
     "judge_close": lambda agents: JUDGE_ID in agents.desk(),
     "trust": _swarms,
     "standing": _swarms,
