@@ -102,15 +102,15 @@ def _warmed(told: Paths) -> str:
 
 
 def table(page: ChangedPage, paths: Sequence[Paths], what: Sequence[str]) -> str:
-    """Return `torra changed` for a terminal."""
-    lines = [page.says]
+    """Return `torra changed` for a terminal: first what a trade came to, then the ticks."""
+    lines = [*map(of_paths, paths), *([""] if paths else []), page.says]
     if page.ticks:
         lines += ["", *_lines(page.ticks), "", f"Amounts are {IN_MONEY}. {NOT_ADDED}"]
     elif page.of:
         lines.append(empty(page, what))
     if page.next:
         lines.append(f'Older ticks: --before "{page.next}"')
-    return "\n".join([*lines, *map(of_paths, paths)])
+    return "\n".join(lines)
 
 
 def _lines(ticks: Sequence[ChangedTick]) -> list[str]:
