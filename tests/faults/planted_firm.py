@@ -21,7 +21,7 @@ FIRM: Final[Table] = {
         ),
         "manager-side": fault(
             "a manager that names the other side costs nothing",
-            At("agents.debate.panel:_loss", returns("0.0", of="max(OPPOSITION_COST, ...)")),
+            At("agents.debate.panel:_loss", returns("0.0", of="OPPOSITION_COST")),
             "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "manager-none": fault(

@@ -321,7 +321,7 @@ def _ask(
     if as_json or not on_terminal():
         names = ", ".join(item.name for item in loose)
         for line in days:  # an error is cut at its length, figures may not be
-            click.echo(line, err=True)
+            say(line, err=True)
         words = [f"this loosens {names}: add --yes if you mean it", *_try_first(name, loose)]
         raise ConfigError("; ".join(words))
     lines = "\n".join([*_change_lines(loose), *_try_first(name, loose), *days])
