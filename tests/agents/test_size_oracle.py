@@ -93,7 +93,7 @@ def conviction(spoken: Mapping[str, Any], config: DebateSettings, mode: str, way
         elif named == 0 and against:
             cost = max(cost, config.agents.none_cost)
     found = raw * (1 - cost)
-    if way * sum(pushes.values()) < 0:
+    if way * round(sum(pushes.values()), 8) < 0:
         found = min(found, 0.5 * raw)
     experts = sum(n in opinions for n in EXPERTS)
     return min(found, 0.5) if mode == "swarm" and experts < 2 else found

@@ -158,7 +158,7 @@ def test_a_day_asks_no_more_than_it_says() -> None:
         for _ in range(24 * 30):
             desk.later(120)
         asked = [query.get("id") or query["$where"][:40] for _, query in server.asked]
-    assert len(set(asked)) == 12
+    assert len(set(asked)) == 13
     # 404 for FRED's empty tables is a failure, which is tried again sooner, and not too soon.
     markets = [one for one in asked if one.startswith("cftc")]
     assert {markets.count(one) for one in markets} == {4}

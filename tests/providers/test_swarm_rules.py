@@ -322,8 +322,11 @@ def bare(text: str) -> str:
 
 def check_mirrored(here: dict[str, Any], there: dict[str, Any]) -> None:
     """Compare what is said of a market and of its mirror."""
-    for field in ("points_for", "points_against"):
-        for one, other in zip(here[field], there[field], strict=True):
+    fields = ["points_for", "points_against"]
+    # Of no side they are LONG's and SHORT's, which the mirror exchanges.
+    twins_of = fields[::-1] if here.get("side") == "NONE" else fields
+    for field, twin in zip(fields, twins_of, strict=True):
+        for one, other in zip(here[field], there[twin], strict=True):
             for part in ("says", "why"):
                 assert bare(in_mirrored_words(one[part])) == bare(other[part])
     assert here["confidence"] == there["confidence"]

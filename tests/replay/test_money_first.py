@@ -185,7 +185,7 @@ def test_the_page_has_money_curves_trades_and_folded_statistics(pages: Pages) ->
 def test_the_list_says_it_in_money_and_under_what(pages: Pages) -> None:
     outside = Outside(pages.text("/replays")).text
     assert "bars: BTCUSD_M15.csv; BTCUSD_H1.csv; profile: default; thresholds: BUY from" in outside
-    assert re.search(r"The bars alone \S+ %, the budget desk \S+ %: ", outside)
+    assert re.search(r"The bars alone \S+ R a trade, the budget desk \S+ R: ", outside)
     plain(outside)
 
 

@@ -171,17 +171,23 @@ def test_a_desk_in_shadow_decides_as_one_with_nobody_asked(
 
 @pytest.mark.journey
 def test_a_swarm_in_shadow_decides_so_too(tmp_path: Path, alone: Desk, steps: int) -> None:
-    """Its judge vetoes both ways, and the budget of the regime lowers what it would open."""
+    """Its judge vetoes both ways and counts for nothing; the budget of the regime lowers a size."""
     shadow = run(
         tmp_path, scripted.Scripted(dict.fromkeys(SWARM, wild)), "shadow", steps, mode="swarm"
     )
     ours, theirs = records(shadow), records(alone)
-    apart = {"features"}  # a swarm's experts have evidence of their own
+    # A swarm's experts have evidence of their own, and its officer lessens sizes.
+    apart = {"features", "gate", "signals", "before", "desk", "memory"}
     for one, other in zip(ours, theirs, strict=True):
         for name in {*DECIDED} - apart:
             assert one[name] == other[name], name
-    told = books(shadow)
-    assert told == books(alone) and {row["state"] for row in told["signals"]} >= {"CLOSED"}
+        assert {**one["gate"], "budget": 1.0} == {**other["gate"], "budget": 1.0}
+    told, bare = books(shadow)["signals"], books(alone)["signals"]
+    same = ("sid", "kind", "side", "state", "entry", "stop", "target")
+    for one, other in zip(told, bare, strict=True):
+        assert {name: one[name] for name in same} == {name: other[name] for name in same}
+        assert one["lots"] <= other["lots"]
+    assert {row["state"] for row in told} >= {"CLOSED"}
     check_recorded(ours)
     said = [record["deliberation"] for record in ours]
     assert {side for one in said for side in one["ruling"].get("veto_sides", ())} == {"BUY", "SELL"}

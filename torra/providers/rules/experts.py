@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agents.arguments import way
+from agents.arguments import CLAIM_WORDS, way
 from agents.contracts import ANOMALIES, NO_ANOMALY, Feature, Request
 from agents.swarm.anomalies import PATTERN, ROWS, patterns, shown_by
 from torra.providers.rules.expert_readings import ANY, table_of
@@ -65,8 +65,16 @@ def expert(request: Request) -> Reply:
     cited = {one["id"] for one in reply["evidence"]}
     reply["evidence"] += cite(request, (name for name in seen_in if name not in cited))
     if seen_in:
-        reply["claim"] = f"{reply['claim'].removesuffix('.')}; odd: {odd.replace('_', ' ')}."
+        reply["claim"] = _with_odd(reply["claim"], odd)
     return reply | _named(request, odd, side)
+
+
+def _with_odd(claim: str, odd: str) -> str:
+    """Return a claim that ends in what is odd; its last readings go where it would be too long."""
+    body, ending = claim.removesuffix("."), f"; odd: {odd.replace('_', ' ')}."
+    while len(f"{body}{ending}".split()) > CLAIM_WORDS and " and " in body:
+        body = body.rpartition(" and ")[0]
+    return f"{body}{ending}"
 
 
 def _odd(expert: str, features: Mapping[str, Feature]) -> tuple[str, tuple[str, ...]]:
