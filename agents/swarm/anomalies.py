@@ -162,7 +162,7 @@ def _pressed(features: Features) -> tuple[str, ...] | None:
     return (UP_SHARE,) if pressed >= PRESSED else None
 
 
-def _apart(features: Features) -> tuple[str, ...] | None:
+def _divergence(features: Features) -> tuple[str, ...] | None:
     close, mean = number(features, CLOSE), number(features, MEAN)
     if close is None or mean is None:
         return None
@@ -197,7 +197,7 @@ BESIDE: Final[Mapping[str, tuple[str, Callable[[Features], tuple[str, ...] | Non
         f"a companion's `correlation` at least {TOGETHER:g} either way, its `percentile` at most "
         f"{50 * (1 - APART):g} or at least {50 * (1 + APART):g}, and `{CLOSE}` on the other side "
         f"of `{MEAN}`",
-        _apart,
+        _divergence,
     ),
     "fake_breakout": (f"every `{PATTERN}*` that is 1 leans against `{BOS}`", _against_the_break),
     "geometric_trap": (f"a `{PATTERN}*` of either side is 1", _opposite),

@@ -19,7 +19,7 @@ from tests.replay.test_planted_edges import OFTEN, plan_of
 from tests.worlds.arm_trades import arm_of
 from tests.worlds.random_markets import random_walk
 from torra.evaluation.observations import ArmSeen
-from torra.evaluation.paired_days import beside
+from torra.evaluation.paired_days import excess_profit
 from torra.exhibits.outcome import outcome
 from torra.replay import scorecard, voices
 from torra.replay.replaying import run
@@ -83,9 +83,9 @@ def test_no_headline_credits_agents_with_more_than_their_r_a_trade_shows(
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.1])
 def test_the_same_trades_at_a_smaller_size_are_worth_nothing(share: float) -> None:
     control, arm = sized(1.0), sized(share)
-    assert beside(arm, control) == pytest.approx(0.0, abs=1e-9)
+    assert excess_profit(arm, control) == pytest.approx(0.0, abs=1e-9)
     fewer = ArmSeen("budget", arm.ticks, arm.trades[:1] * 2)
-    assert beside(fewer, control) == pytest.approx(2 * 10.0 * share * (1.0 - 0.2))
+    assert excess_profit(fewer, control) == pytest.approx(2 * 10.0 * share * (1.0 - 0.2))
 
 
 def sized(share: float) -> ArmSeen:

@@ -41,9 +41,9 @@ from torra.evaluation.paired import HORIZON, FlipResult, Key, Sides, flip_result
 from torra.evaluation.paired_days import (
     DayResult,
     PlaceboResult,
-    beside,
     day_result,
     days_exhibit,
+    excess_profit,
     placebo_result,
     placebos_exhibit,
 )
@@ -120,7 +120,7 @@ def _figures(compared: Compared) -> tuple[ArmFigures, ...]:
     """Return what each arm came to, and what it earned beside the control at one size."""
     control, others = _others(compared)
     known = [arm for arm in others if arm.capital > 0]
-    money = {arm.name: beside(arm, control) for arm in known if control}
+    money = {arm.name: excess_profit(arm, control) for arm in known if control}
     earned = {
         arm.name: None if (one := money.get(arm.name)) is None else one / arm.capital
         for arm in known

@@ -161,7 +161,7 @@ def equal_sized(arm: ArmSeen, control: ArmSeen) -> tuple[ArmSeen, ArmSeen]:
     return _resized(arm, size), _resized(control, size * weight)
 
 
-def beside(arm: ArmSeen, control: ArmSeen) -> float | None:
+def excess_profit(arm: ArmSeen, control: ArmSeen) -> float | None:
     """Return what an arm earned beside the control at its own mean size, in account currency.
 
     None where one of them has no trade: then there is nothing to set beside the other.

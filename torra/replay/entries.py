@@ -34,12 +34,12 @@ def beside_random(
     rng: Generator,
     draws: int = DRAWS,
 ) -> Beside:
-    """Return an arm beside random entries at its own ticks; see `beside_entries`."""
+    """Return an arm beside random entries at its own ticks; see `entry_comparison`."""
     ranges = partial(_atr, arm, frames)
-    return beside_entries(arm.name, arm.trades, frames, ranges, profile, rng, draws)
+    return entry_comparison(arm.name, arm.trades, frames, ranges, profile, rng, draws)
 
 
-def beside_entries(
+def entry_comparison(
     name: str,
     trades: Sequence[TradeSeen],
     frames: Mapping[str, Mapping[str, pd.DataFrame]],

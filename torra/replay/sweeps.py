@@ -48,7 +48,7 @@ from torra.evaluation.walk_forward import (
 )
 from torra.evaluation.wording import count, interval_cell, percent, rounded, signed
 from torra.replay.arms import CONTROL
-from torra.replay.entries import beside_entries
+from torra.replay.entries import entry_comparison
 from torra.replay.grids import GridCell
 from torra.replay.l1.sweep import Ground, Swept
 from torra.replay.l1.verdicts import MICROSECOND, micros, moment_of
@@ -447,4 +447,4 @@ def _placebo(best: _Tried, ground: Ground, history: History, rng: Generator, dra
         return np.where(ran, stream.atr, np.nan)
 
     name, profile, frames = best.cell.name, best.cell.profile, {history.symbol: history.frames}
-    return beside_entries(name, best.trades, frames, ranges, profile, rng, draws)
+    return entry_comparison(name, best.trades, frames, ranges, profile, rng, draws)

@@ -24,7 +24,7 @@ from torra.config import DeskSettings, Instance, load_desk
 from torra.desk.promotion import PromotionSubject
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen
-from torra.evaluation.paired_days import beside, day_result, equal_sized
+from torra.evaluation.paired_days import day_result, equal_sized, excess_profit
 from torra.evaluation.power import NOTABLE_SHARE, share_count, takes
 from torra.evaluation.trade_figures import net_results
 from torra.evaluation.wording import count, percent
@@ -192,7 +192,7 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
     days = day_result(equal[0], equal[1:], rng).days
     share = final.capital * days.n / 100
     sure = days.low is not None and days.high is not None
-    money = beside(final, control) if final.trades or control.trades else 0.0
+    money = excess_profit(final, control) if final.trades or control.trades else 0.0
     return Paths(
         subject.name,
         ONE_PATH if money is None else "" if sure else "There are too few days for an interval.",
