@@ -150,7 +150,7 @@ def test_a_reader_that_disputes_the_regime_lowers_the_budget_and_says_so() -> No
     regime = told("disputed").regime
     assert regime.disputed
     assert regime.reader == (
-        "The reader reads a volatile market: the lower budget of the two counts"
+        "The reader reads a volatile market: the lower budget counts where agents do"
     )
     assert regime.budget == (
         "30 % of an opening's size: the reader alone would leave 30 %; the lower row of the two "

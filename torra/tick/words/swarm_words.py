@@ -149,7 +149,7 @@ def reading(told: DirectiveTold) -> str:
         return "nobody read it beside the code"
     if not told.disputed:
         return "the reader names it too"
-    return f"the reader reads {market(told.reader)}: the lower budget of the two counts"
+    return f"the reader reads {market(told.reader)}: the lower budget counts where agents do"
 
 
 def budget(told: DirectiveTold, alone: float | None = None) -> str:
