@@ -45,9 +45,11 @@ assert score("Gold rallies") == 0.5
 assert (ROOT / "mql5" / "TorraBridge.mq5").is_file()
 asked = {"symbol": "XYZ", "bars": "sample", "max_cost": None}
 asked |= dict.fromkeys(("from", "to", "timeframes", "arms", "profile", "name"), "")
-job = JobProcess(ROOT / "nowhere", "torra.replay.job_kinds:run", asked, Bounds())
-assert job.wait(60.0)
-assert job.words()[-1].failed == "bars: the shipped sample has none of XYZ"
+job = JobProcess(ROOT / "nowhere", "torra.replay.job_kinds:run", asked, Bounds(patience=60.0))
+assert job.wait(60.0), "it runs on"
+words = job.words()
+assert words, job.exit
+assert words[-1].failed == "bars: the shipped sample has none of XYZ"
 job.kill(1.0)
 print(ROOT.relative_to(CHECKOUT))
 """
