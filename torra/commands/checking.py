@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from torra.commands.cli_errors import plainly
-from torra.commands.options import ModeName, clock_option, print_json
+from torra.commands.options import ModeName, clock_option, leave_out_option, print_json
 from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
 
@@ -31,6 +31,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @click.option("--bars", multiple=True, help="A file of bars, once for each timeframe; or store.")
 @click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together.")
 @clock_option
+@leave_out_option
 @click.option("--profile", "name", default="default", show_default=True, help="A name or a file.")
 @click.option(
     "--points",
@@ -51,7 +52,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @plainly
 def lookahead(
     home: Path, /, symbol: str | None, bars: tuple[str, ...], timeframes: str,
-    clock: str | None, name: str, points: int, seed: int, as_json: bool,
+    clock: str | None, leave_out: tuple[str, ...], name: str, points: int, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Check that no score knows the future: later bars are changed, and no number may move.
 
@@ -67,7 +68,9 @@ def lookahead(
     wanted = [part.strip().upper() for part in timeframes.split(",") if part.strip()]
     subjects = []
     for which, files in _series(symbol, bars):
-        loaded = history.load(home, which, files, timeframes=wanted, clock=clock)
+        loaded = history.load(
+            home, which, files, timeframes=wanted, clock=clock, leave_out=leave_out
+        )
         instance = Instance(symbol=loaded.symbol, timeframes=loaded.timeframes)
         beside = only_series(home, instance, profile, *loaded.period)
         lessons = lookahead.lessons_of(home, profile)

@@ -29,6 +29,7 @@ from torra.commands.options import (
     ModeName,
     SpelledGroup,
     clock_option,
+    leave_out_option,
     on_terminal,
     print_json,
 )
@@ -199,6 +200,7 @@ def tick(home: Path, /, symbol: str, timeframe: str, as_json: bool, **options: A
 @click.option("--symbol", required=True, help="Canonical symbol or instance name, such as XAUUSD.")
 @click.option("--timeframe", required=True, help="Timeframe of the bars, such as M15.")
 @clock_option
+@leave_out_option
 @click.option(
     "--revise",
     is_flag=True,
@@ -213,14 +215,17 @@ def import_bars(
     symbol: str,
     timeframe: str,
     clock: str | None,
+    leave_out: tuple[str, ...],
     revise: bool,
     as_json: bool,
 ) -> None:
-    """Store the bars of a file, such as an MT5 terminal export."""
+    """Store the bars of a file, as MetaTrader 5, TradingView, Binance and others export them."""
     from torra.desk.setup import bar_import  # noqa: PLC0415
 
     stream = (symbol.upper(), timeframe.upper())
-    result = bar_import.run(home, file, *stream, clock, revise=revise, progress=terminal.progress)
+    result = bar_import.run(
+        home, file, *stream, clock, revise=revise, leave_out=leave_out, progress=terminal.progress
+    )
     if as_json:
         print_json(result)
         return
@@ -230,6 +235,8 @@ def import_bars(
         f"(times read as {result['clock']}): {result['new']} new, {result['revised']} revised"
         + (f", {result['withdrawn']} withdrawn" if result["withdrawn"] else "")
     )
+    for told in result["report"]["lines"]:
+        say(told)
     for told in result["warnings"]:
         say(f"warning: {told}")
     if result["learns"]:

@@ -14,9 +14,29 @@ from torra.commands.terminal import say
 clock_option = click.option(
     "--clock",
     help="Clock of the file's times: utc, new_york+7 (most MT5 brokers), an offset such as +03:00 "
-    "or a zone such as Europe/Athens. Without it utc, and an export of MT5 is refused.",
+    "or a zone such as Europe/Athens. It is asked for where a file does not say it.",
 )
 """The words of torra.market.broker_clock, which reads the name; the command gets it or None."""
+
+leave_out_option = click.option(
+    "--leave-out",
+    default="",
+    callback=lambda _context, _parameter, value: _kinds(value),
+    help="Bars of the files that are not taken: flat (filler without a trade), negative (a price "
+    "of 0 or below), or both with a comma. The result says how many.",
+)
+"""The command gets the kinds, a tuple."""
+
+
+def _kinds(value: str) -> tuple[str, ...]:
+    if not value:
+        return ()
+    from torra.feeds.bar_file import LEAVE_OUT  # noqa: PLC0415  pandas costs a second
+
+    kinds = tuple(part.strip().lower() for part in value.split(",") if part.strip())
+    if unknown := [kind for kind in kinds if kind not in LEAVE_OUT]:
+        raise click.BadParameter(f"{unknown[0]!r}: there are {', '.join(LEAVE_OUT)}")
+    return kinds
 
 
 class ModeName(click.ParamType[str]):

@@ -23,7 +23,7 @@ import click
 from click.core import ParameterSource
 
 from torra.commands.cli_errors import plainly
-from torra.commands.options import clock_option
+from torra.commands.options import clock_option, leave_out_option
 from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
 from torra.imports import look_seldom
@@ -71,6 +71,7 @@ RUN: Final = (
     click.option("--to", "end", help="Last close that is run, UTC."),
     click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together."),
     clock_option,
+    leave_out_option,
     click.option("--profile", help="Use this profile: a name or a file."),
     click.option("--costs", default="", help="spread,commission,slippage; empty: the profile's."),
     click.option(

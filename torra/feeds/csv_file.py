@@ -1,15 +1,18 @@
-"""Reads bars from a file: what MetaTrader 5 exports, and the format that Torra ships.
+"""Reads bars from a file as the world writes it, by the shape of its head and of its times.
 
-It reads the terminal's export (Symbols, Bars, Export: tabs, header in <>), the chart's "Save as"
-(no header, often UTF-16), both with commas or semicolons, with or without a time column, and
-`time,open,high,low,close,volume`. What cannot be read is a ConfigError that names the file, the
-line and the remedy; no line is skipped and no value guessed. The door decides whether the bars make
-sense, as for any other feed.
+Among the shapes are MetaTrader 5's exports with and without brackets and its chart's "Save as", the
+MetaTrader5 package, TradingView, Binance, Dukascopy, HistData, pandas, and
+`time,open,high,low,close,volume`. The text is UTF-8 or UTF-16, plain, gzip or a zip of one file,
+with tabs, commas or semicolons, with or without quotation marks. A file without a volume has a
+volume of 0. What cannot be read is a ConfigError that names the file, the line and the remedy; no
+line is skipped and no value guessed. The door decides whether the bars make sense.
 
-MetaTrader stamps bars with the broker's wall clock. `clock` says which, by any name that
-torra.market.broker_clock knows; without one times are UTC, and an export with MetaTrader 5's header
-is refused, for its times hardly ever are. The usual clock, "new_york+7", is that of New York and 7
-hours, which follows the daylight saving dates of the USA. It jumps at 09:00 on a Sunday:
+A file says its clock by zones in its times, by its head ("Gmt time", "Time (EET)"), or by what
+writes it (Unix seconds are UTC, HistData is New York's winter time). Where it says none, ISO dates
+count as UTC, and everything else is a question, for MetaTrader stamps bars with the broker's wall
+clock. `clock` answers it, by any name that torra.market.broker_clock knows. The usual clock,
+"new_york+7", is that of New York and 7 hours, which follows the daylight saving dates of the USA.
+It jumps at 09:00 on a Sunday:
 
 - In spring 09:00 to 10:00 does not exist on the server; a bar there means that the clock is wrong,
   and is refused.
@@ -17,14 +20,14 @@ hours, which follows the daylight saving dates of the USA. It jumps at 09:00 on 
   first and winter time second; one that stands there once is read as the first, unless a later time
   of that hour stands above it.
 
+Both fall on a Sunday morning, when only round-the-clock markets trade. torra.market.broker_clock
+has the arithmetic.
+
 The spread of a bar, a column `spread` or the last of eight without a header, is counted in points.
 The decimals of the prices tell the point (torra.feeds.points). A spread is never needed: where the
 point is not told, or a cell is no whole number of points, it is NaN, and
-`frame.attrs["no_spreads"]` says why.
-
-Both fall on a Sunday morning, when only round-the-clock markets trade. torra.market.broker_clock
-has the arithmetic. The offsets that were used are kept in `frame.attrs["utc_offsets"]`, the clock
-in `frame.attrs["clock"]`.
+`frame.attrs["no_spreads"]` says why. Other attributes are `shape`, `clock`, `clock_reason` and
+`utc_offsets`.
 """
 
 from __future__ import annotations
@@ -34,9 +37,9 @@ import csv
 import gzip
 import io
 import re
-import tempfile
+import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
 from typing import Final
@@ -46,16 +49,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from torra.errors import ConfigError
-from torra.feeds import points
+from torra.feeds import bar_times, points
+from torra.feeds.bar_times import COMPACT, DOTS, ISO, TIME_OF_DAY, BadTime, BarTimes
 from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import KNOWN, UTC_CLOCK, ServerClock, ahead_of, offsets_used
 from torra.market.spreads import SPREAD
-from torra.regular_files import open_regular, read_regular
+from torra.regular_files import read_regular
 
-STAMP: Final = r"^(\d{4})[-./](\d\d)[-./](\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?$"
-"""A time: date, time of day, zone; the latter two may be missing."""
-
-TIME_OF_DAY: Final = re.compile(r"\d\d:\d\d(:\d\d)?")
 SEPARATORS: Final = "\t;,"
 ENCODINGS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -64,30 +64,44 @@ ENCODINGS: Final = (
 )
 """The mark at the beginning of a text, and its encoding."""
 
-HEAD: Final = 4
-"""Bytes at the beginning of a text that tell an export of MetaTrader 5, a mark included."""
+GZIP: Final = b"\x1f\x8b"
+ZIP: Final = b"PK\x03\x04"
+"""The mark at the beginning of a packed file."""
 
-PACKED: Final = ((b"\x1f\x8b", "gzip"), (b"PK\x03\x04", "zip"))
-"""The mark at the beginning of a packed file, and what packed it."""
+WORKBOOK: Final = "[Content_Types].xml"
+"""What a packed Excel workbook begins with."""
+
+NO_TEXT: Final = {
+    b"PAR1": "Parquet",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook",
+    b"<!": "a page (HTML)",
+    b"<html": "a page (HTML)",
+    b"{": "JSON",
+    b"[": "JSON",
+}
+"""How files begin that are no table of text."""
 
 MOST_UNPACKED: Final = 1 << 30
 """Most bytes of a packed file of bars: a small file may hold more than the memory."""
 
 CUT_SHORT: Final = "the line ends too early: export the bars again, or remove the line"
-NO_BAR: Final = "the line has no bar: remove empty and padded lines"
-"""Remedies where a cell is empty."""
+"""Remedy where a cell is empty."""
 
-QUOTES: Final = ('"', "'")
+PREAMBLE: Final = 5
+"""Lines among which the head stands: some sources write a title above it."""
 
 MEANINGS: Final = {
-    "datetime": "time",
     "tickvol": "tick_volume",
+    "tickvolume": "tick_volume",
     "vol": "real_volume",
+    "realvolume": "real_volume",
+    "o": "open",
+    "h": "high",
+    "l": "low",
+    "c": "close",
+    "v": "volume",
 }
-"""Our names of columns whose headers, in small letters without <>, are other words."""
-
-BY_POSITION: Final = ("open", "high", "low", "close", "tick_volume", "real_volume", SPREAD)
-"""Columns after date and time where there is no header."""
+"""Our names of columns whose heads, in small letters and without signs, are other words."""
 
 VOLUMES: Final = ("tick_volume", "volume", "real_volume")
 """Where the volume comes from: the first of these that the file has.
@@ -95,161 +109,259 @@ VOLUMES: Final = ("tick_volume", "volume", "real_volume")
 Real volume is 0 for currencies and metals.
 """
 
-WHEN: Final = ("time", "date")
-NEEDED: Final = COLUMNS[:-1]
+TIME_HEADS: Final = (
+    "unix", "timestamp", "opentime", "opentimestamp", "gmttime", "localtime", "datetime", "time",
+    "date", "dtyyyymmdd", "index", "unnamed0", "t", "",
+)  # fmt: skip
+"""Heads of the column of times, in small letters and without signs, the preferred first."""
+
+CLOCK_HEADS: Final = ("time", "timestamp")
+"""Heads under which a time of day may stand beside its date."""
+
+ZONED: Final = re.compile(r"(?:date ?)?time ?\(([A-Za-z0-9_/+:-]+)\)", re.IGNORECASE)
+"""A head that names a clock, such as Time (EET)."""
+
+NEW_YORK_WINTER: Final = "-05:00"
+"""Clock of HistData's files, which have no daylight saving."""
+
+PRICES: Final = COLUMNS[:-1]
+BY_POSITION: Final = (*PRICES, "tick_volume", "real_volume", SPREAD)
+"""Columns after the time where there is no header."""
+
 READ_FOR_POINT: Final = 2_500
 """Newest bars whose prices tell the point."""
 
 NO_SPREADS: Final = "no_spreads"
 """Name in the attributes of a frame of why spreads of the file are none."""
 
-NEEDS: Final = f"needs {', '.join((WHEN[0], *COLUMNS))}"
-"""What every file must have: a time, four prices and a volume."""
+NEEDS: Final = f"needs {', '.join(('time', *PRICES))}"
+"""What every file must have."""
 
 SHOWN: Final = 12
 SHOWN_LETTERS: Final = 24
 """Heads of a file's columns, and letters of each, that an error shows."""
 
-TERMINAL_MARK: Final = "<"
-"""What the header of MetaTrader 5's export begins with: <DATE>."""
-
+DECIMAL_COMMA: Final = re.compile(r"-?\d+,\d+")
+QUOTES: Final = ('"', "'")
 TICK_COLUMNS: Final = {"bid", "ask"}
 
 
-def is_export(head: bytes) -> bool:
-    """Tell by a text's first HEAD bytes whether it is an export of MetaTrader 5, with <DATE>."""
-    return b"<" in head[:HEAD]
+class ClockMissing(ConfigError):
+    """A file does not say by which clock its times are, and nobody else did."""
 
 
-def read_bars(path: Path, *, clock: str | None) -> pd.DataFrame:
-    """Return the bars of a file, in its order, float64 on a UTC index of open times named "time".
+def read_bars(path: Path, *, clock: str | None, most: int = MOST_UNPACKED) -> pd.DataFrame:
+    """Return the bars of a file, oldest first, float64 on a UTC index of open times named "time".
 
     A file that has spreads gives a column of them, in units of the price. `clock` names that of the
-    times; None is UTC, and an error for MetaTrader 5's export. Times that carry a zone of their own
-    are taken at their word and want "utc". Raises ConfigError.
+    times, None where nobody said it; ClockMissing where the file needs one. A packed file may hold
+    `most` bytes. Raises ConfigError.
     """
-    server = ServerClock.parse(UTC_CLOCK if clock is None else clock)
-    sheet = _sheet(path)
-    if sheet.of_terminal and clock is None:
-        raise ConfigError(
-            f"{path} is an export of MetaTrader 5, and its times are of the broker's clock: say "
-            f"which with --clock, at most brokers new_york+7 (there are {KNOWN})"
-        )
-    volume = next((name for name in VOLUMES if name in sheet.cells), VOLUMES[1])
-    sources = dict(zip(COLUMNS, (*COLUMNS[:-1], volume), strict=True))
-    naive, zones = _times(sheet)
-    index = _to_utc(sheet, naive, zones, server)
-    columns = {name: _numbers(sheet, source) for name, source in sources.items()}
+    sheet = _sheet(path, most)
+    try:
+        times = bar_times.parse(sheet.times)
+    except BadTime as error:
+        raise sheet.fault_in(error.row, str(error)) from None
+    server, reason = _clock(sheet, times, clock)
+    steps = np.diff(times.wall.asi8)
+    traits = sheet.traits
+    if (steps < 0).sum() > (steps > 0).sum():
+        sheet, times, traits = sheet.reversed(), times.reversed(), (*traits, "newest first")
+    volume = next((name for name in VOLUMES if name in sheet.cells), None)
+    index = _to_utc(sheet, times, server)
+    columns = {name: _numbers(sheet, name) for name in PRICES}
+    if volume is None:
+        traits = (*traits, "no volume")
+    columns["volume"] = np.zeros(len(index)) if volume is None else _numbers(sheet, volume)
     spreads, why = _spreads(sheet)
     if spreads is not None:
         columns[SPREAD] = spreads
     frame = pd.DataFrame(columns, index=index.rename("time"))
     if why:
         frame.attrs[NO_SPREADS] = why
+    frame.attrs["shape"] = f"{_source(sheet, times)}: {', '.join((times.form, *traits))}"
     frame.attrs["clock"] = server.name
-    frame.attrs["utc_offsets"] = offsets_used(naive, index)
+    frame.attrs["clock_reason"] = reason
+    frame.attrs["utc_offsets"] = offsets_used(times.wall, index)
     return frame
-
-
-def read_file(path: Path, *, clock: str | None, most: int = MOST_UNPACKED) -> pd.DataFrame:
-    """Return the bars of a file as `read_bars` does; one whose name ends with .gz is unpacked.
-
-    Raises ConfigError, and for a packed one that holds more than `most` bytes.
-    """
-    if path.suffix != ".gz":
-        return read_bars(path, clock=clock)
-    content = unpacked(path, most)
-    with tempfile.TemporaryDirectory(prefix="torra-bars-") as folder:
-        plain = Path(folder) / path.stem
-        plain.write_bytes(content)
-        try:
-            return read_bars(plain, clock=clock)
-        except ConfigError as error:
-            # The user knows the packed file, not our temporary one.
-            raise ConfigError(str(error).replace(str(plain), str(path))) from None
-
-
-def unpacked(file: Path, most: int = MOST_UNPACKED) -> bytes:
-    """Return what a packed file holds; raises ConfigError, and for more than so many bytes."""
-    try:
-        with open_regular(file) as raw, gzip.GzipFile(fileobj=raw) as packed:
-            content = packed.read(most + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ConfigError(f"cannot read {file}: {error}") from error
-    if len(content) > most:
-        raise ConfigError(f"{file} holds more than {most:,} bytes: cut its oldest bars off")
-    return content
 
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """The cells of a file as text, by meaning, and the number of the line of the first row.
+    """The cells of a file as text, by meaning, and the number of the line of each row.
 
-    `of_terminal` says that its header is MetaTrader 5's.
+    `times` are its times, a text each, and `head` is that of their column, None without heads.
+    `split` says that date and time of day stood apart.
     """
 
     path: Path
     cells: pd.DataFrame
-    first_line: int
-    of_terminal: bool = False
+    times: pd.Series[str]
+    lines: npt.NDArray[np.int64]
+    head: str | None
+    split: bool
+    traits: tuple[str, ...]
 
-    def column(self, name: str) -> pd.Series[str]:
-        return self.cells[name]
+    @property
+    def terminal(self) -> bool:
+        """Whether its heads are those of MetaTrader 5's export."""
+        return (self.head or "").startswith("<")
+
+    @property
+    def of_broker(self) -> bool:
+        """Whether its heads are MetaTrader's, of which ticks are the volume."""
+        return self.terminal or (self.head is not None and "tick_volume" in self.cells)
+
+    @property
+    def time_head(self) -> str | None:
+        """The head of the times in small letters and without signs, None without heads."""
+        return None if self.head is None else _plain(self.head)
+
+    @property
+    def zone(self) -> str:
+        """The clock that the head names, "" without one."""
+        if self.time_head == "gmttime":
+            return UTC_CLOCK
+        named = ZONED.fullmatch(self.head or "")
+        return named.group(1) if named else ""
+
+    def fault_in(self, row: int, problem: str) -> ConfigError:
+        """Return the error of a row."""
+        return ConfigError(f"{self.path}, line {self.lines[row]}: {problem}")
 
     def fault(self, broken: npt.ArrayLike, problem: str) -> ConfigError:
         """Return the error of the first row that is broken."""
-        line = int(np.argmax(np.asarray(broken))) + self.first_line
-        return ConfigError(f"{self.path}, line {line}: {problem}")
+        return self.fault_in(int(np.argmax(np.asarray(broken))), problem)
+
+    def reversed(self) -> _Sheet:
+        """Return the sheet from its last row to its first."""
+        cells, times = self.cells.iloc[::-1], self.times.iloc[::-1]
+        return replace(self, cells=cells, times=times, lines=self.lines[::-1])
 
 
 # --- text into cells ------------------------------------------------------------------------------
 
 
-def _sheet(path: Path) -> _Sheet:
-    text = _text(path)
+def _sheet(path: Path, most: int) -> _Sheet:
+    text = _text(path, most)
     body = text.lstrip("\n")
-    line = text[: len(text) - len(body)].count("\n") + 1
     if not body:
         raise ConfigError(f"{path} is empty: export the bars again")
-    first = body.split("\n", 1)[0]
+    top = body.split("\n", PREAMBLE + 2)
+    above, heads = _head(path, top)
+    if above == len(top):
+        raise ConfigError(f"{path} holds no bars: export them again, with a longer range of dates")
+    rows = body.split("\n", above)[above]
+    first = rows.split("\n", 1)[0]
     separator = max(SEPARATORS, key=first.count)
-    if first.lstrip().startswith(QUOTES):
+    line = text.count("\n", 0, len(text) - len(rows)) + 1
+    cells = _cells(path, rows, separator, line)
+    names = _names(path, heads, cells.iloc[0].to_list())
+    if len(names) > cells.shape[1] or (heads and len(names) < cells.shape[1]):
         raise ConfigError(
-            f"{path} has its cells in quotation marks: save it as CSV without them, or remove them"
+            f"{path}, line {line}: {cells.shape[1]} cells where the head has {len(names)}; mend or "
+            "remove the line"
         )
-    heads = [cell.strip().strip("<>").lower() for cell in first.split(separator)]
+    cells = cells.iloc[:, : len(names)].set_axis(names, axis=1)
+    date, clock = _time_columns(names, cells.iloc[0].to_list())
+    times = cells.iloc[:, date].str.strip()
+    if clock is not None:
+        times = (times + " " + cells.iloc[:, clock].str.strip()).str.strip()
+    commas = separator != "," and DECIMAL_COMMA.fullmatch(cells["close"].iloc[0].strip())
+    marks = (("semicolons", separator == ";"), ("quoted", QUOTES[0] in first),
+             ("decimal commas", commas))  # fmt: skip
+    return _Sheet(
+        path,
+        cells.replace(",", ".", regex=True) if commas else cells,
+        times,
+        np.arange(line, line + len(cells)),
+        heads[date] if heads else None,
+        clock is not None,
+        tuple(name for name, there in marks if there),
+    )
+
+
+def _head(path: Path, top: list[str]) -> tuple[int, list[str]]:
+    """Return how many lines stand above the bars, and the heads of their columns if it has any."""
+    for at, line in enumerate(top[:PREAMBLE], start=1):
+        heads = _split(line)
+        if {*PRICES} <= {*_meanings(heads)}:
+            # yfinance writes the symbol and the name of the index below its heads.
+            below = top[at : at + 2]
+            if len(below) == 2 and _plain(_split(below[0])[0]) == "ticker":
+                return at + 2, [_split(below[1])[0], *heads[1:]]
+            return at, heads
+    heads = _split(top[0])
     # A file without a header begins with a date.
     if heads[0][:1].isdigit():
-        names = _by_position(heads)
-        _check_columns(path, names[: len(heads)], f"no header and {len(heads)} cells in a line")
-        cells = _cells(path, body, separator, line).iloc[:, : len(names)]
-        return _Sheet(path, cells.set_axis(names[: cells.shape[1]], axis=1), line)
-    names = _by_header(path, heads)
-    shown = [head[:SHOWN_LETTERS] for head in heads[:SHOWN]]
-    _check_columns(path, names, ", ".join(filter(None, shown)) or "no word")
-    cells = _cells(path, body, separator, line)
-    if len(cells) == 1:
-        raise ConfigError(f"{path} holds no bars: export them again, with a longer range of dates")
-    rows = cells.iloc[1:].set_axis(names, axis=1)
-    return _Sheet(path, rows, line + 1, first.lstrip().startswith(TERMINAL_MARK))
+        return 0, []
+    shown = ", ".join(filter(None, (_shown(head) for head in heads[:SHOWN]))) or "no word"
+    if {*_meanings(heads)} >= TICK_COLUMNS:
+        raise ConfigError(f"{path} holds ticks, not bars: export bars of one timeframe")
+    raise ConfigError(f"{path} {NEEDS}; found {shown}: export bars, or name its columns so")
 
 
-def _check_columns(path: Path, names: list[str], found: str) -> None:
-    """Raise ConfigError unless there are a time, four prices and a volume."""
-    has = set(names)
-    if has & {*WHEN} and has >= {*NEEDED} and has & {*VOLUMES}:
-        return
-    raise ConfigError(f"{path} {NEEDS}; found {found}: export bars, or name its columns so")
+def _split(line: str) -> list[str]:
+    """Return the cells of one line, without their quotation marks."""
+    separator = max(SEPARATORS, key=line.count)
+    return [cell.strip().strip("".join(QUOTES)).strip() for cell in line.split(separator)]
 
 
-def _text(path: Path) -> str:
+def _shown(head: str) -> str:
+    return head.strip("<>").lower()[:SHOWN_LETTERS]
+
+
+def _plain(head: str) -> str:
+    return "time" if ZONED.fullmatch(head) else re.sub(r"[^a-z0-9]", "", head.lower())
+
+
+def _meanings(heads: list[str]) -> list[str]:
+    """Return our names of the columns of some heads."""
+    names = [MEANINGS.get(plain, plain) for plain in map(_plain, heads)]
+    # Some sources call the close the price.
+    return names if "close" in names else ["close" if n == "price" else n for n in names]
+
+
+def _names(path: Path, heads: list[str], first: list[str]) -> list[str]:
+    """Return the names of a file's columns; raises ConfigError where some are missing or twice."""
+    if not heads:
+        if len(first) > 1 and TIME_OF_DAY.fullmatch(first[1].strip()):
+            names = ["date", "time", *BY_POSITION]
+        elif bar_times.EPOCH.fullmatch(first[0].strip()):
+            names = ["time", *COLUMNS]
+        else:
+            names = ["time", *BY_POSITION]
+        if "close" not in names[: len(first)]:
+            cells = f"no header and {len(first)} cells in a line"
+            raise ConfigError(f"{path} {NEEDS}; found {cells}: export bars, or name its columns so")
+        return names[: len(first)]
+    names = _meanings(heads)
+    for name in (*COLUMNS, *VOLUMES, *TIME_HEADS[:-1]):
+        if names.count(name) > 1:
+            raise ConfigError(f"{path} has the column {name} twice: remove one")
+    if not {*names} & {*TIME_HEADS}:
+        shown = ", ".join(map(_shown, heads[:SHOWN]))
+        raise ConfigError(f"{path} {NEEDS}; found {shown}: export bars, or name its columns so")
+    return names
+
+
+def _time_columns(names: list[str], first: list[str]) -> tuple[int, int | None]:
+    """Return the place of the column of times or dates, and that of a time of day beside it."""
+    places = [names.index(name) for name in TIME_HEADS if name in names]
+    of_day = [at for at in places if TIME_OF_DAY.fullmatch(first[at].strip())]
+    whole = next((at for at in places if at not in of_day), places[0])
+    beside = [at for at in of_day if at != whole and names[at] in CLOCK_HEADS]
+    return whole, beside[0] if beside else None
+
+
+def _text(path: Path, most: int) -> str:
     try:
-        raw = read_regular(path)
-    except OSError as error:
+        raw = _unpacked(path, read_regular(path), most)
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
-    for mark, packed in PACKED:
-        if raw.startswith(mark):
-            raise ConfigError(f"{path} is packed ({packed}): unpack it and name the file inside")
+    for mark, kind in NO_TEXT.items():
+        if raw.lstrip()[: len(mark)].lower() == mark.lower():
+            raise ConfigError(f"{path} is {kind}, no table of text: save or export it as CSV")
     encoding = next((name for mark, name in ENCODINGS if raw.startswith(mark)), "utf-8")
     # UTF-16 without its mark: of a digit or a letter one of the two bytes is 0.
     if encoding == "utf-8" and b"\0" in raw[:2]:
@@ -263,18 +375,48 @@ def _text(path: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
 
 
-def _cells(path: Path, body: str, separator: str, line: int) -> pd.DataFrame:
+def _unpacked(path: Path, raw: bytes, most: int) -> bytes:
+    """Return what a packed file holds, and any other as it is."""
+    if raw.startswith(GZIP):
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+            content = packed.read(most + 1)
+    elif raw.startswith(ZIP):
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            names = archive.namelist()
+            if WORKBOOK in names:
+                raise ConfigError(f"{path} is an Excel workbook: save it as CSV")
+            tables = [name for name in names if name.lower().endswith((".csv", ".txt"))]
+            # HistData packs a report beside its bars.
+            tables = [name for name in tables if name.lower().endswith(".csv")] or tables
+            if len(tables) != 1:
+                raise ConfigError(
+                    f"{path} is packed (zip) with {len(tables)} files of bars in it: unpack it and "
+                    "name one"
+                )
+            with archive.open(tables[0]) as member:
+                content = member.read(most + 1)
+    else:
+        return raw
+    if len(content) > most:
+        raise ConfigError(f"{path} holds more than {most:,} bytes: cut its oldest bars off")
+    return content
+
+
+def _cells(path: Path, rows: str, separator: str, line: int) -> pd.DataFrame:
+    first = rows.split("\n", 1)[0]
+    quote = next((mark for mark in QUOTES if first.lstrip().startswith(mark)), None)
     try:
         cells = pd.read_csv(
-            io.StringIO(body),
+            io.StringIO(rows),
             sep=separator,
             header=None,
             dtype=str,
             na_filter=False,
             # Else the numbers of lines in errors would not be the file's.
             skip_blank_lines=False,
-            # No export quotes its cells: a stray quotation mark must not join lines.
-            quoting=csv.QUOTE_NONE,
+            # In a file without quotes a stray quotation mark must not join lines.
+            quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
+            quotechar=quote or QUOTES[0],
         )
     except pd.errors.ParserError as error:
         found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
@@ -285,34 +427,16 @@ def _cells(path: Path, body: str, separator: str, line: int) -> pd.DataFrame:
             f"{path}, line {at + line - 1}: {saw} cells where the first line has {expected};"
             " mend or remove the line"
         ) from error
-    if cells.shape[1] != body.split("\n", 1)[0].count(separator) + 1:
+    if quote is None and cells.shape[1] != first.count(separator) + 1:
         raise ConfigError(f"{path} is not a table: export the bars as CSV")
     return cells.fillna("")
-
-
-def _by_position(first: list[str]) -> list[str]:
-    when = ["date", "clock"] if len(first) > 1 and TIME_OF_DAY.fullmatch(first[1]) else ["time"]
-    return [*when, *BY_POSITION]
-
-
-def _by_header(path: Path, heads: list[str]) -> list[str]:
-    names = [MEANINGS.get(head, head) for head in heads]
-    # Beside a date, `time` is the time of day.
-    if "date" in names:
-        names = ["clock" if name == "time" else name for name in names]
-    if set(names) >= TICK_COLUMNS:
-        raise ConfigError(f"{path} holds ticks, not bars: export bars of one timeframe")
-    for name in (*COLUMNS, *VOLUMES, "date", "time", "clock"):
-        if names.count(name) > 1:
-            raise ConfigError(f"{path} has the column {name} twice: remove one")
-    return names
 
 
 # --- cells into numbers and times -----------------------------------------------------------------
 
 
 def _numbers(sheet: _Sheet, name: str) -> npt.NDArray[np.float64]:
-    cells = sheet.column(name)
+    cells = sheet.cells[name]
     try:
         # Here numbers are read to the last digit; pandas' own reader may round them.
         numbers = np.array(cells.to_list(), dtype=np.float64)
@@ -332,17 +456,17 @@ def _spreads(sheet: _Sheet) -> tuple[npt.NDArray[np.float64] | None, str]:
     names = sheet.cells.columns.to_list()
     if names.count(SPREAD) != 1:
         return None, f"it has the column {SPREAD} twice" if SPREAD in names else ""
-    newest = sheet.cells[list(NEEDED)].iloc[-READ_FOR_POINT:].to_numpy().ravel().tolist()
-    decimals = points.decimals_of(newest, terminal=sheet.of_terminal)
+    newest = sheet.cells[list(PRICES)].iloc[-READ_FOR_POINT:].to_numpy().ravel().tolist()
+    decimals = points.decimals_of(newest, terminal=sheet.terminal)
     if decimals is None:
         return None, "its prices do not tell how large a point is"
-    counted = np.array([_number(cell) for cell in sheet.column(SPREAD)])
+    counted = np.array([_number(cell) for cell in sheet.cells[SPREAD]])
     # Of what is no whole number nobody knows the unit.
     broken = ~np.isfinite(counted) | (counted < 0.0) | (counted != np.floor(counted))
     if not broken.any():
         return points.in_price(counted, decimals), ""
     counted[broken] = np.nan
-    cell = sheet.column(SPREAD).iloc[int(np.argmax(broken))]
+    cell = sheet.cells[SPREAD].iloc[int(np.argmax(broken))]
     problem = f"{SPREAD} is {cell!r}, not a number of points; so are {int(broken.sum())} in all"
     return points.in_price(counted, decimals), str(sheet.fault(broken, problem))
 
@@ -354,29 +478,68 @@ def _number(cell: str) -> float:
         return float("nan")
 
 
-def _times(sheet: _Sheet) -> tuple[pd.DatetimeIndex, pd.Series[str]]:
-    """Return the times as they stand in the file, and their zones ("" where there is none)."""
-    text = sheet.column("date" if "date" in sheet.cells else "time").str.strip()
-    if "clock" in sheet.cells:
-        text = (text + " " + sheet.cells["clock"].str.strip()).str.strip()
-    parts = text.str.extract(STAMP)
-    day = parts[0] + "-" + parts[1] + "-" + parts[2]
-    time = parts[3].fillna("00:00")
-    stamps = day + " " + time.where(time.str.len() == len("00:00:00"), time + ":00")
-    naive = pd.to_datetime(stamps, format="%Y-%m-%d %H:%M:%S", errors="coerce")
-    if naive.isna().any():
-        cell = text.iloc[int(np.argmax(naive.isna()))]
-        remedy = "write it like 2024.01.31 13:45" if cell else NO_BAR
-        raise sheet.fault(naive.isna(), f"{cell!r} is not a time; {remedy}")
-    return pd.DatetimeIndex(naive).as_unit("us"), parts[4].fillna("")
-
-
 # --- clocks ---------------------------------------------------------------------------------------
 
 
-def _to_utc(
-    sheet: _Sheet, naive: pd.DatetimeIndex, zones: pd.Series[str], server: ServerClock
-) -> pd.DatetimeIndex:
+def _source(sheet: _Sheet, times: BarTimes) -> str:
+    """Return who writes such files."""
+    found = (
+        ("MetaTrader 5", sheet.terminal),
+        ("the MetaTrader5 package", sheet.of_broker and not sheet.split),
+        ("MetaTrader 5 without brackets", sheet.of_broker),
+        ("Dukascopy", bool(sheet.zone) or sheet.time_head == "localtime"),
+        ("HistData", _winter(sheet, times)),
+        ("Binance", times.epoch and sheet.time_head in (None, "opentime")),
+        ("TradingView", times.epoch and sheet.time_head == "time"),
+        ("a chart of MetaTrader 5", sheet.head is None and times.form == DOTS),
+        ("pandas", sheet.time_head in ("", "index", "unnamed0")),
+    )
+    return next((name for name, fits in found if fits), "a table")
+
+
+def _winter(sheet: _Sheet, times: BarTimes) -> bool:
+    return sheet.head is None and times.form == COMPACT and "semicolons" in sheet.traits
+
+
+def _clock(sheet: _Sheet, times: BarTimes, named: str | None) -> tuple[ServerClock, str]:
+    """Return the clock of a file's times, and why it is that; raises ConfigError."""
+    given = None if named is None else ServerClock.parse(named)
+    if (times.zones != "").any():
+        return given or ServerClock.parse(UTC_CLOCK), "its times carry a zone"
+    if sheet.zone:
+        own = ServerClock.parse(sheet.zone)
+        if given is not None and given.name != own.name:
+            raise ConfigError(
+                f"{sheet.path} has the head {sheet.head}, which names the clock {own.name}: use "
+                "that, or rename the head to time"
+            )
+        return own, f"its head is {sheet.head}"
+    if given is not None:
+        return given, "it was given"
+    if _winter(sheet, times):
+        return ServerClock.parse(NEW_YORK_WINTER), "HistData writes New York's winter time"
+    if times.epoch and not sheet.of_broker:
+        return ServerClock.parse(UTC_CLOCK), "such numbers count from 1970 in UTC"
+    if sheet.of_broker or sheet.split or times.form != ISO:
+        raise ClockMissing(_question(sheet))
+    return ServerClock.parse(UTC_CLOCK), "nothing says another"
+
+
+def _question(sheet: _Sheet) -> str:
+    if sheet.terminal:
+        cause = "is an export of MetaTrader 5, and its times are of the broker's clock"
+    elif sheet.of_broker:
+        cause = "has the columns of MetaTrader 5, whose times are of the broker's clock"
+    else:
+        cause = f"writes its times as {sheet.times.iloc[0]} and names no clock"
+    return (
+        f"{sheet.path} {cause}: say which with --clock, at most brokers new_york+7 "
+        f"(there are {KNOWN})"
+    )
+
+
+def _to_utc(sheet: _Sheet, times: BarTimes, server: ServerClock) -> pd.DatetimeIndex:
+    naive, zones = times.wall, times.zones
     zoned = zones != ""
     if zoned.any():
         if server.name != UTC_CLOCK:

@@ -161,8 +161,9 @@ def _of_the_calendar(plan: ReplayPlan, events: Sequence[ScheduledEvent]) -> str:
 
 
 def _of_the_bars(plan: ReplayPlan) -> Iterator[str]:
-    """Warn where half of the bars are smaller than the spread: they may be of another symbol."""
+    """Say what is odd about the bars, and where half of them are smaller than the spread."""
     history, spread = plan.history, plan.costs.spread
+    yield from history.warnings
     if plan.guessed:
         digits = plan.profile.symbol(history.symbol).digits
         yield (

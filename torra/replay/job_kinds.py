@@ -48,7 +48,7 @@ USUAL_ARMS: Final = f"{CONTROL},budget"
 """What is compared unless the request says otherwise: L1 and the small desk."""
 
 TEXTS: Final = (
-    "symbol", "bars", "clock", "timeframes", "from", "to", "arms", "profile", "name",
+    "symbol", "bars", "clock", "leave_out", "timeframes", "from", "to", "arms", "profile", "name",
 )  # fmt: skip
 SUM: Final = "max_cost"
 SYMBOL: Final = re.compile(r"[A-Z0-9][A-Z0-9._:#-]{0,39}")
@@ -57,6 +57,7 @@ LONGEST: Final = 400
 
 ABOUT: Final = {
     "clock": r"\bclock",
+    "leave_out": r"leave.out",
     "bars": rf"\b{UPLOADS}[/\\]|no column|cannot read|holds no (database|bars)",
     "from": r"--from|in that period",
     "to": r"--to\b|fewer than",
@@ -153,6 +154,16 @@ def _several(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def _kinds(text: str) -> list[str]:
+    """Return the kinds of bars that are not taken; raises ConfigError for one that is none."""
+    from torra.feeds.bar_file import LEAVE_OUT  # noqa: PLC0415
+
+    found = _several(text)
+    if unknown := [kind for kind in found if kind not in LEAVE_OUT]:
+        raise ConfigError(f"leave_out: {unknown[0][:40]!r}: there are {', '.join(LEAVE_OUT)}")
+    return found
+
+
 def _sum(text: str) -> float | None:
     if not text:
         return None
@@ -176,6 +187,7 @@ def _request(home: Path, told: Mapping[str, Any]) -> ReplayRequest:
         timeframes=told["timeframes"],
         # a job that was queued by an earlier version has none
         clock=told.get("clock") or None,
+        leave_out=_kinds(told.get("leave_out", "")),
         wanted=told["arms"],
         profile=told["profile"] or None,
         # Nobody is paid without a ceiling.

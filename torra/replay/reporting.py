@@ -75,6 +75,7 @@ class ReplayRequest:
     end: str | None = None
     timeframes: str = ""
     clock: str | None = None
+    leave_out: Sequence[str] = ()
     wanted: str = CONTROL
     profile: str | None = None
     provider: str | None = None
@@ -116,6 +117,8 @@ def replayed(
     """Run a replay and write its document; raises ConfigError naming what to mend."""
     most = _sum(asked.max_cost)
     plan = planned(home, symbol, asked)
+    for line in plan.history.lines:
+        say(line)
     if asked.address:
         seen, logged = _elsewhere(home, plan, asked.address, say)
     else:
@@ -153,7 +156,9 @@ def planned(home: Path, symbol: str, asked: ReplayRequest) -> ReplayPlan:
     if first and last and first >= last:
         raise ConfigError(f"--from {asked.begin} is not before --to {asked.end}")
     found = arms.chosen([part.strip() for part in asked.wanted.split(",") if part.strip()])
-    history = load(home, symbol, asked.bars, timeframes=names, clock=asked.clock)
+    history = load(
+        home, symbol, asked.bars, timeframes=names, clock=asked.clock, leave_out=asked.leave_out
+    )
     history = cut(history, first, last)
     if all(len(frame) < WARM_UP for frame in history.frames.values()):
         raise ConfigError(f"{symbol}: fewer than {WARM_UP} bars of every timeframe; add older ones")
@@ -431,8 +436,10 @@ def summary(exhibits: Sequence[Exhibit], names: Sequence[str]) -> str:
 def settings_told(plan: ReplayPlan, profile: str) -> dict[str, str]:
     """Return under what a replay ran: its bars, its profile and the thresholds of that."""
     bars = "; ".join(plan.history.sources.values())
+    left = plan.history.left_out
     return {
         "bars": bounded(bars, MOST_LETTERS),
+        **({"left out": bounded(left, MOST_LETTERS)} if left else {}),
         "profile": bounded(profile, MOST_LETTERS),
         "thresholds": thresholds_told(plan.profile),
     }

@@ -167,7 +167,7 @@ def _job(
         "settings": reporting.settings_told(
             plan, reporting.named_profile(home, plan.history.symbol, profile)
         ),
-        "warnings": [conditions(plan), f"A sweep asks no agent. {PAPER}"],
+        "warnings": [conditions(plan), *plan.history.warnings, f"A sweep asks no agent. {PAPER}"],
         "at": iso(System().real_now()),
     }
     return Job(name, spec)

@@ -44,7 +44,7 @@ FORGOTTEN_SECONDS: Final = 3600
 FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 """The name of a file of bars."""
 
-ENDINGS: Final = (".csv", ".csv.gz")
+ENDINGS: Final = (".csv", ".txt", ".zip", ".csv.gz")
 MOST_NAMED: Final = 100
 LONGEST: Final = 60
 """Characters of a name that are kept, before its ending."""
@@ -82,7 +82,7 @@ def names(home: Path) -> list[str]:
 
 def _is_bars(path: Path) -> bool:
     plain = path.is_file() and not path.is_symlink()
-    return plain and bool(FILE.fullmatch(path.name)) and path.name.endswith((".csv", ".gz"))
+    return plain and bool(FILE.fullmatch(path.name)) and path.name.endswith(ENDINGS)
 
 
 def begin(home: Path) -> str:
@@ -139,7 +139,7 @@ def end(home: Path, begun: str, called: str) -> HandedIn:
         raise ConfigError(f"{path.parent} cannot be written: {error.strerror}") from error
     finally:
         give_up(home, begun)
-    return HandedIn(name, f"{name} is there: {told}.")
+    return HandedIn(name, f"{name} is there: {told}")
 
 
 def give_up(home: Path, begun: str) -> None:
@@ -166,23 +166,24 @@ def _named(called: str) -> tuple[str, str]:
 def _checked(path: Path, called: str) -> str:
     """Return what a file of bars holds; raises ConfigError, by its own name, for what is none."""
     # Not before a file is there: a page alone must not load what reads bars.
-    from torra.feeds.csv_file import HEAD, is_export, unpacked  # noqa: PLC0415
-    from torra.replay.shards.history import load  # noqa: PLC0415
+    from torra.feeds.bar_file import admit  # noqa: PLC0415
+    from torra.feeds.csv_file import ClockMissing  # noqa: PLC0415
 
-    clock = None
+    asks = ""
     try:
-        packed = path.name.endswith(".gz")
-        head = unpacked(path, MOST_UNPACKED) if packed else read_regular(path, HEAD)
-        # An export of MT5 needs a clock to be read at all; the replay asks which it is.
-        clock = USUAL[0] if is_export(head) else None
-        history = load(path.parent, called, [str(path)], clock=clock)
+        try:
+            taken = admit(path, clock=None, most=MOST_UNPACKED)
+        except ClockMissing:
+            # Its replay asks which clock it is.
+            taken = admit(path, clock=USUAL[0], most=MOST_UNPACKED)
+            asks = "; choose the broker's clock for it"
     except ConfigError as error:
         said = str(error).replace(str(path), called).replace(path.name, called)
+        said = said.replace("--leave-out", "Leave out")
         raise ConfigError(said.replace("--clock", "Clock").replace("--bars", "Bars")) from error
-    timeframe = history.timeframes[0]
-    first, last = (iso(moment)[:10] for moment in history.period)
-    asks = "; choose the broker's clock for it" if clock else ""
-    return f"{len(history.frames[timeframe]):,} bars of {timeframe}, {first} to {last}{asks}"
+    first, last = (iso(taken.frame.index[at].to_pydatetime())[:10] for at in (0, -1))
+    held = f"{len(taken.frame):,} bars of {taken.timeframe}, {first} to {last}{asks}"
+    return " ".join((f"{held}.", f"Read as {taken.report.shape}.", *taken.report.warnings))
 
 
 def _put(path: Path, stem: str, ending: str) -> str:

@@ -4,13 +4,12 @@ The import is one transaction: all of the file or none of it. Bars that are ther
 bar that differs is kept as a new revision; with `revise` the stored bars between the file's first
 and last that it does not have are withdrawn. What does not fit raises ConfigError, and then nothing
 was imported: a file whose times are of another clock than those of another timeframe that is stored
-(torra.market.clock_shifts), too. A first import has nothing to be held against; where its weeks
-begin at hours that no market keeps (torra.market.week_starts), the answer says so.
+(torra.market.clock_shifts), too. The answer has the report of the file (torra.feeds.bar_file).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -19,13 +18,12 @@ from typing import Any, Final
 import pandas as pd
 
 from instance_database import Database, open_home
-from torra.clock import TIMEFRAMES, System, duration, iso
+from torra.clock import EPOCH, TIMEFRAMES, System, duration, iso
 from torra.config import check_name, load_desk
-from torra.errors import ConfigError, DataUnavailable
-from torra.feeds import door
-from torra.feeds.csv_file import MOST_UNPACKED, NO_SPREADS, read_file
+from torra.errors import ConfigError
+from torra.feeds.bar_file import admit
+from torra.feeds.csv_file import MOST_UNPACKED
 from torra.market.clock_shifts import ClockShift, shifted
-from torra.market.week_starts import moving
 
 PART: Final = 10_000
 """Bars stored between two steps of progress."""
@@ -56,6 +54,7 @@ def run(
     clock: str | None,
     *,
     revise: bool = False,
+    leave_out: Collection[str] = (),
     progress: Progress | None = None,
     most: int = MOST_UNPACKED,
 ) -> dict[str, Any]:
@@ -63,20 +62,23 @@ def run(
 
     `clock` is that of the file's times, None where nobody said it. A file that would revise many
     stored bars, or is shifted against another timeframe, is refused unless `revise` says that it is
-    right and what is stored is not. A packed one may hold `most` bytes.
+    right and what is stored is not. `leave_out` are kinds of bars that are not taken. A packed
+    file may hold `most` bytes.
     """
     if timeframe not in TIMEFRAMES:
         raise ConfigError(f"unknown timeframe {timeframe}; known: {', '.join(TIMEFRAMES)}")
     instance, watched, learns = _instance(home, symbol, timeframe)
-    frame = read_file(file, clock=clock, most=most)
-    zone = str(frame.attrs["clock"])
-    checked = _checked(frame, file, timeframe)
-    moved = moving(checked, timeframe, zone)
-    warnings = [f"{file}: {moved.line}"] if moved else []
-    if told := frame.attrs.get(NO_SPREADS):
-        warnings.append(f"{file}: spreads are left out: {told}")
     database = open_home(home)
     try:
+        try:
+            taken = admit(
+                file, timeframe, clock=clock, leave_out=leave_out, symbol=symbol,
+                known=_known(database, instance), most=most,
+            )  # fmt: skip
+        except ConfigError as error:
+            raise type(error)(f"{error}; nothing was imported") from error
+        checked, zone = taken.frame, taken.report.clock
+        warnings = [f"{file}: {line}" for line in taken.report.warnings]
         shifts = _shifts(database, instance, timeframe, checked)
         if shifts and not revise:
             raise ConfigError(
@@ -125,6 +127,7 @@ def run(
         "to": iso(checked.index[-1].to_pydatetime()),
         "clock": zone,
         "watched": watched,
+        "report": taken.report.document(),
         "warnings": warnings,
         "learns": learns,
         "record_high": known and known.high,
@@ -133,34 +136,11 @@ def run(
     }
 
 
-def _checked(frame: pd.DataFrame, file: Path, timeframe: str) -> pd.DataFrame:
-    """Return the bars through the door; they must be closed by now and as far apart as they say."""
-    step = duration(timeframe)
-    gaps = pd.Series(frame.index).diff().dropna()
-    # The commonest gap: weekends and holes make others, and any mean wrong.
-    usual = gaps.mode()
-    if len(usual) and usual.iloc[0] < pd.Timedelta(0):
-        raise ConfigError(
-            f"{file}: its bars stand newest first: sort its lines by time, oldest first; nothing "
-            "was imported"
-        )
-    if len(usual) and usual.iloc[0] != pd.Timedelta(step):
-        raise ConfigError(
-            f"{file}: its bars are mostly {usual.iloc[0]} apart, which is not {timeframe}; "
-            "nothing was imported"
-        )
-    newest = frame.index[-1].to_pydatetime() + step
+def _known(database: Database, instance: str) -> pd.DataFrame | None:
+    """Return stored closes of an instance, against which the scale of others is held."""
     now = System().now()
-    if newest > now:
-        raise ConfigError(
-            f"{file}: its newest bar closes {iso(newest)}, which is not yet: give the clock of the "
-            "file with --clock, or take the forming bar out; nothing was imported"
-        )
-    try:
-        # A short file is no fault here: it may be one part of a longer history.
-        return door.check(frame, timeframe, as_of=newest, minimum=1)
-    except DataUnavailable as error:
-        raise ConfigError(f"{file}: {error}; nothing was imported") from error
+    held = (database.closes(instance, name, since=EPOCH, as_of=now) for name in TIMEFRAMES)
+    return next((frame for frame in held if len(frame)), None)
 
 
 def _shifts(

@@ -35,7 +35,7 @@ from torra.evaluation.wording import count
 from torra.evidence.companion_readings import Companions
 from torra.exhibits.beyond import outside_words
 from torra.feeds.companions import CompanionReader
-from torra.feeds.csv_file import read_bars
+from torra.feeds.bar_file import admit
 from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
@@ -375,7 +375,8 @@ def _feed(
 ) -> Feed:
     if file is None:
         return wiring.open_feeds([instance], load_desk(home), home, database)[instance.id]
-    return FrameFeed({timeframe: read_bars(file, clock=clock)})
+    taken = admit(file, timeframe, clock=clock, symbol=instance.symbol)
+    return FrameFeed({timeframe: taken.frame})
 
 
 def _companions(home: Path, instance: Instance, database: Database) -> CompanionReader | None:

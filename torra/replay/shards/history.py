@@ -10,8 +10,8 @@ future. Bars that cannot be used raise ConfigError with the file and the remedy.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -24,9 +24,10 @@ from torra.clock import TIMEFRAMES, System, duration, iso, parse
 from torra.config import load_desk
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
-from torra.feeds.csv_file import read_file
+from torra.feeds.bar_file import BarReport, admit, of_stored
 from torra.home import DATABASE
 from torra.market.clock_shifts import shifted
+from torra.market.longer_bars import aggregate
 from torra.market.spreads import SPREAD
 
 STORE: Final = "store"
@@ -41,16 +42,6 @@ AGAIN: Final = (
     "--clock CLOCK --revise"
 )
 """What to do about files, and about stored bars, whose times are of different clocks."""
-
-AGGREGATES: Final = {
-    "open": "first",
-    "high": "max",
-    "low": "min",
-    "close": "last",
-    "volume": "sum",
-}
-"""How the columns of several bars become those of one."""
-
 
 def moment(option: str, text: str | None) -> datetime | None:
     """Return the UTC time that an option names, None where it is not given."""
@@ -67,13 +58,33 @@ class History:
     """Checked bars of one symbol by timeframe: float64 columns on a UTC index of open times.
 
     `derived` names the timeframes that were put together from shorter ones, `sources` says where
-    each came from; `digest` names the bars themselves.
+    each came from, and `reports` has what was found in each source; `digest` names the bars.
     """
 
     symbol: str
     frames: Mapping[str, pd.DataFrame]
     sources: Mapping[str, str]
     derived: tuple[str, ...] = ()
+    reports: Mapping[str, BarReport] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What was found in the files, in sentences without the warnings."""
+        return tuple(f"{name}: {line}" for name, one in self.reports.items() for line in one.lines)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the bars, in sentences."""
+        found = self.reports.items()
+        return tuple(f"{name}: {line}" for name, one in found for line in one.warnings)
+
+    @property
+    def left_out(self) -> str:
+        """How many bars of which source were left out by the user's word, "" where none were."""
+        found = ((name, one.left_out) for name, one in self.reports.items())
+        return "; ".join(
+            f"{name}: {bars:,} {kind}" for name, left in found for kind, bars in left.items()
+        )
 
     @property
     def timeframes(self) -> tuple[str, ...]:
@@ -122,55 +133,47 @@ def load(
     *,
     timeframes: Sequence[str] = (),
     clock: str | None = None,
+    leave_out: Collection[str] = (),
 ) -> History:
     """Return the history of a symbol; raises ConfigError naming what to mend.
 
     `bars` are files, or the single word "store". `timeframes` are the wanted ones, by default those
-    of the files or, from the store, those that the desk watches. `clock` is that of the files
-    (torra.market.broker_clock), None as `read_bars` has it.
+    of the files or, from the store, those that the desk watches. `clock` is that of the files and
+    `leave_out` the kinds of bars that are not taken from them, as torra.feeds.bar_file has both.
     """
     for name in timeframes:
         if name not in TIMEFRAMES:
             raise ConfigError(f"unknown timeframe {name}; known: {', '.join(TIMEFRAMES)}")
     if not bars:
         raise ConfigError("name the bars with --bars FILE, or --bars store for the desk's own")
+    reports: dict[str, BarReport] = {}
     if STORE in bars:
         if len(bars) > 1:
             raise ConfigError("--bars store stands alone; take the files or the store")
+        if leave_out:
+            raise ConfigError("--leave-out is for files: import them again with it, and --revise")
         found, sources = _stored(home, symbol, timeframes)
+        for name, frame in found.items():
+            reports[sources[name]] = of_stored(frame, name, symbol)
     else:
         found, sources = {}, {}
         for file in bars:
-            name, frame = _read(Path(file), clock)
             if bars.count(file) > 1:
                 raise ConfigError(f"--bars {file} is given twice; once will do")
+            taken = admit(
+                Path(file), clock=clock, leave_out=leave_out, symbol=symbol,
+                known=next(iter(found.values()), None),
+            )  # fmt: skip
+            name = taken.timeframe
             if name in found:
                 raise ConfigError(f"two files hold {name} bars: {sources[name]} and {file}")
-            found[name], sources[name] = frame, Path(file).name
+            found[name], sources[name] = taken.frame, Path(file).name
+            reports[sources[name]] = taken.report
     for shift in shifted(found):
         which = f"{sources[shift.longer]} and {sources[shift.shorter]}"
         remedy = (AGAIN if STORE in bars else EACH).format(symbol)
         raise ConfigError(f"{symbol}: {shift.line} ({which}); {remedy}")
-    return _completed(symbol, found, sources, timeframes)
-
-
-def aggregate(frame: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:
-    """Return the bars of `longer` whose every bar of `shorter` is there; both on the UTC grid.
-
-    The spread of such a bar is that of its last part.
-    """
-    step = duration(longer)
-    starts = pd.DatetimeIndex(frame.index).floor(pd.Timedelta(step))
-    groups = frame.groupby(starts, sort=True)
-    columns = {name: how for name, how in AGGREGATES.items() if name in frame.columns}
-    # A span with a hole gives no bar: half a bar would be a wrong one.
-    whole = groups.size() == step // duration(shorter)
-    found = groups.agg(columns)[whole]
-    if SPREAD in frame.columns:
-        # Not "last", which would look past a spread that is not known to an older one.
-        found[SPREAD] = groups[SPREAD].tail(1).to_numpy()[whole]
-    found.index = found.index.rename(frame.index.name)
-    return found[list(frame.columns)]
+    return replace(_completed(symbol, found, sources, timeframes), reports=reports)
 
 
 def _completed(
@@ -206,29 +209,6 @@ def _checked(frame: pd.DataFrame, timeframe: str, source: str) -> pd.DataFrame:
         return door.check(frame, timeframe, as_of=end, minimum=1)
     except DataUnavailable as error:
         raise ConfigError(f"{source}: {error}; mend the bars") from error
-
-
-def _read(file: Path, clock: str | None) -> tuple[str, pd.DataFrame]:
-    frame = read_file(file, clock=clock)
-    return _timeframe(frame, file), frame
-
-
-def _timeframe(frame: pd.DataFrame, file: Path) -> str:
-    """Return the timeframe whose step is the most frequent between two bars."""
-    if len(frame) < 2:
-        raise ConfigError(
-            f"{file}: it holds {len(frame)} bar, and its timeframe is read off the steps between "
-            "bars: two at least, and some hundreds to score them"
-        )
-    # The most frequent step: over weekends and holes it is longer.
-    usual = pd.Series(frame.index).diff().mode()
-    for name, step in TIMEFRAMES.items():
-        if usual.iloc[0] == pd.Timedelta(step):
-            return name
-    raise ConfigError(
-        f"{file}: its bars are mostly {usual.iloc[0]} apart; known timeframes: "
-        f"{', '.join(TIMEFRAMES)}"
-    )
 
 
 def _stored(
@@ -269,4 +249,4 @@ def cut(history: History, begin: datetime | None, end: datetime | None) -> Histo
             f"no bars of {history.symbol} in that period; there are some from {iso(first)} "
             f"to {iso(last)}"
         )
-    return History(history.symbol, frames, history.sources, history.derived)
+    return replace(history, frames=frames)

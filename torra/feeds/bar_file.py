@@ -1,0 +1,185 @@
+"""The one door of files of bars: read by shape, asked for their clock, looked at, and reported.
+
+Import, replay, sweep, lookahead, upload, trial tick and wizard take a file through `admit`, so that
+all of them say the same of it. What cannot be used is a ConfigError with the remedy. What is odd
+but may be right (torra.market.plausibility, torra.market.week_starts) is told in the report and
+never repaired. Only `leave_out` leaves bars out, by the user's word, and the report counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from torra.clock import TIMEFRAMES, System, duration, iso
+from torra.errors import ConfigError, DataUnavailable
+from torra.feeds import door
+from torra.feeds.csv_file import MOST_UNPACKED, NO_SPREADS, PRICES, read_bars
+from torra.feeds.door import Refusal
+from torra.market import plausibility, week_starts
+from torra.market.broker_clock import UTC_CLOCK
+from torra.market.longer_bars import aggregate
+
+FLAT, NEGATIVE = "flat", "negative"
+LEAVE_OUT: Final = (FLAT, NEGATIVE)
+"""What a user may have left out: bars that only fill, and bars with a price of 0 or below."""
+
+WITHOUT_NEGATIVE: Final = (
+    "; mend the bars, or leave those with such a price out with --leave-out negative"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BarReport:
+    """What was found in a file of bars: its shape, its clock and why, and what is odd in it.
+
+    `weeks` says when its weeks begin, "" where it has none; `put_together` is the timeframe of the
+    file where its bars were made into longer ones. `notes` are sentences of information, `warnings`
+    of what wants care, `left_out` is how many bars were left out by the user's word.
+    """
+
+    shape: str
+    clock: str
+    clock_reason: str
+    weeks: str = ""
+    put_together: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The information in sentences, without the warnings."""
+        found = [f"Read as {self.shape}.", f"Clock {self.clock}: {self.clock_reason}."]
+        if self.put_together:
+            found.append(f"Bars were put together from those of {self.put_together}.")
+        found += [f"Left out, as asked: {n} {kind} bars." for kind, n in self.left_out.items()]
+        return (*found, *((self.weeks,) if self.weeks else ()), *self.notes)
+
+    def document(self) -> dict[str, Any]:
+        """Return the report as JSON has it."""
+        return {
+            "shape": self.shape,
+            "clock": self.clock,
+            "clock_reason": self.clock_reason,
+            "left_out": dict(self.left_out),
+            "lines": list(self.lines),
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BarFile:
+    """Bars that came through the door, their timeframe, and the report of their file."""
+
+    frame: pd.DataFrame
+    timeframe: str
+    report: BarReport
+
+
+def admit(
+    file: Path,
+    timeframe: str | None = None,
+    *,
+    clock: str | None,
+    leave_out: Collection[str] = (),
+    symbol: str = "",
+    known: pd.DataFrame | None = None,
+    most: int = MOST_UNPACKED,
+) -> BarFile:
+    """Return the bars of a file with its report; raises ConfigError naming what to mend.
+
+    `timeframe` is the wanted one, None: that of the file. Bars of a shorter one are put together.
+    `clock` names that of the times, None where nobody said it. `known` are other bars of the
+    symbol, against which the scale of the prices is held. A packed file may hold `most` bytes.
+    """
+    raw = read_bars(file, clock=clock, most=most)
+    kept, left = _without(raw, leave_out)
+    if not len(kept):
+        raise ConfigError(f"{file}: nothing is left of its {len(raw)} bars without {left}")
+    own = timeframe_of(kept, file, timeframe)
+    checked = _checked(kept, file, own)
+    longer = timeframe or own
+    attributes = raw.attrs
+    frame = checked if longer == own else aggregate(checked, own, longer)
+    if not len(frame):
+        raise ConfigError(f"{file}: its {len(checked)} bars of {own} make no whole bar of {longer}")
+    weeks = week_starts.moving(frame, longer, str(attributes["clock"]))
+    look = plausibility.look(frame, longer, symbol, known)
+    odd = [f"Spreads are left out: {why}." for why in (attributes.get(NO_SPREADS),) if why]
+    report = BarReport(
+        str(attributes["shape"]),
+        str(attributes["clock"]),
+        str(attributes["clock_reason"]),
+        "",
+        own if longer != own else "",
+        left,
+        look.notes,
+        (*((weeks.line,) if weeks else ()), *look.faults, *odd),
+    )
+    return BarFile(frame, longer, report)
+
+
+def of_stored(frame: pd.DataFrame, timeframe: str, symbol: str) -> BarReport:
+    """Return the report of bars that are stored."""
+    look = plausibility.look(frame, timeframe, symbol)
+    return BarReport("stored bars", UTC_CLOCK, "bars are stored in UTC", notes=look.notes,
+                     warnings=look.faults)  # fmt: skip
+
+
+def timeframe_of(frame: pd.DataFrame, file: Path, wanted: str | None = None) -> str:
+    """Return the timeframe of a file's bars, by the commonest step between two of them.
+
+    Raises ConfigError for bars of no timeframe, or of a longer one than is wanted.
+    """
+    if wanted is not None and wanted not in TIMEFRAMES:
+        raise ConfigError(f"unknown timeframe {wanted}; known: {', '.join(TIMEFRAMES)}")
+    # Over weekends and holes the step is longer, and any mean wrong.
+    usual = pd.Series(frame.index).diff().mode()
+    if not len(usual):
+        if wanted is not None:
+            return wanted
+        raise ConfigError(
+            f"{file}: it holds 1 bar, and its timeframe is read off the steps between bars: two at "
+            "least, and some hundreds to score them"
+        )
+    step = usual.iloc[0]
+    found = next((name for name, own in TIMEFRAMES.items() if pd.Timedelta(own) == step), None)
+    if found is None or (wanted is not None and duration(found) > duration(wanted)):
+        said = f"which is not {wanted}" if wanted else f"known are {', '.join(TIMEFRAMES)}"
+        raise ConfigError(f"{file}: its bars are mostly {step} apart, {said}")
+    return found
+
+
+def _without(frame: pd.DataFrame, leave_out: Collection[str]) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return the bars without those of the kinds that a user leaves out, and how many they were."""
+    left = {}
+    for kind in LEAVE_OUT:
+        if kind in leave_out:
+            negative = (frame[list(PRICES)] <= 0.0).any(axis=1).to_numpy()
+            gone = negative if kind == NEGATIVE else plausibility.flat_rows(frame)
+            left[kind] = int(gone.sum())
+            frame = frame[~gone]
+    return frame, left
+
+
+def _checked(frame: pd.DataFrame, file: Path, timeframe: str) -> pd.DataFrame:
+    """Return the bars through the door of all feeds; they must be closed by now."""
+    newest = frame.index[-1].to_pydatetime() + duration(timeframe)
+    if newest > System().now():
+        raise ConfigError(
+            f"{file}: its newest bar closes {iso(newest)}, which is not yet: give the clock of the "
+            "file with --clock, or take the forming bar out"
+        )
+    try:
+        # A short file is no fault here: it may be one part of a longer history. And as of its own
+        # end: a history is old.
+        return door.check(frame, timeframe, as_of=newest, minimum=1)
+    except DataUnavailable as error:
+        negative = error.reason == Refusal.NOT_POSITIVE
+        remedy = WITHOUT_NEGATIVE if negative else "; mend the bars"
+        raise ConfigError(f"{file}: {error}{remedy}") from error
