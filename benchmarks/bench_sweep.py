@@ -19,8 +19,8 @@ from benchmarks.histories import stirred
 from benchmarks.rows import Part, Row, at_least, at_most, ready
 from technical_calculator import score_frame
 from torra.config import Instance, Profile, validate
+from torra.market.longer_bars import aggregate
 from torra.replay.l1.sweep import Ground, sweep
-from torra.replay.shards.history import aggregate
 
 BARS = 100_000
 TRIAL_BARS = 9_000

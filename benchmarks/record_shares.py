@@ -20,8 +20,8 @@ from ath_calculator import RecordScore
 from benchmarks.desk_shares import plain
 from torra.config import ROOT, Profile
 from torra.feeds.csv_file import read_bars
+from torra.market.longer_bars import aggregate
 from torra.replay.l1.verdicts import BUY, SELL, composites, consensus, running, stream_of, verdicts
-from torra.replay.shards.history import aggregate
 
 SHIPPED = {"BTCUSD": ("BTCUSD_M15", "BTCUSD_H1"), "EURUSD": ("EURUSD_H1",)}
 

@@ -36,9 +36,8 @@ from tests.examples import examples
 from tests.tries import EXCUSED, Tries, without_full_collections
 from tests.worlds.made_once import Made, made_once
 from tests.worlds.scored_once import Kept, scored_once
-from torra.feeds import csv_file, sample
+from torra.feeds import bar_file, csv_file, sample
 from torra.lessons import recall
-from torra.replay.shards import history
 
 pytest_plugins = ("pytester",)
 
@@ -256,20 +255,20 @@ def _house(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(scope="session")
 def sample_is_read_once() -> Iterator[None]:
     """Let desks and replays share the bars that are shipped; files of a test are read each time."""
-    read, read_file = sample._load, csv_file.read_file
-    shipped, shipped_file = cache(read), cache(read_file)
+    read, read_bars = sample._load, csv_file.read_bars
+    shipped, shipped_file = cache(read), cache(read_bars)
 
     def load(path: Path) -> pd.DataFrame:
         return shipped(path) if path.parent == ROOT / "sample_data" else read(path)
 
-    def of_a_replay(path: Path, *, clock: str | None) -> pd.DataFrame:
+    def of_a_replay(path: Path, *, clock: str | None, most: int) -> pd.DataFrame:
         if path.parent == ROOT / "sample_data":
             return shipped_file(path, clock=clock).copy()
-        return read_file(path, clock=clock)
+        return read_bars(path, clock=clock, most=most)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "_load", load)
-        patch.setattr(history, "read_file", of_a_replay)
+        patch.setattr(bar_file, "read_bars", of_a_replay)
         yield
 
 

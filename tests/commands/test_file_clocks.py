@@ -15,7 +15,7 @@ from tests.worlds.two_clocks import later, other_broker, terminal_export
 from torra.clock import System
 from torra.commands.command_line import main
 from torra.market.broker_clock import KNOWN
-from torra.replay.shards.history import aggregate
+from torra.market.longer_bars import aggregate
 
 BITCOIN = sample("BTCUSD_M15").iloc[:3_800]  # to the week after Europe's change, before America's
 EURUSD = sample("EURUSD_H1")

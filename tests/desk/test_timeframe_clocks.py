@@ -18,7 +18,7 @@ from torra.desk import timeframe_clocks
 from torra.desk.schedule import Desk
 from torra.desk.timers import Timers
 from torra.errors import StoreUnavailable
-from torra.replay.shards.history import aggregate
+from torra.market.longer_bars import aggregate
 
 BARS = sample("BTCUSD_M15")
 HOURS = aggregate(BARS, "M15", "H1")

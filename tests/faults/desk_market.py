@@ -17,7 +17,7 @@ import pytest
 
 from torra.clock import duration
 from torra.config import SYMBOLS
-from torra.replay.shards.history import aggregate
+from torra.market.longer_bars import aggregate
 from torra.tick import bar_window
 
 OPENING = datetime(2026, 2, 11, 8, 2, tzinfo=UTC)

@@ -13,7 +13,7 @@ from tests.conftest import Scale
 from tests.worlds.price_series import sample, walk
 from tests.worlds.two_clocks import later, misread, other_broker
 from torra.market.clock_shifts import ClockShift, equal_share, shifted
-from torra.replay.shards.history import aggregate
+from torra.market.longer_bars import aggregate
 
 LAGS = (1, 2, 3, -1, -2, -3)
 HOLES = {"M30": 0.05, "H1": 0.05, "H4": 0.05, "D1": 0.002}

@@ -9,8 +9,8 @@ from tests.cases import cases
 from tests.worlds.price_series import sample
 from tests.worlds.two_clocks import later, misread
 from torra.errors import ConfigError
+from torra.market.longer_bars import aggregate
 from torra.market.week_starts import moving
-from torra.replay.shards.history import aggregate
 
 EURUSD = sample("EURUSD_H1")
 BITCOIN = sample("BTCUSD_M15")

@@ -28,12 +28,12 @@ from torra.errors import ConfigError
 from torra.evidence.company_facts import CompanyHistory
 from torra.evidence.outside_numbers import SeriesHistory, StoredRow
 from torra.market import structure as market_structure
+from torra.market.longer_bars import aggregate
 from torra.replay.outlook_then import OutlookThen
 from torra.replay.replaying import guessed_terms
 from torra.replay.rerun import futures, lookahead
 from torra.replay.rerun.futures import KINDS
 from torra.replay.rerun.lookahead import Findings, LookaheadSubject, exhibit, probe
-from torra.replay.shards import history
 from torra.replay.shards.history import History
 from torra.tick.bar_window import HistoryWindow
 
@@ -45,7 +45,7 @@ SHIPPED = str(SAMPLE_DATA / "EURUSD_H1.csv")
 def subject(bars: pd.DataFrame = BARS, *, hours: bool = False, **more: Any) -> LookaheadSubject:
     frames = {"M15": bars}
     if hours:
-        frames["H1"] = history.aggregate(bars, "M15", "H1")
+        frames["H1"] = aggregate(bars, "M15", "H1")
     derived = ("H1",) if hours else ()
     made = LookaheadSubject.of(History("BTCUSD", frames, {}, derived), Profile())
     return LookaheadSubject(made.instance, made.profile, made.frames, made.derived, **more)
@@ -170,7 +170,7 @@ def test_a_record_of_the_whole_history_is_caught(
 
 def test_hours_that_know_the_next_hour_are_caught() -> None:
     def early(bars: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:
-        return history.aggregate(bars, shorter, longer).shift(-1).dropna()
+        return aggregate(bars, shorter, longer).shift(-1).dropna()
 
     bars = subject(hours=True)
     frames = {**bars.frames, "H1": early(bars.frames["M15"], "M15", "H1")}

@@ -21,11 +21,12 @@ from tests.worlds.price_series import sample, times_of
 from torra.clock import duration, parse
 from torra.feeds.protocol import COLUMNS
 from torra.market.bar_view import BarView
+from torra.market.longer_bars import aggregate
 from torra.market.spreads import SPREAD, seen
 from torra.replay.rerun import futures, lookahead
 from torra.replay.rerun.futures import KINDS
 from torra.replay.rerun.journal_replay import Comparison, replay
-from torra.replay.shards.history import History, aggregate
+from torra.replay.shards.history import History
 from torra.replay.shards.packed_bars import pack, unpack
 from torra.store.connection import TickKey
 from torra.tick.bar_window import HistoryWindow

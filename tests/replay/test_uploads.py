@@ -119,7 +119,7 @@ def test_a_small_file_does_not_unpack_into_all_memory(
     path = tmp_path / "large.csv.gz"
     path.write_bytes(gzip.compress(b"1" * 1_000_000))
     with pytest.raises(ConfigError, match="holds more than 500 bytes"):
-        csv_file.unpacked(path, 500)
+        csv_file.read_bars(path, clock=None, most=500)
 
 
 def test_parts_that_nobody_ended_go_and_many_at_once_wait(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from torra.desk.bar_closes import next_close
 from torra.desk.roster import InstanceSetup
 from torra.desk.schedule import Desk
 from torra.feeds.sample import SampleFeed
+from torra.market.longer_bars import aggregate
 from torra.providers.registry import open_provider
-from torra.replay.shards.history import aggregate
 
 THREE = Instance(symbol="BTCUSD", timeframes=("M15", "M30", "H1"))
 """Needs the feed `WithHalfHours`."""

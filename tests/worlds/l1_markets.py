@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from torra.config import Profile, validate
-from torra.replay.shards.history import History, aggregate
+from torra.market.longer_bars import aggregate
+from torra.replay.shards.history import History
 
 SYMBOL = "WALK"
 SPEC = {

@@ -155,7 +155,9 @@ def timeframe_of(frame: pd.DataFrame, file: Path, wanted: str | None = None) -> 
     return found
 
 
-def _without(frame: pd.DataFrame, leave_out: Collection[str]) -> tuple[pd.DataFrame, dict[str, int]]:
+def _without(
+    frame: pd.DataFrame, leave_out: Collection[str]
+) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return the bars without those of the kinds that a user leaves out, and how many they were."""
     left = {}
     for kind in LEAVE_OUT:

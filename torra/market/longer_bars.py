@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 import pandas as pd
 
 from torra.clock import duration
@@ -43,7 +42,7 @@ def aggregate(frame: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:
     if shorter == MINUTES and len(whole):
         # The last span may go on after the file's end.
         end = frame.index[-1] + pd.Timedelta(duration(shorter))
-        whole &= np.asarray(whole.index + pd.Timedelta(step) <= end)
+        whole &= pd.DatetimeIndex(whole.index) <= end - pd.Timedelta(step)
     found = groups.agg(columns)[whole]
     if SPREAD in frame.columns:
         # Not "last", which would look past a spread that is not known to an older one.

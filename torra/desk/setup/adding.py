@@ -39,7 +39,7 @@ from torra.desk.setup.bar_sources import STORED
 from torra.desk.setup.desk_plan import DeskPlan, differing, weights
 from torra.desk.setup.wishes import EXECUTIONS, NEW, Wish, Wrong
 from torra.errors import ConfigError, no_key_twice
-from torra.feeds.csv_file import HEAD, is_export, unpacked
+from torra.feeds.csv_file import ClockMissing, read_bars
 from torra.home import DESK, DESK_BEFORE, UPLOADS
 from torra.market.broker_clock import USUAL
 from torra.regular_files import lies, read_regular
@@ -64,8 +64,7 @@ CHANGED: Final = (
 
 
 ASKS_CLOCK: Final = (
-    "is an export of MetaTrader 5, and its times are of the broker's clock: choose it here, at "
-    f"most brokers {USUAL[0]}"
+    f"does not say by which clock its times are: choose it here, at most brokers {USUAL[0]}"
 )
 
 
@@ -203,14 +202,11 @@ def _refuse_files(place: Place, wish: Wish) -> None:
                     "import, then take bars that were imported already",
                 )
         try:
-            packed = path.suffix == ".gz"
-            head = unpacked(path, LARGEST_FILE) if packed else read_regular(path, HEAD)
+            read_bars(path, clock=wish.clock or None, most=LARGEST_FILE)
+        except ClockMissing as error:
+            raise Wrong("clock", f"{name} {ASKS_CLOCK}") from error
         except ConfigError as error:
             raise Wrong("files", _of_file(str(error), place.uploads)) from error
-        except OSError:
-            continue  # the import says what is wrong with it
-        if is_export(head) and not wish.clock:
-            raise Wrong("clock", f"{name} {ASKS_CLOCK}")
 
 
 def _refuse_missing_bars(wish: Wish, stored: BarStore | None) -> None:

@@ -23,8 +23,8 @@ from torra.clock import duration
 from torra.config import Instance
 from torra.lessons.lesson import Lesson, LessonFacts, Situation
 from torra.lessons.reviews import rules_words
+from torra.market.longer_bars import aggregate
 from torra.market.spreads import SPREAD
-from torra.replay.shards import history
 
 PRICES: Final = ["open", "high", "low", "close"]
 SCALE: Final = 1.37
@@ -185,7 +185,7 @@ def world(
     kind: str,
     rng: Generator,
     *,
-    aggregate: Aggregate = history.aggregate,
+    aggregate: Aggregate = aggregate,
 ) -> dict[str, pd.DataFrame]:
     """Return every timeframe with another future.
 

@@ -45,12 +45,12 @@ from torra.evaluation.wording import count
 from torra.home import DATABASE
 from torra.lessons.lesson import Fresh, Lesson
 from torra.lessons.recall import LessonShelf, Recall
+from torra.market.longer_bars import aggregate
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.rerun import futures
 from torra.replay.rerun.edges_then import Still
 from torra.replay.rerun.futures import KINDS, Aggregate, closed
-from torra.replay.shards import history
 from torra.replay.shards.history import History
 from torra.store.connection import TickKey
 from torra.store.memory import MemoryStore
@@ -119,7 +119,7 @@ class LookaheadSubject:
     frames: Mapping[str, pd.DataFrame]
     derived: Mapping[str, str] = field(default_factory=dict)
     score: Score | None = None
-    aggregate: Aggregate = history.aggregate
+    aggregate: Aggregate = aggregate
     outlook: OutlookThen = NOTHING
     lessons: tuple[Lesson, ...] = ()
 

@@ -34,8 +34,8 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.evaluation.wording import count
 from torra.evidence.companion_readings import Companions
 from torra.exhibits.beyond import outside_words
-from torra.feeds.companions import CompanionReader
 from torra.feeds.bar_file import admit
+from torra.feeds.companions import CompanionReader
 from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE

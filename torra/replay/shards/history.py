@@ -43,6 +43,7 @@ AGAIN: Final = (
 )
 """What to do about files, and about stored bars, whose times are of different clocks."""
 
+
 def moment(option: str, text: str | None) -> datetime | None:
     """Return the UTC time that an option names, None where it is not given."""
     if text is None:
@@ -146,34 +147,42 @@ def load(
             raise ConfigError(f"unknown timeframe {name}; known: {', '.join(TIMEFRAMES)}")
     if not bars:
         raise ConfigError("name the bars with --bars FILE, or --bars store for the desk's own")
-    reports: dict[str, BarReport] = {}
     if STORE in bars:
         if len(bars) > 1:
             raise ConfigError("--bars store stands alone; take the files or the store")
         if leave_out:
             raise ConfigError("--leave-out is for files: import them again with it, and --revise")
-        found, sources = _stored(home, symbol, timeframes)
-        for name, frame in found.items():
-            reports[sources[name]] = of_stored(frame, name, symbol)
+        found, sources, reports = _stored(home, symbol, timeframes)
     else:
-        found, sources = {}, {}
-        for file in bars:
-            if bars.count(file) > 1:
-                raise ConfigError(f"--bars {file} is given twice; once will do")
-            taken = admit(
-                Path(file), clock=clock, leave_out=leave_out, symbol=symbol,
-                known=next(iter(found.values()), None),
-            )  # fmt: skip
-            name = taken.timeframe
-            if name in found:
-                raise ConfigError(f"two files hold {name} bars: {sources[name]} and {file}")
-            found[name], sources[name] = taken.frame, Path(file).name
-            reports[sources[name]] = taken.report
+        found, sources, reports = _of_files(symbol, bars, clock, leave_out)
     for shift in shifted(found):
         which = f"{sources[shift.longer]} and {sources[shift.shorter]}"
         remedy = (AGAIN if STORE in bars else EACH).format(symbol)
         raise ConfigError(f"{symbol}: {shift.line} ({which}); {remedy}")
     return replace(_completed(symbol, found, sources, timeframes), reports=reports)
+
+
+Loaded = tuple[dict[str, pd.DataFrame], dict[str, str], dict[str, BarReport]]
+"""Frames and the names of their sources by timeframe, and reports by source."""
+
+
+def _of_files(
+    symbol: str, bars: Sequence[str], clock: str | None, leave_out: Collection[str]
+) -> Loaded:
+    found: dict[str, pd.DataFrame] = {}
+    sources: dict[str, str] = {}
+    reports = {}
+    for file in bars:
+        if bars.count(file) > 1:
+            raise ConfigError(f"--bars {file} is given twice; once will do")
+        known = next(iter(found.values()), None)
+        taken = admit(Path(file), clock=clock, leave_out=leave_out, symbol=symbol, known=known)
+        name = taken.timeframe
+        if name in found:
+            raise ConfigError(f"two files hold {name} bars: {sources[name]} and {file}")
+        found[name], sources[name] = taken.frame, Path(file).name
+        reports[sources[name]] = taken.report
+    return found, sources, reports
 
 
 def _completed(
@@ -211,9 +220,7 @@ def _checked(frame: pd.DataFrame, timeframe: str, source: str) -> pd.DataFrame:
         raise ConfigError(f"{source}: {error}; mend the bars") from error
 
 
-def _stored(
-    home: Path, symbol: str, timeframes: Sequence[str]
-) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+def _stored(home: Path, symbol: str, timeframes: Sequence[str]) -> Loaded:
     if not (home / DATABASE).exists():
         raise ConfigError(f"{home} holds no database yet; start the desk once or name a file")
     instance = load_desk(home).instance(symbol)
@@ -230,7 +237,9 @@ def _stored(
             f"no bars of {instance.id} are stored: torra import FILE --symbol {instance.id} "
             "--timeframe M15"
         )
-    return found, {name: f"store, {instance.id} {name}" for name in found}
+    sources = {name: f"store, {instance.id} {name}" for name in found}
+    reports = {sources[name]: of_stored(frame, name, symbol) for name, frame in found.items()}
+    return found, sources, reports
 
 
 def cut(history: History, begin: datetime | None, end: datetime | None) -> History:
