@@ -28,7 +28,7 @@ import pandas as pd
 
 from torra.clock import duration, iso
 from torra.evaluation.wording import count, percent
-from torra.market.broker_clock import NEW_YORK, UTC_CLOCK
+from torra.market.broker_clock import NEW_YORK
 
 FLAT_RUN: Final = 8
 """Flat bars in a row without volume from which they are filler."""
@@ -38,21 +38,22 @@ MIDWEEK: Final = (1, 2, 3)
 CLOSED_SHARE: Final = 0.9
 """A market has weekends where this share of its bars on Saturdays is flat, and ..."""
 OPEN_SHARE: Final = 0.5
-"""... no more than this share of those from Tuesday to Thursday."""
+"""... less than this share of those from Tuesday to Thursday.
+
+An hour of the week is one of trade if bars are there in more than this share of the weeks.
+"""
 
 JUMP_SHARE: Final = 0.25
 """A jump is at least this share of the price, and ..."""
-JUMP_ATR: Final = 12.0
-"""... this many mean ranges of the bars before it."""
-ATR_BARS: Final = 14
+JUMP_RANGES: Final = 12.0
+"""... this many mean ranges of the bars before it: ATR without gaps, so no jump hides the next."""
+RANGES_MEAN: Final = 14
 
 LONG_GAP: Final = timedelta(days=5)
-"""Past so long a gap the price may have gone its way: a jump must exceed what it usually goes."""
+"""Past so long a gap the limit grows with the root of the time, as a price's way does."""
 
-RATIOS: Final = {numerator / of: f"{numerator}:{of}" for numerator, of in ((3, 2), (4, 3), (5, 2))}
-"""Ratios of splits that are no whole numbers."""
 RATIO_SHARE: Final = 0.03
-"""A factor so near to a ratio is told as that ratio."""
+"""A factor so near to the ratio of a split is told as that ratio."""
 
 KNOWN_FACTOR: Final = 5.0
 """Prices of another scale are at least this many times the known ones, or that part of them."""
@@ -64,160 +65,47 @@ A mean range is 1.6 standard deviations of a step, so it is about five deviation
 SAME_TIME: Final = np.timedelta64(1, "D")
 """Known closes as near as this to a bar, or to the nearest there is, are held against it."""
 
-LINES: Final = 3
-"""Jumps that have a sentence of their own, the largest ones."""
+MOST_LINES: Final = 3
+"""Jumps that have a sentence of their own, the first ones."""
 
-PAIR: Final = frozenset(("EUR", "GBP", "AUD", "NZD", "USD", "CAD", "CHF"))
-RANGES: Final[dict[str, tuple[tuple[int, float, float], ...]]] = {
-    "XAUUSD": ((1979, 240.0, 15_000.0),),
-    "XAGUSD": ((1979, 3.4, 300.0),),
-    "BTCUSD": ((2010, 0.01, 1_300.0), (2014, 150.0, 20_500.0), (2021, 5_000.0, 800_000.0)),
-    "ETHUSD": ((2015, 0.3, 1_500.0), (2021, 300.0, 40_000.0)),
-    "US30": ((1990, 2_300.0, 250_000.0),),
-    "US500": ((1990, 290.0, 40_000.0),),
-    "US100": ((1990, 150.0, 15_000.0), (2010, 1_600.0, 200_000.0)),
-    "JP225": ((1990, 6_000.0, 300_000.0),),
-    "USOIL": ((1990, 8.0, 250.0),),
-    "UKOIL": ((1990, 8.0, 250.0),),
-    "JPY": ((1990, 40.0, 300.0),),
-    "PAIR": ((1990, 0.3, 3.5),),
-}
+CURRENCIES: Final = ("EUR", "GBP", "AUD", "NZD", "USD", "CAD", "CHF")
+YEN, PAIR = "JPY", "pair"
+RANGES: Final = (
+    ("XAUUSD", 1979, 240.0, 15e3),
+    ("XAGUSD", 1979, 3.4, 300.0),
+    ("BTCUSD", 2010, 0.01, 1_300.0),
+    ("BTCUSD", 2014, 150.0, 20_500.0),
+    ("BTCUSD", 2021, 5e3, 8e5),
+    ("ETHUSD", 2015, 0.3, 1_500.0),
+    ("ETHUSD", 2021, 300.0, 4e4),
+    ("US30", 1990, 2_300.0, 25e4),
+    ("US500", 1990, 290.0, 4e4),
+    ("US100", 1990, 150.0, 15e3),
+    ("US100", 2010, 1_600.0, 2e5),
+    ("USOIL", 1990, 8.0, 250.0),
+    (YEN, 1990, 40.0, 300.0),
+    (PAIR, 1990, 0.3, 3.5),
+)
 """Lowest and highest price at which a symbol may trade, from a year on.
 
-Half the world's prices of then lie within a factor of 20, so prices times 20 lie outside. JPY are
-the currencies in yen, PAIR those of each other.
+Most prices of the time lie so that 20 times and a 20th of them are outside. YEN are the other
+currencies in yen, PAIR those in each other.
 """
-ALIASES: Final = {
-    "DJ30": "US30", "WS30": "US30", "SPX500": "US500", "SP500": "US500", "NAS100": "US100",
-    "USTEC": "US100", "NI225": "JP225", "XTIUSD": "USOIL", "XBRUSD": "UKOIL", "XBTUSD": "BTCUSD",
-}  # fmt: skip
 
 Flags = npt.NDArray[np.bool_]
-Values = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class FlatBars:
-    """The filler of bars: how many of how many, the first and the last."""
-
-    bars: int
-    total: int
-    first: datetime
-    last: datetime
-
-    @property
-    def line(self) -> str:
-        """The filler in a sentence."""
-        return (
-            f"Filler bars, with four equal prices and no trade, are {self.bars:,} of "
-            f"{self.total:,} ({percent(self.bars / self.total, 1)}), from {iso(self.first)} to "
-            f"{iso(self.last)}."
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Jump:
-    """A jump between a close and the open of the bar at `time`, from one price to another."""
-
-    time: datetime
-    before: float
-    after: float
-
-    @property
-    def factor(self) -> float:
-        """The larger of the two prices in units of the smaller."""
-        return max(self.before, self.after) / min(self.before, self.after)
-
-    @property
-    def ratio(self) -> str:
-        """The ratio of a split that is near, such as 10:1, or 1:10 of a rise; "" of none."""
-        near = {float(max(2, round(self.factor))): f"{max(2, round(self.factor))}:1", **RATIOS}
-        best = min(near, key=lambda ratio: abs(self.factor - ratio))
-        if abs(self.factor / best - 1.0) > RATIO_SHARE:
-            return ""
-        return near[best] if self.after < self.before else ":".join(near[best].split(":")[::-1])
-
-    @property
-    def line(self) -> str:
-        """The jump in a sentence."""
-        like = f", as a split of {self.ratio} does" if self.ratio else ""
-        return (
-            f"The price jumps at {iso(self.time)} from {self.before:g} to {self.after:g}, by a "
-            f"factor of {self.factor:.3g}{like}."
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Prices of another scale: `price` where `usual` are those of the symbol, lowest and highest.
-
-    `known` says that bars of the symbol tell the usual price.
-    """
-
-    symbol: str
-    price: float
-    usual: tuple[float, float]
-    known: bool
-
-    @property
-    def line(self) -> str:
-        """The scale in a sentence."""
-        low, high = self.usual
-        if self.known:
-            return (
-                f"The price of {self.price:g} is {self.price / low:.3g} times the {low:g} that "
-                f"other bars of {self.symbol or 'the symbol'} have at the time."
-            )
-        return (
-            f"The price of {self.price:g} is outside of the usual {low:g} to {high:g} of "
-            f"{self.symbol}."
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Holes:
-    """Missing bars at hours of trade, in how many holes, and the longest hole."""
-
-    bars: int
-    holes: int
-    longest: int
-    first: datetime
-
-    @property
-    def line(self) -> str:
-        """The holes in a sentence."""
-        return (
-            f"{count(self.bars, 'bar')} at usual hours of trade "
-            f"{'is' if self.bars == 1 else 'are'} missing, in {count(self.holes, 'hole')}; the "
-            f"longest, of {self.longest:,}, begins after {iso(self.first)}."
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class Plausibility:
-    """What is odd about bars; None and () where nothing is."""
+    """What is odd about bars, in sentences: `faults` make scores and trades wrong, `notes` do not.
 
-    flat: FlatBars | None
-    jumps: tuple[Jump, ...]
-    scale: Scale | None
-    holes: Holes | None
+    `flat` counts filler bars, `jumps` are the open times of the bars that a jump comes before.
+    """
 
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """Sentences about what makes scores and trades wrong."""
-        largest = sorted(self.jumps, key=lambda jump: -jump.factor)[:LINES]
-        more = len(self.jumps) - len(largest)
-        lines = [one.line for one in (self.flat, self.scale) if one]
-        lines += [jump.line for jump in sorted(largest, key=lambda jump: jump.time)]
-        return (
-            *lines,
-            *([f"{count(more, 'smaller jump')} of the price are there too."] * (more > 0)),
-        )
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences that are good to know and accuse nothing."""
-        return (self.holes.line,) if self.holes else ()
+    faults: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    flat: int = 0
+    jumps: tuple[datetime, ...] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -234,144 +122,128 @@ def look(
     home, or another timeframe of the same files.
     """
     if not len(bars):
-        return Plausibility(None, (), None, None)
-    filler = np.flatnonzero(flat_rows(bars))
-    times = bars.index
-    flat = None
+        return Plausibility()
+    step, times = duration(timeframe), pd.DatetimeIndex(bars.index)
+    filler, jumps = times[flat_rows(bars)], dict(_jumps(bars, step))
+    faults = [_against_known(bars, symbol, known, step) or _against_usual(bars, symbol)]
     if len(filler):
-        first, last = _time(times, filler[0]), _time(times, filler[-1])
-        flat = FlatBars(len(filler), len(bars), first, last)
+        share = percent(len(filler) / len(bars), 1)
+        faults.append(
+            f"Filler bars, with four equal prices and no trade, are {len(filler):,} of "
+            f"{len(bars):,} ({share}), from {iso(filler[0])} to {iso(filler[-1])}."
+        )
+    faults += [*jumps.values()][:MOST_LINES]
+    if len(jumps) > MOST_LINES:
+        faults.append(f"The price has {len(jumps):,} such jumps in all.")
+    # Without a daylight saving of its own a market would seem to have holes in UTC.
+    zones = ("UTC", NEW_YORK) if step <= timedelta(hours=1) else ("UTC",)
+    missing, holes = min(_holes(times.tz_convert(zone), step) for zone in zones)
     return Plausibility(
-        flat,
-        tuple(_jumps(bars, duration(timeframe))),
-        _known_scale(bars, symbol, known, duration(timeframe)) or _usual_scale(bars, symbol),
-        _holes(pd.DatetimeIndex(times), duration(timeframe)),
+        tuple(filter(None, faults)), (holes,) if missing else (), len(filler), tuple(jumps)
     )
 
 
 def flat_rows(bars: pd.DataFrame) -> Flags:
     """Return which bars are filler: one flag a bar."""
-    prices = bars[["open", "high", "low", "close"]].to_numpy(dtype=float)
+    prices = bars[["open", "high", "low", "close"]].to_numpy()
     flat: Flags = prices.max(axis=1) == prices.min(axis=1)
-    lengths = _run_lengths(flat & (bars["volume"].to_numpy() == 0))
-    filler: Flags = lengths >= FLAT_RUN
+    filler: Flags = _run_lengths(flat & (bars["volume"].to_numpy() == 0)) >= FLAT_RUN
     days = pd.DatetimeIndex(bars.index).dayofweek.to_numpy()
-    closed, midweek = days == SATURDAY, np.isin(days, MIDWEEK)
-    if not closed.any() or flat[closed].mean() < CLOSED_SHARE:
-        return filler
-    if not midweek.any() or flat[midweek].mean() > OPEN_SHARE:
-        return filler
-    # A weekend begins and ends with the run of flat bars around its Saturday.
-    runs = _runs(flat)
-    return filler | (flat & np.isin(runs, runs[closed & flat]))
+    closed, midweek = flat[days == SATURDAY], flat[np.isin(days, MIDWEEK)]
+    if closed.sum() > CLOSED_SHARE * len(closed) and midweek.sum() < OPEN_SHARE * len(midweek):
+        # A weekend begins and ends with the run of flat bars around its Saturday.
+        runs = _runs(flat)
+        filler |= flat & np.isin(runs, runs[flat & (days == SATURDAY)])
+    return filler
 
 
 def _runs(flags: Flags) -> npt.NDArray[np.int64]:
     """Return the number of each place's run of equal flags, counted from the first."""
-    return np.cumsum(np.diff(flags, prepend=flags[:1]).astype(np.int64))
+    return np.cumsum(np.diff(flags, prepend=flags[:1]), dtype=np.int64)
 
 
 def _run_lengths(flags: Flags) -> npt.NDArray[np.int64]:
     """Return how long the run of True at each place is, 0 at False."""
     runs = _runs(flags)
-    return np.asarray(np.where(flags, np.bincount(runs)[runs], 0), dtype=np.int64)
+    return np.bincount(runs)[runs] * flags
 
 
-def _jumps(bars: pd.DataFrame, step: timedelta) -> Iterator[Jump]:
+def _jumps(bars: pd.DataFrame, step: timedelta) -> Iterator[tuple[datetime, str]]:
+    """Return the jumps, each by the open time of the bar after it with a sentence."""
     opens, closes = bars["open"].to_numpy()[1:], bars["close"].to_numpy()[:-1]
-    wide = np.abs(opens / closes - 1.0) >= JUMP_SHARE
-    if not wide.any():
-        return
-    times = pd.DatetimeIndex(bars.index)
-    gaps = np.diff(times.as_unit("s").asi8)
-    steps = np.where(gaps > LONG_GAP.total_seconds(), gaps / step.total_seconds(), 1.0)
-    limits = JUMP_ATR * _ranges(bars, wide)[:-1] * np.sqrt(steps)
-    for place in np.flatnonzero(wide & (np.abs(np.log(opens / closes)) >= limits)):
-        yield Jump(_time(times, place + 1), float(closes[place]), float(opens[place]))
+    gaps = (bars.index[1:] - bars.index[:-1]).to_numpy()
+    steps = np.where(gaps > np.timedelta64(LONG_GAP), gaps / np.timedelta64(step), 1.0)
+    limits = JUMP_RANGES * _ranges(bars).rolling(RANGES_MEAN, min_periods=1).mean()
+    far = np.abs(np.log(opens / closes)) >= limits.to_numpy()[:-1] * np.sqrt(steps)
+    for place in np.flatnonzero(far & (np.abs(opens / closes - 1.0) >= JUMP_SHARE)).tolist():
+        before, after, time = closes[place], opens[place], bars.index[place + 1].to_pydatetime()
+        factor = max(before, after) / min(before, after)
+        new = round(factor)
+        split = f", as in a split of {new}:1" if after < before else f", as in a split of 1:{new}"
+        ratio = split if new > 1 and abs(factor / new - 1.0) <= RATIO_SHARE else ""
+        yield (
+            time,
+            (
+                f"The price jumps at {iso(time)} from {before:g} to {after:g}, by a factor of "
+                f"{factor:.3g}{ratio}."
+            ),
+        )
 
 
-def _ranges(bars: pd.DataFrame, wide: Flags) -> Values:
-    """Return the mean range of the newest bars at each bar, as a share of the price.
-
-    It is the true range but at jumps, so that one jump does not hide the next.
-    """
-    high, low, close = (bars[name].to_numpy() for name in ("high", "low", "close"))
-    before = np.concatenate((high[:1], np.where(wide, high[1:], close[:-1])))
-    below = np.where(np.concatenate(([True], wide)), low, before)
-    true = (np.maximum(high, before) - np.minimum(low, below)) / close
-    return np.asarray(pd.Series(true).rolling(ATR_BARS, min_periods=1).mean())
+def _ranges(bars: pd.DataFrame) -> pd.Series[float]:
+    """Return the range of each bar as a share of its price; gaps are not in it."""
+    return (bars["high"] - bars["low"]) / bars["close"]
 
 
-def _known_scale(
+def _against_known(
     bars: pd.DataFrame, symbol: str, known: pd.DataFrame | None, step: timedelta
-) -> Scale | None:
-    """Return the scale against known closes of the same time, or of the nearest one."""
+) -> str:
+    """Return what is wrong with the scale against closes of the same time, or the nearest one."""
     if known is None or not len(known):
-        return None
+        return ""
     places = bars.index.get_indexer(known.index, method="nearest")
     apart = np.abs((bars.index[places] - known.index).to_numpy())
     near = apart <= max(apart.min(), SAME_TIME)
-    own, other = bars["close"].to_numpy()[places][near], known["close"].to_numpy()[near]
-    factor = float(np.median(own / other))
-    usual = float(np.mean((bars["high"] - bars["low"]) / bars["close"]))
-    walk = FARTHEST_WALK * usual * np.sqrt(apart.min() / np.timedelta64(step))
+    factor = float(np.median((bars["close"].to_numpy()[places] / known["close"].to_numpy())[near]))
+    walk = FARTHEST_WALK * _ranges(bars).mean() * np.sqrt(apart.min() / np.timedelta64(step))
     if abs(np.log(factor)) < max(np.log(KNOWN_FACTOR), walk):
-        return None
-    price, reference = float(np.median(own)), float(np.median(other))
-    return Scale(symbol, price, (reference, reference), known=True)
-
-
-def _usual_scale(bars: pd.DataFrame, symbol: str) -> Scale | None:
-    """Return the scale against the usual range of a well-known symbol."""
-    price, year = float(bars["close"].median()), bars.index[len(bars) // 2].year
-    rows = [row for row in RANGES.get(_well_known(symbol), ()) if row[0] <= year]
-    if not rows or rows[-1][1] <= price <= rows[-1][2]:
-        return None
-    return Scale(symbol, price, rows[-1][1:], known=False)
-
-
-def _well_known(symbol: str) -> str:
-    """Return the row of RANGES of a broker's symbol, "" of one that has none."""
-    plain = re.sub(r"[^A-Z0-9]", "", symbol.upper())
-    for name in (*ALIASES, *RANGES):
-        if plain.startswith(name):
-            return ALIASES.get(name, name)
-    base, quote = plain[:3], plain[3:6]
-    if base not in PAIR or base == quote:
         return ""
-    return "JPY" if quote == "JPY" else "PAIR" if quote in PAIR else ""
+    name = symbol or "the symbol"
+    return f"The prices are {factor:.3g} times those of the other bars of {name} at the time."
 
 
-def _holes(times: pd.DatetimeIndex, step: timedelta) -> Holes | None:
-    """Return the holes by the clock, UTC or New York's, by which there are fewer."""
-    zones = (UTC_CLOCK, NEW_YORK) if step <= timedelta(hours=1) else (UTC_CLOCK,)
-    found = [_holes_by(times, times.tz_convert(zone), step) for zone in zones]
-    return min(found, key=lambda holes: holes.bars if holes else 0)
+def _against_usual(bars: pd.DataFrame, symbol: str) -> str:
+    """Return what is wrong with the scale against the usual range of a well-known symbol."""
+    plain = re.sub(r"[^A-Z0-9]", "", symbol.upper())
+    name = next((row[0] for row in RANGES if plain.startswith(row[0])), "")
+    if plain.startswith(CURRENCIES) and plain[3:].startswith((YEN, *CURRENCIES)):
+        name = YEN if plain[3:].startswith(YEN) else PAIR
+    price, year = float(bars["close"].median()), bars.index[len(bars) // 2].year
+    rows = [row[2:] for row in RANGES if row[0] == name and row[1] <= year]
+    if not rows or rows[-1][0] <= price <= rows[-1][1]:
+        return ""
+    low, high = rows[-1]
+    return f"The price of {price:g} is outside of the usual {low:g} to {high:g} of {symbol}."
 
 
-def _holes_by(times: pd.DatetimeIndex, local: pd.DatetimeIndex, step: timedelta) -> Holes | None:
-    slots = local.tz_localize(None).as_unit("s").asi8 // int(step.total_seconds())
-    week = timedelta(weeks=1) // step
-    slots -= slots[0] // week * week
-    weeks = int(slots.max()) // week + 1
-    there = np.zeros(weeks * week, dtype=np.bool_)
-    there[slots] = True
-    within = np.zeros_like(there)
-    within[slots[0] : slots[-1] + 1] = True
-    shares = there.reshape(weeks, week).sum(axis=0) / np.maximum(
-        within.reshape(weeks, week).sum(axis=0), 1
+def _holes(local: pd.DatetimeIndex, step: timedelta) -> tuple[int, str]:
+    """Return how many bars are missing by a clock at hours of trade, and a sentence about it."""
+    seconds, week = int(step.total_seconds()), timedelta(weeks=1) // step
+    slots = local.tz_localize(None).as_unit("s").asi8 // seconds
+    first, last = slots.min(), slots.max()
+    start = first // week * week
+    there = np.zeros((last - start) // week * week + week, dtype=np.bool_)
+    there[slots - start] = True
+    usual = np.tile(there.reshape(-1, week).mean(axis=0) > OPEN_SHARE, len(there) // week)
+    usual[: first - start] = usual[last - start :] = False
+    trade = np.flatnonzero(usual)
+    missing = ~there[trade]
+    if not missing.any():
+        return 0, ""
+    lengths = _run_lengths(missing)
+    holes = len(np.unique(_runs(missing)[missing]))
+    day = str(np.datetime64(int(trade[lengths.argmax()] + start) * seconds, "s"))[:10]
+    return int(missing.sum()), (
+        f"Of the usual hours of trade {count(int(missing.sum()), 'bar')} are missing, in "
+        f"{count(holes, 'hole')}; the longest, of {lengths.max():,}, begins on {day}."
     )
-    usual = np.flatnonzero(within & np.tile(shares > OPEN_SHARE, weeks))
-    lengths = _run_lengths(~there[usual])
-    if not lengths.any():
-        return None
-    first = int(lengths.argmax())
-    bars = int(np.count_nonzero(lengths))
-    holes = int(np.count_nonzero(np.diff((lengths > 0).astype(int), prepend=0) > 0))
-    before = int(np.searchsorted(np.sort(slots), usual[first])) - 1
-    return Holes(bars, holes, int(lengths.max()), _time(times, max(before, 0)))
-
-
-def _time(times: pd.Index, place: int | np.signedinteger) -> datetime:
-    moment: datetime = times[place].to_pydatetime()
-    return moment
