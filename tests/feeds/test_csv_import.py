@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.feeds import door
-from torra.feeds.csv_file import read_bars
+from torra.feeds.csv_file import ClockMissing, read_bars
 from torra.feeds.protocol import COLUMNS
 
 Write = Callable[..., Path]
@@ -293,9 +293,16 @@ def test_an_export_with_metatraders_header_demands_a_clock(write: Write, newline
     assert read_bars(path, clock="utc").index[0] == MIDNIGHT
 
 
-@pytest.mark.parametrize("name", ["shipped format", "chart export", "small letters, no brackets"])
-def test_other_files_are_utc_where_nothing_is_said(write: Write, name: str) -> None:
-    frame = read_bars(write(VARIANTS[name]), clock=None)
+@pytest.mark.parametrize("name", ["chart export", "small letters, no brackets"])
+def test_what_is_written_as_metatrader_writes_demands_a_clock(write: Write, name: str) -> None:
+    with pytest.raises(ClockMissing, match="--clock"):
+        read_bars(write(VARIANTS[name]), clock=None)
+
+
+@pytest.mark.parametrize("zone", ["Z", ""])
+def test_iso_times_are_utc_where_nothing_is_said(write: Write, zone: str) -> None:
+    rows = tuple((row[0].replace("Z", zone), *row[1:]) for row in SHIPPED)
+    frame = read_bars(write(rows), clock=None)
     assert frame.index[0] == MIDNIGHT
     assert frame.attrs["clock"] == "utc"
 
@@ -325,11 +332,11 @@ def changed(row: int, column: int, cell: str) -> tuple[tuple[str, ...], ...]:
         (changed(3, 1, "25:00:00"), r"line 4: .* is not a time"),
         (
             changed(0, 5, "<LAST>"),
-            r"csv needs time, open, high, low, close, volume; found date, time, open, high, low, "
+            r"csv needs time, open, high, low, close; found date, time, open, high, low, "
             r"last, tickvol, vol, spread: export bars, or name its columns so",
         ),
         (changed(0, 0, "<DAY>"), r"line 2: '00:00:00' is not a time"),
-        (changed(0, 5, "<OPEN>"), r"has the column open twice"),
+        (changed(0, 6, "<OPEN>"), r"has the column open twice"),
         ((HEADER,), r"holds no bars"),
         ((HEADER, *ROWS, ROWS[0][:4]), r"line 5: "),
         (
@@ -338,7 +345,7 @@ def changed(row: int, column: int, cell: str) -> tuple[tuple[str, ...], ...]:
         ),
         ((HEADER, ROWS[0], ("",), ROWS[1]), r"line 3: '' is not a time"),
         ((("",), ("",), HEADER, ROWS[0], ("x", *ROWS[1][1:])), r"line 5: "),
-        (tuple(row[:6] for row in ROWS), r"volume; found no header and 6 cells in a line: export"),
+        (tuple(row[:5] for row in ROWS), r"close; found no header and 5 cells in a line: export"),
         (
             (("<DATE>", "<TIME>", "<BID>", "<ASK>"), ("2024.01.02", "00:00", "1", "2")),
             r"holds ticks",

@@ -72,12 +72,12 @@ def test_a_name_is_cleaned(tmp_path: Path, called: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("called", "content", "said"),
     [
-        ("a.csv", b"date,price\n1,2\n", "a.csv needs time, open, high, low, close, volume; found"),
+        ("a.csv", b"date,price\n1,2\n", "a.csv needs time, open, high, low, close; found"),
         ("a.csv", b"", "a.csv is empty"),
         ("a.csv", b"\x00\x01\x02" * 50, "a.csv "),
         ("a.csv", BARS.replace(b"2021-10-01", b"soon", 1), "is not a time"),
-        ("a.csv.gz", b"no gzip at all", "cannot read a.csv.gz"),
-        ("a.xlsx", FEW, "a.xlsx: only .csv and .csv.gz are taken; export the bars as CSV"),
+        ("a.csv.gz", b"\x1f\x8bno gzip at all", "cannot read a.csv.gz"),
+        ("a.xlsx", FEW, "a.xlsx: only .csv, .txt, .zip, .csv.gz are taken; export the bars as CSV"),
         ("", FEW, "the file: only .csv"),
     ],
 )

@@ -148,7 +148,7 @@ def flat_rows(bars: pd.DataFrame) -> Flags:
     prices = bars[["open", "high", "low", "close"]].to_numpy()
     flat: Flags = prices.max(axis=1) == prices.min(axis=1)
     filler: Flags = _run_lengths(flat & (bars["volume"].to_numpy() == 0)) >= FLAT_RUN
-    days = pd.DatetimeIndex(bars.index).dayofweek.to_numpy()
+    days = pd.DatetimeIndex(bars.index).day_of_week.to_numpy()
     closed, midweek = flat[days == SATURDAY], flat[np.isin(days, MIDWEEK)]
     if closed.sum() > CLOSED_SHARE * len(closed) and midweek.sum() < OPEN_SHARE * len(midweek):
         # A weekend begins and ends with the run of flat bars around its Saturday.

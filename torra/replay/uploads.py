@@ -154,7 +154,7 @@ def _named(called: str) -> tuple[str, str]:
     ending = next((one for one in reversed(ENDINGS) if plain.lower().endswith(one)), "")
     if not ending:
         raise ConfigError(
-            f"{plain[:LONGEST] or 'the file'}: only {' and '.join(ENDINGS)} are taken; export the "
+            f"{plain[:LONGEST] or 'the file'}: only {', '.join(ENDINGS)} are taken; export the "
             "bars as CSV"
         )
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", plain[: -len(ending)]).strip("._-")[:LONGEST]
