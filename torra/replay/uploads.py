@@ -131,7 +131,7 @@ def end(home: Path, begun: str, called: str) -> HandedIn:
         checked = path.with_name(path.name + ending)
         path.rename(checked)
         try:
-            told = _checked(checked, f"{wanted}{ending}")
+            told = _checked(home, checked, f"{wanted}{ending}")
             name = _put(checked, wanted, ending)
         finally:
             checked.unlink(missing_ok=True)
@@ -163,19 +163,25 @@ def _named(called: str) -> tuple[str, str]:
     return stem, ending
 
 
-def _checked(path: Path, called: str) -> str:
-    """Return what a file of bars holds; raises ConfigError, by its own name, for what is none."""
+def _checked(home: Path, path: Path, called: str) -> str:
+    """Return what a file of bars holds; raises ConfigError, by its own name, for what is none.
+
+    Its name begins with the symbol, as in XAUUSD_M15.csv.
+    """
     # Not before a file is there: a page alone must not load what reads bars.
     from torra.feeds.bar_file import admit  # noqa: PLC0415
     from torra.feeds.csv_file import ClockMissing  # noqa: PLC0415
+    from torra.replay.shards.history import known_closes  # noqa: PLC0415
 
     asks = ""
+    symbol = re.split("[_.]", called)[0].upper()
+    known = known_closes(home, symbol)
     try:
         try:
-            taken = admit(path, clock=None, most=MOST_UNPACKED)
+            taken = admit(path, clock=None, symbol=symbol, known=known, most=MOST_UNPACKED)
         except ClockMissing:
             # Its replay asks which clock it is.
-            taken = admit(path, clock=USUAL[0], most=MOST_UNPACKED)
+            taken = admit(path, clock=USUAL[0], symbol=symbol, known=known, most=MOST_UNPACKED)
             asks = "; choose the broker's clock for it"
     except ConfigError as error:
         said = str(error).replace(str(path), called).replace(path.name, called)

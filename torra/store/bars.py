@@ -30,7 +30,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ath_calculator import Records
-from torra.clock import duration, parse
+from torra.clock import EPOCH, TIMEFRAMES, duration, parse
 from torra.config import Instance
 from torra.market import spreads
 from torra.market.known_bars import Bars, KnownBars, Stream
@@ -211,6 +211,11 @@ class BarStore(SpreadStore):
         rows = [(row[0][:-1], row[5]) for row in found]
         times, values = zip(*rows, strict=True) if rows else ((), ())
         return pd.DataFrame({"close": np.array(values, dtype=float)}, index=_index(times))
+
+    def any_closes(self, instance: str, *, as_of: datetime) -> pd.DataFrame | None:
+        """Return the closes of the shortest timeframe that is stored, None where none is."""
+        held = (self.closes(instance, name, since=EPOCH, as_of=as_of) for name in TIMEFRAMES)
+        return next((frame for frame in held if len(frame)), None)
 
     def bars_then(
         self, instance: str, timeframe: str, first: datetime, last: datetime, revision: int

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pandas as pd
 
 from instance_database import Database, open_home
-from torra.clock import EPOCH, TIMEFRAMES, System, duration, iso
+from torra.clock import TIMEFRAMES, System, duration, iso
 from torra.config import check_name, load_desk
 from torra.errors import ConfigError
 from torra.feeds.bar_file import admit
@@ -73,7 +73,7 @@ def run(
         try:
             taken = admit(
                 file, timeframe, clock=clock, leave_out=leave_out, symbol=symbol,
-                known=_known(database, instance), most=most,
+                known=database.any_closes(instance, as_of=System().now()), most=most,
             )  # fmt: skip
         except ConfigError as error:
             raise type(error)(f"{error}; nothing was imported") from error
@@ -134,13 +134,6 @@ def run(
         "record_low": known and known.low,
         "records_since": known and known.since and iso(known.since),
     }
-
-
-def _known(database: Database, instance: str) -> pd.DataFrame | None:
-    """Return stored closes of an instance, against which the scale of others is held."""
-    now = System().now()
-    held = (database.closes(instance, name, since=EPOCH, as_of=now) for name in TIMEFRAMES)
-    return next((frame for frame in held if len(frame)), None)
 
 
 def _shifts(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -22,7 +23,7 @@ import pandas as pd
 from instance_database import open_home
 from torra.clock import TIMEFRAMES, System, duration, iso, parse
 from torra.config import load_desk
-from torra.errors import ConfigError, DataUnavailable
+from torra.errors import ConfigError, DataUnavailable, TorraError
 from torra.feeds import door
 from torra.feeds.bar_file import BarReport, admit, of_stored
 from torra.home import DATABASE
@@ -154,7 +155,7 @@ def load(
             raise ConfigError("--leave-out is for files: import them again with it, and --revise")
         found, sources, reports = _stored(home, symbol, timeframes)
     else:
-        found, sources, reports = _of_files(symbol, bars, clock, leave_out)
+        found, sources, reports = _of_files(home, symbol, bars, clock, leave_out)
     for shift in shifted(found):
         which = f"{sources[shift.longer]} and {sources[shift.shorter]}"
         remedy = (AGAIN if STORE in bars else EACH).format(symbol)
@@ -166,18 +167,34 @@ Loaded = tuple[dict[str, pd.DataFrame], dict[str, str], dict[str, BarReport]]
 """Frames and the names of their sources by timeframe, and reports by source."""
 
 
+def known_closes(home: Path, symbol: str) -> pd.DataFrame | None:
+    """Return closes of a symbol that a home has stored, None where it has none."""
+    if not (home / DATABASE).exists():
+        return None
+    # Nothing depends on them but a warning: a home that cannot be read has none.
+    with suppress(TorraError):
+        own = [one.id for one in load_desk(home).instances if symbol in (one.id, one.symbol)]
+        database = open_home(home)
+        try:
+            return database.any_closes((own or [symbol])[0], as_of=System().now())
+        finally:
+            database.close()
+    return None
+
+
 def _of_files(
-    symbol: str, bars: Sequence[str], clock: str | None, leave_out: Collection[str]
+    home: Path, symbol: str, bars: Sequence[str], clock: str | None, leave_out: Collection[str]
 ) -> Loaded:
     found: dict[str, pd.DataFrame] = {}
     sources: dict[str, str] = {}
     reports = {}
+    known = known_closes(home, symbol)
     for file in bars:
         if bars.count(file) > 1:
             raise ConfigError(f"--bars {file} is given twice; once will do")
-        known = next(iter(found.values()), None)
         taken = admit(Path(file), clock=clock, leave_out=leave_out, symbol=symbol, known=known)
         name = taken.timeframe
+        known = taken.frame if known is None else known
         if name in found:
             raise ConfigError(f"two files hold {name} bars: {sources[name]} and {file}")
         found[name], sources[name] = taken.frame, Path(file).name
