@@ -105,15 +105,16 @@ def test_help_names_the_clocks(tmp_path: Path, command: str) -> None:
 )
 def test_an_export_is_stored_in_utc_whatever_its_clock(tmp_path: Path, clock: str) -> None:
     path = file(tmp_path, "H1.csv", EURUSD, clock)
-    told = json.loads(bring(tmp_path, path, "H1", "--clock", clock, "--json").stdout)
+    answer = bring(tmp_path, path, "H1", "--clock", clock, "--json", symbol="EURUSD")
+    told = json.loads(answer.stdout)
     assert (told["clock"], told["warnings"]) == (clock, [])
     pd.testing.assert_index_equal(
-        stored(tmp_path, "H1").index, EURUSD.index, check_names=False, exact=False
+        stored(tmp_path, "H1", "EURUSD").index, EURUSD.index, check_names=False, exact=False
     )
 
 
 def test_other_files_are_utc_where_nothing_is_said(tmp_path: Path) -> None:
-    told = bring(tmp_path, plain(tmp_path, "H1.csv", EURUSD), "H1")
+    told = bring(tmp_path, plain(tmp_path, "H1.csv", EURUSD), "H1", symbol="EURUSD")
     assert told.exit_code == 0 and "(times read as utc)" in told.stdout
     assert "warning" not in told.stdout
 

@@ -55,7 +55,7 @@ def test_an_export_again_adds_its_spreads_and_changes_no_bar(tmp_path: Path) -> 
 
 def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     (warning,) = imported(tmp_path, [HEADER, *rows(COUNT, spreads=("28", "?"))])["warnings"]
-    assert "spreads are left out" in warning and "line 3: spread is '?'" in warning
+    assert "Spreads are left out" in warning and "line 3: spread is '?'" in warning
     assert stored(tmp_path)[SPREAD].isna().sum() == COUNT // 2
 
 
@@ -64,5 +64,5 @@ def test_a_file_that_does_not_tell_its_point_keeps_its_bars_alone(tmp_path: Path
     told = imported(tmp_path, lines)
     assert told["new"] == 20
     (warning,) = told["warnings"]
-    assert warning.endswith("its prices do not tell how large a point is")
+    assert warning.endswith("its prices do not tell how large a point is.")
     assert SPREAD not in stored(tmp_path).columns

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from torra.commands.command_line import main
 
-NEEDS = "needs time, open, high, low, close, volume; found date, price, amount: export bars"
+NEEDS = "needs time, open, high, low, close; found date, price, amount: export bars"
 DOORS = {
     "replay": ("replay", "BTCUSD", "--bars", "FILE"),
     "sweep": ("sweep", "BTCUSD", "--bars", "FILE"),

@@ -56,7 +56,8 @@ def test_a_file_is_taken_offered_and_on_record(pages: Pages) -> None:
     assert answer.status_code == 200
     assert answer.get_json() == {
         "status": "done",
-        "reason": "btc.csv is there: 2,165 bars of H1, 2021-09-27 to 2021-12-29.",
+        "reason": "btc.csv is there: 2,165 bars of H1, 2021-09-27 to 2021-12-29. "
+        "Read as a table: ISO dates.",
         "name": "btc.csv",
     }
     page = Page(pages.text("/replays"))
@@ -78,8 +79,8 @@ def test_a_file_larger_than_a_body_comes_in_parts(pages: Pages) -> None:
 @pytest.mark.parametrize(
     ("content", "name", "said"),
     [
-        (b"date,price\n1,2\n", "a.csv", "a.csv needs time, open, high, low, close, volume; found"),
-        (BARS, "a.exe", "a.exe: only .csv and .csv.gz are taken"),
+        (b"date,price\n1,2\n", "a.csv", "a.csv needs time, open, high, low, close; found"),
+        (BARS, "a.exe", "a.exe: only .csv, .txt, .zip, .csv.gz are taken"),
         (b"", "a.csv", "a.csv is empty"),
     ],
 )
@@ -132,10 +133,10 @@ def test_the_page_says_what_the_folder_is_and_what_a_file_needs(pages: Pages) ->
     check_structure(page)
     check_policy(page, forms=True)
     for words in (
-        "Your own bars (.csv or .csv.gz, 16 MB at most)",
+        "Your own bars (.csv, .txt, .zip or .csv.gz, 16 MB at most)",
         "into the folder uploads of the desk's home",
         str(pages.backing.home / UPLOADS),
-        "the columns time, open, high, low, close, volume",
+        "TradingView, Binance, Dukascopy, HistData and pandas",
         "the same answers given where they mean nothing",
         "Torra's arithmetic, no agents",
     ):

@@ -209,9 +209,9 @@ def test_a_mistake_is_told_beside_its_field_and_nothing_is_queued(
         (
             "wrong.csv",
             b"a,b,c\n1,2,3\n",
-            "needs time, open, high, low, close, volume; found a, b, c",
+            "needs time, open, high, low, close; found a, b, c",
         ),
-        ("torn.csv.gz", b"no gzip", "cannot read"),
+        ("torn.csv.gz", b"\x1f\x8bno gzip", "cannot read"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_beside_the_bars(

@@ -34,7 +34,8 @@ def lying(home: Path) -> list[str]:
 def test_parts_become_the_file(tmp_path: Path, part: int) -> None:
     found = hand_in(tmp_path, "btc.csv", BARS, part)
     assert found.name == "btc.csv"
-    assert found.says == "btc.csv is there: 2,165 bars of H1, 2021-09-27 to 2021-12-29."
+    held = "2,165 bars of H1, 2021-09-27 to 2021-12-29. Read as a table: ISO dates."
+    assert found.says == f"btc.csv is there: {held}"
     assert (tmp_path / UPLOADS / "btc.csv").read_bytes() == BARS
     assert lying(tmp_path) == uploads.names(tmp_path) == ["btc.csv"]
 
@@ -94,7 +95,7 @@ def test_an_export_of_mt5_is_taken_and_asks_for_its_clock(tmp_path: Path) -> Non
     head = "<DATE>\t<TIME>\t<OPEN>\t<HIGH>\t<LOW>\t<CLOSE>\t<TICKVOL>\t<VOL>\t<SPREAD>"
     rows = [f"2024.01.02\t{hour:02}:00:00\t1.5\t1.6\t1.4\t1.5\t10\t0\t2" for hour in range(9)]
     found = hand_in(tmp_path, "gold.csv", "\n".join([head, *rows]).encode())
-    assert found.says.endswith("; choose the broker's clock for it.")
+    assert "; choose the broker's clock for it. Read as MetaTrader 5: " in found.says
 
 
 def test_a_file_is_not_larger_than_it_may_be(
