@@ -148,7 +148,7 @@ def flat_rows(bars: pd.DataFrame) -> Flags:
     prices = bars[["open", "high", "low", "close"]].to_numpy()
     flat: Flags = prices.max(axis=1) == prices.min(axis=1)
     filler: Flags = _run_lengths(flat & (bars["volume"].to_numpy() == 0)) >= FLAT_RUN
-    days = pd.DatetimeIndex(bars.index).dayofweek.to_numpy()
+    days = pd.DatetimeIndex(bars.index).day_of_week.to_numpy()
     closed, midweek = flat[days == SATURDAY], flat[np.isin(days, MIDWEEK)]
     if closed.sum() > CLOSED_SHARE * len(closed) and midweek.sum() < OPEN_SHARE * len(midweek):
         # A weekend begins and ends with the run of flat bars around its Saturday.
@@ -209,7 +209,7 @@ def _against_known(
     if abs(np.log(factor)) < max(np.log(KNOWN_FACTOR), walk):
         return ""
     name = symbol or "the symbol"
-    return f"The prices are {factor:.3g} times those of the other bars of {name} at the time."
+    return f"The prices are {factor:.2g} times those of the other bars of {name} at the time."
 
 
 def _against_usual(bars: pd.DataFrame, symbol: str) -> str:
