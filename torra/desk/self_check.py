@@ -744,7 +744,7 @@ def _bars(home: Path, database: Database) -> Iterator[CheckResult]:
             for fault in faults:
                 told = f"{instance.id} {timeframe}: {fault}"
                 yield CheckResult("bars", "warning", told, IMPLAUSIBLE)
-            if not faults:
+            if len(bars) and not faults:
                 told = f"{instance.id} {timeframe}: {count(len(bars), 'plausible bar')}"
                 yield CheckResult("bars", "ok", told)
             known = bars
