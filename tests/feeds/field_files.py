@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 
 import pandas as pd
 
+from tests.worlds.price_series import rows_of
+
 SYMBOL, TIMEFRAME = "EURUSD", "M15"
 BARS: Final = 40
 BEGIN: Final = datetime(2024, 7, 28, 22, tzinfo=UTC)
@@ -77,7 +79,7 @@ HEAD: Final = "time,open,high,low,close,volume"
 def rows(stamp: Stamp = ISO, separator: str = ",", more: Sequence[str] = ()) -> list[str]:
     """Return the lines of the bars: time, four prices, volume, and cells behind them."""
     found = []
-    for bar in TRUTH.itertuples():
+    for bar in rows_of(TRUTH):
         cells = [stamp(bar.Index.to_pydatetime())]
         cells += [f"{price:.5f}" for price in (bar.open, bar.high, bar.low, bar.close)]
         found.append(separator.join([*cells, str(int(bar.volume)), *more]))

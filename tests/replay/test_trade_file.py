@@ -125,8 +125,9 @@ def test_a_trade_is_marked_if_a_jump_lies_between_its_decision_and_its_end(
     one = trade(JUMP + decided * hour, -1.0, closed - decided)
     text = trade_file.as_csv([ArmSeen("l1", (), (one,))], [JUMP])
     assert rows(text)[0]["jump (UTC)"] == (iso(JUMP) if marked else "")
-    (line,) = trade_file.trade_lines(text) or ()
-    assert line.cells[4] == ("stop, across a jump" if marked else "stop")
+    lines = trade_file.trade_lines(text)
+    ended = "stop, across a jump" if marked else "stop"
+    assert lines is not None and [line.cells[4] for line in lines] == [ended]
     cleaned = trade_file.clean(text)
     assert cleaned is not None and rows(cleaned)[0]["jump (UTC)"] == rows(text)[0]["jump (UTC)"]
 
