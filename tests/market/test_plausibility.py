@@ -37,7 +37,6 @@ def test_no_week_of_a_clean_history_is_accused(symbol: str, timeframe: str) -> N
 def test_filler_is_counted_with_its_share_and_its_ends() -> None:
     bars = filled(EURUSD)
     missing = times_of(bars).difference(times_of(EURUSD))
-    # The two hours between a weekend and a holiday's hole of less than 8 bars are not filler.
     assert list(times_of(bars)[flat_rows(bars)]) == list(missing)
     found = look(bars, "H1", "EURUSD")
     assert found.flat == len(missing)
@@ -47,6 +46,20 @@ def test_filler_is_counted_with_its_share_and_its_ends() -> None:
         + f"{missing[0]:%Y-%m-%dT%H:%M:%SZ} to {missing[-1]:%Y-%m-%dT%H:%M:%SZ}.",
     )
     assert look(bars[~flat_rows(bars)], "H1", "EURUSD").faults == ()
+
+
+def test_filler_of_closed_days_is_found_whatever_its_volume() -> None:
+    weeks = EURUSD[times_of(EURUSD) < "2017-12-20"]
+    bars = filled(weeks, 1.0)
+    assert list(times_of(bars)[flat_rows(bars)]) == [*times_of(bars).difference(times_of(weeks))]
+
+
+def test_a_market_of_flat_bars_that_trades_at_weekends_has_no_filler() -> None:
+    bars = sample("BTCUSD_H1")
+    for name in PRICES:
+        bars[name] = bars["close"]
+    bars["volume"] = 1.0
+    assert not flat_rows(bars).any()
 
 
 @pytest.mark.parametrize(
