@@ -8,7 +8,10 @@ from datetime import timedelta
 import pandas as pd
 import pytest
 
+from tests.feeds.broken_histories import split
+from tests.worlds.arm_trades import trade
 from tests.worlds.observed import quiet_ticks
+from tests.worlds.price_series import sample, times_of
 from torra.clock import parse
 from torra.config import Profile, validate
 from torra.evaluation.observations import ArmSeen
@@ -118,3 +121,21 @@ def test_from_when_order_flow_counts_is_told() -> None:
         "was there, or before a bar that was left out was counted."
     ) in told
     assert "Order flow" not in " ".join(caveats(plan(1.0), []))
+
+
+def test_trades_across_a_jump_are_counted_with_their_results() -> None:
+    bars = split(sample("BTCUSD_M15").iloc[:600], 10.0)
+    jump = times_of(bars)[300].to_pydatetime()
+    known = plan(1.0)
+    history = dataclasses.replace(known.history, frames={"M15": bars})
+    known = dataclasses.replace(known, history=history)
+    hour = timedelta(hours=1)
+    trades = (trade(jump - hour, -110.0), trade(jump - 5 * hour, 2.0), trade(jump + hour, -1.5))
+    (said,) = (one for one in caveats(known, [ArmSeen("l1", (), trades)]) if "jump" in one)
+    assert said == (
+        "The bars alone: 1 trade across a jump of the price, with \u2212110.00 R of \u2212109.50 R "
+        "in all: mend the bars first."
+    )
+    clean = dataclasses.replace(history, frames={"M15": sample("BTCUSD_M15").iloc[:600]})
+    known = dataclasses.replace(known, history=clean)
+    assert not [one for one in caveats(known, [ArmSeen("l1", (), trades)]) if "jump" in one]

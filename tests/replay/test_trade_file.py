@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.worlds.arm_trades import RISK, arm_of
+from tests.cases import cases
+from tests.worlds.arm_trades import RISK, arm_of, trade
+from tests.worlds.observed import START
+from torra.clock import iso
 from torra.commands.command_line import main
 from torra.config import ROOT
+from torra.evaluation.observations import ArmSeen
 from torra.exhibits import trade_file
 from torra.replay.folders import made_of, seen_of
 
@@ -44,14 +49,14 @@ def test_every_trade_has_its_row_with_units_and_utc_times(home: Path) -> None:
     seen = seen_of(home, made_of(home, "days"), "l1")
     found = rows((home / "out.csv").read_text(encoding="utf-8"))
     assert len(found) == len(seen.trades) > 0
-    one, trade = found[0], min(seen.trades, key=lambda each: each.opened)
-    assert (one["arm"], one["symbol"], one["side"]) == ("l1", "BTCUSD", trade.side)
+    one, first = found[0], min(seen.trades, key=lambda each: each.opened)
+    assert (one["arm"], one["symbol"], one["side"]) == ("l1", "BTCUSD", first.side)
     assert one["decided (UTC)"].endswith("Z") and one["closed (UTC)"] > one["opened (UTC)"]
-    assert float(one["result (R)"]) == trade.r
-    assert float(one["profit (account currency)"]) == trade.profit
-    assert float(one["commission (account currency)"]) == pytest.approx(20 * trade.lots)
-    assert float(one["net (account currency)"]) == pytest.approx(trade.profit - 20 * trade.lots)
-    assert float(one["net (R)"]) < trade.r
+    assert float(one["result (R)"]) == first.r
+    assert float(one["profit (account currency)"]) == first.profit
+    assert float(one["commission (account currency)"]) == pytest.approx(20 * first.lots)
+    assert float(one["net (account currency)"]) == pytest.approx(first.profit - 20 * first.lots)
+    assert float(one["net (R)"]) < first.r
 
 
 @pytest.mark.journey
@@ -104,3 +109,34 @@ def test_no_cell_is_a_formula_and_a_loss_stays_a_number() -> None:
         cleaned = trade_file.clean(text.replace("XAUUSD", name, 2))
         assert cleaned is not None and rows(cleaned)[0]["symbol"] == name
     assert trade_file.clean("a,b\r\n1,2\r\n") is None
+
+
+JUMP = START + timedelta(hours=6)
+
+
+@cases(
+    ("decided", "closed", "marked"),
+    [(-1, 2, True), (0, 2, True), (-2, 0, True), (1, 2, False), (-2, -1, False)],
+)
+def test_a_trade_is_marked_if_a_jump_lies_between_its_decision_and_its_end(
+    decided: int, closed: int, marked: bool
+) -> None:
+    hour = timedelta(hours=1)
+    one = trade(JUMP + decided * hour, -1.0, closed - decided)
+    text = trade_file.as_csv([ArmSeen("l1", (), (one,))], [JUMP])
+    assert rows(text)[0]["jump (UTC)"] == (iso(JUMP) if marked else "")
+    lines = trade_file.trade_lines(text)
+    ended = "stop, across a jump" if marked else "stop"
+    assert lines is not None and [line.cells[4] for line in lines] == [ended]
+    cleaned = trade_file.clean(text)
+    assert cleaned is not None and rows(cleaned)[0]["jump (UTC)"] == rows(text)[0]["jump (UTC)"]
+
+
+def test_a_file_of_trades_from_before_there_were_jumps_is_read() -> None:
+    new = trade_file.as_csv([arm_of([-1.0, 2.0])])
+    old = "\r\n".join(line.rpartition(",")[0] for line in new.splitlines()) + "\r\n"
+    assert "jump" not in old
+    assert trade_file.trade_lines(old) == trade_file.trade_lines(new)
+    assert trade_file.clean(old) == new
+    older = "\r\n".join(line.rpartition(",")[0] for line in old.splitlines())
+    assert trade_file.trade_lines(older) is None

@@ -34,6 +34,7 @@ from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import subject_of
 from torra.desk.watches import BY_A_DESK
 from torra.errors import ConfigError, DataUnavailable, TorraError
+from torra.evaluation.wording import count
 from torra.evidence import flow_readings
 from torra.evidence.companion_readings import Lack
 from torra.evidence.company_numbers import STOCK, reads_company
@@ -43,6 +44,7 @@ from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import Feed, stream_state
 from torra.feeds.sample import SampleFeed
 from torra.home import DATABASE, PRICES
+from torra.market import plausibility
 from torra.news.event_file import read_events
 from torra.notices import listing
 from torra.notices.protocol import NoticePlace
@@ -74,6 +76,8 @@ HELD_UP: Final = "see docs/install.md: a desk that is paused"
 
 UNSENT: Final = "torra notices lists them, torra notices test tries again (docs/notices.md)"
 
+IMPLAUSIBLE: Final = "import mended bars with --revise (docs/replaying.md, Plausible bars)"
+
 COMPANION: Final = "docs/outside.md says what a companion needs of its feed"
 
 LOCK_PATIENCE: Final = 1.0
@@ -81,6 +85,9 @@ LOCK_PATIENCE: Final = 1.0
 
 RECORD_AGE: Final = timedelta(days=365)
 """The records of a shorter history are told: a market's true high may lie before it."""
+
+NEWEST_BARS: Final = 50_000
+"""Bars of a stream at whose plausibility a check looks: half a second each."""
 
 TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
 PACKAGES: Final = (
@@ -585,6 +592,7 @@ def _database(place: Place) -> Iterator[CheckResult]:
         yield from _blocks(database)
         yield from _models(place, database)
         yield from _records(home, database)
+        yield from _bars(home, database)
         yield from _sides(home, database)
         yield from _timeframes(home, database)
         yield from _unsent(place, database)
@@ -722,6 +730,24 @@ def _records(home: Path, database: Database) -> Iterator[CheckResult]:
                 f"{command(home, 'import')} FILE --symbol {instance.id} --timeframe {timeframe} "
                 "brings older bars (docs/mt5.md)",
             )
+
+
+def _bars(home: Path, database: Database) -> Iterator[CheckResult]:
+    """Check that the newest stored bars of each stream are plausible, also beside each other."""
+    for instance in load_desk(home).instances:
+        known = None
+        for timeframe in instance.timeframes:
+            bars = database.load_bars(
+                instance.id, timeframe, as_of=System().now(), limit=NEWEST_BARS
+            )
+            faults = plausibility.look(bars, timeframe, instance.symbol, known).faults
+            for fault in faults:
+                told = f"{instance.id} {timeframe}: {fault}"
+                yield CheckResult("bars", "warning", told, IMPLAUSIBLE)
+            if len(bars) and not faults:
+                told = f"{instance.id} {timeframe}: {count(len(bars), 'plausible bar')}"
+                yield CheckResult("bars", "ok", told)
+            known = bars
 
 
 def _lessons(home: Path, database: Database) -> Iterator[CheckResult]:

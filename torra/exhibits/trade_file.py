@@ -2,8 +2,9 @@
 
 One row a trade; a column's head has its unit. Times are UTC. `result (R)` and `profit` are after
 spread and slippage and before commission; `net (R)` is after commission and an even share of what
-the arm's models cost, as in the table of arms. `clean` makes a file of unknown origin harmless:
-the same rows, and no cell that a spreadsheet would take for a formula.
+the arm's models cost, as in the table of arms. `jump (UTC)` is the first jump of the price that a
+trade lived through: the agents did not earn its result. `clean` makes a file of unknown origin
+harmless: the same rows, and no cell that a spreadsheet would take for a formula.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from torra.clock import iso
@@ -23,6 +25,9 @@ from torra.exhibits.figures import sheet_cell
 FILE: Final = "trades.csv"
 """Its name in the folder of a replay."""
 
+JUMP: Final = "jump (UTC)"
+"""The newest column; files of older replays end before it."""
+
 DECIMALS: Final = 8
 """Decimals of an amount: past those there is rounding only."""
 
@@ -31,6 +36,7 @@ class _Row(NamedTuple):
     arm: ArmSeen
     trade: TradeSeen
     net: float
+    jump: datetime | None
 
 
 def _commission(row: _Row) -> float:
@@ -57,6 +63,7 @@ COLUMNS: Final[Mapping[str, Callable[[_Row], object]]] = {
     "profit (account currency)": lambda row: row.trade.profit,
     "commission (account currency)": _commission,
     "net (account currency)": lambda row: round(row.trade.profit - _commission(row), DECIMALS),
+    JUMP: lambda row: iso(row.jump) if row.jump else "",
 }
 
 
@@ -72,6 +79,9 @@ ENDED: Final[Mapping[str, str]] = {
     "BY_HAND": "by hand",
 }
 """How a trade ended, in words."""
+
+ACROSS: Final = ", across a jump"
+"""Mark of a trade that lived through a jump of the price."""
 
 HEADS: Final = (
     "Opened (UTC)", "Side", "Result", "In R", "Ended by", "Lots", "Entry", "Exit", "Closed (UTC)",
@@ -110,7 +120,7 @@ def _shown(row: Mapping[str, str], places: int) -> tuple[str, ...]:
         figures.clean(f"{row['side']} {row['timeframe']}", 40),
         _number(row["net (account currency)"], lambda value: figures.signed(value, 2)),
         _number(row["net (R)"], lambda value: figures.signed(value, 2)),
-        figures.clean(ENDED.get(row["ended by"], row["ended by"]), 40),
+        figures.clean(ENDED.get(row["ended by"], row["ended by"]), 40) + ACROSS * bool(row[JUMP]),
         _number(row["size (lots)"], lambda value: figures.plain(value, 2)),
         *(_number(row[name], lambda value: figures.plain(value, places)) for name in PRICES),
         _time(row["closed (UTC)"]),
@@ -139,15 +149,24 @@ def _rows(text: str) -> list[list[str]] | None:
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except csv.Error:
         return None
-    if not rows or rows[0] != [*COLUMNS] or any(len(row) != len(COLUMNS) for row in rows):
+    heads = [*COLUMNS]
+    if not rows or rows[0] not in (heads, heads[:-1]) or any(len(r) != len(rows[0]) for r in rows):
         return None
-    return rows[1:]
+    return [[*row, ""][: len(heads)] for row in rows[1:]]
 
 
-def as_csv(arms: Iterable[ArmSeen]) -> str:
-    """Return the trades of arms as CSV; an arm without trades has no row."""
+def jump_of(trade: TradeSeen, jumps: Sequence[datetime]) -> datetime | None:
+    """Return the first jump between a trade's decision and its end; None without one."""
+    return next((jump for jump in jumps if trade.decided <= jump <= trade.closed), None)
+
+
+def as_csv(arms: Iterable[ArmSeen], jumps: Sequence[datetime] = ()) -> str:
+    """Return the trades of arms as CSV, those across `jumps` marked.
+
+    An arm without trades has no row.
+    """
     rows = (
-        _Row(arm, trade, net)
+        _Row(arm, trade, net, jump_of(trade, jumps))
         for arm in arms
         for trade, net in zip(
             sorted(arm.trades, key=lambda one: one.opened), net_results(arm), strict=True

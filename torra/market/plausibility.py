@@ -209,7 +209,7 @@ def _against_known(
     if abs(np.log(factor)) < max(np.log(KNOWN_FACTOR), walk):
         return ""
     name = symbol or "the symbol"
-    return f"The prices are {factor:.3g} times those of the other bars of {name} at the time."
+    return f"The prices are {factor:.4g} times those of the other bars of {name} at the time."
 
 
 def _against_usual(bars: pd.DataFrame, symbol: str) -> str:

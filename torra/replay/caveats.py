@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
 from agents.contracts import SourceType
@@ -21,10 +22,13 @@ from torra.evaluation.openings import rounding_warning, side_warning
 from torra.evaluation.wording import count, percent, signed, the_arm, upper_first
 from torra.evidence.expert_bars import HELD
 from torra.evidence.scheduled_events import EVERY_CURRENCY, ScheduledEvent
+from torra.exhibits.trade_file import jump_of
+from torra.market.plausibility import look
 from torra.providers.recorded import NAME as RECORDED
 from torra.replay.arms import ARMS, READERS
 from torra.replay.outlook_then import SHIFT
 from torra.replay.replaying import ReplayPlan
+from torra.replay.shards.history import History
 
 PAPER: Final = (
     "A replay fills at the next bar's open and knows no queue, no requote and no news gap inside a "
@@ -48,6 +52,7 @@ def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
     return [
         conditions(plan),
         *of_the_openings(own, plan.profile),
+        *_across_jumps(plan.history, own),
         *_of_the_outlook(plan),
         *_of_earlier_days(plan),
         *_of_the_bars(plan),
@@ -178,6 +183,26 @@ def _of_the_bars(plan: ReplayPlan) -> Iterator[str]:
             f"The spread of {spread:g} is {spread / usual:.3g} times the range of the median "
             f"{history.timeframes[0]} bar ({usual:.3g}): are these bars of {history.symbol}?"
         )
+
+
+def jumps_of(history: History) -> tuple[datetime, ...]:
+    """Return the jumps of the price in the shortest bars of a history."""
+    name = history.timeframes[0]
+    return look(history.frames[name], name).jumps
+
+
+def _across_jumps(history: History, seen: Sequence[ArmSeen]) -> Iterator[str]:
+    """Say how many trades of each arm lived through a jump, and to what their results add up."""
+    jumps = jumps_of(history) if any(arm.trades for arm in seen) else ()
+    for arm in seen:
+        marked = [trade.r for trade in arm.trades if jump_of(trade, jumps)]
+        if marked:
+            who = upper_first(the_arm(arm.name, [one.name for one in seen]))
+            total = sum(trade.r for trade in arm.trades)
+            yield (
+                f"{who}: {count(len(marked), 'trade')} across a jump of the price, with "
+                f"{signed(sum(marked))} R of {signed(total)} R in all: mend the bars first."
+            )
 
 
 def _of_the_run(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> Iterator[str]:

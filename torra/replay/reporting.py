@@ -32,7 +32,7 @@ from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
 from torra.exhibits.outcome import outcome
 from torra.replay import arms, folders, live, scorecard, voices
 from torra.replay.arms import CONTROL, RULES, Arm
-from torra.replay.caveats import caveats, thresholds_told
+from torra.replay.caveats import caveats, jumps_of, thresholds_told
 from torra.replay.outlook_then import OutlookThen, read_outlook
 from torra.replay.recomposing import Progress
 from torra.replay.replaying import (
@@ -99,7 +99,7 @@ class FinishedReplay(report.Reported):
 
     def trades(self) -> str:
         """Return the trades of every arm as CSV."""
-        return trade_file.as_csv(self.arms)
+        return trade_file.as_csv(self.arms, jumps_of(self.plan.history))
 
 
 def trades_of(home: Path, name: str) -> str:
@@ -108,7 +108,8 @@ def trades_of(home: Path, name: str) -> str:
     Raises ConfigError where there is none, or an arm of it was not run to its end.
     """
     plan = folders.made_of(home, name)
-    return trade_file.as_csv(folders.seen_of(home, plan, arm.name) for arm in plan.arms)
+    seen = (folders.seen_of(home, plan, arm.name) for arm in plan.arms)
+    return trade_file.as_csv(seen, jumps_of(plan.history))
 
 
 def replayed(
