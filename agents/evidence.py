@@ -154,16 +154,16 @@ def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> b
 
 
 def bears_out(feature: Feature | None, value: float | str | None) -> bool:
-    """Return whether a feature has the value that is cited, a number within 1 %."""
+    """Return whether a feature has the value that is cited, a number within 1 % or as shown."""
     known = None if feature is None else feature.value
-    if type(known) is float and type(value) is float:  # nearly every one
-        return abs(value - known) <= GROUNDING_TOLERANCE * abs(known)
-    if known is None or value is None:
+    if feature is None or known is None or value is None:
         return False
     if isinstance(known, str) or isinstance(value, str):
         return known == value
     try:
-        return abs(value - known) <= GROUNDING_TOLERANCE * abs(known)
+        if abs(value - known) <= GROUNDING_TOLERANCE * abs(known):
+            return True
+        return feature.decimals is not None and value == round(known, feature.decimals)
     except OverflowError:  # an integer of a host that no float can hold
         return False
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from agent_config import GateSettings
 from agents import risk_gate
-from agents.contracts import EVENT_CLASSES, VECTORS
+from agents.contracts import EVENT_CLASSES, VECTORS, GateReason
+from agents.evidence import bears_out
 from technical_calculator import COLUMNS, COMPONENTS, INDICATORS, score_frame
 from tests.cases import cases
 from tests.worlds.price_series import SAMPLES, mirrored, row_of, sample, walk
@@ -360,6 +361,29 @@ def test_rounding_leaves_every_price_of_the_sample_three_digits(name: str) -> No
 def test_the_spread_is_measured_in_atr() -> None:
     assert values(bundle(spread=0.5))["market.spread_atr"] == 0.25
     assert values(bundle(spread=0.0))["market.spread_atr"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("spread", "vetoed"), [(0.3, False), (0.300001, True), (0.30004, True), (0.2999999, False)]
+)
+def test_the_gate_compares_the_exact_spread(spread: float, vetoed: bool) -> None:
+    """Its text has four decimals, all of them 0.1500, and an agent may cite it as shown."""
+    feature = bundle(spread=spread).features["market.spread_atr"]
+    assert f"{feature.value:.{feature.decimals}f}" == "0.1500"
+    settings = GateSettings(max_spread_atr=0.15)
+    reasons = risk_gate.rules({feature.id: feature}, settings, 0.0).ruling.reasons
+    assert (GateReason.WIDE_SPREAD in reasons) == vetoed
+    assert bears_out(feature, 0.15)
+
+
+@pytest.mark.parametrize(
+    ("cited", "true"), [(0.0014, True), (0.001449, True), (0.0015, False), (0.0013, False)]
+)
+def test_a_small_spread_is_cited_as_it_is_shown(cited: float, true: bool) -> None:
+    """0.0014 is more than 1 % away from 0.001449."""
+    feature = bundle(spread=0.002898).features["market.spread_atr"]
+    assert bears_out(feature, cited) is true
+    assert not bears_out(feature._replace(decimals=None, value=1.4), 1.0)
 
 
 def test_a_dead_market_has_a_wide_spread() -> None:

@@ -160,12 +160,47 @@ def test_a_foreign_index_reads_no_positions_in_the_sp500() -> None:
     assert readings.market_of(NewsSubject("THING", "index")) == "sp500"
 
 
-def test_a_change_over_holes_is_no_change() -> None:
-    weekly = [(7 * n + 1, float(n)) for n in reversed(range(80))]
-    found = numbers(SUBJECTS["index"], made(VIXCLS=weekly))
-    assert found["macro.vix"] == 0.0
-    assert found["macro.vix_change_20"] is None
-    assert found["macro.vix_change_60"] is None
+def business_days(hole: range) -> list[tuple[int, float]]:
+    """Return values of Monday to Friday by their age in days, which is their value too."""
+    ages = (age for age in range(300, 0, -1) if (AS_OF - age * DAY).weekday() < 5)
+    return [(age, float(age)) for age in ages if age not in hole]
+
+
+@cases(
+    ("hole", "change_20", "change_60"),
+    [
+        (range(0), -28.0, -84.0),
+        (range(20, 24), -28.0, -84.0),  # the value of four weeks ago is there
+        (range(29, 30), -29.0, -84.0),  # a holiday: the value before it
+        (range(2, 45), -44.0, -84.0),
+        (range(15, 57), -56.0, -84.0),  # the oldest that counts: 8 weeks
+        (range(15, 58), None, -84.0),
+        (range(15, 119), None, -118.0),
+        (range(15, 122), None, None),  # more than 17 weeks
+    ],
+)
+def test_a_change_after_a_hole_is_against_the_newest_value_that_is_old_enough(
+    hole: range, change_20: float | None, change_60: float | None
+) -> None:
+    found = numbers(SUBJECTS["index"], made(VIXCLS=business_days(hole)))
+    assert found["macro.vix"] == 1.0
+    assert (found["macro.vix_change_20"], found["macro.vix_change_60"]) == (change_20, change_60)
+
+
+@pytest.mark.parametrize("days", range(2, 41))
+def test_a_change_outlives_a_hole_of_four_weeks_on_every_day_after_it(days: int) -> None:
+    pairs = business_days(range(days, days + 28))
+    found = numbers(SUBJECTS["index"], made(VIXCLS=pairs))
+    assert -56.0 <= found["macro.vix_change_20"] <= -28.0
+
+
+def test_a_weekly_change_outlives_a_report_that_is_missing() -> None:
+    for missing in range(1, 8):
+        weekly = [(7 * n + 1, 100.0 + n) for n in reversed(range(60)) if n != missing]
+        found = numbers(SUBJECTS["oil"], made(inventories=weekly))
+        before = 105.0 if missing == 4 else 104.0
+        wanted = pytest.approx(100.0 * (100.0 - before) / before)
+        assert found["macro.inventories_change_20"] == wanted
 
 
 def test_fresh_numbers_of_another_kind_make_nothing_stale() -> None:

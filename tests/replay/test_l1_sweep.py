@@ -167,7 +167,7 @@ def walked(seed: int, bars: int) -> History:
 
 
 def test_a_spread_that_rounds_down_to_the_limit() -> None:
-    """The gate sees four decimals and lets it pass, the bridge counts points and refuses it."""
+    """The gate compares the exact ratio and vetoes it, in a sweep as on a tick."""
     history, spread = walked(4, 345), 0.04
     known = ground(history)
     loose = known.run(l1_markets.profile(0.1, spec_spread=spread))

@@ -16,7 +16,8 @@ place as the argument `forecaster` of `build`, and no agent changes for it.
 The bundle is always whole; a block of it is computed at the first look at it. What cannot be known
 (NaN, no memory yet, a feed that is off or brings nothing) is a feature with the value None, never a
 guess; the block `source` says why. Each kind of number has its decimals. The value is rounded to
-them, so the value and its text in a prompt are the same. A price has two decimals more than the
+them, so the value and its text in a prompt are the same; `market.spread_atr` is exact, because the
+gate has a limit for it. A price has two decimals more than the
 symbol is quoted with, which leaves three digits of a MACD that is a ten-thousandth of its price.
 Strangers wrote the values of `news.item.N` and of no other feature.
 
@@ -101,6 +102,8 @@ class Kind(NamedTuple):
 
 SCORE: Final = Kind("", 4)
 COUNT: Final = Kind("", 0)
+LIMITED: Final = Kind(ATR, DISTANCE_DECIMALS)
+"""Kind of a number that is held to a limit: its value is exact, its text alone is rounded."""
 DISTANCE: Final = Kind(ATR, DISTANCE_DECIMALS)
 SHARE: Final = Kind(OF_RANGE, 4)
 OSCILLATOR: Final = Kind(OF_100, PERCENTILE_DECIMALS)
@@ -360,7 +363,7 @@ def _recalled(key: str) -> Callable[[_Known], Value]:
 
 
 ALONE: Final[Mapping[str, tuple[Callable[[_Known], Value], Kind]]] = {
-    "market.spread_atr": (lambda known: _spread_atr(known.spread, known.row["atr14"]), DISTANCE),
+    "market.spread_atr": (lambda known: _spread_atr(known.spread, known.row["atr14"]), LIMITED),
     "market.valid_bars": (lambda known: float(known.bars_held), Kind(BARS, 0)),
     "market.bar_age": (lambda known: known.bar_age, AGE),
     **{f"memory.{name}": (_recalled(key), kind) for name, (key, kind) in MEMORY.items()},
@@ -565,13 +568,14 @@ def _check_times(
 
 
 def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
-    """Return one feature, its number rounded; of a host's own as it is."""
+    """Return one feature, its number rounded; one with a limit and a host's own as they are."""
     if kind is HOSTS:
         return Feature(name, value, "", moment)
     unit, decimals = kind
     # The usual cases, without a further call.
     if type(value) is float and math.isfinite(value):
-        return _new(Feature, (name, round(value, decimals) + 0.0, unit, moment, "", decimals))
+        number = value if kind is LIMITED else round(value, decimals) + 0.0
+        return _new(Feature, (name, number, unit, moment, "", decimals))
     if value is None:
         return _new(Feature, (name, None, unit, moment, "", None))
     known = plain(value, decimals)

@@ -1,10 +1,10 @@
 """What a tick reads from beside the chart: macro, positions, derivatives, by asset class.
 
 `read` makes an `OutsideView` of what was known at a moment: each level with its change over 20 and
-60 trading days (4 and 12 weeks of a weekly one) and its rank among the last three years. A value
-that is older than its series is valid is None, and so are a change over a hole and a rank without
-250 days behind it. An asset class reads what docs/outside.md lists for it (`levels_of`); crypto
-reads macro numbers at a firm and a swarm only, a symbol without a class reads none at all.
+60 business days (4 and 12 weeks of a weekly one) and its rank among the last three years. A value
+that is older than its series is valid is None, and so are a change over a long hole and a rank
+without 250 days behind it. An asset class reads what docs/outside.md lists for it (`levels_of`);
+crypto reads macro numbers at a firm and a swarm only, a symbol without a class reads none at all.
 
     share of longs    net = 100 * (long - short) / open_interest
     rank              100 * (below + equal / 2) / n
@@ -44,15 +44,15 @@ FIT_DECIMALS: Final = 4
 FIT_R2: Final = 0.3
 """R2 below which the relation of gold to the real yield counts as broken."""
 
-LONGEST: Final[Mapping[int, timedelta]] = {
-    20: timedelta(days=45),
-    60: timedelta(days=120),
-    4: timedelta(days=31),
-    12: timedelta(days=91),
-    1: timedelta(days=70),
-    3: timedelta(days=160),
+WEEKS_BACK: Final[Mapping[int, tuple[int, int]]] = {
+    **dict.fromkeys((20, 4), (4, 8)),
+    **dict.fromkeys((60, 12), (12, 17)),
+    1: (4, 10),
+    3: (12, 23),
 }
-"""How long so many steps of a series may take: days, weeks or months."""
+"""By the steps of a change, in business days, weeks or months: the age from which a value is old
+enough and the age up to which it counts, in weeks. 4 weeks are 20 business days.
+"""
 
 CROWDED: Final = 90.0
 """Rank of the positions from which, and 100 less it up to which, a side is crowded."""
@@ -64,8 +64,8 @@ ClosesOf = Callable[[timedelta], Closes]
 class Level(NamedTuple):
     """A number of the block macro: the series that it is made of, and how it is read.
 
-    `steps` are how many values back its two changes reach; a `relative` change is in percent of
-    the value before.
+    `steps` are how many values back its two changes reach (`WEEKS_BACK`); a `relative` change is in
+    percent of the value before.
     """
 
     series: tuple[str, ...]
@@ -352,11 +352,15 @@ def rank(found: Track) -> float | None:
 def change(found: Track, steps: int, *, relative: bool) -> float | None:
     """Return the newest value less that of so many values before.
 
-    None of too few, and where holes make the span longer than its name says.
+    Where holes make that one older than its name says, the newest value that is old enough stands
+    in. None where there is none, or where it is too old.
     """
-    if len(found.values) <= steps or found.ats[-1] - found.ats[-1 - steps] > LONGEST[steps]:
+    enough, longest = (timedelta(weeks=weeks) for weeks in WEEKS_BACK[steps])
+    old_enough = bisect_right(found.ats, found.ats[-1] - enough) - 1
+    place = max(len(found.ats) - 1 - steps, old_enough)
+    if place < 0 or found.ats[-1] - found.ats[place] > longest:
         return None
-    last, before = found.values[-1], found.values[-1 - steps]
+    last, before = found.values[-1], found.values[place]
     if not relative:
         return last - before
     return 100.0 * (last - before) / before if before > 0.0 else None

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-import talib  # noqa: F401 - pandas-ta-classic does without it, and says nothing
+import talib
 from numpy.typing import NDArray
 
 from torra.market.windows import before
@@ -31,15 +31,20 @@ Array = NDArray[np.float64]
 TENKAN, KIJUN, SENKOU = 9, 26, 52
 """Bars of Ichimoku's three middles; the cloud is drawn KIJUN bars ahead."""
 
-FRAMES: Final = {
+MACD: Final = {
     "MACD_12_26_9": "macd",
     "MACDs_12_26_9": "macd_signal",
     "MACDh_12_26_9": "macd_hist",
-    "ADX_14": "adx14",
-    "DMP_14": "plus_di",
-    "DMN_14": "minus_di",
 }
-"""The columns of the library's frames, and our names of them."""
+"""The columns of the library's frame, and our names of them."""
+
+DI_BARS: Final = 14
+"""Bars of Wilder's averages in DI and ADX."""
+
+MOVE_TIE: Final = 1e-12
+"""Two moves that differ by a smaller share of the price are equal: far less than a tick, and far
+more than the rounding of a decimal price.
+"""
 
 
 def columns(bars: Mapping[str, Array]) -> dict[str, Array]:
@@ -55,14 +60,45 @@ def columns(bars: Mapping[str, Array]) -> dict[str, Array]:
         "atr14": ta.atr(high, low, close, length=14, talib=True),
     }
     found = {name: values.to_numpy() for name, values in series.items()}
-    found |= _named(ta.macd(close, fast=12, slow=26, signal=9, talib=True))
-    found |= _named(ta.adx(high, low, close, length=14, talib=True))
+    macd = ta.macd(close, fast=12, slow=26, signal=9, talib=True)
+    found |= {name: macd[column].to_numpy() for column, name in MACD.items()}
+    found |= _directional(bars["high"], bars["low"], bars["close"])
     return found | _ichimoku(high, low)
 
 
-def _named(frame: pd.DataFrame) -> dict[str, Array]:
-    values = frame.to_numpy().T
-    return {FRAMES[str(name)]: column for name, column in zip(frame, values, strict=True)}
+def _directional(high: Array, low: Array, close: Array) -> dict[str, Array]:
+    """Return Wilder's DI and ADX, as TA-Lib has them of prices in whole points.
+
+    TA-Lib's own compare moves to the last bit: of two equal ones, which count as none, the rounding
+    of 1.1 or of 11.0 makes one the larger.
+    """
+    up, down = np.diff(high, prepend=high[0]), -np.diff(low, prepend=low[0])
+    tie = MOVE_TIE * close
+    plus = np.where(up - down > tie, np.maximum(up, 0.0), 0.0)
+    minus = np.where(down - up > tie, np.maximum(down, 0.0), 0.0)
+    moves = np.nan_to_num([plus, minus, talib.TRANGE(high, low, close)])
+    # TA-Lib's sums begin with one bar less than Wilder's.
+    moves[:, :DI_BARS] *= 1.0 - 1.0 / DI_BARS
+    plus, minus, whole = map(_wilder, moves)
+    dx = 100.0 * _share(np.abs(plus - minus), plus + minus)
+    dx[DI_BARS - 1] = 0.0  # an ATR leaves its first value out
+    return {
+        "plus_di": 100.0 * _share(plus, whole),
+        "minus_di": 100.0 * _share(minus, whole),
+        "adx14": _wilder(dx),
+    }
+
+
+def _wilder(values: Array) -> Array:
+    """Return Wilder's average: the ATR of bars that reach from 0 to each value."""
+    floor = np.zeros_like(values)
+    averages: Array = talib.ATR(values, floor, floor, DI_BARS)
+    return averages
+
+
+def _share(part: Array, whole: Array) -> Array:
+    """Return part / whole; 0 where the whole is 0."""
+    return part / np.where(whole == 0.0, np.inf, whole)
 
 
 def _ichimoku(high: pd.Series[float], low: pd.Series[float]) -> dict[str, Array]:

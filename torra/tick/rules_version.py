@@ -23,6 +23,7 @@ RULES: Final = {
     8: "TA-Lib computes the recursive indicators: their last digits differ, no compared score does",
     9: "an opening is smaller while models fail: who abstains is not heard, and none is heard then",
     10: "no side costs less than the other one, and a swarm's officer counts from the first tick",
+    11: "ADX and DI count equal moves as equal, the spread's limit is exact, changes outlive holes",
 }
 """By number, what each version changed, in one line."""
 

@@ -36,7 +36,7 @@ from torra.config import Instance, Profile, Risk, SymbolSpec
 from torra.evaluation.observations import TradeSeen
 from torra.evidence.feature_bundle import MAX_SPREAD_ATR
 from torra.market.exact_rounding import rounded
-from torra.market.regime import DISTANCE_DECIMALS, PERCENTILE_DECIMALS
+from torra.market.regime import PERCENTILE_DECIMALS
 from torra.replay.l1.verdicts import BUY, SELL, Flags, Running, Stream, micros, moment_of
 from torra.trading_terms import CAPPED
 from torra.verdict.deny_reasons import DenyReason
@@ -181,14 +181,15 @@ class L1Course:
 def gate_flags(market: PaperMarket, gate: GateSettings, spread: float) -> tuple[Flags, Flags]:
     """Return where the gate's rules veto openings, and where they find volatility high.
 
-    As agents.risk_gate.rules on the rounded features of a tick that runs at its close.
+    As agents.risk_gate.rules on the features of a tick that runs at its close.
     """
     atr = market.ranges
     wide = np.full(len(atr), MAX_SPREAD_ATR if spread > 0.0 else 0.0)
     if spread > 0.0:
         np.divide(spread, atr, out=wide, where=atr > 0.0)
-    shown = rounded(np.minimum(wide, MAX_SPREAD_ATR), DISTANCE_DECIMALS)
-    veto = (shown > gate.max_spread_atr) | (market.held < gate.min_valid_bars)
+    veto = (np.minimum(wide, MAX_SPREAD_ATR) > gate.max_spread_atr) | (
+        market.held < gate.min_valid_bars
+    )
     return veto, market.percentile > gate.volatility_percentile
 
 
