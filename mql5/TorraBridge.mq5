@@ -172,6 +172,7 @@ struct Flight {
    bool   opening;     // what is looked for would be a new position
    bool   told_placed; // the interim ack PLACED is written
    int    sends;
+   string fillings;    // filling modes that the broker has refused, as ",XAUUSD.m 0,"
    int    retcode;     // of the last answer
    ulong  order;       // ticket of the last answer
    long   waited_ms;   // connected time spent looking
@@ -930,7 +931,7 @@ void Execute(Flight &flight, const Signal &s, const View &v) {
       return; // no marker, no order
    MqlTradeRequest request = {};
    MqlTradeResult result = {};
-   FillRequest(s, v, request);
+   FillRequest(s, v, flight, request);
    flight.sends++;
    flight.opening = s.kind == "open";
    Conclude(flight, s, v, Send(request, result), request, result);
@@ -960,7 +961,7 @@ void SettleUnseen() {
       g_has_unseen = false;
 }
 
-void FillRequest(const Signal &s, const View &v, MqlTradeRequest &request) {
+void FillRequest(const Signal &s, const View &v, const Flight &flight, MqlTradeRequest &request) {
    request.symbol = s.broker_symbol;
    request.magic = (ulong)s.magic;
    request.comment = s.sid;
@@ -975,7 +976,7 @@ void FillRequest(const Signal &s, const View &v, MqlTradeRequest &request) {
          request.tp = v.found_tp;
       return;
    }
-   FillDeal(s.side, s.lots, PriceOf(s.side, v), s.max_dev_pts, request);
+   FillDeal(s.side, s.lots, PriceOf(s.side, v), s.max_dev_pts, flight, request);
    if(s.kind == "close") {
       request.position = v.position; // without it the order would open the other direction
       request.volume = MathMin(s.lots, v.found_lots);
@@ -985,22 +986,48 @@ void FillRequest(const Signal &s, const View &v, MqlTradeRequest &request) {
 }
 
 void FillDeal(const string side, const double lots, const double price, const long deviation,
-              MqlTradeRequest &request) {
+              const Flight &flight, MqlTradeRequest &request) {
    request.action = TRADE_ACTION_DEAL;
    request.type = side == "BUY" ? ORDER_TYPE_BUY : ORDER_TYPE_SELL;
    request.volume = NormalizeDouble(lots, 8);
    request.price = price;
    request.deviation = (ulong)deviation;
-   request.type_filling = Filling(request.symbol);
+   request.type_filling = (ENUM_ORDER_TYPE_FILLING)NextFilling(request.symbol, flight);
 }
 
-ENUM_ORDER_TYPE_FILLING Filling(const string symbol) {
-   long allowed = SymbolInfoInteger(symbol, SYMBOL_FILLING_MODE);
-   if((allowed & SYMBOL_FILLING_FOK) != 0)
-      return ORDER_FILLING_FOK;
-   if((allowed & SYMBOL_FILLING_IOC) != 0)
-      return ORDER_FILLING_IOC;
-   return ORDER_FILLING_RETURN;
+// The first filling mode that the broker has not refused for this signal: those that the symbol
+// allows, then the others, for brokers' masks are wrong at times. There is no bit for RETURN.
+// -1 = all are refused.
+int NextFilling(const string symbol, const Flight &flight) {
+   long bits = SymbolInfoInteger(symbol, SYMBOL_FILLING_MODE);
+   int next = -1;
+   for(int mode = ORDER_FILLING_RETURN; mode >= ORDER_FILLING_FOK; mode--) {
+      bool allowed = IsAllowed(bits, mode);
+      if(StringFind(flight.fillings, FillingMark(symbol, mode)) < 0 &&
+         (next < 0 || allowed || !IsAllowed(bits, next)))
+         next = mode;
+   }
+   return next;
+}
+
+bool IsAllowed(const long bits, const int mode) {
+   if(mode == ORDER_FILLING_RETURN)
+      return true;
+   return (bits & (mode == ORDER_FILLING_FOK ? SYMBOL_FILLING_FOK : SYMBOL_FILLING_IOC)) != 0;
+}
+
+string FillingMark(const string symbol, const int mode) {
+   return "," + symbol + " " + IntegerToString(mode) + ",";
+}
+
+// Whether the answer is about the filling mode alone, and another one is left. Such an order was
+// certainly not executed, and does not count as a repeat.
+bool OtherFilling(Flight &flight, const MqlTradeRequest &request, const MqlTradeResult &result) {
+   if(result.retcode != TRADE_RETCODE_INVALID_FILL || request.action != TRADE_ACTION_DEAL)
+      return false;
+   flight.fillings += FillingMark(request.symbol, request.type_filling);
+   flight.sends--;
+   return NextFilling(request.symbol, flight) >= 0;
 }
 
 double WholeTicks(const string symbol, const double price) {
@@ -1062,7 +1089,8 @@ void Conclude(Flight &flight, const Signal &s, const View &v, const int answer,
       Refuse(flight, s, v, "kill");
    else if(answer == ANSWER_PLACED || answer == ANSWER_UNCLEAR)
       StartLooking(flight, s, result.order);
-   else if(answer == ANSWER_REFUSED || flight.sends >= MAX_SENDS)
+   else if(!OtherFilling(flight, request, result) &&
+           (answer == ANSWER_REFUSED || flight.sends >= MAX_SENDS))
       Refuse(flight, s, v, "retcode");
    // else: a requote or the like. The next round asks every guard again, with the new quote.
 }
@@ -1139,7 +1167,7 @@ void CloseAll(Flight &flight, const Signal &s) {
       if(StringFind(flight.closed, sent) >= 0)
          continue; // the list of positions is slow
       MqlTradeResult result = {};
-      int answer = CloseOne(tickets[i], s, result);
+      int answer = CloseOne(tickets[i], s, flight, result);
       if(answer == ANSWER_HALTED) {
          flight.trouble = "kill";
          break;
@@ -1176,7 +1204,7 @@ void NoteClosed(Flight &flight, const int answer, const MqlTradeResult &result) 
       flight.answered = true;
 }
 
-int CloseOne(const ulong ticket, const Signal &s, MqlTradeResult &result) {
+int CloseOne(const ulong ticket, const Signal &s, Flight &flight, MqlTradeResult &result) {
    MqlTradeRequest request = {};
    MqlTick tick;
    if(!PositionSelectByTicket(ticket))
@@ -1189,10 +1217,15 @@ int CloseOne(const ulong ticket, const Signal &s, MqlTradeResult &result) {
       result.retcode = TRADE_RETCODE_PRICE_OFF;
       return ANSWER_RETRY;
    }
+   if(NextFilling(request.symbol, flight) < 0) {
+      result.retcode = TRADE_RETCODE_INVALID_FILL;
+      return ANSWER_REFUSED;
+   }
    string side = SideOfPosition() == "BUY" ? "SELL" : "BUY";
    FillDeal(side, PositionGetDouble(POSITION_VOLUME), side == "BUY" ? tick.ask : tick.bid,
-            s.max_dev_pts, request);
-   return Send(request, result);
+            s.max_dev_pts, flight, request);
+   int answer = Send(request, result);
+   return OtherFilling(flight, request, result) ? ANSWER_RETRY : answer;
 }
 
 void EndCloseAll(Flight &flight, const Signal &s) {
@@ -2935,6 +2968,7 @@ void ClearFlight(Flight &flight) {
    flight.opening = false;
    flight.told_placed = false;
    flight.sends = 0;
+   flight.fillings = "";
    flight.retcode = 0;
    flight.order = 0;
    flight.waited_ms = 0;

@@ -20,7 +20,7 @@ import signal as signals
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -29,6 +29,7 @@ from typing import Any
 from tests.doubles.fake_broker import (
     DONE,
     FOK,
+    INVALID_FILL,
     IOC,
     PARTIAL,
     PLACED,
@@ -303,14 +304,21 @@ class ReferenceEa:
         if code:
             self._finish(name, self._ack_of(signal, "REJECTED", "retcode", retcode=code))
             return
-        for attempt in range(MOST_SENDS):
-            again = ("stale", "spread", "deviation") if attempt else ()
+        sends, fillings = 0, _fillings(self.broker.markets[signal.broker_symbol])
+        again: tuple[str, ...] = ()
+        while True:
             if self._refused(name, signal, ask, ("kill", *again)):
                 return
             self.reach("before_send")
-            result = self.broker.send(self._request(signal), self.now)
+            request = replace(self._request(signal), filling=fillings[0])
+            result = self.broker.send(request, self.now)
             self.reach("after_send")
-            if result.retcode not in TRANSIENT:
+            again = ("stale", "spread", "deviation")
+            if result.retcode == INVALID_FILL and len(fillings) > 1:
+                del fillings[0]
+                continue
+            sends += 1
+            if result.retcode not in TRANSIENT or sends == MOST_SENDS:
                 break
         self._concluded(name, signal, result)
 
@@ -369,9 +377,13 @@ class ReferenceEa:
         for request in requests:
             if self._refused(name, signal, ask, ("kill",)):
                 return
-            self.reach("before_send")
-            results.append(self.broker.send(request, self.now))
-            self.reach("after_send")
+            for filling in _fillings(self.broker.markets[request.symbol]):
+                self.reach("before_send")
+                result = self.broker.send(replace(request, filling=filling), self.now)
+                self.reach("after_send")
+                if result.retcode != INVALID_FILL:
+                    break
+            results.append(result)
         bad = next((r.retcode for r in results if r.retcode not in (DONE, PARTIAL)), 0)
         status, reason = ("REJECTED", "retcode") if bad else ("FILLED", "")
         done = sum(result.volume for result in results)
@@ -444,7 +456,6 @@ class ReferenceEa:
             signal.max_dev_pts,
             signal.magic,
             signal.comment,
-            filling=_filling(market),
         )
 
     def _closing(self, signal: Signal, held: Held, lots: float) -> Request:
@@ -460,7 +471,6 @@ class ReferenceEa:
             magic=signal.magic,
             comment=signal.comment,
             position=held.ticket,
-            filling=_filling(market),
         )
 
     def _levels(self, signal: Signal, held: Held) -> Request:
@@ -709,10 +719,10 @@ def _rounded(price: Decimal, market: Market) -> float:
     return round(ticks * market.tick_size, market.digits)
 
 
-def _filling(market: Market) -> str:
-    if market.filling & 1:
-        return FOK
-    return IOC if market.filling & 2 else RETURN
+def _fillings(market: Market) -> list[str]:
+    """Order the filling modes: what the symbol's mask allows, RETURN, and the others."""
+    masked = [mode for mode, bit in ((FOK, 1), (IOC, 2)) if market.filling & bit]
+    return [*masked, RETURN, *(mode for mode in (FOK, IOC) if mode not in masked)]
 
 
 def main() -> None:

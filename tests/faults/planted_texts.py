@@ -29,6 +29,21 @@ TEXTS: Final[Table] = {
             Text(ADVISOR, "   if(!Mark(flight))\n      return;", "   if(false)\n      return;"),
             "test_one_kill_at_any_point",
         ),
+        "ea-filling": fault(
+            "the advisor sends with another filling mode after a time-out",
+            Text(
+                ADVISOR,
+                "if(result.retcode != TRADE_RETCODE_INVALID_FILL ||",
+                "if((result.retcode != TRADE_RETCODE_INVALID_FILL &&\n"
+                "       result.retcode != TRADE_RETCODE_TIMEOUT) ||",
+            ),
+            Text(
+                ADVISOR,
+                "answer == ANSWER_PLACED || answer == ANSWER_UNCLEAR)\n      StartLooking",
+                "answer == ANSWER_PLACED)\n      StartLooking",
+            ),
+            "test_the_advisor_sends_once_with_each_mode_after_10030_alone",
+        ),
     },
     "R4": {
         "ea-halt": fault(
