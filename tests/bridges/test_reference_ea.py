@@ -862,7 +862,7 @@ def last(bridge: TorraFiles, sid: str) -> Report | None:
 
 def test_bars_are_signed(stage: Stage) -> None:
     stage.ea.write_bars("EURUSD.m", "M15", [(1770990300, 1.1, 1.2, 1.0, 1.15, 12, 3)])
-    lines = (stage.folder / "bars" / "EURUSD.m_M15.csv").read_text(encoding="ascii").splitlines()
+    lines = (stage.folder / "bars" / "EURUSD%2Em_M15.csv").read_text(encoding="ascii").splitlines()
     assert lines[0] == (
         '{"v":2,"msg":"bars","channel":"main","account":1001,"broker_symbol":"EURUSD.m",'
         '"tf":"M15","count":1,"server_offset_s":10800}'

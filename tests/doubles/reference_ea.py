@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tests.doubles.fake_broker import (
     DONE,
@@ -706,7 +707,9 @@ class ReferenceEa:
         lines = [first, "time,open,high,low,close,tick_volume,spread", *bars]
         body = "".join(f"{line}\n" for line in lines)
         end = f"end,{signature(body, self.inputs.channel_key)}\n"
-        self._put(f"bars/{symbol}_{timeframe}.csv", (body + end).encode())
+        self._put(
+            f"bars/{quote(symbol).replace('.', '%2E')}_{timeframe}.csv", (body + end).encode()
+        )
 
 
 def _moment(seconds: float) -> datetime:
