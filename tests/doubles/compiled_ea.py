@@ -276,7 +276,9 @@ class CompiledEa:
 
     def symbol(self, name: str, **terms: object) -> None:
         """Make or change a symbol: digits, tick_size, lot_step, mode, session, stops_level, ..."""
-        self.command("symbol", _one_word(name), *(x for pair in terms.items() for x in map(_word, pair)))
+        self.command(
+            "symbol", _one_word(name), *(x for pair in terms.items() for x in map(_word, pair))
+        )
 
     def quote(self, symbol: str, bid: float, ask: float) -> None:
         """Bring a tick; positions whose stop or target it reaches are closed."""

@@ -45,6 +45,13 @@ TEXTS: Final[Table] = {
             "test_the_advisor_sends_once_with_each_mode_after_10030_alone",
         ),
     },
+    "M9": {
+        "ea-one-file": fault(
+            "the advisor does not escape a symbol's name in the name of a file",
+            Text(ADVISOR, "bool plain = IsLetterOrDigit(bytes[i])", "bool plain = bytes[i] > 0"),
+            "test_their_bars_and_their_order_flow_are_read",
+        ),
+    },
     "R4": {
         "ea-halt": fault(
             "the advisor does not ask for HALT before an order leaves",
