@@ -35,7 +35,7 @@
 // HMAC; files.
 
 #property copyright "The Torra project, MIT licence"
-#property version   "2.10"
+#property version   "2.20"
 #property description "Executes Torra's signal files: one order per signal at most."
 
 //--- Inputs. Zero limits mean "no limit", an account of 0 means "never trade".
@@ -55,7 +55,7 @@ input string flow_symbols       = "";                  // symbols of it; empty =
 //+------------------------------------------------------------------+
 //| Constants                                                        |
 //+------------------------------------------------------------------+
-#define EA_VERSION     "2.1"
+#define EA_VERSION     "2.2"
 #define PROTOCOL       2          // version of messages and bars; another one is refused
 #define TIMER_MS       250        // one round of work
 #define STEP_LIMIT_MS  1000       // a longer gap between two rounds counts as this much waiting
@@ -172,6 +172,7 @@ struct Flight {
    bool   opening;     // what is looked for would be a new position
    bool   told_placed; // the interim ack PLACED is written
    int    sends;
+   string fillings;    // filling modes that the broker has refused, as ",XAUUSD.m 0,"
    int    retcode;     // of the last answer
    ulong  order;       // ticket of the last answer
    long   waited_ms;   // connected time spent looking
@@ -930,7 +931,7 @@ void Execute(Flight &flight, const Signal &s, const View &v) {
       return; // no marker, no order
    MqlTradeRequest request = {};
    MqlTradeResult result = {};
-   FillRequest(s, v, request);
+   FillRequest(s, v, flight, request);
    flight.sends++;
    flight.opening = s.kind == "open";
    Conclude(flight, s, v, Send(request, result), request, result);
@@ -960,7 +961,7 @@ void SettleUnseen() {
       g_has_unseen = false;
 }
 
-void FillRequest(const Signal &s, const View &v, MqlTradeRequest &request) {
+void FillRequest(const Signal &s, const View &v, const Flight &flight, MqlTradeRequest &request) {
    request.symbol = s.broker_symbol;
    request.magic = (ulong)s.magic;
    request.comment = s.sid;
@@ -975,7 +976,7 @@ void FillRequest(const Signal &s, const View &v, MqlTradeRequest &request) {
          request.tp = v.found_tp;
       return;
    }
-   FillDeal(s.side, s.lots, PriceOf(s.side, v), s.max_dev_pts, request);
+   FillDeal(s.side, s.lots, PriceOf(s.side, v), s.max_dev_pts, flight, request);
    if(s.kind == "close") {
       request.position = v.position; // without it the order would open the other direction
       request.volume = MathMin(s.lots, v.found_lots);
@@ -985,22 +986,48 @@ void FillRequest(const Signal &s, const View &v, MqlTradeRequest &request) {
 }
 
 void FillDeal(const string side, const double lots, const double price, const long deviation,
-              MqlTradeRequest &request) {
+              const Flight &flight, MqlTradeRequest &request) {
    request.action = TRADE_ACTION_DEAL;
    request.type = side == "BUY" ? ORDER_TYPE_BUY : ORDER_TYPE_SELL;
    request.volume = NormalizeDouble(lots, 8);
    request.price = price;
    request.deviation = (ulong)deviation;
-   request.type_filling = Filling(request.symbol);
+   request.type_filling = (ENUM_ORDER_TYPE_FILLING)NextFilling(request.symbol, flight);
 }
 
-ENUM_ORDER_TYPE_FILLING Filling(const string symbol) {
-   long allowed = SymbolInfoInteger(symbol, SYMBOL_FILLING_MODE);
-   if((allowed & SYMBOL_FILLING_FOK) != 0)
-      return ORDER_FILLING_FOK;
-   if((allowed & SYMBOL_FILLING_IOC) != 0)
-      return ORDER_FILLING_IOC;
-   return ORDER_FILLING_RETURN;
+// The first filling mode that the broker has not refused for this signal: those that the symbol
+// allows, then the others, for brokers' masks are wrong at times. There is no bit for RETURN.
+// -1 = all are refused.
+int NextFilling(const string symbol, const Flight &flight) {
+   long bits = SymbolInfoInteger(symbol, SYMBOL_FILLING_MODE);
+   int next = -1;
+   for(int mode = ORDER_FILLING_RETURN; mode >= ORDER_FILLING_FOK; mode--) {
+      bool allowed = IsAllowed(bits, mode);
+      if(StringFind(flight.fillings, FillingMark(symbol, mode)) < 0 &&
+         (next < 0 || allowed || !IsAllowed(bits, next)))
+         next = mode;
+   }
+   return next;
+}
+
+bool IsAllowed(const long bits, const int mode) {
+   if(mode == ORDER_FILLING_RETURN)
+      return true;
+   return (bits & (mode == ORDER_FILLING_FOK ? SYMBOL_FILLING_FOK : SYMBOL_FILLING_IOC)) != 0;
+}
+
+string FillingMark(const string symbol, const int mode) {
+   return "," + symbol + " " + IntegerToString(mode) + ",";
+}
+
+// Whether the answer is about the filling mode alone, and another one is left. Such an order was
+// certainly not executed, and does not count as a repeat.
+bool OtherFilling(Flight &flight, const MqlTradeRequest &request, const MqlTradeResult &result) {
+   if(result.retcode != TRADE_RETCODE_INVALID_FILL || request.action != TRADE_ACTION_DEAL)
+      return false;
+   flight.fillings += FillingMark(request.symbol, request.type_filling);
+   flight.sends--;
+   return NextFilling(request.symbol, flight) >= 0;
 }
 
 double WholeTicks(const string symbol, const double price) {
@@ -1062,7 +1089,8 @@ void Conclude(Flight &flight, const Signal &s, const View &v, const int answer,
       Refuse(flight, s, v, "kill");
    else if(answer == ANSWER_PLACED || answer == ANSWER_UNCLEAR)
       StartLooking(flight, s, result.order);
-   else if(answer == ANSWER_REFUSED || flight.sends >= MAX_SENDS)
+   else if(!OtherFilling(flight, request, result) &&
+           (answer == ANSWER_REFUSED || flight.sends >= MAX_SENDS))
       Refuse(flight, s, v, "retcode");
    // else: a requote or the like. The next round asks every guard again, with the new quote.
 }
@@ -1139,7 +1167,7 @@ void CloseAll(Flight &flight, const Signal &s) {
       if(StringFind(flight.closed, sent) >= 0)
          continue; // the list of positions is slow
       MqlTradeResult result = {};
-      int answer = CloseOne(tickets[i], s, result);
+      int answer = CloseOne(tickets[i], s, flight, result);
       if(answer == ANSWER_HALTED) {
          flight.trouble = "kill";
          break;
@@ -1176,7 +1204,7 @@ void NoteClosed(Flight &flight, const int answer, const MqlTradeResult &result) 
       flight.answered = true;
 }
 
-int CloseOne(const ulong ticket, const Signal &s, MqlTradeResult &result) {
+int CloseOne(const ulong ticket, const Signal &s, Flight &flight, MqlTradeResult &result) {
    MqlTradeRequest request = {};
    MqlTick tick;
    if(!PositionSelectByTicket(ticket))
@@ -1189,10 +1217,15 @@ int CloseOne(const ulong ticket, const Signal &s, MqlTradeResult &result) {
       result.retcode = TRADE_RETCODE_PRICE_OFF;
       return ANSWER_RETRY;
    }
+   if(NextFilling(request.symbol, flight) < 0) {
+      result.retcode = TRADE_RETCODE_INVALID_FILL;
+      return ANSWER_REFUSED;
+   }
    string side = SideOfPosition() == "BUY" ? "SELL" : "BUY";
    FillDeal(side, PositionGetDouble(POSITION_VOLUME), side == "BUY" ? tick.ask : tick.bid,
-            s.max_dev_pts, request);
-   return Send(request, result);
+            s.max_dev_pts, flight, request);
+   int answer = Send(request, result);
+   return OtherFilling(flight, request, result) ? ANSWER_RETRY : answer;
 }
 
 void EndCloseAll(Flight &flight, const Signal &s) {
@@ -1549,7 +1582,8 @@ void HeartbeatWhenDue() {
            JsonDecimal("equity", AccountInfoDouble(ACCOUNT_EQUITY), 2) +
            JsonDecimal("free_margin", AccountInfoDouble(ACCOUNT_MARGIN_FREE), 2) +
            JsonInteger("leverage", AccountInfoInteger(ACCOUNT_LEVERAGE)) +
-           JsonText("currency", AccountInfoString(ACCOUNT_CURRENCY)) + JsonText("channel", channel);
+           JsonText("currency", Field(AccountInfoString(ACCOUNT_CURRENCY))) +
+           JsonText("channel", channel);
    WriteFile("state", "ea.json", Seal(body));
    ShowStatus();
 }
@@ -1628,7 +1662,7 @@ void WritePositionsWhenDue() {
 string PositionRow(const ulong ticket) {
    string symbol = PositionGetString(POSITION_SYMBOL);
    int digits = (int)SymbolInfoInteger(symbol, SYMBOL_DIGITS);
-   return IntegerToString((long)ticket) + "|" + Field(symbol) + "|" +
+   return IntegerToString((long)ticket) + "|" + NameField(symbol) + "|" +
           (SideOfPosition() == "BUY" ? "LONG" : "SHORT") + "|" +
           Decimal(PositionGetDouble(POSITION_VOLUME), 2) + "|" +
           Decimal(PositionGetDouble(POSITION_PRICE_OPEN), digits) + "|" +
@@ -1724,7 +1758,7 @@ string DealRow(const ulong deal) {
                    HistoryDealGetDouble(deal, DEAL_FEE);
    return IntegerToString((long)deal) + "|" +
           IntegerToString(HistoryDealGetInteger(deal, DEAL_POSITION_ID)) + "|" +
-          Field(symbol) + "|" +
+          NameField(symbol) + "|" +
           (HistoryDealGetInteger(deal, DEAL_ENTRY) == DEAL_ENTRY_IN ? "in" : "out") + "|" +
           (HistoryDealGetInteger(deal, DEAL_TYPE) == DEAL_TYPE_BUY ? "BUY" : "SELL") + "|" +
           Decimal(HistoryDealGetDouble(deal, DEAL_VOLUME), 2) + "|" +
@@ -1782,7 +1816,7 @@ string SymbolRow(const string symbol) {
       ask = tick.ask;
       quoted = (long)tick.time - ServerOffset();
    }
-   return Field(symbol) + "|" + IntegerToString(digits) + "|" +
+   return NameField(symbol) + "|" + IntegerToString(digits) + "|" +
           Decimal(SymbolInfoDouble(symbol, SYMBOL_TRADE_TICK_SIZE), digits) + "|" +
           Decimal(SymbolInfoDouble(symbol, SYMBOL_TRADE_TICK_VALUE), 2) + "|" +
           Decimal(SymbolInfoDouble(symbol, SYMBOL_TRADE_CONTRACT_SIZE), 2) + "|" +
@@ -2629,32 +2663,58 @@ string Decimal(const double value, const int digits) {
    return DoubleToString(value, places);
 }
 
-// Printable ASCII without quotes and backslashes; everything else becomes _.
+// Without controls, quotes and backslashes, which a text would have to escape; they become _.
 string Clean(const string value) {
    string text = value;
    for(int i = 0; i < StringLen(text); i++) {
       ushort c = StringGetCharacter(text, i);
-      if(c < 32 || c > 126 || c == '\"' || c == '\\')
+      if(c < 32 || c == 127 || c == '\"' || c == '\\')
          StringSetCharacter(text, i, '_');
    }
    return text;
 }
 
-// One field of a row, where | separates.
+// One field of a row, where | separates: printable ASCII, for its text may be anybody's.
 string Field(const string value) {
-   string text = Clean(value);
+   string text = value;
+   for(int i = 0; i < StringLen(text); i++) {
+      ushort c = StringGetCharacter(text, i);
+      if(c < 32 || c > 126)
+         StringSetCharacter(text, i, '_');
+   }
+   return NameField(text);
+}
+
+// The same of a symbol's name, which may hold any letter.
+string NameField(const string symbol) {
+   string text = symbol;
    StringReplace(text, "|", "_");
    return text;
 }
 
-// A name that may be part of a path: some symbols have a slash in them.
-string FileName(const string value) {
-   string text = value;
-   for(int i = 0; i < StringLen(text); i++) {
-      if(StringFind("/\\:*?\"<>|", StringSubstr(text, i, 1)) >= 0)
-         StringSetCharacter(text, i, '_');
+// A symbol's name as part of a path: every byte but letters, digits, - and _ is %XX, so that no two
+// symbols share a file.
+string FileName(const string symbol) {
+   uchar bytes[];
+   string text = "";
+   int length = Utf8(symbol, bytes);
+   string hex = Hex(bytes);
+   StringToUpper(hex);
+   for(int i = 0; i < length; i++) {
+      bool plain = IsLetterOrDigit(bytes[i]) || bytes[i] == '-' || bytes[i] == '_';
+      text += plain ? CharArrayToString(bytes, i, 1, CP_UTF8)
+                    : "%" + StringSubstr(hex, 2 * i, 2);
    }
    return text;
+}
+
+// The bytes of a text: what is signed, hashed and written.
+int Utf8(const string text, uchar &bytes[]) {
+   int length = StringToCharArray(text, bytes, 0, -1, CP_UTF8);
+   while(length > 0 && bytes[length - 1] == 0)
+      length--; // the end of the string is copied along
+   ArrayResize(bytes, length);
+   return length;
 }
 
 //+------------------------------------------------------------------+
@@ -2662,10 +2722,7 @@ string FileName(const string value) {
 //+------------------------------------------------------------------+
 void PrepareKey() {
    uchar key[];
-   int length = StringToCharArray(channel_key, key, 0, -1, CP_UTF8);
-   while(length > 0 && key[length - 1] == 0)
-      length--; // the end of the string is copied along
-   ArrayResize(key, length);
+   int length = Utf8(channel_key, key);
    if(length > 64) {
       uchar digest[];
       Sha256(key, digest);
@@ -2684,10 +2741,11 @@ void PrepareKey() {
 }
 
 string HmacHex(const string text) {
+   uchar bytes[];
    uchar inner[];
    uchar outer[];
    uchar digest[];
-   int length = StringLen(text);
+   int length = Utf8(text, bytes);
    ArrayResize(inner, 64 + length);
    ArrayResize(outer, 96);
    for(int i = 0; i < 64; i++) {
@@ -2695,7 +2753,7 @@ string HmacHex(const string text) {
       outer[i] = (uchar)(g_key[i] ^ 0x5C);
    }
    for(int i = 0; i < length; i++)
-      inner[64 + i] = (uchar)StringGetCharacter(text, i);
+      inner[64 + i] = bytes[i];
    if(!Sha256(inner, digest))
       return "";
    for(int i = 0; i < 32; i++)
@@ -2703,14 +2761,11 @@ string HmacHex(const string text) {
    return Sha256(outer, digest) ? Hex(digest) : "";
 }
 
-// The SHA-256 of an ASCII text; "" when it could not be made.
+// The SHA-256 of a text; "" when it could not be made.
 string HashHex(const string text) {
    uchar data[];
    uchar digest[];
-   int length = StringLen(text);
-   ArrayResize(data, length);
-   for(int i = 0; i < length; i++)
-      data[i] = (uchar)StringGetCharacter(text, i);
+   Utf8(text, data);
    return Sha256(data, digest) ? Hex(digest) : "";
 }
 
@@ -2768,14 +2823,11 @@ string Path(const string folder, const string name) {
 // Never in place: written aside, closed, then renamed, so that nobody reads half a file. False
 // when anything went wrong (a full disk, a reader with the old file open): try again later.
 bool WriteFile(const string folder, const string name, const string text) {
-   int length = StringLen(text);
+   uchar bytes[];
+   int length = Utf8(text, bytes);
    if(length == 0)
       return false;
    string aside = Path("tmp", "ea_" + folder + "_" + name);
-   uchar bytes[];
-   ArrayResize(bytes, length);
-   for(int i = 0; i < length; i++)
-      bytes[i] = (uchar)StringGetCharacter(text, i);
    int handle = FileOpen(aside, FILE_WRITE | FILE_BIN | FILE_COMMON);
    if(handle == INVALID_HANDLE)
       return false;
@@ -2787,7 +2839,8 @@ bool WriteFile(const string folder, const string name, const string text) {
    return FileMove(aside, FILE_COMMON, Path(folder, name), FILE_COMMON | FILE_REWRITE);
 }
 
-// Printable ASCII only; a UTF-8 mark or UTF-16 with its mark is read as well. READ_SHUT: another
+// UTF-8, with its mark too; of UTF-16 with its mark, which Torra never writes, ASCII alone. Bytes
+// that are no UTF-8 become other ones, whose signature does not fit. READ_SHUT: another
 // program has its hand on the file, or it is not there.
 int ReadText(const string path, const int limit, string &text) {
    text = "";
@@ -2826,12 +2879,13 @@ bool Decode(const uchar &bytes[], const int limit, string &text) {
    ArrayResize(plain, length);
    for(int i = 0; i < length; i++) {
       uchar c = bytes[start + i * step + low];
-      if(c < 32 || c > 126 || (step == 2 && bytes[start + i * step + 1 - low] != 0))
+      if(c < 32 || c == 127 ||
+         (step == 2 && (c > 127 || bytes[start + i * step + 1 - low] != 0)))
          return false;
       plain[i] = c;
    }
-   text = CharArrayToString(plain, 0, length);
-   return StringLen(text) == length;
+   text = CharArrayToString(plain, 0, length, CP_UTF8);
+   return true;
 }
 
 // Names in a folder that end so, sorted. The ending is checked again: on some disks a filter also
@@ -2935,6 +2989,7 @@ void ClearFlight(Flight &flight) {
    flight.opening = false;
    flight.told_placed = false;
    flight.sends = 0;
+   flight.fillings = "";
    flight.retcode = 0;
    flight.order = 0;
    flight.waited_ms = 0;

@@ -86,8 +86,11 @@ NAME_RULE: Final = "use letters, digits, dot, dash and underscore, 32 at most"
 """What NAME asks, for whoever has written another name."""
 
 
-BROKER_SYMBOL: Final = re.compile(r"[A-Za-z0-9.#_+&^!-]{1,31}")
-"""What a broker may call a symbol: a comma, a bar or a quotation mark would break a message."""
+BROKER_SYMBOL_RULE: Final = (
+    "use printable characters, 31 at most (64 bytes of UTF-8), no space at the ends, and none of "
+    '" \\ | ,'
+)
+"""What `is_broker_symbol` asks, for whoever has written another name."""
 
 MAGIC_BASE: Final = 220_000_000
 MAGIC_RANGE: Final = 1_000_000_000
@@ -111,6 +114,21 @@ def check_name(value: str) -> str:
     if not NAME.fullmatch(value):
         raise ValueError(NAME_RULE)
     return value
+
+
+def is_broker_symbol(value: str) -> bool:
+    """Return whether a broker may call a symbol so.
+
+    The name goes into JSON without escapes, rows with bars and lists with commas. MetaTrader's
+    names have 31 characters at most; 64 bytes, percent-escaped, still make the name of a file.
+    """
+    return (
+        value.isprintable()
+        and 1 <= len(value) <= 31
+        and len(value.encode()) <= 64
+        and value == value.strip()
+        and not {*'"\\|,'} & {*value}
+    )
 
 
 def _as_path(value: str) -> str:
@@ -416,8 +434,8 @@ class Instance(Section):
     @field_validator("broker_symbol")
     @classmethod
     def _brokers_name(cls, value: str) -> str:
-        if value and not BROKER_SYMBOL.fullmatch(value):
-            raise ValueError("use letters, digits and .#_+&^!-, 31 at most")
+        if value and not is_broker_symbol(value):
+            raise ValueError(BROKER_SYMBOL_RULE)
         return value
 
     @field_validator("companions")
@@ -431,10 +449,9 @@ class Instance(Section):
                     f"the companion {name!r}: call it by lower-case letters, digits and _, 16 at "
                     "most, such as dxy"
                 )
-            if not BROKER_SYMBOL.fullmatch(symbol):
+            if not is_broker_symbol(symbol):
                 raise ValueError(
-                    f"the companion {name}: {symbol!r} is no symbol: use letters, digits and "
-                    ".#_+&^!-, 31 at most"
+                    f"the companion {name}: {symbol!r} is no symbol: {BROKER_SYMBOL_RULE}"
                 )
         if len({*value.values()}) < len(value):
             raise ValueError("two companions are the same symbol: leave one of them out")
@@ -442,6 +459,11 @@ class Instance(Section):
 
     @model_validator(mode="after")
     def _others(self) -> Instance:
+        if self.bridge == "dwx" and not self.broker_name.isascii():
+            raise ValueError(
+                f"DWX Connect reads names in the code page of its terminal, so {self.broker_name} "
+                "cannot be named to it: use another bridge"
+            )
         for name, symbol in self.companions.items():
             if symbol in (self.symbol, self.broker_name):
                 raise ValueError(

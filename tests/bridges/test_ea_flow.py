@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.advisor_channel import GOLD, KEY, OFFSET, AdvisorChannel, mac
+from tests.doubles.advisor_channel import GOLD, KEY, OFFSET, AdvisorChannel, in_a_path, mac
 from tests.doubles.compiled_ea import ACCOUNT, compiled, needs_compiler
 from tests.worlds import desks
 from tests.worlds.flow_files import HEADER, Bar, Entry, line, market
@@ -62,7 +62,7 @@ def start(tmp_path: Path, program: Path) -> Iterator[Callable[..., AdvisorChanne
 
 
 def path(desk: AdvisorChannel, timeframe: str = "M1") -> Path:
-    return desk.folder / "flow" / f"{GOLD}_{timeframe}.csv"
+    return desk.folder / "flow" / f"{in_a_path(GOLD)}_{timeframe}.csv"
 
 
 def rows(desk: AdvisorChannel, timeframe: str = "M1") -> list[str]:
@@ -321,7 +321,11 @@ def test_several_timeframes_and_symbols_have_a_file_each(
     desk.ea.timer(2, 1.0)
     books = list(itertools.chain.from_iterable(bar.books for bar in bars))
     assert rows(desk, "M5") == [line(Bar(FIRST, all_ticks), books[-1][1], len(books))]
-    assert desk.names("flow") == ["EURUSD_M1.csv", f"{GOLD}_M1.csv", f"{GOLD}_M5.csv"]
+    assert desk.names("flow") == [
+        "EURUSD_M1.csv",
+        f"{in_a_path(GOLD)}_M1.csv",
+        f"{in_a_path(GOLD)}_M5.csv",
+    ]
     assert f"\n{FIRST},1,0,0,12.0000,12,,,,,,\n" in (
         desk.folder / "flow" / "EURUSD_M1.csv"
     ).read_text("ascii")
@@ -422,7 +426,7 @@ def test_it_can_be_switched_off_and_the_bars_are_as_ever(
     for desk in (on, off):
         for bar in bars:
             close(desk, bar)
-    file = Path("bars") / f"{GOLD}_M1.csv"
+    file = Path("bars") / f"{in_a_path(GOLD)}_M1.csv"
     assert (on.folder / file).read_bytes() == (off.folder / file).read_bytes()
     assert len(rows(on)) == 3 and off.names("flow") == []
 
@@ -442,8 +446,8 @@ def test_only_the_named_symbols_are_counted(
     desk.ea.bar("EURUSD", 60, FIRST, (1, 1, 1, 1), 1, 1)
     desk.ea.bar("EURUSD", 60, FIRST + 60, (1, 1, 1, 1), 1, 1)
     desk.ea.timer(2, 1.0)
-    assert desk.names("flow") == sorted(f"{name}_M1.csv" for name in files)
-    assert desk.names("bars") == ["EURUSD_M1.csv", f"{GOLD}_M1.csv"]
+    assert desk.names("flow") == sorted(f"{in_a_path(name)}_M1.csv" for name in files)
+    assert desk.names("bars") == ["EURUSD_M1.csv", f"{in_a_path(GOLD)}_M1.csv"]
 
 
 def test_another_account_takes_nothing_over(start: Callable[..., AdvisorChannel]) -> None:

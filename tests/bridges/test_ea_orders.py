@@ -161,7 +161,7 @@ def test_closes_find_their_position_and_touch_no_other(desk: AdvisorChannel) -> 
 
 TRANSIENT = (10004, 10020, 10021, 10024, 10028)
 UNCLEAR = (10011, 10012, 10031)
-FINAL = (10006, 10007, 10013, 10014, 10015, 10016, 10017, 10018, 10019, 10026, 10027, 10030, 10034)
+FINAL = (10006, 10007, 10013, 10014, 10015, 10016, 10017, 10018, 10019, 10026, 10027, 10034)
 
 
 def test_a_requote_is_repeated_twice_at_most(desk: AdvisorChannel) -> None:

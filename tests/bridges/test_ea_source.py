@@ -66,7 +66,7 @@ MQL5 = re.findall(
     PeriodSeconds PositionGetDouble PositionGetInteger PositionGetString PositionGetTicket
     PositionSelectByTicket PositionsTotal Print StringCompare StringFind StringGetCharacter
     StringLen StringReplace StringSetCharacter StringSplit StringSubstr StringToCharArray
-    StringToDouble StringToInteger StringTrimLeft StringTrimRight SymbolInfoDouble
+    StringToDouble StringToInteger StringToUpper StringTrimLeft StringTrimRight SymbolInfoDouble
     SymbolInfoInteger SymbolInfoSessionTrade SymbolInfoString SymbolInfoTick SymbolName
     SymbolSelect SymbolsTotal TerminalInfoInteger TimeGMT TimeTradeServer
     """,

@@ -26,6 +26,7 @@ from tests.doubles.advisor_channel import (
     VERSION,
     AdvisorChannel,
     body_of,
+    in_a_path,
     mac,
     seal,
 )
@@ -88,7 +89,7 @@ def test_the_heartbeat(desk: AdvisorChannel) -> None:
     beat = desk.state("ea")
     wanted = {"gmt": NOW, "server_offset_s": OFFSET, "account": 12345678, "trade_mode": "demo",
               "margin_mode": "hedging", "connected": True, "algo_allowed": True,
-              "trade_allowed": True, "kill": False, "ea_version": "2.1", "last_seq": 0, "inbox": 0,
+              "trade_allowed": True, "kill": False, "ea_version": "2.2", "last_seq": 0, "inbox": 0,
               "work": 0, "balance": 10_000.0, "leverage": 100, "currency": "USD",
               "channel": "main"}  # fmt: skip
     assert {key: beat[key] for key in wanted} == wanted
@@ -209,7 +210,7 @@ def sheet(desk: AdvisorChannel, timeframe: str, symbol: str = GOLD) -> list[list
 
     Torra's own reader must agree.
     """
-    raw = (desk.folder / "bars" / f"{symbol}_{timeframe}.csv").read_bytes()
+    raw = (desk.folder / "bars" / f"{in_a_path(symbol)}_{timeframe}.csv").read_bytes()
     body, _, last = raw.decode("ascii").rpartition("\n")
     first, columns, *rows = body.split("\n")
     assert first == (
@@ -233,10 +234,10 @@ def test_bars_are_closed_ones_and_rewritten_when_one_closes(desk: AdvisorChannel
     rows = sheet(desk, "M15")
     assert [int(row[0]) for row in rows] == [start + 900 * number for number in range(4)]
     assert rows[3] == [str(start + 2700), "1.00", "5.00", "0.50", "1.25", "13", "20"]
-    assert desk.names("bars") == [f"{GOLD}_M15.csv"], "no bars of H1, no file"
-    written = (desk.folder / "bars" / f"{GOLD}_M15.csv").stat().st_mtime_ns
+    assert desk.names("bars") == [f"{in_a_path(GOLD)}_M15.csv"], "no bars of H1, no file"
+    written = (desk.folder / "bars" / f"{in_a_path(GOLD)}_M15.csv").stat().st_mtime_ns
     desk.ea.run(3)
-    assert (desk.folder / "bars" / f"{GOLD}_M15.csv").stat().st_mtime_ns == written
+    assert (desk.folder / "bars" / f"{in_a_path(GOLD)}_M15.csv").stat().st_mtime_ns == written
     desk.ea.clock(NOW + 908)
     desk.ea.run(1)
     assert len(sheet(desk, "M15")) == 4, "ten seconds of grace"
@@ -272,7 +273,7 @@ def test_bars_of_one_name_are_not_those_of_another(tmp_path: Path, program: Path
             desk.ea.wait(1)
             for symbol, timeframe in itertools.product((GOLD, "EURUSD"), ("M15", "H1")):
                 sheet(desk, timeframe, symbol)
-                raw = (desk.folder / "bars" / f"{symbol}_{timeframe}.csv").read_bytes()
+                raw = (desk.folder / "bars" / f"{in_a_path(symbol)}_{timeframe}.csv").read_bytes()
                 files[Source(channel, ACCOUNT, symbol, timeframe)] = raw
     assert len(files) == 8
     for wanted, (held, raw) in itertools.product(files, files.items()):
@@ -285,7 +286,7 @@ def test_bars_of_one_name_are_not_those_of_another(tmp_path: Path, program: Path
 
 def test_another_account_is_another_name(desk: AdvisorChannel) -> None:
     desk.ea.bar(GOLD, 900, NOW + OFFSET - 900, (1, 2, 0.5, 1.5), 10, 20)
-    path = desk.folder / "bars" / f"{GOLD}_M15.csv"
+    path = desk.folder / "bars" / f"{in_a_path(GOLD)}_M15.csv"
     desk.ea.set(account=0)
     desk.ea.clock(NOW + 20)
     desk.ea.wait(2)
@@ -310,7 +311,9 @@ def test_the_longest_timeframe_is_written_first(tmp_path: Path, program: Path) -
             desk.ea.set(account=failing)  # so that every file is to be written anew
             desk.ea.fail_files(fail_writes=1 + failing)  # the heartbeat comes before the bars
             desk.ea.wait(1)
-            assert desk.names("bars") == sorted(f"{GOLD}_{name}.csv" for name in there[failing:])
+            assert desk.names("bars") == sorted(
+                f"{in_a_path(GOLD)}_{name}.csv" for name in there[failing:]
+            )
 
 
 def test_the_lists_of_bars_may_have_blanks_and_mistakes(tmp_path: Path, program: Path) -> None:
@@ -320,7 +323,7 @@ def test_the_lists_of_bars_may_have_blanks_and_mistakes(tmp_path: Path, program:
             start = NOW + OFFSET - 3 * 3600
             desk.ea.bar(GOLD, seconds, start - start % seconds, (1, 2, 0.5, 1.5), 10, 20)
         desk.ea.wait(1)
-        assert desk.names("bars") == [f"{GOLD}_H1.csv", f"{GOLD}_M15.csv"]
+        assert desk.names("bars") == [f"{in_a_path(GOLD)}_H1.csv", f"{in_a_path(GOLD)}_M15.csv"]
         said = "\n".join(desk.ea.log())
         assert "no symbol NONE" in said
         assert "no timeframe M7" in said

@@ -17,8 +17,8 @@ from tests.doubles.fake_metatrader5 import NO_IPC
 from tests.worlds.mt5_package import CLOSE, MAGIC, SID, World, closing, order
 from torra.bridges.at_most_once import CONFIRM_SECONDS
 from torra.bridges.mt5.bridge import JOURNAL
-from torra.bridges.mt5.request import filling_of, lots_of, price_of, request_of
-from torra.bridges.mt5.retcodes import AMBIGUOUS, TRANSIENT, WORDS, meaning
+from torra.bridges.mt5.request import fillings_of, lots_of, price_of, request_of
+from torra.bridges.mt5.retcodes import AMBIGUOUS, INVALID_FILL, TRANSIENT, WORDS, meaning
 from torra.bridges.order_journal import OrderEntry, OrderJournal
 from torra.bridges.protocol import Recall
 from torra.errors import BridgeUnavailable
@@ -127,7 +127,7 @@ def test_a_partial_fill_is_told(world: World) -> None:
 
 # --- what the server says -------------------------------------------------------------------------
 
-FINAL = sorted({*WORDS, 10099} - AMBIGUOUS - TRANSIENT - {10008, 10009, 10010})
+FINAL = sorted({*WORDS, 10099} - AMBIGUOUS - TRANSIENT - {10008, 10009, 10010, INVALID_FILL})
 
 
 @pytest.mark.parametrize("retcode", FINAL)
@@ -415,7 +415,7 @@ def test_the_filling_comes_from_the_mask(world: World, mask: int, filling: int) 
     world.package.filling_mode = mask
     assert world.opened().status == "FILLED"
     assert world.package.requests[0]["type_filling"] == filling
-    assert filling_of(types.SimpleNamespace(filling_mode=mask)) == filling
+    assert fillings_of(types.SimpleNamespace(filling_mode=mask))[0] == filling
 
 
 @given(

@@ -238,7 +238,8 @@ def test_a_demo_stays_as_it_is(tmp_path: Path) -> None:
     ("field", "text", "said"),
     [
         ("symbol", "", "name the symbol"),
-        ("symbol", "a b", "use letters"),
+        ("symbol", "a|b", "use letters"),
+        ("symbol", "US 30", "call the symbol US30"),
         ("broker", "a,b", "can be no broker's symbol"),
         ("source", "moon", "say where its bars come from"),
         ("digits", "2.5", "is not a whole number"),

@@ -276,34 +276,36 @@ class CompiledEa:
 
     def symbol(self, name: str, **terms: object) -> None:
         """Make or change a symbol: digits, tick_size, lot_step, mode, session, stops_level, ..."""
-        self.command("symbol", name, *(x for pair in terms.items() for x in map(_word, pair)))
+        self.command(
+            "symbol", _one_word(name), *(x for pair in terms.items() for x in map(_word, pair))
+        )
 
     def quote(self, symbol: str, bid: float, ask: float) -> None:
         """Bring a tick; positions whose stop or target it reaches are closed."""
-        self.command("quote", symbol, repr(float(bid)), repr(float(ask)))
+        self.command("quote", _one_word(symbol), repr(float(bid)), repr(float(ask)))
 
     def bar(
         self, symbol: str, seconds: int, time: int, prices: Iterable[float], ticks: int, spread: int
     ) -> None:
         """Add or change a bar; `time` is server time, `prices` open, high, low, close."""
         words = [repr(float(price)) for price in prices]
-        self.command("bar", symbol, seconds, time, *words, ticks, spread)
+        self.command("bar", _one_word(symbol), seconds, time, *words, ticks, spread)
 
     def ticks(self, symbol: str, ticks: Iterable[Sequence[float]]) -> None:
         """Fill the terminal's store: milliseconds of server time, bid, ask, last, flags."""
         words = (f"{int(at)},{bid!r},{ask!r},{last!r},{int(flags)}" for at, bid, ask, last, flags
                  in ticks)  # fmt: skip
-        self.command("ticks", symbol, *words)
+        self.command("ticks", _one_word(symbol), *words)
 
     def lose_ticks(self, symbol: str, first: int, last: int) -> None:
         """Take the ticks of these milliseconds out of the terminal's store."""
-        self.command("no_ticks", symbol, first, last)
+        self.command("no_ticks", _one_word(symbol), first, last)
 
     def book(self, symbol: str, entries: Iterable[Sequence[float]] = ()) -> None:
         """Let the order book change: type (1 sell, 2 buy), price, whole lots, exact lots."""
         words = (f"{int(kind)},{price!r},{int(whole)},{exact!r}" for kind, price, whole, exact
                  in entries)  # fmt: skip
-        self.command("book", symbol, *words)
+        self.command("book", _one_word(symbol), *words)
 
     def set(self, **settings: object) -> None:
         """Change the account or the broker: connected, algo, trade_mode, margin_mode, ..."""
@@ -347,7 +349,7 @@ class CompiledEa:
     ) -> int:
         """Open a position that the advisor has no part in; return its number."""
         words = [repr(lots), magic, comment or "-", repr(stop), repr(target)]
-        return int(self.command("open", symbol, side, *words))
+        return int(self.command("open", _one_word(symbol), side, *words))
 
     def close_by_hand(self, ticket: int, lots: float = 0.0, reason: int = 0) -> None:
         """Close a position without the advisor; reason 0 client, 6 stop out."""
@@ -384,6 +386,11 @@ def _word(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def _one_word(symbol: str) -> str:
+    """Return a symbol's name as one word of a command."""
+    return symbol.replace(" ", "\x1f")
 
 
 def without_texts(source: str) -> str:

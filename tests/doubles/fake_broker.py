@@ -49,6 +49,9 @@ class Market:
     currency: str = "USD"
     session_open: bool = True
     filling: int = 3
+    fills: tuple[str, ...] | None = None
+    """Modes that are taken where the mask is wrong; None: those of the mask."""
+
     quoted: int = 0
 
 
@@ -249,7 +252,8 @@ class FakeBroker:
         steps = request.volume / market.lot_step
         if request.volume <= 0 or abs(steps - round(steps)) > 1e-6:
             return INVALID_VOLUME
-        if request.filling in ALLOWS and not market.filling & ALLOWS[request.filling]:
+        masked = request.filling not in ALLOWS or market.filling & ALLOWS[request.filling]
+        if not (masked if market.fills is None else request.filling in market.fills):
             return INVALID_FILL
         if request.position:
             held = self.held.get(request.position)

@@ -110,6 +110,10 @@ class FakeMetaTrader5:
     tradeapi_disabled: bool = False
     trade_expert: bool = True
     filling_mode: int = 1
+    fillings: set[int] | None = None
+    """What the server takes, where the mask of the symbol is wrong; None: what the mask says."""
+
+    check_knows_fillings: bool = True
     exchange: bool = False
     symbol_mode: int = 4
     stops_level: int = 0
@@ -263,13 +267,13 @@ class FakeMetaTrader5:
         if not self._ok("order_check") or not self._valid(request):
             return None
         retcode = self.check
-        if request["type_filling"] not in self._fillings():
+        if self.check_knows_fillings and not self._fills(request):
             retcode = 10030
         return OrderCheckResult(retcode, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, "", request)
 
-    def _fillings(self) -> set[int]:
-        allowed = {number for number, bit in ((0, 1), (1, 2)) if self.filling_mode & bit}
-        return allowed or {2}
+    def _fills(self, request: dict[str, Any]) -> bool:
+        allowed = {number for number, bit in ((0, 1), (1, 2)) if self.filling_mode & bit} or {2}
+        return request["type_filling"] in (allowed if self.fillings is None else self.fillings)
 
     def _valid(self, request: dict[str, Any]) -> bool:
         for name, value in request.items():
@@ -288,6 +292,8 @@ class FakeMetaTrader5:
             self.before_send()
         self.requests.append(dict(request))
         forced = self.retcodes.pop(0) if self.retcodes else None
+        if request["action"] == 1 and not self._fills(request):
+            forced = 10030
         result = self._work(request) if forced is None or self.arrives else None
         if self.after_send:
             self.after_send()

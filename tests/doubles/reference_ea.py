@@ -20,15 +20,17 @@ import signal as signals
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tests.doubles.fake_broker import (
     DONE,
     FOK,
+    INVALID_FILL,
     IOC,
     PARTIAL,
     PLACED,
@@ -303,14 +305,21 @@ class ReferenceEa:
         if code:
             self._finish(name, self._ack_of(signal, "REJECTED", "retcode", retcode=code))
             return
-        for attempt in range(MOST_SENDS):
-            again = ("stale", "spread", "deviation") if attempt else ()
+        sends, fillings = 0, _fillings(self.broker.markets[signal.broker_symbol])
+        again: tuple[str, ...] = ()
+        while True:
             if self._refused(name, signal, ask, ("kill", *again)):
                 return
             self.reach("before_send")
-            result = self.broker.send(self._request(signal), self.now)
+            request = replace(self._request(signal), filling=fillings[0])
+            result = self.broker.send(request, self.now)
             self.reach("after_send")
-            if result.retcode not in TRANSIENT:
+            again = ("stale", "spread", "deviation")
+            if result.retcode == INVALID_FILL and len(fillings) > 1:
+                del fillings[0]
+                continue
+            sends += 1
+            if result.retcode not in TRANSIENT or sends == MOST_SENDS:
                 break
         self._concluded(name, signal, result)
 
@@ -369,9 +378,13 @@ class ReferenceEa:
         for request in requests:
             if self._refused(name, signal, ask, ("kill",)):
                 return
-            self.reach("before_send")
-            results.append(self.broker.send(request, self.now))
-            self.reach("after_send")
+            for filling in _fillings(self.broker.markets[request.symbol]):
+                self.reach("before_send")
+                result = self.broker.send(replace(request, filling=filling), self.now)
+                self.reach("after_send")
+                if result.retcode != INVALID_FILL:
+                    break
+            results.append(result)
         bad = next((r.retcode for r in results if r.retcode not in (DONE, PARTIAL)), 0)
         status, reason = ("REJECTED", "retcode") if bad else ("FILLED", "")
         done = sum(result.volume for result in results)
@@ -444,7 +457,6 @@ class ReferenceEa:
             signal.max_dev_pts,
             signal.magic,
             signal.comment,
-            filling=_filling(market),
         )
 
     def _closing(self, signal: Signal, held: Held, lots: float) -> Request:
@@ -460,7 +472,6 @@ class ReferenceEa:
             magic=signal.magic,
             comment=signal.comment,
             position=held.ticket,
-            filling=_filling(market),
         )
 
     def _levels(self, signal: Signal, held: Held) -> Request:
@@ -696,7 +707,9 @@ class ReferenceEa:
         lines = [first, "time,open,high,low,close,tick_volume,spread", *bars]
         body = "".join(f"{line}\n" for line in lines)
         end = f"end,{signature(body, self.inputs.channel_key)}\n"
-        self._put(f"bars/{symbol}_{timeframe}.csv", (body + end).encode())
+        self._put(
+            f"bars/{quote(symbol).replace('.', '%2E')}_{timeframe}.csv", (body + end).encode()
+        )
 
 
 def _moment(seconds: float) -> datetime:
@@ -709,10 +722,10 @@ def _rounded(price: Decimal, market: Market) -> float:
     return round(ticks * market.tick_size, market.digits)
 
 
-def _filling(market: Market) -> str:
-    if market.filling & 1:
-        return FOK
-    return IOC if market.filling & 2 else RETURN
+def _fillings(market: Market) -> list[str]:
+    """Order the filling modes: what the symbol's mask allows, RETURN, and the others."""
+    masked = [mode for mode, bit in ((FOK, 1), (IOC, 2)) if market.filling & bit]
+    return [*masked, RETURN, *(mode for mode in (FOK, IOC) if mode not in masked)]
 
 
 def main() -> None:

@@ -289,6 +289,11 @@ DEBATE: Final[Table] = {
             At("torra.feeds.mt5_files:_named", never("PROTOCOL")),
             "test_an_expert_advisor_of_another_version_is_told",
         ),
+        "one-file": fault(
+            "two names of symbols share a file",
+            At("torra.feeds.mt5_files:ESCAPED", replace("b'[^A-Za-z0-9_-]'", "b'[^A-Za-z0-9_ -]'")),
+            "test_no_two_names_share_a_file",
+        ),
         "door-step": fault(
             "bars of a longer timeframe pass",
             At("torra.feeds.door:check", never("_longer(...)")),

@@ -29,6 +29,28 @@ TEXTS: Final[Table] = {
             Text(ADVISOR, "   if(!Mark(flight))\n      return;", "   if(false)\n      return;"),
             "test_one_kill_at_any_point",
         ),
+        "ea-filling": fault(
+            "the advisor sends with another filling mode after a time-out",
+            Text(
+                ADVISOR,
+                "if(result.retcode != TRADE_RETCODE_INVALID_FILL ||",
+                "if((result.retcode != TRADE_RETCODE_INVALID_FILL &&\n"
+                "       result.retcode != TRADE_RETCODE_TIMEOUT) ||",
+            ),
+            Text(
+                ADVISOR,
+                "answer == ANSWER_PLACED || answer == ANSWER_UNCLEAR)\n      StartLooking",
+                "answer == ANSWER_PLACED)\n      StartLooking",
+            ),
+            "test_the_advisor_sends_once_with_each_mode_after_10030_alone",
+        ),
+    },
+    "M9": {
+        "ea-one-file": fault(
+            "the advisor does not escape a symbol's name in the name of a file",
+            Text(ADVISOR, "bool plain = IsLetterOrDigit(bytes[i])", "bool plain = bytes[i] > 0"),
+            "test_their_bars_and_their_order_flow_are_read",
+        ),
     },
     "R4": {
         "ea-halt": fault(

@@ -266,6 +266,21 @@ TRADING: Final[Table] = {
             "test_a_proposal_that_cannot_be_read_says_so",
         ),
     },
+    "R12": {
+        "filling-after-time-out": fault(
+            "an order goes out with another filling mode after a time-out",
+            At(
+                "torra.bridges.mt5.bridge:_other_filling",
+                replace("retcode != INVALID_FILL", "retcode not in (INVALID_FILL, 10012)"),
+            ),
+            "test_the_package_tries_no_other_mode_after_any_other_answer",
+        ),
+        "filling-again": fault(
+            "a filling mode that was refused is tried again",
+            At("torra.bridges.mt5.request:request_of", always("mode not in refused")),
+            "test_where_no_mode_is_taken_the_package_refuses_with_the_number",
+        ),
+    },
     "R14": {
         "approval-once": fault(
             "a proposal that was decided can be approved again",

@@ -40,7 +40,7 @@ class Channel:
     """A folder with one file of order flow, and its reader."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "flow" / "XAUUSD.m_M15.csv"
+        self.path = folder / "flow" / "XAUUSD%2Em_M15.csv"
         self.feed = FlowFiles(
             folder, {"XAUUSD": "XAUUSD.m"}, USUAL, KEY, channel="main", account=ACCOUNT
         )

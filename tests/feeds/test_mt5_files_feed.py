@@ -48,7 +48,7 @@ class Channel:
     """A folder with one bars file, and the feed that reads it."""
 
     def __init__(self, folder: Path, clock: ServerClock = USUAL) -> None:
-        self.path = folder / "bars" / "XAUUSD.m_M15.csv"
+        self.path = folder / "bars" / "XAUUSD%2Em_M15.csv"
         self.feed = feed(folder, {"XAUUSD": "XAUUSD.m"}, clock)
 
     def put(

@@ -27,7 +27,7 @@ from torra.clock import token
 from torra.commands.options import print_json
 from torra.commands.terminal import say
 from torra.desk.first_files import recover, refuse_overwriting, write
-from torra.desk.setup.answers import amount, one_of, plain_name, read_timeframes
+from torra.desk.setup.answers import amount, one_of, plain_name, read_timeframes, symbol_name
 from torra.desk.setup.terminal_facts import look
 from torra.errors import ConfigError
 from torra.home import DESK
@@ -275,16 +275,18 @@ def account_number(text: str) -> int:
 
 def read_symbols(text: str, terminal: TerminalFacts) -> tuple[tuple[str, str], ...]:
     """Read CANONICAL or CANONICAL=BROKER between commas; the broker's list must have each."""
-    from torra.config import BROKER_SYMBOL  # noqa: PLC0415
+    from torra.config import BROKER_SYMBOL_RULE, is_broker_symbol  # noqa: PLC0415
     from torra.desk.setup.broker_symbols import lookup  # noqa: PLC0415
 
     pairs = []
     for part in text.split(","):
         symbol, equals, broker = (word.strip() for word in part.partition("="))
-        symbol = plain_name(symbol).upper()
+        symbol = symbol_name(symbol)
         broker = broker if equals else symbol
-        if not BROKER_SYMBOL.fullmatch(broker):
-            raise ConfigError(f"{broker!r} is no broker's symbol; write {symbol}=NAME")
+        if not is_broker_symbol(broker):
+            raise ConfigError(
+                f"{broker!r} is no broker's symbol; write {symbol}=NAME: {BROKER_SYMBOL_RULE}"
+            )
         if terminal.terms is not None:
             lookup(symbol, broker, terminal.terms)
         pairs.append((symbol, broker))

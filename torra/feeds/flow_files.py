@@ -1,11 +1,11 @@
 """The order flow that the Expert Advisor writes beside its bars, read as the bars are.
 
-flow/<BROKER_SYMBOL>_<TIMEFRAME>.csv has a line for each of the newest closed bars that were counted
-whole (docs/mt5.md). It counts when everything is right that has to be of a file of bars: version,
-channel, account, broker symbol, timeframe, number and signature. A file that is missing,
-half-written, forged or another's changes nothing: the last good copy stands, which is logged once,
-and where that has no row of the bar the status is `broken`.
-A file of long ago has no line of the bar that is asked for, and so says nothing of it.
+flow/<BROKER_SYMBOL>_<TIMEFRAME>.csv, named like the file of bars, has a line for each of the newest
+closed bars that were counted whole (docs/mt5.md). It counts when everything is right that has to be
+of a file of bars: version, channel, account, broker symbol, timeframe, number and signature. A file
+that is missing, half-written, forged or another's changes nothing: the last good copy stands, which
+is logged once, and where that has no row of the bar the status is `broken`. A file of long ago has
+no line of the bar that is asked for, and so says nothing of it.
 
 Nothing is raised: the status says why there is no row (torra.evidence.flow_readings). An Expert
 Advisor of before writes no such file: `no_file`. Distances are in points there; the first line says
@@ -18,6 +18,7 @@ import logging
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -26,7 +27,7 @@ import numpy as np
 
 from torra.evidence.flow_readings import FlowRow, FlowThen, missing
 from torra.evidence.news_digest import NewsStatus
-from torra.feeds.mt5_files import OFFSET, WHOSE, Source, signed_rows
+from torra.feeds.mt5_files import OFFSET, WHOSE, Source, file_of, signed_rows
 from torra.feeds.points import MOST_DECIMALS
 from torra.market.broker_clock import ServerClock, shown
 from torra.regular_files import read_regular
@@ -77,15 +78,14 @@ class FlowFiles:
         self._key = key
         self._channel = channel
         self._account = account
-        self._copies: dict[Path, _Copy] = {}
-        self._troubles: dict[Path, str] = {}
+        self._copies: dict[Source, _Copy] = {}
+        self._troubles: dict[Source, str] = {}
 
     def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
         """Return what is known of the bars up to the one that opened last of `times`."""
         wanted = Source(self._channel, self._account, self._symbols[symbol], timeframe)
-        path = self._folder / f"{wanted.broker_symbol}_{timeframe}.csv"
-        trouble = self._look(path, wanted)
-        held = self._copies.get(path)
+        trouble = self._look(wanted)
+        held = self._copies.get(wanted)
         if held is None:
             return FlowThen({}, trouble, SOURCE)
         if times[-1] in held.rows:
@@ -94,29 +94,31 @@ class FlowFiles:
         status = trouble if trouble == NewsStatus.BROKEN else missing(held.rows, times)
         return FlowThen(held.rows, status, SOURCE)
 
-    def _look(self, path: Path, wanted: Source) -> str:
+    def _look(self, wanted: Source) -> str:
         """Read the file again if it has changed; return what is wrong with it, "" for nothing."""
+        path = file_of(self._folder, wanted)
+        trouble = partial(self._trouble, wanted, path)
         try:
             found = path.stat()
             seen = (found.st_mtime_ns, found.st_size, found.st_ino)
-            held = self._copies.get(path)
+            held = self._copies.get(wanted)
             if held is None or held.seen != seen:
                 rows = read_flow(read_regular(path, MAX_BYTES), self._key, wanted, self._clock)
-                self._copies[path] = _Copy(seen, {row.bar_time: row for row in rows})
+                self._copies[wanted] = _Copy(seen, {row.bar_time: row for row in rows})
         except FileNotFoundError:
-            return self._trouble(path, NewsStatus.NO_FILE, "is not there")
+            return trouble(NewsStatus.NO_FILE, "is not there")
         except OSError as error:
-            return self._trouble(path, NewsStatus.UNREACHABLE, f"cannot be read: {error.strerror}")
+            return trouble(NewsStatus.UNREACHABLE, f"cannot be read: {error.strerror}")
         except ValueError as error:
-            return self._trouble(path, NewsStatus.BROKEN, f"cannot be used: {error}")
-        self._troubles.pop(path, None)
+            return trouble(NewsStatus.BROKEN, f"cannot be used: {error}")
+        self._troubles.pop(wanted, None)
         return ""
 
-    def _trouble(self, path: Path, status: NewsStatus, what: str) -> str:
-        if self._troubles.get(path) != what:
+    def _trouble(self, wanted: Source, path: Path, status: NewsStatus, what: str) -> str:
+        if self._troubles.get(wanted) != what:
             tell = log.info if status is NewsStatus.NO_FILE else log.warning
             tell("order flow: %s %s; ticks go on without, or with the last good copy", path, what)
-        self._troubles[path] = what
+        self._troubles[wanted] = what
         return str(status)
 
 

@@ -1,14 +1,14 @@
 """A feed of the bars that the Expert Advisor writes into the channel's folder.
 
 bars/<BROKER_SYMBOL>_<TIMEFRAME>.csv holds the newest closed bars, oldest first, stamped with the
-server's wall clock. Its first line says whose bars they are: the protocol's version, channel,
-account, broker symbol and timeframe; how many; and the seconds by which the server is ahead of UTC.
-Its last line is the HMAC of all lines above it under the channel key. A file counts when all of
-that is right and it is the very file that is wanted: who may write into the folder can put an
-authentic file in another's place, and channels may share a key. A file that is missing,
-half-written, cut, forged or another's changes nothing: the last good copy stands, which is logged
-once, and grows too old for the door if nothing better comes. DataUnavailable (`no_file`,
-`bad_file`) is raised while there has never been a good one.
+server's wall clock; the symbol's name is percent-escaped there (`file_of`). Its first line says
+whose bars they are: the protocol's version, channel, account, broker symbol and timeframe; how
+many; and the seconds by which the server is ahead of UTC. Its last line is the HMAC of all lines
+above it under the channel key. A file counts when all of that is right and it is the very file that
+is wanted: who may write into the folder can put an authentic file in another's place, and channels
+may share a key. A file that is missing, half-written, cut, forged or another's changes nothing: the
+last good copy stands, which is logged once, and grows too old for the door if nothing better comes.
+DataUnavailable (`no_file`, `bad_file`) is raised while there has never been a good one.
 
 The spread of a bar is counted in points; the decimals of the prices, which the Expert Advisor
 writes in full, tell the point (torra.feeds.points).
@@ -27,6 +27,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ HEADER: Final = "time,open,high,low,close,tick_volume,spread"
 VERSION: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"[a-z]{1,16}",')
 WHOSE: Final = (
     r'"channel":"([ !#-\[\]-~]*)","account":([0-9]{1,18}),'
-    r'"broker_symbol":"([ !#-\[\]-~]*)","tf":"([A-Z0-9]{1,8})","count":([0-9]{1,7}),'
+    r'"broker_symbol":"([^\x00-\x1f"\\\x7f]*)","tf":"([A-Z0-9]{1,8})","count":([0-9]{1,7}),'
 )
 OFFSET: Final = r'"server_offset_s":(-?[0-9]{1,6})\}'
 FIRST: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"bars",' + WHOSE + OFFSET)
@@ -66,6 +67,12 @@ ROW: Final = re.compile(r"\d{1,10}(?:,-?\d{1,12}(?:\.\d{1,12})?){4},\d{1,19},\d{
 END: Final = re.compile(r"end,([0-9a-f]{64})")
 FORMER_END: Final = re.compile(r"end,[0-9]{1,7},-?[0-9]{1,6},([0-9a-f]{64})")
 """The last line of version 1, whose files began with the columns."""
+
+ESCAPED: Final = re.compile(rb"[^A-Za-z0-9_-]")
+"""Bytes of a symbol's name that are %XX in the name of a file."""
+
+FORMER_NAME: Final = re.compile(r'[/\\:*?"<>]')
+"""Characters that an Expert Advisor before 2.2 wrote as _ there, and nothing else."""
 
 AGAIN: Final = "compile and attach mql5/TorraBridge.mq5 anew"
 MAX_BYTES: Final = 4_000_000
@@ -140,8 +147,8 @@ class Mt5FilesFeed:
         self._channel = channel
         self._account = account
         self._newest = newest
-        self._copies: dict[Path, _Copy] = {}
-        self._troubles: dict[Path, str] = {}
+        self._copies: dict[Source, _Copy] = {}
+        self._troubles: dict[Source, str] = {}
 
     def bars(
         self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None
@@ -168,34 +175,34 @@ class Mt5FilesFeed:
 
     def _copy(self, wanted: Source, step: timedelta) -> _Copy:
         """Return the file as it is now, or the last good copy of it."""
-        path = self._folder / f"{wanted.broker_symbol}_{wanted.timeframe}.csv"
-        held = self._copies.get(path)
+        path = file_of(self._folder, wanted)
+        held = self._copies.get(wanted)
         try:
             found = path.stat()
             seen = (found.st_mtime_ns, found.st_size, found.st_ino)
             # Also after a trouble: the file that comes back may be the good one of before.
             if held is not None and held.seen == seen:
-                self._troubles.pop(path, None)
+                self._troubles.pop(wanted, None)
                 return held
             raw = read_regular(path, MAX_BYTES)
             copy = self._judge(read_sheet(raw, self._key, wanted, self._newest), seen, step)
         except FileNotFoundError:
-            return self._last_good(path, NO_FILE, f"there is no {path}; {_remedy(wanted)}")
+            return self._last_good(wanted, NO_FILE, f"there is no {path}; {_remedy(wanted)}")
         except OSError as error:
-            return self._last_good(path, BAD_FILE, f"cannot read {path}: {error.strerror}")
+            return self._last_good(wanted, BAD_FILE, f"cannot read {path}: {error.strerror}")
         except ValueError as error:
-            return self._last_good(path, BAD_FILE, f"{path} cannot be used: {error}")
-        self._copies[path] = copy
-        self._troubles.pop(path, None)
+            return self._last_good(wanted, BAD_FILE, f"{path} cannot be used: {error}")
+        self._copies[wanted] = copy
+        self._troubles.pop(wanted, None)
         return copy
 
-    def _last_good(self, path: Path, reason: str, trouble: str) -> _Copy:
-        held = self._copies.get(path)
+    def _last_good(self, wanted: Source, reason: str, trouble: str) -> _Copy:
+        held = self._copies.get(wanted)
         if held is None:
             raise DataUnavailable(reason, trouble)
-        if self._troubles.get(path) != trouble:
+        if self._troubles.get(wanted) != trouble:
             log.warning("bars: %s; the last good copy stands", trouble)
-        self._troubles[path] = trouble
+        self._troubles[wanted] = trouble
         return held
 
     def _judge(self, sheet: BarSheet, seen: tuple[int, int, int], step: timedelta) -> _Copy:
@@ -226,6 +233,19 @@ class Mt5FilesFeed:
         faults = [check(self._clock, sheet.offset, moment) for moment in moments]
         # One of the two moments is enough: around a change of the clock they differ.
         return faults[-1] if all(faults) else ""
+
+
+def file_of(folder: Path, wanted: Source) -> Path:
+    """Return where the bars or the order flow of a symbol lie.
+
+    No two names share a file, and none is one that Windows reserves, for the timeframe is part of
+    it. Names that differ in case alone would share one there, where the first line refuses one of
+    them. Without such a file it is that of an Expert Advisor before 2.2.
+    """
+    symbol = ESCAPED.sub(lambda found: b"%%%02X" % ord(found[0]), wanted.broker_symbol.encode())
+    path = folder / f"{symbol.decode()}_{wanted.timeframe}.csv"
+    former = folder / f"{FORMER_NAME.sub('_', wanted.broker_symbol)}_{wanted.timeframe}.csv"
+    return former if not os.path.lexists(path) and os.path.lexists(former) else path
 
 
 def read_sheet(raw: bytes, key: str, wanted: Source, newest: int | None = None) -> BarSheet:
@@ -277,7 +297,7 @@ def _signed_lines(raw: bytes, key: str, channel: str) -> list[str]:
     if not (end := found or former):
         raise ValueError("its last line is missing; it may be half-written")
     # The signature before the contents: no line of a forged file is looked at.
-    told = hmac.new(key.encode(), (body + newline).encode("ascii"), hashlib.sha256).hexdigest()
+    told = hmac.new(key.encode(), (body + newline).encode(), hashlib.sha256).hexdigest()
     if not hmac.compare_digest(told, end[1]):
         raise ValueError("its signature is wrong: do both sides have the same channel key?")
     if former:
@@ -310,7 +330,7 @@ def _mend(told: Source, wanted: Source) -> str:
 
 
 def _text(raw: bytes) -> str:
-    encoding = next((name for mark, name in ENCODINGS if raw.startswith(mark)), "ascii")
+    encoding = next((name for mark, name in ENCODINGS if raw.startswith(mark)), "utf-8")
     return raw.decode(encoding)
 
 

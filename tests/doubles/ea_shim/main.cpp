@@ -30,6 +30,7 @@
 //   crash <failpoint> [n]        as TORRA_EA_CRASH_AT
 //   hmac <text>                  the advisor's signature of a text
 //   state | log | comment | quit
+// A blank within a word, such as a symbol's name, comes and is kept as the character 31.
 #include "mql5_shim.hpp"
 
 namespace shim {
@@ -77,15 +78,27 @@ std::string quoted(const std::string &text) {
   return out + "\"";
 }
 
+std::string with_blanks(std::string text, char from, char to) {
+  for (char &c : text)
+    if (c == from) c = to;
+  return text;
+}
+Words words_of(const std::string &line) {
+  Words words = split(line, ' ');
+  for (auto &word : words) word = with_blanks(word, 31, ' ');
+  return words;
+}
+
 //--- the market as commands: each is appended, and now and then the file is written anew, short
 std::string market() {
   std::string text = "clock " + number(program.gmt) + "\n";
   for (auto &pair : broker.settings) text += "set " + pair.first + " " + pair.second + "\n";
   for (auto &pair : broker.symbols) {
-    text += "symbol " + pair.first;
+    std::string name = with_blanks(pair.first, ' ', 31);
+    text += "symbol " + name;
     for (auto &term : pair.second.terms) text += " " + term.first + " " + term.second;
     const Symbol &s = pair.second;
-    text += "\nprices " + pair.first + " " + number(s.bid) + " " + number(s.ask) + " " +
+    text += "\nprices " + name + " " + number(s.bid) + " " + number(s.ask) + " " +
             std::to_string(s.time) + "\n";
   }
   for (auto &f : broker.faults)
@@ -187,7 +200,7 @@ bool market_command(const Words &w, const std::string &line) {
     }
   } else if (w[0] == "quote") {
     broker.quote(word(1), real(2), real(3));
-    kept = "prices " + word(1) + " " + word(2) + " " + word(3) + " " +
+    kept = "prices " + with_blanks(word(1), ' ', 31) + " " + word(2) + " " + word(3) + " " +
            std::to_string(broker.symbols.at(word(1)).time);
   } else if (w[0] == "prices") {
     Symbol &s = broker.symbols.at(word(1));
@@ -258,7 +271,7 @@ void load(const char *name) {
   ssize_t n;
   while ((n = getline(&line, &room, file)) > 0) {
     std::string text(line, n - (line[n - 1] == '\n'));
-    market_command(split(text, ' '), text);
+    market_command(words_of(text), text);
   }
   free(line);
   fclose(file);
@@ -275,7 +288,7 @@ std::string hand_command(const Words &w) {
 }
 
 std::string answer(const std::string &line) {
-  Words w = split(line, ' ');
+  Words w = words_of(line);
   auto after = [&](int words) {
     size_t at = 0;
     while (words-- > 0) at = line.find(' ', at) + 1;

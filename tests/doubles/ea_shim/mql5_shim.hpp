@@ -137,6 +137,12 @@ inline int StringSplit(const string &text, ushort separator, Array<string> &part
     from = to + 1;
   }
 }
+// ASCII alone, and without the reference's "true".
+inline bool StringToUpper(string &text) {
+  for (char &c : text.raw_)
+    if (c >= 'a' && c <= 'z') c = (char)(c - 32);
+  return true;
+}
 inline int StringTrimLeft(string &text) {
   size_t at = text.raw_.find_first_not_of(" \t\r\n");
   text.raw_.erase(0, at);

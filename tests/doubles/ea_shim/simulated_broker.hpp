@@ -179,7 +179,7 @@ const char *const DEFAULTS[][2] = {
 const char *const TERMS[][2] = {
     {"digits", "2"}, {"tick_size", "0.01"}, {"tick_value", "1"}, {"contract", "100"},
     {"lot_min", "0.01"}, {"lot_step", "0.01"}, {"lot_max", "100"}, {"stops_level", "0"},
-    {"filling", "1"}, {"mode", "full"}, {"currency", "USD"}, {"session", "always"},
+    {"filling", "1"}, {"fills", "mask"}, {"mode", "full"}, {"currency", "USD"}, {"session", "always"},
     {"watched", "1"}, {"depth", "0"}};
 
 inline std::string number(double value) {
@@ -409,7 +409,11 @@ class Broker {
     long wanted = q.type_filling == ORDER_FILLING_FOK   ? 1
                   : q.type_filling == ORDER_FILLING_IOC ? 2
                                                         : 0;
-    if (wanted ? !(filling & wanted) : filling != 0) return TRADE_RETCODE_INVALID_FILL;
+    // "mask": what the symbol says; else the digits of the modes that are really taken.
+    const std::string &fills = s->terms.at("fills");
+    bool refused = fills == "mask" ? (wanted ? !(filling & wanted) : filling != 0)
+                                   : fills.find(char('0' + q.type_filling)) == std::string::npos;
+    if (refused) return TRADE_RETCODE_INVALID_FILL;
     double price = buy ? s->ask : s->bid;
     if (q.price <= 0 || price <= 0) return TRADE_RETCODE_INVALID_PRICE;
     if (at_server &&

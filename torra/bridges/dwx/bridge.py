@@ -65,7 +65,7 @@ from torra.bridges.protocol import (
     SymbolTerms,
 )
 from torra.clock import Clock
-from torra.config import BROKER_SYMBOL, Channel
+from torra.config import Channel, is_broker_symbol
 from torra.errors import BridgeUnavailable, ConfigError
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import DenyReason
@@ -282,7 +282,8 @@ class Dwx(AtMostOnce[DwxAccount]):
 
     def _objection(self, order: Order, account: DwxAccount) -> str:
         """Return the reason of the first guard that objects, with what DWX lets one know."""
-        named = COMMENT.fullmatch(order.sid) and BROKER_SYMBOL.fullmatch(order.broker_symbol)
+        symbol = order.broker_symbol
+        named = COMMENT.fullmatch(order.sid) and is_broker_symbol(symbol) and symbol.isascii()
         prices = (self._folder.quotes.read() or {}).get(order.broker_symbol)
         if prices is None and order.kind == "open" and self._expects_quote(order):
             # The order stays pending: its quote may come within the next looks.

@@ -3,8 +3,9 @@
 This side does what the Expert Advisor does on its own. It looks at the account first and adopts
 what is there, asks the guards in their order, writes the intent down, checks, and sends. It sends
 again only what the server says it has not accepted, three times at most, and asks the guards anew
-each time. The intent is on disk before the order goes out, and an order with an intent is never
-sent again in a later life.
+each time. After 10030, and nothing else, it also sends once with each other filling mode. The
+intent is on disk before the order goes out, and an order with an intent is never sent again in a
+later life.
 
 After a crash in between, or an answer that says nothing, the account is looked at. An order that
 does not show within CONFIRM_SECONDS of connected time is UNKNOWN_NOT_SENT when nothing says that it
@@ -43,11 +44,12 @@ from torra.bridges.mt5.request import (
     REAL_ACCOUNT,
     OrderMarket,
     facts_of,
+    fillings_of,
     request_of,
     terms_of,
     view_of,
 )
-from torra.bridges.mt5.retcodes import CHECKED, WORDS, Meaning, meaning
+from torra.bridges.mt5.retcodes import CHECKED, INVALID_FILL, WORDS, Meaning, meaning
 from torra.bridges.mt5.terminal import Terminal, TerminalAnswer
 from torra.bridges.order_journal import OrderEntry, halt_in
 from torra.bridges.protocol import (
@@ -335,29 +337,42 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
 
     def _send(self, entry: OrderEntry, market: OrderMarket) -> None:
         """Check, write the intent down, send; after that nothing is left to the caller."""
-        request = request_of(entry.order, market)
+        refused: list[int] = []
         # The move of a stop needs no margin, which is what the check is about.
         if entry.order.kind != "modify":
-            checked = self._terminal.demand("order_check", request)
-            if checked.retcode not in CHECKED:
+            retcode = self._check(entry.order, market, refused)
+            if retcode not in CHECKED:
                 # Nothing was sent yet, so the refusal is final whatever the number.
-                self._refuse(entry, "retcode", checked.retcode)
+                self._refuse(entry, "retcode", retcode)
                 return
+        request = request_of(entry.order, market, refused)
         # From here on a crash leaves an order that nobody sends again.
         entry = self._intend(entry, self._terminal.stood_still)
-        for left in range(SENDS - 1, -1, -1):
+        left = SENDS
+        while True:
             answer = self._try(request)
-            said: Meaning = meaning(answer.value.retcode) if answer.value else "ambiguous"
-            if said != "transient" or not left:
-                self._judge(entry, answer, said)
-                return
+            retcode = answer.value.retcode if answer.value else 0
+            said: Meaning = meaning(retcode)
+            if not _other_filling(request, retcode, market, refused):
+                left -= 1
+                if said != "transient" or not left:
+                    self._judge(entry, answer, said)
+                    return
             self._clock.sleep(PAUSE)
             # A pause that took too long means that the process stood still in it.
             self._terminal.step()
-            again = self._again(entry, answer.value.retcode)
+            again = self._again(entry, retcode, refused)
             if again is None:
                 return
             request = again
+
+    def _check(self, order: Order, market: OrderMarket, refused: list[int]) -> int:
+        """Return what order_check answers, of the first filling mode that passes it."""
+        while True:
+            request = request_of(order, market, refused)
+            retcode: int = self._terminal.demand("order_check", request).retcode
+            if not _other_filling(request, retcode, market, refused):
+                return retcode
 
     def _try(self, request: dict[str, Any]) -> TerminalAnswer:
         try:
@@ -366,7 +381,7 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
             # The call may still go through: an answer that says nothing, never a refusal.
             return TerminalAnswer(None, words=str(error))
 
-    def _again(self, entry: OrderEntry, retcode: int) -> dict[str, Any] | None:
+    def _again(self, entry: OrderEntry, retcode: int, refused: list[int]) -> dict[str, Any] | None:
         """Return the request at the new price; None when the order ends here instead."""
         try:
             market = self._market(entry.order)
@@ -379,7 +394,7 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
         if reason:
             self._journal.report(self._refusal(entry.order, reason, retcode))
             return None
-        return request_of(entry.order, market)
+        return request_of(entry.order, market, refused)
 
     def _judge(self, entry: OrderEntry, answer: TerminalAnswer, said: Meaning) -> None:
         """Book the server's answer; an answer that says nothing stays open for `poll`."""
@@ -462,3 +477,16 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
             return Report(order.sid, "UNKNOWN_NOT_SENT", now)
         retcode = int(answer) if answer.isdigit() else 0
         return Report(order.sid, "UNKNOWN", now, retcode=retcode)
+
+
+def _other_filling(
+    request: dict[str, Any], retcode: int, market: OrderMarket, refused: list[int]
+) -> bool:
+    """Return whether the answer is about the filling mode alone, and another one is left.
+
+    The mode that was refused is added to `refused`.
+    """
+    if retcode != INVALID_FILL or "type_filling" not in request:
+        return False
+    refused.append(request["type_filling"])
+    return len(refused) < len(fillings_of(market.symbol))

@@ -8,7 +8,7 @@ were asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
@@ -82,10 +82,11 @@ def view_of(order: Order, market: OrderMarket, channel: Channel, now: datetime, 
     )
 
 
-def request_of(order: Order, market: OrderMarket) -> dict[str, Any]:
+def request_of(order: Order, market: OrderMarket, refused: Collection[int] = ()) -> dict[str, Any]:
     """Return the request of an order that the guards have passed: symbol and quote are there.
 
-    A request with a position closes it; without one the same request would open another.
+    A request with a position closes it; without one the same request would open another. `refused`
+    are the filling modes that the server has not taken; one at least is left.
     """
     symbol, tick, position = market.symbol, market.tick, market.position
     # The guards have asked this; a mistake here would open a position instead of closing one.
@@ -112,7 +113,7 @@ def request_of(order: Order, market: OrderMarket) -> dict[str, Any]:
         "magic": order.magic,
         "comment": order.sid,
         "type_time": ORDER_TIME_GTC,
-        "type_filling": filling_of(symbol),
+        "type_filling": next(mode for mode in fillings_of(symbol) if mode not in refused),
     }
     if position is not None:
         return {**request, "position": int(position.ticket)}
@@ -132,11 +133,17 @@ def price_of(price: float, symbol: Any) -> float:
     return float(round(math.floor(price / tick + 0.5) * tick, symbol.digits))
 
 
-def filling_of(symbol: Any) -> int:
-    """Return the ORDER_FILLING_* to use: fill or kill, else immediate or cancel, else return."""
-    if symbol.filling_mode & MASK_FOK:
-        return FILLING_FOK
-    return FILLING_IOC if symbol.filling_mode & MASK_IOC else FILLING_RETURN
+def fillings_of(symbol: Any) -> list[int]:
+    """Return the ORDER_FILLING_* in the order in which they are tried.
+
+    Those that the symbol allows come first: fill or kill, immediate or cancel, return. The mask has
+    no bit for return. Brokers' masks are wrong at times, so the others follow.
+    """
+    bits = {FILLING_FOK: MASK_FOK, FILLING_IOC: MASK_IOC}
+    return sorted(
+        (FILLING_FOK, FILLING_IOC, FILLING_RETURN),
+        key=lambda mode: mode in bits and not symbol.filling_mode & bits[mode],
+    )
 
 
 def mode_of(symbol: Any) -> SymbolMode:

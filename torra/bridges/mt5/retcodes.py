@@ -15,6 +15,9 @@ Meaning = Literal["done", "partial", "placed", "ambiguous", "transient", "final"
 DONE: Final = 10009
 PARTIAL: Final = 10010
 PLACED: Final = 10008
+INVALID_FILL: Final = 10030
+"""The order was not accepted because of its filling mode; another mode may be."""
+
 EXECUTED: Final[Mapping[int, Meaning]] = {DONE: "done", PARTIAL: "partial", PLACED: "placed"}
 # No code at all, a processing error, a time-out, no connection: it may be in the market.
 AMBIGUOUS: Final = frozenset({0, 10011, 10012, 10031})

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from torra.bridges.plausible import deal_fault, position_fault
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
-from torra.bridges.torra.messages import DECIMAL, INTEGER, SIDES, moment, plain
+from torra.bridges.torra.messages import DECIMAL, INTEGER, SIDES, moment, plain, plain_name
 
 POSITION_SIDES: Final = ("LONG", "SHORT")
 ENTRIES: Final = ("in", "out")
@@ -47,7 +47,7 @@ def position_row(position: BrokerPosition) -> str:
     """Write an open position."""
     levels = (position.lots, position.entry, position.stop, position.target)
     rest = (position.magic, position.comment, position.profit, position.opened_at)
-    return _join(position.ticket, position.broker_symbol, position.side, *levels, *rest)
+    return _join(position.ticket, _Name(position.broker_symbol), position.side, *levels, *rest)
 
 
 def read_deal(row: str) -> BrokerDeal:
@@ -74,7 +74,7 @@ def read_deal(row: str) -> BrokerDeal:
 
 def deal_row(deal: BrokerDeal) -> str:
     """Write an execution."""
-    what = (deal.deal, deal.position, deal.broker_symbol, deal.entry, deal.side)
+    what = (deal.deal, deal.position, _Name(deal.broker_symbol), deal.entry, deal.side)
     figures = (deal.lots, deal.price, deal.profit)
     return _join(*what, *figures, deal.magic, deal.comment, deal.time, deal.reason or OTHER)
 
@@ -109,7 +109,11 @@ def symbol_row(terms: SymbolTerms) -> str:
     lots = (terms.lot_min, terms.lot_step, terms.lot_max)
     rest = (terms.stops_level, terms.trade_mode, terms.currency)
     quote = (terms.quote.bid, terms.quote.ask, terms.quote.at) if terms.quote else (0.0, 0.0, 0)
-    return _join(terms.broker_symbol, terms.digits, *sizes, *lots, *rest, *quote)
+    return _join(_Name(terms.broker_symbol), terms.digits, *sizes, *lots, *rest, *quote)
+
+
+class _Name(str):
+    """A symbol as the broker calls it, beyond ASCII too."""
 
 
 def _join(*columns: object) -> str:
@@ -122,7 +126,7 @@ def _column(value: object) -> str:
         return format(Decimal(repr(value)), "f")
     if isinstance(value, datetime):
         return str(int(value.timestamp()))
-    return plain(str(value))
+    return plain_name(value) if isinstance(value, _Name) else plain(str(value))
 
 
 def _cut(row: str, columns: int) -> list[str]:

@@ -1,7 +1,8 @@
 """The seven messages between Torra and the Expert Advisor as text: writing and reading them.
 
-A message is one line of flat JSON in ASCII whose keys stand in one order, each once. It ends with
-an HMAC-SHA256 over everything before it, under the channel's key, and an end mark. The dataclasses
+A message is one line of flat JSON in UTF-8 whose keys stand in one order, each once. All is
+printable ASCII but the broker's names of symbols, and no string needs an escape. The line ends with
+an HMAC-SHA256 over the bytes before it, under the channel's key, and an end mark. The dataclasses
 here are the schema: their fields are the keys, in that order. A reader believes nothing before the
 signature fits, and no field before all of them have the right name, place and type. Each names its
 channel, for channels may share a key; whoever reads one compares it. Whatever is wrong raises
@@ -45,13 +46,22 @@ TAIL_LENGTH: Final = len(',"mac":""') + 64 + len(',"end":"1"}')
 PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
 """Characters of a string: printable ASCII without the quote and the backslash."""
 
-PAIR: Final = re.compile(r'"([a-z][a-z0-9_]*)":("[ !#-\[\]-~]*"|-?[0-9][0-9.]*|true|false)')
+NAMED: Final = re.compile(r'[^\x00-\x1f"\\\x7f\ud800-\udfff]*')
+"""Characters of a string that names a symbol of the broker: what needs no escape in JSON."""
+
+NAMING: Final = re.compile(r"broker_symbol|[pds][0-9]+")
+"""Fields that name a symbol of the broker: that of a signal, and the rows of the lists."""
+
+PAIR: Final = re.compile(rf'"([a-z][a-z0-9_]*)":("{NAMED.pattern}"|-?[0-9][0-9.]*|true|false)')
 HEAD: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"([a-z]+)"')
 INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,20})?")
 
 UNFIT: Final = re.compile(r"[|\"\\]|[^ -~]")
 """Characters that a column of a list must not hold."""
+
+UNFIT_NAME: Final = re.compile(r'[|"\\\x00-\x1f\x7f\ud800-\udfff]')
+"""Characters that a symbol's name in a list must not hold."""
 
 LATEST: Final = 10**11
 """Times are epoch seconds below this: the year 5138."""
@@ -311,12 +321,17 @@ def encode(message: Message, key: str, *, version: int = PROTOCOL) -> bytes:
 
 def seal(body: str, key: str) -> bytes:
     """Return a body, which begins with {"v":, with its signature and its end."""
-    return f'{body},"mac":"{signature(body, key)}","end":"1"}}'.encode("ascii")
+    return f'{body},"mac":"{signature(body, key)}","end":"1"}}'.encode()
 
 
 def plain(text: str) -> str:
     """Return a text with everything that a message cannot hold, and the bar, as underscores."""
     return UNFIT.sub("_", text)
+
+
+def plain_name(symbol: str) -> str:
+    """Return a broker's name of a symbol as a column of a list."""
+    return UNFIT_NAME.sub("_", symbol)
 
 
 def fixed(value: float, digits: int) -> Decimal:
@@ -333,8 +348,9 @@ def volume(lots: float) -> Decimal:
 
 
 def signature(text: str, key: str) -> str:
-    """Return the HMAC-SHA256 of an ASCII text under a channel's key, in lower-case hex."""
-    return hmac.new(key.encode(), text.encode("ascii"), hashlib.sha256).hexdigest()
+    """Return the HMAC-SHA256 of a text's bytes under a channel's key, in lower-case hex."""
+    raw = text.encode("utf-8", "surrogateescape")
+    return hmac.new(key.encode(), raw, hashlib.sha256).hexdigest()
 
 
 @functools.cache
@@ -390,14 +406,12 @@ def decode(raw: bytes, kind: type[M], key: str, *, version: int = PROTOCOL) -> M
 
 
 def _text(raw: bytes) -> str:
-    # Every byte is some character here, so that no file fails before its signature is checked.
-    encoding = "latin-1"
-    if raw.startswith(codecs.BOM_UTF8):
-        encoding = "utf-8-sig"
-    elif raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
+    encoding, errors = "utf-8-sig", "surrogateescape"
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding, errors = "utf-16", "strict"
     try:
-        return raw.decode(encoding)
+        # Bytes that are no UTF-8 stay what they are, so that the signature is checked before them.
+        return raw.decode(encoding, errors)
     except UnicodeDecodeError as error:
         raise MessageError("auth", str(error), whole=False) from error
 
@@ -411,7 +425,7 @@ def _authentic(text: str, key: str, limit: int) -> str:
         raise MessageError("auth", "it does not end as a message does", whole=False)
     body = text[:-TAIL_LENGTH]
     # compare_digest takes as long for a near miss as for any other: nothing leaks by its time.
-    if not body.isascii() or not hmac.compare_digest(signature(body, key), tail[1]):
+    if not hmac.compare_digest(signature(body, key), tail[1]):
         raise MessageError("auth", "the signature does not fit: forged, or another channel key")
     return body
 
@@ -452,8 +466,8 @@ def _value(name: str, hint: Any, text: str, choices: Mapping[str, tuple[str, ...
         value = int(text)
     elif hint is Decimal and DECIMAL.fullmatch(text):
         value = Decimal(text)
-    elif hint is str and text[:1] == '"' and PLAIN.fullmatch(text[1:-1]):
-        value = text[1:-1]
+    elif hint is str and text[:1] == '"':
+        value = text[1:-1] if _writable(name, text[1:-1]) else None
     if value is None:
         raise MessageError("schema", f"{name} is no {hint.__name__}: {text[:40]}")
     if name in choices and value not in choices[name]:
@@ -461,6 +475,11 @@ def _value(name: str, hint: Any, text: str, choices: Mapping[str, tuple[str, ...
     if name in TIMES and not 0 <= value < LATEST:
         raise MessageError("schema", f"{name} is no time: {text}")
     return value
+
+
+def _writable(name: str, text: str) -> bool:
+    """Return whether a string needs no escape, and is ASCII unless it names a symbol."""
+    return bool((NAMED if NAMING.fullmatch(name) else PLAIN).fullmatch(text))
 
 
 def _refuse_odd(kind: type, values: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ to add.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 from torra.clock import TIMEFRAMES
@@ -42,6 +43,18 @@ def plain_name(text: str) -> str:
     if not NAME.fullmatch(text):
         raise ConfigError(f"{text!r}: use letters, digits, dot, dash and underscore, 32 at most")
     return text
+
+
+def symbol_name(text: str) -> str:
+    """Read the canonical name of a symbol; the error proposes one where the broker's was given."""
+    from torra.config import NAME, is_broker_symbol  # noqa: PLC0415
+
+    own = "".join(re.findall("[A-Z0-9._-]", text.upper())).strip("._-")
+    if NAME.fullmatch(text) or not (own and is_broker_symbol(text)):
+        return plain_name(text).upper()
+    raise ConfigError(
+        f"{text!r} can be the broker's name alone: call the symbol {own} ({own}={text})"
+    )
 
 
 def read_timeframes(text: str) -> tuple[str, ...]:

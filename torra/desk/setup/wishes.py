@@ -14,8 +14,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from torra.clock import TIMEFRAMES
-from torra.config import BROKER_SYMBOL, SymbolSpec, faults
-from torra.desk.setup.answers import amount, plain_name, read_timeframes
+from torra.config import BROKER_SYMBOL_RULE, SymbolSpec, faults, is_broker_symbol
+from torra.desk.setup.answers import amount, plain_name, read_timeframes, symbol_name
 from torra.desk.setup.bar_sources import FILES, NUMBERS, TERMS, BarSource
 from torra.desk.setup.broker_symbols import COUNTS, lookup
 from torra.errors import ConfigError
@@ -115,12 +115,12 @@ def _source(text: str, known: Mapping[str, BarSource]) -> BarSource:
 def _symbol(text: str) -> str:
     if not text:
         raise ConfigError("name the symbol, such as XAUUSD")
-    return plain_name(text).upper()
+    return symbol_name(text)
 
 
 def _broker(symbol: str, broker: str, source: BarSource) -> str:
-    if not BROKER_SYMBOL.fullmatch(broker):
-        raise ConfigError(f"{broker[:40]!r} can be no broker's symbol")
+    if not is_broker_symbol(broker):
+        raise ConfigError(f"{broker[:40]!r} can be no broker's symbol: {BROKER_SYMBOL_RULE}")
     if source.terms:
         found = lookup(symbol, broker, source.terms)
         if found.trade_mode == "disabled":

@@ -1,0 +1,295 @@
+"""Names that brokers give to symbols go through the whole of Torra: EURUSD.£, @ES, BTC/USD, US 30.
+
+The names come from `torra init` or the page, and lie in desk.json as they are. The Expert Advisor
+itself (compiled) lists them, writes their bars and order flow under escaped file names, and
+executes signals that name them. Pages escape them; no cell of a file begins with a formula.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+import pytest
+from click.testing import CliRunner
+
+from tests.doubles.advisor_channel import KEY, NOW, OFFSET, AdvisorChannel, in_a_path
+from tests.doubles.compiled_ea import ACCOUNT, compiled, needs_compiler
+from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.worlds import desks, dwx_channel, mt5_bars, mt5_package
+from tests.worlds.desk_pages import Pages, open_pages
+from tests.worlds.orders import Decided
+from torra.bridges.protocol import Order
+from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
+from torra.bridges.torra.messages import Ack, Deals, Positions, Symbols, decode, encode, signal_of
+from torra.commands import init as first_steps
+from torra.commands.command_line import PlainGroup
+from torra.config import Instance, is_broker_symbol, load_desk
+from torra.exhibits.figures import sheet_cell
+from torra.feeds.flow_files import FlowFiles
+from torra.feeds.mt5_files import Mt5FilesFeed, Source, file_of
+from torra.market.broker_clock import ServerClock
+
+NAMES = {
+    "EURUSD": "EURUSD.£",
+    "ES": "@ES",
+    "EURUSDX": "EURUSD$",
+    "BTCUSD": "BTC/USD",
+    "SP500": "[SP500]",
+    "US30": "US 30",
+    "MARKUP": "<b>&'%41",
+    "ROUBLE": "Доллар=Рубль",
+}
+"""The broker's name of each symbol."""
+
+TERMS = {
+    "digits": 2, "tick_size": 0.01, "tick_value": 1.0, "contract_size": 100.0, "lot_min": 0.01,
+    "lot_step": 0.01, "lot_max": 50.0, "bid": 2345.0, "ask": 2345.2,
+}  # fmt: skip
+ODD = ("", " ES", "ES ", "A,B", "A|B", 'A"B', "A\\B", "A\tB", "A\nB", "A\u202eB", "A\u200bB",
+       "A\u00a0B", "A\ud800", "A\x7f", "A" * 32, "€" * 22)  # fmt: skip
+RESERVED = ("CON", "PRN", "AUX", "NUL", "COM1", "LPT9", "con", "CON.r", "NUL.", "COM¹")
+
+
+# --- the rule -------------------------------------------------------------------------------------
+
+
+def test_a_broker_may_call_a_symbol_what_breaks_no_format() -> None:
+    good = [*NAMES.values(), *RESERVED, "A" * 31, "€" * 21, "XAUUSD.m", "#AAPL", "EURUSD+", "^!&_-"]
+    assert [name for name in good if not is_broker_symbol(name)] == []
+    assert [name for name in ODD if is_broker_symbol(name)] == []
+    for name in ODD[1:]:
+        with pytest.raises(ValueError, match="use printable characters"):
+            Instance(symbol="XAUUSD", broker_symbol=name)
+        with pytest.raises(ValueError, match="the companion dxy"):
+            Instance(symbol="XAUUSD", companions={"dxy": name})
+
+
+def test_no_two_names_share_a_file(tmp_path: Path) -> None:
+    names = [*NAMES.values(), *RESERVED, "BTC_USD", "BTC%2FUSD", "US_30", "EURUSD.", "EURUSD",
+             "EURUSD.¤", "../../x", "x_M15", "é", "e\u0301"]  # fmt: skip
+    files = [file_of(tmp_path, Source("main", 1, name, "M15")) for name in names]
+    assert len(set(files)) == len(names)
+    for name, file in zip(names, files, strict=True):
+        assert file == tmp_path / f"{in_a_path(name)}_M15.csv"
+        assert file.name.isascii() and not set(file.name) & set('<>:"/\\|?* ')
+        # Windows reserves a name whatever its ending is.
+        assert file.name.split(".")[0].upper() not in RESERVED
+    longest = file_of(tmp_path, Source("main", 1, "€" * 21, "M15"))
+    longest.write_text("", encoding="ascii")
+
+
+def test_dwx_connect_is_told_ascii_alone() -> None:
+    with pytest.raises(ValueError, match="code page of its terminal"):
+        Instance(symbol="EURUSD", broker_symbol="EURUSD.£", bridge="dwx")
+    assert Instance(symbol="US30", broker_symbol="US 30", bridge="dwx").broker_name == "US 30"
+
+
+# --- from the first question to desk.json ---------------------------------------------------------
+
+
+def test_init_takes_them_and_proposes_a_name_of_ones_own(tmp_path: Path) -> None:
+    terms = tmp_path / "terms.json"
+    terms.write_text(json.dumps(dict.fromkeys(NAMES.values(), TERMS)), encoding="utf-8")
+    group = PlainGroup("torra")
+    group.add_command(first_steps.init)
+
+    def init(symbols: str) -> tuple[int, str]:
+        words = ["init", "--yes", "--feed", "mt5_files", "--bridge", "torra_files", "--folder",
+                 str(tmp_path / "main"), "--account", "1", "--server-clock", "new_york+7",
+                 "--terms", str(terms), "--symbols", symbols]  # fmt: skip
+        done = CliRunner().invoke(group, words, obj=tmp_path / "home", catch_exceptions=False)
+        return done.exit_code, done.output
+
+    for broker, own in (("US 30", "US30"), ("BTC/USD", "BTCUSD"), ("[SP500]", "SP500"),
+                        ("EURUSD.£", "EURUSD"), ("@ES", "ES")):  # fmt: skip
+        code, said = init(broker)
+        assert code == 2 and f"({own}={broker})" in said, said
+    code, said = init(",".join(f"{own}={broker}" for own, broker in NAMES.items()))
+    assert code == 0, said
+    assert f"bar_symbols {','.join(NAMES.values())}" in said
+    instances = load_desk(tmp_path / "home").instances
+    assert {item.symbol: item.broker_name for item in instances} == NAMES
+
+
+# --- the Expert Advisor ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return compiled()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, program: Path) -> Iterator[AdvisorChannel]:
+    inputs: dict[str, Any] = {
+        "bar_symbols": " , ".join(NAMES.values()), "bar_timeframes": "M15",
+        "max_trades_per_day": 0, "max_positions": 0,
+    }  # fmt: skip
+    with AdvisorChannel(tmp_path, program=program, **inputs) as channel:
+        for name in NAMES.values():
+            channel.ea.symbol(name, digits=2, tick_size=0.01)
+            channel.ea.quote(name, 2345.00, 2345.20)
+        yield channel
+
+
+def order(
+    seq: int,
+    symbol: str,
+    kind: Literal["open", "close"] = "open",
+    closes: str = "",
+    ticket: str = "",
+) -> Order:
+    """Return the order of a number; a close has the next one and the magic of its opening."""
+    opens = kind == "open"
+    return Decided(
+        sid=f"T{seq:012d}", seq=seq, kind=kind, instance=symbol, symbol=symbol,
+        broker_symbol=NAMES[symbol], timeframe="M15",
+        bar_time=datetime.fromtimestamp(NOW - 900, UTC), side="BUY" if opens else "SELL", lots=0.1,
+        entry=2345.2 if opens else 0.0, stop=2338.4 if opens else 0.0,
+        target=2361.2 if opens else 0.0, created=datetime.fromtimestamp(NOW, UTC),
+        expires=datetime.fromtimestamp(NOW + 180, UTC), magic=220_000_000 + seq // 2,
+        max_spread_pts=40, max_dev_pts=30, digits=2, closes=closes, ticket=ticket,
+        origin="tick GOLD torra_files 4.2 - -",
+    )  # fmt: skip
+
+
+def send(desk: AdvisorChannel, sent: Order) -> Ack:
+    raw = encode(signal_of(sent, channel="main", account=ACCOUNT), KEY)
+    name = desk.put(raw, sent.seq, sent.sid)
+    desk.ea.timer()
+    return decode((desk.folder / "ack" / name).read_bytes(), Ack, KEY)
+
+
+@needs_compiler
+def test_the_advisor_opens_lists_and_closes_them(desk: AdvisorChannel) -> None:
+    for at, symbol in enumerate(NAMES):
+        opened = send(desk, order(2 * at + 2, symbol))
+        assert (opened.status, opened.reason) == ("FILLED", ""), symbol
+        desk.ea.run(6)
+        state = desk.folder / "state"
+        (row,) = decode((state / "positions.json").read_bytes(), Positions, KEY).rows
+        assert read_position(row).broker_symbol == NAMES[symbol]
+        desk.ea.clock(NOW)
+        close = order(2 * at + 3, symbol, "close", f"T{2 * at + 2:012d}", str(opened.position))
+        assert send(desk, close).status == "FILLED", symbol
+        assert desk.positions() == []
+    desk.ea.run(6)
+    deals = decode((state / "deals.json").read_bytes(), Deals, KEY).rows
+    assert {read_deal(row).broker_symbol for row in deals} == {*NAMES.values()}
+    listed = decode((state / "symbols.json").read_bytes(), Symbols, KEY).rows
+    assert {read_symbol(row).broker_symbol for row in listed} >= {*NAMES.values()}
+
+
+@needs_compiler
+def test_their_bars_and_their_order_flow_are_read(desk: AdvisorChannel) -> None:
+    first = NOW + OFFSET - 1800
+    for at, name in enumerate(NAMES.values()):
+        for number in range(3):
+            prices = (2000 + at, 2002 + at, 1999 + at, 2001 + at)
+            desk.ea.bar(name, 900, first + 900 * number, prices, 2, 20)
+        ticks = [((first + 900) * 1000 + 1000 * n, 2000.0, 2000.2, 0.0, 6) for n in range(2)]
+        desk.ea.ticks(name, ticks)
+    desk.ea.wait(15)
+    expected = sorted(f"{in_a_path(name)}_M15.csv" for name in NAMES.values())
+    assert desk.names("bars") == desk.names("flow") == expected
+    sources = (desk.folder, dict(NAMES), ServerClock.parse("+03:00"), KEY)
+    bars = Mt5FilesFeed(*sources, channel="main", account=ACCOUNT)
+    flow = FlowFiles(*sources, channel="main", account=ACCOUNT)
+    closed = datetime.fromtimestamp(NOW, UTC)
+    for at, symbol in enumerate(NAMES):
+        frame = bars.bars(symbol, "M15", closed)
+        assert frame["open"].tolist() == [2000.0 + at] * 2, symbol
+        told = flow.flow(symbol, "M15", [closed - timedelta(minutes=15)])
+        assert (told.status, len(told.rows)) == ("available", 1), symbol
+
+
+def test_an_advisor_that_is_not_compiled_anew_is_read(tmp_path: Path) -> None:
+    """Its files bear the raw name, with _ for what no file name may hold."""
+    noon = datetime(2026, 3, 10, 12, tzinfo=UTC)
+    opens = mt5_bars.quarters(noon - timedelta(hours=1), 4)
+    offset = mt5_bars.offset(mt5_bars.new_york_plus_7, noon)
+    for name, raw in (("XAUUSD.m", "XAUUSD.m"), ("US 30", "US 30"), ("BTC/USD", "BTC_USD")):
+        source = Source("main", mt5_bars.ACCOUNT, name, "M15")
+        folder = tmp_path / in_a_path(name)
+        feed = Mt5FilesFeed(
+            folder, {"X": name}, ServerClock.parse("new_york+7"), mt5_bars.KEY,
+            channel="main", account=mt5_bars.ACCOUNT,
+        )  # fmt: skip
+        old = mt5_bars.text(mt5_bars.rows(opens[:2]), offset, source)
+        mt5_bars.put(folder / "bars" / f"{raw}_M15.csv", old, noon)
+        assert len(feed.bars("X", "M15", noon)) == 2
+        new = mt5_bars.text(mt5_bars.rows(opens), offset, source)
+        mt5_bars.put(folder / "bars" / f"{in_a_path(name)}_M15.csv", new, noon)
+        assert len(feed.bars("X", "M15", noon)) == 4, "the new file counts as soon as it is there"
+
+
+# --- the other bridges ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES.values())
+def test_the_package_opens_and_closes_them(tmp_path: Path, name: str) -> None:
+    world = mt5_package.World(tmp_path)
+    world.package.quotes[name] = (2345.00, 2345.20)
+    opening = world.opened(broker_symbol=name)
+    assert opening.status == "FILLED"
+    assert world.bridge.terms()[name].broker_symbol == name
+    world.bridge.submit(replace(mt5_package.closing(opening.position), broker_symbol=name))
+    assert world.settled().status == "FILLED" and world.package.held == {}
+    world.close()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES.values() if name.isascii()])
+def test_dwx_connect_opens_them(tmp_path: Path, name: str) -> None:
+    world = dwx_channel.World(tmp_path)
+    world.fake.symbols += (name,)
+    world.fake.prices[name] = (2345.00, 2345.20)
+    sent = dwx_channel.order(broker_symbol=name)
+    with pytest.raises(Exception, match="no quote of"):
+        world.bridge.submit(sent)
+    world.look(1)
+    world.bridge.submit(sent)
+    assert world.settled().status == "FILLED"
+    assert next(iter(world.fake.positions.values())).symbol == name
+
+
+# --- pages and files ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[Pages]:
+    found = open_pages(tmp_path / "home", (desks.BTC,), steps=1)
+    instances = tuple(Instance(symbol=own, broker_symbol=name) for own, name in NAMES.items())
+    settings = found.backing.settings.model_copy(update={"instances": instances})
+    vars(found.backing)["settings"] = settings
+    yield found
+    found.desk.close()
+
+
+def test_the_pages_show_and_take_them(pages: Pages) -> None:
+    page = Page(pages.text("/profiles"))
+    check_structure(page)
+    for broker in NAMES.values():
+        assert f"({broker})" in page.text
+        query = urlencode({"source": "files", "symbol": "GBPJPY", "broker": broker})
+        asked = Page(pages.text(f"/add-symbol?{query}"))
+        check_structure(asked)
+        check_policy(asked, forms=True)
+        assert "can be no broker" not in asked.text
+    odd = urlencode({"source": "files", "symbol": "GBPJPY", "broker": "A|B"})
+    assert "can be no broker" in Page(pages.text(f"/add-symbol?{odd}")).text
+
+
+def test_no_cell_of_a_file_begins_with_a_formula() -> None:
+    sheet = io.StringIO()
+    csv.writer(sheet).writerow([sheet_cell(name) for name in NAMES.values()])
+    (cells,) = csv.reader(io.StringIO(sheet.getvalue()))
+    assert [cell for cell in cells if cell[0] in "=+-@"] == []
+    assert "'@ES" in cells and "EURUSD.£" in cells and "US 30" in cells
