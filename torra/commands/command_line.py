@@ -159,6 +159,7 @@ def main(context: click.Context, home: Path) -> None:
 @click.option("--no-pages", is_flag=True, help="Run the desk without the dashboard.")
 @click.option("--allow-remote", is_flag=True, help="Serve other machines too: docs/security.md.")
 @click.option("--trusted-host", "names", multiple=True, help="A name that the pages are opened by.")
+@click.option("--prefix", default="", help="Path below which a proxy shows the pages: /torra.")
 @click.pass_obj
 @plainly
 def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -> None:
