@@ -32,7 +32,7 @@ from torra.commands.options import (
     on_terminal,
     print_json,
 )
-from torra.commands.outside import outside
+from torra.commands.outside import calendar, outside
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import changed, scorecard, standing
@@ -69,7 +69,7 @@ def _typed(word: str, yes: bool) -> Callable[[Sequence[str]], None] | None:
 
 CHAPTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "Run": ("run", "init", "import", "profile", "models", "token", "tick", "jobs",
-        "outside",
+        "outside", "calendar",
     ),
     "Decide": (
         "signals", "approve", "reject", "close", "stop", "flatten", "halt", "resume", "settle",
@@ -410,7 +410,7 @@ def doctor(home: Path, as_json: bool) -> None:
 COMMANDS = (
     init, profile, token, audit, backup, restore,
     replay, recompose, sweep, scorecard, standing, changed, money, lessons, review, models, notices,
-    jobs, outside, lookahead, consistency,
+    jobs, outside, calendar, lookahead, consistency,
 )  # fmt: skip
 
 for command in COMMANDS:

@@ -1,7 +1,9 @@
 """`torra outside`: which numbers from beside the chart are known, since when, and from where.
 
 `torra outside import FILE` reads a table of one's own into the store, whole or not at all; `torra
-outside check FILE` only says what stands in it. A mistake is one line and exit code 2.
+outside check FILE` only says what stands in it. `torra calendar FILE` adds the events of a public
+calendar to one of the home, where what was added before stays. A mistake is one line and exit code
+2, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -232,6 +234,57 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> 
             "among outside.sources."
         )
         _say_faults(found)
+
+
+@click.command("calendar")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--clock", default="", help="Clock of times without a zone, as torra import has it.")
+@click.option(
+    "--into", default="events.csv", show_default=True, help="Calendar of the home, in CSV."
+)
+@as_json_option
+@click.pass_obj
+@plainly
+def calendar(home: Path, /, file: Path, clock: str, into: str, as_json: bool) -> None:
+    """Add the events of a public calendar to a calendar of the home."""
+    from torra.clock import iso  # noqa: PLC0415
+    from torra.errors import ConfigError  # noqa: PLC0415
+    from torra.news import public_calendars  # noqa: PLC0415
+    from torra.news.event_file import MAX_EVENTS, read_events, table  # noqa: PLC0415
+    from torra.whole_files import write_whole  # noqa: PLC0415
+
+    target = home / into
+    if Path(into).name != into or target.suffix.lower() != ".csv" or not home.is_dir():
+        raise ConfigError(f"{target} can be no calendar: name a .csv file of a home that is there")
+    found = public_calendars.read(file, clock)
+    before = read_events(target) if target.exists() else ()
+    events = {*before, *found.events}
+    if len(events) > MAX_EVENTS:
+        raise ConfigError(f"{target} would have more than {MAX_EVENTS} events: cut off old years")
+    try:
+        write_whole(target, table(events).encode())
+    except OSError as error:
+        raise ConfigError(f"{target} cannot be written: {error.strerror}") from error
+    times = sorted(event.time for event in found.events)
+    document = {
+        "shape": found.name, "clock": found.clock or "in the file", "events": len(found.events),
+        "high": sum(event.impact == "high" for event in found.events),
+        "from": iso(times[0]), "to": iso(times[-1]), "new": len(events) - len(before),
+        "left_out": dict(found.left_out), "calendar": str(target), "total": len(events),
+    }  # fmt: skip
+    if as_json:
+        print_json(document)
+        return
+    left_out = "; ".join(f"{count} with {why}" for why, count in found.left_out.items())
+    say(
+        f"{file}: {found.name}, clock {document['clock']}. {document['events']} events "
+        f"({document['high']} high), {document['from']} to {document['to']}; left out: "
+        f"{left_out or 'none'}."
+    )
+    say(
+        f"{target} has {len(events)} events, {document['new']} of them new. A profile names it: "
+        f'"events": {{"calendar": "{into}"}}'
+    )
 
 
 def _refuse_the_future(file: Path, found: Table[SeriesRow] | Table[FactRow], now: datetime) -> None:
