@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from torra.outside.tables import Table
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+name_option = click.option("--name", default="", help="Which series a publisher's file is.")
 
 MOST_FAULTS: Final = 20
 """Lines with a fault that are shown; all are counted."""
@@ -171,20 +172,21 @@ def company(context: click.Context, /, ticker: str, as_json: bool) -> None:
 
 @outside.command("check")
 @click.argument("file", type=click.Path(path_type=Path))
+@name_option
 @as_json_option
 @click.pass_obj
 @plainly
-def check(_home: Path, /, file: Path, as_json: bool) -> None:
+def check(_home: Path, /, file: Path, name: str, as_json: bool) -> None:
     """Say what stands in a file of series or company figures; store nothing."""
     from torra.clock import System  # noqa: PLC0415
     from torra.outside import tables  # noqa: PLC0415
 
-    found = tables.read(file)
+    found = tables.read(file, name)
     _refuse_the_future(file, found, System().real_now())
     if as_json:
         print_json(_document(found))
     else:
-        say(f"{file}: {_counted(found)}.")
+        say(f"{file}: {_counted(found)}{_shape(found)}.")
         _say_faults(found)
     sys.exit(2 if found.faults else 0)
 
@@ -192,10 +194,11 @@ def check(_home: Path, /, file: Path, as_json: bool) -> None:
 @outside.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--skip-faults", is_flag=True, help="Leave out the lines that cannot be read.")
+@name_option
 @as_json_option
 @click.pass_obj
 @plainly
-def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> None:
+def import_file(home: Path, /, file: Path, skip_faults: bool, name: str, as_json: bool) -> None:
     """Store a file of series or company figures; a line with a fault stores nothing at all."""
     from instance_database import open_home  # noqa: PLC0415
     from torra.clock import System  # noqa: PLC0415
@@ -204,7 +207,7 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> 
     from torra.evidence.outside_numbers import SeriesRow  # noqa: PLC0415
     from torra.outside import tables  # noqa: PLC0415
 
-    found = tables.read(file)
+    found = tables.read(file, name)
     if found.faults and not skip_faults:
         raise ConfigError(
             f"{file}, {found.faults[0]}. Nothing was stored: mend the "
@@ -230,8 +233,8 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> 
         more = f"; {known:,} were known already" if known else ""
         said = f"{_many(stored, 'value')} {'is' if stored == 1 else 'are'} stored{more}"
         say(
-            f'{file}: {said}. A running desk reads them at once where its profile has "file" '
-            "among outside.sources."
+            f"{file}: {said}{_shape(found)}. A running desk reads them at once where its profile "
+            'has "file" among outside.sources.'
         )
         _say_faults(found)
 
@@ -293,7 +296,8 @@ def _refuse_the_future(file: Path, found: Table[SeriesRow] | Table[FactRow], now
     from torra.errors import ConfigError  # noqa: PLC0415
 
     late = max((row.known_at for row in found.rows), default=now)
-    if late > now + timedelta(days=1):
+    # By a publisher's rule a value of today is known on its next business day at the latest.
+    if late > now + timedelta(days=10 if found.shape else 1):
         raise ConfigError(
             f"{file}: known_at {iso(late)} lies in the future, and nobody can know that value yet. "
             "Nothing was stored: mend that line"
@@ -539,6 +543,11 @@ def _counted(found: Table[SeriesRow] | Table[FactRow]) -> str:
     return f"{read}, {_many(bad, 'line')} cannot" if bad else f"{read}, all of it"
 
 
+def _shape(found: Table[SeriesRow] | Table[FactRow]) -> str:
+    """Return which publisher's shape a file has; "" for one of Torra's own."""
+    return f" (as of {found.shape}; {_many(found.holes, 'hole')} left out)" if found.shape else ""
+
+
 def _say_faults(found: Table[SeriesRow] | Table[FactRow]) -> None:
     for fault in found.faults[:MOST_FAULTS]:
         say(str(fault))
@@ -549,5 +558,7 @@ def _say_faults(found: Table[SeriesRow] | Table[FactRow]) -> None:
 def _document(found: Table[SeriesRow] | Table[FactRow]) -> dict[str, Any]:
     return {
         "rows": len(found.rows),
+        "shape": found.shape,
+        "holes": found.holes,
         "faults": [{"line": fault.line, "reason": fault.reason} for fault in found.faults],
     }
