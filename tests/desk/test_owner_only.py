@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from click.testing import CliRunner
@@ -14,6 +16,7 @@ from instance_database import open_home
 from tests.worlds import desks
 from torra import owner_only
 from torra.bridges.order_journal import OrderJournal
+from torra.commands import run as running
 from torra.commands.command_line import main
 from torra.desk import self_check, start_check
 
@@ -108,6 +111,30 @@ def test_a_home_of_an_older_program_is_mended_with_a_word(tmp_path: Path) -> Non
     start_check.check(tmp_path, again.append)
     assert not [line for line in again if "others" in line]
     assert not [one for one in self_check.run(tmp_path) if "others" in one.detail]
+
+
+def test_a_folder_that_was_there_is_closed_at_the_first_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a container's volume, or a home whose desk.json was written by hand."""
+    tmp_path.chmod(0o755)
+
+    class Reached(Exception):
+        """The desk is as far as this test looks."""
+
+    def reached(*_: object) -> NoReturn:
+        raise Reached
+
+    said: list[str] = []
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(running, "warm_up", lambda *_: None)
+    monkeypatch.setattr(running, "settle", reached)
+    monkeypatch.setattr(running, "notes", lambda _: ())
+    address = running.PagesAddress("127.0.0.1", 0)
+    with pytest.raises(Reached):
+        running.run(tmp_path, address, pages=False, say=said.append)
+    assert (tmp_path / "torra.db").exists() and rights(tmp_path) == {0}
+    assert not [warning for warning in self_check.run(tmp_path) if "others" in warning.detail]
 
 
 def test_a_death_right_after_the_file_was_made_costs_nothing(tmp_path: Path) -> None:

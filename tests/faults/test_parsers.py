@@ -52,7 +52,7 @@ from torra.feeds.flow_files import read_flow
 from torra.feeds.mt5_files import HEADER, read_sheet
 from torra.home import INIT_NOTE
 from torra.market.broker_clock import ServerClock
-from torra.news import company_reading
+from torra.news import company_reading, public_calendars
 from torra.news.event_file import read_events
 from torra.news.reading import listed, of_alpha_vantage, of_finnhub, read_lines
 from torra.providers.prices import PriceList
@@ -427,6 +427,16 @@ PARSERS = (
         "events-json",
         ((EXAMPLES / "events.json").read_bytes(),),
         in_a_file("e.json", read_events),
+        (ConfigError,),
+    ),
+    Parser(
+        "public-calendar",
+        (
+            b"Title,Country,Date,Time,Impact,Forecast\nCPI,USD,02-13-2026,1:30pm,High,0.3%\n",
+            b'[{"title":"CPI","country":"USD","date":"2026-02-13T08:30:00-05:00","impact":"High"}]',
+            b'{"list":[{"time":"2026-02-13 13:30:00","country":"US","event":"CPI","impact":"3"}]}',
+        ),
+        in_a_file("p.csv", lambda path: public_calendars.read(path, "Europe/Athens")),
         (ConfigError,),
     ),
     Parser(

@@ -33,7 +33,7 @@ from torra.commands.options import (
     on_terminal,
     print_json,
 )
-from torra.commands.outside import outside
+from torra.commands.outside import calendar, outside
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import changed, scorecard, standing
@@ -70,7 +70,7 @@ def _typed(word: str, yes: bool) -> Callable[[Sequence[str]], None] | None:
 
 CHAPTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "Run": ("run", "init", "import", "profile", "models", "token", "tick", "jobs",
-        "outside",
+        "outside", "calendar",
     ),
     "Decide": (
         "signals", "approve", "reject", "close", "stop", "flatten", "halt", "resume", "settle",
@@ -160,6 +160,7 @@ def main(context: click.Context, home: Path) -> None:
 @click.option("--no-pages", is_flag=True, help="Run the desk without the dashboard.")
 @click.option("--allow-remote", is_flag=True, help="Serve other machines too: docs/security.md.")
 @click.option("--trusted-host", "names", multiple=True, help="A name that the pages are opened by.")
+@click.option("--prefix", default="", help="Path below which a proxy shows the pages: /torra.")
 @click.pass_obj
 @plainly
 def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -> None:
@@ -416,7 +417,7 @@ def doctor(home: Path, as_json: bool) -> None:
 COMMANDS = (
     init, profile, token, audit, backup, restore,
     replay, recompose, sweep, scorecard, standing, changed, money, lessons, review, models, notices,
-    jobs, outside, lookahead, consistency,
+    jobs, outside, calendar, lookahead, consistency,
 )  # fmt: skip
 
 for command in COMMANDS:

@@ -1,7 +1,9 @@
 """`torra outside`: which numbers from beside the chart are known, since when, and from where.
 
 `torra outside import FILE` reads a table of one's own into the store, whole or not at all; `torra
-outside check FILE` only says what stands in it. A mistake is one line and exit code 2.
+outside check FILE` only says what stands in it. `torra calendar FILE` adds the events of a public
+calendar to one of the home, where what was added before stays. A mistake is one line and exit code
+2, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from torra.outside.tables import Table
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+name_option = click.option("--name", default="", help="Which series a publisher's file is.")
 
 MOST_FAULTS: Final = 20
 """Lines with a fault that are shown; all are counted."""
@@ -169,20 +172,21 @@ def company(context: click.Context, /, ticker: str, as_json: bool) -> None:
 
 @outside.command("check")
 @click.argument("file", type=click.Path(path_type=Path))
+@name_option
 @as_json_option
 @click.pass_obj
 @plainly
-def check(_home: Path, /, file: Path, as_json: bool) -> None:
+def check(_home: Path, /, file: Path, name: str, as_json: bool) -> None:
     """Say what stands in a file of series or company figures; store nothing."""
     from torra.clock import System  # noqa: PLC0415
     from torra.outside import tables  # noqa: PLC0415
 
-    found = tables.read(file)
+    found = tables.read(file, name)
     _refuse_the_future(file, found, System().real_now())
     if as_json:
         print_json(_document(found))
     else:
-        say(f"{file}: {_counted(found)}.")
+        say(f"{file}: {_counted(found)}{_shape(found)}.")
         _say_faults(found)
     sys.exit(2 if found.faults else 0)
 
@@ -190,10 +194,11 @@ def check(_home: Path, /, file: Path, as_json: bool) -> None:
 @outside.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--skip-faults", is_flag=True, help="Leave out the lines that cannot be read.")
+@name_option
 @as_json_option
 @click.pass_obj
 @plainly
-def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> None:
+def import_file(home: Path, /, file: Path, skip_faults: bool, name: str, as_json: bool) -> None:
     """Store a file of series or company figures; a line with a fault stores nothing at all."""
     from instance_database import open_home  # noqa: PLC0415
     from torra.clock import System  # noqa: PLC0415
@@ -202,7 +207,7 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> 
     from torra.evidence.outside_numbers import SeriesRow  # noqa: PLC0415
     from torra.outside import tables  # noqa: PLC0415
 
-    found = tables.read(file)
+    found = tables.read(file, name)
     if found.faults and not skip_faults:
         raise ConfigError(
             f"{file}, {found.faults[0]}. Nothing was stored: mend the "
@@ -228,10 +233,61 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> 
         more = f"; {known:,} were known already" if known else ""
         said = f"{_many(stored, 'value')} {'is' if stored == 1 else 'are'} stored{more}"
         say(
-            f'{file}: {said}. A running desk reads them at once where its profile has "file" '
-            "among outside.sources."
+            f"{file}: {said}{_shape(found)}. A running desk reads them at once where its profile "
+            'has "file" among outside.sources.'
         )
         _say_faults(found)
+
+
+@click.command("calendar")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--clock", default="", help="Clock of times without a zone, as torra import has it.")
+@click.option(
+    "--into", default="events.csv", show_default=True, help="Calendar of the home, in CSV."
+)
+@as_json_option
+@click.pass_obj
+@plainly
+def calendar(home: Path, /, file: Path, clock: str, into: str, as_json: bool) -> None:
+    """Add the events of a public calendar to a calendar of the home."""
+    from torra.clock import iso  # noqa: PLC0415
+    from torra.errors import ConfigError  # noqa: PLC0415
+    from torra.news import public_calendars  # noqa: PLC0415
+    from torra.news.event_file import MAX_EVENTS, read_events, table  # noqa: PLC0415
+    from torra.whole_files import write_whole  # noqa: PLC0415
+
+    target = home / into
+    if Path(into).name != into or target.suffix.lower() != ".csv" or not home.is_dir():
+        raise ConfigError(f"{target} can be no calendar: name a .csv file of a home that is there")
+    found = public_calendars.read(file, clock)
+    before = read_events(target) if target.exists() else ()
+    events = {*before, *found.events}
+    if len(events) > MAX_EVENTS:
+        raise ConfigError(f"{target} would have more than {MAX_EVENTS} events: cut off old years")
+    try:
+        write_whole(target, table(events).encode())
+    except OSError as error:
+        raise ConfigError(f"{target} cannot be written: {error.strerror}") from error
+    times = sorted(event.time for event in found.events)
+    document = {
+        "shape": found.name, "clock": found.clock or "in the file", "events": len(found.events),
+        "high": sum(event.impact == "high" for event in found.events),
+        "from": iso(times[0]), "to": iso(times[-1]), "new": len(events) - len(before),
+        "left_out": dict(found.left_out), "calendar": str(target), "total": len(events),
+    }  # fmt: skip
+    if as_json:
+        print_json(document)
+        return
+    left_out = "; ".join(f"{count} with {why}" for why, count in found.left_out.items())
+    say(
+        f"{file}: {found.name}, clock {document['clock']}. {document['events']} events "
+        f"({document['high']} high), {document['from']} to {document['to']}; left out: "
+        f"{left_out or 'none'}."
+    )
+    say(
+        f"{target} has {len(events)} events, {document['new']} of them new. A profile names it: "
+        f'"events": {{"calendar": "{into}"}}'
+    )
 
 
 def _refuse_the_future(file: Path, found: Table[SeriesRow] | Table[FactRow], now: datetime) -> None:
@@ -240,7 +296,8 @@ def _refuse_the_future(file: Path, found: Table[SeriesRow] | Table[FactRow], now
     from torra.errors import ConfigError  # noqa: PLC0415
 
     late = max((row.known_at for row in found.rows), default=now)
-    if late > now + timedelta(days=1):
+    # By a publisher's rule a value of today is known on its next business day at the latest.
+    if late > now + timedelta(days=10 if found.shape else 1):
         raise ConfigError(
             f"{file}: known_at {iso(late)} lies in the future, and nobody can know that value yet. "
             "Nothing was stored: mend that line"
@@ -486,6 +543,11 @@ def _counted(found: Table[SeriesRow] | Table[FactRow]) -> str:
     return f"{read}, {_many(bad, 'line')} cannot" if bad else f"{read}, all of it"
 
 
+def _shape(found: Table[SeriesRow] | Table[FactRow]) -> str:
+    """Return which publisher's shape a file has; "" for one of Torra's own."""
+    return f" (as of {found.shape}; {_many(found.holes, 'hole')} left out)" if found.shape else ""
+
+
 def _say_faults(found: Table[SeriesRow] | Table[FactRow]) -> None:
     for fault in found.faults[:MOST_FAULTS]:
         say(str(fault))
@@ -496,5 +558,7 @@ def _say_faults(found: Table[SeriesRow] | Table[FactRow]) -> None:
 def _document(found: Table[SeriesRow] | Table[FactRow]) -> dict[str, Any]:
     return {
         "rows": len(found.rows),
+        "shape": found.shape,
+        "holes": found.holes,
         "faults": [{"line": fault.line, "reason": fault.reason} for fault in found.faults],
     }

@@ -82,6 +82,8 @@ class PagesAddress:
     port: int
     allow_remote: bool = False
     names: Sequence[str] = ()
+    prefix: str = ""
+    """Path below which a proxy shows the pages, such as /torra."""
 
 
 def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], None]) -> None:
@@ -97,6 +99,8 @@ def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], 
         _begin(home, address, say)
     halted = start_check.check(home, told.append)
     desk, settings = wiring.open_desk(home, KINDS)
+    # A folder that was there before the first start is a desk's home only since the line above.
+    told += start_check.of_rights(home)
     with suppress(ConfigError):  # without the folder a desk runs all the same; its page says so
         uploads.folder_of(home)
     try:
@@ -135,11 +139,12 @@ def _begin(home: Path, address: PagesAddress, say: Callable[[str], None]) -> Non
     """
     # A start that is refused leaves no note.
     server.trusted_names(address.names, allow_remote=address.allow_remote)
+    prefix = server.path_prefix(address.prefix)
     if why := server.refused_by_browsers(address.port):
         say(f"warning: {why}")
     if address.port and server.is_local(address.host) and (home / DATABASE).is_file():
         server.check_port(address.host, address.port)
-        _note(home, _shown(address.host, address.port))
+        _note(home, _shown(address.host, address.port) + prefix)
 
 
 def _halted(desk: Desk) -> str:
@@ -207,7 +212,11 @@ def _listen(
     if desk.events is not None:
         broadcasts.send_from(desk.events)
     listener = server.open_server(
-        app, address.host, address.port, allow_remote=address.allow_remote
+        app,
+        address.host,
+        address.port,
+        allow_remote=address.allow_remote,
+        prefix=server.path_prefix(address.prefix),
     )
     shown = _told(listener, address, names, home)
     # Only to a person: what goes to a file or a service's journal stays there, for others to read.
@@ -220,6 +229,7 @@ def _told(listener: Any, address: PagesAddress, names: Sequence[str], home: Path
     """Return the address of the pages, and note it for `torra token`."""
     named = address.host if server.is_local(address.host) else names[0]
     shown = _shown(named, getattr(listener, "effective_port", address.port))
+    shown += server.path_prefix(address.prefix)
     _note(home, shown)
     return shown
 

@@ -47,6 +47,9 @@ MOST_HEAD: Final = 64 << 10
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\]", re.IGNORECASE)
 """A host name, an address, or an IPv6 address in brackets; no port, no wildcard."""
 
+PREFIX: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,64}){0,8}")
+"""Unreserved characters (RFC 3986, section 2.3), and no segment that climbs."""
+
 
 class WebServer(Protocol):
     """A waitress server that holds its port."""
@@ -74,9 +77,17 @@ def serve(
 
 
 def open_server(
-    app: Flask, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT, *, allow_remote: bool = False
+    app: Flask,
+    host: str = DEFAULT_HOST,
+    port: int = DEFAULT_PORT,
+    *,
+    allow_remote: bool = False,
+    prefix: str = "",
 ) -> WebServer:
-    """Return a waitress server that already holds its port."""
+    """Return a waitress server that already holds its port.
+
+    With a `prefix` every link of the pages begins with it, whether a proxy passes it on or cuts it.
+    """
     holder = _bound(host, port, allow_remote=allow_remote)
     made: WebServer = Server(
         app,
@@ -91,6 +102,7 @@ def open_server(
         max_request_header_size=MOST_HEAD,
         trusted_proxy=DEFAULT_HOST,
         trusted_proxy_headers={"x-forwarded-proto"},
+        url_prefix=prefix,
     )
     return made
 
@@ -130,6 +142,20 @@ def trusted_names(named: Sequence[str], *, allow_remote: bool) -> tuple[str, ...
                 f"--trusted-host {name!r} is no host name: give it without http://, port, path or *"
             )
     return tuple(name.lower() for name in named)
+
+
+def path_prefix(text: str) -> str:
+    """Return a path below which a proxy shows the pages, without a slash at its end.
+
+    Raises ConfigError for what is no such path.
+    """
+    prefix = text.rstrip("/")
+    if (text and not prefix) or not PREFIX.fullmatch(prefix):
+        raise ConfigError(
+            f"--prefix {text!r} is no path: it begins with a slash and names a folder, such as "
+            "/torra"
+        )
+    return prefix
 
 
 def _bound(host: str, port: int, *, allow_remote: bool) -> socket.socket:

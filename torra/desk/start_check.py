@@ -92,8 +92,8 @@ def check(home: Path, say: Callable[[str], None]) -> str:
     trouble = of_restore(home) or of_database(home / DATABASE, partial(_halt, home))
     if trouble is not None:
         raise ConfigError(f"the desk does not start: {trouble.line}")
-    if told := owner_only.mend(home):
-        say(f"note: {told}")
+    for told in of_rights(home):
+        say(told)
     if old := of_sqlite(sqlite3.sqlite_version_info):
         say(f"note: {old.line}")
     for told in of_strangers(home / DATABASE):
@@ -101,6 +101,12 @@ def check(home: Path, say: Callable[[str], None]) -> str:
     now = System().real_now()
     found = [*cut, *of_disk(home), *of_clock(home / DATABASE, now), *of_orders(home / DATABASE)]
     return "; ".join(f"start: {item.line}, then: {command(home, 'resume')}" for item in found)
+
+
+def of_rights(home: Path) -> list[str]:
+    """Take the rights of others away from a home with a database; return what is to be said."""
+    mended = owner_only.mend(home)
+    return [f"note: {mended}"] if mended else []
 
 
 # --- what refuses ---------------------------------------------------------------------------------

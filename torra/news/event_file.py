@@ -17,12 +17,13 @@ import io
 import json
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
+from torra.clock import iso
 from torra.errors import ConfigError, no_key_twice
 from torra.evidence.scheduled_events import EVERY_CURRENCY, Impact, ScheduledEvent
 from torra.trading_terms import CURRENCY
@@ -30,6 +31,7 @@ from torra.trading_terms import CURRENCY
 log = logging.getLogger("torra")
 
 FIELDS: Final = ("time", "currency", "impact", "name")
+IN_ORDER: Final = attrgetter(*FIELDS)
 IMPACTS: Final[tuple[Impact, ...]] = get_args(Impact)
 Signature = tuple[int, int, int]
 """What changes when a file does: its time, its size, its place on the disk."""
@@ -43,6 +45,8 @@ MAX_EVENTS: Final = 20_000
 
 SHOWN: Final = 40
 """Characters of a wrong value that an error quotes."""
+
+PUBLIC: Final = "; a calendar of a public source: torra calendar FILE"
 
 
 class Unreachable(ConfigError):
@@ -119,8 +123,9 @@ def read_events(path: Path) -> tuple[ScheduledEvent, ...]:
 
     Raises ConfigError: Unreachable when it is not the content that is wrong.
     """
-    text = _text(path)
-    rows = _from_json(path, text) if path.suffix.lower() == ".json" else _from_csv(path, text)
+    text = _text(path, raw_bytes(path))
+    is_json = path.suffix.lower() == ".json"
+    rows = _from_json(path, text) if is_json else table_rows(path, text, _header)
     events = set()
     for number, row in enumerate(rows, start=1):
         if number > MAX_EVENTS:
@@ -130,10 +135,21 @@ def read_events(path: Path) -> tuple[ScheduledEvent, ...]:
         events.add(_event(row))
     if not events:
         raise ConfigError(f"{path} holds no events: add some, or name no calendar")
-    return tuple(sorted(events, key=attrgetter(*FIELDS)))
+    return tuple(sorted(events, key=IN_ORDER))
 
 
-class _Row(NamedTuple):
+def table(events: Iterable[ScheduledEvent]) -> str:
+    """Return events as the text of a calendar in CSV, oldest first."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(FIELDS)
+    rows.writerows(
+        (iso(event.time), *IN_ORDER(event)[1:]) for event in sorted(events, key=IN_ORDER)
+    )
+    return text.getvalue()
+
+
+class Row(NamedTuple):
     """The values of one event, and where they stand, as an error says it."""
 
     place: str
@@ -149,7 +165,8 @@ def signature(path: Path) -> Signature | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _text(path: Path) -> str:
+def raw_bytes(path: Path) -> bytes:
+    """Return what stands in a file; raises Unreachable, and ConfigError for one too large."""
     try:
         if not path.is_file():
             raise Unreachable(f"{path} is not there or no file: write it, or name no calendar")
@@ -159,6 +176,10 @@ def _text(path: Path) -> str:
         raise Unreachable(f"cannot read {path}: {error}") from error
     if len(raw) > MAX_BYTES:
         raise ConfigError(f"{path} is larger than {MAX_BYTES // 1_000_000} MB: cut off old years")
+    return raw
+
+
+def _text(path: Path, raw: bytes) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -166,9 +187,15 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from error
 
 
-def _from_csv(path: Path, text: str) -> Iterator[_Row]:
+def table_rows(
+    path: Path, text: str, header: Callable[[str, list[str]], list[str]], delimiter: str = ","
+) -> Iterator[Row]:
+    """Yield the rows of a table in CSV; `header` makes names of its first line.
+
+    Raises ConfigError for a line that cannot be read.
+    """
     # strict: else a stray quotation mark swallows the lines after it in silence.
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     names: list[str] | None = None
     try:
         for raw in reader:
@@ -177,14 +204,14 @@ def _from_csv(path: Path, text: str) -> Iterator[_Row]:
             if not any(cells):
                 continue
             if names is None:
-                names = _header(place, cells)
+                names = header(place, cells)
                 continue
             if len(cells) != len(names):
                 raise ConfigError(
                     f"{place}: {len(cells)} cells where the header has {len(names)};"
                     ' put a name with a comma in it between "quotes"'
                 )
-            yield _Row(place, dict(zip(names, cells, strict=True)))
+            yield Row(place, dict(zip(names, cells, strict=True)))
     except csv.Error as error:
         raise ConfigError(f"{path}, line {reader.line_num}: {error}; mend the line") from error
 
@@ -193,29 +220,36 @@ def _header(place: str, cells: list[str]) -> list[str]:
     names = [cell.lower() for cell in cells]
     if sorted(names) != sorted(FIELDS):
         raise ConfigError(
-            f"{place}: the header is {_shown(','.join(cells))}; write {','.join(FIELDS)},"
-            " with commas between the cells"
+            f"{place}: the header is {quote(','.join(cells))}; write {','.join(FIELDS)},"
+            f" with commas between the cells{PUBLIC}"
         )
     return names
 
 
-def _from_json(path: Path, text: str) -> Iterator[_Row]:
+def json_document(path: Path, text: str) -> Any:
+    """Return what a JSON text says; raises ConfigError."""
     try:
-        found = json.loads(text, object_pairs_hook=no_key_twice)
+        return json.loads(text, object_pairs_hook=no_key_twice)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}, line {error.lineno}: {error.msg}; mend the JSON") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no calendar in JSON: mend it") from error
+
+
+def _from_json(path: Path, text: str) -> Iterator[Row]:
+    found = json_document(path, text)
     if not isinstance(found, list):
-        raise ConfigError(f"{path} holds no list: write a list of events")
+        raise ConfigError(f"{path} holds no list: write a list of events{PUBLIC}")
     for number, entry in enumerate(found, start=1):
         place = f"{path}, event {number}"
         if not isinstance(entry, dict) or sorted(entry) != sorted(FIELDS):
-            raise ConfigError(f"{place}: write an object with {', '.join(FIELDS)}, and only these")
-        yield _Row(place, entry)
+            raise ConfigError(
+                f"{place}: write an object with {', '.join(FIELDS)}, and only these{PUBLIC}"
+            )
+        yield Row(place, entry)
 
 
-def _event(row: _Row) -> ScheduledEvent:
+def _event(row: Row) -> ScheduledEvent:
     values = {name: row.values[name] for name in FIELDS}
     for name, value in values.items():
         if not isinstance(value, str):
@@ -233,7 +267,7 @@ def _event(row: _Row) -> ScheduledEvent:
     return ScheduledEvent(_moment(row, values["time"].strip()), currency, impact, name)
 
 
-def _moment(row: _Row, text: str) -> datetime:
+def _moment(row: Row, text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
@@ -243,11 +277,12 @@ def _moment(row: _Row, text: str) -> datetime:
     raise _fault(row, "time", text, "say which zone: write Z for UTC, or an offset such as -05:00")
 
 
-def _fault(row: _Row, name: str, value: object, remedy: str) -> ConfigError:
-    return ConfigError(f"{row.place}: {name} is {_shown(value)}; {remedy}")
+def _fault(row: Row, name: str, value: object, remedy: str) -> ConfigError:
+    return ConfigError(f"{row.place}: {name} is {quote(value)}; {remedy}")
 
 
-def _shown(value: object) -> str:
+def quote(value: object) -> str:
+    """Return a wrong value as an error shows it: escaped and short."""
     # Escaped: an error must not carry control characters into a terminal.
     text = ascii(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -1,7 +1,11 @@
-"""Reads series.csv and facts.csv: outside numbers that a person brings, with `known_at`.
+"""Reads tables of outside numbers that a person brings: series.csv, facts.csv, publishers' files.
 
     series.csv   name, at, known_at, value
     facts.csv    ticker, figure, begins, ends, known_at, value, unit
+
+A series also comes as its publisher writes it: PUBLIC has the shapes, told by their columns. There
+`known_at` follows from the publisher's rule (torra.outside.releases), and a hole, as publishers
+write one, is no value and no fault: it is counted.
 
 `read` never raises for what stands in a file: a line that cannot be read is a fault with its number
 and the reason, and the others are rows. A file that cannot be read at all, has no such columns or
@@ -16,15 +20,23 @@ import csv
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from torra.errors import ConfigError
 from torra.evidence.company_facts import ANNUAL, FIGURES, TO_DATE, days
-from torra.evidence.outside_numbers import SERIES, FactRow, SeriesRow, kind_of_source, series_of
+from torra.evidence.outside_numbers import (
+    FRED,
+    SERIES,
+    FactRow,
+    SeriesRow,
+    kind_of_source,
+    series_of,
+)
+from torra.outside.releases import fred_known_at
 from torra.regular_files import read_regular
 from torra.trading_terms import TICKER
 
@@ -49,6 +61,45 @@ UNITS: Final = {"money": re.compile("[A-Z]{3}"), "shares": re.compile("shares")}
 
 Row = TypeVar("Row", SeriesRow, FactRow)
 
+HOLES: Final = frozenset(("", ".", "-", "nan", "null", "none", "nd", "na", "n/a", "#n/a"))
+"""What publishers write where there is no value, in small letters."""
+
+US_DAY: Final = "%m/%d/%Y"
+MILLISECONDS: Final = re.compile(r"\d{13}", re.ASCII)
+
+
+class PublicShape(NamedTuple):
+    """How a publisher writes series: the column of the day, and which column is which series.
+
+    A series "" is the one that the user names. `scale` makes Torra's unit of the publisher's. A
+    file has the shape that has all of its columns; of a `loose` one, any.
+    """
+
+    name: str
+    day: str
+    series: Mapping[str, str]
+    scale: float = 1.0
+    loose: bool = False
+
+    def of(self, header: tuple[str, ...]) -> Mapping[str, str]:
+        """Return which columns of a file are which series; none for a file of another shape."""
+        found = {column: self.series[column] for column in header if column in self.series}
+        whole = self.loose or len(found) == len(self.series)
+        return found if whole and self.day in header else {}
+
+
+_OF_FRED: Final = {name.lower(): name for name in FRED}
+PUBLIC: Final = (
+    PublicShape("FRED", "observation_date", _OF_FRED, loose=True),
+    PublicShape("FRED", "date", _OF_FRED, loose=True),
+    PublicShape("US Treasury, yields", "date", {"2 yr": "DGS2", "10 yr": "DGS10"}),
+    PublicShape("US Treasury, real yields", "date", {"5 yr": "", "10 yr": "DFII10"}),
+    PublicShape("Binance, funding rates", "calc_time", {"last_funding_rate": ""}, 100.0),
+    PublicShape("ECB Data Portal", "time_period", {"obs_value": ""}),
+    PublicShape("a day and its close", "date", {"close": ""}),
+)
+"""The first that a file has counts. Yahoo, Stooq and Cboe write a day and its close."""
+
 
 class Fault(NamedTuple):
     """A line that cannot be read: its number, counted from 1 with the header, and why."""
@@ -66,14 +117,22 @@ class Table(Generic[Row]):
 
     rows: tuple[Row, ...]
     faults: tuple[Fault, ...]
+    shape: str = ""
+    """The publisher's shape, "" of a table that states `known_at`."""
+
+    holes: int = 0
 
 
 class _Wrong(Exception):
     """Raised for a value that cannot be taken, with the reason."""
 
 
-def read(path: Path) -> Table[SeriesRow] | Table[FactRow]:
-    """Return what a file of series or facts holds, told apart by its header."""
+def read(path: Path, name: str = "") -> Table[SeriesRow] | Table[FactRow]:
+    """Return what a file of series or facts holds, told apart by its header.
+
+    `name` says which series a publisher's file is, where its columns do not, or which one of it is
+    wanted.
+    """
     try:
         held = read_regular(path, MAX_BYTES + 1)
         text = held.decode("utf-8-sig")
@@ -91,20 +150,83 @@ def read(path: Path) -> Table[SeriesRow] | Table[FactRow]:
     if len(lines) > MAX_ROWS:
         raise ConfigError(f"{path} has more than {MAX_ROWS:,} lines: split it")
     if sorted(header) == sorted(SERIES_COLUMNS):
-        return _read(path, lines, header, _series)
+        return _read(path, lines, header, lambda *row: [_series(*row)])
     if sorted(header) == sorted(FACT_COLUMNS):
-        return _read(path, lines, header, _fact)
+        return _read(path, lines, header, lambda *row: [_fact(*row)])
+    for shape in PUBLIC:
+        if columns := shape.of(header):
+            public = _PublicRows(shape, _wanted(path, shape, columns, name))
+            found = _read(path, lines, header, public.rows)
+            return replace(found, shape=shape.name, holes=public.holes)
     raise ConfigError(
         f"{path} has the columns {_quoted(', '.join(header))}; a table of series has "
-        f"{', '.join(SERIES_COLUMNS)}, one of a company's figures {', '.join(FACT_COLUMNS)}"
+        f"{', '.join(SERIES_COLUMNS)}, one of a company's figures {', '.join(FACT_COLUMNS)}; "
+        f"of publishers: {', '.join(dict.fromkeys(shape.name for shape in PUBLIC))}"
     )
+
+
+def _wanted(
+    path: Path, shape: PublicShape, columns: Mapping[str, str], name: str
+) -> Mapping[str, str]:
+    """Return the columns that are read with the names of their series; raises ConfigError."""
+    named = {column: series for column, series in columns.items() if series}
+    if not name and named:
+        return named
+    if not name:
+        raise ConfigError(
+            f"{path}, {shape.name}, does not say which series it is: add --name, such as --name "
+            "VIXCLS (docs/outside.md has the names)"
+        )
+    wanted = name if named else ""
+    found = {column: name for column, series in columns.items() if series == wanted}
+    if series_of(name) is None or not found:
+        raise ConfigError(
+            f"{path}, {shape.name}, has no {_quoted(name)}"
+            + (f", but {', '.join(named.values())}" if named else f"; {_near(name)}")
+        )
+    return found
+
+
+class _PublicRows:
+    """Makes rows of a publisher's lines, and counts the holes."""
+
+    def __init__(self, shape: PublicShape, columns: Mapping[str, str]) -> None:
+        self._shape, self._columns = shape, columns
+        self.holes = 0
+
+    def rows(self, told: Mapping[str, str], source: str) -> list[SeriesRow]:
+        """Return the rows of a line; raises _Wrong."""
+        stated = told[self._shape.day]
+        about = _public_moment(stated)
+        at = about.replace(hour=0, minute=0, second=0, microsecond=0)
+        found = []
+        for column, name in self._columns.items():
+            if told[column].lower() in HOLES:
+                self.holes += 1
+                continue
+            known = about if MILLISECONDS.fullmatch(stated) else fred_known_at(name, at.date())
+            value = round(_number(told[column]) * self._shape.scale, 12)
+            found.append(SeriesRow(name, at, known, value, source))
+        return found
+
+
+def _public_moment(text: str) -> datetime:
+    """Return the moment of a publisher's day, or of the milliseconds since 1970."""
+    try:
+        if MILLISECONDS.fullmatch(text):
+            return datetime.fromtimestamp(-(-int(text) // 1000), UTC)
+        if "/" in text:
+            text = datetime.strptime(text, US_DAY).date().isoformat()  # noqa: DTZ007  a day
+    except ValueError as error:
+        raise _Wrong(f"{_quoted(text)} is no day of the form 02/13/2026") from error
+    return _begin("the day", text)
 
 
 def _read(
     path: Path,
     lines: Iterable[str],
     header: tuple[str, ...],
-    make: Callable[[Mapping[str, str], str], Row],
+    make: Callable[[Mapping[str, str], str], Sequence[Row]],
 ) -> Table[Row]:
     rows, faults = [], []
     said: dict[tuple[object, ...], float] = {}
@@ -112,9 +234,9 @@ def _read(
         if not line.strip(" \t,"):
             continue
         try:
-            row = make(_by_name(header, _cells(line)), _source(path))
-            _once(said, row)
-            rows.append(row)
+            for row in make(_by_name(header, _cells(line)), _source(path)):
+                _once(said, row)
+                rows.append(row)
         except _Wrong as wrong:
             faults.append(Fault(number, str(wrong)))
     return Table(tuple(rows), tuple(faults))

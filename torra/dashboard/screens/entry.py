@@ -28,8 +28,9 @@ from torra.dashboard.doors.access import (
 )
 from torra.dashboard.doors.access_file import Owner
 from torra.dashboard.doors.routes import Route
+from torra.dashboard.view.commanding import given
 from torra.dashboard.view.rendering import page, state
-from torra.errors import StoreUnavailable
+from torra.errors import ConfigError, StoreUnavailable
 
 LOG: Final = logging.getLogger("torra.dashboard")
 LOGINS_A_MINUTE: Final = 60
@@ -43,14 +44,14 @@ def login_page() -> str:
 
 def login() -> ResponseReturnValue:
     """Exchange a token for a session."""
-    given = _given()
-    owner = state().access.owner_of(given.get("token", "").strip())
+    fields = _given()
+    owner = state().access.owner_of(fields.get("token", "").strip())
     if owner is None:
         count_wrong(state().access, "login")
-        return _refused(given.get("next", ""))
+        return _refused(fields.get("next", ""))
     # a right token is counted by its owner: the address may be everybody's
     _count_right(owner, request.remote_addr or "")
-    return _entered(owner, own_path(given.get("next", ""), root()))
+    return _entered(owner, own_path(fields.get("next", ""), root()))
 
 
 def logout() -> ResponseReturnValue:
@@ -76,10 +77,11 @@ def _count_right(owner: Owner, address: str) -> None:
 
 
 def _given() -> dict[str, str]:
-    told = request.get_json(silent=True) if request.is_json else dict(request.form)
-    if not isinstance(told, dict):
+    """Return the texts of the body; a body that cannot be read has none, so its token is wrong."""
+    try:
+        return {name: value for name, value in given().items() if isinstance(value, str)}
+    except ConfigError:
         return {}
-    return {str(name): value for name, value in told.items() if isinstance(value, str)}
 
 
 def _entered(owner: Owner, onward: str) -> Response:
