@@ -12,8 +12,8 @@ from tests.cases import cases
 from tests.feeds import broken_histories
 from tests.feeds.broken_histories import BROKEN, PRICES, Broken, bars_of, filled, scaled_by, split
 from tests.worlds.price_series import sample, times_of, walk
+from torra.market.longer_bars import aggregate
 from torra.market.plausibility import flat_rows, look
-from torra.replay.shards.history import aggregate
 
 EURUSD = bars_of("EURUSD", "H1")
 MIDDLE = len(EURUSD) // 2

@@ -37,8 +37,8 @@ WITHOUT_NEGATIVE: Final = (
 class BarReport:
     """What was found in a file of bars: its shape, its clock and why, and what is odd in it.
 
-    `weeks` says when its weeks begin, "" where it has none; `put_together` is the timeframe of the
-    file where its bars were made into longer ones. `notes` are sentences of information, `warnings`
+    `weeks` says when its weeks begin, "" where it has none; `put_together` says of which bars
+    they were made, "" where of none. `notes` are sentences of information, `warnings`
     of what wants care, `left_out` is how many bars were left out by the user's word.
     """
 
@@ -56,8 +56,8 @@ class BarReport:
         """The information in sentences, without the warnings."""
         found = [f"Read as {self.shape}.", f"Clock {self.clock}: {self.clock_reason}."]
         if self.put_together:
-            found.append(f"Bars were put together from those of {self.put_together}.")
-        found += [f"Left out, as asked: {n} {kind} bars." for kind, n in self.left_out.items()]
+            found.append(self.put_together)
+        found += [f"{count:,} {kind} bars were left out." for kind, count in self.left_out.items()]
         return (*found, *((self.weeks,) if self.weeks else ()), *self.notes)
 
     def document(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def admit(
         str(attributes["clock"]),
         str(attributes["clock_reason"]),
         "",
-        own if longer != own else "",
+        f"Bars of {longer} were put together from those of {own}." if longer != own else "",
         left,
         look.notes,
         (*((weeks.line,) if weeks else ()), *look.faults, *odd),
