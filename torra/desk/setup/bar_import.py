@@ -5,7 +5,7 @@ bar that differs is kept as a new revision; with `revise` the stored bars betwee
 and last that it does not have are withdrawn. What does not fit raises ConfigError, and then nothing
 was imported: a file whose times are of another clock than those of another timeframe that is stored
 (torra.market.clock_shifts), too. A first import has nothing to be held against; where its weeks
-begin at hours that no market keeps (torra.market.week_starts), the answer says so.
+do not fit its clock (torra.market.week_starts), the answer says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
 from torra.feeds.csv_file import MOST_UNPACKED, NO_SPREADS, read_file
 from torra.market.clock_shifts import ClockShift, shifted
-from torra.market.week_starts import moving
+from torra.market.week_starts import look
 
 PART: Final = 10_000
 """Bars stored between two steps of progress."""
@@ -71,8 +71,8 @@ def run(
     frame = read_file(file, clock=clock, most=most)
     zone = str(frame.attrs["clock"])
     checked = _checked(frame, file, timeframe)
-    moved = moving(checked, timeframe, zone)
-    warnings = [f"{file}: {moved.line}"] if moved else []
+    weeks = look(checked, timeframe, zone)
+    warnings = [f"{file}: {weeks.warning}"] if weeks and weeks.warning else []
     if told := frame.attrs.get(NO_SPREADS):
         warnings.append(f"{file}: spreads are left out: {told}")
     database = open_home(home)
