@@ -206,7 +206,7 @@ def test_a_file_is_judged_by_the_bars_that_are_in_both(tmp_path: Path) -> None:
 @pytest.mark.journey
 @pytest.mark.parametrize(
     ("server", "clock"),
-    [("Europe/Athens", "new_york+7"), ("new_york+7", "Europe/Athens"), ("new_york+7", "utc")],
+    [("Europe/Athens", "new_york+7"), ("utc", "Europe/Athens"), ("new_york+7", "utc")],
 )
 def test_a_first_import_under_a_wrong_clock_says_so(
     tmp_path: Path, server: str, clock: str
@@ -214,8 +214,8 @@ def test_a_first_import_under_a_wrong_clock_says_so(
     path = file(tmp_path, "H1.csv", EURUSD, server)
     told = bring(tmp_path, path, "H1", "--clock", clock, symbol="EURUSD")
     assert told.exit_code == 0
-    assert f"warning: {path}: read as {clock}, the first bar of a week moves" in told.stdout
-    assert f"read as {server} it stands still" in told.stdout
+    assert f"warning: {path}: its weeks begin in New York at " in told.stdout
+    assert f"does not fit the clock {clock}; {server} " in told.stdout
     again = json.loads(
         bring(tmp_path, path, "H1", "--clock", clock, "--json", symbol="EURUSD").stdout
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import calendar
 import random
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from zoneinfo import available_timezones
 
 import numpy as np
 import pandas as pd
@@ -32,6 +34,11 @@ def index(clock: ServerClock, *times: str) -> list[datetime | None]:
     found = clock.to_utc_index(np.array([wall(time) for time in times], dtype=np.int64))
     assert str(found.dtype) == "datetime64[us, UTC]"
     return [None if pd.isna(time) else time.to_pydatetime() for time in found]
+
+
+BETWEEN = utc("2026-03-10 12:00")  # America has changed its clocks, Europe has not
+SUMMER = utc("2026-07-01 12:00")
+WINTER = utc("2026-01-15 12:00")
 
 
 @cases(
@@ -171,20 +178,59 @@ def test_no_times_and_far_times() -> None:
 
 @cases(
     "name",
-    ["", "UTC", "UTC+3", "+3", "+15:00", "+03:60", "new york+7", "new_york+8", "Europe", "EST",
-     "Europe/Nowhere", "localtime", "../../etc/passwd", "posix/Europe/Athens", "Europe/Athens\n",
-     "Europe/../Europe/Athens", "+03:00 "],
+    ["", "UTC+3", "GMT+3", "+3", "+15:00", "+03:60", "new york+7", "new_york+8", "Europe",
+     "Factory", "Europe/Nowhere", "localtime", "posixrules", "../../etc/passwd",
+     "posix/Europe/Athens", "right/EET", "Europe/Athens\n", "Europe/../Europe/Athens",
+     "+03:00 ", "zone.tab", "UTC "],
 )  # fmt: skip
 def test_an_unknown_clock_names_the_forms(name: str) -> None:
     with pytest.raises(ConfigError, match=r"use utc, new_york\+7, .*\+03:00 or a zone"):
         ServerClock.parse(name)
 
 
-# --- what the Expert Advisor reports --------------------------------------------------------------
+def test_every_zone_of_the_database_is_a_clock_but_those_of_the_host() -> None:
+    refused = set()
+    for name in available_timezones():
+        try:
+            assert ServerClock.parse(name).name == ("utc" if name in ("UTC", "GMT") else name)
+        except ConfigError:
+            refused.add(name)
+    assert refused <= {"localtime", "posixrules", "Factory"}
 
-BETWEEN = utc("2026-03-10 12:00")  # America has changed its clocks, Europe has not
-SUMMER = utc("2026-07-01 12:00")
-WINTER = utc("2026-01-15 12:00")
+
+@cases(
+    ("name", "winter", "summer"),
+    [
+        ("EET", 2, 3), ("CET", 1, 2), ("WET", 0, 1), ("MET", 1, 2), ("EST", -5, -5),
+        ("EST5EDT", -5, -4), ("Etc/GMT-3", 3, 3), ("Etc/GMT+5", -5, -5), ("W-SU", 3, 3),
+        ("Etc/UTC", 0, 0), ("Singapore", 8, 8),
+    ],
+)  # fmt: skip
+def test_a_zone_without_a_region_is_a_clock(name: str, winter: float, summer: float) -> None:
+    clock = ServerClock.parse(name)
+    hours = [clock.offset_at(at) / timedelta(hours=1) for at in (WINTER, SUMMER)]
+    assert (clock.name, hours) == (name, [winter, summer])
+
+
+@cases("name", ["utc", "UTC", "Utc", "GMT", "gmt", "Z", "z"])
+def test_the_names_of_utc_are_one_clock(name: str) -> None:
+    assert ServerClock.parse(name) == ServerClock.parse("utc")
+
+
+@cases(
+    ("name", "right"),
+    [
+        ("europe/athens", "Europe/Athens"), ("EUROPE/ATHENS", "Europe/Athens"), ("eet", "EET"),
+        ("New_York+7", "new_york+7"), ("america/New_york", "America/New_York"),
+    ],
+)  # fmt: skip
+def test_a_name_in_other_letters_is_refused_with_the_right_one(name: str, right: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^unknown clock '{re.escape(name)}': use ") as refusal:
+        ServerClock.parse(name)
+    assert str(refusal.value).endswith(f"use {right}")
+
+
+# --- what the Expert Advisor reports --------------------------------------------------------------
 
 
 @cases(

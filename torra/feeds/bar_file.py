@@ -20,9 +20,11 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
 from torra.feeds.csv_file import MOST_UNPACKED, NO_SPREADS, PRICES, read_bars
 from torra.feeds.door import Refusal
+from torra.evaluation.wording import upper_first
 from torra.market import plausibility, week_starts
 from torra.market.broker_clock import UTC_CLOCK
 from torra.market.longer_bars import aggregate
+from torra.market.week_starts import WeekLook
 
 FLAT, NEGATIVE = "flat", "negative"
 LEAVE_OUT: Final = (FLAT, NEGATIVE)
@@ -108,20 +110,24 @@ def admit(
     frame = checked if longer == own else aggregate(checked, own, longer)
     if not len(frame):
         raise ConfigError(f"{file}: its {len(checked)} bars of {own} make no whole bar of {longer}")
-    weeks = week_starts.moving(frame, longer, str(attributes["clock"]))
+    weeks = week_starts.look(frame, longer, str(attributes["clock"]))
     look = plausibility.look(frame, longer, symbol, known)
     odd = [f"Spreads are left out: {why}." for why in (attributes.get(NO_SPREADS),) if why]
     report = BarReport(
         str(attributes["shape"]),
         str(attributes["clock"]),
         str(attributes["clock_reason"]),
-        "",
+        f"{upper_first(weeks.note)}." if weeks and weeks.note else "",
         f"Bars of {longer} were put together from those of {own}." if longer != own else "",
         left,
         look.notes,
-        (*((weeks.line,) if weeks else ()), *look.faults, *odd),
+        (*_of_weeks(weeks), *look.faults, *odd),
     )
     return BarFile(frame, longer, report)
+
+
+def _of_weeks(weeks: WeekLook | None) -> list[str]:
+    return [f"{upper_first(weeks.warning)}."] if weeks and weeks.warning else []
 
 
 def of_stored(frame: pd.DataFrame, timeframe: str, symbol: str) -> BarReport:

@@ -521,21 +521,23 @@ def _clock(sheet: _Sheet, times: BarTimes, named: str | None) -> tuple[ServerClo
     if times.epoch and not sheet.of_broker:
         return ServerClock.parse(UTC_CLOCK), "such numbers count from 1970 in UTC"
     if sheet.of_broker or sheet.split or times.form != ISO:
-        raise ClockMissing(_question(sheet))
+        raise ClockMissing(_question(sheet, times))
     return ServerClock.parse(UTC_CLOCK), "nothing says another"
 
 
-def _question(sheet: _Sheet) -> str:
+def _question(sheet: _Sheet, times: BarTimes) -> str:
     if sheet.terminal:
         cause = "is an export of MetaTrader 5, and its times are of the broker's clock"
     elif sheet.of_broker:
         cause = "has the columns of MetaTrader 5, whose times are of the broker's clock"
     else:
         cause = f"writes its times as {sheet.times.iloc[0]} and names no clock"
-    return (
-        f"{sheet.path} {cause}: say which with --clock, at most brokers new_york+7 "
-        f"(there are {KNOWN})"
-    )
+    walls = np.sort(times.wall.asi8 // 1_000_000)
+    steps = Counter(np.diff(walls).tolist()).most_common(1)
+    timeframe = next((t for t, step in TIMEFRAMES.items() if [step.total_seconds()] == [s for s, _ in steps]), "")
+    fits = fitting(walls, timeframe) if timeframe else ()
+    usual = f"by its weeks {' or '.join(fits)}" if fits else "at most brokers new_york+7"
+    return f"{sheet.path} {cause}: say which with --clock, {usual} (there are {KNOWN})"
 
 
 def _to_utc(sheet: _Sheet, times: BarTimes, server: ServerClock) -> pd.DatetimeIndex:

@@ -1,10 +1,10 @@
 """The broker's wall clock: MetaTrader 5 stamps bars with it, Torra stores UTC.
 
-A clock is "utc", a fixed offset such as "+03:00", a zone such as "Europe/Athens", or "new_york+7".
-The last one is the usual one: New York's wall clock plus 7 hours, which follows the daylight saving
-dates of the USA and ends the trading day at midnight. Times of the server are "wall seconds": what
-its clock shows, counted from 1970 as if it were UTC. All zones come from zoneinfo; nothing here
-reads the clock or the zone of the host.
+A clock is "utc", a fixed offset such as "+03:00", a zone of the tz database such as "Europe/Athens"
+or "EET", or "new_york+7". The last one is the usual one: New York's wall clock plus 7 hours, which
+follows the daylight saving dates of the USA and ends the trading day at midnight. Times of the
+server are "wall seconds": what its clock shows, counted from 1970 as if it were UTC. All zones come
+from zoneinfo; nothing here reads the clock or the zone of the host.
 
 A clock with daylight saving time jumps twice a year (new_york+7: on a Sunday at 09:00).
 
@@ -23,8 +23,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,9 @@ from torra.clock import EPOCH, iso
 from torra.errors import ConfigError
 
 UTC_CLOCK: Final = "utc"
+UTC_NAMES: Final = ("UTC", "GMT", "Z")
+"""What people write for it, in any case."""
+
 NEW_YORK: Final = "America/New_York"
 SERVER_AHEAD: Final = timedelta(hours=7)
 """Server time minus New York's at most brokers, so that the trading day ends at midnight."""
@@ -45,8 +49,11 @@ KNOWN: Final = "utc, new_york+7, an offset such as +03:00 or a zone such as Euro
 """The names of clocks, for every message and help that asks for one."""
 
 OFFSET: Final = re.compile(r"([+-])(0\d|1[0-4]):([0-5]\d)")
-ZONE: Final = re.compile(r"[A-Z][A-Za-z_]{1,30}(/[A-Z][A-Za-z0-9_+-]{1,30}){1,2}")
-"""Form of a zone's name. Names without a region are refused: one of them is the host's own."""
+ZONE: Final = re.compile(r"(?!Factory$)[A-Z][A-Za-z0-9_+-]{1,30}(/[A-Z][A-Za-z0-9_+-]{0,30}){0,2}")
+"""Form of a zone's name. The host's own have small letters (localtime, posixrules, right/...).
+
+Factory is the zone of a computer that has none.
+"""
 
 QUARTER: Final = timedelta(minutes=15)
 """Every zone's offset is a multiple of it; a reported one, which may be seconds off, is rounded."""
@@ -72,15 +79,16 @@ class ServerClock:
     @classmethod
     def parse(cls, name: str) -> ServerClock:
         """Return the clock of a name; raises ConfigError naming the forms that there are."""
-        if name == UTC_CLOCK:
-            return cls(name)
+        if name.upper() in UTC_NAMES:
+            return cls(UTC_CLOCK)
         if name == "new_york+7":
             return cls(name, ZoneInfo(NEW_YORK), SERVER_AHEAD)
         if OFFSET.fullmatch(name):
             return cls(name, None, ahead_of(name))
         zone = _zone(name)
         if zone is None:
-            raise ConfigError(f"unknown clock {name!r}: use {KNOWN}")
+            near = [zone for zone in _names() if zone.casefold() == name.casefold()]
+            raise ConfigError(f"unknown clock {name!r}: use {' or '.join(near) or KNOWN}")
         return cls(name, zone)
 
     def offset_at(self, moment: datetime) -> timedelta:
@@ -205,6 +213,12 @@ def shown(wall: int) -> str:
 
 def _whole(offset_seconds: int) -> timedelta:
     return round(timedelta(seconds=offset_seconds) / QUARTER) * QUARTER
+
+
+@cache
+def _names() -> list[str]:
+    """Return the names that may be misspelled in small and capital letters."""
+    return sorted({USUAL[0], *filter(ZONE.fullmatch, available_timezones())})
 
 
 def _zone(name: str) -> ZoneInfo | None:
