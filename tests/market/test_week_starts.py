@@ -12,8 +12,8 @@ from tests.worlds.price_series import sample, times_of
 from tests.worlds.two_clocks import exported, later, misread
 from torra.errors import ConfigError
 from torra.market.broker_clock import ServerClock
-from torra.market.week_starts import TRIED, WeekLook, fitting, look
 from torra.market.longer_bars import aggregate
+from torra.market.week_starts import TRIED, WeekLook, fitting, look
 
 EURUSD = sample("EURUSD_H1")
 BITCOIN = sample("BTCUSD_M15")

@@ -17,13 +17,13 @@ import pandas as pd
 
 from torra.clock import TIMEFRAMES, System, duration, iso
 from torra.errors import ConfigError, DataUnavailable
+from torra.evaluation.wording import upper_first
 from torra.feeds import door
 from torra.feeds.csv_file import MOST_UNPACKED, NO_SPREADS, PRICES, read_bars
 from torra.feeds.door import Refusal
-from torra.evaluation.wording import upper_first
 from torra.market import plausibility, week_starts
 from torra.market.broker_clock import UTC_CLOCK
-from torra.market.longer_bars import aggregate
+from torra.market.longer_bars import aggregate, timeframe_of_steps
 from torra.market.week_starts import WeekLook
 
 FLAT, NEGATIVE = "flat", "negative"
@@ -144,18 +144,16 @@ def timeframe_of(frame: pd.DataFrame, file: Path, wanted: str | None = None) -> 
     """
     if wanted is not None and wanted not in TIMEFRAMES:
         raise ConfigError(f"unknown timeframe {wanted}; known: {', '.join(TIMEFRAMES)}")
-    # Over weekends and holes the step is longer, and any mean wrong.
-    usual = pd.Series(frame.index).diff().mode()
-    if not len(usual):
+    if len(frame) < 2:
         if wanted is not None:
             return wanted
         raise ConfigError(
             f"{file}: it holds 1 bar, and its timeframe is read off the steps between bars: two at "
             "least, and some hundreds to score them"
         )
-    step = usual.iloc[0]
-    found = next((name for name, own in TIMEFRAMES.items() if pd.Timedelta(own) == step), None)
+    found = timeframe_of_steps(pd.DatetimeIndex(frame.index))
     if found is None or (wanted is not None and duration(found) > duration(wanted)):
+        step = pd.Series(frame.index).diff().mode().iloc[0]
         said = f"which is not {wanted}" if wanted else f"known are {', '.join(TIMEFRAMES)}"
         raise ConfigError(f"{file}: its bars are mostly {step} apart, {said}")
     return found

@@ -53,7 +53,9 @@ from torra.feeds import bar_times, points
 from torra.feeds.bar_times import COMPACT, DOTS, ISO, TIME_OF_DAY, BadTime, BarTimes
 from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import KNOWN, UTC_CLOCK, ServerClock, ahead_of, offsets_used
+from torra.market.longer_bars import timeframe_of_steps
 from torra.market.spreads import SPREAD
+from torra.market.week_starts import fitting
 from torra.regular_files import read_regular
 
 SEPARATORS: Final = "\t;,"
@@ -532,10 +534,9 @@ def _question(sheet: _Sheet, times: BarTimes) -> str:
         cause = "has the columns of MetaTrader 5, whose times are of the broker's clock"
     else:
         cause = f"writes its times as {sheet.times.iloc[0]} and names no clock"
-    walls = np.sort(times.wall.asi8 // 1_000_000)
-    steps = Counter(np.diff(walls).tolist()).most_common(1)
-    timeframe = next((t for t, step in TIMEFRAMES.items() if [step.total_seconds()] == [s for s, _ in steps]), "")
-    fits = fitting(walls, timeframe) if timeframe else ()
+    walls = times.wall.sort_values()
+    timeframe = timeframe_of_steps(walls)
+    fits = fitting(walls.asi8 // 1_000_000, timeframe) if timeframe else ()
     usual = f"by its weeks {' or '.join(fits)}" if fits else "at most brokers new_york+7"
     return f"{sheet.path} {cause}: say which with --clock, {usual} (there are {KNOWN})"
 
