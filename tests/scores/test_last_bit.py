@@ -76,10 +76,10 @@ def test_the_directional_movement_is_that_of_whole_points(market: str) -> None:
     """TA-Lib's own, of prices that have no rounding: the reference of plain decimals."""
     bars = sample(market) if market in SAMPLES else decimal_walk(3_000, 7)
     named = {name: bars[name].to_numpy() for name in ("high", "low", "close")}
-    whole = [np.rint(values * 1e8) for values in named.values()]
+    high, low, close = (np.rint(values * 1e8) for values in named.values())
     found = library.columns(named)
     for name, reference in (
         ("plus_di", talib.PLUS_DI), ("minus_di", talib.MINUS_DI), ("adx14", talib.ADX)
     ):  # fmt: skip
-        wanted = reference(*whole, timeperiod=14)
+        wanted = reference(high, low, close, timeperiod=14)
         np.testing.assert_allclose(found[name], wanted, rtol=0, atol=1e-9, equal_nan=True)

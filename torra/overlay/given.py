@@ -1,9 +1,10 @@
 """What a host hands over with a bar, read: bars, scores, extra numbers, headlines, a picture.
 
 `read` takes anything and never raises for it. Bars that cannot be used are a refusal with its
-reason; of the rest, what cannot be used is left out and told. Times without a zone need the clock
-that they were written by. Bars that were not closed at the moment of the question are left out: MT5
-hands the forming one over with the others.
+reason; of the rest, what cannot be used is left out and told. Of bars the columns that are used are
+read, and no other one. Times without a zone need the clock that they were written by. Bars that
+were not closed at the moment of the question are left out: MT5 hands the forming one over with the
+others.
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ VOLUME: Final = ("volume", "tick_volume", "real_volume")
 """Names under which hosts have the open time of a bar, and its volume."""
 
 TIMES: Final = (
-    "bars: times must be datetimes, or seconds of the server's clock; texts become datetimes by "
-    'pandas.to_datetime, of a CSV by parse_dates=["time"]'
+    "bars: times must be datetimes, ISO texts with a zone, or seconds of the server's clock; other "
+    'texts become datetimes by pandas.to_datetime, of a CSV by parse_dates=["time"]'
 )
 
 PRICES: Final = ("open", "high", "low", "close")
+USED: Final = frozenset((*TIME, *PRICES, *VOLUME))
 
 
 class NoScores(TorraError):
@@ -163,7 +165,7 @@ def read(
     Raises NoScores for scores that are none: there is nothing to fall back on.
     """
     told: list[str] = []
-    own = _scores(scores)
+    own = scores_of(scores)
     moment, refusal, frame = now, "", None
     try:
         name, step = names_of(symbol, timeframe)
@@ -176,8 +178,7 @@ def read(
     except Exception as error:  # noqa: BLE001 - a host's objects may raise anything
         refusal = f"bars: {type(error).__name__}"
     if refusal:
-        shown = symbol if isinstance(symbol, str) and NAME.fullmatch(symbol) else "?"
-        return Given(shown, str(timeframe)[:8], moment, scores=own, refusal=refusal)
+        return refused(symbol, timeframe, moment, own, refusal)
     return Given(
         name,
         step,
@@ -191,6 +192,17 @@ def read(
         picture=_whole("picture", told, None, lambda: _picture(picture, told)),
         told=tuple(told),
     )
+
+
+def refused(
+    symbol: Any, timeframe: Any, moment: datetime, scores: Mapping[str, float] | None, reason: str
+) -> Given:
+    """Return a question that cannot be debated; a name that cannot be one is `?`."""
+    name, step = (
+        name if isinstance(name, str) and NAME.fullmatch(name) else "?"
+        for name in (symbol, timeframe)
+    )
+    return Given(name, step, moment, scores=scores, refusal=reason)
 
 
 def _whole(name: str, told: list[str], nothing: Value, work: Callable[[], Value]) -> Value:
@@ -251,27 +263,36 @@ def _frame(bars: Any, clock: ServerClock | None) -> pd.DataFrame:
 
 
 def _table(bars: Any) -> pd.DataFrame:
-    if isinstance(bars, pd.DataFrame):
-        table = bars.iloc[-MOST_BARS:]
-        if isinstance(table.index, pd.DatetimeIndex) and not _time_of(table):
+    """Return the used columns of the newest bars under their plain names."""
+    if isinstance(bars, pd.DataFrame | np.ndarray):
+        table = _used(pd.DataFrame(bars[-MOST_BARS:], copy=False))
+        timed = isinstance(table.index, pd.DatetimeIndex) or _plain(table.index.name) in TIME
+        if timed and not _time_of(table):
             table = table.rename_axis("time").reset_index()
-    elif isinstance(bars, np.ndarray):
-        table = pd.DataFrame(bars[-MOST_BARS:])
-    elif isinstance(bars, Sequence) and not isinstance(bars, str | bytes):
-        rows = list(bars[-MOST_BARS:])
-        if rows and not isinstance(rows[0], Mapping):
-            names = ["time", *PRICES, "volume"][: max(map(len, rows))]
-            table = pd.DataFrame([tuple(row) for row in rows], columns=names)
-        else:
-            table = pd.DataFrame(rows)
-    else:
+        return table
+    if not isinstance(bars, Sequence) or isinstance(bars, str | bytes):
         raise Refused("bars: hand over a DataFrame or a list of rows")
-    return table.rename(columns=lambda name: str(name).strip().lower())
+    rows = list(bars[-MOST_BARS:])
+    if rows and not isinstance(rows[0], Mapping):
+        names = ["time", *PRICES, "volume"][: max(map(len, rows))]
+        return pd.DataFrame([tuple(row) for row in rows], columns=names)
+    return _used(
+        pd.DataFrame([{name: row[name] for name in row if _plain(name) in USED} for row in rows])
+    )
+
+
+def _used(table: pd.DataFrame) -> pd.DataFrame:
+    names = [_plain(name) for name in table.columns]
+    used = [place for place, name in enumerate(names) if name in USED]
+    return table.iloc[:, used].set_axis([names[place] for place in used], axis=1)
+
+
+def _plain(name: object) -> str:
+    return str(name).strip().lower()
 
 
 def _time_of(table: pd.DataFrame) -> str | None:
-    names = {str(name).strip().lower(): name for name in table.columns}
-    return next((names[name] for name in TIME if name in names), None)
+    return next((name for name in TIME if name in table.columns), None)
 
 
 def _numbers(table: pd.DataFrame, name: str) -> Any:
@@ -292,12 +313,13 @@ def _index(table: pd.DataFrame, clock: ServerClock | None) -> pd.DatetimeIndex:
         # MT5 writes the wall clock of the server as seconds since 1970.
         return _by_clock(column.to_numpy(dtype=np.int64), clock)
     if getattr(column.dtype, "kind", "O") == "O":
-        if not all(isinstance(value, datetime) for value in column):
+        times = [_zoned(value) if isinstance(value, str) else value for value in column]
+        if not all(isinstance(value, datetime) for value in times):
             raise Refused(TIMES)
-        aware = {value.tzinfo is not None for value in column}
+        aware = {value.tzinfo is not None for value in times}
         if len(aware) != 1:
             raise Refused("bars: some times have a time zone and some have none")
-        index = pd.DatetimeIndex(pd.to_datetime(list(column), utc=aware.pop()))
+        index = pd.DatetimeIndex(pd.to_datetime(times, utc=aware.pop()))
     elif isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
         index = pd.DatetimeIndex(column)
     else:
@@ -307,6 +329,17 @@ def _index(table: pd.DataFrame, clock: ServerClock | None) -> pd.DatetimeIndex:
     if index.tz is not None:
         return index.tz_convert("UTC").as_unit("us")
     return _by_clock(index.as_unit("s").asi8, clock)
+
+
+def _zoned(text: str) -> datetime:
+    """Return the moment of an ISO text with a zone; one without may be of any order or clock."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise Refused(TIMES) from None
+    if moment.tzinfo is None:
+        raise Refused(TIMES)
+    return moment
 
 
 def _by_clock(wall: Any, clock: ServerClock | None) -> pd.DatetimeIndex:
@@ -354,7 +387,8 @@ def _checked(frame: pd.DataFrame, timeframe: str) -> pd.DataFrame:
 # --- the rest -------------------------------------------------------------------------------------
 
 
-def _scores(scores: Any) -> Mapping[str, float] | None:
+def scores_of(scores: Any) -> Mapping[str, float] | None:
+    """Return a host's own four scores, None where it gave none; raises NoScores."""
     if scores is None:
         return None
     try:

@@ -4,7 +4,7 @@
     chart = overlay.score_chart("XAUUSD", "M15", bars, scores=l1)
 
 A call reads what it was handed (torra.overlay.given), computes what Torra's calculators make of it,
-and asks the desk of the profile on a thread of its own, until its deadline: the profile's
+and asks the desk of the profile, all on threads of its own, until its deadline: the profile's
 `agents.timeout_seconds`, counted from the call, opening and imports included. Whatever fails, the
 call ends 0.5 s after that at the latest with the dict of L1 and the reason. Two things are raised:
 ConfigError by the constructor, NoScores where there is no L1 to return. With `strict=True` a call
@@ -85,6 +85,7 @@ class Overlay:
     def _start(self) -> None:
         self._workers = Workers()
         self._waiters = Workers()
+        self._readers = Workers()
         self._opened = Opened(self._home, self._profile, self._profile_name)
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
@@ -160,21 +161,39 @@ class Overlay:
         bars: Any,
         *,
         fallback: Fallback | None = None,
+        scores: Any = None,
         **given: Any,
     ) -> Hosted:
         clock = System()
-        question = reading.read(
-            symbol, timeframe, bars, **given, now=clock.real_now(), clock=self._clock
-        )
-        answer = self._answer(question, fallback, clock, deadline)
+        own: list[Mapping[str, float] | None] = []
+
+        def read() -> Call | Hosted:
+            own.append(reading.scores_of(scores))
+            question = reading.read(
+                symbol, timeframe, bars, scores=own[0], **given,
+                now=clock.real_now(), clock=self._clock,
+            )  # fmt: skip
+            return self._read(question, fallback, clock, deadline)
+
+        work = self._readers.run(read)
+        try:
+            # Where too many hang already, the caller reads its own.
+            found = work.result(_left(deadline, clock)) if work else read()
+        except Late:
+            late = f"bars: not read within {self._profile.agents.timeout_seconds:g} s"
+            known = own[0] if own else None
+            found = self._without(
+                reading.refused(symbol, timeframe, clock.real_now(), known, late), late
+            )
+        answer = self._debated(found) if isinstance(found, Call) else found
         with self._lock:
             self._counts[_kind(answer)] += 1
         return answer
 
-    def _answer(
+    def _read(
         self, given: Given, fallback: Fallback | None, clock: Clock, deadline: float
-    ) -> Hosted:
-        """Return the answer to a question that was read, whatever fails."""
+    ) -> Call | Hosted:
+        """Return the call that a question makes, or L1 for one that cannot be debated."""
         if given.refusal:
             return self._without(given, given.refusal)
         try:
@@ -185,20 +204,21 @@ class Overlay:
         except Exception as error:
             log.exception("%s %s could not be read", given.symbol, given.timeframe)
             return self._without(given, f"bars: {type(error).__name__}", error)
-        call = Call(question, looked, fallback, clock, deadline, strict=self._strict)
-        answer = self._debated(call)
+        return Call(question, looked, fallback, clock, deadline, strict=self._strict)
+
+    def _debated(self, call: Call) -> Hosted:
+        """Return the desk's answer where there is one in time, L1's else."""
+        answer = self._heard(call)
         if answer.why:
             self._note(call.key, answer.why)
         return answer
 
-    def _debated(self, call: Call) -> Hosted:
-        """Return the desk's answer where there is one in time, L1's else."""
-        clock = call.clock
+    def _heard(self, call: Call) -> Hosted:
         work = self._workers.run(partial(asking.ask, self._opened, call))
         if work is None:
             return call.l1_alone("too many calls hang already")
         try:
-            return work.result(max(0.0, call.deadline + GRACE - clock.monotonic()))
+            return work.result(_left(call.deadline, call.clock))
         except Exception as error:
             call.gone.set()
             if isinstance(error, Late) and not work.done():
@@ -266,7 +286,7 @@ class Overlay:
         work = self._workers.run(tell)
         try:
             if work is not None:
-                return work.result(max(0.0, deadline + GRACE - System().monotonic()))
+                return work.result(_left(deadline, System()))
         except Late:
             pass
         raise StoreUnavailable(f"the outcome of {key} could not be stored in time: tell it again")
@@ -286,7 +306,7 @@ class Overlay:
             "provider": self._profile.agents.provider,
             "opened": self._opened.is_open,
             "answers": counts,
-            "busy": self._workers.busy,
+            "busy": self._readers.busy + self._workers.busy,
             "trouble": trouble,
         }
 
@@ -307,6 +327,11 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def _left(deadline: float, clock: Clock) -> float:
+    """Return for how many seconds a call waits for a thread."""
+    return max(0.0, deadline + GRACE - clock.monotonic())
 
 
 def _kind(answer: Hosted) -> str:
