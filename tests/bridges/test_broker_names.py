@@ -32,6 +32,7 @@ from torra.bridges.torra.messages import Ack, Deals, Positions, Symbols, decode,
 from torra.commands import init as first_steps
 from torra.commands.command_line import PlainGroup
 from torra.config import Instance, is_broker_symbol, load_desk
+from torra.errors import DataUnavailable
 from torra.exhibits.figures import sheet_cell
 from torra.feeds.flow_files import FlowFiles
 from torra.feeds.mt5_files import Mt5FilesFeed, Source, file_of
@@ -229,6 +230,18 @@ def test_an_advisor_that_is_not_compiled_anew_is_read(tmp_path: Path) -> None:
         new = mt5_bars.text(mt5_bars.rows(opens), offset, source)
         mt5_bars.put(folder / "bars" / f"{in_a_path(name)}_M15.csv", new, noon)
         assert len(feed.bars("X", "M15", noon)) == 4, "the new file counts as soon as it is there"
+
+
+def test_a_name_that_an_older_advisor_cannot_write_is_told(tmp_path: Path) -> None:
+    written = Source("main", mt5_bars.ACCOUNT, "EURUSD._", "M15")
+    path = tmp_path / "bars" / "EURUSD.£_M15.csv"
+    mt5_bars.put(path, mt5_bars.text([mt5_bars.row(1_770_818_400)], 7200, written))
+    feed = Mt5FilesFeed(
+        tmp_path, {"EURUSD": "EURUSD.£"}, ServerClock.parse("new_york+7"), mt5_bars.KEY,
+        channel="main", account=mt5_bars.ACCOUNT,
+    )  # fmt: skip
+    with pytest.raises(DataUnavailable, match=r"before 2\.2 cannot write that name: compile"):
+        feed.bars("EURUSD", "M15", datetime(2026, 3, 10, 12, tzinfo=UTC))
 
 
 # --- the other bridges ----------------------------------------------------------------------------

@@ -326,6 +326,8 @@ def _mend(told: Source, wanted: Source) -> str:
         return f"is its folder that of channel {name}, and is {name} the Expert Advisor's channel?"
     if told.account != wanted.account:
         return f"log MetaTrader in to {wanted.account}, or set channels.{name}.account"
+    if not wanted.broker_symbol.isascii():
+        return f"an Expert Advisor before 2.2 cannot write that name: {AGAIN}"
     return "somebody has put it there under another's name; the next bar brings the right one back"
 
 
