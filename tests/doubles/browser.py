@@ -102,11 +102,12 @@ def chromium_alone(binary: str | None = None) -> Iterator[Any]:
 
 
 class Site:
-    """An app that is served; ends with its `with`."""
+    """An app that is served, below `prefix` if there is one; ends with its `with`."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, prefix: str = "") -> None:
         self.app = app
-        self.server: Any = open_server(app, "127.0.0.1", 0)
+        self.prefix = prefix
+        self.server: Any = open_server(app, "127.0.0.1", 0, prefix=prefix)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
 
     @property
@@ -115,7 +116,7 @@ class Site:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}{self.prefix}"
 
     def __enter__(self) -> Self:
         self.thread.start()

@@ -259,28 +259,28 @@ def calendar(home: Path, /, file: Path, clock: str, into: str, as_json: bool) ->
     target = home / into
     if Path(into).name != into or target.suffix.lower() != ".csv" or not home.is_dir():
         raise ConfigError(f"{target} can be no calendar: name a .csv file of a home that is there")
-    found = public_calendars.read(file, clock)
-    before = read_events(target) if target.exists() else ()
-    events = {*before, *found.events}
+    public = public_calendars.read(file, clock)
+    stored = read_events(target) if target.exists() else ()
+    events = {*stored, *public.events}
     if len(events) > MAX_EVENTS:
         raise ConfigError(f"{target} would have more than {MAX_EVENTS} events: cut off old years")
     try:
         write_whole(target, table(events).encode())
     except OSError as error:
         raise ConfigError(f"{target} cannot be written: {error.strerror}") from error
-    times = sorted(event.time for event in found.events)
+    times = sorted(event.time for event in public.events)
     document = {
-        "shape": found.name, "clock": found.clock or "in the file", "events": len(found.events),
-        "high": sum(event.impact == "high" for event in found.events),
-        "from": iso(times[0]), "to": iso(times[-1]), "new": len(events) - len(before),
-        "left_out": dict(found.left_out), "calendar": str(target), "total": len(events),
+        "shape": public.name, "clock": public.clock or "in the file", "events": len(public.events),
+        "high": sum(event.impact == "high" for event in public.events),
+        "from": iso(times[0]), "to": iso(times[-1]), "new": len(events) - len(stored),
+        "left_out": dict(public.left_out), "calendar": str(target), "total": len(events),
     }  # fmt: skip
     if as_json:
         print_json(document)
         return
-    left_out = "; ".join(f"{count} with {why}" for why, count in found.left_out.items())
+    left_out = "; ".join(f"{count} with {why}" for why, count in public.left_out.items())
     say(
-        f"{file}: {found.name}, clock {document['clock']}. {document['events']} events "
+        f"{file}: {public.name}, clock {document['clock']}. {document['events']} events "
         f"({document['high']} high), {document['from']} to {document['to']}; left out: "
         f"{left_out or 'none'}."
     )

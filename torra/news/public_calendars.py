@@ -85,11 +85,13 @@ def read(path: Path, clock: str = "") -> PublicCalendar:
             f"{path} has the columns {quote(', '.join(sorted(columns)))}, which no calendar here "
             f"has: {', '.join(shape['name'] for shape in shapes())} are read (docs/events.md)"
         )
-    found = PublicCalendar(shape, clock or shape["clock"])
-    found.events.update(filter(None, map(found.event, rows)))
-    if not found.events:
-        raise ConfigError(f"{path} is a calendar of {found.name} without an event that has a time")
-    return found
+    calendar = PublicCalendar(shape, clock or shape["clock"])
+    calendar.events.update(filter(None, map(calendar.event, rows)))
+    if not calendar.events:
+        raise ConfigError(
+            f"{path} is a calendar of {calendar.name} without an event that has a time"
+        )
+    return calendar
 
 
 class PublicCalendar:
@@ -153,11 +155,11 @@ def _time(text: str, forms: Iterable[str]) -> datetime:
 @cache
 def _currencies() -> Mapping[str, str]:
     """Return {code or name of a country in small letters: its currency}."""
-    found = {}
+    currencies = {}
     for line in COUNTRIES.read_text(encoding="utf-8").splitlines()[1:]:
         currency, code, names = line.split(" ", 2)
-        found.update(dict.fromkeys((code.lower(), *names.lower().split(";")), currency))
-    return found
+        currencies.update(dict.fromkeys((code.lower(), *names.lower().split(";")), currency))
+    return currencies
 
 
 def currency_of(text: str) -> str:
@@ -180,11 +182,11 @@ def _rows(path: Path) -> Iterator[Row]:
     return table_rows(path, text, lambda _, cells: [cell.lower() for cell in cells], delimiter)
 
 
-def _of_json(path: Path, found: Any) -> Iterator[Row]:
-    if isinstance(found, dict):  # Finnhub's list stands under a name
-        found = next(filter(lambda part: isinstance(part, list), found.values()), None)
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+def _of_json(path: Path, document: Any) -> Iterator[Row]:
+    if isinstance(document, dict):  # Finnhub's list stands under a name
+        document = next(filter(lambda part: isinstance(part, list), document.values()), None)
+    if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
         raise ConfigError(f"{path} holds no list of events")
-    for number, row in enumerate(found, start=1):
+    for number, row in enumerate(document, start=1):
         cells = {key.lower(): "" if row[key] is None else str(row[key]).strip() for key in row}
         yield Row(f"{path}, event {number}", cells)

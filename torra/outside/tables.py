@@ -83,9 +83,9 @@ class PublicShape(NamedTuple):
 
     def of(self, header: tuple[str, ...]) -> Mapping[str, str]:
         """Return which columns of a file are which series; none for a file of another shape."""
-        found = {column: self.series[column] for column in header if column in self.series}
-        whole = self.loose or len(found) == len(self.series)
-        return found if whole and self.day in header else {}
+        columns = {column: self.series[column] for column in header if column in self.series}
+        whole = self.loose or len(columns) == len(self.series)
+        return columns if whole and self.day in header else {}
 
 
 _OF_FRED: Final = {name.lower(): name for name in FRED}
@@ -155,9 +155,9 @@ def read(path: Path, name: str = "") -> Table[SeriesRow] | Table[FactRow]:
         return _read(path, lines, header, lambda *row: [_fact(*row)])
     for shape in PUBLIC:
         if columns := shape.of(header):
-            public = _PublicRows(shape, _wanted(path, shape, columns, name))
-            found = _read(path, lines, header, public.rows)
-            return replace(found, shape=shape.name, holes=public.holes)
+            public = _PublicRows(shape, _series_columns(path, shape, columns, name))
+            table = _read(path, lines, header, public.rows)
+            return replace(table, shape=shape.name, holes=public.holes)
     raise ConfigError(
         f"{path} has the columns {_quoted(', '.join(header))}; a table of series has "
         f"{', '.join(SERIES_COLUMNS)}, one of a company's figures {', '.join(FACT_COLUMNS)}; "
@@ -165,7 +165,7 @@ def read(path: Path, name: str = "") -> Table[SeriesRow] | Table[FactRow]:
     )
 
 
-def _wanted(
+def _series_columns(
     path: Path, shape: PublicShape, columns: Mapping[str, str], name: str
 ) -> Mapping[str, str]:
     """Return the columns that are read with the names of their series; raises ConfigError."""
@@ -177,14 +177,14 @@ def _wanted(
             f"{path}, {shape.name}, does not say which series it is: add --name, such as --name "
             "VIXCLS (docs/outside.md has the names)"
         )
-    wanted = name if named else ""
-    found = {column: name for column, series in columns.items() if series == wanted}
-    if series_of(name) is None or not found:
+    key = name if named else ""
+    chosen = {column: name for column, series in columns.items() if series == key}
+    if series_of(name) is None or not chosen:
         raise ConfigError(
             f"{path}, {shape.name}, has no {_quoted(name)}"
             + (f", but {', '.join(named.values())}" if named else f"; {_near(name)}")
         )
-    return found
+    return chosen
 
 
 class _PublicRows:
@@ -194,20 +194,20 @@ class _PublicRows:
         self._shape, self._columns = shape, columns
         self.holes = 0
 
-    def rows(self, told: Mapping[str, str], source: str) -> list[SeriesRow]:
+    def rows(self, cells: Mapping[str, str], source: str) -> list[SeriesRow]:
         """Return the rows of a line; raises _Wrong."""
-        stated = told[self._shape.day]
-        about = _public_moment(stated)
+        day = cells[self._shape.day]
+        about = _public_moment(day)
         at = about.replace(hour=0, minute=0, second=0, microsecond=0)
-        found = []
+        rows = []
         for column, name in self._columns.items():
-            if told[column].lower() in HOLES:
+            if cells[column].lower() in HOLES:
                 self.holes += 1
                 continue
-            known = about if MILLISECONDS.fullmatch(stated) else fred_known_at(name, at.date())
-            value = round(_number(told[column]) * self._shape.scale, 12)
-            found.append(SeriesRow(name, at, known, value, source))
-        return found
+            known = about if MILLISECONDS.fullmatch(day) else fred_known_at(name, at.date())
+            value = round(_number(cells[column]) * self._shape.scale, 12)
+            rows.append(SeriesRow(name, at, known, value, source))
+        return rows
 
 
 def _public_moment(text: str) -> datetime:
