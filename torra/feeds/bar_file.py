@@ -9,7 +9,7 @@ never repaired. Only `leave_out` leaves bars out, by the user's word, and the re
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from torra.clock import TIMEFRAMES, System, duration, iso
 from torra.errors import ConfigError, DataUnavailable
 from torra.evaluation.wording import upper_first
 from torra.feeds import door
-from torra.feeds.csv_file import MOST_UNPACKED, NO_SPREADS, PRICES, read_bars
+from torra.feeds.csv_file import ASSUMED, GIVEN, MOST_UNPACKED, NO_SPREADS, PRICES, read_bars
 from torra.feeds.door import Refusal
 from torra.market import plausibility, week_starts
 from torra.market.broker_clock import UTC_CLOCK
@@ -111,6 +111,8 @@ def admit(
     if not len(frame):
         raise ConfigError(f"{file}: its {len(checked)} bars of {own} make no whole bar of {longer}")
     weeks = week_starts.look(frame, longer, str(attributes["clock"]))
+    if weeks and weeks.fits and attributes["clock_reason"] not in (GIVEN, ASSUMED):
+        weeks = replace(weeks, others=())
     look = plausibility.look(frame, longer, symbol, known)
     odd = [f"Spreads are left out: {why}." for why in (attributes.get(NO_SPREADS),) if why]
     report = BarReport(

@@ -143,6 +143,9 @@ SHOWN: Final = 12
 SHOWN_LETTERS: Final = 24
 """Heads of a file's columns, and letters of each, that an error shows."""
 
+GIVEN, ASSUMED = "it was given", "nothing says another"
+"""Reasons of a clock that the file itself does not say."""
+
 DECIMAL_COMMA: Final = re.compile(r"-?\d+,\d+")
 QUOTES: Final = ('"', "'")
 TICK_COLUMNS: Final = {"bid", "ask"}
@@ -487,7 +490,7 @@ def _source(sheet: _Sheet, times: BarTimes) -> str:
     """Return who writes such files."""
     found = (
         ("MetaTrader 5", sheet.terminal),
-        ("the MetaTrader5 package", sheet.of_broker and not sheet.split),
+        ("the MetaTrader5 package", sheet.of_broker and (times.epoch or times.form == ISO)),
         ("MetaTrader 5 without brackets", sheet.of_broker),
         ("Dukascopy", bool(sheet.zone) or sheet.time_head == "localtime"),
         ("HistData", _winter(sheet, times)),
@@ -517,14 +520,14 @@ def _clock(sheet: _Sheet, times: BarTimes, named: str | None) -> tuple[ServerClo
             )
         return own, f"its head is {sheet.head}"
     if given is not None:
-        return given, "it was given"
+        return given, GIVEN
     if _winter(sheet, times):
         return ServerClock.parse(NEW_YORK_WINTER), "HistData writes New York's winter time"
     if times.epoch and not sheet.of_broker:
         return ServerClock.parse(UTC_CLOCK), "such numbers count from 1970 in UTC"
     if sheet.of_broker or sheet.split or times.form != ISO:
         raise ClockMissing(_question(sheet, times))
-    return ServerClock.parse(UTC_CLOCK), "nothing says another"
+    return ServerClock.parse(UTC_CLOCK), ASSUMED
 
 
 def _question(sheet: _Sheet, times: BarTimes) -> str:
