@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.worlds.price_series import sample, walk
 from tests.worlds.two_clocks import later, misread, other_broker
@@ -55,6 +56,15 @@ RULES = (
     ("new_york+7", "utc"),
 )
 """The clock of a server, and the one that its export was read under."""
+
+MINUTES = {"M1": 1, "M5": 5, "M15": 15, "H1": 60}
+
+
+def paced(timeframe: str, count: int, seed: int) -> pd.DataFrame:
+    """Return a random walk on a timeframe."""
+    times = pd.date_range("2024-03-04", periods=count, freq=f"{MINUTES[timeframe]}min", tz="UTC")
+    return walk(count, seed).set_axis(times.rename("time"))
+
 
 pairs = pytest.mark.parametrize("pair", PAIRS, ids=str)
 
@@ -141,9 +151,53 @@ def test_the_one_week_in_which_america_is_behind_europe_is_named() -> None:
     )
 
 
+@cases("hours", [0.25, 5.75, -9.75])
+def test_a_zone_of_quarters_is_found(hours: float) -> None:
+    bars = paced("M5", 3_000, 2)
+    assert only({"M5": bars, "H1": later(aggregate(bars, "M5", "H1"), hours)}).hours == hours
+
+
 def test_half_an_hour_is_found_where_the_bars_are_that_fine() -> None:
     frames = PAIRS[1].frames(None)
     assert only({**frames, "M15": later(frames["M15"], 5.5)}).hours == -5.5
+
+
+# --- bars that are named by their ends ------------------------------------------------------------
+
+
+@cases("broker", [None, 1])
+@cases("pair", PAIRS[:4])
+def test_a_quarter_of_an_hour_is_named(pair: Pair, broker: int | None) -> None:
+    frames = pair.frames(broker)
+    moved = only({**frames, "M15": later(frames["M15"], 0.25)})
+    assert moved.hours == -0.25
+    assert moved.lags[0][1] > 0.8 * moved.weeks
+    assert f"the times of {pair.longer} are 15 min earlier than those of M15 in " in moved.line
+    assert moved.line.endswith("; one of the two may give the ends of its bars")
+
+
+@cases("hours", [0, 3, -2])
+@cases(("shorter", "longer"), [("M1", "M5"), ("M1", "H1"), ("M5", "M15"), ("M5", "H1")])
+def test_ends_of_bars_are_named_beside_any_clock(shorter: str, longer: str, hours: int) -> None:
+    frames = {shorter: paced(shorter, 3_000, 1)}
+    frames[longer] = aggregate(frames[shorter], shorter, longer)
+    ends = {name: MINUTES[name] / 60 for name in frames}
+    for late, lag in (
+        ({shorter: ends[shorter]}, -ends[shorter]),
+        ({longer: ends[longer]}, ends[longer]),
+        (ends, ends[longer] - ends[shorter]),
+    ):
+        moved = {name: later(bars, late.get(name, 0.0)) for name, bars in frames.items()}
+        moved[shorter] = later(moved[shorter], hours)
+        if lag != hours:
+            assert only(moved).hours == pytest.approx(lag - hours)
+
+
+def test_a_lag_between_quarters_is_written_in_minutes() -> None:
+    bars = paced("M5", 3_000, 1)
+    moved = only({"M5": later(bars, -3 + 5 / 60), "M15": aggregate(bars, "M5", "M15")})
+    assert moved.line.startswith("the times of M15 are 175 min later than those of M5 in ")
+    assert moved.line.endswith("as they stand they do not")
 
 
 # --- nothing is said ------------------------------------------------------------------------------
@@ -175,6 +229,20 @@ def test_a_peg_of_two_brokers_is_not_judged_by_closes_that_repeat() -> None:
             for _ in range(2)
         )
         assert shifted({"M15": one, "H1": other.iloc[3::4].shift(freq="-45min")}) == []
+
+
+@cases("timeframe", ["M1", "M5", "M15"])
+def test_quiet_markets_of_two_brokers_raise_no_alarm(timeframe: str, scaled: Scale) -> None:
+    """Few steps of the price in a day: many closes are equal at many lags."""
+    for seed in range(scaled(60, least=10)):
+        chance = np.random.default_rng(seed)
+        bars = paced(timeframe, 4_000, seed)
+        moves = chance.normal(0.0, 1e-4, len(bars)) * (chance.random(len(bars)) < 0.02)
+        one, other = (
+            bars.assign(close=(1.1 + moves.cumsum() + noise).round(4))
+            for noise in chance.normal(0.0, 5e-5, (2, len(bars)))
+        )
+        assert shifted({timeframe: one, "H1": aggregate(other, timeframe, "H1")}) == []
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])

@@ -8,6 +8,9 @@ real exports it was 1.000 and 0.000 to 0.014. Of two brokers closes are never eq
 are compared: with a spread, another noise and bars missing, those of each week correlate 0.99 and
 more where the clocks are one, and at H1 0.62 and less at a lag of 1, 2 or 3 h.
 
+Lags are tried in quarters of an hour. A file that gives the ends of its bars is off by one bar, so
+that whole hours are tried with a bar more and less, too.
+
 Weeks are looked at one by one, because a wrong rule of daylight saving moves two to five weeks of a
 year only. A lag is told where the bars do not fit as they stand and do fit there; bars that fit
 nowhere, such as those of two different markets, are not judged, and neither are a few bars. Only
@@ -17,7 +20,7 @@ closes are read. Nothing here raises for frames of the feeds' shape: a UTC index
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import combinations
@@ -35,6 +38,9 @@ EQUAL_SHARE: Final = 0.5
 
 FARTHER: Final = 0.3
 """By so much the share at a lag must exceed that at none: closes of a quiet market repeat."""
+
+CHANCE: Final = 2.5
+"""The same in roots of the number of closes: of a hundred lags some fit a few closes by chance."""
 
 SAME_PRICE: Final = 1e-9
 """Two closes are equal when they differ by no more than this share: a file may round them."""
@@ -63,8 +69,8 @@ At H4 and one hour wrong, three quarters of each return are still common to both
 FARTHEST: Final = timedelta(hours=14)
 """No clock is farther than this from UTC."""
 
-FINEST: Final = timedelta(minutes=30)
-"""Step between two lags that are tried; some zones have half hours."""
+FINEST: Final = timedelta(minutes=15)
+"""Step between two clocks that are tried: some zones have quarters of an hour."""
 
 FIRST_SUNDAY: Final = 3
 """Day of 1970-01-04. Clocks jump on Sundays, so a week begins with one."""
@@ -101,10 +107,12 @@ class ClockShift:
         """What is shifted by how much, in a clause."""
         (hours, weeks), *others = self.lags
         more = "".join(f", {_told(lag)} in {count}" for lag, count in others)
+        bar = duration(self.shorter) / timedelta(hours=1)
+        ends = "; one of the two may give the ends of its bars" if abs(hours) == bar else ""
         return (
             f"the times of {self.longer} are {_told(hours)} than those of {self.shorter} in "
             f"{weeks} of {self.weeks} weeks{more}, from {self.first:%Y-%m-%d} on: moved by that, "
-            "its closes fit, and as they stand they do not"
+            f"its closes fit, and as they stand they do not{ends}"
         )
 
 
@@ -138,6 +146,7 @@ def _compared(columns: Mapping[str, Columns], shorter: str, longer: str) -> Cloc
     there = _at(short, times)
     both = np.isfinite(there)
     equal = _equal(closes, there)
+    lags = tuple(_lags(duration(shorter), duration(longer)))
     found: Counter[float] = Counter()
     compared, first = 0, None
     for weeks, spell in _spells(times, both):
@@ -145,9 +154,7 @@ def _compared(columns: Mapping[str, Columns], shorter: str, longer: str) -> Cloc
         if equal[spell & both].mean() >= EQUAL_SHARE:
             continue
         own = times[spell], closes[spell]
-        lag = _by_closes(short, own, duration(shorter)) or _by_returns(
-            short, own, duration(shorter)
-        )
+        lag = _by_closes(short, own, lags) or _by_returns(short, own, lags)
         if lag is not None:
             found[lag / 3_600] += weeks
             first = int(own[0][0]) if first is None else first
@@ -157,13 +164,14 @@ def _compared(columns: Mapping[str, Columns], shorter: str, longer: str) -> Cloc
     return ClockShift(shorter, longer, tuple(found.most_common()), compared, opened)
 
 
-def _by_closes(short: Columns, own: Columns, step: timedelta) -> int | None:
+def _by_closes(short: Columns, own: Columns, lags: Iterable[int]) -> int | None:
     """Return the lag (seconds) at which most closes are equal; None where no lag fits."""
     best, most = None, 0.0
+    farther = max(FARTHER, CHANCE / np.sqrt(len(own[0])))
     here = _share_equal(short, own, 0) or 0.0
-    for lag in _lags(step):
+    for lag in lags:
         share = _share_equal(short, own, lag)
-        if share is not None and share >= max(EQUAL_SHARE, here + FARTHER) and share > most:
+        if share is not None and share >= max(EQUAL_SHARE, here + farther) and share > most:
             best, most = lag, share
     return best
 
@@ -178,13 +186,12 @@ def _share_equal(short: Columns, own: Columns, lag: int) -> float | None:
     return float(_equal(closes, partners)[both].mean())
 
 
-def _by_returns(short: Columns, own: Columns, step: timedelta) -> int | None:
+def _by_returns(short: Columns, own: Columns, lags: Iterable[int]) -> int | None:
     """Return the lag (seconds) at which returns fit far better than at none; None without one."""
     times, closes = own
     returns = np.diff(np.log(closes))
     fits = {
-        lag: _correlation(returns, np.diff(np.log(_at(short, times - lag))))
-        for lag in (0, *_lags(step))
+        lag: _correlation(returns, np.diff(np.log(_at(short, times - lag)))) for lag in (0, *lags)
     }
     here = fits.pop(0)
     best = max(fits, key=lambda lag: fits[lag])
@@ -220,17 +227,32 @@ def _spells(times: Times, both: Flags) -> Iterator[tuple[int, Flags]]:
             begin, held = at, 0
 
 
-def _lags(step: timedelta) -> Iterator[int]:
-    """Yield the lags that are tried, in seconds, the shortest first; 0 is none of them."""
-    one = int(max(step, FINEST).total_seconds())
-    for lag in range(one, int(FARTHEST.total_seconds()) + 1, one):
-        yield lag
-        yield -lag
+def _lags(shorter: timedelta, longer: timedelta) -> Iterator[int]:
+    """Yield the lags that are tried, in seconds, the shortest first; 0 is none of them.
+
+    A clock is wrong by quarters of an hour. A file that names the ends of its bars is off by one
+    bar more, in either timeframe or in both.
+    """
+    clocks = range(0, _seconds(FARTHEST) + 1, _seconds(max(shorter, FINEST)))
+    bars = (_seconds(shorter), _seconds(longer), _seconds(longer - shorter))
+    hours = range(0, _seconds(FARTHEST) + 1, 3_600)
+    lags = {
+        *clocks,
+        *(abs(hour + sign * bar) for hour in hours for bar in bars for sign in (-1, 1)),
+    }
+    for lag in sorted(lags):
+        if 0 < lag <= _seconds(FARTHEST):
+            yield lag
+            yield -lag
+
+
+def _seconds(span: timedelta) -> int:
+    return span // timedelta(seconds=1)
 
 
 def _columns(frame: pd.DataFrame, timeframe: str) -> Columns:
     index = pd.DatetimeIndex(frame.index).as_unit("us")
-    times: Times = index.asi8 // 1_000_000 + int(duration(timeframe).total_seconds())
+    times: Times = index.asi8 // 1_000_000 + _seconds(duration(timeframe))
     return times, frame["close"].to_numpy(dtype=np.float64)
 
 
@@ -248,4 +270,6 @@ def _equal(one: Values, other: Values) -> Flags:
 
 
 def _told(hours: float) -> str:
-    return f"{abs(hours):g} h {'later' if hours > 0 else 'earlier'}"
+    size = abs(hours)
+    amount = f"{size:g} h" if (2 * size).is_integer() else f"{60 * size:.0f} min"
+    return f"{amount} {'later' if hours > 0 else 'earlier'}"
