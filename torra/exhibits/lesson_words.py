@@ -62,7 +62,7 @@ LEFT_OUT: Final = {
     "code": "code",
     "orders": "an order to whoever reads it",
     "letters": "letters that cannot be checked",
-    "outcome": "another end than the trade's",
+    "outcome": "another end than the trade's, or more than one trade can show",
     "words": "a word outside the plain ones that are checked",
     "too_long": "more than three sentences",
 }

@@ -8,7 +8,8 @@ the flags, in words of ours, and no word of it is kept.
 Whatever is not known to hold falls, and many a true sentence with it. A word has to be on the list
 of torra.lessons.plain_words. A number is known by its digits, its unit and its clause together: a
 word there says which of the figures it is (torra.lessons.figures). One in words up to twelve is
-read as its digits. A win is not told of a loss, nor a target of a trade that was stopped.
+read as its digits. A win is not told of a loss, nor a target of a trade that was stopped. What is
+said of more than the one trade falls (torra.lessons.general_statements).
 
 Pure; raises for no text.
 """
@@ -25,6 +26,7 @@ from agents.feature_words import COMPONENTS
 from agents.texts.fence import clean
 from torra.clock import iso
 from torra.lessons.figures import ENDED, LOST, PARTS, PATH, WON
+from torra.lessons.general_statements import is_general
 from torra.lessons.lesson import LessonFacts, Words
 from torra.lessons.plain_words import COMMANDS, FIRST, PHRASES, PLAIN, SIDED
 from torra.lessons.reviews import ODD, ONE_BAR, PART_BYTES, span
@@ -115,7 +117,9 @@ class _Check:
             return NUMBER_UNKNOWN
         if not all(map(self._is_told_rightly, map(words_of, CLAUSE.split(text)))):
             return OUTCOME
-        return "" if words_of(TOLD.sub(" ", text)) <= self._plain else WORDS
+        if not words_of(TOLD.sub(" ", text)) <= self._plain:
+            return WORDS
+        return OUTCOME if is_general(text) else ""
 
     def _is_known(self, name: str) -> bool:
         return name.lower() in self._own or name in TERMS
