@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.doubles import loopback
+from tests.doubles.browser import Site, Visit, chromium, needs_browser
 from tests.doubles.visitors import ACCESS
 from tests.worlds import screens
 from torra.commands.command_line import main
@@ -223,3 +224,24 @@ def test_what_is_no_path_is_refused(tmp_path: Path, prefix: str) -> None:
     assert result.exit_code == 2
     assert "--prefix" in result.output and "\n" not in result.output.strip()
     assert not (tmp_path / "home").exists(), "a start that is refused makes nothing"
+
+
+@pytest.mark.journey
+@needs_browser
+def test_in_a_browser_no_module_question_or_stream_leaves_the_path(tmp_path: Path) -> None:
+    app = screens.desk_app(tmp_path)
+    with chromium() as opened, Site(app, PREFIX) as site, Visit(opened) as visit:
+        paths: list[str] = []
+        visit.page.on("request", lambda request: paths.append(urlsplit(request.url).path))
+        visit.enter(site)
+        visit.page.locator('nav a[href$="/trades"]').first.click()
+        visit.page.wait_for_url(f"{site.url}/trades")
+        visit.page.goto(f"{site.url}/symbols")
+        visit.page.wait_for_function("performance.getEntriesByType('resource').length > 3")
+        visit.page.goto("about:blank")
+        sent = [path for path in paths if path != "blank"]
+        assert any(path.endswith(".js") for path in sent)
+        assert any("/api/" in path for path in sent), "the pages ask for what is new"
+        assert not [path for path in sent if not path.startswith(f"{PREFIX}/")]
+        assert {cookie["path"] for cookie in visit.context.cookies()} == {f"{PREFIX}/"}
+    app.extensions["torra_agents"].backing.database.close()

@@ -280,12 +280,12 @@ def calendar(home: Path, /, file: Path, clock: str, into: str, as_json: bool) ->
         return
     left_out = "; ".join(f"{count} with {why}" for why, count in public.left_out.items())
     say(
-        f"{file}: {public.name}, clock {document['clock']}. {document['events']} events "
+        f"{file}: {public.name}, clock {document['clock']}. {_many(len(public.events), 'event')} "
         f"({document['high']} high), {document['from']} to {document['to']}; left out: "
         f"{left_out or 'none'}."
     )
     say(
-        f"{target} has {len(events)} events, {document['new']} of them new. A profile names it: "
+        f"{target} has {_many(len(events), 'event')}, {document['new']} of them new. A profile names it: "
         f'"events": {{"calendar": "{into}"}}'
     )
 
