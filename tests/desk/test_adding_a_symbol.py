@@ -282,9 +282,8 @@ def test_what_the_desk_has_is_not_added_again(home: Path, database: Database) ->
 def test_a_file_that_is_none_changes_nothing(home: Path, database: Database) -> None:
     (home / "uploads" / "gold.csv").write_text("time,open\nnonsense\n")
     before = (home / "desk.json").read_text()
-    found = planned(home, FROM_FILES, database)
     with pytest.raises(Wrong) as told:
-        put(found)
+        put(planned(home, FROM_FILES, database))
     assert told.value.name == "files" and "gold.csv" in str(told.value)
     assert str(home) not in str(told.value)
     assert (home / "desk.json").read_text() == before and not (home / DESK_BEFORE).exists()
