@@ -159,7 +159,7 @@ TRADING: Final[Table] = {
         ),
         "hmac": fault(
             "Torra believes a message whose signature does not fit",
-            At("torra.bridges.torra.messages:_authentic", without("not hmac.compare_digest(...)")),
+            At("torra.bridges.torra.messages:_authentic", never("compare_digest(...)")),
             "test_a_single_changed_byte_is_refused",
             "test_another_key_is_a_forgery",
             "test_a_forged_heartbeat_is_no_life",
