@@ -71,11 +71,14 @@ MOST_LINES: Final = 3
 CURRENCIES: Final = ("EUR", "GBP", "AUD", "NZD", "USD", "CAD", "CHF")
 YEN, PAIR = "JPY", "pair"
 RANGES: Final = (
-    ("XAUUSD", 1979, 240.0, 15e3),
+    ("XAUUSD", 1979, 100.0, 4_900.0),
+    ("XAUUSD", 2006, 110.0, 10_500.0),
+    ("XAUUSD", 2024, 1e3, 35e3),
     ("XAGUSD", 1979, 3.4, 300.0),
     ("BTCUSD", 2010, 0.01, 1_300.0),
     ("BTCUSD", 2014, 150.0, 20_500.0),
-    ("BTCUSD", 2021, 5e3, 8e5),
+    ("BTCUSD", 2021, 5e3, 3e5),
+    ("BTCUSD", 2024, 15e3, 76e4),
     ("ETHUSD", 2015, 0.3, 1_500.0),
     ("ETHUSD", 2021, 300.0, 4e4),
     ("US30", 1990, 2_300.0, 25e4),
