@@ -387,6 +387,11 @@ def _checked(frame: pd.DataFrame, timeframe: str) -> pd.DataFrame:
 # --- the rest -------------------------------------------------------------------------------------
 
 
+def are_plain(scores: Any) -> bool:
+    """Return whether scores are a dict of numbers, of which none can answer slowly."""
+    return type(scores) is dict and all(isinstance(one, float | int) for one in scores.values())
+
+
 def scores_of(scores: Any) -> Mapping[str, float] | None:
     """Return a host's own four scores, None where it gave none; raises NoScores."""
     if scores is None:
