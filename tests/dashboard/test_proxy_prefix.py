@@ -6,7 +6,7 @@ import http.client
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from html import unescape
 from http.server import BaseHTTPRequestHandler
@@ -31,6 +31,9 @@ ADDRESSES = re.compile(r'\s([a-z-]+)="(/[^"]*)"')
 """Attributes of a page whose value is a path of this host."""
 
 JSON_PATHS = re.compile(r'"(/[^"]*)"')
+PATIENCE = 120
+"""Seconds: the first page compiles its templates, on a machine that may be busy."""
+
 PASSED_ON = ("content-type", "accept", "cookie", "origin", "sec-fetch-site")
 
 
@@ -47,10 +50,11 @@ class Proxy(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = self.path.removeprefix(PREFIX) if self.cuts else self.path
         sent = {name: value for name, value in self.headers.items() if name.lower() in PASSED_ON}
-        behind = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        behind.request(self.command, path, body, {**sent, "Host": self.headers["Host"]})
-        answer = behind.getresponse()
-        text = answer.read()
+        behind = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        with closing(behind):
+            behind.request(self.command, path, body, {**sent, "Host": self.headers["Host"]})
+            answer = behind.getresponse()
+            text = answer.read()
         self.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() in ("location", "set-cookie", "content-type"):
@@ -58,7 +62,6 @@ class Proxy(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
-        behind.close()
 
     def do_POST(self) -> None:
         self.do_GET()
@@ -83,7 +86,7 @@ class Browser:
     path: str = "/"
 
     def ask(self, address: str, form: dict[str, str] | None = None) -> Answer:
-        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection = http.client.HTTPConnection(self.host, timeout=PATIENCE)
         headers = {"Accept": "text/html"}
         if self.cookie and address.startswith(self.path):
             headers["Cookie"] = self.cookie
@@ -91,10 +94,10 @@ class Browser:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
             headers["Origin"], headers["Sec-Fetch-Site"] = f"http://{self.host}", "same-origin"
         method, body = ("GET", None) if form is None else ("POST", urlencode(form))
-        connection.request(method, address, body, headers)
-        answer = connection.getresponse()
-        text = answer.read().decode("utf-8", "replace")
-        connection.close()
+        with closing(connection):
+            connection.request(method, address, body, headers)
+            answer = connection.getresponse()
+            text = answer.read().decode("utf-8", "replace")
         if set_cookie := answer.headers.get("Set-Cookie"):
             self.cookie = set_cookie.partition(";")[0]
             (self.path,) = re.findall(r"Path=([^;]*)", set_cookie)

@@ -285,8 +285,8 @@ def calendar(home: Path, /, file: Path, clock: str, into: str, as_json: bool) ->
         f"{left_out or 'none'}."
     )
     say(
-        f"{target} has {_many(len(events), 'event')}, {document['new']} of them new. "
-        f'A profile names it: "events": {{"calendar": "{into}"}}'
+        f"{target} has {_many(len(events), 'event')}, {document['new']} of them new. A profile "
+        f'names it: "events": {{"calendar": "{into}"}}'
     )
 
 
