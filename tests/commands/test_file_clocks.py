@@ -214,7 +214,7 @@ def test_a_first_import_under_a_wrong_clock_says_so(
     path = file(tmp_path, "H1.csv", EURUSD, server)
     told = bring(tmp_path, path, "H1", "--clock", clock, symbol="EURUSD")
     assert told.exit_code == 0
-    assert f"warning: {path}: its weeks begin in New York at " in told.stdout
+    assert f"warning: {path}: Its weeks begin in New York at " in told.stdout
     assert f"does not fit the clock {clock}; {server} " in told.stdout
     again = json.loads(
         bring(tmp_path, path, "H1", "--clock", clock, "--json", symbol="EURUSD").stdout

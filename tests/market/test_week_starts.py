@@ -58,19 +58,19 @@ def test_the_warning_says_when_weeks_begin_and_names_the_clock() -> None:
     assert answer.hours == ((17, 47), (16, 3), (18, 1))
     assert answer.note == ""
     assert answer.warning == (
-        "its weeks begin in New York at 17:00 (47 of 51), 16:00 (3), 18:00 (1), which does not fit "
-        "the clock new_york+7; Europe/Athens fits"
+        "Its weeks begin in New York at 17:00 (47 of 51), 16:00 (3), 18:00 (1), which does not fit "
+        "the clock new_york+7; Europe/Athens fits."
     )
 
 
 def test_the_note_says_when_weeks_begin_and_what_fits_as_well() -> None:
     right = weeks(EURUSD, "utc")
     assert (right.warning, right.others) == ("", ())
-    assert right.note == "its weeks begin in New York at 17:00 (50 of 51), 18:00 (1)"
+    assert right.note == "Its weeks begin in New York at 17:00 (50 of 51), 18:00 (1)."
     both = weeks(misread(EURUSD, "new_york+7", "Europe/Athens"), "Europe/Athens")
     assert both.warning == ""
     assert both.note == (
-        "its weeks begin in New York at 17:00 (47 of 51), 18:00 (4); new_york+7 fits as well"
+        "Its weeks begin in New York at 17:00 (47 of 51), 18:00 (4); new_york+7 fits as well."
     )
 
 

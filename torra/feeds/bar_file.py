@@ -11,20 +11,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
 from torra.clock import TIMEFRAMES, System, duration, iso
 from torra.errors import ConfigError, DataUnavailable
-from torra.evaluation.wording import upper_first
 from torra.feeds import door
 from torra.feeds.csv_file import ASSUMED, GIVEN, MOST_UNPACKED, NO_SPREADS, PRICES, read_bars
 from torra.feeds.door import Refusal
 from torra.market import plausibility, week_starts
 from torra.market.broker_clock import UTC_CLOCK
 from torra.market.longer_bars import aggregate, timeframe_of_steps
-from torra.market.week_starts import WeekLook
 
 FLAT, NEGATIVE = "flat", "negative"
 LEAVE_OUT: Final = (FLAT, NEGATIVE)
@@ -39,39 +37,16 @@ WITHOUT_NEGATIVE: Final = (
 class BarReport:
     """What was found in a file of bars: its shape, its clock and why, and what is odd in it.
 
-    `weeks` says when its weeks begin, "" where it has none; `put_together` says of which bars
-    they were made, "" where of none. `notes` are sentences of information, `warnings`
-    of what wants care, `left_out` is how many bars were left out by the user's word.
+    `left_out` is how many bars were left out by the user's word, by kind. `lines` are sentences of
+    information, `warnings` those of what wants care.
     """
 
-    shape: str
-    clock: str
-    clock_reason: str
-    weeks: str = ""
-    put_together: str = ""
+    shape: str = "stored bars"
+    clock: str = UTC_CLOCK
+    clock_reason: str = "bars are stored in UTC"
     left_out: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """The information in sentences, without the warnings."""
-        found = [f"Read as {self.shape}.", f"Clock {self.clock}: {self.clock_reason}."]
-        if self.put_together:
-            found.append(self.put_together)
-        found += [f"{count:,} {kind} bars were left out." for kind, count in self.left_out.items()]
-        return (*found, *((self.weeks,) if self.weeks else ()), *self.notes)
-
-    def document(self) -> dict[str, Any]:
-        """Return the report as JSON has it."""
-        return {
-            "shape": self.shape,
-            "clock": self.clock,
-            "clock_reason": self.clock_reason,
-            "left_out": dict(self.left_out),
-            "lines": list(self.lines),
-            "warnings": list(self.warnings),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,37 +81,32 @@ def admit(
     own = timeframe_of(kept, file, timeframe)
     checked = _checked(kept, file, own)
     longer = timeframe or own
-    attributes = raw.attrs
     frame = checked if longer == own else aggregate(checked, own, longer)
     if not len(frame):
         raise ConfigError(f"{file}: its {len(checked)} bars of {own} make no whole bar of {longer}")
-    weeks = week_starts.look(frame, longer, str(attributes["clock"]))
-    if weeks and weeks.fits and attributes["clock_reason"] not in (GIVEN, ASSUMED):
-        weeks = replace(weeks, others=())
+    shape, zone, reason = (str(raw.attrs[name]) for name in ("shape", "clock", "clock_reason"))
+    lines = [f"Read as {shape}.", f"Clock {zone}: {reason}."]
+    if longer != own:
+        lines.append(f"Bars of {longer} were put together from those of {own}.")
+    lines += [f"{count:,} {kind} bars were left out." for kind, count in left.items()]
+    warnings = []
+    if weeks := week_starts.look(frame, longer, zone):
+        if weeks.fits and reason not in (GIVEN, ASSUMED):
+            weeks = replace(weeks, others=())
+        lines.append(weeks.note)
+        warnings.append(weeks.warning)
     look = plausibility.look(frame, longer, symbol, known)
-    odd = [f"Spreads are left out: {why}." for why in (attributes.get(NO_SPREADS),) if why]
-    report = BarReport(
-        str(attributes["shape"]),
-        str(attributes["clock"]),
-        str(attributes["clock_reason"]),
-        f"{upper_first(weeks.note)}." if weeks and weeks.note else "",
-        f"Bars of {longer} were put together from those of {own}." if longer != own else "",
-        left,
-        look.notes,
-        (*_of_weeks(weeks), *look.faults, *odd),
-    )
-    return BarFile(frame, longer, report)
-
-
-def _of_weeks(weeks: WeekLook | None) -> list[str]:
-    return [f"{upper_first(weeks.warning)}."] if weeks and weeks.warning else []
+    warnings += look.faults
+    if told := raw.attrs.get(NO_SPREADS):
+        warnings.append(f"Spreads are left out: {told}.")
+    said = (tuple(filter(None, some)) for some in ((*lines, *look.notes), warnings))
+    return BarFile(frame, longer, BarReport(shape, zone, reason, left, *said))
 
 
 def of_stored(frame: pd.DataFrame, timeframe: str, symbol: str) -> BarReport:
     """Return the report of bars that are stored."""
     look = plausibility.look(frame, timeframe, symbol)
-    return BarReport("stored bars", UTC_CLOCK, "bars are stored in UTC", notes=look.notes,
-                     warnings=look.faults)  # fmt: skip
+    return BarReport(lines=look.notes, warnings=look.faults)
 
 
 def timeframe_of(frame: pd.DataFrame, file: Path, wanted: str | None = None) -> str:

@@ -98,21 +98,21 @@ class WeekLook:
         """What does not fit, and which clocks do; empty where no other clock is better."""
         if self.fits or not self.others:
             return ""
-        return f"{self._begin}, which does not fit the clock {self.clock}; {self._others} fits"
+        return f"{self._begin}, which does not fit the clock {self.clock}; {self._others} fits."
 
     @property
     def note(self) -> str:
         """The hour at which weeks begin, and other clocks that fit; empty beside a warning."""
         if self.warning:
             return ""
-        return f"{self._begin}; {self._others} fits as well" if self.others else self._begin
+        return f"{self._begin}; {self._others} fits as well." if self.others else f"{self._begin}."
 
     @property
     def _begin(self) -> str:
         (hour, weeks), *more = self.hours[:MOST_HOURS]
         rest = "".join(f", {hour:02}:00 ({count})" for hour, count in more)
         total = sum(count for _, count in self.hours)
-        return f"its weeks begin in New York at {hour:02}:00 ({weeks} of {total}){rest}"
+        return f"Its weeks begin in New York at {hour:02}:00 ({weeks} of {total}){rest}"
 
     @property
     def _others(self) -> str:

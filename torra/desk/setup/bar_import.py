@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -127,7 +128,7 @@ def run(
         "to": iso(checked.index[-1].to_pydatetime()),
         "clock": zone,
         "watched": watched,
-        "report": taken.report.document(),
+        "report": asdict(taken.report),
         "warnings": warnings,
         "learns": learns,
         "record_high": known and known.high,
