@@ -345,7 +345,7 @@ def changed(row: int, column: int, cell: str) -> tuple[tuple[str, ...], ...]:
         ),
         ((HEADER, ROWS[0], ("",), ROWS[1]), r"line 3: '' is not a time"),
         ((("",), ("",), HEADER, ROWS[0], ("x", *ROWS[1][1:])), r"line 5: "),
-        (tuple(row[:5] for row in ROWS), r"close; found no header and 5 cells in a line: export"),
+        (tuple(row[:5] for row in ROWS), r"close; found no header and 5 cells: export"),
         (
             (("<DATE>", "<TIME>", "<BID>", "<ASK>"), ("2024.01.02", "00:00", "1", "2")),
             r"holds ticks",

@@ -74,7 +74,7 @@ WORKBOOK: Final = "[Content_Types].xml"
 """What a packed Excel workbook begins with."""
 
 NO_TEXT: Final = {
-    b"PAR1": "Parquet",
+    b"par1": "Parquet",
     b"\xd0\xcf\x11\xe0": "an Excel workbook",
     b"<!": "a page (HTML)",
     b"<html": "a page (HTML)",
@@ -146,7 +146,9 @@ SHOWN_LETTERS: Final = 24
 GIVEN, ASSUMED = "it was given", "nothing says another"
 """Reasons of a clock that the file itself does not say."""
 
-DECIMAL_COMMA: Final = re.compile(r"-?\d+,\d+")
+DECIMAL_COMMA: Final = re.compile(r"-?\d+,(\d{1,2}|\d{4,})")
+"""A number with a decimal comma; with three digits behind it the comma may be of thousands."""
+
 QUOTES: Final = ('"', "'")
 TICK_COLUMNS: Final = {"bid", "ask"}
 
@@ -300,20 +302,21 @@ def _head(path: Path, top: list[str]) -> tuple[int, list[str]]:
     # A file without a header begins with a date.
     if heads[0][:1].isdigit():
         return 0, []
-    shown = ", ".join(filter(None, (_shown(head) for head in heads[:SHOWN]))) or "no word"
     if {*_meanings(heads)} >= TICK_COLUMNS:
         raise ConfigError(f"{path} holds ticks, not bars: export bars of one timeframe")
-    raise ConfigError(f"{path} {NEEDS}; found {shown}: export bars, or name its columns so")
+    raise _wrong_columns(path, heads)
+
+
+def _wrong_columns(path: Path, heads: list[str]) -> ConfigError:
+    words = (head.strip("<>").lower()[:SHOWN_LETTERS] for head in heads[:SHOWN])
+    shown = ", ".join(filter(None, words)) or "no word"
+    return ConfigError(f"{path} {NEEDS}; found {shown}: export bars, or name its columns so")
 
 
 def _split(line: str) -> list[str]:
     """Return the cells of one line, without their quotation marks."""
     separator = max(SEPARATORS, key=line.count)
     return [cell.strip().strip("".join(QUOTES)).strip() for cell in line.split(separator)]
-
-
-def _shown(head: str) -> str:
-    return head.strip("<>").lower()[:SHOWN_LETTERS]
 
 
 def _plain(head: str) -> str:
@@ -330,23 +333,19 @@ def _meanings(heads: list[str]) -> list[str]:
 def _names(path: Path, heads: list[str], first: list[str]) -> list[str]:
     """Return the names of a file's columns; raises ConfigError where some are missing or twice."""
     if not heads:
+        epoch = bar_times.EPOCH.fullmatch(first[0].strip())
+        names = ["time", *(COLUMNS if epoch else BY_POSITION)]
         if len(first) > 1 and TIME_OF_DAY.fullmatch(first[1].strip()):
-            names = ["date", "time", *BY_POSITION]
-        elif bar_times.EPOCH.fullmatch(first[0].strip()):
-            names = ["time", *COLUMNS]
-        else:
-            names = ["time", *BY_POSITION]
+            names.insert(0, "date")
         if "close" not in names[: len(first)]:
-            cells = f"no header and {len(first)} cells in a line"
-            raise ConfigError(f"{path} {NEEDS}; found {cells}: export bars, or name its columns so")
+            raise _wrong_columns(path, [f"no header and {len(first)} cells"])
         return names[: len(first)]
     names = _meanings(heads)
     for name in (*COLUMNS, *VOLUMES, *TIME_HEADS[:-1]):
         if names.count(name) > 1:
             raise ConfigError(f"{path} has the column {name} twice: remove one")
     if not {*names} & {*TIME_HEADS}:
-        shown = ", ".join(map(_shown, heads[:SHOWN]))
-        raise ConfigError(f"{path} {NEEDS}; found {shown}: export bars, or name its columns so")
+        raise _wrong_columns(path, heads)
     return names
 
 
@@ -362,10 +361,11 @@ def _time_columns(names: list[str], first: list[str]) -> tuple[int, int | None]:
 def _text(path: Path, most: int) -> str:
     try:
         raw = _unpacked(path, read_regular(path), most)
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
+    beginning = raw[:100].lstrip().lower()
     for mark, kind in NO_TEXT.items():
-        if raw.lstrip()[: len(mark)].lower() == mark.lower():
+        if beginning.startswith(mark):
             raise ConfigError(f"{path} is {kind}, no table of text: save or export it as CSV")
     encoding = next((name for mark, name in ENCODINGS if raw.startswith(mark)), "utf-8")
     # UTF-16 without its mark: of a digit or a letter one of the two bytes is 0.

@@ -16,10 +16,13 @@ them.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -68,31 +71,10 @@ SAME_TIME: Final = np.timedelta64(1, "D")
 MOST_LINES: Final = 3
 """Jumps that have a sentence of their own, the first ones."""
 
-CURRENCIES: Final = ("EUR", "GBP", "AUD", "NZD", "USD", "CAD", "CHF")
-YEN, PAIR = "JPY", "pair"
-RANGES: Final = (
-    ("XAUUSD", 1979, 100.0, 4_900.0),
-    ("XAUUSD", 2006, 110.0, 10_500.0),
-    ("XAUUSD", 2024, 1e3, 35e3),
-    ("XAGUSD", 1979, 3.4, 300.0),
-    ("BTCUSD", 2010, 0.01, 1_300.0),
-    ("BTCUSD", 2014, 150.0, 20_500.0),
-    ("BTCUSD", 2021, 5e3, 3e5),
-    ("BTCUSD", 2024, 15e3, 76e4),
-    ("ETHUSD", 2015, 0.3, 1_500.0),
-    ("ETHUSD", 2021, 300.0, 4e4),
-    ("US30", 1990, 2_300.0, 25e4),
-    ("US500", 1990, 290.0, 4e4),
-    ("US100", 1990, 150.0, 15e3),
-    ("US100", 2010, 1_600.0, 2e5),
-    ("USOIL", 1990, 8.0, 250.0),
-    (YEN, 1990, 40.0, 300.0),
-    (PAIR, 1990, 0.3, 3.5),
-)
-"""Lowest and highest price at which a symbol may trade, from a year on.
+PRICE_RANGES: Final = Path(__file__).with_name("price_ranges.csv")
+"""Lowest and highest price at which a symbol, a regular expression, may trade from a year on.
 
-Most prices of the time lie so that 20 times and a 20th of them are outside. YEN are the other
-currencies in yen, PAIR those in each other.
+Most prices of the time lie so that 20 times and a 20th of them are outside.
 """
 
 Flags = npt.NDArray[np.bool_]
@@ -215,17 +197,20 @@ def _against_known(
     return f"The prices are {factor:.4g} times those of the other bars of {name} at the time."
 
 
+@cache
+def _price_ranges() -> list[list[str]]:
+    with PRICE_RANGES.open(encoding="ascii") as file:
+        return list(csv.reader(file))[1:]
+
+
 def _against_usual(bars: pd.DataFrame, symbol: str) -> str:
     """Return what is wrong with the scale against the usual range of a well-known symbol."""
     plain = re.sub(r"[^A-Z0-9]", "", symbol.upper())
-    name = next((row[0] for row in RANGES if plain.startswith(row[0])), "")
-    if plain.startswith(CURRENCIES) and plain[3:].startswith((YEN, *CURRENCIES)):
-        name = YEN if plain[3:].startswith(YEN) else PAIR
     price, year = float(bars["close"].median()), bars.index[len(bars) // 2].year
-    rows = [row[2:] for row in RANGES if row[0] == name and row[1] <= year]
-    if not rows or rows[-1][0] <= price <= rows[-1][1]:
+    rows = [row for row in _price_ranges() if re.match(row[0], plain) and int(row[1]) <= year]
+    low, high = map(float, rows[-1][2:]) if rows else (price, price)
+    if low <= price <= high:
         return ""
-    low, high = rows[-1]
     return f"The price of {price:g} is outside of the usual {low:g} to {high:g} of {symbol}."
 
 

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -173,16 +174,15 @@ def _checked(home: Path, path: Path, called: str) -> str:
     from torra.feeds.csv_file import ClockMissing  # noqa: PLC0415
     from torra.replay.shards.history import known_closes  # noqa: PLC0415
 
-    asks = ""
     symbol = re.split("[_.]", called)[0].upper()
     known = known_closes(home, symbol)
+    take = partial(admit, path, symbol=symbol, known=known, most=MOST_UNPACKED)
     try:
         try:
-            taken = admit(path, clock=None, symbol=symbol, known=known, most=MOST_UNPACKED)
+            taken, asks = take(clock=None), ""
         except ClockMissing:
             # Its replay asks which clock it is.
-            taken = admit(path, clock=USUAL[0], symbol=symbol, known=known, most=MOST_UNPACKED)
-            asks = "; choose the broker's clock for it"
+            taken, asks = take(clock=USUAL[0]), "; choose the broker's clock for it"
     except ConfigError as error:
         said = str(error).replace(str(path), called).replace(path.name, called)
         said = said.replace("--leave-out", "Leave out")
