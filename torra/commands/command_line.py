@@ -247,9 +247,12 @@ def import_bars(
             "these."
         )
     if result["learns"] and not result["watched"]:
-        say("Its bars for ticks still come from its own feed: see desk.json in the README.")
+        say("Its bars for ticks still come from its own feed (docs/install.md).")
     elif not result["watched"]:
-        say(f"The desk does not read {name} from the store: see desk.json in the README.")
+        say(
+            f"No instance reads {name} from the store: add one on the page Add a symbol, or in "
+            "desk.json (docs/install.md, Your own symbols)."
+        )
 
 
 @main.command()

@@ -257,8 +257,10 @@ def calendar(home: Path, /, file: Path, clock: str, into: str, as_json: bool) ->
     from torra.whole_files import write_whole  # noqa: PLC0415
 
     target = home / into
-    if Path(into).name != into or target.suffix.lower() != ".csv" or not home.is_dir():
-        raise ConfigError(f"{target} can be no calendar: name a .csv file of a home that is there")
+    if not home.is_dir():
+        raise ConfigError(f"the home {home} is not there: start with torra init or torra run")
+    if Path(into).name != into or target.suffix.lower() != ".csv":
+        raise ConfigError(f"{target} can be no calendar: name a .csv file of the home")
     public = public_calendars.read(file, clock)
     stored = read_events(target) if target.exists() else ()
     events = {*stored, *public.events}

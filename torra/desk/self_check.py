@@ -76,7 +76,9 @@ HELD_UP: Final = "see docs/install.md: a desk that is paused"
 
 UNSENT: Final = "torra notices lists them, torra notices test tries again (docs/notices.md)"
 
-IMPLAUSIBLE: Final = "import mended bars with --revise (docs/replaying.md, Plausible bars)"
+IMPLAUSIBLE: Final = (
+    "import mended bars with --revise, filler with --leave-out flat --revise (docs/bars.md)"
+)
 
 COMPANION: Final = "docs/outside.md says what a companion needs of its feed"
 

@@ -161,7 +161,7 @@ def read(path: Path, name: str = "") -> Table[SeriesRow] | Table[FactRow]:
     raise ConfigError(
         f"{path} has the columns {_quoted(', '.join(header))}; a table of series has "
         f"{', '.join(SERIES_COLUMNS)}, one of a company's figures {', '.join(FACT_COLUMNS)}; "
-        f"of publishers: {', '.join(dict.fromkeys(shape.name for shape in PUBLIC))}"
+        f"of publishers: {'; '.join(dict.fromkeys(shape.name for shape in PUBLIC))}"
     )
 
 

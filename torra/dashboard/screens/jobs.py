@@ -321,7 +321,11 @@ REQUEST: Final[Fields] = {
     "clock": {
         **_TEXT,
         "description": "clock of the files' times: utc, new_york+7 (most MT5 brokers), an offset "
-        "or a zone; default: utc, and an export of MT5 is refused",
+        "or a zone; default: what the file says, and one that says none is refused",
+    },
+    "leave_out": {
+        **_TEXT,
+        "description": "bars of files that are not taken: flat, negative or both with a comma",
     },
     "timeframes": {**_TEXT, "description": "such as M15,H1; default: those of the bars"},
     "from": {**_TEXT, "description": "first close that is run, UTC; default: the first there is"},

@@ -353,7 +353,8 @@ UPLOAD: Final[Fields] = {
     "file": {
         "type": "string",
         "format": "binary",
-        "description": "a file of bars (.csv or .csv.gz), or a part of one, 200,000 bytes at most",
+        "description": "a file of bars (.csv, .txt, .zip or .csv.gz), or a part of one, 200,000 "
+        "bytes at most",
     },
     "name": {"type": "string", "description": "what it is called; default: the file's own name"},
     "more": {"type": "string", "enum": ["1"], "description": "further parts follow"},

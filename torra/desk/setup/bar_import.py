@@ -104,8 +104,13 @@ def run(
             if revised > max(REVISED_FEW, REVISED_SHARE * held) and not revise:
                 raise ConfigError(
                     f"{file} differs from what is stored in {revised} of the {held} bars that are "
-                    f"in both; nothing was imported. Is --clock {zone} right? If the file is, add "
-                    "--revise: it also withdraws the stored bars that the file does not have"
+                    f"in both; nothing was imported. Is it of the same source, and --clock {zone} "
+                    "right? If the file is, add --revise: it also withdraws the stored bars that "
+                    "the file does not have"
+                )
+            if leave_out and rows and not revise:
+                warnings.append(
+                    "Bars that were stored before stay: --revise withdraws those that are left out."
                 )
             withdrawn = database.withdraw_others(instance, timeframe, checked) if revise else 0
             beyond = _beyond(database, instance, timeframe, checked) if withdrawn else 0

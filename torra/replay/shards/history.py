@@ -22,7 +22,7 @@ import pandas as pd
 
 from instance_database import open_home
 from torra.clock import TIMEFRAMES, System, duration, iso, parse
-from torra.config import load_desk
+from torra.config import check_name, load_desk
 from torra.errors import ConfigError, DataUnavailable, TorraError
 from torra.feeds import door
 from torra.feeds.bar_file import BarReport, admit, of_stored
@@ -143,6 +143,10 @@ def load(
     of the files or, from the store, those that the desk watches. `clock` is that of the files and
     `leave_out` the kinds of bars that are not taken from them, as torra.feeds.bar_file has both.
     """
+    try:
+        check_name(symbol)
+    except ValueError as error:
+        raise ConfigError(f"{symbol!r} is no symbol: {error}") from error
     for name in timeframes:
         if name not in TIMEFRAMES:
             raise ConfigError(f"unknown timeframe {name}; known: {', '.join(TIMEFRAMES)}")
