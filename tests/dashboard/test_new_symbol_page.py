@@ -147,7 +147,7 @@ def test_an_export_of_metatrader_is_asked_for_its_clock_before_anything_is_shown
     rows = [f"2021.11.08\t{hour:02d}:00:00\t1\t1\t1\t1\t5\t0\t3" for hour in range(20)]
     file_of(pages, [head, *rows])
     told = asks_clock(post(pages, "symbols/check", **{**ALL, "as.XAUUSD_M15.csv": "H1"}))
-    assert "XAUUSD_M15.csv is an export of MetaTrader 5" in told and "new_york+7" in told
+    assert "XAUUSD_M15.csv does not say by which clock" in told and "new_york+7" in told
     given = {**ALL, "as.XAUUSD_M15.csv": "H1", "clock": "new_york+7"}
     assert post(pages, "symbols/check", **given).status_code == 200
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -180,7 +181,9 @@ def _vendors() -> Iterator[FieldFile]:
     utc = text(rows(of_form("%Y.%m.%d %H:%M:%S")), f"Time (UTC),{columns}")
     yield FieldFile("dukascopy-utc", utc, shape="Dukascopy")
     ascii_ = text(rows(of_form("%Y%m%d %H%M%S", WINTER), ";"), None)
-    yield FieldFile("histdata-ascii", ascii_, shape="HistData")
+    yield FieldFile("histdata-with-a-volume", ascii_, says=CLOCK)
+    none = re.sub(rb";\d+(\r?\n|$)", rb";0\1", ascii_)
+    yield FieldFile("histdata-ascii", none, volume=False, shape="HistData")
     histdata = text(rows(of_form("%Y.%m.%d,%H:%M", WINTER)), None)
     yield FieldFile("histdata-mt", histdata, "-05:00")
     yield FieldFile("histdata-mt-no-clock", histdata, says=CLOCK)

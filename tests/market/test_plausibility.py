@@ -41,7 +41,7 @@ def test_filler_is_counted_with_its_share_and_its_ends() -> None:
     found = look(bars, "H1", "EURUSD")
     assert found.flat == len(missing)
     assert found.faults == (
-        f"Filler bars, with four equal prices and no trade, are {len(missing):,} of "
+        f"Filler bars, with four equal prices, are {len(missing):,} of "
         f"{len(bars):,} ({len(missing) / len(bars):.1%}), from ".replace("%)", " %)")
         + f"{missing[0]:%Y-%m-%dT%H:%M:%SZ} to {missing[-1]:%Y-%m-%dT%H:%M:%SZ}.",
     )

@@ -308,7 +308,7 @@ def test_an_interruption_says_what_it_leaves(
     ("name", "content", "said"),
     [
         ("bars.csv.gz", gzip.compress(b"x" * 99)[:10] + b"\xff" * 20, "cannot read"),
-        ("bars.csv.gz", b"time,open", "cannot read"),
+        ("bars.csv.gz", b"\x1f\x8btime,open", "cannot read"),
         ("bars.csv.gz", gzip.compress(b""), "bars.csv.gz is empty"),
         ("bars.csv", b"time,open,high,low,close,volume\n2024-01-01T00:00Z,1,2,1,2,3\n", "1 bar,"),
     ],

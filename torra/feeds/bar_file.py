@@ -18,7 +18,16 @@ import pandas as pd
 from torra.clock import TIMEFRAMES, System, duration, iso
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
-from torra.feeds.csv_file import ASSUMED, GIVEN, MOST_UNPACKED, NO_SPREADS, PRICES, read_bars
+from torra.feeds.csv_file import (
+    ASSUMED,
+    DOUBTED,
+    GIVEN,
+    MOST_UNPACKED,
+    NO_SPREADS,
+    PRICES,
+    ClockMissing,
+    read_bars,
+)
 from torra.feeds.door import Refusal
 from torra.market import plausibility, week_starts
 from torra.market.broker_clock import UTC_CLOCK
@@ -67,31 +76,41 @@ def admit(
     symbol: str = "",
     known: pd.DataFrame | None = None,
     most: int = MOST_UNPACKED,
+    asked_later: bool = False,
 ) -> BarFile:
     """Return the bars of a file with its report; raises ConfigError naming what to mend.
 
     `timeframe` is the wanted one, None: that of the file. Bars of a shorter one are put together.
     `clock` names that of the times, None where nobody said it. `known` are other bars of the
-    symbol, against which the scale of the prices is held. A packed file may hold `most` bytes.
+    symbol, against which the scale of the prices is held. A packed file may hold `most` bytes. With
+    `asked_later` a file without a clock is read as it stands, and the clock of its report is "".
     """
-    raw = read_bars(file, clock=clock, most=most)
+    try:
+        raw = read_bars(file, clock=clock, most=most)
+    except ClockMissing:
+        if not asked_later:
+            raise
+        raw = read_bars(file, clock=UTC_CLOCK, most=most)
+        raw.attrs["clock"] = ""
     kept, left = _without(raw, leave_out)
     if not len(kept):
         raise ConfigError(f"{file}: nothing is left of its {len(raw)} bars without {left}")
     own = timeframe_of(kept, file, timeframe)
-    checked = _checked(kept, file, own)
+    shape, zone, reason = (str(raw.attrs[name]) for name in ("shape", "clock", "clock_reason"))
+    checked = _checked(kept, file, own, any_time=not zone)
     longer = timeframe or own
     frame = checked if longer == own else aggregate(checked, own, longer)
     if not len(frame):
         raise ConfigError(f"{file}: its {len(checked)} bars of {own} make no whole bar of {longer}")
-    shape, zone, reason = (str(raw.attrs[name]) for name in ("shape", "clock", "clock_reason"))
     lines = [f"Read as {shape}.", f"Clock {zone}: {reason}."]
     if longer != own:
         lines.append(f"Bars of {longer} were put together from those of {own}.")
     lines += [f"{count:,} {kind} bars were left out." for kind, count in left.items()]
     warnings = []
-    if weeks := week_starts.look(frame, longer, zone):
-        if weeks.fits and reason not in (GIVEN, ASSUMED):
+    if reason == DOUBTED:
+        warnings.append(lines[1])
+    if weeks := zone and week_starts.look(frame, longer, zone):
+        if weeks.fits and reason not in (GIVEN, DOUBTED, ASSUMED):
             weeks = replace(weeks, others=())
         lines.append(weeks.note)
         warnings.append(weeks.warning)
@@ -145,10 +164,10 @@ def _without(
     return frame, left
 
 
-def _checked(frame: pd.DataFrame, file: Path, timeframe: str) -> pd.DataFrame:
-    """Return the bars through the door of all feeds; they must be closed by now."""
+def _checked(frame: pd.DataFrame, file: Path, timeframe: str, *, any_time: bool) -> pd.DataFrame:
+    """Return the bars through the door of all feeds; they must be closed by now or at any time."""
     newest = frame.index[-1].to_pydatetime() + duration(timeframe)
-    if newest > System().now():
+    if newest > System().now() and not any_time:
         raise ConfigError(
             f"{file}: its newest bar closes {iso(newest)}, which is not yet: give the clock of the "
             "file with --clock, or take the forming bar out"

@@ -49,6 +49,9 @@ MICROSECONDS: Final = (1_000_000, 1_000, 1, 1)
 PER_YEAR: Final = tuple(31_556_952.0 * 1_000**at for at in range(len(UNITS)))
 """Units since 1970, told by the number of digits, and how many of them a year has."""
 
+SHOWN: Final = 40
+"""Characters of a cell that an error shows."""
+
 YEARS: Final = (1970, 2200)
 """First and last year of a bar."""
 
@@ -142,7 +145,7 @@ def _check_years(years: pd.Series[float], text: pd.Series[str]) -> None:
         row = int(beyond.argmax())
         raise BadTime(
             row,
-            f"{text.iloc[row]!r} is of the year {int(years.iloc[row])}, and bars are of "
+            f"{text.iloc[row][:SHOWN]!r} is of the year {int(years.iloc[row])}, and bars are of "
             f"{YEARS[0]} to {YEARS[1]}; mend or remove the line",
         )
 
@@ -158,5 +161,5 @@ def _refuse(broken: npt.ArrayLike, text: pd.Series[str]) -> None:
     flags = np.asarray(broken, dtype=bool)
     if flags.any():
         row = int(flags.argmax())
-        cell = str(text.iloc[row])
+        cell = str(text.iloc[row])[:SHOWN]
         raise BadTime(row, f"{cell!r} is not a time; {EXAMPLE if cell else NO_BAR}")

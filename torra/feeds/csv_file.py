@@ -36,6 +36,7 @@ import codecs
 import csv
 import gzip
 import io
+import lzma
 import re
 import zipfile
 import zlib
@@ -83,7 +84,7 @@ NO_TEXT: Final = {
 }
 """How files begin that are no table of text."""
 
-MOST_UNPACKED: Final = 1 << 30
+MOST_UNPACKED: Final = 1 << 28
 """Most bytes of a packed file of bars: a small file may hold more than the memory."""
 
 CUT_SHORT: Final = "the line ends too early: export the bars again, or remove the line"
@@ -121,7 +122,8 @@ CLOCK_HEADS: Final = ("time", "timestamp")
 """Heads under which a time of day may stand beside its date."""
 
 ZONED: Final = re.compile(r"(?:date ?)?time ?\(([A-Za-z0-9_/+:-]+)\)", re.IGNORECASE)
-"""A head that names a clock, such as Time (EET)."""
+OFFSET_HEAD: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d\d)?")
+"""A head that names a clock, such as Time (EET), or an offset, such as Time (UTC+2)."""
 
 NEW_YORK_WINTER: Final = "-05:00"
 """Clock of HistData's files, which have no daylight saving."""
@@ -129,6 +131,9 @@ NEW_YORK_WINTER: Final = "-05:00"
 PRICES: Final = COLUMNS[:-1]
 BY_POSITION: Final = (*PRICES, "tick_volume", "real_volume", SPREAD)
 """Columns after the time where there is no header."""
+
+KRAKEN: Final = 8
+"""Columns of Kraken's bars without a header: a mean price stands before the volume."""
 
 READ_FOR_POINT: Final = 2_500
 """Newest bars whose prices tell the point."""
@@ -144,10 +149,12 @@ SHOWN_LETTERS: Final = 24
 """Heads of a file's columns, and letters of each, that an error shows."""
 
 GIVEN, ASSUMED = "it was given", "nothing says another"
+DOUBTED: Final = "it was given, though Unix times count from 1970 in UTC at most sources"
 """Reasons of a clock that the file itself does not say."""
 
-DECIMAL_COMMA: Final = re.compile(r"-?\d+,(\d{1,2}|\d{4,})")
-"""A number with a decimal comma; with three digits behind it the comma may be of thousands."""
+MOST_COLUMNS: Final = 200
+
+DECIMAL_COMMA: Final = re.compile(r" *-?\d+,(\d{1,2}|\d{4,}) *")
 
 QUOTES: Final = ('"', "'")
 TICK_COLUMNS: Final = {"bid", "ask"}
@@ -230,6 +237,9 @@ class _Sheet:
         if self.time_head == "gmttime":
             return UTC_CLOCK
         named = ZONED.fullmatch(self.head or "")
+        offset = OFFSET_HEAD.fullmatch(named.group(1)) if named else None
+        if offset:
+            return f"{offset[1]}{int(offset[2]):02}:{offset[3] or '00'}"
         return named.group(1) if named else ""
 
     def fault_in(self, row: int, problem: str) -> ConfigError:
@@ -258,7 +268,7 @@ def _sheet(path: Path, most: int) -> _Sheet:
     above, heads = _head(path, top)
     if above == len(top):
         raise ConfigError(f"{path} holds no bars: export them again, with a longer range of dates")
-    rows = body.split("\n", above)[above]
+    rows = body.split("\n", above)[above].lstrip("\n")
     first = rows.split("\n", 1)[0]
     separator = max(SEPARATORS, key=first.count)
     line = text.count("\n", 0, len(text) - len(rows)) + 1
@@ -274,7 +284,7 @@ def _sheet(path: Path, most: int) -> _Sheet:
     times = cells.iloc[:, date].str.strip()
     if clock is not None:
         times = (times + " " + cells.iloc[:, clock].str.strip()).str.strip()
-    commas = separator != "," and DECIMAL_COMMA.fullmatch(cells["close"].iloc[0].strip())
+    commas = separator != "," and _decimal_commas(cells[list(PRICES)])
     marks = (("semicolons", separator == ";"), ("quoted", QUOTES[0] in first),
              ("decimal commas", commas))  # fmt: skip
     return _Sheet(
@@ -288,17 +298,25 @@ def _sheet(path: Path, most: int) -> _Sheet:
     )
 
 
+def _decimal_commas(prices: pd.DataFrame) -> bool:
+    """Return whether commas stand for dots: with three digits behind each they may be thousands."""
+    text = prices.to_numpy().ravel().tolist()
+    return any(map(DECIMAL_COMMA.fullmatch, text)) and not any("." in cell for cell in text)
+
+
 def _head(path: Path, top: list[str]) -> tuple[int, list[str]]:
     """Return how many lines stand above the bars, and the heads of their columns if it has any."""
     for at, line in enumerate(top[:PREAMBLE], start=1):
-        heads = _split(line)
-        if {*PRICES} <= {*_meanings(heads)}:
+        heads = _split(line)[: MOST_COLUMNS + 1]
+        if len(heads) <= MOST_COLUMNS and {*PRICES} <= {*_meanings(heads)}:
             # yfinance writes the symbol and the name of the index below its heads.
             below = top[at : at + 2]
             if len(below) == 2 and _plain(_split(below[0])[0]) == "ticker":
                 return at + 2, [_split(below[1])[0], *heads[1:]]
             return at, heads
     heads = _split(top[0])
+    if len(heads) > MOST_COLUMNS:
+        raise ConfigError(f"{path} has {len(heads):,} columns: bars have some ten")
     # A file without a header begins with a date.
     if heads[0][:1].isdigit():
         return 0, []
@@ -326,8 +344,12 @@ def _plain(head: str) -> str:
 def _meanings(heads: list[str]) -> list[str]:
     """Return our names of the columns of some heads."""
     names = [MEANINGS.get(plain, plain) for plain in map(_plain, heads)]
-    # Some sources call the close the price.
-    return names if "close" in names else ["close" if n == "price" else n for n in names]
+    # Some sources call the close the price, and name the unit of the volume.
+    names = names if "close" in names else ["close" if n == "price" else n for n in names]
+    of_units = [name for name in names if re.match("volume(?!ma)", name)]
+    if not {*VOLUMES} & {*names} and of_units:
+        names[names.index(of_units[0])] = VOLUMES[1]
+    return names
 
 
 def _names(path: Path, heads: list[str], first: list[str]) -> list[str]:
@@ -335,6 +357,8 @@ def _names(path: Path, heads: list[str], first: list[str]) -> list[str]:
     if not heads:
         epoch = bar_times.EPOCH.fullmatch(first[0].strip())
         names = ["time", *(COLUMNS if epoch else BY_POSITION)]
+        if epoch and len(first) == KRAKEN:
+            names.insert(-1, "vwap")
         if len(first) > 1 and TIME_OF_DAY.fullmatch(first[1].strip()):
             names.insert(0, "date")
         if "close" not in names[: len(first)]:
@@ -354,14 +378,18 @@ def _time_columns(names: list[str], first: list[str]) -> tuple[int, int | None]:
     places = [names.index(name) for name in TIME_HEADS if name in names]
     of_day = [at for at in places if TIME_OF_DAY.fullmatch(first[at].strip())]
     whole = next((at for at in places if at not in of_day), places[0])
-    beside = [at for at in of_day if at != whole and names[at] in CLOCK_HEADS]
+    date = ":" not in first[whole] and not bar_times.EPOCH.fullmatch(first[whole].strip())
+    beside = [at for at in of_day if date and at != whole and names[at] in CLOCK_HEADS]
     return whole, beside[0] if beside else None
 
 
 def _text(path: Path, most: int) -> str:
     try:
         raw = _unpacked(path, read_regular(path), most)
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
+    except (
+        *(OSError, EOFError, RuntimeError, ValueError),  # a zip may raise any of them
+        *(zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+    ) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
     beginning = raw[:100].lstrip().lower()
     for mark, kind in NO_TEXT.items():
@@ -423,7 +451,7 @@ def _cells(path: Path, rows: str, separator: str, line: int) -> pd.DataFrame:
             quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
             quotechar=quote or QUOTES[0],
         )
-    except pd.errors.ParserError as error:
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
         if found is None:
             raise ConfigError(f"{path} is not a table: {error}") from error
@@ -448,11 +476,12 @@ def _numbers(sheet: _Sheet, name: str) -> npt.NDArray[np.float64]:
     except ValueError:
         # One by one, to find the first cell that is no number.
         numbers = np.array([_number(cell) for cell in cells])
-    broken = ~np.isfinite(numbers)
+    # Python reads 1_000 as a number.
+    broken = ~np.isfinite(numbers) | cells.str.contains("_", regex=False).to_numpy()
     if broken.any():
         cell = cells.iloc[int(np.argmax(broken))]
         remedy = "write numbers with a dot, such as 1.2345" if cell.strip() else CUT_SHORT
-        raise sheet.fault(broken, f"{name} is {cell!r}, not a number; {remedy}")
+        raise sheet.fault(broken, f"{name} is {cell[:SHOWN_LETTERS]!r}, not a number; {remedy}")
     return numbers
 
 
@@ -494,7 +523,7 @@ def _source(sheet: _Sheet, times: BarTimes) -> str:
         ("MetaTrader 5 without brackets", sheet.of_broker),
         ("Dukascopy", bool(sheet.zone) or sheet.time_head == "localtime"),
         ("HistData", _winter(sheet, times)),
-        ("Binance", times.epoch and sheet.time_head in (None, "opentime")),
+        ("Binance", times.epoch and ("closetime" in sheet.cells or sheet.head is None)),
         ("TradingView", times.epoch and sheet.time_head == "time"),
         ("a chart of MetaTrader 5", sheet.head is None and times.form == DOTS),
         ("pandas", sheet.time_head in ("", "index", "unnamed0")),
@@ -503,7 +532,9 @@ def _source(sheet: _Sheet, times: BarTimes) -> str:
 
 
 def _winter(sheet: _Sheet, times: BarTimes) -> bool:
-    return sheet.head is None and times.form == COMPACT and "semicolons" in sheet.traits
+    """Return whether a file is HistData's, which knows no volume; other programs write this too."""
+    shape = sheet.head is None and times.form == COMPACT and "semicolons" in sheet.traits
+    return shape and {*sheet.cells.get("tick_volume", ())} == {"0"}
 
 
 def _clock(sheet: _Sheet, times: BarTimes, named: str | None) -> tuple[ServerClock, str]:
@@ -520,7 +551,8 @@ def _clock(sheet: _Sheet, times: BarTimes, named: str | None) -> tuple[ServerClo
             )
         return own, f"its head is {sheet.head}"
     if given is not None:
-        return given, GIVEN
+        doubted = times.epoch and not sheet.of_broker and given.name != UTC_CLOCK
+        return given, DOUBTED if doubted else GIVEN
     if _winter(sheet, times):
         return ServerClock.parse(NEW_YORK_WINTER), "HistData writes New York's winter time"
     if times.epoch and not sheet.of_broker:
@@ -536,11 +568,13 @@ def _question(sheet: _Sheet, times: BarTimes) -> str:
     elif sheet.of_broker:
         cause = "has the columns of MetaTrader 5, whose times are of the broker's clock"
     else:
-        cause = f"writes its times as {sheet.times.iloc[0]} and names no clock"
+        cause = f"writes its times as {sheet.times.iloc[0][:SHOWN_LETTERS]} and names no clock"
     walls = times.wall.sort_values()
     timeframe = timeframe_of_steps(walls)
     fits = fitting(walls.asi8 // 1_000_000, timeframe) if timeframe else ()
-    usual = f"by its weeks {' or '.join(fits)}" if fits else "at most brokers new_york+7"
+    usual = "at most brokers new_york+7"
+    if fits:
+        usual = f"of the usual ones {' or '.join(fits)} fits its weeks"
     return f"{sheet.path} {cause}: say which with --clock, {usual} (there are {KNOWN})"
 
 

@@ -48,8 +48,9 @@ def aggregate(frame: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:
     # A span with a hole gives no bar: half a bar would be a wrong one.
     whole = groups.size() >= (LEAST_MINUTES * parts if shorter == MINUTES else parts)
     if shorter == MINUTES and len(whole):
-        # The last span may go on after the file's end.
+        # The first span may begin before the file, and the last one go on after it.
         end = frame.index[-1] + pd.Timedelta(duration(shorter))
+        whole &= pd.DatetimeIndex(whole.index) >= frame.index[0]
         whole &= pd.DatetimeIndex(whole.index) <= end - pd.Timedelta(step)
     found = groups.agg(columns)[whole]
     if SPREAD in frame.columns:

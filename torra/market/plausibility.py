@@ -114,7 +114,7 @@ def look(
     if len(filler):
         share = percent(len(filler) / len(bars), 1)
         faults.append(
-            f"Filler bars, with four equal prices and no trade, are {len(filler):,} of "
+            f"Filler bars, with four equal prices, are {len(filler):,} of "
             f"{len(bars):,} ({share}), from {iso(filler[0])} to {iso(filler[-1])}."
         )
     faults += [*jumps.values()][:MOST_LINES]
@@ -132,7 +132,9 @@ def flat_rows(bars: pd.DataFrame) -> Flags:
     """Return which bars are filler: one flag a bar."""
     prices = bars[["open", "high", "low", "close"]].to_numpy()
     flat: Flags = prices.max(axis=1) == prices.min(axis=1)
-    filler: Flags = _run_lengths(flat & (bars["volume"].to_numpy() == 0)) >= FLAT_RUN
+    volume = bars["volume"].to_numpy()
+    # Where no bar has a volume nobody knows it, and quiet minutes of a market are no filler.
+    filler: Flags = _run_lengths(flat & (volume == 0) & volume.any()) >= FLAT_RUN
     days = pd.DatetimeIndex(bars.index).day_of_week.to_numpy()
     closed, midweek = flat[days == SATURDAY], flat[np.isin(days, MIDWEEK)]
     if closed.sum() > CLOSED_SHARE * len(closed) and midweek.sum() < OPEN_SHARE * len(midweek):
@@ -201,6 +203,11 @@ def _against_known(
 def _price_ranges() -> list[list[str]]:
     with PRICE_RANGES.open(encoding="ascii") as file:
         return list(csv.reader(file))[1:]
+
+
+def is_well_known(symbol: str) -> bool:
+    """Return whether the usual range of a symbol's prices is known."""
+    return any(re.match(row[0], symbol) for row in _price_ranges())
 
 
 def _against_usual(bars: pd.DataFrame, symbol: str) -> str:

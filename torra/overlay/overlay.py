@@ -24,6 +24,7 @@ import weakref
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import TimeoutError as Late
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,8 @@ from torra.overlay.workers import Workers
 from torra.store.hosted import HOST
 
 log = logging.getLogger("torra.overlay")
+
+TOO_MANY: Final = "too many calls hang already"
 
 _OVERLAYS: Final[weakref.WeakSet[Overlay]] = weakref.WeakSet()
 """The overlays of this process: a fork resets them in the child, before any thread is there."""
@@ -178,15 +181,15 @@ class Overlay:
             return self._read(question, fallback, clock, deadline)
 
         work = self._readers.run(read)
-        try:
-            # Where too many hang already, the caller reads its own.
-            found = work.result(_left(deadline, clock)) if work else read()
-        except Late:
-            late = f"bars: not read within {self._profile.agents.timeout_seconds:g} s"
+        late = f"bars: not read within {self._profile.agents.timeout_seconds:g} s"
+        found: Call | Hosted | None = None
+        with suppress(Late):
+            found = work.result(_left(deadline, clock)) if work else None
+        if found is None:
+            late = late if work else TOO_MANY
             known = own[0] if own else None
-            found = self._without(
-                reading.refused(symbol, timeframe, clock.real_now(), known, late), late
-            )
+            question = reading.refused(symbol, timeframe, clock.real_now(), known, late)
+            found = self._without(question, late)
         answer = self._debated(found) if isinstance(found, Call) else found
         with self._lock:
             self._counts[_kind(answer)] += 1
@@ -218,7 +221,7 @@ class Overlay:
     def _heard(self, call: Call) -> Hosted:
         work = self._workers.run(partial(asking.ask, self._opened, call))
         if work is None:
-            return call.l1_alone("too many calls hang already")
+            return call.l1_alone(TOO_MANY)
         try:
             return work.result(_left(call.deadline, call.clock))
         except Exception as error:

@@ -118,8 +118,6 @@ def replayed(
     """Run a replay and write its document; raises ConfigError naming what to mend."""
     most = _sum(asked.max_cost)
     plan = planned(home, symbol, asked)
-    for line in plan.history.lines:
-        say(line)
     if asked.address:
         seen, logged = _elsewhere(home, plan, asked.address, say)
     else:
@@ -257,6 +255,8 @@ def estimate(
     is measured on the first ticks after the warm-up, with the rules provider, in a store that is
     thrown away. A vendor's time and price are not estimated: its answers take seconds.
     """
+    for line in plan.history.lines:
+        say(line)
     course = course_of(plan)
     ticks = len(course.keys)
     times = count(len(plan.arms), "time")

@@ -15,7 +15,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +22,6 @@ from torra.clock import System, iso, token
 from torra.errors import ConfigError
 from torra.exhibits.documents import DEVICES
 from torra.home import UPLOADS
-from torra.market.broker_clock import USUAL
 from torra.regular_files import read_regular
 from torra.whole_files import write_whole
 
@@ -170,26 +168,28 @@ def _checked(home: Path, path: Path, called: str) -> str:
     Its name begins with the symbol, as in XAUUSD_M15.csv.
     """
     # Not before a file is there: a page alone must not load what reads bars.
-    from torra.feeds.bar_file import admit  # noqa: PLC0415
-    from torra.feeds.csv_file import ClockMissing  # noqa: PLC0415
+    from torra.feeds.bar_file import NEGATIVE, admit  # noqa: PLC0415
+    from torra.market.plausibility import is_well_known  # noqa: PLC0415
     from torra.replay.shards.history import known_closes  # noqa: PLC0415
 
-    symbol = re.split("[_.]", called)[0].upper()
-    known = known_closes(home, symbol)
-    take = partial(admit, path, symbol=symbol, known=known, most=MOST_UNPACKED)
+    parts = re.findall("[A-Z0-9]+", called.upper())
+    symbol = next(filter(is_well_known, parts), parts[0])
     try:
-        try:
-            taken, asks = take(clock=None), ""
-        except ClockMissing:
-            # Its replay asks which clock it is.
-            taken, asks = take(clock=USUAL[0]), "; choose the broker's clock for it"
+        taken = admit(
+            path, clock=None, leave_out=[NEGATIVE], symbol=symbol,
+            known=known_closes(home, symbol), most=MOST_UNPACKED, asked_later=True,
+        )  # fmt: skip
     except ConfigError as error:
         said = str(error).replace(str(path), called).replace(path.name, called)
         said = said.replace("--leave-out", "Leave out")
         raise ConfigError(said.replace("--clock", "Clock").replace("--bars", "Bars")) from error
+    report = taken.report
+    asks = "" if report.clock else "; choose the broker's clock for it"
     first, last = (iso(taken.frame.index[at].to_pydatetime())[:10] for at in (0, -1))
-    held = f"{len(taken.frame):,} bars of {taken.timeframe}, {first} to {last}{asks}"
-    return " ".join((f"{held}.", f"Read as {taken.report.shape}.", *taken.report.warnings))
+    held = f"{len(taken.frame):,} bars of {taken.timeframe}, {first} to {last}{asks}."
+    below = report.left_out[NEGATIVE]
+    care = [f"{below:,} bars have a price of 0 or below: leave them out."] if below else []
+    return " ".join((held, f"Read as {report.shape}.", *care, *report.warnings))
 
 
 def _put(path: Path, stem: str, ending: str) -> str:
