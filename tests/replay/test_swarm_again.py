@@ -68,7 +68,7 @@ def decision(request: Request, chance: Any) -> dict[str, Any]:
 def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -> Path:
     """The file of a swarm that lived through much."""
     folder = tmp_path_factory.mktemp("swarm")
-    journals.live(folder, scaled(500, 28), Swarming(), parts=PARTS).close()
+    journals.live(folder, scaled(500, 60), Swarming(), parts=PARTS).close()
     return folder / "torra.db"
 
 
@@ -127,7 +127,7 @@ def test_every_tick_of_a_swarm_runs_again_to_the_same_record(
     source: Database, tmp_path: Path, scaled: Callable[..., int]
 ) -> None:
     found = again(source, tmp_path).values()
-    assert len(found) >= scaled(500, 28)
+    assert len(found) >= scaled(500, 60)
     assert [(one.key, dict(one.differences)) for one in found if one.state != "same"] == []
     assert not any(one.misses for one in found)
 
