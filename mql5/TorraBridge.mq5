@@ -1161,7 +1161,7 @@ void CloseAll(Flight &flight, const Signal &s) {
    bool again = false;
    if(count > 0 && !Mark(flight))
       return;
-   flight.sends++;
+   int rounds = flight.sends++;
    for(int i = 0; i < count; i++) {
       string sent = "," + IntegerToString((long)tickets[i]) + ",";
       if(StringFind(flight.closed, sent) >= 0)
@@ -1178,6 +1178,8 @@ void CloseAll(Flight &flight, const Signal &s) {
       NoteClosed(flight, answer, result);
       HeartbeatWhenDue();
    }
+   if(flight.sends < rounds)
+      flight.sends = rounds; // a round whose symbols ask for other filling modes counts once
    if(again && flight.trouble != "kill" && flight.sends < MAX_SENDS)
       return;
    if(again && IsEmpty(flight.trouble))

@@ -413,6 +413,29 @@ STORAGE: Final[Table] = {
             "test_a_timeframe_on_another_clock_is_not_imported",
         ),
     },
+    "M10": {
+        "clock-unasked": fault(
+            "times that MetaTrader may have written are taken for UTC",
+            At(
+                "torra.feeds.csv_file:_clock",
+                replace("sheet.of_broker or sheet.split or times.form != ISO", "False"),
+            ),
+            "test_what_is_written_as_metatrader_writes_demands_a_clock",
+        ),
+        "day-or-month": fault(
+            "a date that may have its month first has its day first",
+            At(
+                "torra.feeds.bar_times:_day_first",
+                replace("(one > 12).any() == (other > 12).any()", "False"),
+            ),
+            "test_a_file_that_is_wrong_is_refused_by_what_is_wrong",
+        ),
+        "any-histdata": fault(
+            "a file that looks like HistData's is read by New York's winter time",
+            At("torra.feeds.csv_file:_winter", replace("shape and ...", "shape")),
+            "test_only_a_file_without_a_volume_is_histdatas",
+        ),
+    },
     "M8": {
         "record-low": fault(
             "the record score forgets the record low",
