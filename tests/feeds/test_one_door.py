@@ -107,11 +107,11 @@ def test_filler_is_left_out_by_the_users_word_alone(tmp_path: Path) -> None:
     count = len(filled(clean)) - len(clean)
     kept = history.load(tmp_path, "EURUSD", [str(path)])
     assert len(kept.frames["H1"]) == len(clean) + count and kept.left_out == ""
-    left = history.load(tmp_path, "EURUSD", [str(path)], leave_out=["flat"])
+    left = history.load(tmp_path, "EURUSD", [str(path)], leave_out="flat")
     assert left.frames["H1"][PRICES].equals(clean[PRICES])
     assert left.left_out == f"bars.csv: {count:,} flat"
     assert left.warnings == () and f"bars.csv: {count:,} flat bars were left out." in left.lines
-    report = bar_import.run(tmp_path, path, "EURUSD", "H1", None, leave_out=["flat"])
+    report = bar_import.run(tmp_path, path, "EURUSD", "H1", None, leave_out="flat")
     assert report["bars"] == len(clean) and report["report"]["left_out"] == {"flat": count}
 
 
@@ -127,7 +127,7 @@ def test_a_price_below_zero_refuses_a_file_or_is_left_out(tmp_path: Path) -> Non
         with pytest.raises(ConfigError, match=r"open -1\.0.*--leave-out negative"):
             call()
     assert "1 bars have a price of 0 or below" in handed_in(tmp_path, path, "bars.csv")
-    found = history.load(tmp_path, "EURUSD", [str(path)], leave_out=["negative"])
+    found = history.load(tmp_path, "EURUSD", [str(path)], leave_out="negative")
     assert len(found.frames["H1"]) == len(bars) - 1
     assert found.left_out == "bars.csv: 1 negative"
     assert not (found.frames["H1"][PRICES] <= 0.0).any(axis=None)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from tests.cases import cases
 from tests.worlds.broker_weeks import MARKETS, History
 from tests.worlds.price_series import sample, times_of
-from tests.worlds.two_clocks import exported, later, misread
+from tests.worlds.two_clocks import later, misread
 from torra.errors import ConfigError
 from torra.market.broker_clock import ServerClock
 from torra.market.longer_bars import aggregate
-from torra.market.week_starts import TRIED, WeekLook, fitting, look
+from torra.market.week_starts import TRIED, WeekLook, look
 
 EURUSD = sample("EURUSD_H1")
 BITCOIN = sample("BTCUSD_M15")
@@ -166,29 +165,3 @@ def test_few_weeks_are_not_judged_and_longer_bars_have_no_hour() -> None:
 def test_an_unknown_clock_is_refused() -> None:
     with pytest.raises(ConfigError, match="unknown clock 'Mars'"):
         look(EURUSD, "H1", "Mars")
-
-
-@cases(
-    ("server", "clocks"),
-    [
-        ("new_york+7", ("new_york+7", "Europe/Athens")),
-        ("Europe/Athens", ("Europe/Athens",)),
-        ("utc", ("utc",)),
-        ("+02:00", ("+02:00",)),
-        ("-05:00", ("-05:00",)),
-        ("America/New_York", ("America/New_York",)),
-        ("Asia/Tokyo", ()),
-    ],
-)
-def test_the_times_of_a_file_say_which_clocks_fit(server: str, clocks: tuple[str, ...]) -> None:
-    walls = exported(EURUSD, server).to_numpy()
-    assert fitting(walls, "H1") == clocks
-    assert fitting(walls[:200], "H1") == fitting(walls[:0], "H1") == fitting(walls, "D1") == ()
-
-
-@cases("offset", [0, 10**11, 10**12, -(10**11), -(10**12)])
-def test_times_that_a_clock_never_shows_or_that_lie_far_away_raise_nothing(offset: int) -> None:
-    """The first week begins in an hour that Athens never shows."""
-    sundays = pd.date_range("2017-03-26 03:30", periods=9, freq="7D")
-    walls = sundays.as_unit("s").asi8[:, None] + 3_600 * np.arange(110)
-    assert fitting(walls.ravel() + offset, "H1") == ()

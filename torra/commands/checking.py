@@ -52,7 +52,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @plainly
 def lookahead(
     home: Path, /, symbol: str | None, bars: tuple[str, ...], timeframes: str,
-    clock: str | None, leave_out: tuple[str, ...], name: str, points: int, seed: int, as_json: bool,
+    clock: str | None, leave_out: str, name: str, points: int, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Check that no score knows the future: later bars are changed, and no number may move.
 

@@ -216,7 +216,7 @@ def import_bars(
     symbol: str,
     timeframe: str,
     clock: str | None,
-    leave_out: tuple[str, ...],
+    leave_out: str,
     revise: bool,
     as_json: bool,
 ) -> None:

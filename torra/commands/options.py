@@ -21,22 +21,10 @@ clock_option = click.option(
 leave_out_option = click.option(
     "--leave-out",
     default="",
-    callback=lambda _context, _parameter, value: _kinds(value),
     help="Bars of the files that are not taken: flat (filler without a trade), negative (a price "
     "of 0 or below), or both with a comma. The result says how many.",
 )
-"""The command gets the kinds, a tuple."""
-
-
-def _kinds(value: str) -> tuple[str, ...]:
-    if not value:
-        return ()
-    from torra.feeds.bar_file import LEAVE_OUT  # noqa: PLC0415  pandas costs a second
-
-    kinds = tuple(part.strip().lower() for part in value.split(",") if part.strip())
-    if unknown := [kind for kind in kinds if kind not in LEAVE_OUT]:
-        raise click.BadParameter(f"{unknown[0]!r}: there are {', '.join(LEAVE_OUT)}")
-    return kinds
+"""torra.feeds.bar_file reads the kinds."""
 
 
 class ModeName(click.ParamType[str]):

@@ -8,7 +8,7 @@ never repaired. Only `leave_out` leaves bars out, by the user's word, and the re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,7 @@ from torra.feeds.csv_file import (
 from torra.feeds.door import Refusal
 from torra.market import plausibility, week_starts
 from torra.market.broker_clock import UTC_CLOCK
-from torra.market.longer_bars import aggregate, timeframe_of_steps
+from torra.market.longer_bars import aggregate
 
 FLAT, NEGATIVE = "flat", "negative"
 LEAVE_OUT: Final = (FLAT, NEGATIVE)
@@ -72,7 +72,7 @@ def admit(
     timeframe: str | None = None,
     *,
     clock: str | None,
-    leave_out: Collection[str] = (),
+    leave_out: str = "",
     symbol: str = "",
     known: pd.DataFrame | None = None,
     most: int = MOST_UNPACKED,
@@ -81,9 +81,10 @@ def admit(
     """Return the bars of a file with its report; raises ConfigError naming what to mend.
 
     `timeframe` is the wanted one, None: that of the file. Bars of a shorter one are put together.
-    `clock` names that of the times, None where nobody said it. `known` are other bars of the
-    symbol, against which the scale of the prices is held. A packed file may hold `most` bytes. With
-    `asked_later` a file without a clock is read as it stands, and the clock of its report is "".
+    `clock` names that of the times, None where nobody said it. `leave_out` are the kinds of bars
+    that are not taken, with commas. `known` are other bars of the symbol, against which the scale
+    of the prices is held. A packed file may hold `most` bytes. With `asked_later` a file without a
+    clock is read as it stands, and the clock of its report is "".
     """
     try:
         raw = read_bars(file, clock=clock, most=most)
@@ -142,25 +143,26 @@ def timeframe_of(frame: pd.DataFrame, file: Path, wanted: str | None = None) -> 
             f"{file}: it holds 1 bar, and its timeframe is read off the steps between bars: two at "
             "least, and some hundreds to score them"
         )
-    found = timeframe_of_steps(pd.DatetimeIndex(frame.index))
+    # Over weekends and holes the step is longer, and any mean wrong.
+    step = pd.Series(frame.index).diff().mode().iloc[0]
+    found = next((name for name, own in TIMEFRAMES.items() if pd.Timedelta(own) == step), None)
     if found is None or (wanted is not None and duration(found) > duration(wanted)):
-        step = pd.Series(frame.index).diff().mode().iloc[0]
         said = f"which is not {wanted}" if wanted else f"known are {', '.join(TIMEFRAMES)}"
         raise ConfigError(f"{file}: its bars are mostly {step} apart, {said}")
     return found
 
 
-def _without(
-    frame: pd.DataFrame, leave_out: Collection[str]
-) -> tuple[pd.DataFrame, dict[str, int]]:
+def _without(frame: pd.DataFrame, leave_out: str) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return the bars without those of the kinds that a user leaves out, and how many they were."""
+    kinds = [part.strip().lower() for part in leave_out.split(",") if part.strip()]
+    if unknown := sorted({*kinds} - {*LEAVE_OUT}):
+        raise ConfigError(f"--leave-out {unknown[0][:40]}: there are {', '.join(LEAVE_OUT)}")
     left = {}
-    for kind in LEAVE_OUT:
-        if kind in leave_out:
-            negative = (frame[list(PRICES)] <= 0.0).any(axis=1).to_numpy()
-            gone = negative if kind == NEGATIVE else plausibility.flat_rows(frame)
-            left[kind] = int(gone.sum())
-            frame = frame[~gone]
+    for kind in sorted(kinds, reverse=True):  # a negative bar is no filler
+        negative = (frame[list(PRICES)] <= 0.0).any(axis=1).to_numpy()
+        gone = negative if kind == NEGATIVE else plausibility.flat_rows(frame)
+        left[kind] = int(gone.sum())
+        frame = frame[~gone]
     return frame, left
 
 

@@ -54,9 +54,7 @@ from torra.feeds import bar_times, points
 from torra.feeds.bar_times import COMPACT, DOTS, ISO, TIME_OF_DAY, BadTime, BarTimes
 from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import KNOWN, UTC_CLOCK, ServerClock, ahead_of, offsets_used
-from torra.market.longer_bars import timeframe_of_steps
 from torra.market.spreads import SPREAD
-from torra.market.week_starts import fitting
 from torra.regular_files import read_regular
 
 SEPARATORS: Final = "\t;,"
@@ -558,24 +556,21 @@ def _clock(sheet: _Sheet, times: BarTimes, named: str | None) -> tuple[ServerClo
     if times.epoch and not sheet.of_broker:
         return ServerClock.parse(UTC_CLOCK), "such numbers count from 1970 in UTC"
     if sheet.of_broker or sheet.split or times.form != ISO:
-        raise ClockMissing(_question(sheet, times))
+        raise ClockMissing(_question(sheet))
     return ServerClock.parse(UTC_CLOCK), ASSUMED
 
 
-def _question(sheet: _Sheet, times: BarTimes) -> str:
+def _question(sheet: _Sheet) -> str:
     if sheet.terminal:
         cause = "is an export of MetaTrader 5, and its times are of the broker's clock"
     elif sheet.of_broker:
         cause = "has the columns of MetaTrader 5, whose times are of the broker's clock"
     else:
         cause = f"writes its times as {sheet.times.iloc[0][:SHOWN_LETTERS]} and names no clock"
-    walls = times.wall.sort_values()
-    timeframe = timeframe_of_steps(walls)
-    fits = fitting(walls.asi8 // 1_000_000, timeframe) if timeframe else ()
-    usual = "at most brokers new_york+7"
-    if fits:
-        usual = f"of the usual ones {' or '.join(fits)} fits its weeks"
-    return f"{sheet.path} {cause}: say which with --clock, {usual} (there are {KNOWN})"
+    return (
+        f"{sheet.path} {cause}: say which with --clock, at most brokers new_york+7 "
+        f"(there are {KNOWN})"
+    )
 
 
 def _to_utc(sheet: _Sheet, times: BarTimes, server: ServerClock) -> pd.DatetimeIndex:

@@ -10,7 +10,7 @@ from typing import Final
 
 import pandas as pd
 
-from torra.clock import TIMEFRAMES, duration
+from torra.clock import duration
 from torra.market.spreads import SPREAD
 
 AGGREGATES: Final = {
@@ -25,14 +25,6 @@ AGGREGATES: Final = {
 MINUTES: Final = "M1"
 LEAST_MINUTES: Final = 0.8
 """Share of its minutes that a bar must have."""
-
-
-def timeframe_of_steps(times: pd.DatetimeIndex) -> str | None:
-    """Return the timeframe that is the commonest step between times; None where none is."""
-    # Over weekends and holes the step is longer, and any mean wrong.
-    usual = pd.Series(times).diff().mode()
-    found = (name for name, step in TIMEFRAMES.items() if pd.Timedelta(step) in usual[:1].to_list())
-    return next(found, None)
 
 
 def aggregate(frame: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:

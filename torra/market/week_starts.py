@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from torra.clock import EPOCH, duration
-from torra.market.broker_clock import EXTREMES, NEW_YORK, USUAL, Seconds, ServerClock
+from torra.market.broker_clock import NEW_YORK, USUAL, Seconds, ServerClock
 
 HOUR: Final = 3_600
 """Seconds."""
@@ -163,15 +163,6 @@ def look(bars: pd.DataFrame, timeframe: str, clock: str) -> WeekLook | None:
     names = _fitting(readings)
     others = (name for name in names if (readings[name].moments != reading.moments).any())
     return WeekLook(clock, hours, clock in names, tuple(others))
-
-
-def fitting(walls: Seconds, timeframe: str) -> tuple[str, ...]:
-    """Return the clocks that fit a file's times as they are written, in seconds since 1970."""
-    walls = np.clip(walls, *EXTREMES)
-    pauses = _weekends(walls, timeframe)
-    if not _can_judge(walls, pauses, timeframe):
-        return ()
-    return _fitting(_readings(walls[pauses + 1], walls[pauses]))
 
 
 def _weekends(times: Seconds, timeframe: str) -> Seconds:

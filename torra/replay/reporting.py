@@ -75,7 +75,7 @@ class ReplayRequest:
     end: str | None = None
     timeframes: str = ""
     clock: str | None = None
-    leave_out: Sequence[str] = ()
+    leave_out: str = ""
     wanted: str = CONTROL
     profile: str | None = None
     provider: str | None = None

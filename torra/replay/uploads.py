@@ -176,7 +176,7 @@ def _checked(home: Path, path: Path, called: str) -> str:
     symbol = next(filter(is_well_known, parts), parts[0])
     try:
         taken = admit(
-            path, clock=None, leave_out=[NEGATIVE], symbol=symbol,
+            path, clock=None, leave_out=NEGATIVE, symbol=symbol,
             known=known_closes(home, symbol), most=MOST_UNPACKED, asked_later=True,
         )  # fmt: skip
     except ConfigError as error:

@@ -9,7 +9,7 @@ was imported: a file whose times are of another clock than those of another time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import timedelta
@@ -55,7 +55,7 @@ def run(
     clock: str | None,
     *,
     revise: bool = False,
-    leave_out: Collection[str] = (),
+    leave_out: str = "",
     progress: Progress | None = None,
     most: int = MOST_UNPACKED,
 ) -> dict[str, Any]:

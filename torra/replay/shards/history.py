@@ -10,7 +10,7 @@ future. Bars that cannot be used raise ConfigError with the file and the remedy.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -135,7 +135,7 @@ def load(
     *,
     timeframes: Sequence[str] = (),
     clock: str | None = None,
-    leave_out: Collection[str] = (),
+    leave_out: str = "",
 ) -> History:
     """Return the history of a symbol; raises ConfigError naming what to mend.
 
@@ -187,7 +187,7 @@ def known_closes(home: Path, symbol: str) -> pd.DataFrame | None:
 
 
 def _of_files(
-    home: Path, symbol: str, bars: Sequence[str], clock: str | None, leave_out: Collection[str]
+    home: Path, symbol: str, bars: Sequence[str], clock: str | None, leave_out: str
 ) -> Loaded:
     found: dict[str, pd.DataFrame] = {}
     sources: dict[str, str] = {}
