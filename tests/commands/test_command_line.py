@@ -359,7 +359,7 @@ def test_a_file_on_another_clock_does_not_overwrite_history(tmp_path: Path) -> N
 def test_a_symbol_that_nobody_watches_is_pointed_out(tmp_path: Path) -> None:
     path = export(tmp_path, "a.csv", hourly(20))
     result = torra(tmp_path, "import", str(path), "--symbol", "NOPE", "--timeframe", "H1")
-    assert result.exit_code == 0 and "does not read NOPE H1" in result.stdout
+    assert result.exit_code == 0 and "No instance reads NOPE H1" in result.stdout
 
 
 def test_doctor_names_streams_without_fresh_bars(tmp_path: Path) -> None:

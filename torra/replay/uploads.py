@@ -81,7 +81,7 @@ def names(home: Path) -> list[str]:
 
 def _is_bars(path: Path) -> bool:
     plain = path.is_file() and not path.is_symlink()
-    return plain and bool(FILE.fullmatch(path.name)) and path.name.endswith(ENDINGS)
+    return plain and bool(FILE.fullmatch(path.name)) and path.name.endswith((*ENDINGS, ".gz"))
 
 
 def begin(home: Path) -> str:
