@@ -173,7 +173,7 @@ def packed_plan(home: Path, database: Database) -> Addition:
     ("content", "said"),
     [
         (gzip.compress(b"1" * (adding.LARGEST_FILE + 1)), "gold.csv.gz holds more than 8,000,000"),
-        (b"no gzip at all", "cannot read gold.csv.gz"),
+        (b"\x1f\x8bno gzip at all", "cannot read gold.csv.gz"),
         (gzip.compress(b"1" * 9999)[:-20], "cannot read gold.csv.gz"),
     ],
     ids=["too much", "no gzip", "cut off"],

@@ -46,7 +46,7 @@ def test_a_wrong_clock_is_named_and_the_right_one_never(server: str, clock: str)
     elif server == "new_york+7" and clock in STILL:
         assert (answer.warning, answer.others) == ("", (server,))
     elif server in ("+03:00", "Europe/Moscow") and clock == "+02:00":
-        assert answer.note.endswith("Europe/Moscow or +03:00 fits as well")
+        assert answer.note.endswith("Europe/Moscow or +03:00 fits as well.")
     elif (server, clock) not in (("+03:00", "Europe/Moscow"), ("Europe/Moscow", "+03:00")):
         assert server in answer.others and not answer.fits
         assert clock not in answer.others
