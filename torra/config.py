@@ -116,6 +116,14 @@ def check_name(value: str) -> str:
     return value
 
 
+def check_symbol(value: str) -> None:
+    """Raise ConfigError for a name that no symbol may have."""
+    try:
+        check_name(value)
+    except ValueError as error:
+        raise ConfigError(f"{value!r} is no symbol: {error}") from error
+
+
 def is_broker_symbol(value: str) -> bool:
     """Return whether a broker may call a symbol so.
 

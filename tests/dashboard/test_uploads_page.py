@@ -57,7 +57,8 @@ def test_a_file_is_taken_offered_and_on_record(pages: Pages) -> None:
     assert answer.get_json() == {
         "status": "done",
         "reason": "btc.csv is there: 2,165 bars of H1, 2021-09-27 to 2021-12-29. "
-        "Read as a table: ISO dates.",
+        "Read as a table: ISO dates. Clock utc: its times carry a zone. Of the usual hours of "
+        "trade 67 bars are missing, in 8 holes; the longest, of 56, begins on 2021-11-27.",
         "name": "btc.csv",
     }
     page = Page(pages.text("/replays"))

@@ -107,7 +107,7 @@ def test_an_underscore_is_no_digit(tmp_path: Path) -> None:
         read(tmp_path, HEAD + FIRST.replace("1.3", "1_3"))
 
 
-def test_another_clock_for_unix_times_is_warned_of(tmp_path: Path) -> None:
+def test_another_clock_for_unix_times_is_refused(tmp_path: Path) -> None:
     bars = walk(300, 3)
     lines = (
         f"{int(at.timestamp()) * 1000},{o},{h},{low},{c},{v}\n"
@@ -115,8 +115,8 @@ def test_another_clock_for_unix_times_is_warned_of(tmp_path: Path) -> None:
     )
     path = written(tmp_path, "".join(lines))
     assert admit(path, clock=None).report.warnings == admit(path, clock="utc").report.warnings == ()
-    warned = admit(path, clock="new_york+7").report.warnings
-    assert any("though Unix times count from 1970 in UTC" in warning for warning in warned)
+    with pytest.raises(ConfigError, match="count from 1970, in UTC, so its clock is utc: use that"):
+        admit(path, clock="new_york+7")
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_another_clock_for_unix_times_is_warned_of(tmp_path: Path) -> None:
         ),
         pytest.param("", "1704153600,1.1,1.3,1.0,1.2,1.15,7,3", 7.0, id="kraken"),
         pytest.param(
-            "Time (UTC+2),open,high,low,close,volume", "2024.01.02 02:00,1.1,1.3,1.0,1.2,7", 7.0,
-            id="offset-in-the-head",
+            "Time (EET),open,high,low,close,volume", "2024.01.02 02:00,1.1,1.3,1.0,1.2,7", 7.0,
+            id="clock-in-the-head",
         ),
     ],
 )  # fmt: skip
@@ -151,6 +151,11 @@ def test_shapes_that_people_download(tmp_path: Path, head: str, row: str, volume
 def test_a_file_of_columns_alone_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has 100,006 columns: bars have some ten"):
         read(tmp_path, HEAD.strip() + "," * 100_000 + "\n" + FIRST)
+
+
+def test_an_offset_in_the_head_is_refused_by_that_head(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"needs time, .*; found time \(utc\+2\), open"):
+        read(tmp_path, "Time (UTC+2),open,high,low,close\n2024.01.02 02:00,1,1,1,1\n")
 
 
 def test_an_error_quotes_little_of_a_long_cell(tmp_path: Path) -> None:
@@ -180,7 +185,7 @@ def test_an_upload_takes_what_a_replay_can_be_told_of(tmp_path: Path) -> None:
     below = HEAD + FIRST + SECOND.replace("1.0", "-1.0")
     below += "2024-01-02T00:30:00Z,1.2,1.3,1.0,1.1,8\n"
     told = handed_in(tmp_path, below, "oil.csv")
-    assert "1 bars have a price of 0 or below: leave them out." in told
+    assert "Left out: 1 negative bar." in told
     gone = "".join(
         f"2026.03.08 {at // 4:02}:{at % 4 * 15:02},1.1,1.3,1.0,1.2,7\n" for at in range(60)
     )

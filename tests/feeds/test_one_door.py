@@ -23,7 +23,7 @@ from torra.feeds.csv_file import ClockMissing
 from torra.market.longer_bars import aggregate
 from torra.replay import uploads
 from torra.replay.shards import history
-from torra.replay.shards.history import known_closes
+from torra.replay.shards.history import home_closes
 
 PRICES = ["open", "high", "low", "close"]
 
@@ -63,7 +63,7 @@ def test_what_is_clean_is_accused_at_no_door(tmp_path: Path, symbol: str, timefr
 def test_a_scale_of_ten_is_told_where_the_home_knows_the_symbol(tmp_path: Path) -> None:
     bars = walk(600, 3)
     bar_import.run(tmp_path, written(tmp_path, bars), "ACME", "M15", None)
-    known = known_closes(tmp_path, "ACME")
+    known = home_closes(tmp_path, "ACME")
     assert known is not None and len(known) == len(bars)
     hours = scaled_by(aggregate(bars, "M15", "H1"), 10.0)
     path = written(tmp_path, hours, "ACME_H1.csv")
@@ -73,8 +73,8 @@ def test_a_scale_of_ten_is_told_where_the_home_knows_the_symbol(tmp_path: Path) 
         [handed_in(tmp_path, path, "ACME_H1.csv")],
     ):
         assert any("The prices are 10 times those of the other bars of ACME" in one for one in told)
-    assert known_closes(tmp_path, "OTHER") is None
-    assert known_closes(tmp_path / "nowhere", "ACME") is None
+    assert home_closes(tmp_path, "OTHER") is None
+    assert home_closes(tmp_path / "nowhere", "ACME") is None
 
 
 @cases("file", [file for file in FILES if file.says], ids=lambda file: file.name)
@@ -106,13 +106,13 @@ def test_filler_is_left_out_by_the_users_word_alone(tmp_path: Path) -> None:
     path = written(tmp_path, filled(clean))
     count = len(filled(clean)) - len(clean)
     kept = history.load(tmp_path, "EURUSD", [str(path)])
-    assert len(kept.frames["H1"]) == len(clean) + count and kept.left_out == ""
+    assert len(kept.frames["H1"]) == len(clean) + count and kept.omissions == ""
     left = history.load(tmp_path, "EURUSD", [str(path)], leave_out="flat")
     assert left.frames["H1"][PRICES].equals(clean[PRICES])
-    assert left.left_out == f"bars.csv: {count:,} flat"
-    assert left.warnings == () and f"bars.csv: {count:,} flat bars were left out." in left.lines
+    assert left.omissions == f"bars.csv: {count:,} flat"
+    assert left.warnings == () and f"bars.csv: Left out: {count:,} flat bars." in left.notes
     report = bar_import.run(tmp_path, path, "EURUSD", "H1", None, leave_out="flat")
-    assert report["bars"] == len(clean) and report["report"]["left_out"] == {"flat": count}
+    assert report["bars"] == len(clean) and report["report"]["omissions"] == {"flat": count}
 
 
 def test_a_price_below_zero_refuses_a_file_or_is_left_out(tmp_path: Path) -> None:
@@ -126,10 +126,10 @@ def test_a_price_below_zero_refuses_a_file_or_is_left_out(tmp_path: Path) -> Non
     ):
         with pytest.raises(ConfigError, match=r"open -1\.0.*--leave-out negative"):
             call()
-    assert "1 bars have a price of 0 or below" in handed_in(tmp_path, path, "bars.csv")
+    assert "Left out: 1 negative bar." in handed_in(tmp_path, path, "bars.csv")
     found = history.load(tmp_path, "EURUSD", [str(path)], leave_out="negative")
     assert len(found.frames["H1"]) == len(bars) - 1
-    assert found.left_out == "bars.csv: 1 negative"
+    assert found.omissions == "bars.csv: 1 negative"
     assert not (found.frames["H1"][PRICES] <= 0.0).any(axis=None)
 
 
@@ -138,7 +138,7 @@ def test_shorter_bars_are_put_together_and_longer_ones_refused(tmp_path: Path) -
     path = written(tmp_path, quarters)
     told = bar_import.run(tmp_path, path, "BTCUSD", "H1", None)
     assert told["bars"] == len(aggregate(quarters, "M15", "H1"))
-    assert "Bars of H1 were put together from those of M15." in told["report"]["lines"]
+    assert "Bars of H1 were put together from those of M15." in told["report"]["notes"]
     with pytest.raises(ConfigError, match="apart, which is not M5"):
         bar_import.run(tmp_path, path, "BTCUSD", "M5", None)
 

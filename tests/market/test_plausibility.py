@@ -213,4 +213,4 @@ def test_holes_are_a_note_and_weekends_are_none() -> None:
 @cases("count", (0, 1, 2, 9))
 def test_few_bars_are_looked_at_without_a_word(count: int) -> None:
     for timeframe in ("M15", "H1"):
-        assert look(EURUSD.iloc[:count], timeframe, "EURUSD", EURUSD.iloc[:count]).lines == ()
+        assert look(EURUSD.iloc[:count], timeframe, "EURUSD", EURUSD.iloc[:count]).notes == ()

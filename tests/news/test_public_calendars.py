@@ -31,7 +31,7 @@ CPI = datetime(2026, 2, 13, 13, 30, tzinfo=UTC)
 class Source(NamedTuple):
     shape: str
     text: str
-    left_out: dict[str, int]
+    omissions: dict[str, int]
     clock: str = ""
     """What --clock has to say; "" where the file says it."""
     used: str = ""
@@ -152,7 +152,7 @@ def test_each_source_is_read_by_its_columns(tmp_path: Path, name: str) -> None:
     source = SOURCES[name]
     found = public_calendars.read(write(tmp_path, source), source.clock)
     assert (found.name, found.clock) == (source.shape, source.used)
-    assert dict(found.left_out) == source.left_out
+    assert dict(found.omissions) == source.omissions
     (release,) = [event for event in found.events if event.impact == "high"]
     assert (release.time, release.currency) == (CPI, "USD")
     assert any(word in release.name for word in ("CPI", "Inflation", "Consumer Price Index"))
@@ -179,7 +179,7 @@ def test_the_writing_of_a_table_does_not_matter(
     text = source.text.replace(",", delimiter).replace("\n", end)
     path = write(tmp_path, source, text.encode(encoding))
     found = public_calendars.read(path, "utc")
-    assert (found.events, found.left_out) == (plain.events, plain.left_out)
+    assert (found.events, found.omissions) == (plain.events, plain.omissions)
 
 
 FOREX_HEAD = "Title,Country,Date,Time,Impact\n"

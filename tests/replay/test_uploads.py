@@ -35,7 +35,8 @@ def test_parts_become_the_file(tmp_path: Path, part: int) -> None:
     found = hand_in(tmp_path, "btc.csv", BARS, part)
     assert found.name == "btc.csv"
     held = "2,165 bars of H1, 2021-09-27 to 2021-12-29. Read as a table: ISO dates."
-    assert found.says == f"btc.csv is there: {held}"
+    assert found.says.startswith(f"btc.csv is there: {held} Clock utc: its times carry a zone.")
+    assert found.says.endswith("the longest, of 56, begins on 2021-11-27.")
     assert (tmp_path / UPLOADS / "btc.csv").read_bytes() == BARS
     assert lying(tmp_path) == uploads.names(tmp_path) == ["btc.csv"]
 

@@ -236,7 +236,7 @@ def import_bars(
         f"(times read as {result['clock']}): {result['new']} new, {result['revised']} revised"
         + (f", {result['withdrawn']} withdrawn" if result["withdrawn"] else "")
     )
-    for told in result["report"]["lines"]:
+    for told in result["report"]["notes"]:
         say(told)
     for told in result["warnings"]:
         say(f"warning: {told}")

@@ -275,16 +275,16 @@ def calendar(home: Path, /, file: Path, clock: str, into: str, as_json: bool) ->
         "shape": public.name, "clock": public.clock or "in the file", "events": len(public.events),
         "high": sum(event.impact == "high" for event in public.events),
         "from": iso(times[0]), "to": iso(times[-1]), "new": len(events) - len(stored),
-        "left_out": dict(public.left_out), "calendar": str(target), "total": len(events),
+        "omissions": dict(public.omissions), "calendar": str(target), "total": len(events),
     }  # fmt: skip
     if as_json:
         print_json(document)
         return
-    left_out = "; ".join(f"{count} with {why}" for why, count in public.left_out.items())
+    omissions = "; ".join(f"{count} with {why}" for why, count in public.omissions.items())
     say(
         f"{file}: {public.name}, clock {document['clock']}. {_many(len(public.events), 'event')} "
         f"({document['high']} high), {document['from']} to {document['to']}; left out: "
-        f"{left_out or 'none'}."
+        f"{omissions or 'none'}."
     )
     say(
         f"{target} has {_many(len(events), 'event')}, {document['new']} of them new. A profile "

@@ -743,12 +743,12 @@ def _bars(home: Path, database: Database) -> Iterator[CheckResult]:
                 instance.id, timeframe, as_of=System().now(), limit=NEWEST_BARS
             )
             faults = plausibility.look(bars, timeframe, instance.symbol, known).faults
+            stream = f"{instance.id} {timeframe}"
             for fault in faults:
-                told = f"{instance.id} {timeframe}: {fault}"
-                yield CheckResult("bars", "warning", told, IMPLAUSIBLE)
+                yield CheckResult("bars", "warning", f"{stream}: {fault}", IMPLAUSIBLE)
             if len(bars) and not faults:
-                told = f"{instance.id} {timeframe}: {count(len(bars), 'plausible bar')}"
-                yield CheckResult("bars", "ok", told)
+                plausible = count(len(bars), "plausible bar")
+                yield CheckResult("bars", "ok", f"{stream}: {plausible}")
             known = bars
 
 

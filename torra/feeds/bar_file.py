@@ -17,10 +17,10 @@ import pandas as pd
 
 from torra.clock import TIMEFRAMES, System, duration, iso
 from torra.errors import ConfigError, DataUnavailable
+from torra.evaluation.wording import count
 from torra.feeds import door
 from torra.feeds.csv_file import (
     ASSUMED,
-    DOUBTED,
     GIVEN,
     MOST_UNPACKED,
     NO_SPREADS,
@@ -46,15 +46,15 @@ WITHOUT_NEGATIVE: Final = (
 class BarReport:
     """What was found in a file of bars: its shape, its clock and why, and what is odd in it.
 
-    `left_out` is how many bars were left out by the user's word, by kind. `lines` are sentences of
+    `omissions` is how many bars were left out by the user's word, by kind. `notes` are sentences of
     information, `warnings` those of what wants care.
     """
 
     shape: str = "stored bars"
     clock: str = UTC_CLOCK
     clock_reason: str = "bars are stored in UTC"
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    lines: tuple[str, ...] = ()
+    omissions: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -86,56 +86,63 @@ def admit(
     of the prices is held. A packed file may hold `most` bytes. With `asked_later` a file without a
     clock is read as it stands, and the clock of its report is "".
     """
-    try:
-        raw = read_bars(file, clock=clock, most=most)
-    except ClockMissing:
-        if not asked_later:
-            raise
-        raw = read_bars(file, clock=UTC_CLOCK, most=most)
-        raw.attrs["clock"] = ""
-    kept, left = _without(raw, leave_out)
+    raw = _read(file, clock, most, asked_later=asked_later)
+    kept, omissions = _without(raw, leave_out)
     if not len(kept):
-        raise ConfigError(f"{file}: nothing is left of its {len(raw)} bars without {left}")
-    own = timeframe_of(kept, file, timeframe)
+        raise ConfigError(f"{file}: all of its {len(raw):,} bars are {leave_out}, so none is left")
+    own = _timeframe(kept, file, timeframe)
     shape, zone, reason = (str(raw.attrs[name]) for name in ("shape", "clock", "clock_reason"))
-    checked = _checked(kept, file, own, any_time=not zone)
+    if zone:
+        _refuse_forming(kept, file, own)
+    checked = _checked(kept, str(file), own)
     longer = timeframe or own
     frame = checked if longer == own else aggregate(checked, own, longer)
     if not len(frame):
         raise ConfigError(f"{file}: its {len(checked)} bars of {own} make no whole bar of {longer}")
-    lines = [f"Read as {shape}.", f"Clock {zone}: {reason}."]
+    notes = [f"Read as {shape}."]
+    if zone:
+        notes.append(f"Clock {zone}: {reason}.")
     if longer != own:
-        lines.append(f"Bars of {longer} were put together from those of {own}.")
-    lines += [f"{count:,} {kind} bars were left out." for kind, count in left.items()]
+        notes.append(f"Bars of {longer} were put together from those of {own}.")
+    left = (count(bars, f"{kind} bar") for kind, bars in omissions.items() if bars)
+    notes += [f"Left out: {bars}." for bars in left]
     warnings = []
-    if reason == DOUBTED:
-        warnings.append(lines[1])
     if weeks := zone and week_starts.look(frame, longer, zone):
-        if weeks.fits and reason not in (GIVEN, DOUBTED, ASSUMED):
+        if weeks.fits and reason not in (GIVEN, ASSUMED):
             weeks = replace(weeks, others=())
-        lines.append(weeks.note)
+        notes.append(weeks.note)
         warnings.append(weeks.warning)
     look = plausibility.look(frame, longer, symbol, known)
     warnings += look.faults
     if told := raw.attrs.get(NO_SPREADS):
         warnings.append(f"Spreads are left out: {told}.")
-    said = (tuple(filter(None, some)) for some in ((*lines, *look.notes), warnings))
-    return BarFile(frame, longer, BarReport(shape, zone, reason, left, *said))
+    said = (tuple(filter(None, some)) for some in ((*notes, *look.notes), warnings))
+    return BarFile(frame, longer, BarReport(shape, zone, reason, omissions, *said))
 
 
-def of_stored(frame: pd.DataFrame, timeframe: str, symbol: str) -> BarReport:
-    """Return the report of bars that are stored."""
-    look = plausibility.look(frame, timeframe, symbol)
-    return BarReport(lines=look.notes, warnings=look.faults)
+def _read(file: Path, clock: str | None, most: int, *, asked_later: bool) -> pd.DataFrame:
+    try:
+        return read_bars(file, clock=clock, most=most)
+    except ClockMissing:
+        if not asked_later:
+            raise
+    bars = read_bars(file, clock=UTC_CLOCK, most=most)
+    bars.attrs["clock"] = ""
+    return bars
 
 
-def timeframe_of(frame: pd.DataFrame, file: Path, wanted: str | None = None) -> str:
+def of_stored(frame: pd.DataFrame, timeframe: str, symbol: str, source: str) -> BarFile:
+    """Return bars that are stored as `admit` does those of a file; raises ConfigError."""
+    checked = _checked(frame, source, timeframe)
+    look = plausibility.look(checked, timeframe, symbol)
+    return BarFile(checked, timeframe, BarReport(notes=look.notes, warnings=look.faults))
+
+
+def _timeframe(frame: pd.DataFrame, file: Path, wanted: str | None) -> str:
     """Return the timeframe of a file's bars, by the commonest step between two of them.
 
     Raises ConfigError for bars of no timeframe, or of a longer one than is wanted.
     """
-    if wanted is not None and wanted not in TIMEFRAMES:
-        raise ConfigError(f"unknown timeframe {wanted}; known: {', '.join(TIMEFRAMES)}")
     if len(frame) < 2:
         if wanted is not None:
             return wanted
@@ -157,28 +164,31 @@ def _without(frame: pd.DataFrame, leave_out: str) -> tuple[pd.DataFrame, dict[st
     kinds = [part.strip().lower() for part in leave_out.split(",") if part.strip()]
     if unknown := sorted({*kinds} - {*LEAVE_OUT}):
         raise ConfigError(f"--leave-out {unknown[0][:40]}: there are {', '.join(LEAVE_OUT)}")
-    left = {}
+    omissions = {}
     for kind in sorted(kinds, reverse=True):  # a negative bar is no filler
         negative = (frame[list(PRICES)] <= 0.0).any(axis=1).to_numpy()
         gone = negative if kind == NEGATIVE else plausibility.flat_rows(frame)
-        left[kind] = int(gone.sum())
+        omissions[kind] = int(gone.sum())
         frame = frame[~gone]
-    return frame, left
+    return frame, omissions
 
 
-def _checked(frame: pd.DataFrame, file: Path, timeframe: str, *, any_time: bool) -> pd.DataFrame:
-    """Return the bars through the door of all feeds; they must be closed by now or at any time."""
+def _refuse_forming(frame: pd.DataFrame, file: Path, timeframe: str) -> None:
     newest = frame.index[-1].to_pydatetime() + duration(timeframe)
-    if newest > System().now() and not any_time:
+    if newest > System().now():
         raise ConfigError(
             f"{file}: its newest bar closes {iso(newest)}, which is not yet: give the clock of the "
             "file with --clock, or take the forming bar out"
         )
+
+
+def _checked(frame: pd.DataFrame, source: str, timeframe: str) -> pd.DataFrame:
+    """Return the bars through the door of all feeds, as of their own end: a history is old."""
+    end = frame.index[-1].to_pydatetime() + duration(timeframe)
     try:
-        # A short file is no fault here: it may be one part of a longer history. And as of its own
-        # end: a history is old.
-        return door.check(frame, timeframe, as_of=newest, minimum=1)
+        # A short file is no fault here: it may be one part of a longer history.
+        return door.check(frame, timeframe, as_of=end, minimum=1)
     except DataUnavailable as error:
         negative = error.reason == Refusal.NOT_POSITIVE
         remedy = WITHOUT_NEGATIVE if negative else "; mend the bars"
-        raise ConfigError(f"{file}: {error}{remedy}") from error
+        raise ConfigError(f"{source}: {error}{remedy}") from error

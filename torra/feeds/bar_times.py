@@ -9,7 +9,7 @@ only where another date of the column tells which number is the day.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -79,10 +79,6 @@ class BarTimes:
     zones: pd.Series[str]
     form: str
     epoch: bool = False
-
-    def reversed(self) -> BarTimes:
-        """Return the times from the last to the first."""
-        return replace(self, wall=self.wall[::-1], zones=self.zones.iloc[::-1])
 
 
 def parse(cells: pd.Series[str]) -> BarTimes:

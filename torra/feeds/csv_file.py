@@ -69,6 +69,11 @@ GZIP: Final = b"\x1f\x8b"
 ZIP: Final = b"PK\x03\x04"
 """The mark at the beginning of a packed file."""
 
+UNREADABLE: Final = (
+    OSError, EOFError, RuntimeError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile,
+)  # fmt: skip
+"""What reading a damaged or locked packed file may raise."""
+
 WORKBOOK: Final = "[Content_Types].xml"
 """What a packed Excel workbook begins with."""
 
@@ -96,11 +101,6 @@ MEANINGS: Final = {
     "tickvolume": "tick_volume",
     "vol": "real_volume",
     "realvolume": "real_volume",
-    "o": "open",
-    "h": "high",
-    "l": "low",
-    "c": "close",
-    "v": "volume",
 }
 """Our names of columns whose heads, in small letters and without signs, are other words."""
 
@@ -112,16 +112,12 @@ Real volume is 0 for currencies and metals.
 
 TIME_HEADS: Final = (
     "unix", "timestamp", "opentime", "opentimestamp", "gmttime", "localtime", "datetime", "time",
-    "date", "dtyyyymmdd", "index", "unnamed0", "t", "",
+    "date", "dtyyyymmdd", "index", "unnamed0", "",
 )  # fmt: skip
 """Heads of the column of times, in small letters and without signs, the preferred first."""
 
-CLOCK_HEADS: Final = ("time", "timestamp")
-"""Heads under which a time of day may stand beside its date."""
-
-ZONED: Final = re.compile(r"(?:date ?)?time ?\(([A-Za-z0-9_/+:-]+)\)", re.IGNORECASE)
-OFFSET_HEAD: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d\d)?")
-"""A head that names a clock, such as Time (EET), or an offset, such as Time (UTC+2)."""
+ZONED: Final = re.compile(r"(?:date ?)?time ?\(([A-Za-z_/]+)\)", re.IGNORECASE)
+"""A head that names a clock, such as Time (EET)."""
 
 NEW_YORK_WINTER: Final = "-05:00"
 """Clock of HistData's files, which have no daylight saving."""
@@ -147,7 +143,6 @@ SHOWN_LETTERS: Final = 24
 """Heads of a file's columns, and letters of each, that an error shows."""
 
 GIVEN, ASSUMED = "it was given", "nothing says another"
-DOUBTED: Final = "it was given, though Unix times count from 1970 in UTC at most sources"
 """Reasons of a clock that the file itself does not say."""
 
 MOST_COLUMNS: Final = 200
@@ -178,7 +173,8 @@ def read_bars(path: Path, *, clock: str | None, most: int = MOST_UNPACKED) -> pd
     steps = np.diff(times.wall.asi8)
     traits = sheet.traits
     if (steps < 0).sum() > (steps > 0).sum():
-        sheet, times, traits = sheet.reversed(), times.reversed(), (*traits, "newest first")
+        sheet, traits = sheet.reversed(), (*traits, "newest first")
+        times = bar_times.parse(sheet.times)
     volume = next((name for name in VOLUMES if name in sheet.cells), None)
     index = _to_utc(sheet, times, server)
     columns = {name: _numbers(sheet, name) for name in PRICES}
@@ -191,10 +187,10 @@ def read_bars(path: Path, *, clock: str | None, most: int = MOST_UNPACKED) -> pd
     frame = pd.DataFrame(columns, index=index.rename("time"))
     if why:
         frame.attrs[NO_SPREADS] = why
-    frame.attrs["shape"] = f"{_source(sheet, times)}: {', '.join((times.form, *traits))}"
-    frame.attrs["clock"] = server.name
-    frame.attrs["clock_reason"] = reason
-    frame.attrs["utc_offsets"] = offsets_used(times.wall, index)
+    frame.attrs.update(
+        shape=f"{_source(sheet, times)}: {', '.join((times.form, *traits))}",
+        clock=server.name, clock_reason=reason, utc_offsets=offsets_used(times.wall, index),
+    )  # fmt: skip
     return frame
 
 
@@ -235,9 +231,6 @@ class _Sheet:
         if self.time_head == "gmttime":
             return UTC_CLOCK
         named = ZONED.fullmatch(self.head or "")
-        offset = OFFSET_HEAD.fullmatch(named.group(1)) if named else None
-        if offset:
-            return f"{offset[1]}{int(offset[2]):02}:{offset[3] or '00'}"
         return named.group(1) if named else ""
 
     def fault_in(self, row: int, problem: str) -> ConfigError:
@@ -263,6 +256,9 @@ def _sheet(path: Path, most: int) -> _Sheet:
     if not body:
         raise ConfigError(f"{path} is empty: export the bars again")
     top = body.split("\n", PREAMBLE + 2)
+    columns = max(line.count(mark) for line in top[:PREAMBLE] for mark in SEPARATORS)
+    if columns > MOST_COLUMNS:
+        raise ConfigError(f"{path} has {columns + 1:,} columns: bars have some ten")
     above, heads = _head(path, top)
     if above == len(top):
         raise ConfigError(f"{path} holds no bars: export them again, with a longer range of dates")
@@ -272,7 +268,7 @@ def _sheet(path: Path, most: int) -> _Sheet:
     line = text.count("\n", 0, len(text) - len(rows)) + 1
     cells = _cells(path, rows, separator, line)
     names = _names(path, heads, cells.iloc[0].to_list())
-    if len(names) > cells.shape[1] or (heads and len(names) < cells.shape[1]):
+    if heads and len(names) != cells.shape[1]:
         raise ConfigError(
             f"{path}, line {line}: {cells.shape[1]} cells where the head has {len(names)}; mend or "
             "remove the line"
@@ -305,16 +301,14 @@ def _decimal_commas(prices: pd.DataFrame) -> bool:
 def _head(path: Path, top: list[str]) -> tuple[int, list[str]]:
     """Return how many lines stand above the bars, and the heads of their columns if it has any."""
     for at, line in enumerate(top[:PREAMBLE], start=1):
-        heads = _split(line)[: MOST_COLUMNS + 1]
-        if len(heads) <= MOST_COLUMNS and {*PRICES} <= {*_meanings(heads)}:
+        heads = _split(line)
+        if {*PRICES} <= {*_meanings(heads)}:
             # yfinance writes the symbol and the name of the index below its heads.
             below = top[at : at + 2]
             if len(below) == 2 and _plain(_split(below[0])[0]) == "ticker":
                 return at + 2, [_split(below[1])[0], *heads[1:]]
             return at, heads
     heads = _split(top[0])
-    if len(heads) > MOST_COLUMNS:
-        raise ConfigError(f"{path} has {len(heads):,} columns: bars have some ten")
     # A file without a header begins with a date.
     if heads[0][:1].isdigit():
         return 0, []
@@ -377,17 +371,14 @@ def _time_columns(names: list[str], first: list[str]) -> tuple[int, int | None]:
     of_day = [at for at in places if TIME_OF_DAY.fullmatch(first[at].strip())]
     whole = next((at for at in places if at not in of_day), places[0])
     date = ":" not in first[whole] and not bar_times.EPOCH.fullmatch(first[whole].strip())
-    beside = [at for at in of_day if date and at != whole and names[at] in CLOCK_HEADS]
+    beside = [at for at in of_day if date and at != whole]
     return whole, beside[0] if beside else None
 
 
 def _text(path: Path, most: int) -> str:
     try:
         raw = _unpacked(path, read_regular(path), most)
-    except (
-        *(OSError, EOFError, RuntimeError, ValueError),  # a zip may raise any of them
-        *(zlib.error, lzma.LZMAError, zipfile.BadZipFile),
-    ) as error:
+    except UNREADABLE as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
     beginning = raw[:100].lstrip().lower()
     for mark, kind in NO_TEXT.items():
@@ -416,9 +407,7 @@ def _unpacked(path: Path, raw: bytes, most: int) -> bytes:
             names = archive.namelist()
             if WORKBOOK in names:
                 raise ConfigError(f"{path} is an Excel workbook: save it as CSV")
-            tables = [name for name in names if name.lower().endswith((".csv", ".txt"))]
-            # HistData packs a report beside its bars.
-            tables = [name for name in tables if name.lower().endswith(".csv")] or tables
+            tables = [name for name in names if name.lower().endswith(".csv")]
             if len(tables) != 1:
                 raise ConfigError(
                     f"{path} is packed (zip) with {len(tables)} files of bars in it: unpack it and "
@@ -516,14 +505,12 @@ def _number(cell: str) -> float:
 def _source(sheet: _Sheet, times: BarTimes) -> str:
     """Return who writes such files."""
     found = (
-        ("MetaTrader 5", sheet.terminal),
         ("the MetaTrader5 package", sheet.of_broker and (times.epoch or times.form == ISO)),
-        ("MetaTrader 5 without brackets", sheet.of_broker),
+        ("MetaTrader 5", sheet.of_broker or (sheet.head is None and times.form == DOTS)),
         ("Dukascopy", bool(sheet.zone) or sheet.time_head == "localtime"),
         ("HistData", _winter(sheet, times)),
         ("Binance", times.epoch and ("closetime" in sheet.cells or sheet.head is None)),
         ("TradingView", times.epoch and sheet.time_head == "time"),
-        ("a chart of MetaTrader 5", sheet.head is None and times.form == DOTS),
         ("pandas", sheet.time_head in ("", "index", "unnamed0")),
     )
     return next((name for name, fits in found if fits), "a table")
@@ -540,21 +527,21 @@ def _clock(sheet: _Sheet, times: BarTimes, named: str | None) -> tuple[ServerClo
     given = None if named is None else ServerClock.parse(named)
     if (times.zones != "").any():
         return given or ServerClock.parse(UTC_CLOCK), "its times carry a zone"
-    if sheet.zone:
-        own = ServerClock.parse(sheet.zone)
+    zone, reason = sheet.zone, f"its head is {sheet.head}"
+    if times.epoch and not sheet.of_broker:
+        zone, reason = UTC_CLOCK, "its times count from 1970, in UTC"
+    if zone:
+        own = ServerClock.parse(zone)
         if given is not None and given.name != own.name:
             raise ConfigError(
-                f"{sheet.path} has the head {sheet.head}, which names the clock {own.name}: use "
-                "that, or rename the head to time"
+                f"{sheet.path}: {reason}, so its clock is {own.name}: use that; if MetaTrader "
+                "wrote it, name its columns time and tick_volume"
             )
-        return own, f"its head is {sheet.head}"
+        return own, reason
     if given is not None:
-        doubted = times.epoch and not sheet.of_broker and given.name != UTC_CLOCK
-        return given, DOUBTED if doubted else GIVEN
+        return given, GIVEN
     if _winter(sheet, times):
         return ServerClock.parse(NEW_YORK_WINTER), "HistData writes New York's winter time"
-    if times.epoch and not sheet.of_broker:
-        return ServerClock.parse(UTC_CLOCK), "such numbers count from 1970 in UTC"
     if sheet.of_broker or sheet.split or times.form != ISO:
         raise ClockMissing(_question(sheet))
     return ServerClock.parse(UTC_CLOCK), ASSUMED

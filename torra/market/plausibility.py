@@ -92,11 +92,6 @@ class Plausibility:
     flat: int = 0
     jumps: tuple[datetime, ...] = ()
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Every sentence, faults first."""
-        return self.faults + self.notes
-
 
 def look(
     bars: pd.DataFrame, timeframe: str, symbol: str = "", known: pd.DataFrame | None = None
@@ -200,22 +195,19 @@ def _against_known(
 
 
 @cache
-def _price_ranges() -> list[list[str]]:
+def usual_ranges(symbol: str) -> tuple[tuple[int, float, float], ...]:
+    """Return in which ranges a symbol usually trades, each from a year on; none where unknown."""
+    plain = re.sub(r"[^A-Z0-9]", "", symbol.upper())
     with PRICE_RANGES.open(encoding="ascii") as file:
-        return list(csv.reader(file))[1:]
-
-
-def is_well_known(symbol: str) -> bool:
-    """Return whether the usual range of a symbol's prices is known."""
-    return any(re.match(row[0], symbol) for row in _price_ranges())
+        rows = [row for row in csv.reader(file) if re.match(row[0], plain)]
+    return tuple((int(year), float(low), float(high)) for _, year, low, high in rows)
 
 
 def _against_usual(bars: pd.DataFrame, symbol: str) -> str:
     """Return what is wrong with the scale against the usual range of a well-known symbol."""
-    plain = re.sub(r"[^A-Z0-9]", "", symbol.upper())
     price, year = float(bars["close"].median()), bars.index[len(bars) // 2].year
-    rows = [row for row in _price_ranges() if re.match(row[0], plain) and int(row[1]) <= year]
-    low, high = map(float, rows[-1][2:]) if rows else (price, price)
+    rows = [row for row in usual_ranges(symbol) if row[0] <= year]
+    _, low, high = rows[-1] if rows else (year, price, price)
     if low <= price <= high:
         return ""
     return f"The price of {price:g} is outside of the usual {low:g} to {high:g} of {symbol}."

@@ -105,7 +105,7 @@ class PublicCalendar:
         self._clock = ServerClock.parse(clock) if clock else None
         self.clock = ""
         self.events = set[ScheduledEvent]()
-        self.left_out = Counter[str]()
+        self.omissions = Counter[str]()
 
     def event(self, row: Row) -> ScheduledEvent | None:
         """Return the event of a row, None for one that is left out; raises ConfigError."""
@@ -119,7 +119,7 @@ class PublicCalendar:
         currency = next(filter(None, names), "")
         timed = HOUR_ONLY in times[-1]
         if level is None or not timed or not currency:
-            self.left_out[NO_IMPACT if level is None else NO_CURRENCY if timed else NO_TIME] += 1
+            self.omissions[NO_IMPACT if level is None else NO_CURRENCY if timed else NO_TIME] += 1
             return None
         title = "".join(filter(str.isprintable, cells.get(shape["title"], "")))[:MAX_NAME].strip()
         moment = self._moment(place, " ".join(times))

@@ -184,7 +184,7 @@ class Overlay:
         late = f"bars: not read within {self._profile.agents.timeout_seconds:g} s"
         found: Call | Hosted | None = None
         with suppress(Late):
-            found = work.result(_left(deadline, clock)) if work else None
+            found = work.result(_seconds_until(deadline, clock)) if work else None
         if found is None:
             late = late if work else TOO_MANY
             known = own[0] if own else None
@@ -213,17 +213,17 @@ class Overlay:
 
     def _debated(self, call: Call) -> Hosted:
         """Return the desk's answer where there is one in time, L1's else."""
-        answer = self._heard(call)
+        answer = self._desk_answer(call)
         if answer.why:
             self._note(call.key, answer.why)
         return answer
 
-    def _heard(self, call: Call) -> Hosted:
+    def _desk_answer(self, call: Call) -> Hosted:
         work = self._workers.run(partial(asking.ask, self._opened, call))
         if work is None:
             return call.l1_alone(TOO_MANY)
         try:
-            return work.result(_left(call.deadline, call.clock))
+            return work.result(_seconds_until(call.deadline, call.clock))
         except Exception as error:
             call.gone.set()
             if isinstance(error, Late) and not work.done():
@@ -291,7 +291,7 @@ class Overlay:
         work = self._workers.run(tell)
         try:
             if work is not None:
-                return work.result(_left(deadline, System()))
+                return work.result(_seconds_until(deadline, System()))
         except Late:
             pass
         raise StoreUnavailable(f"the outcome of {key} could not be stored in time: tell it again")
@@ -334,7 +334,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _left(deadline: float, clock: Clock) -> float:
+def _seconds_until(deadline: float, clock: Clock) -> float:
     """Return for how many seconds a call waits for a thread."""
     return max(0.0, deadline + GRACE - clock.monotonic())
 

@@ -255,7 +255,7 @@ def estimate(
     is measured on the first ticks after the warm-up, with the rules provider, in a store that is
     thrown away. A vendor's time and price are not estimated: its answers take seconds.
     """
-    for line in plan.history.lines:
+    for line in plan.history.notes:
         say(line)
     course = course_of(plan)
     ticks = len(course.keys)
@@ -437,10 +437,10 @@ def summary(exhibits: Sequence[Exhibit], names: Sequence[str]) -> str:
 def settings_told(plan: ReplayPlan, profile: str) -> dict[str, str]:
     """Return under what a replay ran: its bars, its profile and the thresholds of that."""
     bars = "; ".join(plan.history.sources.values())
-    left = plan.history.left_out
+    omissions = plan.history.omissions
     return {
         "bars": bounded(bars, MOST_LETTERS),
-        **({"left out": bounded(left, MOST_LETTERS)} if left else {}),
+        **({"left out": bounded(omissions, MOST_LETTERS)} if omissions else {}),
         "profile": bounded(profile, MOST_LETTERS),
         "thresholds": thresholds_told(plan.profile),
     }

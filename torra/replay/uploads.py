@@ -169,15 +169,15 @@ def _checked(home: Path, path: Path, called: str) -> str:
     """
     # Not before a file is there: a page alone must not load what reads bars.
     from torra.feeds.bar_file import NEGATIVE, admit  # noqa: PLC0415
-    from torra.market.plausibility import is_well_known  # noqa: PLC0415
-    from torra.replay.shards.history import known_closes  # noqa: PLC0415
+    from torra.market.plausibility import usual_ranges  # noqa: PLC0415
+    from torra.replay.shards.history import home_closes  # noqa: PLC0415
 
     parts = re.findall("[A-Z0-9]+", called.upper())
-    symbol = next(filter(is_well_known, parts), parts[0])
+    symbol = next(filter(usual_ranges, parts), parts[0])
     try:
         taken = admit(
             path, clock=None, leave_out=NEGATIVE, symbol=symbol,
-            known=known_closes(home, symbol), most=MOST_UNPACKED, asked_later=True,
+            known=home_closes(home, symbol), most=MOST_UNPACKED, asked_later=True,
         )  # fmt: skip
     except ConfigError as error:
         said = str(error).replace(str(path), called).replace(path.name, called)
@@ -187,9 +187,7 @@ def _checked(home: Path, path: Path, called: str) -> str:
     asks = "" if report.clock else "; choose the broker's clock for it"
     first, last = (iso(taken.frame.index[at].to_pydatetime())[:10] for at in (0, -1))
     held = f"{len(taken.frame):,} bars of {taken.timeframe}, {first} to {last}{asks}."
-    below = report.left_out[NEGATIVE]
-    care = [f"{below:,} bars have a price of 0 or below: leave them out."] if below else []
-    return " ".join((held, f"Read as {report.shape}.", *care, *report.warnings))
+    return " ".join((held, *report.notes, *report.warnings))
 
 
 def _put(path: Path, stem: str, ending: str) -> str:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from instance_database import Database, open_home
 from torra.clock import TIMEFRAMES, System, duration, iso
-from torra.config import check_name, load_desk
+from torra.config import check_symbol, load_desk
 from torra.errors import ConfigError
 from torra.feeds.bar_file import admit
 from torra.feeds.csv_file import MOST_UNPACKED
@@ -188,10 +188,7 @@ def _instance(home: Path, symbol: str, timeframe: str) -> tuple[str, bool, bool]
     The last is whether it learns its records from them: those of a feed of its own too. Raises
     ConfigError for what is no symbol.
     """
-    try:
-        check_name(symbol)
-    except ValueError as error:
-        raise ConfigError(f"{symbol!r} is no symbol: {error}; nothing was imported") from error
+    check_symbol(symbol)
     beside = False
     for instance in load_desk(home).instances:
         if symbol in (instance.id.upper(), instance.symbol):

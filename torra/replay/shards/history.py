@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +22,9 @@ import pandas as pd
 
 from instance_database import open_home
 from torra.clock import TIMEFRAMES, System, duration, iso, parse
-from torra.config import check_name, load_desk
-from torra.errors import ConfigError, DataUnavailable, TorraError
-from torra.feeds import door
-from torra.feeds.bar_file import BarReport, admit, of_stored
+from torra.config import check_symbol, load_desk
+from torra.errors import ConfigError, TorraError
+from torra.feeds.bar_file import BarFile, admit, of_stored
 from torra.home import DATABASE
 from torra.market.clock_shifts import shifted
 from torra.market.longer_bars import aggregate
@@ -60,33 +59,17 @@ class History:
     """Checked bars of one symbol by timeframe: float64 columns on a UTC index of open times.
 
     `derived` names the timeframes that were put together from shorter ones, `sources` says where
-    each came from, and `reports` has what was found in each source; `digest` names the bars.
+    each came from. `notes` and `warnings` are what was found in the sources, in sentences, and
+    `omissions` how many bars a user left out, "" for none. `digest` names the bars.
     """
 
     symbol: str
     frames: Mapping[str, pd.DataFrame]
     sources: Mapping[str, str]
     derived: tuple[str, ...] = ()
-    reports: Mapping[str, BarReport] = field(default_factory=dict)
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """What was found in the files, in sentences without the warnings."""
-        return tuple(f"{name}: {line}" for name, one in self.reports.items() for line in one.lines)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is odd about the bars, in sentences."""
-        found = self.reports.items()
-        return tuple(f"{name}: {line}" for name, one in found for line in one.warnings)
-
-    @property
-    def left_out(self) -> str:
-        """How many bars of which source were left out by the user's word, "" where none were."""
-        found = ((name, one.left_out) for name, one in self.reports.items())
-        return "; ".join(
-            f"{name}: {bars:,} {kind}" for name, left in found for kind, bars in left.items()
-        )
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    omissions: str = ""
 
     @property
     def timeframes(self) -> tuple[str, ...]:
@@ -143,10 +126,7 @@ def load(
     of the files or, from the store, those that the desk watches. `clock` is that of the files and
     `leave_out` the kinds of bars that are not taken from them, as torra.feeds.bar_file has both.
     """
-    try:
-        check_name(symbol)
-    except ValueError as error:
-        raise ConfigError(f"{symbol!r} is no symbol: {error}") from error
+    check_symbol(symbol)
     for name in timeframes:
         if name not in TIMEFRAMES:
             raise ConfigError(f"unknown timeframe {name}; known: {', '.join(TIMEFRAMES)}")
@@ -157,21 +137,32 @@ def load(
             raise ConfigError("--bars store stands alone; take the files or the store")
         if leave_out:
             raise ConfigError("--leave-out is for files: import them again with it, and --revise")
-        found, sources, reports = _stored(home, symbol, timeframes)
+        files, sources = _stored(home, symbol, timeframes)
     else:
-        found, sources, reports = _of_files(home, symbol, bars, clock, leave_out)
+        files, sources = _of_files(home, symbol, bars, clock, leave_out)
+    found = {name: one.frame for name, one in files.items()}
     for shift in shifted(found):
         which = f"{sources[shift.longer]} and {sources[shift.shorter]}"
         remedy = (AGAIN if STORE in bars else EACH).format(symbol)
         raise ConfigError(f"{symbol}: {shift.line} ({which}); {remedy}")
-    return replace(_completed(symbol, found, sources, timeframes), reports=reports)
+    reports = [(sources[name], one.report) for name, one in files.items()]
+    return replace(
+        _completed(symbol, found, sources, timeframes),
+        notes=tuple(f"{source}: {line}" for source, one in reports for line in one.notes),
+        warnings=tuple(f"{source}: {line}" for source, one in reports for line in one.warnings),
+        omissions="; ".join(
+            f"{source}: {count:,} {kind}"
+            for source, one in reports
+            for kind, count in one.omissions.items()
+        ),
+    )
 
 
-Loaded = tuple[dict[str, pd.DataFrame], dict[str, str], dict[str, BarReport]]
-"""Frames and the names of their sources by timeframe, and reports by source."""
+Loaded = tuple[dict[str, BarFile], dict[str, str]]
+"""Files and the names of their sources, by timeframe."""
 
 
-def known_closes(home: Path, symbol: str) -> pd.DataFrame | None:
+def home_closes(home: Path, symbol: str) -> pd.DataFrame | None:
     """Return closes of a symbol that a home has stored, None where it has none."""
     if not (home / DATABASE).exists():
         return None
@@ -189,10 +180,9 @@ def known_closes(home: Path, symbol: str) -> pd.DataFrame | None:
 def _of_files(
     home: Path, symbol: str, bars: Sequence[str], clock: str | None, leave_out: str
 ) -> Loaded:
-    found: dict[str, pd.DataFrame] = {}
+    found: dict[str, BarFile] = {}
     sources: dict[str, str] = {}
-    reports = {}
-    known = known_closes(home, symbol)
+    known = home_closes(home, symbol)
     for file in bars:
         if bars.count(file) > 1:
             raise ConfigError(f"--bars {file} is given twice; once will do")
@@ -201,9 +191,8 @@ def _of_files(
         known = taken.frame if known is None else known
         if name in found:
             raise ConfigError(f"two files hold {name} bars: {sources[name]} and {file}")
-        found[name], sources[name] = taken.frame, Path(file).name
-        reports[sources[name]] = taken.report
-    return found, sources, reports
+        found[name], sources[name] = taken, Path(file).name
+    return found, sources
 
 
 def _completed(
@@ -212,7 +201,7 @@ def _completed(
     sources: dict[str, str],
     wanted: Sequence[str],
 ) -> History:
-    """Put together the longer timeframes that are wanted and not there; check every frame."""
+    """Put together the longer timeframes that are wanted and not there."""
     names = sorted(wanted or found, key=duration)
     derived = []
     for name in names:
@@ -225,20 +214,11 @@ def _completed(
         base = max(shorter, key=duration)
         found[name] = aggregate(found[base], base, name)
         sources[name] = f"{sources[base]}, {name} from {base}"
+        if not len(found[name]):
+            raise ConfigError(f"{sources[name]}: no {name} bars")
         derived.append(name)
-    frames = {name: _checked(found[name], name, sources[name]) for name in names}
+    frames = {name: found[name] for name in names}
     return History(symbol, frames, {name: sources[name] for name in names}, tuple(derived))
-
-
-def _checked(frame: pd.DataFrame, timeframe: str, source: str) -> pd.DataFrame:
-    if not len(frame):
-        raise ConfigError(f"{source}: no {timeframe} bars")
-    end = frame.index[-1].to_pydatetime() + duration(timeframe)
-    try:
-        # As of its own end: a history is old, and that is no fault of it.
-        return door.check(frame, timeframe, as_of=end, minimum=1)
-    except DataUnavailable as error:
-        raise ConfigError(f"{source}: {error}; mend the bars") from error
 
 
 def _stored(home: Path, symbol: str, timeframes: Sequence[str]) -> Loaded:
@@ -252,15 +232,14 @@ def _stored(home: Path, symbol: str, timeframes: Sequence[str]) -> Loaded:
         held = {name: database.load_bars(instance.id, name, as_of=now) for name in names}
     finally:
         database.close()
-    found = {name: frame for name, frame in held.items() if len(frame)}
-    if not found:
+    sources = {name: f"store, {instance.id} {name}" for name, frame in held.items() if len(frame)}
+    if not sources:
         raise ConfigError(
             f"no bars of {instance.id} are stored: torra import FILE --symbol {instance.id} "
             "--timeframe M15"
         )
-    sources = {name: f"store, {instance.id} {name}" for name in found}
-    reports = {sources[name]: of_stored(frame, name, symbol) for name, frame in found.items()}
-    return found, sources, reports
+    found = {name: of_stored(held[name], name, symbol, sources[name]) for name in sources}
+    return found, sources
 
 
 def cut(history: History, begin: datetime | None, end: datetime | None) -> History:
