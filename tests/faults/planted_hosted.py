@@ -32,7 +32,7 @@ HOSTED: Final[Table] = {
         "hosted-time": fault(
             "a call waits for a tick that hangs",
             At(
-                "torra.overlay.overlay:Overlay._heard",
+                "torra.overlay.overlay:Overlay._desk_answer",
                 replace("_left(call.deadline, call.clock)", "9.0"),
             ),
             "test_a_disk_that_hangs",
