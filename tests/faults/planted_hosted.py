@@ -33,7 +33,7 @@ HOSTED: Final[Table] = {
             "a call waits for a tick that hangs",
             At(
                 "torra.overlay.overlay:Overlay._desk_answer",
-                replace("_left(call.deadline, call.clock)", "9.0"),
+                replace("_seconds_until(call.deadline, call.clock)", "9.0"),
             ),
             "test_a_disk_that_hangs",
         ),
