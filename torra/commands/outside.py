@@ -275,7 +275,7 @@ def calendar(home: Path, /, file: Path, clock: str, into: str, as_json: bool) ->
         "shape": public.name, "clock": public.clock or "in the file", "events": len(public.events),
         "high": sum(event.impact == "high" for event in public.events),
         "from": iso(times[0]), "to": iso(times[-1]), "new": len(events) - len(stored),
-        "omissions": dict(public.omissions), "calendar": str(target), "total": len(events),
+        "omissions": dict(public.omissions), "total": len(events),
     }  # fmt: skip
     if as_json:
         print_json(document)

@@ -747,8 +747,7 @@ def _bars(home: Path, database: Database) -> Iterator[CheckResult]:
             for fault in faults:
                 yield CheckResult("bars", "warning", f"{stream}: {fault}", IMPLAUSIBLE)
             if len(bars) and not faults:
-                plausible = count(len(bars), "plausible bar")
-                yield CheckResult("bars", "ok", f"{stream}: {plausible}")
+                yield CheckResult("bars", "ok", f"{stream}: {count(len(bars), 'plausible bar')}")
             known = bars
 
 

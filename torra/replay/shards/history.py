@@ -238,8 +238,7 @@ def _stored(home: Path, symbol: str, timeframes: Sequence[str]) -> Loaded:
             f"no bars of {instance.id} are stored: torra import FILE --symbol {instance.id} "
             "--timeframe M15"
         )
-    found = {name: of_stored(held[name], name, symbol, sources[name]) for name in sources}
-    return found, sources
+    return {name: of_stored(held[name], name, symbol, sources[name]) for name in sources}, sources
 
 
 def cut(history: History, begin: datetime | None, end: datetime | None) -> History:
