@@ -18,7 +18,7 @@ from tests.worlds import desks
 from torra.config import Profile, validate
 
 WAIT = 5.0
-TICK = 1.5
+TICK = 3.0
 
 
 class Slow(scripted.Scripted):
@@ -48,7 +48,7 @@ class Slow(scripted.Scripted):
 
 @contextmanager
 def opened(folder: Path) -> Iterator[tuple[Any, Slow]]:
-    """A desk whose ticks end after 1.5 s, and its provider."""
+    """A desk whose ticks end after 3 s, and its provider."""
     voice = Slow()
     profile = validate(Profile, {"agents": {"timeout_seconds": TICK}}, "a test")
     made = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=voice)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agents.contracts import Completion, Request
+from agents.contracts import Completion, Request, immediate
 from tests.worlds import desks, remembering
 from torra.lessons import recall
 from torra.lessons.recall import Asked, Recalled
@@ -44,6 +44,7 @@ class Heard:
         self.prompts: list[tuple[str, str, str]] = []
         self._rules = RulesProvider()
 
+    @immediate  # on the tick's own thread: two threads would ask in either order
     def submit(self, request: Request) -> Future[Completion]:
         self.prompts.append((request.role.id, str(request.system), str(request.user)))
         return self._rules.submit(request)

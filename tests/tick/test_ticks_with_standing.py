@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_config import EXPERTS, FIRST_OTHERS
-from agents.contracts import Completion, Request
+from agents.contracts import Completion, Request, immediate
 from tests.worlds import remembering, swarm_calls
 from torra.config import Profile
 from torra.evaluation.standing.past_calls import SEATS
@@ -38,6 +38,7 @@ class Heard:
         self.prompts: list[tuple[str, str]] = []
         self._rules = RulesProvider()
 
+    @immediate  # on the tick's own thread: two threads would ask in either order
     def submit(self, request: Request) -> Future[Completion]:
         text = f"{request.system}\n{request.user}"
         self.prompts.append((request.role.id, NONCE.sub("N", text)))
