@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -360,6 +362,19 @@ MODELS: Final[dict[str, dict[str, str]]] = {
 VENDORS: Final = ("anthropic", "google", "openai_compatible")
 """Providers that ask a language model; a model's name may be prefixed with one, vendor:model."""
 
+SHORT_NAMES: Final[Mapping[str, str]] = {"openai": "openai_compatible"}
+"""What a provider may also be called, also before a model's colon; records have the full name."""
+
+
+def full_name(name: str) -> str:
+    """Return a provider, a model or vendor:model with its provider's short name written out."""
+    vendor, colon, model = name.partition(":")
+    return f"{SHORT_NAMES.get(vendor, vendor)}{colon}{model}"
+
+
+ModelName = Annotated[str, AfterValidator(full_name)]
+"""A model, a vendor or vendor:model."""
+
 MAX_FALLBACKS: Final = 3
 """Most vendors that may stand in: each stands in once."""
 
@@ -380,13 +395,17 @@ def asked_outside(provider: str) -> bool:
     return provider in VENDORS or is_plug_in(provider)
 
 
-def or_plug_in(*names: str) -> BeforeValidator:
-    """Return a rule for a field that takes one of these names, or the name of a plug-in."""
+def or_plug_in(*names: str, short: Mapping[str, str] = MappingProxyType({})) -> BeforeValidator:
+    """Return a rule for a field that takes one of these names, or the name of a plug-in.
+
+    `short` are other words for some of the names.
+    """
     expected = f"{', '.join(map(repr, names))} or the PACKAGE:NAME of a plug-in"
 
     def check(value: Any) -> Any:
-        if isinstance(value, str) and (value in names or is_plug_in(value)):
-            return value
+        name = short.get(value, value) if isinstance(value, str) else ""
+        if name in names or is_plug_in(name):
+            return name
         raise PydanticKnownError("literal_error", {"expected": expected})
 
     return BeforeValidator(check)
@@ -596,23 +615,27 @@ class AgentSettings(Section):
     )
     provider: Annotated[
         Literal["rules", "recorded", "anthropic", "google", "openai_compatible"] | StrictStr,
-        or_plug_in("rules", "recorded", *VENDORS),
-    ] = Field("rules", description="who answers; rules need no key and no network")
-    quick_think_model: str = Field(
+        or_plug_in("rules", "recorded", *VENDORS, short=SHORT_NAMES),
+    ] = Field(
+        "rules",
+        description="who answers; rules need no key and no network; openai is short for "
+        "openai_compatible",
+    )
+    quick_think_model: ModelName = Field(
         "",
         description="model of the analysts and the gate, or vendor:model; empty = the provider's",
     )
-    deep_think_model: str = Field(
+    deep_think_model: ModelName = Field(
         "", description="model of the researchers, or vendor:model; empty = the provider's"
     )
-    chief_think_model: str = Field(
+    chief_think_model: ModelName = Field(
         "",
         description="model of an escalated trader, or vendor:model; empty = the provider's",
     )
     escalation: EscalationSettings = Field(
         EscalationSettings(), description="when the trader is asked of the chief tier"
     )
-    role_models: dict[str, str] = Field(
+    role_models: dict[str, ModelName] = Field(
         {}, description="model, or vendor:model, of single agents by name; wins over the tier"
     )
     role_caps: dict[str, dict[str, int]] = Field(
@@ -620,11 +643,11 @@ class AgentSettings(Section):
         description="longest prompt and answer of single agents by name: prompt_bytes (2,000 to "
         "24,000; else 10,000, a judge's 20,000), output_tokens (200 to 8,000; else by tier)",
     )
-    fallback_model: str = Field(
+    fallback_model: ModelName = Field(
         "",
         description="the one entry of fallback_models, as it may also be written",
     )
-    fallback_models: tuple[str, ...] = Field(
+    fallback_models: tuple[ModelName, ...] = Field(
         (),
         strict=False,
         max_length=MAX_FALLBACKS,

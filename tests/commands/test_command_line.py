@@ -37,7 +37,7 @@ KEYS = [
     "ath_price", "low_price", "records_since", "composite",
     "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
     "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "agreement",
-    "abstained", "failures", "flags", "news", "events", "outside",
+    "abstained", "failures", "reports", "flags", "news", "events", "outside",
 ]  # fmt: skip
 VECTORS = {"price_action", "key_levels", "momentum", "structure"}
 
@@ -90,6 +90,7 @@ def test_tick_changes_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     assert again.exit_code == 0, again.output
     record = json.loads(again.stdout)
     assert stored is not None
+    assert record["reports"] == stored["deliberation"]["reports"] != []
     for key in (
         "bar_time",
         "l1",

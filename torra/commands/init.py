@@ -76,7 +76,7 @@ class Mistake(click.ClickException):
 @click.option("--capital", help="In account currency; the account's balance where it is known.")
 @click.option("--risk-per-trade", help="Loss at the stop, percent of capital: 0.5 by default.")
 @click.option("--execution", type=click.Choice(EXECUTIONS), help="Who sends signals.")
-@click.option("--provider", type=click.Choice(PROVIDERS), help="Who answers for the agents.")
+@click.option("--provider", help=f"Who answers for the agents: {', '.join(PROVIDERS)}.")
 @click.option("--profile-name", help="Name of the profile: mine by default.")
 @click.option(
     "--terms",
@@ -219,7 +219,7 @@ def gather(
             "provider",
             f"Who answers for the agents ({', '.join(PROVIDERS)})",
             "rules",
-            one_of(PROVIDERS),
+            provider_name,
         ),
         profile_name=ask("profile_name", "Name of the profile", "mine", plain_name),
     ), terminal
@@ -264,6 +264,13 @@ def shared_folder(text: str) -> str:
     if not text.strip():
         raise ConfigError("name a folder")
     return str(Path(text).expanduser().absolute())
+
+
+def provider_name(text: str) -> str:
+    """Read a provider, by its full or its short name."""
+    from agent_config import full_name  # noqa: PLC0415
+
+    return one_of(PROVIDERS)(full_name(text))
 
 
 def account_number(text: str) -> int:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field, RootModel
 
-from agent_config import VENDORS, Section, asked_outside
+from agent_config import VENDORS, ModelName, Section, asked_outside
 from torra.clock import System
 from torra.config import read, validate
 from torra.regular_files import lies
@@ -96,7 +96,7 @@ its price.
 """
 
 
-class PriceFile(RootModel[dict[str, Price]]):
+class PriceFile(RootModel[dict[ModelName, Price]]):
     """The user's price list: "vendor:model" or "model" to prices; the former wins."""
 
 

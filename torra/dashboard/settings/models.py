@@ -16,7 +16,7 @@ from typing import Any, Final
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
-from agent_config import VENDORS
+from agent_config import VENDORS, full_name
 from agents.registry import AGENTS
 from torra.config import Profile
 from torra.dashboard.cells import symbol_cells
@@ -151,6 +151,7 @@ def api_models() -> ResponseReturnValue:
 
 def test_model(vendor: str) -> ResponseReturnValue:
     """Ask one small question of a vendor's model: latency, tokens, cost, or what is wrong."""
+    vendor = full_name(vendor)
     if vendor not in VENDORS:
         abort(404)
 

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agent_config import MODELS, VENDORS, AgentSettings, route
+from agent_config import MODELS, VENDORS, AgentSettings, full_name, route
 from agents.contracts import CallBound, Completion, ModelUnavailable, Request, Role
 from agents.texts.door import answered
 from instance_database import Database, TickKey, open_home
@@ -333,7 +333,7 @@ def profiles_of(home: Path) -> dict[str, Profile]:
 
 def run(home: Path, vendor: str, environment: Mapping[str, str]) -> Asked:
     """Ask for the command line, which names a vendor or VENDOR:MODEL; raises ConfigError."""
-    name, _, model = vendor.partition(":")
+    name, _, model = full_name(vendor).partition(":")
     profiles = profiles_of(home)
     chosen(name, model, profiles)
     database = open_home(home)

@@ -69,7 +69,7 @@ DOCUMENT_KEYS: Final = (
     "ath_price", "low_price", "records_since", "composite",
     "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
     "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "agreement",
-    "abstained", "failures", "flags", "news", "events", "outside",
+    "abstained", "failures", "reports", "flags", "news", "events", "outside",
 )  # fmt: skip
 """What `torra tick --json` prints, in this order."""
 
@@ -262,6 +262,7 @@ def _tick(
         "agreement": {side: told.model_dump() for side in SIDES if (told := panel.agreement(side))},
         "abstained": _abstained(said),
         "failures": _failures(stored),
+        "reports": said.get("reports", []),
         "flags": [*outcome.record["flags"], *said.get("flags", [])],
         **({"consulted": said["consulted"]} if said.get("consulted") else {}),
         **({"swarm": said["swarm"]} if said.get("swarm") else {}),
