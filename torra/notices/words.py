@@ -22,6 +22,7 @@ from torra.errors import MALFORMED
 from torra.harmless_text import HOSTILE
 from torra.providers.call_health import ModelHealth
 from torra.verdict.deny_reasons import DENIALS
+from torra.verdict.signal_states import NOT_CONFIRMED
 
 LONGEST_REASON: Final = 160
 IN_MONEY: Final = "in the account's currency"
@@ -47,7 +48,7 @@ EXITS: Final = {
 ALARMS: Final = {
     "CLOCK_SHIFT": "the times of its bars have shifted",
     "UNKNOWN": "an order was sent and nobody knows what became of it",
-    "UNKNOWN_NOT_SENT": "an order may or may not have reached the market",
+    "UNKNOWN_NOT_SENT": NOT_CONFIRMED,
     "MISSING": "neither positions nor deals at the broker show an order",
     "HAND_CLOSE": "a close by hand ended without closing, and the position may still be open",
     "EXTERNAL": "the broker has a position that no signal explains",

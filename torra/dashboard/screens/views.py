@@ -23,7 +23,7 @@ from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import reading_patterns, surroundings
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.screens.tick import tick_page
-from torra.dashboard.trade import approvals
+from torra.dashboard.trade import approvals, trade_rows
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.rendering import EXTENSION, desk_view, page, state
@@ -129,6 +129,7 @@ def help_page() -> str:
         glossary=glossary,
         evidence=tuple(glossary.evidence()),
         patterns=reading_patterns.patterns(),
+        states=trade_rows.STATE_MEANINGS,
         swarm=any(reading_patterns.is_swarm(one.profile.agents.desk()) for one in setups),
         firm=any(reading_patterns.is_firm(one.profile.agents.desk()) for one in setups),
     )

@@ -35,7 +35,7 @@ from torra.exhibits.figures import DASH, Cell, Mark, cell
 from torra.money.open_positions import PAPER
 from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
-from torra.verdict.signal_states import EXECUTED
+from torra.verdict.signal_states import EXECUTED, NOT_CONFIRMED
 from torra.verdict.trade_outcome import evolution_of, gain, leaving, r_of
 
 STATES: Final[Mapping[str, Mark]] = {
@@ -63,14 +63,15 @@ STATE_MEANINGS: Final[Mapping[str, str]] = {
     "PUBLISHED": "handed to the bridge; no answer yet",
     "CLAIMED": "the other side has taken it",
     "PLACED": "the order is at the broker and not executed yet",
-    "UNKNOWN": "it may or may not have reached the market: counts as a position, look it up",
+    "UNKNOWN": "it may or may not have reached the market: it counts as a position until the books "
+    "or a person find out, and nothing is opened beside it",
     "PARTIAL": "executed in part",
-    "FILLED": "executed: an opening is a position now",
+    "FILLED": "executed: an opening is a position until it is CLOSED",
     "CLOSED": "the position has ended",
     "REJECTED": "refused by a guard or by the broker",
     "EXPIRED": "its time ran out before it was executed",
     "CANCELLED": "taken back before it was executed",
-    "UNKNOWN_NOT_SENT": "it may or may not be at the broker: nobody confirmed or repeats it",
+    "UNKNOWN_NOT_SENT": NOT_CONFIRMED,
     "NOT_SENT": "found never to have reached the market",
 }
 
@@ -109,8 +110,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "the desk take it on the page of the profile.",
     "CLOCK_SHIFT": "The scores of these timeframes do not fit together. Import the bars whose "
     "clock was wrong again: torra import with --clock and --revise. The alarm ends within a day.",
-    "UNKNOWN_NOT_SENT": "Look in the terminal for this id. If there is a position, close it there; "
-    "then resume, which ends the alarm.",
+    "UNKNOWN_NOT_SENT": f"{NOT_CONFIRMED[0].upper()}{NOT_CONFIRMED[1:]}.",
     "MISSING": "Neither positions nor deals show it. Look in the terminal's history; if it never "
     "was, settle the signal.",
     "HAND_CLOSE": "The position that a person wanted to leave is still there, or nobody knows. "
