@@ -22,7 +22,7 @@ const KEYS = [
   ["x", "expand or fold everything", expand],
   ["/", "filter", () => focusOn("[data-filter]")],
   ["a", "to the button that approves (it is not pressed)", () => focusOn("[data-approve]")],
-  [".", "pause or resume live updates", () => press("#live-pause")],
+  [".", "freeze or unfreeze the page", () => press("#live-freeze:not([hidden])", () => true)],
   ["Esc", "close a dialog or a message", null],
 ];
 
@@ -30,8 +30,8 @@ function visible(element) {
   return element.checkVisibility({ visibilityProperty: true });
 }
 
-function press(selector) {
-  const element = [...document.querySelectorAll(selector)].find(visible);
+function press(selector, among = visible) {
+  const element = [...document.querySelectorAll(selector)].find(among);
   element?.click();
   return Boolean(element);
 }

@@ -1,24 +1,24 @@
 // Keeps the figures of a page up to date: asks the desk for the page's cells when it tells that
 // something changed, and every few seconds while it tells nothing, and writes them as text and
 // attributes. Says so when the desk does not answer, counts down to the next tick, and stops all of
-// it while updates are paused. A desk that is silent is of unknown state, and the strip says so; a
+// it while updates are frozen. A desk that is silent is of unknown state, and the strip says so; a
 // session that has ended ends the asking. Without this module a page shows the figures of its load.
 
 import { isOut, leave } from "./session.js";
 
 const main = document.getElementById("main");
 const state = document.getElementById("live-state");
-const pause = document.getElementById("live-pause");
+const freeze = document.getElementById("live-freeze");
 const source = main.dataset.liveSource;
 const period = Number(main.dataset.liveSeconds) * 1000;
-const PAUSED = "torra-paused";
+const FROZEN = "torra-frozen";
 const SELDOM = 15000; // milliseconds between two looks while the desk tells what changes
 const GATHER = 200; // several changes at once are one look
 const STATES = ["desk.role", "desk.trading"]; // what must not look current while the desk is silent
 const UNKNOWN = "? unknown";
 const ATTRIBUTES = new Set(["x", "width", "x1", "x2", "d", "opacity", "data-countdown"]);
 
-let paused = readPaused();
+let frozen = readFrozen();
 let lastAnswer = performance.now();
 let asking = false;
 let again = false;
@@ -27,17 +27,17 @@ let lastAsked = -Infinity;
 let soon = 0;
 let failures = 0;
 
-function readPaused() {
+function readFrozen() {
   try {
-    return sessionStorage.getItem(PAUSED) === "1";
+    return sessionStorage.getItem(FROZEN) === "1";
   } catch {
     return false;
   }
 }
 
-function keepPaused() {
+function keepFrozen() {
   try {
-    sessionStorage.setItem(PAUSED, paused ? "1" : "0");
+    sessionStorage.setItem(FROZEN, frozen ? "1" : "0");
   } catch {
     // A browser without storage forgets the choice with the page.
   }
@@ -47,7 +47,7 @@ function say(text, tone) {
   if (isOut()) return;
   if (state.textContent !== text) state.textContent = text;
   state.dataset.tone = tone;
-  document.body.dataset.connection = tone === "warn" ? "lost" : paused ? "paused" : "live";
+  document.body.dataset.connection = tone === "warn" ? "lost" : frozen ? "frozen" : "live";
 }
 
 function apply(cells) {
@@ -123,7 +123,7 @@ function clockText(seconds) {
 }
 
 async function ask() {
-  if (paused || document.hidden || isOut()) return;
+  if (frozen || document.hidden || isOut()) return;
   if (asking) {
     again = true;
     return;
@@ -144,7 +144,7 @@ async function ask() {
   } catch {
     failures += 1;
     const silent = Math.round((performance.now() - lastAnswer) / 1000);
-    if (failures > 1 && !paused) {
+    if (failures > 1 && !frozen) {
       say(`◷ stale: no answer from the desk for ${silent} s`, "warn");
       forget();
     }
@@ -166,7 +166,7 @@ function askInTime() {
 }
 
 function take(data) {
-  if (paused || isOut()) return;
+  if (frozen || isOut()) return;
   failures = 0;
   lastAnswer = performance.now();
   if (data.shape !== main.dataset.liveShape) {
@@ -179,18 +179,18 @@ function take(data) {
   say("● live", "");
 }
 
-function showPause() {
-  pause.setAttribute("aria-pressed", String(paused));
-  pause.textContent = paused ? "Resume" : "Pause";
-  pause.title = paused ? "Let the figures change again" : "Let the figures of this page stand";
-  if (paused) say("‖ paused", "");
+function showFreeze() {
+  freeze.setAttribute("aria-pressed", String(frozen));
+  freeze.textContent = frozen ? "Unfreeze page" : "Freeze page";
+  freeze.title = frozen ? "Let the figures change again" : "Let the figures of this page stand; trading goes on";
+  if (frozen) say("‖ frozen", "");
 }
 
-pause.addEventListener("click", () => {
-  paused = !paused;
-  keepPaused();
-  showPause();
-  document.dispatchEvent(new CustomEvent("torra:pause", { detail: { paused } }));
+freeze.addEventListener("click", () => {
+  frozen = !frozen;
+  keepFrozen();
+  showFreeze();
+  document.dispatchEvent(new CustomEvent("torra:freeze", { detail: { frozen } }));
   ask();
 });
 document.addEventListener("visibilitychange", ask);
@@ -202,10 +202,10 @@ document.addEventListener("torra:connection", (event) => {
   state.title = event.detail?.notice || how;
 });
 document.addEventListener("torra:out", forget);
-pause.hidden = false;
-showPause();
+freeze.hidden = false;
+showFreeze();
 ask();
 setInterval(askInTime, period);
 setInterval(() => {
-  if (!paused && failures < 2 && !isOut()) countDown();
+  if (!frozen && failures < 2 && !isOut()) countDown();
 }, 250);

@@ -49,7 +49,7 @@ export function leave() {
   const state = document.getElementById("live-state");
   if (state) state.textContent = "✕ logged out";
   document.body.dataset.connection = "lost";
-  const pause = document.getElementById("live-pause");
-  if (pause) pause.hidden = true;
+  const freeze = document.getElementById("live-freeze");
+  if (freeze) freeze.hidden = true;
   document.dispatchEvent(new CustomEvent("torra:out"));
 }

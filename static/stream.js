@@ -2,9 +2,9 @@
 // until its end. On a page whose html element names the desk's own stream (data-events) this module
 // holds one connection per browser for all tabs: the tab with the lock listens and tells the others.
 // The document then hears `torra:changed` (detail: what the desk tells) and `torra:connection`
-// (detail: {state: live | polling | lost | paused}). A browser without locks or channels asks for
-// the figures every few seconds, as it does whenever the stream is not there. `torra:pause` (detail
-// {paused}) closes everything and opens it again. After a failure the desk is asked once whether it
+// (detail: {state: live | polling | lost | frozen}). A browser without locks or channels asks for
+// the figures every few seconds, as it does whenever the stream is not there. `torra:freeze` (detail
+// {frozen}) closes everything and opens it again. After a failure the desk is asked once whether it
 // still knows the visitor: a session that has ended ends every connection. Nothing that fails here
 // breaks a page.
 
@@ -20,13 +20,13 @@ const LONGEST_WAIT = 60000;
 const EVERYTHING = { what: "everything" }; // something was missed: whatever a page shows may differ
 
 const address = document.documentElement.dataset.events;
-const connections = new Set(); // connections that are to be closed while updates are paused
-let paused = isPaused();
+const connections = new Set(); // connections that are to be closed while updates are frozen
+let frozen = isFrozen();
 
-function isPaused() {
+function isFrozen() {
   try {
-    const button = document.getElementById("live-pause");
-    return button !== null && sessionStorage.getItem("torra-paused") === "1";
+    const button = document.getElementById("live-freeze");
+    return button !== null && sessionStorage.getItem("torra-frozen") === "1";
   } catch {
     return false;
   }
@@ -42,7 +42,7 @@ class Connection {
     this.wait = FIRST_WAIT;
     this.over = false;
     connections.add(this);
-    if (paused) onState("paused");
+    if (frozen) onState("frozen");
     else this.begin();
   }
 
@@ -71,7 +71,7 @@ class Connection {
       leaveDesk();
       return;
     }
-    if (this.over || paused) return;
+    if (this.over || frozen) return;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.begin(), this.wait * (0.75 + Math.random() / 2));
     this.wait = Math.min(2 * this.wait, LONGEST_WAIT);
@@ -102,9 +102,9 @@ class Connection {
     this.source = null;
   }
 
-  pause(yes) {
+  freeze(yes) {
     this.rest();
-    if (yes) this.onState("paused");
+    if (yes) this.onState("frozen");
     else this.begin();
   }
 
@@ -116,7 +116,7 @@ class Connection {
 }
 
 // Follows one stream: onEnvelope(envelope) for each event in order, once; onState(state, notice) with
-// live, lost, paused, polling (this page is too old for it) or ended. Returns {close()}.
+// live, lost, frozen, polling (this page is too old for it) or ended. Returns {close()}.
 export function follow(streamId, { onEnvelope, onState }) {
   if (!address) {
     onState?.("polling");
@@ -143,7 +143,7 @@ function share(name) {
   function connected(now, notice) {
     state = now;
     dispatch("torra:connection", { state, notice });
-    if (mine && state !== "paused") channel.postMessage({ state, notice });
+    if (mine && state !== "frozen") channel.postMessage({ state, notice });
   }
 
   function told(envelope) {
@@ -155,18 +155,18 @@ function share(name) {
 
   channel.onmessage = ({ data }) => {
     if (data.ask && mine) channel.postMessage({ state });
-    if (paused || mine) return;
+    if (frozen || mine) return;
     if (data.change) dispatch("torra:changed", data.change);
     if (data.state) connected(data.state, data.notice);
   };
 
-  // Waits for its turn; holds the lock until this tab pauses or is left.
+  // Waits for its turn; holds the lock until this tab freezes or is left.
   function lead() {
     if (asked) return;
     asked = new AbortController();
     const turn = () =>
       new Promise((resolve) => {
-        if (paused || asked === null) {
+        if (frozen || asked === null) {
           resolve();
           return;
         }
@@ -186,10 +186,10 @@ function share(name) {
     release();
   }
 
-  document.addEventListener("torra:pause", (event) => {
-    if (event.detail?.paused) {
+  document.addEventListener("torra:freeze", (event) => {
+    if (event.detail?.frozen) {
       leave();
-      connected("paused");
+      connected("frozen");
     } else {
       connected("polling");
       lead();
@@ -197,9 +197,9 @@ function share(name) {
   });
   addEventListener("pagehide", leave);
   addEventListener("pageshow", (event) => {
-    if (event.persisted && !paused) lead();
+    if (event.persisted && !frozen) lead();
   });
-  if (paused) connected("paused");
+  if (frozen) connected("frozen");
   else lead();
 }
 
@@ -209,15 +209,15 @@ document.addEventListener("torra:out", () => {
     connection.onState("polling", "you are logged out"); // other tabs find it out themselves
   }
 });
-document.addEventListener("torra:pause", (event) => {
-  paused = Boolean(event.detail?.paused);
-  for (const connection of [...connections]) connection.pause(paused);
+document.addEventListener("torra:freeze", (event) => {
+  frozen = Boolean(event.detail?.frozen);
+  for (const connection of [...connections]) connection.freeze(frozen);
 });
 addEventListener("pagehide", () => {
   for (const connection of [...connections]) connection.rest();
 });
 addEventListener("pageshow", (event) => {
-  if (event.persisted && !paused) for (const connection of [...connections]) connection.begin();
+  if (event.persisted && !frozen) for (const connection of [...connections]) connection.begin();
 });
 
 if (address && navigator.locks && window.BroadcastChannel) {

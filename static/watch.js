@@ -1,6 +1,6 @@
 // Follows a debate: the stream tells that something was said, the figures come from the page's own
 // source, so that what is shown is the same with the stream, without it, and after a reload. One line
-// is added to the log for each agent that is done; clocks run beside those who are at work. Paused
+// is added to the log for each agent that is done; clocks run beside those who are at work. Frozen
 // with the other live updates. Without this module the page shows the debate as of its load.
 
 import { isOut, leave } from "./session.js";
@@ -19,7 +19,7 @@ const WORDS = {
   live: "● live",
   polling: "● asks every few seconds",
   lost: "◷ the desk does not answer",
-  paused: "‖ paused",
+  frozen: "‖ frozen",
   out: "logged out",
 };
 
@@ -45,8 +45,8 @@ function write(target, text) {
   if (target && target.textContent !== text) target.textContent = text;
 }
 
-function isPaused() {
-  return document.getElementById("live-pause")?.getAttribute("aria-pressed") === "true";
+function isFrozen() {
+  return document.getElementById("live-freeze")?.getAttribute("aria-pressed") === "true";
 }
 
 // --- showing ---
@@ -147,8 +147,8 @@ function lead(to, address) {
 
 async function look() {
   if (over || isOut()) return;
-  if (isPaused()) {
-    write(connection, WORDS.paused);
+  if (isFrozen()) {
+    write(connection, WORDS.frozen);
     return;
   }
   if (asking) {
@@ -183,7 +183,7 @@ function soon() {
 
 function tick() {
   const since = (performance.now() - loaded) / 1000;
-  if (isPaused() || isOut()) return;
+  if (isFrozen() || isOut()) return;
   for (const clock of root.querySelectorAll("[data-elapsed]")) {
     write(clock, `${Math.floor(Number(clock.dataset.elapsed) + since)} s`);
   }
@@ -211,14 +211,14 @@ function begin() {
     onEnvelope: soon,
     onState: (state) => {
       streaming = state;
-      if (state === "live" || state === "paused") write(connection, WORDS[state]);
+      if (state === "live" || state === "frozen") write(connection, WORDS[state]);
       else soon(); // whoever answers that says how the figures come
     },
   });
   document.addEventListener("torra:out", () => write(connection, WORDS.out));
   setInterval(look, Number(root.dataset.every));
   setInterval(tick, 1000);
-  document.getElementById("live-pause")?.addEventListener("click", () => setTimeout(look, 0));
+  document.getElementById("live-freeze")?.addEventListener("click", () => setTimeout(look, 0));
 }
 
 if (!over) begin();

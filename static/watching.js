@@ -1,5 +1,5 @@
 // The list of debates: puts the newest in its place when the desk tells that a tick began or ended,
-// unless live updates are paused. Who has the focus in the list keeps it. Without this module the
+// unless live updates are frozen. Who has the focus in the list keeps it. Without this module the
 // list is as of its load.
 
 import { isOut } from "./session.js";
@@ -9,8 +9,8 @@ const PATIENCE = 10000;
 let timer = 0;
 let newest = ""; // what the desk said last: times on the page may stand in another zone
 
-function isPaused() {
-  return document.getElementById("live-pause")?.getAttribute("aria-pressed") === "true";
+function isFrozen() {
+  return document.getElementById("live-freeze")?.getAttribute("aria-pressed") === "true";
 }
 
 // Returns this page as the desk shows it now, loaded by the browser as a document in which no script
@@ -42,9 +42,9 @@ function exchange(list, other) {
 
 async function look() {
   const list = document.getElementById("debates");
-  if (!list || isPaused() || isOut() || document.hidden) return;
+  if (!list || isFrozen() || isOut() || document.hidden) return;
   const other = (await ownPage())?.getElementById("debates");
-  if (other && !isPaused()) exchange(list, other);
+  if (other && !isFrozen()) exchange(list, other);
 }
 
 function soon() {
@@ -56,4 +56,4 @@ document.addEventListener("torra:changed", (event) => {
   if (["tick", "running", "everything"].includes(event.detail?.what)) soon();
 });
 document.addEventListener("visibilitychange", soon);
-document.addEventListener("torra:pause", soon);
+document.addEventListener("torra:freeze", soon);

@@ -74,7 +74,9 @@ def test_figures_change_in_place_while_the_page_is_open(look: Callable[..., Any]
     assert page.inner_text("#live-state") == "● live"
     assert text_of(page, "desk.trading") == "⊘ halted"
     assert page.is_visible("[data-live='banner.halted'][role='alert']")
-    assert page.is_visible("#live-pause")
+    assert page.is_hidden("#live-freeze")
+    page.click("#more summary")
+    assert page.inner_text("#live-freeze") == "Freeze page"
     assert text_of(page, "i0.s0.next") in ("due", *(f"0:0{n}" for n in range(6)))
 
 

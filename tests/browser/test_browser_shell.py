@@ -430,7 +430,7 @@ def test_keys_reach_every_page(look: Callable[..., Any], scaled: Scale) -> None:
         assert page.evaluate("location.pathname") == targets[key]
     page.keyboard.press("?")
     listed = page.inner_text("dialog")
-    for word in ("next row", "filter", "pause or resume", "go to Approvals", "go to Health"):
+    for word in ("next row", "filter", "freeze or unfreeze", "go to Approvals", "go to Health"):
         assert word in listed
     page.keyboard.press("g")  # a dialog is open: nothing happens below it
     page.keyboard.press("a")
@@ -475,7 +475,9 @@ def test_keys_are_letters_while_somebody_types_and_can_be_switched_off(
     assert page.locator("dialog").count() == 0
     page.keyboard.press("Escape")
     page.keyboard.press(".")
-    page.wait_for_selector("#live-pause[aria-pressed=true]")
+    page.wait_for_selector("#live-freeze[aria-pressed=true]", state="attached")
+    assert page.text_content("#live-freeze") == "Unfreeze page"
+    assert page.inner_text("#live-state") == "‖ frozen"
     page.keyboard.press(".")
     page.keyboard.press("Control+a")
     unfold(page)
@@ -791,7 +793,7 @@ def test_who_is_logged_out_is_told_so_and_nothing_asks_on(
     assert page.inner_text("#logged-out") == "logged out: log in again"
     assert page.inner_text("#live-state") == "✕ logged out"
     assert page.inner_text("[data-live='desk.trading']") == "? unknown"
-    assert page.locator("#live-pause").is_hidden()
+    assert page.evaluate("document.getElementById('live-freeze').hidden")
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     for _ in range(3 if scaled.whole else 1):
@@ -832,7 +834,8 @@ def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look: Callable[.
 def test_halt_is_not_offered_while_it_holds(look: Callable[..., Any]) -> None:
     page = look().page
     page.wait_for_selector("[data-connection=live]")
-    page.click("#live-pause")  # no refresh may write the banner while the test does
+    unfold(page)
+    page.click("#live-freeze")  # no refresh may write the banner while the test does
     page.focus(".halt button")
     page.evaluate("document.querySelector(\"[data-live='banner.halted']\").hidden = false")
     page.wait_for_selector(".halt button:disabled")

@@ -219,7 +219,7 @@ def test_the_whole_desk_is_reached_by_keys_alone(
         page.keyboard.press("Escape")
         page.wait_for_selector("dialog", state="detached")
         page.keyboard.press(".")
-        page.wait_for_selector("#live-pause[aria-pressed=true]")
+        page.wait_for_selector("#live-freeze[aria-pressed=true]", state="attached")
         assert press("g", "d") == "/"
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"

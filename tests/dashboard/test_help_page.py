@@ -43,7 +43,7 @@ def test_every_term_can_be_linked_to() -> None:
     wanted = {name.lower().replace("_", "-") for name in (*figures.SOURCES, *surroundings.REGIMES)}
     wanted |= {f"triage-{name.replace('_', '-')}" for name in surroundings.TRIAGE}
     wanted |= {f"scope-{name}" for name in SCOPES}
-    wanted |= {f"live-{name}" for name in ("live", "polling", "lost", "paused")}
+    wanted |= {f"live-{name}" for name in ("live", "polling", "lost", "frozen")}
     wanted |= {"halted", "reducing", "alarm", "keys", "settings", "approvals", "palette"}
     assert wanted <= found
 

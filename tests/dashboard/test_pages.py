@@ -172,10 +172,10 @@ def test_the_blank_row_of_the_tick_list_is_a_row_of_the_list() -> None:
     assert first == blank
 
 
-def test_live_updates_can_be_paused_and_their_state_is_announced() -> None:
+def test_a_page_can_be_frozen_and_their_state_is_announced() -> None:
     page = get("/")
     (button,) = [one for one in page.all("button") if one.get("class") != "term"]
-    assert button["id"] == "live-pause"
+    assert button["id"] == "live-freeze"
     assert button["aria-pressed"] == "false"
     assert any(a.get("id") == "live-state" and a.get("role") == "status" for a in page.all("span"))
 

@@ -65,7 +65,7 @@ STATE_MEANINGS: Final[Mapping[str, str]] = {
     "PLACED": "the order is at the broker and not executed yet",
     "UNKNOWN": "it may or may not have reached the market: it counts as a position until the books "
     "or a person find out, and nothing is opened beside it",
-    "PARTIAL": "executed in part",
+    "PARTIAL": "executed in part: a position of the size that was filled",
     "FILLED": "executed: an opening is a position until it is CLOSED",
     "CLOSED": "the position has ended",
     "REJECTED": "refused by a guard or by the broker",
