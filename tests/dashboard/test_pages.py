@@ -155,6 +155,7 @@ def test_the_refresh_writes_what_the_page_showed(state: str, address: str, api: 
         cell = answer["cells"][key]
         if "text" in cell:
             assert page.cells[key] == cell["text"], key
+            assert key not in page.parents, f"a refresh would write over what is inside {key}"
     for _, attributes in page.tags:
         key = attributes.get("data-live")
         if key is None or "#" in key:

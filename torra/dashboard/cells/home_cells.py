@@ -49,7 +49,7 @@ class Waiting:
 def accounts_shown(found: Money) -> list[AccountMoney]:
     """Return the accounts whose money Home shows: those that have traded, else the first one."""
     traded = [one for one in found.accounts if one.whole.trades or one.open.positions]
-    return (traded or list(found.accounts))[:ACCOUNTS]
+    return traded[:ACCOUNTS] or list(found.accounts[:1])
 
 
 def money(found: Money, lines: Mapping[str, Sequence[LinePoint]]) -> Cells:
