@@ -122,7 +122,8 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
 
 
 FIGURES = """() => Object.fromEntries([...document.querySelectorAll("main [data-live]")]
-  .filter((one) => !one.children.length).map((one) => [one.dataset.live, one.textContent.trim()]))"""
+  .filter((one) => !one.children.length)
+  .map((one) => [one.dataset.live, one.textContent.trim()]))"""
 
 
 @pytest.mark.journey

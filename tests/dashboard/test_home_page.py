@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from torra.dashboard.view.backing import Backing
 from torra.exhibits import figures
 from torra.exhibits import money as words
 from torra.money.book import DayCap, Money
+from torra.money.open_positions import OpenNow
+from torra.money.results import Result
 
 LEVELS = {"buy": 0.5, "sell": 0.5}
 
@@ -78,6 +81,22 @@ def test_a_desk_that_has_not_traded_has_no_line_and_says_so() -> None:
     assert home_cells.accounts_shown(found) == []
     assert home_cells.risk(found)["risk.now"]["text"] == "Nothing"
     assert home_cells.risk(found)["risk.room"]["text"] == "no profile has a cap"
+
+
+def test_an_order_that_is_out_is_at_risk(backing: Backing) -> None:
+    found = backing.money()
+    paper = next(one for one in found.accounts if one.account == "paper")
+    out = replace(paper, whole=Result(), open=OpenNow(orders=1, risk=47.0, risk_r=1.0))
+    empty = replace(paper, account="torra_files main", whole=Result(), open=OpenNow())
+    money = Money(NOON, (empty, out), 0.0, ())
+    cells = home_cells.risk(money)
+    assert cells["risk.now"]["text"] == "47.00 USD"
+    assert cells["risk.r"]["text"] == (
+        "1.00 R, if every stop is hit at its price; 1 order out included"
+    )
+    unknown = replace(out, open=OpenNow(orders=1))
+    cells = home_cells.risk(Money(NOON, (unknown,), 0.0, ()))
+    assert cells["risk.now"]["text"] == figures.DASH
 
 
 @cases(

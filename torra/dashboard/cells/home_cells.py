@@ -109,14 +109,18 @@ def _open(account: AccountMoney) -> str:
 
 
 def risk(found: Money) -> Cells:
-    """Return what the open positions can lose, and how much room the day's loss cap leaves."""
-    held = [one for one in found.accounts if one.open.risk is not None]
+    """Return what positions and orders can lose, and how much room the day's loss cap leaves."""
+    held = [one for one in found.accounts if one.open.positions or one.open.orders]
     told = "; ".join(money_words.amount(one.open.risk, one, sign=False) for one in held)
     r = sum(one.open.risk_r or 0.0 for one in held)
+    orders = sum(one.open.orders for one in held)
+    note = f"{figures.plain(r)} R, if every stop is hit at its price"
+    if orders:
+        note += f"; {count(orders, 'order')} out included"
     cap = min(found.caps, key=lambda one: one.cap, default=None)
     return {
         "risk.now": words(told or "Nothing"),
-        "risk.r": words(f"{figures.plain(r)} R, if every stop is hit at its price" if held else ""),
+        "risk.r": words(note if held else ""),
         **_room(found, cap),
     }
 
