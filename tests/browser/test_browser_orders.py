@@ -140,8 +140,10 @@ def test_a_live_update_leaves_what_a_new_load_shows(
         held = next(one for one in backing.database.positions() if one.instance == "EURUSD")
         long = page.locator("[data-live$='.position']", has_text="LONG 0.66")
         assert long.count() == 1
-        end = {"price": held.entry, "time": demo_orders.START, "profit": 0.0, "r_multiple": 0.0}
-        backing.database.close_position(held.signal_id, reason="CLOSED", **end)
+        backing.database.close_position(
+            held.signal_id, price=held.entry, time=demo_orders.START, profit=0.0, r_multiple=0.0,
+            reason="CLOSED",
+        )  # fmt: skip
         page.evaluate("document.dispatchEvent(new CustomEvent('torra:command'))")
         long.wait_for(state="detached")
         after = page.evaluate(FIGURES)
