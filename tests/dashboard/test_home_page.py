@@ -15,7 +15,7 @@ from tests.doubles.page_reader import Page, check_policy, check_structure, get
 from tests.doubles.page_reader import client as view_client
 from tests.worlds import demo_orders
 from tests.worlds.stores import NOON
-from torra.dashboard.cells import home_cells
+from torra.dashboard.cells import common, home_cells
 from torra.dashboard.cells.shown import ShownInstance, Strip
 from torra.dashboard.view.backing import Backing
 from torra.exhibits import figures
@@ -190,6 +190,32 @@ def test_a_tile_tells_how_far_a_verdict_is(consensus: float | None, says: str) -
     tick = {"consensus": consensus, "bar_time": "2026-05-01T10:00:00Z"}
     assert home_cells.near(symbol(latest=tick)) == says
     assert home_cells.near(symbol()) == ""
+
+
+@cases(
+    ("side", "profit", "tone"),
+    [("BUY", -23.34, "down"), ("SELL", 23.34, "up"), ("BUY", 0.0, "flat"), ("SELL", None, "")],
+)
+def test_money_has_the_colour_of_its_sign_and_the_side_has_none(
+    side: str, profit: float | None, tone: str
+) -> None:
+    held = {"side": side, "lots": 0.1, "entry": 100.0, "state": "FILLED", "profit": profit}
+    cells = common.position_cells("i0", symbol(position=held, currency="USD"))
+    assert cells["i0.gain"]["tone"] == tone
+    assert cells["i0.gain"]["text"].startswith("" if profit is None else figures.signed(profit, 2))
+    assert cells["i0.position"] == common.words(
+        f"{'▲ LONG' if side == 'BUY' else '▼ SHORT'} 0.10 at 100.00"
+    )
+
+
+def test_no_side_of_a_trade_has_a_colour_on_any_page(backing: Backing) -> None:
+    pages = demo_orders.open_pages(backing, "read").test_client()
+    for address, side in (
+        ("/symbol/EURUSD/H1", "▲ LONG"), ("/trades", "▲ BUY"), ("/signals", "▲ LONG"),
+    ):  # fmt: skip
+        text = pages.get(address).get_data(as_text=True)
+        assert re.findall(rf'data-tone="(\w*)">{side}</span>', text), address
+        assert not any(re.findall(rf'class="mark" data-tone="(\w*)">{side}</span>', text)), address
 
 
 def test_price_and_change_are_since_the_day_before() -> None:

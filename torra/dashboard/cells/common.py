@@ -122,11 +122,13 @@ def position_cells(key: str, instance: Named) -> Cells:
     if instance.feed == FEED:
         return {
             f"{key}.position": words("your scorer's", "flat"),
+            f"{key}.gain": words(""),
             f"{key}.levels": words("Torra sends nothing here, and knows no position"),
         }
     if not position:
         return {
             f"{key}.position": words("no position", "flat"),
+            f"{key}.gain": words(""),
             f"{key}.levels": words(""),
         }
     digits = digits_of(instance)
@@ -135,9 +137,9 @@ def position_cells(key: str, instance: Named) -> Cells:
     opening = "" if state in ("", "FILLED") else f" ({figures.clean(state, 20).lower()})"
     lots = figures.plain(position.lots, 2)
     price = figures.plain(position.entry, digits)
-    held = f"{side.text} {lots} at {price}{opening}{_gain(position, instance.currency)}"
     return {
-        f"{key}.position": words(held, side.tone),
+        f"{key}.position": words(f"{side.text} {lots} at {price}{opening}"),
+        f"{key}.gain": words(_gain(position, instance.currency), figures.tone(position.profit, 2)),
         f"{key}.levels": words(
             f"stop {figures.plain(position.stop, digits)}, "
             f"target {figures.plain(position.target, digits)}{_leave(position, digits)}",
@@ -152,7 +154,7 @@ def _gain(position: ShownPosition, currency: str | None) -> str:
         return ""
     money, r = figures.signed(position.profit, 2), figures.signed(position.r_multiple, 2)
     told = f"{money}\u00a0{figures.clean(currency, 8)}" if currency else money
-    return f", {told}, {r}\u00a0R"
+    return f"{told}, {r}\u00a0R"
 
 
 def _leave(position: ShownPosition, digits: int) -> str:

@@ -252,7 +252,7 @@ def trade_rows(data: Symbol) -> list[TradeRow]:
     digits = digits_of(data)
     return [
         {
-            "side": figures.mark(side_of(trade.side)),
+            "side": figures.mark(side_of(trade.side)).ink,
             "lots": figures.plain(trade.lots, 2),
             "entry": figures.plain(_filled(trade), digits),
             "planned": _planned(trade, digits),
