@@ -31,12 +31,10 @@ SAMPLE: Final = "sample"
 
 
 class ThresholdPlaces(TypedDict):
-    """The thresholds as numbers on the score axis, and as places on a signed bar and a spark."""
+    """The thresholds as numbers on the score axis, and as places on a spark."""
 
     buy: float | None
     sell: float | None
-    buy_x: float | None
-    sell_x: float | None
     buy_y: float | None
     sell_y: float | None
 
@@ -209,17 +207,34 @@ def bar_cells(key: str, value: float | None, l1: float | None) -> Cells:
 
 
 def limits(thresholds: ThresholdsRecord) -> ThresholdPlaces:
-    """Return the thresholds as numbers on the score axis and as places on a signed bar."""
+    """Return the thresholds as numbers on the score axis and as places on a spark."""
     buy, sell = thresholds.buy, thresholds.sell
     # the profile has the sell threshold as a size: a SELL lies at minus that
     low = None if sell is None else -sell
     return {
         "buy": buy,
         "sell": low,
-        "buy_x": None if buy is None else figures.position_on_axis(buy),
-        "sell_x": None if low is None else figures.position_on_axis(low),
         "buy_y": None if buy is None else round((1 - buy) / 2 * figures.SPARK_HEIGHT, 2),
         "sell_y": None if low is None else round((1 - low) / 2 * figures.SPARK_HEIGHT, 2),
+    }
+
+
+def thresholds_of(data: Named) -> ThresholdsRecord:
+    """Return the thresholds of the newest tick; without one those of the profile of now."""
+    return (data.latest and data.latest.thresholds) or data.thresholds
+
+
+def zone_cells(key: str, data: Named) -> Cells:
+    """Return the ends of a signed bar that lie past a threshold; not known ones have no width."""
+    places = limits(thresholds_of(data))
+    buy, sell = (
+        None if place is None else figures.position_on_axis(place)
+        for place in (places["buy"], places["sell"])
+    )
+    ends = {"buy": (buy or 0.0, 0.0 if buy is None else 100.0 - buy), "sell": (0.0, sell or 0.0)}
+    return {
+        f"{key}.{side}": words("") | {"set": {"x": x, "width": round(width, 2)}}
+        for side, (x, width) in ends.items()
     }
 
 

@@ -12,8 +12,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from torra import clock
-from torra.dashboard.cells.common import Cells, dash, digits_of, limits, origin_cell, showing, words
+from torra.dashboard.cells.common import (
+    Cells,
+    dash,
+    digits_of,
+    origin_cell,
+    showing,
+    words,
+    zone_cells,
+)
 from torra.dashboard.cells.shown import ShownInstance, Strip
+from torra.dashboard.record import reasoning
 from torra.evaluation.wording import count
 from torra.exhibits import figures, glances
 from torra.exhibits import money as money_words
@@ -245,6 +254,7 @@ def tile(key: str, instance: ShownInstance) -> Cells:
         )
         | showing(change is not None),
         f"{key}.near": words(near(instance)),
+        **zone_cells(f"{key}.consensus", instance),
         f"{key}.origin": origin_cell(instance),
         **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
     }
@@ -269,17 +279,11 @@ def brief(sentence: str) -> str:
 
 def near(instance: ShownInstance) -> str:
     """Return in a few words how far the consensus is from a verdict."""
-    latest = instance.latest
-    if not latest or latest.consensus is None:
+    found = reasoning.distance(instance.latest) if instance.latest else None
+    if found is None:
         return ""
-    places, value = limits(instance.thresholds), latest.consensus
-    side, limit = ("buy", places["buy"]) if value >= 0 else ("sell", places["sell"])
-    if limit is None:
-        return ""
-    gap = abs(limit) - abs(value)
-    if gap <= 0:
-        return f"past {side} by {figures.plain(-gap, 2)}"
-    return f"{figures.plain(gap, 2)} short of {side}"
+    side, far = found.side.lower(), figures.plain(abs(found.gap), 2)
+    return f"{far} short of {side}" if found.gap > 0 else f"past {side} by {far}"
 
 
 def _drawn(instance: ShownInstance) -> glances.CandlePaths:
