@@ -59,7 +59,7 @@ function apply(cells) {
 
 function write(element, cell) {
   if (cell.hidden !== undefined) element.hidden = cell.hidden;
-  if (cell.text && unlike(element, cell.text)) element.textContent = cell.text;
+  if (cell.text !== undefined && unlike(element, cell.text)) element.textContent = cell.text;
   if (cell.tone) element.dataset.tone = cell.tone;
   else delete element.dataset.tone;
   if (cell.title) element.title = cell.title;
@@ -68,7 +68,8 @@ function write(element, cell) {
     const ownPage = name === "href" && String(value).startsWith("/");
     if (ATTRIBUTES.has(name) || ownPage) element.setAttribute(name, String(value));
   }
-  if (element.dataset.countdown !== undefined) element.dataset.seen = String(performance.now());
+  if (cell.set?.["data-countdown"] === undefined) delete element.dataset.countdown;
+  else element.dataset.seen = String(performance.now());
 }
 
 // Says that the desk's state is not known, with what was known last; the next answer undoes it.

@@ -121,6 +121,36 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
         assert page.locator(f"a[href$='{other}']").count() <= 1
 
 
+FIGURES = """() => Object.fromEntries([...document.querySelectorAll("main [data-live]")]
+  .filter((one) => !one.children.length)
+  .map((one) => [one.dataset.live, one.textContent.trim()]))"""
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize("address", ["/", "/symbols", "/symbol/EURUSD/H1"])
+def test_a_live_update_leaves_what_a_new_load_shows(
+    browser: Browser, place: tuple[Backing, Simulated, Site], address: str
+) -> None:
+    """A position is closed while the page is open: its levels and the note of its risk go too."""
+    backing, _, site = place
+    with Visit(browser, screen=DESK) as visit:
+        visit.admit(site, "read")
+        page = visit.page
+        page.goto(site.url + address)
+        held = next(one for one in backing.database.positions() if one.instance == "EURUSD")
+        long = page.locator("[data-live$='.position']", has_text="LONG 0.66")
+        assert long.count() == 1
+        backing.database.close_position(
+            held.signal_id, price=held.entry, time=demo_orders.START, profit=0.0, r_multiple=0.0,
+            reason="CLOSED",
+        )  # fmt: skip
+        page.evaluate("document.dispatchEvent(new CustomEvent('torra:command'))")
+        long.wait_for(state="detached")
+        after = page.evaluate(FIGURES)
+        page.goto(site.url + address)
+        assert after == page.evaluate(FIGURES)
+
+
 BOXES = """() => [...document.querySelectorAll("main .scroll")]
   .filter((box) => box.clientWidth)
   .map((box) => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from tests.doubles.page_reader import Page, check_policy, check_structure, get
 from tests.doubles.page_reader import client as view_client
 from tests.worlds import demo_orders
 from tests.worlds.stores import NOON
-from torra.dashboard.cells import home_cells
-from torra.dashboard.cells.shown import ShownInstance, Strip
+from torra.dashboard.cells import common, home_cells, overview_cells, symbol_cells
+from torra.dashboard.cells.shown import Overview, ShownInstance, Strip, Symbol
 from torra.dashboard.view.backing import Backing
 from torra.exhibits import figures
 from torra.exhibits import money as words
 from torra.money.book import DayCap, Money
+from torra.money.open_positions import OpenNow
+from torra.money.results import Result
 
 LEVELS = {"buy": 0.5, "sell": 0.5}
 
@@ -78,6 +81,22 @@ def test_a_desk_that_has_not_traded_has_no_line_and_says_so() -> None:
     assert home_cells.accounts_shown(found) == []
     assert home_cells.risk(found)["risk.now"]["text"] == "Nothing"
     assert home_cells.risk(found)["risk.room"]["text"] == "no profile has a cap"
+
+
+def test_an_order_that_is_out_is_at_risk(backing: Backing) -> None:
+    found = backing.money()
+    paper = next(one for one in found.accounts if one.account == "paper")
+    out = replace(paper, whole=Result(), open=OpenNow(orders=1, risk=47.0, risk_r=1.0))
+    empty = replace(paper, account="torra_files main", whole=Result(), open=OpenNow())
+    money = Money(NOON, (empty, out), 0.0, ())
+    cells = home_cells.risk(money)
+    assert cells["risk.now"]["text"] == "47.00 USD"
+    assert cells["risk.r"]["text"] == (
+        "1.00 R, if every stop is hit at its price; 1 order out included"
+    )
+    unknown = replace(out, open=OpenNow(orders=1))
+    cells = home_cells.risk(Money(NOON, (unknown,), 0.0, ()))
+    assert cells["risk.now"]["text"] == figures.DASH
 
 
 @cases(
@@ -168,9 +187,60 @@ def symbol(**more: Any) -> ShownInstance:
     ],
 )
 def test_a_tile_tells_how_far_a_verdict_is(consensus: float | None, says: str) -> None:
-    tick = {"consensus": consensus, "bar_time": "2026-05-01T10:00:00Z"}
+    tick = {"consensus": consensus, "bar_time": "2026-05-01T10:00:00Z", "thresholds": LEVELS}
     assert home_cells.near(symbol(latest=tick)) == says
     assert home_cells.near(symbol()) == ""
+
+
+def test_a_distance_is_by_the_thresholds_of_the_tick_on_every_page() -> None:
+    """The profile asks for 0.5 since; the tick ran with 0.35 and 0.2."""
+    tick = {
+        "consensus": -0.11, "bar_time": "2026-05-01T10:00:00Z", "reason": "THRESHOLD",
+        "thresholds": {"buy": 0.35, "sell": 0.2},
+    }  # fmt: skip
+    one = symbol(latest=tick)
+    assert home_cells.near(one) == "0.09 short of sell"
+    rows = overview_cells.overview(
+        Overview(instances=(one,)), lambda *_: "", lambda _: "", lambda _: "", rows=True
+    )
+    page = symbol_cells.symbol(
+        Symbol.read({**one.model_dump(), "timeframe": "M15"}), lambda *_: ""
+    )["cells"]
+    for cells, key in ((rows["cells"], "i0"), (page, "head")):
+        assert "0.090 short of the SELL threshold −0.20" in cells[f"{key}.reason"]["text"]
+    tile = home_cells.tile("i0", one)
+    for cells, key in ((tile, "i0"), (page, "head")):
+        assert cells[f"{key}.consensus.buy"]["set"] == {"x": 67.5, "width": 32.5}
+        assert cells[f"{key}.consensus.sell"]["set"] == {"x": 0.0, "width": 40.0}
+    assert home_cells.tile("i0", symbol())["i0.consensus.buy"]["set"] == {"x": 75.0, "width": 25.0}
+    unknown = common.zone_cells("i0", symbol(thresholds={}))
+    assert {cell["set"]["width"] for cell in unknown.values()} == {0.0}
+
+
+@cases(
+    ("side", "profit", "tone"),
+    [("BUY", -23.34, "down"), ("SELL", 23.34, "up"), ("BUY", 0.0, "flat"), ("SELL", None, "")],
+)
+def test_money_has_the_colour_of_its_sign_and_the_side_has_none(
+    side: str, profit: float | None, tone: str
+) -> None:
+    held = {"side": side, "lots": 0.1, "entry": 100.0, "state": "FILLED", "profit": profit}
+    cells = common.position_cells("i0", symbol(position=held, currency="USD"))
+    assert cells["i0.gain"]["tone"] == tone
+    assert cells["i0.gain"]["text"].startswith("" if profit is None else figures.signed(profit, 2))
+    assert cells["i0.position"] == common.words(
+        f"{'▲ LONG' if side == 'BUY' else '▼ SHORT'} 0.10 at 100.00"
+    )
+
+
+def test_no_side_of_a_trade_has_a_colour_on_any_page(backing: Backing) -> None:
+    pages = demo_orders.open_pages(backing, "read").test_client()
+    for address, side in (
+        ("/symbol/EURUSD/H1", "▲ LONG"), ("/trades", "▲ BUY"), ("/signals", "▲ LONG"),
+    ):  # fmt: skip
+        text = pages.get(address).get_data(as_text=True)
+        assert re.findall(rf'data-tone="(\w*)">{side}</span>', text), address
+        assert not any(re.findall(rf'class="mark" data-tone="(\w*)">{side}</span>', text)), address
 
 
 def test_price_and_change_are_since_the_day_before() -> None:

@@ -27,6 +27,7 @@ from torra.desk.roster import Refit
 from torra.errors import ConfigError, StoreUnavailable
 from torra.profiles.fields import canonical
 from torra.profiles.guard import compare, loosening
+from torra.profiles.practice import EASY, is_eased
 
 JSON = {"Accept": "application/json"}
 PROPOSAL: dict[str, Any] = {
@@ -113,7 +114,8 @@ def test_the_demo_asks_and_no_file_is_written(known: Any) -> None:
     practice.begin(backing)
     ((name, profile),) = adopted
     assert (name, profile.execution, profile.agents.influence) == ("default", "approve", "shadow")
-    assert profile.thresholds.buy == profile.thresholds.sell == practice.EASY
+    assert profile.thresholds.buy == profile.thresholds.sell == EASY
+    assert is_eased(profile)
     assert sorted(path for path in backing.home.rglob("*") if path.suffix == ".json") == before
 
 

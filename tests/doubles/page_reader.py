@@ -32,6 +32,7 @@ class Page(HTMLParser):
         self.words: list[str] = []
         self.open: list[str] = []
         self.cells: dict[str, str] = {}
+        self.parents: set[str] = set()  # the live elements that hold other ones
         self.rows: list[list[str]] = []
         self._live: str | None = None
         self._bubble = 0
@@ -48,6 +49,8 @@ class Page(HTMLParser):
         if tag in ("td", "th") and self.rows:
             self.rows[-1].append("")
             self.open.append(tag)
+        if self._live:
+            self.parents.add(self._live)
         self._live = attributes.get("data-live")
         if self._live:
             self.cells[self._live] = ""

@@ -24,7 +24,7 @@ from tests.doubles.visitors import open_app
 from tests.tick.test_shadow import VOICES, go_on, run, trading
 from tests.worlds import desks, stores
 from tests.worlds.tables_once import tables_once
-from torra.clock import parse
+from torra.clock import iso, parse
 from torra.commands.command_line import main
 from torra.config import DeskSettings, Profile
 from torra.dashboard.view.backing import Backing
@@ -32,6 +32,7 @@ from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
+from torra.profiles.practice import ease
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
 from torra.replay.changed import listing, without_agents, words, worth
@@ -39,6 +40,7 @@ from torra.replay.changed.listing import Paths
 from torra.replay.changed.without_agents import ChangedTick, Course, ScoredBars, paper_trade
 from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import Ground
+from torra.store.connection import TickKey
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
@@ -404,6 +406,42 @@ def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:
     assert "account's currency" in words.of_paths(told)
     assert f"{told.money:+,.2f}".replace("-", "−") + " USD. " in words.of_paths(told, "USD")
     assert "account's currency" not in words.of_paths(told, "USD")
+
+
+def test_practice_and_what_a_person_closed_are_left_out_and_named(
+    lived: Desk, tmp_path: Path
+) -> None:
+    whole, easy = live.arm_seen(lived.database, SUBJECT), ease(SUBJECT.profile)
+    with closing(stores.open_database(tmp_path)) as database:
+        lived.database.connection().conn.backup(database.connection().conn)
+        rows = [row for row in database.trades_between(["BTCUSD"]) if row["kind"] == "open"]
+        hand, practice, other = rows[2], rows[3], rows[4]
+        database.apply_profile("BTCUSD", easy.model_dump_json(), easy.digest())
+        with database.transaction():
+            change = database.connection().execute
+            change("UPDATE signals SET close_reason = 'BY_HAND' WHERE sid = ?", (hand["sid"],))
+            for row, digest in ((practice, easy.digest()), (other, "of nobody")):
+                key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"])).text
+                change(
+                    "UPDATE journal SET record = json_set(record, '$.profile', ?) "
+                    "WHERE torra_key = ?", (digest, key),
+                )  # fmt: skip
+        final = live.arm_seen(database, SUBJECT)
+        gone = {row["closed_at"] for row in (hand, practice, other)}
+        assert final.trades == tuple(one for one in whole.trades if iso(one.closed) not in gone)
+        assert len(final.trades) == len(whole.trades) - 3
+        assert len(final.ticks) == len(whole.ticks) - 2
+        assert live.left_out(database, final) == live.LeftOut(1, 1, 1)
+        says = "1 practice trade, 1 closed by hand, 1 of other settings"
+        told = listing.paths(database, SUBJECT)
+        assert told.trades == len(final.trades)
+        assert words.of_paths(told).endswith(f" Left out: {says}.")
+        assert f"(left out: {says})" in worth.sentence(told, "")
+        card = live.made(database, SUBJECT)
+        assert card.document is not None
+        assert f"Left out: {says}." in card.document.warnings
+        assert card.as_json()["left_out"] == {"practice": 1, "by_hand": 1, "other_settings": 1}
+    assert live.left_out(lived.database, whole) == live.ALL_IN
 
 
 @pytest.mark.parametrize("gone", [("H1",), ("M15", "H1")])

@@ -413,11 +413,15 @@ class Fingerprints:
         return self._known[key]
 
     def _made(self, instance: str, digest: str, rubric: str, code: str) -> str | None:
-        profile = self._of_instance(instance).get(digest)
+        profile = self.profile(instance, digest)
         try:
             return None if profile is None else fingerprint(profile, rubric, code)
         except ValueError:
             return None  # a desk that this version cannot seat
+
+    def profile(self, instance: str, digest: str) -> Profile | None:
+        """Return the profile of a digest that an instance ran with; None where it is not known."""
+        return self._of_instance(instance).get(digest)
 
     def _of_instance(self, instance: str) -> dict[str, Profile]:
         known = self._profiles.get(instance)

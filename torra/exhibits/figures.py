@@ -47,6 +47,11 @@ class Mark(NamedTuple):
         """Glyph and word."""
         return f"{self.glyph} {self.word}"
 
+    @property
+    def ink(self) -> Mark:
+        """The mark without a colour: beside money that alone has one, by its own sign."""
+        return self._replace(tone="")
+
 
 MARKS: Final = {
     "BUY": Mark("▲", "BUY", "up"),

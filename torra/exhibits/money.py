@@ -56,7 +56,7 @@ def sentences(account: AccountMoney, day: str) -> list[str]:
                 f"Deepest fall: {amount(account.drawdown.money, account, sign=False)}; now "
                 f"{amount(account.drawdown.now, account, sign=False)} below the highest point."
             )
-    if held.positions:
+    if held.positions or held.orders:
         told.append(_open(account))
     if account.standing is not None:
         told += _standing(account, account.standing)
@@ -72,17 +72,23 @@ def sentences(account: AccountMoney, day: str) -> list[str]:
 
 def _open(account: AccountMoney) -> str:
     held = account.open
-    one = held.positions == 1
-    told = "1 position is open" if one else f"{held.positions:,} positions are open"
+    numbers = ((held.positions, "position", "open"), (held.orders, "order", "out"))
+    told = " and ".join(
+        f"{count(number, what)} {'is' if number == 1 else 'are'} {state}"
+        for number, what, state in numbers
+        if number
+    )
     if held.known < held.positions:
         told += f", {held.known:,} of a symbol that the desk still knows"
     if held.valued < held.known:
         told += f", {held.valued:,} with a price"
-    risk = amount(held.risk, account, sign=False)
-    where = "its stop" if one else "the stops"
+    now = f"{amount(held.result, account)} if closed now; " if held.positions else ""
+    where = "its stop" if held.positions + held.orders == 1 else "the stops"
+    part = amount(held.order_risk, account, sign=False)
+    orders = f", {part} of it from orders" if held.positions and held.orders else ""
     return (
-        f"{told}: {amount(held.result, account)} if closed now; at {where} the loss would be "
-        f"{risk} ({figures.plain(held.risk_r)} R)."
+        f"{told}: {now}at {where} the loss would be {amount(held.risk, account, sign=False)} "
+        f"({figures.plain(held.risk_r)} R){orders}."
     )
 
 

@@ -13,7 +13,7 @@ A desk of several profiles without a symbol, and a text that is no time, raise C
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +24,7 @@ from agent_config import GateSettings
 from agents.contracts import OfficerReason
 from agents.risk_officer import NO_ROWS, Rows
 from instance_database import Database, open_home
-from torra.clock import System, duration, iso
+from torra.clock import System, duration, iso, parse
 from torra.config import DeskSettings, Instance, load_desk, load_profile
 from torra.desk import promotion
 from torra.desk.promotion import PromotionSubject
@@ -39,6 +39,7 @@ from torra.exhibits.documents import FOLDER, MOST_SUMMARY, Document, allowed
 from torra.exhibits.outcome import outcome
 from torra.home import DATABASE
 from torra.overlay import judged
+from torra.profiles.practice import is_eased
 from torra.replay import scorecard
 from torra.replay.caveats import of_the_openings, thresholds_told
 from torra.replay.l1.sweep import Ground
@@ -47,6 +48,7 @@ from torra.replay.l1.verdicts import micros
 from torra.replay.shards import trials
 from torra.replay.shards.history import moment
 from torra.replay.shards.seen import trade_seen
+from torra.store.connection import TickKey
 from torra.store.hosted import is_hosted
 from torra.store.standings import WarmUps
 from torra.store.trade.positions import BY_HAND
@@ -77,6 +79,7 @@ NO_AGENT: Final = (
 NO_TRADES: Final = "Agents sent no order here, so they are judged by what they said, not in money."
 """The sentence of a scorecard without trades of agents."""
 
+Row = Mapping[str, Any]
 Frames = Mapping[str, Mapping[str, pd.DataFrame]]
 
 
@@ -89,11 +92,35 @@ class WarmedUp:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many closed trades of a period no figure of its ticks has.
+
+    Those of practice, those of its ticks that a person closed, and those of ticks that ran with
+    other settings.
+    """
+
+    practice: int = 0
+    by_hand: int = 0
+    other_settings: int = 0
+
+    @property
+    def says(self) -> str:
+        """Which trades they are, as a part of a sentence; "" where there are none."""
+        told = [count(self.practice, "practice trade")] if self.practice else []
+        told += [f"{self.by_hand:,} closed by hand"] if self.by_hand else []
+        told += [f"{self.other_settings:,} of other settings"] if self.other_settings else []
+        return f"left out: {', '.join(told)}" if told else ""
+
+
+ALL_IN: Final = LeftOut()
+
+
+@dataclass(frozen=True, slots=True)
 class Scorecard:
     """A desk's own scorecard of one profile, `document` None while there is nothing to show.
 
     `says` is one sentence; `heard` how many ticks agents were heard on, `warmed` how many of all
-    were run in warm-up, `by_hand` how many trades a person closed.
+    were run in warm-up, `left_out` which trades no figure has.
     """
 
     subject: PromotionSubject
@@ -103,7 +130,7 @@ class Scorecard:
     says: str
     document: Document | None = None
     warmed: WarmedUp = WarmedUp()
-    by_hand: int = 0
+    left_out: LeftOut = ALL_IN
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs: with every figure where there is a document."""
@@ -113,7 +140,7 @@ class Scorecard:
             "instances": [instance.id for instance in self.subject.instances],
             "ticks_with_agents": self.heard,
             "warm_up": {"ticks": self.warmed.ticks, "trades": self.warmed.trades},
-            "by_hand": self.by_hand,
+            "left_out": asdict(self.left_out),
             "says": self.says,
             "document": told,
         }
@@ -195,8 +222,9 @@ def made(
     if arms[-1].name == WOULD_BE or _of_hosts(subject):
         exhibits = tuple(one for one in exhibits if one.name not in OF_TRADES)
     warmed = warmed_of(database, final)
-    by_hand = sum(trade.reason == BY_HAND for trade in final.trades)
-    notes = [*warnings(final, subject), *_of_the_warm_up(final, warmed), *_by_hand(final, by_hand)]
+    left = left_out(database, final)
+    notes = [*warnings(final, subject), *_of_the_warm_up(final, warmed)]
+    notes += [f"{left.says.capitalize()}."] if left.says else []
     names = [arm.name for arm in arms]
     came_to = outcome(exhibits, names)
     debated = f"{heard:,} of {len(final.ticks):,} ticks were debated."
@@ -213,7 +241,7 @@ def made(
         System().real_now(),
         {"profile": subject.name, "thresholds": thresholds_told(subject.profile)},
     )
-    return Scorecard(subject, arms, exhibits, heard, says, document, warmed, by_hand)
+    return Scorecard(subject, arms, exhibits, heard, says, document, warmed, left)
 
 
 def nothing_yet(subject: PromotionSubject, why: str = NO_AGENT) -> Scorecard:
@@ -259,20 +287,46 @@ def arm_seen(
     """Return what the journal holds of a profile's instances as one arm.
 
     Ticks that closed in [start, end] and ran with the profile's setting of now, and the closed
-    trades that they decided.
+    trades that they decided, but for those that a person closed (`left_out`).
     """
     ticks = promotion.ticks_of(database, subject, start, end)
     if not ticks:
         return ArmSeen(name, (), (), capital=subject.profile.risk.capital)
     names = [instance.id for instance in subject.instances]
     span = ticks[0].close_time, ticks[-1].close_time
+    closed = _closed(database, ticks)
     return ArmSeen(
         name,
         tuple(ticks),
-        tuple(trade_seen(row) for row in database.trades_between(names, *span)),
+        tuple(trade_seen(row) for row in closed if row["close_reason"] != BY_HAND),
         capital=subject.profile.risk.capital,
         skipped=database.skipped_between(names, *span),
     )
+
+
+def _closed(database: Database, ticks: Sequence[TickSeen], *, own: bool = True) -> list[Row]:
+    """Return the closed trades that some ticks decided; not `own`: those of other ticks between."""
+    keys = {(tick.instance, tick.timeframe, iso(tick.bar_time)) for tick in ticks}
+    names = sorted({tick.instance for tick in ticks})
+    rows = database.trades_between(names, ticks[0].close_time, ticks[-1].close_time)
+    return [
+        row for row in rows if ((row["instance"], row["timeframe"], row["bar_time"]) in keys) == own
+    ]
+
+
+def left_out(database: Database, final: ArmSeen) -> LeftOut:
+    """Return which closed trades between the ticks of `arm_seen` are not among its trades."""
+    if not final.ticks:
+        return ALL_IN
+    by_hand = sum(row["close_reason"] == BY_HAND for row in _closed(database, final.ticks))
+    known = promotion.Fingerprints(database)
+    practice = other = 0
+    for row in _closed(database, final.ticks, own=False):
+        key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"]))
+        profile = known.profile(key.instance, str(database.record(key.text).get("profile")))
+        eased = profile is not None and is_eased(profile)
+        practice, other = practice + eased, other + (not eased)
+    return LeftOut(practice, by_hand, other)
 
 
 def _of_hosts(subject: PromotionSubject) -> bool:
@@ -404,16 +458,6 @@ def warmed_of(database: Database, final: ArmSeen) -> WarmedUp:
         sum(has(tick.instance, tick.timeframe, tick.close_time) for tick in final.ticks),
         sum(has(trade.instance, trade.timeframe, trade.decided) for trade in final.trades),
     )
-
-
-def _by_hand(final: ArmSeen, closed: int) -> list[str]:
-    """Return the sentence on the trades that a person closed, none where nobody did."""
-    if not closed:
-        return []
-    return [
-        f"A person closed {closed:,} of {count(len(final.trades), 'trade')} by hand. What they "
-        "came to is that person's doing too; the figures of trades include them."
-    ]
 
 
 def _of_the_warm_up(final: ArmSeen, warmed: WarmedUp) -> list[str]:

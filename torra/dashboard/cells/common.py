@@ -31,12 +31,10 @@ SAMPLE: Final = "sample"
 
 
 class ThresholdPlaces(TypedDict):
-    """The thresholds as numbers on the score axis, and as places on a signed bar and a spark."""
+    """The thresholds as numbers on the score axis, and as places on a spark."""
 
     buy: float | None
     sell: float | None
-    buy_x: float | None
-    sell_x: float | None
     buy_y: float | None
     sell_y: float | None
 
@@ -122,11 +120,13 @@ def position_cells(key: str, instance: Named) -> Cells:
     if instance.feed == FEED:
         return {
             f"{key}.position": words("your scorer's", "flat"),
+            f"{key}.gain": words(""),
             f"{key}.levels": words("Torra sends nothing here, and knows no position"),
         }
     if not position:
         return {
             f"{key}.position": words("no position", "flat"),
+            f"{key}.gain": words(""),
             f"{key}.levels": words(""),
         }
     digits = digits_of(instance)
@@ -135,9 +135,9 @@ def position_cells(key: str, instance: Named) -> Cells:
     opening = "" if state in ("", "FILLED") else f" ({figures.clean(state, 20).lower()})"
     lots = figures.plain(position.lots, 2)
     price = figures.plain(position.entry, digits)
-    held = f"{side.text} {lots} at {price}{opening}{_gain(position, instance.currency)}"
     return {
-        f"{key}.position": words(held, side.tone),
+        f"{key}.position": words(f"{side.text} {lots} at {price}{opening}"),
+        f"{key}.gain": words(_gain(position, instance.currency), figures.tone(position.profit, 2)),
         f"{key}.levels": words(
             f"stop {figures.plain(position.stop, digits)}, "
             f"target {figures.plain(position.target, digits)}{_leave(position, digits)}",
@@ -152,7 +152,7 @@ def _gain(position: ShownPosition, currency: str | None) -> str:
         return ""
     money, r = figures.signed(position.profit, 2), figures.signed(position.r_multiple, 2)
     told = f"{money}\u00a0{figures.clean(currency, 8)}" if currency else money
-    return f", {told}, {r}\u00a0R"
+    return f"{told}, {r}\u00a0R"
 
 
 def _leave(position: ShownPosition, digits: int) -> str:
@@ -207,17 +207,34 @@ def bar_cells(key: str, value: float | None, l1: float | None) -> Cells:
 
 
 def limits(thresholds: ThresholdsRecord) -> ThresholdPlaces:
-    """Return the thresholds as numbers on the score axis and as places on a signed bar."""
+    """Return the thresholds as numbers on the score axis and as places on a spark."""
     buy, sell = thresholds.buy, thresholds.sell
     # the profile has the sell threshold as a size: a SELL lies at minus that
     low = None if sell is None else -sell
     return {
         "buy": buy,
         "sell": low,
-        "buy_x": None if buy is None else figures.position_on_axis(buy),
-        "sell_x": None if low is None else figures.position_on_axis(low),
         "buy_y": None if buy is None else round((1 - buy) / 2 * figures.SPARK_HEIGHT, 2),
         "sell_y": None if low is None else round((1 - low) / 2 * figures.SPARK_HEIGHT, 2),
+    }
+
+
+def thresholds_of(data: Named) -> ThresholdsRecord:
+    """Return the thresholds of the newest tick; without one those of the profile of now."""
+    return (data.latest and data.latest.thresholds) or data.thresholds
+
+
+def zone_cells(key: str, data: Named) -> Cells:
+    """Return the ends of a signed bar that lie past a threshold; not known ones have no width."""
+    places = limits(thresholds_of(data))
+    buy, sell = (
+        None if place is None else figures.position_on_axis(place)
+        for place in (places["buy"], places["sell"])
+    )
+    ends = {"buy": (buy or 0.0, 0.0 if buy is None else 100.0 - buy), "sell": (0.0, sell or 0.0)}
+    return {
+        f"{key}.{side}": words("") | {"set": {"x": x, "width": round(width, 2)}}
+        for side, (x, width) in ends.items()
     }
 
 

@@ -12,8 +12,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from torra import clock
-from torra.dashboard.cells.common import Cells, dash, digits_of, limits, origin_cell, showing, words
+from torra.dashboard.cells.common import (
+    Cells,
+    dash,
+    digits_of,
+    origin_cell,
+    showing,
+    words,
+    zone_cells,
+)
 from torra.dashboard.cells.shown import ShownInstance, Strip
+from torra.dashboard.record import reasoning
 from torra.evaluation.wording import count
 from torra.exhibits import figures, glances
 from torra.exhibits import money as money_words
@@ -49,7 +58,7 @@ class Waiting:
 def accounts_shown(found: Money) -> list[AccountMoney]:
     """Return the accounts whose money Home shows: those that have traded, else the first one."""
     traded = [one for one in found.accounts if one.whole.trades or one.open.positions]
-    return (traded or list(found.accounts))[:ACCOUNTS]
+    return traded[:ACCOUNTS] or list(found.accounts[:1])
 
 
 def money(found: Money, lines: Mapping[str, Sequence[LinePoint]]) -> Cells:
@@ -109,14 +118,18 @@ def _open(account: AccountMoney) -> str:
 
 
 def risk(found: Money) -> Cells:
-    """Return what the open positions can lose, and how much room the day's loss cap leaves."""
-    held = [one for one in found.accounts if one.open.risk is not None]
+    """Return what positions and orders can lose, and how much room the day's loss cap leaves."""
+    held = [one for one in found.accounts if one.open.positions or one.open.orders]
     told = "; ".join(money_words.amount(one.open.risk, one, sign=False) for one in held)
     r = sum(one.open.risk_r or 0.0 for one in held)
+    orders = sum(one.open.orders for one in held)
+    note = f"{figures.plain(r)} R, if every stop is hit at its price"
+    if orders:
+        note += f"; {count(orders, 'order')} out included"
     cap = min(found.caps, key=lambda one: one.cap, default=None)
     return {
         "risk.now": words(told or "Nothing"),
-        "risk.r": words(f"{figures.plain(r)} R, if every stop is hit at its price" if held else ""),
+        "risk.r": words(note if held else ""),
         **_room(found, cap),
     }
 
@@ -241,6 +254,7 @@ def tile(key: str, instance: ShownInstance) -> Cells:
         )
         | showing(change is not None),
         f"{key}.near": words(near(instance)),
+        **zone_cells(f"{key}.consensus", instance),
         f"{key}.origin": origin_cell(instance),
         **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
     }
@@ -265,17 +279,11 @@ def brief(sentence: str) -> str:
 
 def near(instance: ShownInstance) -> str:
     """Return in a few words how far the consensus is from a verdict."""
-    latest = instance.latest
-    if not latest or latest.consensus is None:
+    found = reasoning.distance(instance.latest) if instance.latest else None
+    if found is None:
         return ""
-    places, value = limits(instance.thresholds), latest.consensus
-    side, limit = ("buy", places["buy"]) if value >= 0 else ("sell", places["sell"])
-    if limit is None:
-        return ""
-    gap = abs(limit) - abs(value)
-    if gap <= 0:
-        return f"past {side} by {figures.plain(-gap, 2)}"
-    return f"{figures.plain(gap, 2)} short of {side}"
+    side, far = found.side.lower(), figures.plain(abs(found.gap), 2)
+    return f"{far} short of {side}" if found.gap > 0 else f"past {side} by {far}"
 
 
 def _drawn(instance: ShownInstance) -> glances.CandlePaths:

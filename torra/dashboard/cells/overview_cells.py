@@ -29,6 +29,7 @@ from torra.dashboard.cells.common import (
     showing,
     skip_cell,
     source_cell,
+    thresholds_of,
     verdict_cells,
     voice_cells,
     warning_cells,
@@ -178,7 +179,7 @@ def _row(key: str, instance: ShownInstance, rank: int, address: str, own: Cells)
             {"key": f"{key}.s{place}", "timeframe": stream.timeframe}
             for place, stream in enumerate(instance.streams)
         ],
-        "limits": limits(instance.thresholds),
+        "limits": limits(thresholds_of(instance)),
         "address": address,
         # its own cells only: ages and waits of streams always change and are no part of the piece
         "shown": _shown(instance.instance, address, own),

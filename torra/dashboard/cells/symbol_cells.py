@@ -35,6 +35,7 @@ from torra.dashboard.cells.common import (
     warning_cells,
     worded,
     words,
+    zone_cells,
 )
 from torra.dashboard.cells.shown import (
     ClosedTrade,
@@ -183,7 +184,7 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     cells |= verdict_cells("head", latest, link)
     if first_tick and not latest:
         cells["head.reason"] = words(first_tick)
-    cells |= position_cells("head", data)
+    cells |= position_cells("head", data) | zone_cells("head.consensus", data)
     cells |= age_cells("head", data)
     cells |= voice_cells("head", latest or TickRecord())
     cells["head.changes"] = changes_cell(data.changes)
@@ -252,7 +253,7 @@ def trade_rows(data: Symbol) -> list[TradeRow]:
     digits = digits_of(data)
     return [
         {
-            "side": figures.mark(side_of(trade.side)),
+            "side": figures.mark(side_of(trade.side)).ink,
             "lots": figures.plain(trade.lots, 2),
             "entry": figures.plain(_filled(trade), digits),
             "planned": _planned(trade, digits),

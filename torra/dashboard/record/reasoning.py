@@ -11,7 +11,7 @@ This module has the decision, the gate, L1 and the provenance. `transcript` has 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 from pydantic import JsonValue
 
@@ -187,17 +187,35 @@ def headline(record: DecisionRecord) -> str:
     return f"Consensus {figures.signed(record.consensus, _decimals(record))} {told}."
 
 
-def standing(record: DecisionRecord) -> str:
-    """Return how far a consensus is from the nearer threshold; empty if that is not known."""
+class Distance(NamedTuple):
+    """How far a consensus is from the threshold of its `side`, BUY or SELL.
+
+    `gap` is what it is short of it, 0 or negative where it reaches it.
+    """
+
+    side: str
+    limit: float
+    gap: float
+
+
+def distance(record: DecisionRecord) -> Distance | None:
+    """Return how far a tick is from a verdict by its own thresholds; None if they are not known."""
     consensus, (sell, buy) = record.consensus, _limits(record)
     if consensus is None or buy is None or sell is None:
-        return ""
+        return None
     side, limit = ("BUY", buy) if consensus >= 0 else ("SELL", sell)
-    shown = f"{side} threshold {figures.signed(limit, 2)}"
-    if abs(consensus) >= abs(limit):
+    return Distance(side, limit, abs(limit) - abs(consensus))
+
+
+def standing(record: DecisionRecord) -> str:
+    """Return how far a consensus is from the nearer threshold; empty if that is not known."""
+    found = distance(record)
+    if found is None:
+        return ""
+    shown = f"{found.side} threshold {figures.signed(found.limit, 2)}"
+    if found.gap <= 0:
         return f"reaches the {shown}"
-    gap = abs(limit) - abs(consensus)
-    return f"is {figures.plain(gap, _decimals(record))} short of the {shown}"
+    return f"is {figures.plain(found.gap, _decimals(record))} short of the {shown}"
 
 
 def why(record: DecisionRecord) -> str:

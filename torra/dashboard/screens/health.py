@@ -306,7 +306,7 @@ def shown(strip: Cells, found: Signs) -> HealthScreen:
         groups.append(Group(name, title, rows))
         cells |= _line(name, found[name])
     bad = worst(found) in ("alert", "warn")
-    cells["all.well"] = {"text": "", "hidden": bad}
+    cells["all.well"] = {"hidden": bad}
     shape = "|".join(row.name for group in groups for row in group.rows)
     return HealthScreen(
         cells=cells,
@@ -344,7 +344,7 @@ def _cells(key: str, sign: Sign) -> Cells:
     wanted = sign.level in ("alert", "warn")
     remedy = figures.clean(sign.remedy, LONGEST)
     return {
-        f"{key}.urgent": {"text": "", "hidden": not wanted},
+        f"{key}.urgent": {"hidden": not wanted},
         f"{key}.level": words(word, tone),
         f"{key}.detail": words(figures.clean(sign.detail, LONGEST)),
         f"{key}.remedy": words(remedy) | {"hidden": not remedy},

@@ -98,6 +98,9 @@ def _cells(data: Overview, *, rows: bool) -> tuple[glance.OverviewShown, Money |
     told = None if rows or behind is None else behind.money(tags=False)
     if not rows:
         found["cells"] |= _money(data, told)
+    if told is not None:
+        # each account has its place: the figures of another one need a page of their own
+        found["shape"] += "".join(f";{one.account}" for one in home_cells.accounts_shown(told))
     return found, told
 
 

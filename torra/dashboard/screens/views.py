@@ -17,7 +17,6 @@ from torra import clock
 from torra.dashboard.cells import chart_data, price_lines, state_odds
 from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
-from torra.dashboard.cells.common import limits
 from torra.dashboard.cells.shown import Bars, Overview, Strip, Symbol
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import reading_patterns, surroundings
@@ -95,7 +94,6 @@ def symbol_page(instance: str, timeframe: str) -> str:
         data.desk,
         live=url_for(".api_symbol", instance=instance, timeframe=timeframe),
         data=data,
-        limits=limits(data.thresholds),
         trades=screens.trade_rows(data),
         bars=screens.bar_rows(data),
         fallback=figures.line(closes, *FALLBACK_CHART),

@@ -35,6 +35,7 @@ from torra.dashboard.view.commanding import words as sent_words
 from torra.dashboard.view.rendering import EXTENSION, backing, desk_view, page, state, tick_link
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
 from torra.home import FIRST_RUN, LIVED
+from torra.profiles.practice import EASY
 from torra.providers.vendors.addresses import key_sign
 from torra.regular_files import read_regular
 from torra.whole_files import write_whole
@@ -211,7 +212,7 @@ def practice_begin() -> ResponseReturnValue:
         return CommandOutcome(
             "done", f"The demo asks you now. A proposal is likely {soon}.",
             after={"profiles": list(begun.eased), "execution": "approve",
-                   "thresholds": practice.EASY},
+                   "thresholds": EASY},
         )  # fmt: skip
 
     return command("practice", "begin", run, back=url_for(".first_run"))

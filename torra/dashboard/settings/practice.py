@@ -24,13 +24,11 @@ from pathlib import Path
 from typing import Final
 
 from torra.clock import duration, parse, real_sleep
-from torra.config import Profile, Thresholds
+from torra.config import Profile
 from torra.dashboard.settings.handover import ADOPTING
 from torra.dashboard.view.backing import Backing
 from torra.errors import ConfigError, TorraError
-
-EASY: Final = 0.05
-"""Consensus from which a verdict opens in practice."""
+from torra.profiles.practice import EASY, ease
 
 LASTS: Final = timedelta(minutes=5)
 """Real time after which practice ends by itself."""
@@ -99,7 +97,7 @@ def begin(known: Backing) -> Practice:
             raise ConfigError("the practice before is not over yet: try again in a moment")
         before = {one.instance.profile: one.profile for one in known.desk.setups.values()}
         eased = {
-            name: easy for name, profile in before.items() if (easy := _eased(profile)) != profile
+            name: easy for name, profile in before.items() if (easy := ease(profile)) != profile
         }
         practice = Practice(now, now + LASTS, before, eased)
         # Before the first profile is changed: should a later one not be taken, all go back.
@@ -115,13 +113,6 @@ def begin(known: Backing) -> Practice:
             if going(known):
                 _start_watch(known, practice)
     return practice
-
-
-def _eased(profile: Profile) -> Profile:
-    low = Thresholds(buy=EASY, sell=EASY)
-    agents = profile.agents.model_copy(update={"influence": "shadow"})
-    changes = {"execution": "approve", "thresholds": low, "agents": agents}
-    return profile.model_copy(update=changes)
 
 
 def _adopt(known: Backing, name: str, profile: Profile) -> None:

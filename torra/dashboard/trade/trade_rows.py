@@ -243,7 +243,7 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
         warm_up=WARM_UP if row.warm_up else None,
         by_hand=BY_HAND if row.authority == "person" else None,
         kind=KINDS.get(row.kind, figures.clean(row.kind, 10)),
-        side=figures.mark(row.side),
+        side=figures.mark(row.side).ink,
         lots=figures.plain(row.lots, 2),
         filled_lots=figures.plain(row.filled, 2),
         entry=figures.plain(row.entry, digits),
@@ -370,7 +370,7 @@ def position_line(held: Position, digits: int, *, real: bool) -> PositionLine:
     return PositionLine(
         sid=figures.clean(held.signal_id, 40),
         name=figures.clean(held.instance, 40),
-        side=figures.mark(held.side),
+        side=figures.mark(held.side).ink,
         lots=figures.plain(held.lots, 2),
         entry=figures.plain(held.entry, digits),
         stop=figures.plain(held.stop, digits),

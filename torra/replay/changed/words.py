@@ -71,8 +71,9 @@ def empty(page: ChangedPage, what: Sequence[str]) -> str:
 
 def of_paths(told: Paths, currency: str = "") -> str:
     """Return the sentences on a desk's whole path beside that of L1 alone."""
+    left = f" {told.left_out.says.capitalize()}." if told.left_out.says else ""
     if told.money is None:
-        return f"Profile {figures.clean(told.profile, 60)}: {told.says}"
+        return f"Profile {figures.clean(told.profile, 60)}: {told.says}{left}"
     between = (
         told.says
         if told.low is None
@@ -83,7 +84,7 @@ def of_paths(told: Paths, currency: str = "") -> str:
     return (
         f"Profile {figures.clean(told.profile, 60)}: {traded}. At the same mean size the path with "
         f"agents less the one without is {_amount(told.money, currency or IN_MONEY)}. {between}"
-        f"{' ' + ASKED.format(count(told.asked, 'order')) if told.asked else ''}"
+        f"{' ' + ASKED.format(count(told.asked, 'order')) if told.asked else ''}{left}"
     )
 
 
