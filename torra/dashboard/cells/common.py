@@ -102,8 +102,8 @@ def voice_cells(key: str, tick: TickRecord) -> Cells:
 def age_cells(key: str, stream: Timed) -> Cells:
     """Return how old a stream is, whether that is too old, and the wait for its next tick."""
     age, stale = stream.age_seconds, stream.stale
-    badge = words("◷ stale", "warn", "the newest tick is older than one and a half bars")
-    if stream.quiet:
+    badge = words("◷ stale", "warn", "bars do not come, and no closed market explains it")
+    if stream.quiet and not stale:
         badge = words("◦ no bars", "flat", skips.NO_BARS)
     left = stream.next_in_seconds
     wait = words(figures.countdown(left))
