@@ -127,7 +127,8 @@ function write(id, text) {
 }
 
 function showCheck(told) {
-  showFaults(told.faults);
+  const loose = told.changes.filter((change) => change.way === "loosens");
+  showFaults([...loose.map((change) => ({ name: change.place, text: change.mark })), ...told.faults]);
   const shown = [];
   for (const fault of told.faults) shown.push(part("p", `✕ ${fault.text}`, { class: "fault" }));
   for (const text of told.warnings) shown.push(part("p", `◐ ${text}`, { class: "skipnote" }));

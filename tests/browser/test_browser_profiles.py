@@ -94,6 +94,21 @@ def cookies(browser: Browser, shared: tuple[Pages, Site]) -> list[dict[str, Any]
 
 
 @pytest.mark.journey
+def test_a_limit_that_needs_the_command_line_says_so_before_it_is_saved(
+    browser: Browser, shared: tuple[Pages, Site], cookies: list[dict[str, Any]]
+) -> None:
+    _, site = shared
+    with Visit(browser, cookies=cookies) as visit:
+        visit.page.goto(site.url + ADDRESS)
+        row = visit.page.locator("[data-name='risk.max_positions']")
+        expect(row.locator("[data-fault]")).to_be_hidden()
+        row.locator("input").fill("9")
+        expect(row.locator("[data-fault]")).to_have_text("✕ ▲ looser: command line")
+        row.locator("input").fill("1")
+        expect(row.locator("[data-fault]")).to_be_hidden()
+
+
+@pytest.mark.journey
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
 def test_the_bar_that_saves_is_in_view_wherever_one_is(
     browser: Browser,

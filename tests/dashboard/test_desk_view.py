@@ -325,16 +325,18 @@ def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick: Desk
     newest = parse(stream()["tick"]["bar_time"])
     desks.clock_of(quick).set(newest + 4 * step)
     assert (stream()["stale"], stream()["quiet"]) == (True, None)
-    for number in range(1, 60):
+    for number in range(1, 6):
         skip(quick, newest + number * step)
-    desks.clock_of(quick).set(newest + 63 * step)
-    closes = {"count": 59, "from": iso(newest + 2 * step), "to": iso(newest + 60 * step)}
+    desks.clock_of(quick).set(newest + 9 * step - timedelta(seconds=1))
+    closes = {"count": 5, "from": iso(newest + 2 * step), "to": iso(newest + 6 * step)}
     assert (stream()["stale"], stream()["quiet"]) == (False, closes)
     data = DatabaseView(quick.database, SETTINGS, quick).symbol("BTCUSD", "M15", 50)
     assert (data["stale"], data["quiet"]) == (False, closes)
-    desks.clock_of(quick).set(newest + 64 * step + timedelta(seconds=1))
+    desks.clock_of(quick).set(newest + 9 * step)
+    assert (stream()["stale"], stream()["quiet"]) == (True, closes)  # a coin rests for 2 h at most
+    desks.clock_of(quick).set(newest + 10 * step + timedelta(seconds=1))
     assert (stream()["stale"], stream()["quiet"]) == (True, None)  # nobody looks any more
-    skip(quick, newest + 60 * step, "stale")
+    skip(quick, newest + 6 * step, "stale")
     assert (stream()["stale"], stream()["quiet"]) == (True, None)
     assert stream()["skipped"]["reason"] == "stale"
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tests.cases import cases
 from tests.doubles import vendor_line
 from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import bearer
@@ -160,33 +159,9 @@ def test_a_stream_that_never_had_a_bar_wants_a_look_with_its_remedy(feed: str) -
     (one,) = health_checks.streams(Overview.read(overview), DeskSettings())
     assert one.level == ("note" if feed == "host" else "warn")
     assert one.remedy == health_checks.FIRST[feed]
-    known = {"instance": "X", "streams": [{**row, "newest_bar": "2021-11-12T20:00:00Z"}]}
+    known = {"instance": "X", "streams": [{**row, "bar_age_seconds": 60.0}]}
     (waits,) = health_checks.streams(Overview.read({"instances": [known]}), DeskSettings())
     assert waits.level == "note"
-
-
-@cases(
-    ("symbol", "now", "hours", "level"),
-    [
-        ("EURUSD", "2021-11-13T12:00:00Z", 15, "note"),  # a Saturday
-        ("EURUSD", "2021-11-12T22:00:00Z", 2, "note"),  # a Friday evening
-        ("EURUSD", "2021-11-15T00:00:00Z", 51, "note"),  # the first hour of a week
-        ("EURUSD", "2021-11-17T12:00:00Z", 15, "warn"),  # a Wednesday
-        ("BTCUSD", "2021-11-13T12:00:00Z", 15, "warn"),  # coins know no weekend
-    ],
-)
-def test_a_closed_market_is_no_fault_and_a_hole_is(
-    symbol: str, now: str, hours: int, level: str
-) -> None:
-    row = {
-        "timeframe": "H1", "age_seconds": hours * 3600.0, "next_in_seconds": 5.0,
-        "quiet": {"count": hours},
-    }  # fmt: skip
-    one = {"instance": "X", "symbol": symbol, "feed": "mt5_files", "streams": [row]}
-    overview = Overview.read({"desk": {"now": now}, "instances": [one]})
-    (told,) = health_checks.streams(overview, DeskSettings(), {"X": Profile()})
-    assert told.level == level
-    assert bool(told.remedy) is (level == "warn")
 
 
 def test_what_nobody_can_mend_stands_once_at_the_bottom_and_calls_for_nothing(

@@ -106,6 +106,14 @@ def test_each_reason_to_look_has_its_words(changes: dict[Any, Any], told: list[A
     assert [item.text for item in overview_cells.notices(instance(**changes), Strip())] == told
 
 
+def test_an_opening_that_is_too_small_is_told_beside_no_position() -> None:
+    small = instance(tick={"verdict": "SELL", "denied": ["SIZE_ZERO"], "reason": "SIZE_ZERO"})
+    told = common.position_cells("i0", small)["i0.position"]
+    assert told["text"] == "no position: too small"
+    assert "less than the smallest order" in told["title"]
+    assert common.position_cells("i0", instance())["i0.position"]["text"] == "no position"
+
+
 def test_an_approval_comes_before_everything() -> None:
     first, *_ = overview_cells.notices(instance(stream={"stale": True}), Strip(waiting_by={"A": 1}))
     assert (first.rank, first.text) == (0, "◔ approval waits")

@@ -30,7 +30,7 @@ from tests.worlds.demo_full_desk import (
 )
 from tests.worlds.demo_view import bars
 from torra.clock import iso
-from torra.config import ROOT, DeskSettings, Instance, NewsSettings
+from torra.config import ROOT, DeskSettings, Instance, NewsSettings, Profile
 from torra.dashboard.cells import sources, symbol_cells
 from torra.dashboard.cells.common import reason
 from torra.dashboard.cells.shown import ShownInstance, Symbol
@@ -584,7 +584,7 @@ def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once() -> None:
 
     rows = [{"torra_key": f"k{number}"} for number in range(LISTED + 5)]
     database: Any = SimpleNamespace(told_ticks=lambda *_: rows, words_of=words_of)
-    reading = StreamReading(database)
+    reading = StreamReading(database, lambda _: Profile())
     first, second = (reading.listed(("EURUSD", "H1"), 300, "k0", 45) for _ in range(2))
     assert read == [f"k{number}" for number in range(LISTED)]
     assert first == second

@@ -52,6 +52,11 @@ def test_the_facts_are_those_of_the_order() -> None:
     assert found["At risk"].value == "50.00 USD"
     assert "1,000.00 away" in found["At risk"].more
     assert found["Proved wrong by"].value == "a close below 1"
+    bought = facts(record(verdict="BUY", signals=[order], proposed=[]))
+    assert bought["Proved wrong by"].more == ""
+    held = facts(record(verdict="HOLD", consensus=-0.2, signals=[], proposed=[]))
+    assert held["Proved wrong by"].value == "a close below 1"
+    assert held["Proved wrong by"].more == "the case for a sell"
     unknown = facts(record(signals=[order]), spec=None)
     assert unknown["At risk"].value == "stop 1,000.00 away"
     none = facts(record(signals=[], signal=None, proposed=[]))

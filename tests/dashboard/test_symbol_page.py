@@ -225,15 +225,17 @@ def test_an_empty_symbol_says_what_it_waits_for() -> None:
     assert "no bar is stored" in get(ADDRESS, "empty").cells["head.reason"]
     told = {
         "bars": first_tick([Timed()], Strip(role="ACTIVE"), "store"),
-        "close": first_tick(
-            [Timed(newest_bar="2021-12-01T10:00:00Z")], Strip(role="ACTIVE"), "store"
+        "close": first_tick([Timed(bar_age_seconds=60.0)], Strip(role="ACTIVE"), "store"),
+        "old": first_tick(
+            [Timed(bar_age_seconds=515 * 86_400.0, stale=True)], Strip(role="ACTIVE"), "store"
         ),
         "standby": first_tick([Timed()], Strip(role="STANDBY"), "store"),
         "feed": first_tick([Timed()], Strip(), "mt5_files"),
     }
-    assert len(set(told.values())) == 4
+    assert len(set(told.values())) == 5
     assert "torra import" in told["bars"]
     assert "close of the next bar" in told["close"]
+    assert "the newest bar closed 515 d 0 h ago" in told["old"]
     assert "stands by" in told["standby"]
     assert "Health" in told["feed"]
     assert all(text.startswith("No tick has run yet") for text in told.values())

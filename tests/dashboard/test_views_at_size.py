@@ -30,6 +30,7 @@ from tests.worlds import large_database
 from tests.worlds.demo_full_desk import CASES, desk_record
 from tests.worlds.stores import flat
 from torra.clock import duration, iso
+from torra.config import Profile
 from torra.dashboard.cells import common as cells
 from torra.dashboard.cells import overview_cells
 from torra.dashboard.cells.shown import ShownInstance, ShownStream, Strip
@@ -260,7 +261,7 @@ def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh: Opened) -> None:
     def link(*parts):
         return "/".join(parts)
 
-    reading = StreamReading(fresh.database)
+    reading = StreamReading(fresh.database, lambda _: Profile())
     for one in fresh.desk.instances:
         for row in fresh.database.ticks(one.id, "M15", 10):
             kept = reading.tick(row["torra_key"])

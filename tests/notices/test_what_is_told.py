@@ -11,7 +11,7 @@ from tests.worlds.stores import NOON, closing, opening, save
 from tests.worlds.told import BTC, EUR, PAID, Pager, ToldDesk, end, fill, propose
 from torra.config import NoticeSettings
 from torra.dashboard.trade.trade_rows import ADVICE
-from torra.notices.watching import weekends
+from torra.market.closed_hours import weekends
 from torra.notices.words import ALARMS
 from torra.store.ledger import Booking, Settlement
 

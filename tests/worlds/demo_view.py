@@ -305,7 +305,6 @@ class ScriptedView:
             "age_seconds": age,
             "stale": old and quiet is None,
             "quiet": quiet,
-            "newest_bar": None,
             "skipped": {**skips[0], "bar_time": clock.iso(close)} if skips else None,
         }
 

@@ -159,7 +159,8 @@ def notes(desk: Desk) -> Iterator[str]:
     """Yield which streams have no bars, or none that are fresh enough for a tick."""
     for name, setup in desk.setups.items():
         for timeframe in setup.instance.timeframes:
-            state = stream_state(setup.feed, setup.instance.symbol, timeframe, desk.clock.now())
+            symbol, now = setup.instance.symbol, desk.clock.now()
+            state = stream_state(setup.feed, symbol, timeframe, now, setup.profile)
             if state:
                 yield f"{name} {timeframe}: {state}"
 

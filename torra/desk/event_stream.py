@@ -230,7 +230,7 @@ class EventStream:
         if self._writer is not None:
             # The writer may be inside a transaction, which waits this long at most.
             self._writer.join(PATIENCE_SECONDS)
-        self._wake()
+        self.wake()
 
     def _start_writer(self) -> None:
         if self._writer is None:
@@ -245,7 +245,8 @@ class EventStream:
         with self._news:
             self._news.wait_for(lambda: self.written != written or self.closed, seconds)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Let every follower look anew."""
         with self._news:
             self.written += 1
             self._news.notify_all()
@@ -293,7 +294,7 @@ class EventStream:
         try:
             # A few at a time, each in its own transaction, so that ticks get in between.
             while wanted and self._database.end_orphans(self.owner, last):
-                self._wake()
+                self.wake()
         except StoreUnavailable:
             self._orphans = wanted
             raise
@@ -314,7 +315,7 @@ class EventStream:
             log.exception("%s events could not be written", len(batch))
             self._give_up(batch)
         self._forget(len(batch))
-        self._wake()
+        self.wake()
         for change in changes:
             self._tell(change)
 

@@ -649,7 +649,8 @@ def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
             continue
         instance = next(item for item in instances if item.id == name)
         for timeframe in instance.timeframes:
-            state = stream_state(feed, instance.symbol, timeframe, System().now())
+            profile = load_profile(instance.profile, home)
+            state = stream_state(feed, instance.symbol, timeframe, System().now(), profile)
             level = "warning" if state else "ok"
             yield CheckResult("stream", level, f"{name} {timeframe}: {state or 'fresh bars'}")
             yield from _flow(instance, timeframe, feed)

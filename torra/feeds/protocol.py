@@ -13,8 +13,10 @@ from typing import Final, Protocol
 import pandas as pd
 
 from torra.clock import duration, iso
+from torra.config import Profile
 from torra.errors import DataUnavailable
 from torra.evidence.flow_readings import NO_FLOW, FlowThen
+from torra.market.closed_hours import closed_weekends
 
 FRESH_BARS: Final = 2
 """A bar that closed more than this many bars ago is too old for a tick."""
@@ -78,7 +80,7 @@ class FlowBeside(FlowFeed, Protocol):
         ...
 
 
-def stream_state(feed: Feed, symbol: str, timeframe: str, now: datetime) -> str:
+def stream_state(feed: Feed, symbol: str, timeframe: str, now: datetime, profile: Profile) -> str:
     """Say in one sentence what keeps a stream from being ticked now; empty when nothing does."""
     try:
         newest = feed.bars(symbol, timeframe, now, 1)
@@ -87,7 +89,8 @@ def stream_state(feed: Feed, symbol: str, timeframe: str, now: datetime) -> str:
     if not len(newest):
         return f"no bars; bring some: torra import FILE --symbol {symbol} --timeframe {timeframe}"
     close = newest.index[-1].to_pydatetime() + duration(timeframe)
-    if now - close <= FRESH_BARS * duration(timeframe):
+    weekends = closed_weekends(profile, symbol, close, now)
+    if now - close - weekends <= FRESH_BARS * duration(timeframe):
         return ""
     return (
         f"the newest bar closed {iso(close)}, {(now - close).days} days ago; a tick comes with the "

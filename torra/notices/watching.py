@@ -23,6 +23,7 @@ from instance_database import Database
 from torra.clock import Clock, duration, floor, iso, parse
 from torra.config import NOTICE_LEVELS, Instance, NoticeSettings, Profile, SymbolSpec
 from torra.errors import ConfigError, StoreUnavailable
+from torra.market.closed_hours import SILENT_BARS, closed_at_most
 from torra.money.open_positions import PAPER
 from torra.notices.protocol import Level, Notice
 from torra.notices.words import Said, Tongue
@@ -55,9 +56,6 @@ SLOWLY: Final = 15.0
 ASLEEP: Final = timedelta(minutes=2)
 """Real time between two looks after which a machine has slept: no silence is counted over it."""
 
-SILENT_BARS: Final = 2.5
-"""Bars of the shortest timeframe without a tick, after which a feed that fails is silent."""
-
 SILENT_AT_LEAST: Final = timedelta(minutes=30)
 
 UNTOLD_BARS: Final = 3.5
@@ -66,27 +64,11 @@ UNTOLD_BARS: Final = 3.5
 NO_BAR: Final = "no_bar"
 """Reason of a skipped close for which the feed brought no bar (torra.desk.schedule)."""
 
-CLOSED_FOR: Final[Mapping[str, timedelta]] = {
-    "crypto": timedelta(hours=2),
-    "fx": timedelta(hours=6),
-    "gold": timedelta(hours=6),
-    "oil": timedelta(hours=6),
-}
-"""Time of an open week without a single bar that is no pause of the market, by asset class."""
-
-CLOSED_AT_MOST: Final = timedelta(hours=48)
-"""The same for other classes, whose sessions are not known: nights and a holiday are shorter."""
-
 REFUSED: Final = frozenset(("REJECTED", "EXPIRED"))
 """States in which an order ends that opened nothing and that nobody took back."""
 
 SKIPS: Final = 500
 """Skipped closes since the newest tick that are looked at."""
-
-WEEKEND: Final = (timedelta(days=4, hours=20), timedelta(days=6, hours=23))
-"""Begin and end of a weekend, from Monday 00:00 UTC: from the earliest close to the latest open."""
-
-WEEK: Final = timedelta(days=7)
 
 
 @dataclass(slots=True)
@@ -343,30 +325,6 @@ class Watcher:
         if fails:
             return max(step * SILENT_BARS, SILENT_AT_LEAST)
         return closed_at_most(profile, item.symbol, step, since, now)
-
-
-def closed_at_most(
-    profile: Profile, symbol: str, step: timedelta, since: datetime, now: datetime
-) -> timedelta:
-    """Return how long a feed that answers may bring no bar: its market is closed, or the week is.
-
-    `since` is the close of the newest bar, `step` the length of one.
-    """
-    spec = _terms(profile, symbol)
-    asset = spec.asset if spec else ""
-    least = max(CLOSED_FOR.get(asset, CLOSED_AT_MOST), step * SILENT_BARS)
-    return least if asset == "crypto" else least + weekends(since, now)
-
-
-def weekends(begin: datetime, end: datetime) -> timedelta:
-    """Return how much of a time lies in weekends."""
-    total, monday = timedelta(), begin - timedelta(days=begin.weekday())
-    monday = monday.replace(hour=0, minute=0, second=0, microsecond=0)
-    while monday < end:
-        first, last = max(begin, monday + WEEKEND[0]), min(end, monday + WEEKEND[1])
-        total += max(timedelta(), last - first)
-        monday += WEEK
-    return total
 
 
 def _currencies(database: Database, paper: str) -> dict[str, str]:

@@ -19,6 +19,7 @@ from torra.feeds.sample import SHOWN_AS, TRUE_YEARS
 from torra.store.hosted import FEED
 from torra.tick import sentence
 from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
+from torra.verdict.deny_reasons import DENIALS, DenyReason
 
 Cells = dict[str, Cell]
 TickLink = Callable[[str, str, str], str]
@@ -100,8 +101,8 @@ def voice_cells(key: str, tick: TickRecord) -> Cells:
 def age_cells(key: str, stream: Timed) -> Cells:
     """Return how old a stream is, whether that is too old, and the wait for its next tick."""
     age, stale = stream.age_seconds, stream.stale
-    badge = words("◷ stale", "warn", "the newest tick is older than one and a half bars")
-    if stream.quiet:
+    badge = words("◷ stale", "warn", "bars do not come, and no closed market explains it")
+    if stream.quiet and not stale:
         badge = words("◦ no bars", "flat", skips.NO_BARS)
     left = stream.next_in_seconds
     wait = words(figures.countdown(left))
@@ -124,8 +125,12 @@ def position_cells(key: str, instance: Named) -> Cells:
             f"{key}.levels": words("Torra sends nothing here, and knows no position"),
         }
     if not position:
+        small = instance.latest is not None and DenyReason.SIZE_ZERO in instance.latest.denied
+        none = ("no position", "flat", "")
+        if small:
+            none = ("no position: too small", "flat", DENIALS[DenyReason.SIZE_ZERO].meaning)
         return {
-            f"{key}.position": words("no position", "flat"),
+            f"{key}.position": words(*none),
             f"{key}.gain": words(""),
             f"{key}.levels": words(""),
         }

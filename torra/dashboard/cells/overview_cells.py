@@ -252,11 +252,8 @@ FRESHNESS: Final = ("stale", "with no new bars", "without a tick yet")
 
 
 def _freshness(stream: ShownStream) -> str:
-    if not stream.tick:
-        return FRESHNESS[2]
-    if stream.quiet:
-        return FRESHNESS[1]
-    return FRESHNESS[0] if stream.stale else ""
+    states = (stream.stale, stream.quiet, not stream.tick)
+    return next((word for word, holds in zip(FRESHNESS, states, strict=True) if holds), "")
 
 
 def _countdown(left: float | None) -> Cell:
@@ -312,7 +309,7 @@ def _notices(instance: ShownInstance, desk: Strip) -> Iterable[Notice]:
         yield Notice(4, figures.mark("DEGRADED").text, "warn")
     if not latest:
         yield Notice(5, "○ no tick yet", "flat")
-    if instance.streams and all(stream.quiet for stream in instance.streams):
+    if instance.streams and all(stream.quiet and not stream.stale for stream in instance.streams):
         yield Notice(RESTING, "◦ no bars", "flat")
 
 
@@ -379,9 +376,15 @@ def first_tick(streams: Sequence[Timed], desk: Strip, feed: str | None = None) -
             "No tick has run yet: this desk stands by. The one that holds the lease runs them, "
             "or this one when the lease runs out."
         )
-    if not any(stream.newest_bar for stream in streams):
+    ages = [stream.bar_age_seconds for stream in streams if stream.bar_age_seconds is not None]
+    if not ages:
         how = FEEDS.get(str(feed), "the feed has brought none: Health tells its age and state")
         return f"No tick has run yet: no bar is stored, and a tick reads 210 and more. Bars: {how}."
+    if any(stream.stale for stream in streams):
+        return (
+            f"No tick has run yet: the newest bar closed {figures.span(min(ages))} ago, and a tick "
+            "needs a fresh one. Health says how bars come."
+        )
     return "No tick has run yet: the first comes with the close of the next bar."
 
 

@@ -106,7 +106,7 @@ class Timed(RecordPart):
     age_seconds: Number = None
     stale: Flag = False
     quiet: Quiet | None = None
-    newest_bar: Word = None
+    bar_age_seconds: Number = None
 
 
 class ShownStream(Timed):

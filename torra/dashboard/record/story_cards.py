@@ -109,13 +109,13 @@ def facts(
 
 def _refuting(record: ShownTick, falsifiers: Sequence[str]) -> Fact:
     """Return what would prove it wrong; where a judge takes no side, what would settle it."""
-    found = _refuted(record, falsifiers)
+    found, leans = _refuted(record, falsifiers), _judge_leans(record)
     if found == DASH and (ends := _judges_ends(record)):
-        return Fact("Proved wrong by", ends[0], f"the judge's {_judge_leans(record)} side")
-    settles = swarm.settling(record) if found == DASH else None
-    if settles is None:
-        return Fact("Proved wrong by", found)
-    return Fact("Proved wrong by", *settles)
+        found = ends[0]
+    if found == DASH:
+        return Fact("Proved wrong by", *(swarm.settling(record) or (DASH,)))
+    held = f"the judge's {leans} side" if leans else f"the case for a {side_of(record).lower()}"
+    return Fact("Proved wrong by", found, "" if record.verdict in VERBS else held)
 
 
 def _judge_leans(record: ShownTick) -> str:

@@ -18,7 +18,6 @@ from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.clock import iso
-from torra.config import Profile
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.cells.shown import Overview
@@ -241,7 +240,7 @@ def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
             *health_checks.agents(behind.database, _subjects(behind)),
             *health_checks.swarms(behind, memory.flags),
         ],
-        "streams": list(health_checks.streams(overview, behind.settings, _profiles(behind))),
+        "streams": list(health_checks.streams(overview, behind.settings)),
         "scheduler": list(health_checks.scheduler(behind, now)),
         "bridges": list(health_checks.bridges(behind, now)),
         "providers": list(health_checks.providers(behind)),
@@ -255,10 +254,6 @@ def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
         LASTING: list(health_checks.lasting(memory.findings(behind, now))),
     }
     return found, checked
-
-
-def _profiles(behind: Backing) -> dict[str, Profile]:
-    return {name: setup.profile for name, setup in behind.desk.setups.items()}
 
 
 def _subjects(behind: Backing) -> tuple[PromotionSubject, ...]:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_config import VENDORS
 from instance_database import Database
 from torra.clock import duration, iso, parse
-from torra.config import DeskSettings, Instance, Profile
+from torra.config import DeskSettings, Instance
 from torra.dashboard.cells import sources
-from torra.dashboard.cells.shown import Overview, ShownBlock, ShownInstance, ShownStream, Strip
+from torra.dashboard.cells.shown import Overview, ShownBlock, ShownStream, Strip
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens.health_rows import LeaseRow
 from torra.dashboard.trade.stored_rows import BridgeRow
@@ -50,7 +50,6 @@ from torra.exhibits.beyond import flow_words, outside_words
 from torra.exhibits.beyond.outside_words import PUBLISHERS
 from torra.home import BACKUP_FOLDER
 from torra.notices import listing
-from torra.notices.watching import closed_at_most
 from torra.owner_only import OTHERS
 from torra.providers import call_health
 from torra.providers.call_health import ModelHealth
@@ -120,34 +119,13 @@ class Sign:
     facts: tuple[tuple[str, str], ...] = ()
 
 
-def streams(
-    overview: Overview, settings: DeskSettings, profiles: Mapping[str, Profile] | None = None
-) -> Iterator[Sign]:
-    """Yield a sign for each stream: its newest tick, and whether bars still come.
-
-    `profiles` are those of the instances; they say for how long a symbol's market may be closed.
-    """
+def streams(overview: Overview, settings: DeskSettings) -> Iterator[Sign]:
+    """Yield a sign for each stream: its newest tick, and whether bars still come."""
     feeds = {item.id: item.feed for item in settings.instances}
     for one in overview.instances:
-        profile = (profiles or {}).get(one.instance)
         for row in one.streams:
             name = f"{one.instance} {row.timeframe}"
-            sign = _stream(name, row, feeds.get(one.instance, one.feed))
-            yield _overdue(sign, one, row, profile, overview.desk.now) if row.quiet else sign
-
-
-def _overdue(
-    sign: Sign, one: ShownInstance, row: ShownStream, profile: Profile | None, now: str | None
-) -> Sign:
-    """Return the sign of a stream without bars: a fault once no closed market explains it."""
-    if profile is None or row.age_seconds is None or now is None:
-        return sign
-    moment, age = parse(now), timedelta(seconds=row.age_seconds)
-    step = duration(row.timeframe)
-    if age < closed_at_most(profile, one.symbol, step, moment - age, moment):
-        return sign
-    remedy = FEEDS.get(one.feed or "", "look at its feed")
-    return replace(sign, level="warn", detail=f"{sign.detail}; too long for either", remedy=remedy)
+            yield _stream(name, row, feeds.get(one.instance, one.feed))
 
 
 def _stream(name: str, row: ShownStream, feed: str | None) -> Sign:
@@ -155,7 +133,11 @@ def _stream(name: str, row: ShownStream, feed: str | None) -> Sign:
     then = f"next close in {figures.countdown(row.next_in_seconds)}"
     if row.skipped:
         then += f"; skipped since: {row.skipped.reason}, {row.skipped.detail}"
-    if row.age_seconds is None and not row.newest_bar:
+    if row.stale:
+        bar = f"the newest bar closed {figures.span(row.bar_age_seconds)} ago"
+        told = f"stale: {bar if row.age_seconds is None else age}, and no closed market explains it"
+        return Sign(name, "alert", f"{told}; {then}", FEEDS.get(feed or "", "look at its feed"))
+    if row.age_seconds is None and row.bar_age_seconds is None:
         # another program's scorer brings its bars with its question
         level = "note" if feed == FEED else "warn"
         return Sign(name, level, "no bar yet, so no tick can run", FIRST.get(feed or "", WAITS))
@@ -164,9 +146,6 @@ def _stream(name: str, row: ShownStream, feed: str | None) -> Sign:
     if row.quiet:
         told = f"no bars for {row.quiet.count} closes: the market is closed, or there is a hole"
         return Sign(name, "note", f"{age}; {told}")
-    if row.stale:
-        told = f"stale: {age}, more than one and a half bars"
-        return Sign(name, "alert", f"{told}; {then}", FEEDS.get(feed or "", "look at its feed"))
     return Sign(name, "ok", f"{age}; {then}")
 
 

@@ -8,8 +8,9 @@ one stream of what changed. A stream that has ended answers 204, which ends an E
 After a logout or new tokens, a reader gets no further event.
 
 If anything fails (the database cannot be read, the server ends, the reader is gone), the stream
-ends and its reader comes again. At most six streams are open, two to a session; a further one gets
-503 with Retry-After. While it waits, a stream holds no transaction and no request.
+ends and its reader comes again. At most six streams are open, and two to a session, whose oldest
+gives way; while six are open a further one gets 503 with Retry-After. While it waits, a stream
+holds no transaction and no request.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 from weakref import finalize
@@ -67,7 +68,7 @@ HEADERS: Final = {
 }
 CLOCK: Final = System()
 
-BUSY: Final = "Six streams are open at once, two to a session; the pages ask for figures meanwhile"
+BUSY: Final = "Six streams are open at once; the pages ask for figures meanwhile"
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,9 @@ def _answer(stream_id: str, kind: str, after: int, *, reset: bool = False) -> Re
     if slot is None:
         told = jsonify(error="Too many streams", advice=BUSY, status=503)
         return told, 503, {"Retry-After": RETRY_AFTER}
+    if behind.events is not None:
+        behind.events.wake()  # a stream that gives way looks at once
+    follower = replace(follower, left=lambda: left() or behind.slots.leaving(slot))
     return _held(follower, partial(behind.slots.release, slot))
 
 

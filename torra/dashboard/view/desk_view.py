@@ -88,7 +88,8 @@ class DeskView(Protocol):
         its streams' ticks) or None, position or None, changes, streams. A stream: timeframe, tick
         (of the newest record what stream_reading.brief keeps) or None, history (consensus, oldest
         first), next_close, next_in_seconds (real), age_seconds (desk) or None, stale, skipped
-        (newest skip since the newest tick) or None, quiet, newest_bar (while there is no tick). A
+        (newest skip since the newest tick) or None, quiet, bar_age_seconds (of a late stream, since
+        its newest bar closed). A
         debate that runs now, newest first: stream_id, instance, timeframe, bar_time, at.
 
         A position has besides its own fields `profit`, `r_multiple` and `leave`: what closing it at
@@ -179,7 +180,7 @@ class DatabaseView:
         self._settings = settings
         self._desk = desk
         self._version = version()
-        self._streams = StreamReading(database)
+        self._streams = StreamReading(database, self._profile)
         self._drawn = BarReading(database)
         self._hosted = HostedStreams(database)
         self._counted: Kept[dict[str, int]] = Kept(KEPT_COUNTS)
@@ -241,8 +242,7 @@ class DatabaseView:
         every = self._instances()
         names = [one.id for one in every]
         tallies = self._database.verdict_tallies(names)
-        streams = [(one.id, timeframe) for one in every for timeframe in one.timeframes]
-        read = self._streams.read(streams, self._clock, tallies)
+        read = self._streams.read(every, self._clock, tallies)
         held = {position.instance: position for position in self._database.positions()}
         currencies = known_currencies(self._database, self._settings.paper_currency)
         return {
@@ -291,7 +291,7 @@ class DatabaseView:
             return None
         key = (found.id, timeframe)
         tallies = self._database.verdict_tallies([found.id])
-        stream = self._streams.read([key], self._clock, tallies)[key]
+        stream = self._streams.read([found], self._clock, tallies)[key]
         ticks = self._streams.listed(key, limit, stream["key"], tallies.get(key, (0, 0))[1])
         oldest = str(ticks[-1]["bar_time"]) if ticks else ""
         return {

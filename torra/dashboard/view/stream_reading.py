@@ -7,15 +7,17 @@ time. Raises StoreUnavailable when the database cannot be read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
 from torra import clock as clocks
+from torra.config import Instance, Profile
 from torra.dashboard.record import vetoes
 from torra.dashboard.view.kept import Kept
+from torra.market.closed_hours import WEEK, closed_at_most
 from torra.store.hosted import is_hosted
 from torra.tick import sentence
 from torra.tick.tick_record import RecordPart, TickRecord
@@ -36,7 +38,9 @@ CHARTED: Final = 8
 """Most instances that have a small chart each; of more the overview shows rows."""
 
 STALE_AFTER: Final = 1.5
-"""A stream is stale when its newest tick closed more than this many bars ago."""
+"""A stream is stale when its newest tick closed more than this many bars ago, unless a closed
+market explains it.
+"""
 
 NO_BAR: Final = "no_bar"
 """Reason of a skipped close for which the feed brought no bar (torra.desk.schedule)."""
@@ -54,6 +58,9 @@ LISTED: Final = 40
 
 OWN: Final = ("thresholds", "gate", "denied", "events", "as_of")
 """Parts of its own record that a listed tick has besides its key columns; today's may differ."""
+
+IN_TIME: Final[Json] = {"age": None, "missing": False, "overdue": False}
+"""What is said of the bars of a stream whose newest tick is in time."""
 
 NO_WAIT: Final[Mapping[str, JsonValue]] = {"next_close": None, "next_in_seconds": None}
 
@@ -120,35 +127,44 @@ def _sequence(value: JsonValue) -> list[JsonValue]:
 class StreamReading:
     """Reader of the streams of one database, with a cache of their records."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, profile: Callable[[Instance], Profile]) -> None:
         self._database = database
+        self._profile = profile
         self._ticks: Kept[Json | None] = Kept(STREAMS_KEPT)
         self._histories: Kept[list[JsonValue]] = Kept(STREAMS_KEPT)
         self._lists: Kept[list[Json]] = Kept(LISTS_KEPT)
 
     def read(
         self,
-        streams: Sequence[StreamKey],
+        instances: Sequence[Instance],
         clock: clocks.Clock,
         tallies: Mapping[StreamKey, tuple[int, int]],
     ) -> dict[StreamKey, Json]:
-        """Return each stream's newest tick, history, age, next close and skips."""
+        """Return each stream's newest tick, history, ages, next close and skips."""
         now = clock.now()
+        every = {(one.id, timeframe): one for one in instances for timeframe in one.timeframes}
+        streams = list(every)
         found = self._database.newest_of(streams)
         waits = {name: _next(name, now, clock) for name in {timeframe for _, timeframe in streams}}
         return {
             stream: {
-                **self._stream(stream, *found[stream], now, tallies.get(stream, (0, 0))[1]),
+                **self._stream(one, stream[1], *found[stream], now, tallies.get(stream, (0, 0))[1]),
                 # Another scorer asks when it likes: nobody knows when the next tick comes.
                 **(NO_WAIT if is_hosted(stream[0]) else waits[stream[1]]),
             }
-            for stream in streams
+            for stream, one in every.items()
         }
 
     def _stream(
-        self, stream: StreamKey, key: str | None, newest: str | None, now: datetime, count: int
+        self,
+        one: Instance,
+        timeframe: str,
+        key: str | None,
+        newest: str | None,
+        now: datetime,
+        count: int,
     ) -> Json:
-        _, timeframe = stream
+        stream = (one.id, timeframe)
         step = clocks.duration(timeframe)
         tick = self.tick(key) if key else None
         last = str(tick["bar_time"]) if tick else ""
@@ -158,7 +174,8 @@ class StreamReading:
         skips = self._database.skips_after(*stream, last, most) if behind else None
         quiet = _quiet(SkipRun.read(skips), now, step)
         age = (now - clocks.parse(str(tick["as_of"]))).total_seconds() if tick else None
-        old = age is not None and age > STALE_AFTER * step.total_seconds()
+        late = age is None or age > STALE_AFTER * step.total_seconds()
+        bars = self._bars(one, timeframe, now) if late else IN_TIME
         # by the count as well: a late tick joins the history and is not the newest
         history = self._histories.get((stream, key, count), lambda: self._history(stream))
         return {
@@ -167,10 +184,29 @@ class StreamReading:
             "tick": tick,
             "history": history,
             "age_seconds": age,
-            "stale": old and quiet is None,
+            "stale": bars["overdue"] or (bars["missing"] and bool(tick) and not quiet),
             "quiet": quiet,
             "skipped": skips,
-            "newest_bar": None if tick else self._newest_bar(stream),
+            "bar_age_seconds": bars["age"],
+        }
+
+    def _bars(self, one: Instance, timeframe: str, now: datetime) -> Json:
+        """Return how old the newest bar is, and whether one is missing, or long overdue.
+
+        None is missing that the market of a week before had not either. Overdue is what no closed
+        market can explain.
+        """
+        span = self._database.bar_span(one.id, timeframe)
+        if span is None:
+            return {**IN_TIME, "missing": True}
+        step, (first, newest) = clocks.duration(timeframe), map(clocks.parse, span)
+        close, due = newest + step, now - (STALE_AFTER - 1) * step
+        before = self._database.closes(one.id, timeframe, since=close - WEEK, as_of=due - WEEK)
+        patience = closed_at_most(self._profile(one), one.symbol, step, close, now)
+        return {
+            "age": (now - close).total_seconds(),
+            "missing": bool(len(before)) or first > close - WEEK,
+            "overdue": now - close >= patience,
         }
 
     def tick(self, key: str) -> Json | None:
@@ -201,10 +237,6 @@ class StreamReading:
 
     def _history(self, stream: StreamKey) -> list[JsonValue]:
         return [row["consensus"] for row in self._database.consensus_history(*stream, HISTORY)]
-
-    def _newest_bar(self, stream: StreamKey) -> str | None:
-        span = self._database.bar_span(*stream)
-        return span[1] if span else None
 
 
 def _next(timeframe: str, now: datetime, clock: clocks.Clock) -> Json:

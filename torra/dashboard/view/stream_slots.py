@@ -1,6 +1,7 @@
 """The limit on open event streams: each of them holds a thread of the server.
 
-A slot is given back when its stream ends, its reader leaves or its answer is dropped. A slot that
+A slot is given back when its stream ends, its reader leaves or its answer is dropped. The oldest
+stream of a session gives way to a further one: the page that read it is mostly gone. A slot that
 some fault never gives back is free again after its stream's life, so that no fault uses them up.
 """
 
@@ -37,6 +38,7 @@ class Slots:
         self._lock = threading.Condition()
         self._waiting = 0
         self._held: dict[int, tuple[str, float]] = {}
+        self._leaving: set[int] = set()
         self._number = 0
 
     def take(
@@ -44,7 +46,8 @@ class Slots:
     ) -> int | None:
         """Take a slot for a session; wait up to `patience` seconds for one.
 
-        None when all stay taken for that long, or two of them by this session.
+        The oldest of two that this session holds is told to leave. None when all six stay taken
+        for that long.
         """
         end = monotonic() + patience
         with self._lock:
@@ -64,14 +67,20 @@ class Slots:
         """Give a slot back; a second call does nothing."""
         with self._lock:
             self._held.pop(slot, None)
+            self._leaving.discard(slot)
             self._lock.notify_all()
+
+    def leaving(self, slot: int) -> bool:
+        """Return whether the stream of a slot gives way to a newer one of its session."""
+        return slot in self._leaving
 
     def _take(self, who: str, now: float) -> int | None:
         for number, (_, until) in self._held.copy().items():  # a dropped answer may release here
             if until <= now:
                 self._held.pop(number, None)
-        mine = sum(holder == who for holder, _ in self._held.copy().values())
-        if len(self._held) >= MOST or mine >= MOST_EACH:
+        mine = [n for n, (holder, _) in self._held.copy().items() if holder == who]
+        self._leaving.update(mine[: 1 - MOST_EACH])
+        if len(self._held) >= MOST:
             return None
         self._number += 1
         self._held[self._number] = (who, now + LIFE_SECONDS + SPARE_SECONDS)
