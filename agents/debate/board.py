@@ -124,6 +124,11 @@ class Board:
         """LONG, SHORT or NONE."""
         return NAMES[(self.lean > 0.0) - (self.lean < 0.0)]
 
+    @property
+    def key_uncertainty(self) -> str:
+        """What would settle the strongest conflict; "" where no two experts conflict."""
+        return self.conflicts[0].settle.says if self.conflicts else ""
+
     def leaning(self, side: int) -> tuple[str, ...]:
         """Return the experts of a side."""
         return tuple(one.agent for one in self.stands if one.side == side)
@@ -146,6 +151,7 @@ class Board:
             "dominant": self.dominant,
             "surest": self.surest,
             "note": self.note,
+            "key_uncertainty": self.key_uncertainty,
             "agreed": {NAMES[side]: list(ids) for side, ids in self.agreed.items() if ids},
             "conflicts": [
                 {

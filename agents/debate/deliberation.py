@@ -19,7 +19,9 @@ from ..contracts import (
     GateRuling,
     SourceType,
 )
+from ..texts.fence import clean
 from .panel import NEUTRAL, Panel
+from .reply_text import REASONING_KEPT
 from .swarm import Swarm
 from .synthesis import moved
 
@@ -28,6 +30,9 @@ OUTAGE: Final = "outage"
 
 ABSTAINED: Final = "all_abstained"
 """Flag of a tick on which every opinion that was asked abstained."""
+
+GRANTED: Final = "Against it: "
+"""What precedes a granted point in a report's paragraph."""
 
 _CALL: Final = tuple(part.name for part in fields(CallRecord))
 
@@ -204,7 +209,7 @@ def _report_json(report: AgentReport) -> dict[str, Any]:
         "agent_id": report.agent_id,
         "adjustments": dict(report.adjustments),
         "confidence": report.confidence,
-        "reasoning": report.reasoning,
+        "reasoning": report.reasoning or _paragraph(report),
         "key_points": list(report.key_points),
         "evidence": [cited._asdict() for cited in report.evidence],
         "flags": list(report.flags),
@@ -219,6 +224,17 @@ def _report_json(report: AgentReport) -> dict[str, Any]:
         "rebuttals": [answer._asdict() for answer in report.rebuttals],
         **_ahead_json(report),
     }
+
+
+def _paragraph(report: AgentReport) -> str:
+    """Return claim and points as one paragraph, "" of who claims nothing; it can forge no fence."""
+    points = [
+        f"{led}{one.says}{one.why and ', '}{one.why}"
+        for led, told in (("", report.points_for), (GRANTED, report.points_against))
+        for one in told
+    ]
+    said = [part.rstrip(" .") for part in (report.claim, *points)]
+    return clean(" ".join(f"{part}." for part in said if part), REASONING_KEPT)
 
 
 def _ahead_json(report: AgentReport) -> dict[str, Any]:

@@ -210,3 +210,18 @@ def test_what_an_expert_calls_odd_is_on_the_board() -> None:
     shown, bare = (as_features(board(answers, Directive()), "") for answers in (heard, quiet))
     assert shown["board.anomalies"].value == "liquidity:stop_sweep"
     assert "board.anomalies" not in bare
+
+
+def test_the_key_uncertainty_is_what_would_settle_the_strongest_conflict() -> None:
+    def answer(name: str, value: float) -> Answer:
+        return Answer(AGENTS[name].role, a_report(name, value))
+
+    heard = [answer("geometry", 0.06), answer("liquidity", 0.3), answer("macro", -0.3)]
+    for split in (heard, heard[::-1]):
+        told = board(split, Directive()).as_json()
+        assert [one["short"] for one in told["conflicts"]] == ["macro", "macro"]
+        assert told["key_uncertainty"] == "a close beyond the last swing"
+    weaker = [answer("geometry", 0.3), answer("liquidity", 0.06), answer("macro", -0.3)]
+    told = board(weaker, Directive()).as_json()
+    assert told["key_uncertainty"] == "whether a pattern is completed or fails"
+    assert board(heard[:2], Directive()).as_json()["key_uncertainty"] == ""

@@ -215,3 +215,29 @@ def test_a_clock_that_ran_ahead_is_told(home: Path) -> None:
     (row,) = document(home, "--profile", "paying")["profiles"]
     assert (row["booked_ahead"], row["left_usd"]) == (1, 0.1)
     assert "booked by a clock ahead" in torra(home).stdout
+
+
+@pytest.mark.parametrize(
+    ("agents", "role", "proposed"),
+    [
+        ({}, "risk_gate", True),
+        ({}, "technical", False),
+        ({"gate_call": "openings"}, "risk_gate", False),
+        ({"call_policy": "pivotal"}, "risk_gate", False),
+    ],
+)
+def test_a_gate_that_is_paid_on_every_tick_is_proposed_to_be_asked_where_a_position_can_open(
+    home: Path, agents: dict[str, str], role: str, proposed: bool
+) -> None:
+    told = {"agents": {"provider": "anthropic", **agents}}
+    (home / "profiles" / "paying.json").write_text(json.dumps(told), encoding="utf-8")
+    database = Database.open(home / "torra.db", now=lambda: NOW)
+    call(database, 2 * HOUR, 0.0123, role=role)
+    database.close()
+    (line,) = json.loads(torra(home, "--json").output)["proposals"] if proposed else ("",)
+    said = torra(home).output
+    assert ("agents.gate_call openings" in said) == proposed
+    assert line in said
+    if proposed:
+        assert line.startswith("The gate's model cost 0.012300 USD in the last 24 hours.")
+        assert "torra profile set paying agents.gate_call openings" in line

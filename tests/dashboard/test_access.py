@@ -45,6 +45,7 @@ from torra.dashboard.doors.access import (
     own_path,
 )
 from torra.dashboard.doors.limits import LONGEST_WAIT, BackOff, RateLimits
+from torra.dashboard.screens.changed import PER_MINUTE
 from torra.dashboard.screens.entry import LOGINS_A_MINUTE
 from torra.dashboard.screens.health import CHECKS_A_MINUTE
 from torra.errors import ConfigError
@@ -487,6 +488,19 @@ def test_nobody_at_the_same_address_locks_the_owner_out(
         assert code(client) == 200
         clock.pass_by(1)
     assert codes == {401, 429}
+
+
+@cases("address", ["/changed", "/api/v1/changed?limit=x"])
+def test_one_visitor_asks_what_agents_changed_sixty_times_a_minute(
+    client: FlaskClient, clock: Moved, address: str
+) -> None:
+    log_in(client, "read")
+    codes = [client.get(address).status_code for _ in range(PER_MINUTE + 1)]
+    assert len(set(codes[:-1])) == 1 and codes[0] != 429
+    assert codes[-1] == 429
+    assert client.get("/").status_code == 200
+    clock.pass_by(1)
+    assert client.get(address).status_code == codes[0]
 
 
 def test_one_token_logs_in_sixty_times_a_minute_and_holds_no_other_up(

@@ -18,9 +18,10 @@ from instance_database import TickKey
 from tests.tries import Tries
 from tests.worlds import desks
 from tests.worlds.stores import opening
-from torra.clock import Simulated, System, iso
+from torra.clock import Simulated, System, iso, parse
 from torra.desk import wiring
 from torra.desk.roster import InstanceSetup
+from torra.desk.watches import SETTLING_SECONDS
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
 from torra.tick import record as tick_record
@@ -189,6 +190,38 @@ def test_a_clock_that_stays_ahead_writes_no_bar_off_for_a_while(tmp_path: Path) 
     assert reasons["clock"] > 20
     assert set(reasons) <= {"clock", "late", ""}
     assert "skipped" not in states(desk, "EURUSD", "H1").values()
+    desk.database.close()
+
+
+class Slept(Jumpy):
+    """A live clock of a machine that slept: only its monotonic time a test moves as well."""
+
+    passed = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.passed
+
+    def running(self) -> float:
+        return super().monotonic()
+
+
+def test_every_close_of_a_long_sleep_has_a_row_once_the_clock_is_believed(tmp_path: Path) -> None:
+    """The newest closes are run at once, and none of the many before them is passed over."""
+    desk = desks.open_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Slept(desks.START))
+    desks.take_lease(desk)
+    assert isinstance(desk.clock, Slept)
+    desk.wake("EURUSD")
+    desk.clock.moment += timedelta(days=2)
+    assert desk.wake("EURUSD") == []
+    assert "done" in {outcome.state for outcome in desk.wake("EURUSD")}
+    desk.clock.passed = SETTLING_SECONDS + 1.0
+    desk.wake("EURUSD")
+    told = rows(desk, "select bar_time, state, reason from ticks where timeframe = 'H1'")
+    found = [parse(row["bar_time"]) for row in told]
+    first = desks.START - H1
+    assert sorted(found) == [first + hour * H1 for hour in range(49)]
+    assert Counter(row["reason"] for row in told)["missed"] > 40
+    assert desk.wake("EURUSD") == []
     desk.database.close()
 
 

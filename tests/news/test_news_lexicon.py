@@ -24,7 +24,7 @@ from torra.news.lexicon import (
     score,
 )
 
-AGREEING = 0.9
+AGREEING = 0.97
 """Share of the judged headlines whose sign is the judge's, at least."""
 
 BOTH_WAYS = 0.02
@@ -95,6 +95,30 @@ def test_the_subject_decides_what_rises_means(text: str, expected: float) -> Non
         ("Gold at record high", 0.5),
         ("Lira falls to a record low", -2 / 3),
         ("Up to 40 banks", 0.0),
+        ("Gold gains on weak US jobs data", 0.5),
+        ("Gold climbs after weak jobs data", 0.5),
+        ("Dollar falls as yields drop after soft data", -0.5),
+        ("Gold gains on weak data but dollar soars", 2 / 3),
+        ("No gains on weak data", -0.5),
+        ("Fed on hold after weak data", -0.5),
+        ("Gold rises on soft dollar", 0.5),
+        ("Soft dollar lifts gold", 0.5),
+        ("Strong dollar weighs on gold", -0.5),
+        ("Oil pares losses", 0.5),
+        ("Gold pares most of its earlier steep losses", 0.5),
+        ("Gold pares gains to end lower", -2 / 3),
+        ("Stocks trim losses, close higher", 2 / 3),
+        ("Gold extends gains", 0.5),
+        ("Gold extends decline to a third day", -0.5),
+        ("Stocks extend losing streak", -0.5),
+        ("Stocks open lower", -0.5),
+        ("Lower costs boost profit", 0.75),
+        ("Lower guidance", -0.5),
+        ("Company lowers its outlook", -0.5),
+        ("The Fed lowers rates", 0.0),
+        ("Nikkei ends in red", -0.5),
+        ("Banks in the red on strong franc", -0.5),
+        ("Tanker waits in the Red Sea", 0.0),
     ],
 )
 def test_words_around_it_turn_a_word_or_leave_it_out(text: str, expected: float) -> None:

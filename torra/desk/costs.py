@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
-from agent_config import VENDORS, AgentSettings
+from agent_config import GATE_ID, VENDORS, AgentSettings
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso, parse
 from torra.config import NAME, Instance, Profile, load_desk, load_profile
@@ -47,6 +47,12 @@ SHARE_DECIMALS: Final = 4
 DAY_AT_MOST: Final = (
     "A day: a tick for every bar at its worst case, but no hour above its ceiling "
     "(agents.max_api_cost_per_hour)."
+)
+
+GATE_COST: Final = (
+    "The gate's model cost {usd} USD in the last 24 hours. `torra profile set {profile} "
+    "agents.gate_call openings` asks it only where a position can open; its rules stand always. "
+    "Agents that earn their influence begin anew with it."
 )
 
 Row = Mapping[str, Any]
@@ -179,9 +185,13 @@ class VendorCost(TypedDict):
 
 
 class HomeReport(CostReport):
-    """The report of a home; `vendors` is empty where a profile pays a vendor already."""
+    """The report of a home; `vendors` is empty where a profile pays a vendor already.
+
+    `proposals` are settings that would save money, each in a few sentences.
+    """
 
     vendors: list[VendorCost]
+    proposals: list[str]
 
 
 def run(home: Path, profile: str | None = None) -> HomeReport:
@@ -206,7 +216,25 @@ def _with_vendors(told: CostReport, home: Path, instances: Iterable[Instance]) -
     found = [(item, profile_of(item.profile, home)) for item in instances if item.profile in asked]
     setups = [(item, profile) for item, profile in found if profile is not None]
     pays = told["last_24_hours"]["calls"] or any(one.agents.paid() for _, one in setups)
-    return {**told, "vendors": [] if pays else of_vendors(home, setups)}
+    return {
+        **told,
+        "vendors": [] if pays else of_vendors(home, setups),
+        "proposals": _proposals(told, setups),
+    }
+
+
+def _proposals(told: CostReport, setups: Iterable[tuple[Instance, Profile]]) -> list[str]:
+    """Return which profiles ask the gate's model where nothing can open, while that is paid."""
+    usd = next((row["usd"] for row in told["roles"] if row["role"] == GATE_ID), 0.0)
+    asking = {
+        item.profile
+        for item, profile in setups
+        if profile.agents.gate_call == profile.agents.call_policy == "always"
+        and profile.agents.paid()
+    }
+    return [
+        GATE_COST.format(usd=_money(usd).strip(), profile=name) for name in sorted(asking) if usd
+    ]
 
 
 def of_vendors(home: Path, setups: Iterable[tuple[Instance, Profile]]) -> list[VendorCost]:
@@ -291,7 +319,7 @@ def table(document: HomeReport) -> str:
     heading = (
         f"{'':<32}{'USD':>12}{'calls':>7}{'tokens in':>11}{'cached':>9}{'out':>9}{'kept USD':>12}"
     )
-    return "\n".join([heading, *sums, *parts, "", *lines, *blocked])
+    return "\n".join([heading, *sums, *parts, "", *lines, *blocked, *document["proposals"]])
 
 
 # --- figures --------------------------------------------------------------------------------------

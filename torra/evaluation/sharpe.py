@@ -1,8 +1,9 @@
 """The Sharpe ratio with its standard error, and what is left of it after N trials.
 
 It is computed from returns of trading days (torra.evaluation.account_curve), flat days included. A
-year has 252 of them, or 365 if the market has no weekend. The riskless rate is taken as 0. Below a
-year of days no ratio is claimed, whatever it is: its standard error is at least 1.
+trade counts whole on the UTC day of its end; no close of a bar values an open one. A year has 252
+days, or 365 if the market has no weekend. The riskless rate is taken as 0. Below a year of days no
+ratio is claimed, whatever it is: its standard error is at least 1.
 
     standard error      sqrt((1 + S^2/2 - g3 S + (g4 - 3) S^2/4) / n)             Mertens 2002
     with g3 = 0, g4 = 3: sqrt((1 + S^2/2) / n)                                    Lo 2002
@@ -201,7 +202,7 @@ def sharpe_exhibit(
     rows = [_Row(arm.name, one, deflated(one, tried, wide)) for arm, one in found]
     return Exhibit(
         name="sharpe",
-        title="Sharpe ratio of daily results",
+        title="Sharpe ratio of daily results, by the day on which a trade closed",
         columns=tuple(COLUMNS),
         rows=cells(COLUMNS, rows),
         says=_says([row.one for row in rows], tried, wide),

@@ -16,7 +16,7 @@ from typing import Any, Final
 from torra.clock import duration, iso
 from torra.exhibits import figures
 from torra.lessons.lesson import Lesson, LessonFacts, Thesis, Words
-from torra.tick.words import thesis_words
+from torra.tick.words import swarm_words, thesis_words
 
 RULES: Final = "rules"
 """The author of words that no model wrote."""
@@ -140,6 +140,17 @@ def thesis(facts: LessonFacts) -> ThesisTold | None:
     """Return what the trader wrote of an opening, beside what came of it; None without one."""
     told = facts.thesis
     return told and thesis_told(told, facts.timeframe, _beside(facts, told.bars))
+
+
+def judged(facts: LessonFacts) -> str:
+    """Return what a swarm's judge said at an opening, in a sentence; "" where none was heard."""
+    told = facts.situation.judgement if facts.situation else None
+    if told is None:
+        return ""
+    side = swarm_words.LEANS.get(told.side, "neither side")
+    counter = figures.clean(told.counter, LONGEST_WORDS)
+    against = f"; against it: {counter}" if counter else ""
+    return f"Judge: {side}, {swarm_words.percent(told.chance)} to win{against}"
 
 
 def thesis_told(told: Thesis, timeframe: str, came: str = "") -> ThesisTold:
@@ -271,6 +282,7 @@ def _lines(lesson: Lesson, warm_up: bool) -> list[str]:
     mark = "; in warm-up" if warm_up else ""
     told = thesis(facts)
     why = [] if told is None else [f"  {told.who}: {told.claim}"]
+    why += [f"  {judge}"] if (judge := judged(facts)) else []
     return [headline(facts), f"  {place}; {rest}{mark}", *why, *said]
 
 
@@ -287,6 +299,7 @@ def whole(
     lines += [f"{verdict_on_veto(lesson.facts)}."] if lesson.facts.kind == "vetoed" else []
     lines += ["", *(f"{one.name.ljust(width)}  {one.value}" for one in facts)]
     lines += _thesis_lines(lesson.facts)
+    lines += ["", judge] if (judge := judged(lesson.facts)) else []
     for one in map(spoken, lesson.words):
         lines += ["", f"{one.author}, {one.known}{', cost ' + one.cost if one.cost else ''}"]
         lines += [f"  {part}" for part in (one.setup, one.outcome, one.rule) if part]

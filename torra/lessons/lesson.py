@@ -92,6 +92,17 @@ class Thesis(NamedTuple):
         return {**self._asdict(), "ends": [*self.ends], "risks": [*self.risks]}
 
 
+class Judgement(NamedTuple):
+    """What a swarm's judge said at an opening.
+
+    `side` is LONG, SHORT or NONE, `counter` what spoke against it, `chance` in [0, 1].
+    """
+
+    side: str
+    counter: str
+    chance: float
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """The market at an opening, as its tick saw it.
@@ -100,7 +111,7 @@ class Situation:
     `regime`, `session` and `triage` are words of torra.market.regime and of the memory context;
     `strongest` are the components of L1 that weighed most, each with the sign of its value;
     `events` the classes of the headlines that were known. `thesis` is the trader's, None of a desk
-    that asks none; no agent is told of it.
+    that asks none, `judgement` a swarm's judge's; no agent is told of either.
     """
 
     numbers: Mapping[str, float | None]
@@ -110,6 +121,7 @@ class Situation:
     strongest: tuple[tuple[str, int], ...] = ()
     events: tuple[str, ...] = ()
     thesis: Thesis | None = None
+    judgement: Judgement | None = None
 
     def vector(self, side: PositionSide) -> tuple[float, ...]:
         """Return the scaled numbers as a trade of a side sees them, each -1 to +1; 0 for None."""
@@ -149,6 +161,7 @@ class Situation:
             "strongest": [[*one] for one in self.strongest],
             "events": [*self.events],
             **({"thesis": self.thesis.as_dict()} if self.thesis else {}),
+            **({"judgement": self.judgement._asdict()} if self.judgement else {}),
         }
 
     @classmethod
@@ -162,6 +175,7 @@ class Situation:
             tuple((name, sign) for name, sign in told["strongest"]),
             tuple(told["events"]),
             _thesis_of(told.get("thesis")),
+            Judgement(**told["judgement"]) if "judgement" in told else None,
         )
 
 

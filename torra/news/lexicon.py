@@ -5,13 +5,15 @@ each section of it does). One word alone makes half a point: the score is
 (up - down) / (up + down + 1).
 
 What a word says can depend on its neighbours in the same part of a headline; a part ends at a
-punctuation mark and at words such as "as", "after" and "on":
+punctuation mark and at words such as "as", "but" and "on":
 
 - "unemployment rises" is bad, "yields rise" is neither, "fears ease" is good;
 - "hopes fade" and "growth stalls" are bad;
 - "raises its outlook" is good, "raises rates" is neither;
-- "no", "not", "averts", "pares" and the like turn the next words, "fails to" as well;
-- what follows "despite" or "from" does not count: "gold falls from a record high".
+- "no", "not", "averts" and the like turn the next words, "fails to" as well, "pares" the next one
+  that counts;
+- what follows "despite" or "from" does not count: "gold falls from a record high";
+- nor does a reason, where it gives one for something: "gains on weak data", "slips as bonds slide".
 
 What it cannot do: it does not know whose price is meant ("dollar falls, gold rises" is 0), nor what
 is good for whom, nor irony, questions, quotations and what is denied further away. It knows English
@@ -33,6 +35,9 @@ DAMPING: Final = 1.0
 TURN_REACH: Final = 3
 """Words after a turning one that it turns."""
 
+PARE_REACH: Final = 6
+"""Words after "pares" among which stands what it turns."""
+
 SUBJECT_REACH: Final = 4
 """Words after a subject ("unemployment") at which it still decides what "rises" means."""
 
@@ -48,7 +53,8 @@ LONGEST: Final = 2_000
 TOKEN: Final = re.compile(r"[a-z]+(?:['’][a-z]+)*|[,;:.!?]+(?=\s|$)|\s[-–—]+\s")
 SECTIONS: Final = (
     "rising", "falling", "lifting", "good", "bad", "troubles", "strengths", "burdens", "either",
-    "nothing", "turning", "failing", "breaks", "conceding", "raising", "cutting", "targets",
+    "nothing", "turning", "paring", "failing", "breaks", "reasons", "conceding", "raising",
+    "cutting", "targets",
 )  # fmt: skip
 """The sections of words.txt; each tells in its first line what it does."""
 
@@ -61,7 +67,7 @@ MOVING: Final = frozenset(("rising", "falling"))
 ADVERSE: Final = frozenset(("burdens", "troubles"))
 EITHER: Final = frozenset(("either",))
 TURNING: Final = frozenset(("turning", "failing"))
-ENDING: Final = frozenset(("breaks", "conceding"))
+ENDING: Final = frozenset(("breaks", "reasons", "conceding"))
 TARGETS: Final = frozenset(("targets",))
 
 
@@ -133,17 +139,18 @@ def _bare(token: str) -> str:
 def _parts(words: tuple[str, ...]) -> Iterator[list[str]]:
     """Yield the sections of the words of each part of a headline; "" for a word of none.
 
-    What is conceded or left behind is left out.
+    What is conceded or left behind, and the reason of what was said, is left out.
     """
     part: list[str] = []
-    conceded = False
+    conceded = False  # a reason of a reason too
     place = 0
     while place < len(words):
         section, taken = _found(words, place)
         if section in ENDING:
             if not conceded:
                 yield part
-            part, conceded = [], section == "conceding"
+            reason = section == "reasons" and (conceded or _says(part))
+            part, conceded = [], reason or section == "conceding"
         else:
             part.append(section)
         place += taken
@@ -167,7 +174,14 @@ def _found(words: tuple[str, ...], place: int) -> tuple[str, int]:
 def _sign(part: Sequence[str], place: int) -> int:
     said = _said(part, place)
     turned = not TURNING.isdisjoint(part[max(0, place - TURN_REACH) : place])
+    near = part[max(0, place - PARE_REACH) : place]
+    if "paring" in near and not _says(near[near.index("paring") :]):
+        turned = not turned
     return -said if turned else said
+
+
+def _says(part: Sequence[str]) -> bool:
+    return any(_said(part, place) for place in range(len(part)))
 
 
 def _said(part: Sequence[str], place: int) -> int:

@@ -33,8 +33,10 @@ LONGEST_LEASE: Final = timedelta(hours=12)
 MUCH_LONGER: Final = 10
 """A lease of another desk that is so many times as long as one's own is damaged too."""
 
-LOOK_BACK: Final = 16
-"""How many bars before the newest finished tick are looked through for closes without a row."""
+LOOK_BACK: Final = 10_000
+"""How many bars before the newest finished tick are looked through for closes without a row: a week
+of M1. A machine may sleep as long, and the first close after it is run before theirs have rows.
+"""
 
 
 class ClaimStore(Store):
@@ -226,14 +228,14 @@ class ClaimStore(Store):
         later one is done. Nothing before the stream's first row is a hole.
         """
         step = duration(timeframe)
-        rows = self._rows(
-            "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
-            "AND bar_time BETWEEN ? AND ?",
-            instance, timeframe, stamp(newest - LOOK_BACK * step), stamp(newest),
-        )  # fmt: skip
-        there = {parse(row["bar_time"]) for row in rows}
+        rows = "FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ?"
+        place = (instance, timeframe, stamp(newest - LOOK_BACK * step), stamp(newest))
+        ((begun, count),) = self._tuples(f"SELECT min(bar_time), count(*) {rows}", *place)
         # A stream that has just begun owes nothing from before its first row.
-        first = min(there, default=newest)
+        first = parse(begun)
+        if first + (count - 1) * step == newest:
+            return set()  # nearly always, and no row is read
+        there = {parse(bar_time) for (bar_time,) in self._tuples(f"SELECT bar_time {rows}", *place)}
         return {close - step for close in closes(timeframe, first, newest)} - there
 
     def newest_claim(self, instance: str, timeframe: str) -> datetime | None:

@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import signal_bridge
-from agents.debate.deliberation import Consulted
+from agents.debate.deliberation import Consulted, Deliberation
 from instance_database import Saved, TickKey
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.failpoints import failpoint
 from torra.lessons.facts import situation_of
-from torra.lessons.lesson import Thesis
+from torra.lessons.lesson import Judgement, Thesis
 from torra.store.tick_store import TickStore
 from torra.tick import approval, vetoed
 from torra.tick import record as tick_record
@@ -105,8 +105,7 @@ def decide(
         signals = _enqueue(instance, key, inputs, action, database, now)
         drafts = (*action.drafts, *proposed)
         _ask_to_close(key, inputs, debated, decision, drafts, profile, edges, now)
-        asked = debated.deliberation.consulted
-        _keep_situation(instance, key, inputs, drafts, begun, asked, database)
+        _keep_situation(instance, key, inputs, drafts, begun, debated.deliberation, database)
         # The record holds its own time, so it is taken before the record is written.
         elapsed = (edges.clock.monotonic() - due) * 1000.0
         desk |= {"decided": iso(now), "signal_event": stands}
@@ -204,7 +203,7 @@ def _keep_situation(
     inputs: TickInputs,
     drafts: Sequence[SignalDraft],
     begun: VetoedOpening | None,
-    asked: Consulted | None,
+    spoken: Deliberation,
     database: TickStore,
 ) -> None:
     """Keep the market of an opening, for the lesson of its end: sent, proposed or vetoed."""
@@ -215,9 +214,16 @@ def _keep_situation(
         sides[begun.sid] = begun.side
     if not sides:
         return
-    seen = situation_of(inputs.bundle.features, inputs.l1)
+    seen = replace(situation_of(inputs.bundle.features, inputs.l1), judgement=_judgement(spoken))
     for sid, side in sorted(sides.items()):
-        database.keep_situation(sid, replace(seen, thesis=_thesis(asked, side)))
+        database.keep_situation(sid, replace(seen, thesis=_thesis(spoken.consulted, side)))
+
+
+def _judgement(spoken: Deliberation) -> Judgement | None:
+    """Return what the judge of a swarm said; None where none was heard."""
+    told = ((one, one.win_share) for one in spoken.reports)
+    heard = (Judgement(one.winner, one.counter, share) for one, share in told if share is not None)
+    return next(heard, None)
 
 
 def _thesis(asked: Consulted | None, side: str) -> Thesis | None:

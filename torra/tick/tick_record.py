@@ -164,7 +164,8 @@ class RebuttalRecord(Cited):
 class ReportRecord(RecordPart):
     """What an agent said; the gate's agent has a ruling.
 
-    `reasoning` and `key_points` are of the gate and of the shape before claims and points.
+    `reasoning` is its claim and points as one paragraph, or the gate's own words; `key_points` are
+    of the shape before claims and points.
     """
 
     agent_id: Word = None

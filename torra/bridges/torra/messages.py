@@ -31,6 +31,7 @@ from torra.bridges.plausible import MOST_LOTS, MOST_PRICE, amount_fault
 from torra.bridges.protocol import Order, Report, Status
 from torra.errors import LONGEST_TEXT, TorraError, bounded
 from torra.verdict import order_seal
+from torra.verdict.signal_states import EXECUTED
 
 Reason = Literal["auth", "version", "schema"]
 
@@ -71,8 +72,13 @@ TIMES: Final = frozenset({"created", "expires", "bar_time", "gmt", "since", "ser
 AMOUNTS: Final[Mapping[str, float]] = {"price": MOST_PRICE, "volume": MOST_LOTS}
 """Numbers of an ack that are not negative, and how big they may be."""
 
+QUOTES: Final[Mapping[str, float]] = {"bid": MOST_PRICE, "ask": MOST_PRICE}
+"""Those of an ack of an execution too. A refusal may name a quote below zero, as oil had in 2020:
+the Advisor trades at none, and says so by it.
+"""
+
 COUNTED: Final = frozenset({"seq", "retcode", "ticket", "deal", "position"})
-"""Numbers of an ack that count or name something; prices of the market may have any sign."""
+"""Numbers of an ack that count or name something."""
 
 LOT_DIGITS: Final = (2, 8)
 """Fewest and most decimals of a volume."""
@@ -484,12 +490,13 @@ def _writable(name: str, text: str) -> bool:
 
 def _refuse_odd(kind: type, values: Mapping[str, Any]) -> None:
     """Raise MessageError(schema) for a text without end, and a number that no ack can have."""
+    amounts = {**AMOUNTS, **(QUOTES if values.get("status") in EXECUTED else {})}
     for name, value in values.items():
         fault = ""
         if isinstance(value, str) and len(value) > LONGEST_TEXT:
             fault = f"{name} has {len(value)} characters, {LONGEST_TEXT} at most"
-        elif kind is Ack and name in AMOUNTS and isinstance(value, Decimal):
-            fault = amount_fault(name, float(value), AMOUNTS[name], zero=True)
+        elif kind is Ack and name in amounts and isinstance(value, Decimal):
+            fault = amount_fault(name, float(value), amounts[name], zero=True)
         elif kind is Ack and name in COUNTED and isinstance(value, int) and value < 0:
             fault = f"{name} is {value}"
         if fault:

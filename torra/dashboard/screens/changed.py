@@ -33,6 +33,9 @@ SHOWN: Final = 20
 MOST: Final = 200
 """Ticks on a page, and the most that the API returns at once."""
 
+PER_MINUTE: Final = 60
+"""How often one visitor may ask in a minute: some answers compare a thousand ticks."""
+
 FEW: Final = 1_000
 """Stored ticks up to which a page compares the two whole paths itself, within a second or two."""
 
@@ -181,6 +184,9 @@ QUERY: Final[Fields] = {
 }
 
 ROUTES = (
-    Route("/changed", "changed", changed_page),
-    Route("/api/v1/changed", "api_changed", api_changed, reply="json", query=QUERY),
-)
+    Route("/changed", "changed", changed_page, per_minute=PER_MINUTE),
+    Route(
+        "/api/v1/changed", "api_changed", api_changed,
+        reply="json", per_minute=PER_MINUTE, query=QUERY,
+    ),
+)  # fmt: skip
