@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from torra.outside.company_collector import FactsCollector
     from torra.tick.edges import Edges
 
-INVENTED_FOR: Final = frozenset(("news", "fundamental", "macro", "microstructure"))
+INVENTED_FOR: Final = {"news", "fundamental", "macro", "microstructure"}
 """Seats to which the demo's bars alone give nothing to speak of."""
 
 News = Callable[[datetime], NewsView]
@@ -212,9 +212,9 @@ def with_invented(
     """
     if not getattr(feed, "invents", False):
         return edges
+    wanted = INVENTED_FOR & {seat.role.id for seat in seated(profile.agents)}
     named = profile.agents.include_news or profile.outside.sources != ("file",)
-    own = named or database.newest_series()
-    if own or not INVENTED_FOR & {seat.role.id for seat in seated(profile.agents)}:
+    if named or not wanted or database.newest_series():
         return edges
     made = InventedSample(feed.bars, subject_of(instance, profile), instance.shortest)
     return replace(

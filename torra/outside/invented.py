@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from torra.clock import duration, iso, parse
 from torra.evidence import companion_readings, flow_readings, news_digest, outside_readings
-from torra.evidence.fair_value import Closes
 from torra.evidence.outside_numbers import SeriesThen
 from torra.market import spreads
 from torra.market.bar_view import BarView
@@ -35,9 +34,9 @@ SERIES: Final = {
     "DGS2": (0.5, 0.2),
     "DGS10": (1.5, 0.3),
     "yield_2y.EUR": (-0.6, 0.1),
-    "DTWEXBGS": (115.0, 2.0),
+    "DTWEXBGS": (115.0, -2.0),
     "NASDAQCOM": (15_500.0, 600.0),
-    "VIXCLS": (19.0, 4.0),
+    "VIXCLS": (19.0, -4.0),
     "fear_greed": (50.0, 30.0),
 }
 """Middle and swing of each outside series, in its own unit."""
@@ -75,17 +74,38 @@ class InventedSample:
 
     def flow(self, timeframe: str, times: Sequence[datetime]) -> flow_readings.FlowThen:
         """Return the invented order flow of bars by their open times."""
-        bars = self._bars(timeframe, times[-1] + duration(timeframe), len(times))
+        close = times[-1] + duration(timeframe)
+        bars = BarView.of(self.feed_bars(self.subject.symbol, timeframe, close, len(times)))
+        rows = {}
         shapes = zip(bars.newest_times(len(bars)), _shape(bars).tolist(), strict=True)
-        rows = {opened: _flow_row(opened, *shape) for opened, shape in shapes}
+        for opened, (price, place, spread) in shapes:
+            ticks = int(1e6 * spread / price)
+            up = round(ticks * place)
+            rows[opened] = flow_readings.FlowRow(
+                opened, ticks, up, ticks - up, spread, 2.0 * spread, imbalance=place - 0.5
+            )
         return flow_readings.FlowThen(rows, source=SOURCE)
 
     def outside(
         self, as_of: datetime, closes: outside_readings.ClosesOf
     ) -> outside_readings.OutsideView:
-        """Return the invented outside numbers: series of the symbol's own whole days."""
+        """Return the invented outside numbers: waves over the symbol's own whole days.
+
+        A day's value is known when the day is over.
+        """
         days = closes(DAYS)
-        then = {name: _series(days, *shape) for name, shape in SERIES.items() if days}
+        ats = tuple(datetime.combine(day, time(), UTC) for day, _ in days)
+        waves = [math.sin(TURNS * math.log(price)) for _, price in days]
+        then = {
+            name: SeriesThen(
+                ats,
+                tuple(middle + swing * wave for wave in waves),
+                ats[-1] + timedelta(days=1),
+                SOURCE,
+            )
+            for name, (middle, swing) in SERIES.items()
+            if ats
+        }
         return outside_readings.read(self.subject, then.get, as_of)
 
     def begin(self, timeframe: str, as_of: datetime) -> None:
@@ -100,8 +120,16 @@ class InventedSample:
 
     def news(self, as_of: datetime) -> news_digest.NewsView:
         """Return the invented headlines: each tells a move of the symbol's own bars."""
+        symbol, told = self.subject.symbol, []
+        bars = BarView.of(self.feed_bars(symbol, self.shortest, as_of, HEADLINE_BARS))
+        closes = bars.newest("close", len(bars))
+        for at, opened in enumerate(bars.newest_times(len(bars) - BACK)):
+            seen = opened + duration(self.shortest)
+            if seen.hour % BACK == seen.minute == 0:
+                moved = 100.0 * (closes[at + BACK] / closes[at] - 1.0)
+                told.append(f"Invented {iso(seen)} {symbol} moves {moved:+.2f} % in {BACK} bars")
         return news_digest.view(
-            headlines(self._told(self._bars(self.shortest, as_of, HEADLINE_BARS))),
+            headlines(told),
             self.subject,
             as_of=as_of,
             status=news_digest.NewsStatus.AVAILABLE,
@@ -109,17 +137,6 @@ class InventedSample:
             half_life_hours=12.0,
             max_items=MOST_HEADLINES,
         )
-
-    def _told(self, bars: BarView) -> Iterator[str]:
-        symbol, closes = self.subject.symbol, bars.newest("close", len(bars))
-        for at, opened in enumerate(bars.newest_times(len(bars) - BACK)):
-            seen = opened + duration(self.shortest)
-            if seen.hour % BACK == seen.minute == 0:
-                moved = 100.0 * (closes[at + BACK] / closes[at] - 1.0)
-                yield f"Invented {iso(seen)} {symbol} moves {moved:+.2f} % in {BACK} bars"
-
-    def _bars(self, timeframe: str, as_of: datetime, count: int) -> BarView:
-        return BarView.of(self.feed_bars(self.subject.symbol, timeframe, as_of, count))
 
 
 def headlines(names: Iterable[str]) -> Iterator[news_digest.NewsItem]:
@@ -145,20 +162,3 @@ def _shape(bars: BarView) -> NDArray[np.float64]:
     spread = LEAST_SPREAD * close + 0.02 * (high - low)
     place = (close - low + spread) / (high - low + 2.0 * spread)
     return np.column_stack((close, place, spread))
-
-
-def _flow_row(
-    bar_time: datetime, close: float, place: float, spread: float
-) -> flow_readings.FlowRow:
-    ticks = int(1e6 * spread / close)
-    up = round(ticks * place)
-    return flow_readings.FlowRow(
-        bar_time, ticks, up, ticks - up, spread, 2.0 * spread, imbalance=place - 0.5
-    )
-
-
-def _series(days: Closes, middle: float, swing: float) -> SeriesThen:
-    """Return a wave over the symbol's own days; a day's value is known when the day is over."""
-    ats = tuple(datetime.combine(day, time(), UTC) for day, _ in days)
-    values = tuple(middle + swing * math.sin(TURNS * math.log(price)) for _, price in days)
-    return SeriesThen(ats, values, ats[-1] + timedelta(days=1), SOURCE)
