@@ -124,7 +124,7 @@ def test_no_later_bar_changes_what_is_invented() -> None:
     made = InventedSample(cut, subject, "M15")
     news = made.news(moment)
     assert news.items and all(one.item.first_seen <= moment for one in news.items)
-    times = whole("BTCUSD", "M15", moment, 20).index.to_pydatetime().tolist()
+    times = BarView.of(whole("BTCUSD", "M15", moment, 20)).newest_times(20)
     assert [*made.flow("M15", times).rows] == times
     bars = BarView.of(whole("BTCUSD", "M15", moment, 400))
     longer = BarView.of(whole("BTCUSD", "M15", moment, 500))
