@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.faults.changes import At, always, drop, never, replace, returns, sets, without
+from tests.faults.changes import At, always, drop, never, replace, returns, reword, sets, without
 from tests.faults.planting import Table, fault
 
 DEBATE: Final[Table] = {
@@ -414,6 +414,28 @@ DEBATE: Final[Table] = {
             "a loss has a multiple",
             At("torra.evidence.fair_value:_times", never("earned <= 0.0")),
             "test_what_is_not_earned_has_no_multiple",
+        ),
+    },
+    "N12": {
+        "invented-standing": fault(
+            "a tick of invented evidence counts for standing",
+            At("torra.store.standings:StandingStore.observed", never("record['invented']")),
+            "test_a_marked_tick_makes_no_standing_and_no_lesson",
+        ),
+        "invented-lesson": fault(
+            "a trade of invented evidence leaves a lesson",
+            At("torra.store.lessons:LessonStore.write_lesson", reword("$.invented", "$.none")),
+            "test_a_marked_tick_makes_no_standing_and_no_lesson",
+        ),
+        "invented-home": fault(
+            "every home on the sample invents what it lacks",
+            At("torra.desk.wiring:_opened", replace("not has_desk(home)", "True")),
+            "test_only_the_home_of_the_demo_invents",
+        ),
+        "invented-news": fault(
+            "invented headlines are stored among the collected ones",
+            At("torra.tick.decision:decide", replace("not inputs.invented", "True")),
+            "test_nothing_invented_is_stored_beside_the_record",
         ),
     },
     "N1": {

@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agents.registry import seated
 from instance_database import Database
 from torra.clock import System
 from torra.config import Instance, Profile
@@ -28,7 +29,9 @@ from torra.evidence.news_digest import NewsSubject, NewsView
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
 from torra.evidence.outside_readings import ClosesOf, OutsideView, series_for
 from torra.evidence.scheduled_events import EventView, around
+from torra.feeds.protocol import Feed
 from torra.news.event_file import CalendarFile
+from torra.outside.invented import InventedSample
 from torra.outside.shelf import OutsideShelf
 from torra.outside.sources import trouble_of
 from torra.trading_terms import CURRENCY
@@ -37,6 +40,10 @@ if TYPE_CHECKING:
     from news_collector import Collector
     from torra.outside.collector import SeriesCollector
     from torra.outside.company_collector import FactsCollector
+    from torra.tick.edges import Edges
+
+INVENTED_FOR: Final = {"news", "fundamental", "macro", "microstructure"}
+"""Seats to which the demo's bars alone give nothing to speak of."""
 
 News = Callable[[datetime], NewsView]
 Outside = Callable[[datetime, ClosesOf], OutsideView]
@@ -193,6 +200,32 @@ class Outlook:
             self.refresh()
             self._looked.set()
             self._ended.wait(REFRESH_SECONDS)
+
+
+def with_invented(
+    edges: Edges, instance: Instance, profile: Profile, feed: Feed, database: Database
+) -> Edges:
+    """Return the edges of a demo's tick with the invented sample; any other desk's as they are.
+
+    Nothing is invented beside sources that a person named or numbers that a person imported, nor
+    where every seat has the bars to speak of.
+    """
+    if not getattr(feed, "invents", False):
+        return edges
+    wanted = INVENTED_FOR & {seat.role.id for seat in seated(profile.agents)}
+    named = profile.agents.include_news or profile.outside.sources != ("file",)
+    if named or not wanted or database.newest_series():
+        return edges
+    made = InventedSample(feed.bars, subject_of(instance, profile), instance.shortest)
+    return replace(
+        edges,
+        news=made.news,
+        outside=made.outside,
+        companions=made,
+        flow=made.flow,
+        spreads=made.spreads,
+        invented=True,
+    )
 
 
 def currencies_of(instance: Instance, profile: Profile) -> tuple[str, ...]:

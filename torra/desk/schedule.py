@@ -32,6 +32,7 @@ from torra.desk.bar_closes import BarCloses, next_close
 from torra.desk.event_stream import EventStream
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.memory.shelves import DeskLessons
+from torra.desk.outlook import with_invented
 from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
 from torra.desk.roster import InstanceSetup, Roster
 from torra.desk.timers import Timers
@@ -445,7 +446,7 @@ class Desk:
             return outcomes
         window = LiveWindow(setup.instance, setup.feed, self.database)
         edges = self._edges(setup, window)
-        if setup.profile.outside.sources:
+        if setup.profile.outside.sources and not edges.invented:
             edges = replace(edges, flow=window.flow, begin_flow=window.begin_flow)
         try:
             if self._clock_jumped(name):
@@ -639,7 +640,7 @@ class Desk:
     def _edges(self, setup: InstanceSetup, window: Window, clock: Clock | None = None) -> Edges:
         if self.epoch is None:
             raise StoreUnavailable("this desk does not hold the lease")
-        return Edges(
+        edges = Edges(
             database=self.database,
             window=window,
             submit=setup.provider.submit,
@@ -659,6 +660,7 @@ class Desk:
             on_error=self._halt_if_broken,
             promoted=partial(self.promotions.promoted, setup.instance.profile, setup.profile),
         )
+        return with_invented(edges, setup.instance, setup.profile, setup.feed, self.database)
 
     def _halt_if_broken(self, error: Exception) -> None:
         """Halt when the database is broken: what was decided can no longer be remembered."""

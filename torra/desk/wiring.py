@@ -513,7 +513,7 @@ def _opened(
     *,
     beside: bool,
 ) -> dict[str, Feed]:
-    sample = cache(lambda: SampleFeed(ROOT / "sample_data"))
+    sample = cache(lambda: SampleFeed(ROOT / "sample_data", invents=not has_desk(home)))
     plug_in = of_desk(settings, "feeds")
     load_bars = _none if database is None else database.load_bars
     places = (

@@ -44,7 +44,9 @@ Ticks = npt.NDArray[np.int64]
 class SampleFeed:
     """Bars of the CSV files in a folder, named SYMBOL_TIMEFRAME.csv."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, invents: bool = False) -> None:
+        """Read the files; `invents` is for the demo (torra.outside.invented)."""
+        self.invents = invents
         loaded = {_name(path): _load(path) for path in sorted(folder.glob("*_*.csv"))}
         if not loaded:
             raise ConfigError(f"no sample bars in {folder}: expected files like BTCUSD_M15.csv")

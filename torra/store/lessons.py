@@ -26,7 +26,7 @@ from torra.clock import duration
 from torra.lessons.facts import Held
 from torra.lessons.lesson import Fresh, Kind, Lesson, LessonFacts, Situation, Words
 from torra.store.bars import NEWEST_REVISIONS
-from torra.store.connection import Store, stamp, to_json
+from torra.store.connection import Store, TickKey, stamp, to_json
 from torra.verdict.vetoed import VetoedOpening
 
 LISTED: Final = ("instance", "symbol", "asset", "side", "outcome", "kind", "timeframe")
@@ -68,12 +68,16 @@ class LessonStore(Store):
     def write_lesson(self, facts: LessonFacts, words: Words) -> int | None:
         """Write a lesson and return its number; None where there is one of its trade already.
 
-        Joins the transaction that ends the trade.
+        None too where the opening was decided on invented evidence, as in the demo. Joins the
+        transaction that ends the trade.
         """
+        key = TickKey(facts.instance, facts.timeframe, facts.bar_time).text
         with self.transaction():
             if self._row(
-                "SELECT 1 AS found FROM lesson_facts WHERE sid = ? AND kind = ?",
-                facts.sid, facts.kind,
+                "SELECT 1 AS found FROM lesson_facts WHERE sid = ? AND kind = ? UNION ALL "
+                "SELECT 1 FROM journal WHERE torra_key = ? AND json_valid(record) "
+                "AND json_extract(record, '$.invented') IS NOT NULL",
+                facts.sid, facts.kind, key,
             ):  # fmt: skip
                 return None
             told = {name: getattr(facts, name) for name in ("sid", *LISTED)}

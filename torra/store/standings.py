@@ -33,7 +33,7 @@ PAGE: Final = 500
 OF_RECORD: Final = (
     "symbol", "close", "atr", "gate", "calls", "profile", "execution", "versions.rubric",
     "versions.torra", "regime.name", "memory.session",
-    "memory.current_markov_state", "lessons.numbers.side", "lessons.numbers.mean_r",
+    "memory.current_markov_state", "lessons.numbers.side", "lessons.numbers.mean_r", "invented",
 )  # fmt: skip
 OF_DELIBERATION: Final = (
     "adjustments", "debate", "reports", "failures", "flags", "panel", "consulted",
@@ -65,7 +65,7 @@ OBSERVED: Final = (
 
 CALLED: Final = (
     "SELECT c.close_time, j.provider, "  # noqa: S608 - names of this module alone
-    f"{_parts('j.record', ('close', 'atr', 'regime.name'))} AS told, "
+    f"{_parts('j.record', ('close', 'atr', 'regime.name', 'invented'))} AS told, "
     f"{_parts('s.agent_deliberation', ['reports'])} AS reports "
     "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
     "JOIN journal j ON j.torra_key = c.torra_key "
@@ -165,7 +165,8 @@ class StandingStore(Store):
         """Yield the ticks of instances that closed in [start, end], in the order they ran.
 
         `record` and `deliberation` map the paths of OF_RECORD and OF_DELIBERATION to what is there,
-        None for what is not. Ticks that are stored meanwhile may come too.
+        None for what is not. Ticks that are stored meanwhile may come too; those with invented
+        evidence, as in the demo, never do.
         """
         after, marks = 0, ", ".join("?" * len(instances))
         bounds = (stamp(start) if start else "", stamp(end) if end else NEWEST)
@@ -173,10 +174,13 @@ class StandingStore(Store):
         while rows := self._rows(sql, after, *bounds, *instances, page):
             after = rows[-1]["number"]
             for row in rows:
+                record = _named(OF_RECORD, row["record"])
+                if record["invented"] is not None:
+                    continue
                 yield {
                     **row,
                     "l1": json.loads(row["l1"]),
-                    "record": _named(OF_RECORD, row["record"]),
+                    "record": record,
                     "deliberation": _named(OF_DELIBERATION, row["deliberation"]),
                 }
 
@@ -186,13 +190,13 @@ class StandingStore(Store):
         """Return the ticks of a stream that closed after a moment, oldest first, with their calls.
 
         Each has close_time, provider, close, atr, regime, and the reports of its agents as JSON
-        values. What a damaged row lacks is None.
+        values, none of invented evidence. What a damaged row lacks is None.
         """
         rows = self._rows(CALLED, instance, timeframe, stamp(after) if after else "", limit)
         for row in rows:
-            told = json.loads(row.pop("told") or "[null, null, null]")
+            *told, invented = json.loads(row.pop("told") or "[null, null, null, null]")
             row |= dict(zip(("close", "atr", "regime"), told, strict=True))
-            row["reports"] = json.loads(row["reports"] or "[]")
+            row["reports"] = [] if invented else json.loads(row["reports"] or "[]")
         return rows
 
     def close_before(self, instance: str, timeframe: str, ticks: int) -> datetime | None:

@@ -113,7 +113,7 @@ def decide(
         record = tick_record.build(result, profile, edges.provider) if edges.recorded else None
         if inputs.lessons.told:
             database.note_lesson_uses(key.text, inputs.lessons.told)
-        if inputs.news is not None:
+        if inputs.news is not None and not inputs.invented:
             database.store_news(found.item for found in inputs.news.items)
         if record is not None and edges.recording:
             database.write_journal(key, record)

@@ -25,6 +25,7 @@ from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.lessons.recall import Recall
+from torra.market.spreads import SpreadView
 from torra.store.tick_store import TickStore
 from torra.tick.bar_window import Window
 from torra.tick.debate import Answerers, Debater, Payer
@@ -78,12 +79,13 @@ class Edges:
     `begin_flow` begins to read what `flow` takes, where that is read beside the tick.
     `lessons` tells what earlier trades came to, `standing` what the seats' earlier calls did; each
     is None where the profile does not ask for it.
-    `companions` are the instance's, None where it has none. `route` leads to a bridge, None to the
-    paper bridge. `halted` says why nothing may go out, "" when it may. `on_error` gets what went
-    wrong after a tick was stored, which cannot fail it any more. Without `recording` no journal is
-    kept, and what only a record needs is not computed. `together` has the L1 composites of
-    timeframes that closed with a tick and do not run with it: a replay from the journal runs one
-    tick at a time.
+    `companions` are the instance's, None where it has none. `spreads` stands in for those of the
+    bars, None elsewhere. `invented` says that such inputs are a demo's own invention. `route` leads
+    to a bridge, None to the paper bridge. `halted` says why nothing may go out, "" when it may.
+    `on_error` gets what went wrong after a tick was stored, which cannot fail it any more. Without
+    `recording` no journal is kept, and what only a record needs is not computed. `together` has the
+    L1 composites of timeframes that closed with a tick and do not run with it: a replay from the
+    journal runs one tick at a time.
     """
 
     database: TickStore
@@ -111,6 +113,8 @@ class Edges:
     recording: bool = True
     together: Mapping[str, float] = field(default_factory=dict)
     evidence: Evidence | None = None
+    spreads: Callable[..., SpreadView] | None = None
+    invented: bool = False
 
     @property
     def recorded(self) -> bool:

@@ -83,7 +83,7 @@ def look(
         symbol=instance.symbol,
         price=float(row["close"]),
     )
-    spreads = edges.window.spreads(bars, by_hour=experts)
+    spreads = (edges.spreads or edges.window.spreads)(bars, by_hour=experts)
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
     outside = _outside(key, edges, bars, flow)
@@ -145,6 +145,7 @@ def look(
         outside=outside,
         lessons=recalled,
         standing=standing,
+        invented=edges.invented,
     )
 
 

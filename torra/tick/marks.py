@@ -27,3 +27,12 @@ LEAN_AGAINST: Final = "AGENTS_LEAN_AGAINST"
 
 UNFORESEEN: Final = "unforeseen"
 """Flag of an opening that the trader was not asked about, because it was not foreseen."""
+
+INVENTED: Final = "invented"
+"""What stands behind an invented number; by the same name a record says that it has some."""
+
+INVENTED_IDS: Final = (
+    "spread.", "micro.", "flow.", "liquidity.delta20", "liquidity.divergence",
+    "macro.", "positioning.", "companion.", "news.", "sentiment.news",
+)  # fmt: skip
+"""How the ids of the features begin that are invented on a tick of the demo."""

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from agent_framework import Deliberation
-from agents.contracts import VECTORS
+from agents.contracts import VECTORS, Feature
 from agents.debate.deliberation import OUTAGE
 from ath_calculator import Records, RecordScore
 from instance_database import Saved
@@ -40,7 +40,7 @@ from torra.market.spreads import NO_SPREADS, HourSpread, SpreadView
 from torra.plugins import loading as plugins
 from torra.store.tick_store import Company
 from torra.tick.late_answers import LateAnswers
-from torra.tick.marks import LEAN_AGAINST, UNFORESEEN
+from torra.tick.marks import INVENTED, INVENTED_IDS, LEAN_AGAINST, UNFORESEEN
 from torra.tick.rules_version import RULES_VERSION
 from torra.tick.sentence import Finished, Order, sentence
 from torra.verdict.risk_engine import Action, SignalDraft
@@ -64,7 +64,8 @@ class TickInputs:
     (JournalStore.standing), with the `path` of bars that its paper bridge then lived through; of a
     tick that is stored after another one of its close it is how the instance stood between the two.
     `together` has the L1 composites of the timeframes that closed with it, `apart` names those that
-    closed at the same moment and ran before, later or not at all.
+    closed at the same moment and ran before, later or not at all. `invented`: what lies beside the
+    bars is a demo's own invention.
     """
 
     instance: Instance
@@ -89,6 +90,7 @@ class TickInputs:
     standing: StandingTold = NOTHING_TOLD
     together: Mapping[str, float] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
+    invented: bool = False
 
     @property
     def bars(self) -> pd.DataFrame:
@@ -191,7 +193,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         },
         "bars": describe(inputs.view, inputs.revision),
         "features": [
-            {"id": item.id, "value": item.value, "unit": item.unit}
+            {"id": item.id, "value": item.value, "unit": _unit(item, invented=inputs.invented)}
             for item in inputs.bundle.features.values()
         ],
         "memory": dict(inputs.memory),
@@ -204,6 +206,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         **({"lessons": inputs.lessons.as_dict()} if inputs.lessons else {}),
         **({"standing": inputs.standing.as_dict()} if inputs.standing else {}),
         **({"company": debated.company.as_dict()} if debated.company else {}),
+        **({INVENTED: True} if inputs.invented else {}),
         "skipped": None,
     }
 
@@ -239,6 +242,7 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         declined=_decline_code(debated.deliberation),
         judge=_judged(debated.deliberation),
         outage=debated.counted.conviction_for("BUY") if debated.counted.outage else None,
+        invented=inputs.invented,
     )
 
 
@@ -266,6 +270,12 @@ def told_news(view: NewsView) -> dict[str, Any]:
         "fundamentals": dict(view.fundamentals),
         "fundamentals_status": str(view.fundamentals_status),
     }
+
+
+def _unit(item: Feature, *, invented: bool) -> str:
+    """Return the unit of a feature; that of an invented one says so."""
+    marked = invented and item.id.startswith(INVENTED_IDS)
+    return f"{item.unit} {INVENTED}".lstrip() if marked else item.unit
 
 
 def news_then(told: Mapping[str, Any], items: Sequence[NewsItem]) -> NewsView:

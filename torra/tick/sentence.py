@@ -63,6 +63,9 @@ SILENT: Final[Mapping[str, str]] = MappingProxyType(
 NO_AGENT: Final = "no agent was heard, so the size is cut"
 """What a page and a notice say of the size of an opening in an outage."""
 
+SOME_INVENTED: Final = "; some evidence is invented"
+"""How the sentence of a demo's tick ends that saw the invented sample."""
+
 BRIEFEST: Final = 3
 """How often a sentence can be shortened."""
 
@@ -210,7 +213,8 @@ class Finished:
     `push` is which way the agents' own words lean, None where that is not told. `trader`: the desk
     asks one about openings; `declined` is the code of its decline. `judge` is the side LONG, SHORT
     or NONE that a swarm's judge takes, "" where none was heard. `outage` is the share of its size
-    that an opening has because no agent was heard, None where there is no such cut.
+    that an opening has because no agent was heard, None where there is no such cut. `invented`: the
+    tick saw the invented sample of the demo.
     """
 
     symbol: str
@@ -235,6 +239,7 @@ class Finished:
     declined: str = ""
     judge: str = ""
     outage: float | None = None
+    invented: bool = False
 
 
 def told(record: TickRecord) -> str:
@@ -372,7 +377,8 @@ def sentence(tick: Finished) -> str:
 def _said(tick: Finished, brief: int) -> str:
     """Return the sentence; the numbers beside L1 and the denial go first, the consensus last."""
     standing = "" if brief == BRIEFEST else _standing(tick, short=brief > 1)
-    return f"{_done(tick, brief)}: {standing}{_agents(tick, brief)}{_cut(tick)}."
+    end = SOME_INVENTED if tick.invented else ""
+    return f"{_done(tick, brief)}: {standing}{_agents(tick, brief)}{_cut(tick)}{end}."
 
 
 def other_timeframe(record: TickRecord) -> tuple[str, Composite] | None:

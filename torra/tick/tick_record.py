@@ -789,6 +789,9 @@ class TickRecord(DecisionRecord):
     lessons: LessonsTold | None = None
     standing: StandingNow | None = None
     company: CompanyTold | None = None
+    invented: Flag = False
+    """Whether what it saw beside the bars is the demo's own invention (torra.outside.invented)."""
+
     together: Numbers = {}
     apart: Words = ()
     skipped: Skipped | None = None

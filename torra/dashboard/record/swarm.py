@@ -192,7 +192,8 @@ def brief(record: TickRecord) -> str:
     told = spoken.swarm
     if told is None or not told.board.stands:
         return ""
-    parts = [*_brief_market(told), *_brief_conflict(told), _brief_judge(spoken, told)]
+    mark = "some evidence is invented" if record.invented else ""
+    parts = [*_brief_market(told), *_brief_conflict(told), _brief_judge(spoken, told), mark]
     return " · ".join(figures.clean(part, 160) for part in parts if part)
 
 

@@ -41,6 +41,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import desk_view, page, state
 from torra.exhibits import figures
 from torra.store.standings import in_warm_up
+from torra.tick.marks import INVENTED_IDS
 from torra.tick.tick_record import Number, RecordPart, TickRecord
 
 KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
@@ -84,6 +85,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         patterns=reading_patterns.holding(record),
         lessons=lessons_of(record),
         lesson_address=lesson_address,
+        invented=INVENTED_IDS if record.invented else (),
         became="" if record.skipped else journal.became(record, proposal),
     )
 

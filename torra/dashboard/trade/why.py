@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from agents.contracts import WINNERS
@@ -20,7 +21,7 @@ from torra.dashboard.record import agreement, arithmetic
 from torra.dashboard.record.thesis import objection
 from torra.dashboard.record.vetoes import IN_WORDS
 from torra.exhibits import figures
-from torra.tick.marks import GATE
+from torra.tick.marks import GATE, INVENTED_IDS
 from torra.tick.sentence import BELOW_ZERO
 from torra.tick.tick_record import DebateRecord, PointRecord, ReportRecord, TickRecord
 from torra.verdict.vetoed import SIDED, sided
@@ -161,8 +162,9 @@ def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     first = [told[name][: BULLETS - 1 if name == own else 1] for name in order]
     # a second point of an agent after the first ones of all
     rest = [told[name][len(some) :] for name, some in zip(order, first, strict=True)]
-    for points in (*first, *rest):
-        yield from points
+    for point in chain(*first, *rest):
+        invented = record.invented and point.id.startswith(INVENTED_IDS)
+        yield replace(point, text=f"Invented: {point.text}") if invented else point
 
 
 def _of(report: ReportRecord, towards: int, push: float) -> Sequence[SidePoint]:

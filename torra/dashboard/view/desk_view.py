@@ -30,6 +30,7 @@ from torra.dashboard.view.stream_reading import Json, StreamReading
 from torra.desk.models import call_words
 from torra.errors import ConfigError
 from torra.money.book import known_currencies
+from torra.outside.invented import headlines
 from torra.providers import call_health
 from torra.store.hosted import is_hosted
 from torra.tick.tick_record import TickRecord
@@ -433,7 +434,8 @@ class DatabaseView:
     def _headlines(self, record: TickRecord) -> list[Json]:
         items = record.news.items if record.news else ()
         ids = [item.id for item in items if item.id]
-        return [_plain(asdict(item)) for item in self._database.news_items(ids)]
+        found = [*headlines(ids)] or self._database.news_items(ids)
+        return [_plain(asdict(item)) for item in found]
 
     def _find(self, name: str, timeframe: str) -> Instance | None:
         for one in self._instances():

@@ -31,6 +31,7 @@ from torra.evidence.outside_readings import (
 from torra.exhibits import figures
 from torra.exhibits.beyond import companion_words, company_words, flow_words
 from torra.exhibits.beyond.outside_row import Block, OutsideRow, OutsideShown, day_of, ranked
+from torra.tick.marks import INVENTED
 from torra.tick.tick_record import Outside, SeenSeries
 
 BLOCKS: Final[dict[Block, str]] = {
@@ -43,7 +44,12 @@ BLOCKS: Final[dict[Block, str]] = {
 }
 """What each block is called."""
 
-PUBLISHERS: Final = {"fred": "FRED", "cftc": "the CFTC", EDGAR: "EDGAR"}
+PUBLISHERS: Final = {
+    "fred": "FRED",
+    "cftc": "the CFTC",
+    EDGAR: "EDGAR",
+    INVENTED: "the demo (invented)",
+}
 FIRST_OF_COMPANY: Final = f"company.{company_words.NUMBERS[0].feature}"
 
 UNITS: Final = {"pp": "percentage points"}

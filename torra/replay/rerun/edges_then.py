@@ -30,6 +30,7 @@ from torra.evidence.scheduled_events import EventView
 from torra.lessons.recall import Recall, Recalled
 from torra.market.bar_view import BarView
 from torra.market.spreads import SpreadView
+from torra.outside.invented import headlines
 from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick.bar_window import last_row
@@ -188,7 +189,8 @@ def news_of_then(
     told = record.get("news")
     if told is None:
         return None
-    items = source.news_items([row["id"] for row in told["items"]])
+    names = [row["id"] for row in told["items"]]
+    items = [*headlines(names)] or source.news_items(names)
     return lambda _: news_then(told, items)
 
 

@@ -20,6 +20,7 @@ from instance_database import Database, TickKey
 from torra.clock import TIMEFRAMES, parse
 from torra.config import Instance, Profile
 from torra.store.journal import StoredDebate
+from torra.tick.marks import INVENTED
 from torra.tick.record import RULES_NAME, describe
 from torra.tick.rules_version import RULES_VERSION
 
@@ -195,6 +196,8 @@ def digest_of(text: str) -> str:
 
 def _headlines_gone(source: Database, record: Mapping[str, Any]) -> str:
     """Return how many of the headlines that a tick saw are not stored any more, "" for none."""
+    if INVENTED in record:
+        return ""  # no store has them: they stand in the record itself
     seen = {row["id"] for row in (record.get("news") or {}).get("items", ())}
     gone = len(seen) - len(source.news_items(sorted(seen)))
     return f"{gone} of the {len(seen)} headlines that it saw are gone: too old" if gone else ""

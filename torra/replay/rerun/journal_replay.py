@@ -46,6 +46,7 @@ from torra.store.connection import to_json
 from torra.store.journal import OF_ITS_END, StoredDebate, journal_history
 from torra.tick.debate import SHADOW
 from torra.tick.edges import Edges
+from torra.tick.marks import INVENTED
 from torra.verdict.signal_states import EXECUTED
 from torra_trader import Outcome, run_tick
 
@@ -265,6 +266,7 @@ def _again(
         route=None if instance.bridge == "paper" else ThenRoute(),
         promoted=lambda: SHADOW not in told.flags,
         together=record["together"],
+        invented=INVENTED in record,
     )
     outcome = run_tick(
         instance, key.timeframe, key.bar_time, clock.monotonic(),

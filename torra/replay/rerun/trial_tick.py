@@ -28,7 +28,7 @@ from torra.config import NAME, Instance, Profile, load_desk, load_profile, valid
 from torra.desk import wiring
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.memory.shelves import DeskLessons
-from torra.desk.outlook import Outlook
+from torra.desk.outlook import Outlook, with_invented
 from torra.desk.promotion import fingerprint
 from torra.errors import ConfigError, DataUnavailable
 from torra.evaluation.wording import count
@@ -43,7 +43,7 @@ from torra.providers.registry import Provider
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
-from torra.tick.marks import LEAN_AGAINST
+from torra.tick.marks import INVENTED, LEAN_AGAINST
 from torra.tick.record import TickResult
 from torra.tick.sentence import told
 from torra.tick.spending import Purse
@@ -233,6 +233,7 @@ def _tick(
         flow=window.flow if profile.outside.sources else None,
         promoted=lambda: database.agents_promoted(fingerprint(profile)),
     )
+    edges = with_invented(edges, instance, profile, feed, database)
     # Paid agents are asked on the tick of the trial alone.
     before = edges if account is None else replace(edges, submit=None)
     # The ticks before this one are for the consensus: they must not trade.
@@ -430,7 +431,9 @@ def document(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document that --json prints."""
     # Where no lesson was known there is none, as in the record.
     lessons = {"lessons": record["lessons"]} if record.get("lessons") else {}
-    more = {name: record[name] for name in ("consulted", "swarm", "judge") if record.get(name)}
+    more = {
+        name: record[name] for name in ("consulted", "swarm", "judge", INVENTED) if record.get(name)
+    }
     return {key: record[key] for key in DOCUMENT_KEYS} | lessons | more
 
 
@@ -465,6 +468,8 @@ def _outside(record: Mapping[str, Any]) -> dict[str, str]:
     if record["outside"]:
         told = Outside.read(record["outside"])
         rows["outside"] = outside_words.in_a_line(record["symbol"], told)
+    if record.get(INVENTED):
+        rows[INVENTED] = "what news and outside tell, and the spreads"
     if lessons := record.get("lessons"):
         rows["lessons"] = _lessons(lessons)
     return rows
