@@ -22,8 +22,9 @@ from tests.doubles.browser import (
     only_nightly,
 )
 from tests.doubles.visitors import ACCESS
-from tests.worlds import demo_orders
+from tests.worlds import demo_orders, desks, stores
 from torra.clock import Simulated
+from torra.config import DeskSettings
 from torra.dashboard.app import create_app
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
@@ -149,6 +150,32 @@ def test_a_live_update_leaves_what_a_new_load_shows(
         after = page.evaluate(FIGURES)
         page.goto(site.url + address)
         assert after == page.evaluate(FIGURES)
+
+
+@pytest.mark.journey
+def test_an_account_without_a_trade_is_one_line_until_it_has_one(
+    browser: Browser, tmp_path: Path
+) -> None:
+    desk = desks.open_desk(tmp_path, (desks.BTC,))
+    settings = DeskSettings(instances=(desks.BTC,))
+    backing = Backing(tmp_path, desk.database, settings, desk, {})
+    view = DatabaseView(desk.database, settings, desk)
+    app = create_app(view, access=ACCESS, backing=backing)
+    with Site(app) as site, Visit(browser, screen=DESK) as visit:
+        visit.admit(site, "read")
+        page = visit.page
+        page.goto(site.url)
+        card = page.locator(".money")
+        assert card.evaluate("one => one.getBoundingClientRect().height") < 64
+        now = desk.clock.now()
+        row = {"bar_time": now, "decided_at": now, "expires": now}
+        desk.database.enqueue_signal(stores.opening("T1", state="PENDING", **row))
+        desk.database.move_signal("T1", "PUBLISHED")
+        desk.database.move_signal("T1", "FILLED", fields={"price": 100.0, "opened_at": now})
+        page.evaluate("document.dispatchEvent(new CustomEvent('torra:command'))")
+        card.get_by_text("open, of no known price").wait_for()
+        assert card.locator(".money-line, .switch").locator("visible=true").count() == 2
+    desk.database.close()
 
 
 BOXES = """() => [...document.querySelectorAll("main .scroll")]

@@ -20,7 +20,8 @@ from torra.dashboard.cells.shown import Overview, ShownInstance, Strip, Symbol
 from torra.dashboard.view.backing import Backing
 from torra.exhibits import figures
 from torra.exhibits import money as words
-from torra.money.book import DayCap, Money
+from torra.money.book import AccountMoney, DayCap, Money
+from torra.money.line import LinePoint
 from torra.money.open_positions import OpenNow
 from torra.money.results import Result
 
@@ -52,12 +53,69 @@ def test_money_is_the_first_figure_and_what_torra_money_says(backing: Backing) -
     assert shown and shown[0].currency == "USD"
     for place, account in enumerate(shown):
         today = account.today.profit if account.today.trades else 0.0
-        assert page.cells[f"m{place}.today"] == words.amount(today, account)
+        equity = today + (account.open.result or 0.0)
+        assert page.cells[f"m{place}.today"] == words.amount(equity, account)
+        assert page.cells[f"m{place}.done"] == f"{words.amount(today, account)} closed"
         assert words.amount(account.whole.profit, account) in page.cells[f"m{place}.whole"]
     assert page.text.index("Result today") < page.text.index(" Scores ")
     (cap,) = found.caps
     left = figures.plain(cap.cap - max(0.0, found.lost_today))
     assert f"Day's loss cap: {left} of {figures.plain(cap.cap)}" in cells["risk.room"]["text"]
+
+
+def account_of(found: Money, **more: Any) -> AccountMoney:
+    """Return an account without a trade, but for `more`."""
+    known: dict[str, Any] = {"today": Result(), "week": Result(), "whole": Result()}
+    known |= {"warm_up": Result(), "open": OpenNow(), "currency": "USD"}
+    return replace(found.accounts[0], **{**known, **more})
+
+
+def test_equity_is_what_was_closed_today_and_what_is_open(backing: Backing) -> None:
+    lost, held = Result(3, 1, 2, profit=-105.0), OpenNow(1, 1, 1, result=-67.0)
+    one = account_of(backing.money(), today=lost, week=lost, whole=lost, open=held)
+    cells = home_cells.money(Money(NOON, (one,), 0.0, ()), {})
+    assert [cells[f"m0.{name}"]["text"] for name in ("today", "done", "open", "closed")] == [
+        "−172.00 USD", "−105.00 USD closed", "−67.00 USD open, in 1 position",
+        "3 trades closed today; 7 days: −105.00 USD",
+    ]  # fmt: skip
+    flat = account_of(backing.money(), today=lost, week=lost, whole=lost)
+    cells = home_cells.money(Money(NOON, (flat,), 0.0, ()), {})
+    assert cells["m0.today"]["text"] == "−105.00 USD"
+    assert cells["m0.done"]["hidden"] and cells["m0.open"]["hidden"]
+
+
+def test_the_line_begins_at_zero_and_its_end_is_labelled(backing: Backing) -> None:
+    """Of a span in which 20 of the 100 that stood before were won, after 30 were lost."""
+    one = account_of(backing.money(), whole=Result(1, 1, profit=100.0))
+    values = (None, 100.0, 70.0, 120.0, 110.0)
+    points = [LinePoint(NOON, 0.0, value) for value in values]
+    cells = home_cells.money(Money(NOON, (one,), 0.0, ()), {one.account: points})
+    assert [cells[f"m0.{name}"]["text"] for name in ("high", "low", "end")] == [
+        "+20.00 USD", "−30.00 USD", "+10.00 USD"
+    ]  # fmt: skip
+    assert cells["m0.end"]["set"] == {"y": "20.0%"}
+    assert cells["m0.end"]["tone"] == "up"
+    assert str(cells["m0.zero"]["set"]["d"]).startswith("M0 72H")
+    # an end at the top takes the place of the amount there
+    rising = home_cells.money(Money(NOON, (one,), 0.0, ()), {one.account: points[:4]})
+    assert [rising[f"m0.{name}"]["text"] for name in ("high", "end")] == ["", "+20.00 USD"]
+
+
+@cases(
+    ("before", "says"),
+    [
+        (Result(), "No trade is closed yet."),
+        (Result(5, 3, profit=20.0),
+         "No trade is closed since the warm-up, whose 5 trades came to +20.00 USD."),
+    ],
+)  # fmt: skip
+def test_an_account_without_a_trade_is_one_line(
+    backing: Backing, before: Result, says: str
+) -> None:
+    one = account_of(backing.money(), warm_up=before)
+    cells = home_cells.money(Money(NOON, (one,), 0.0, ()), {})
+    assert cells["m0.some"]["hidden"] and cells["m0.drawn"]["hidden"]
+    assert cells["m0.whole"]["text"] == says
 
 
 @pytest.mark.parametrize("period", home_cells.PERIODS)

@@ -191,10 +191,10 @@ def test_trades_of_the_warm_up_are_listed_and_in_no_sum(
     assert "3 of these 3 were made in warm-up" in text
     assert "No trade on paper is closed since the warm-up." in text
     cells = client(backing).get("/api/v1/overview").get_json()["cells"]
-    assert cells["m0.whole"]["text"] == "The line begins with the first trade after the warm-up."
-    assert cells["m0.closed"]["text"] == (
-        "no trade is closed since the warm-up, whose 3 trades came to +30.90 USD"
+    assert cells["m0.whole"]["text"] == (
+        "No trade is closed since the warm-up, whose 3 trades came to +30.90 USD."
     )
+    assert cells["m0.closed"]["text"] == ""
     found = backing.money()
     assert found.warm_up_today == pytest.approx(-found.lost_today) != 0
     counts = f"The warm-up's {figures.signed(found.warm_up_today, 2)} of today counts."

@@ -58,13 +58,14 @@ def test_the_line_of_money_is_its_values(seed: int) -> None:
     found = glances.money_line(values)
     assert found is not None
     known = [value for value in values if value is not None]
-    assert (found.low, found.high) == (min(0.0, *known), max(0.0, *known))
+    assert (found.low, found.high, found.last) == (min(0.0, *known), max(0.0, *known), known[-1])
     drawn = points(found.line)
     assert len(drawn) == len(known)
     assert drawn[-1][0] <= WIDE
     for (_, y), value in zip(drawn, known, strict=True):
         share = (value - found.low) / (found.high - found.low)
         assert y == pytest.approx(HIGH * (1 - share), abs=0.06)
+    assert found.end == drawn[-1][1]
     assert found.zero == pytest.approx(HIGH * found.high / (found.high - found.low), abs=0.06)
     # the area below the highest point before: its upper edge never falls
     for area in found.fall.split("Z"):

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import Scale
-from tests.worlds import desks
+from tests.worlds import desks, stores
 from torra.clock import duration, parse
 from torra.config import Profile, validate
 from torra.desk.bar_closes import next_close
 from torra.money.book import MoneyBook
-from torra.money.line import LinePoint, begin_of, line, moments
+from torra.money.line import PERIODS, LinePoint, begin_of, line, moments
 from torra.verdict.risk_engine import OPENS
 
 NOW = datetime.fromisoformat("2021-11-12T10:00:00+00:00")
@@ -107,6 +107,30 @@ def test_the_end_of_the_line_is_what_the_sums_say(desk: Any) -> None:
     assert last.closed == pytest.approx(account.whole.profit, abs=0.005)
     held = account.open.result or 0.0
     assert last.whole == pytest.approx(account.whole.profit + held, abs=0.005)
+
+
+def test_an_open_position_alone_has_a_line(desk: Any, tmp_path: Path) -> None:
+    setups = [(one.instance, one.profile) for one in desk.setups.values()]
+    database, now = desks.open_database(tmp_path), desk.clock.now()
+    desk.database.connection().conn.backup(database.connection().conn)
+    filled = now - timedelta(hours=2)
+    with database.transaction():
+        database.connection().execute("DELETE FROM signal_events")
+        database.connection().execute("DELETE FROM signals")
+    price = database.newest_close("BTCUSD", ("M15",), now)
+    row = stores.opening("T1", decided_at=filled, bar_time=filled, lots=0.1)
+    assert database.enqueue_signal({**row, "entry": price, "stop": 1.0, "target": 1e6})
+    database.move_signal("T1", "PUBLISHED")
+    database.move_signal("T1", "FILLED", fields={"price": price - 100.0, "opened_at": filled})
+    book = MoneyBook(database)
+    (account,) = book.money(setups, now).accounts
+    for period in PERIODS:
+        points = book.lines(setups, now, period)["paper"]
+        assert (points[0].closed, points[0].whole) == (0.0, 0.0)
+        assert points[-1].whole == pytest.approx(account.open.result) == pytest.approx(10.0)
+    whole = book.lines(setups, now, "all")["paper"]
+    assert whole[0].at == filled - timedelta(minutes=1)
+    database.close()
 
 
 def test_a_desk_without_a_trade_has_no_line(tmp_path: Path) -> None:

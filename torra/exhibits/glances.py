@@ -55,7 +55,8 @@ class CandlePaths:
 class MoneyPaths:
     """A line, how far it lay below its highest point before, and where zero is.
 
-    `low` and `high` are the amounts at the drawing's bottom and top.
+    `low` and `high` are the amounts at the drawing's bottom and top, `last` that at the line's end,
+    which lies at the height `end`.
     """
 
     line: str
@@ -63,6 +64,8 @@ class MoneyPaths:
     zero: float
     low: float
     high: float
+    last: float
+    end: float
 
 
 def candles(
@@ -128,7 +131,8 @@ def money_line(values: Sequence[float | None]) -> MoneyPaths | None:
         path.append((x, level(value), level(peak)))
         pen = "L"
     falls.append(_fall(path))
-    return MoneyPaths("".join(line), "".join(falls), level(0.0), low, high)
+    last = known[-1]
+    return MoneyPaths("".join(line), "".join(falls), level(0.0), low, high, last, level(last))
 
 
 def _fall(path: Sequence[tuple[float, float, float]]) -> str:

@@ -223,17 +223,22 @@ class MoneyBook:
         return Money(now, tuple(accounts), 0.0 + lost, caps, of_warm_up)
 
     def lines(self, setups: Setups, now: datetime, period: str) -> dict[str, tuple[LinePoint, ...]]:
-        """Return the line of each account of the desk over a period (torra.money.line.PERIODS)."""
+        """Return the line of each account that has traded over a period (torra.money.line.PERIODS).
+
+        An open position is a trade too.
+        """
         known = {item.id: (item, profile) for item, profile in setups}
         with self._lock:
             self._catch_up()
             then = OpenThen(self._database, known)
             books = {name: book.ends for name, book in self._accounts.items() if book.ends}
-            found = {}
-            for name, ends in books.items():
+            opened, found = then.opened(), {}
+            for name in {**books, **opened}:
+                ends = books.get(name, [])
+                first = min(filter(None, (self._opened(ends), opened.get(name))), default="")
                 held = {
                     at: then.worth(at).get(name, 0.0)
-                    for at in moments(begin_of(period, ends, now, self._opened(ends)), now)
+                    for at in moments(begin_of(period, ends, now, first), now)
                 }
                 found[name] = line(ends, held)
         return found

@@ -88,19 +88,31 @@ class OpenThen:
         """Return by account what closing everything then would have brought; None: not known."""
         found: dict[str, list[float | None]] = {}
         for row in self._open(at):
-            if not self._warm_ups.made(row):
-                found.setdefault(row["bridge"] or PAPER, []).append(self._result(row, at))
+            found.setdefault(row["bridge"] or PAPER, []).append(self._result(row, at))
         return {
             account: None if None in some else math.fsum(x for x in some if x is not None)
             for account, some in found.items()
         }
 
+    def opened(self) -> dict[str, str]:
+        """Return by account when the first of its open positions was filled (ISO)."""
+        found: dict[str, str] = {}
+        for row in self._held:
+            name = row["bridge"] or PAPER
+            found[name] = min(found.get(name, row["opened_at"]), row["opened_at"])
+        return found
+
     def _open(self, at: datetime) -> Iterator[Mapping[str, Any]]:
-        """Yield the openings that were positions at a moment; an instance has one at a time."""
+        """Yield the openings that were positions at a moment; an instance has one at a time.
+
+        Of the warm-up those that are open still, as everywhere: its closed trades are no result.
+        """
         moment = iso(at)
         for name in sorted(self._setups):
             row = self._database.next_closed(name, moment)
-            if row is not None and row["opened_at"] is not None and row["opened_at"] <= moment:
+            if row is None or row["opened_at"] is None or row["opened_at"] > moment:
+                continue
+            if not self._warm_ups.made(row):
                 yield row
         yield from (row for row in self._held if row["opened_at"] <= moment)
 
@@ -124,10 +136,9 @@ def begin_of(
 
     `opened` is when the first of its trades was filled, "" where that is not known.
     """
-    back = PERIODS[period]
-    if back is not None:
-        return now - back
-    if not ends:
-        return now - timedelta(days=1)
+    back, ended = PERIODS[period], ends[0][0] if ends else ""
+    first = min(filter(None, (opened, ended)), default="")
+    if back is not None or not first:
+        return now - (back or timedelta(days=1))
     # a moment earlier, where nothing was won or lost yet
-    return min(parse(min(opened, ends[0][0]) or ends[0][0]) - BEFORE, now)
+    return min(parse(first) - BEFORE, now)

@@ -37,6 +37,9 @@ ACCOUNTS: Final = 3
 WAITING: Final = 3
 """Proposals that Home shows; of more the page Approvals tells."""
 
+ROOM: Final = 24.0
+"""Height of an amount beside the line of money, of glances.HIGH."""
+
 PERIODS: Final[Mapping[str, str]] = {"today": "24 hours", "week": "7 days", "all": "All"}
 """Periods of the line of money, and their words."""
 
@@ -70,39 +73,71 @@ def money(found: Money, lines: Mapping[str, Sequence[LinePoint]]) -> Cells:
 
 
 def _account(key: str, account: AccountMoney, points: Sequence[LinePoint]) -> Cells:
-    today, whole = account.today, account.whole
-    value = today.profit if today.trades else 0.0
-    drawn = glances.money_line([point.whole for point in points])
-    paths = {"line": drawn.line, "fall": drawn.fall} if drawn else {"line": "", "fall": ""}
-    zero = f"M0 {drawn.zero:g}H{glances.WIDE:g}" if drawn else ""
+    today, held = account.today, account.open
+    closed = today.profit if today.trades else 0.0
+    equity = closed + (held.result or 0.0)
     return {
+        f"{key}.some": showing(account.whole.trades or held.positions),
         f"{key}.today": words(
-            money_words.amount(value, account), figures.tone(value, 2), money_words.NOT_COUNTED
+            money_words.amount(equity, account), figures.tone(equity, 2), money_words.NOT_COUNTED
         ),
+        f"{key}.done": words(
+            f"{money_words.amount(closed, account)} closed", figures.tone(closed, 2)
+        )
+        | showing(held.positions),
+        f"{key}.open": words(_open(account), figures.tone(held.result, 2))
+        | showing(held.positions),
         f"{key}.closed": words(_closed(account)),
-        f"{key}.open": words(_open(account), figures.tone(account.open.result, 2))
-        | showing(account.open.positions),
-        f"{key}.whole": words(
-            f"All: {money_words.amount(whole.profit, account)}, {whole.won:,} of "
-            f"{count(whole.trades, 'trade')} won."
-            if whole.trades
-            else "The line begins with the first trade after the warm-up."
-            if account.warm_up.trades
-            else "No trade is closed yet: the line begins with the first."
-        ),
-        **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
-        f"{key}.zero": words("") | {"set": {"d": zero}},
-        f"{key}.high": words(money_words.amount(drawn.high, account) if drawn else ""),
-        f"{key}.low": words(money_words.amount(drawn.low, account) if drawn else ""),
+        f"{key}.whole": words(_whole(account)),
+        **_line(key, account, points),
     }
+
+
+def _line(key: str, account: AccountMoney, points: Sequence[LinePoint]) -> Cells:
+    """Return the line of a period: from 0 at its beginning, with the amount at its end."""
+    first = next((point.whole for point in points if point.whole is not None), 0.0)
+    drawn = glances.money_line(
+        [None if point.whole is None else point.whole - first for point in points]
+    )
+    if drawn is None:
+        paths = dict.fromkeys(("line", "fall", "zero"), "")
+        ends = dict.fromkeys(("high", "low", "end"), words(""))
+    else:
+        paths = {"line": drawn.line, "fall": drawn.fall}
+        paths["zero"] = f"M0 {drawn.zero:g}H{glances.WIDE:g}"
+        ends = {
+            name: words("" if abs(place - drawn.end) < ROOM else money_words.amount(value, account))
+            for name, value, place in (
+                ("high", drawn.high, 0.0), ("low", drawn.low, glances.HIGH),
+            )
+        }  # fmt: skip
+        share = 100 * drawn.end / glances.HIGH
+        ends["end"] = words(
+            money_words.amount(drawn.last, account), figures.tone(drawn.last, 2)
+        ) | {"set": {"y": f"{share:.1f}%"}}
+    return {
+        f"{key}.drawn": showing(drawn),
+        **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
+        **{f"{key}.{name}": end for name, end in ends.items()},
+    }
+
+
+def _whole(account: AccountMoney) -> str:
+    whole, before = account.whole, account.warm_up
+    if whole.trades:
+        came = money_words.amount(whole.profit, account)
+        return f"All: {came} closed, {whole.won:,} of {count(whole.trades, 'trade')} won."
+    if before.trades:
+        told, came = count(before.trades, "trade"), money_words.amount(before.profit, account)
+        return f"No trade is closed since the warm-up, whose {told} came to {came}."
+    return "No trade is closed yet."
 
 
 def _closed(account: AccountMoney) -> str:
     today, week = account.today, account.week
-    if not account.whole.trades and (before := account.warm_up).trades:
-        told, came = count(before.trades, "trade"), money_words.amount(before.profit, account)
-        return f"no trade is closed since the warm-up, whose {told} came to {came}"
-    if not today.trades and not week.trades:
+    if not account.whole.trades:
+        return ""
+    if not week.trades:
         return "no trade was closed in the last 7 days"
     told = f"{count(today.trades, 'trade')} closed today; " if today.trades else ""
     return f"{told}7 days: {money_words.amount(week.profit, account)}"
