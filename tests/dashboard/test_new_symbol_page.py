@@ -64,6 +64,18 @@ def test_the_first_step_names_the_sources(pages: Pages) -> None:
     assert "the demo" not in page.text
 
 
+def test_an_uploaded_file_comes_with_its_timeframe(pages: Pages) -> None:
+    folder = pages.backing.home / "uploads"
+    (folder / "XAUUSD_M15.csv").rename(folder / "gold-export.csv")
+    address = "/add-symbol?source=files&symbol=XAUUSD"
+    assert 'value="M15" selected' in pages.text(address), "its bars tell, and it is the only file"
+    shutil.copy(ROOT / "sample_data" / "BTCUSD_H1.csv", folder / "my_xauusd.csv")
+    text = pages.text(address)
+    assert 'value="H1" selected' in text and 'value="M15" selected' not in text
+    (folder / "my_xauusd.csv").write_text("no bars")
+    assert "selected" not in pages.text(address).partition("<fieldset")[2].partition("</field")[0]
+
+
 def test_the_second_is_filled_in_with_what_is_known(pages: Pages) -> None:
     text = pages.text("/add-symbol?source=files&symbol=xauusd")
     page = Page(text)

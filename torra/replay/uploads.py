@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from torra.clock import System, iso, token
+from torra.clock import TIMEFRAMES, System, iso, token
 from torra.errors import ConfigError
 from torra.exhibits.documents import DEVICES
 from torra.home import UPLOADS
@@ -77,6 +77,21 @@ def names(home: Path) -> list[str]:
         return sorted(path.name for path in (home / UPLOADS).iterdir() if _is_bars(path))
     except OSError:
         return []
+
+
+def timeframe_of(home: Path, name: str) -> str:
+    """Return the timeframe that a file's name tells, else its bars; "" where neither does."""
+    from torra.feeds.bar_file import NEGATIVE, admit  # noqa: PLC0415
+
+    parts = re.findall("[A-Z0-9]+", name.upper())
+    if said := next((one for one in TIMEFRAMES if one in parts), ""):
+        return said
+    path = home / UPLOADS / name
+    with suppress(ConfigError):
+        return admit(
+            path, clock=None, leave_out=NEGATIVE, most=MOST_UNPACKED, asked_later=True
+        ).timeframe
+    return ""
 
 
 def _is_bars(path: Path) -> bool:

@@ -68,11 +68,10 @@ Words = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FileLine:
-    """A file of bars: its name, and the timeframe that its name tells."""
+    """A file of bars: its name, and the field that says of which timeframe it is."""
 
     name: str
     field: str
-    timeframe: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +200,11 @@ def _filled(
     usual = {"timeframes": "M15,H1", "execution": "approve", "profile": "new", "risk": "0.5"}
     first = next(iter(backing().desk.setups.values()), None)
     capital = f"{first.profile.risk.capital:g}" if first else "10000"
-    files = {f"as.{name}": _timeframe_of(name) for name in _uploads() if _is_of(name, symbol)}
+    from torra.replay import uploads  # noqa: PLC0415
+
+    there = _uploads()
+    own = [name for name in there if symbol in name.upper()] or there * (len(there) == 1)
+    files = {f"as.{name}": uploads.timeframe_of(backing().home, name) for name in own}
     return {
         **usual, **terms, **files, **asked, "symbol": symbol, "broker": broker,
         "capital": capital, "profile_name": symbol.lower(), "clock": "",
@@ -240,17 +243,6 @@ def _plan(place: Place, wish: Wish) -> Addition:
         own.close()
 
 
-def _timeframe_of(name: str) -> str:
-    from torra.clock import TIMEFRAMES  # noqa: PLC0415
-
-    parts = name.upper().replace(".", "_").replace("-", "_").split("_")
-    return next((one for one in TIMEFRAMES if one in parts), "")
-
-
-def _is_of(name: str, symbol: str) -> bool:
-    return name.upper().startswith(symbol)
-
-
 # --- arranging ------------------------------------------------------------------------------------
 
 
@@ -271,7 +263,7 @@ def _form(place: Place, known: Mapping[str, BarSource], entered: Words, faults: 
         sources=[(one.key, figures.clean(one.says, 80)) for one in known.values()],
         trouble=figures.clean("; ".join(trouble), 400),
         names=[figures.clean(name, 40) for name in names],
-        files=[FileLine(name, f"as.{name}", _timeframe_of(name)) for name in _uploads()],
+        files=[FileLine(name, f"as.{name}") for name in _uploads()],
         uploads=figures.clean(str(backing().home.absolute() / UPLOADS), 300),
         timeframes=list(TIMEFRAMES),
         profiles=[figures.clean(name, 40) for name in adding.offered(place)],
