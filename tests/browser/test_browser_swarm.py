@@ -64,3 +64,29 @@ def test_a_swarms_tick_is_readable_in_every_palette_and_by_keys(
         visit.page.focus(".swarm-judge .worth caption .term")
         visit.page.keyboard.press("Enter")
         assert visit.page.is_visible("#term-expected-value")
+
+
+BOXES = """
+() => Object.fromEntries([".trade", ".seen", "#chart", "h1"].map((name) => {
+  const box = document.querySelector(name).getBoundingClientRect();
+  return [name, { left: box.left, right: box.right, top: box.top, bottom: box.bottom }];
+}))
+"""
+
+
+def test_the_chart_of_a_close_has_the_whole_width_below_the_levels(tmp_path: Path) -> None:
+    pages = swarm_ticks.asked_to_close(tmp_path)
+    (row,) = pages.database.proposals()
+    with chromium() as browser, site_of(pages) as site, Visit(browser, screen=WIDE) as visit:
+        visit.admit(site)
+        for screen in ({"width": 1440, "height": 900}, PHONE):
+            visit.page.set_viewport_size(screen)
+            visit.page.goto(f"{site.url}/approvals/{row['sid']}")
+            boxes = visit.page.evaluate(BOXES)
+            seen, chart = boxes[".seen"], boxes["#chart"]
+            assert seen["left"] == boxes[".trade"]["left"]
+            assert seen["top"] >= boxes[".trade"]["bottom"]
+            assert chart["right"] - chart["left"] > 0.85 * screen["width"]
+            assert boxes["h1"]["right"] <= screen["width"]
+            assert visit.overhang() <= 0
+            assert findings(visit.page) == []

@@ -32,6 +32,7 @@ INSTANCE, TIMEFRAME, BAR = "BTCUSD", "M15", "2021-11-10T10:00:00Z"
 TICK: Final = f"/symbol/{INSTANCE}/{TIMEFRAME}/{BAR}"
 CLAIM: Final = "Long: buyers hold the 20-bar mean, and 1 of 2 experts leans up."
 COUNTER: Final = "Resistance is 0.5 ATR above, where sellers stood 2 times."
+OVER: Final = "The squeeze that carried the long is over."
 READ: Final = "ADX at 20 shows no trend yet."
 CHANCE: Final = 0.48
 LEANS: Final[Mapping[str, float]] = {"liquidity": 0.2, "geometry": -0.15}
@@ -111,6 +112,20 @@ def lived(
     for _ in range(steps):
         desks.step(desk)
     return desk_pages.behind_a_new_app(desk, Backing(home, desk.database, settings, desk, {}))
+
+
+def asked_to_close(home: Path) -> desk_pages.Pages:
+    """Return the pages of a desk that holds a long whose judge asks for its close."""
+    closing = False
+
+    def judge(request: Request) -> dict[str, Any]:
+        changes = {"side": "SHORT", "close": True, "claim": OVER} if closing else {}
+        return decided(request, **changes)
+
+    pages = lived(home, {"judge": judge}, steps=3, profile=dict(SWARM) | {"execution": "auto"})
+    closing = True
+    desks.step(pages.desk)
+    return pages
 
 
 SCRIPTS: Final[Mapping[str, Mapping[str, Any]]] = {

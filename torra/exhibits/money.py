@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from torra.evaluation.exhibits import Line, Plot
 from torra.evaluation.wording import count, percent, span
@@ -14,6 +14,9 @@ from torra.money.book import AccountMoney, Money
 from torra.money.line import LinePoint
 from torra.money.open_positions import PAPER
 from torra.money.results import Result
+
+if TYPE_CHECKING:
+    from torra.trading.close_quote import CloseQuote
 
 IN_MONEY: Final = "in the account's currency"
 """What is said where nobody has told the currency: of the account on paper."""
@@ -33,7 +36,39 @@ def name(account: AccountMoney) -> str:
 def amount(value: object, account: AccountMoney, *, sign: bool = True) -> str:
     """Write an amount with the account's currency, if that is known."""
     told = figures.signed(value, 2) if sign else figures.plain(value, 2)
-    return f"{told} {account.currency}" if account.currency and told != DASH else told
+    return told if told == DASH else in_currency(told, account.currency)
+
+
+def in_currency(text: str, currency: str) -> str:
+    """Write an amount with a currency, if that is known."""
+    return f"{text} {figures.clean(currency, 8)}" if currency else text
+
+
+def close_headline(found: CloseQuote) -> str:
+    """Return which position a close ends, and what it brings now."""
+    held = found.held
+    what = f"Close {held.side} {held.lots:g} {figures.clean(held.instance, 40)}"
+    if "now" not in found.ends:
+        return f"{what}, profit not known: {figures.clean(found.why, 200)}"
+    return f"{what}: {close_result(found, 'now')} now"
+
+
+def close_result(found: CloseQuote, name: str) -> str:
+    """Return the profit of one of a position's ends in money and R."""
+    end = found.ends[name]
+    money = in_currency(figures.signed(end.profit, 2), found.currency)
+    return f"{money} ({figures.signed(end.r, 2)} R)"
+
+
+def close_outlook(found: CloseQuote) -> str:
+    """Return at which price a close fills, and what the position may lose where it is kept."""
+    when = "at the open of the next bar" if found.route == PAPER else "at the broker's price then"
+    if found.spec is None:
+        return f"It fills {when}."
+    price = {name: figures.plain(end.price, found.spec.digits) for name, end in found.ends.items()}
+    near = f", near {price['now']}" if "now" in price else ""
+    stop = f"its stop {price['stop']} brings {close_result(found, 'stop')}"
+    return f"It fills {when}{near}. Kept, {stop}; a gap may cost more."
 
 
 def sentences(account: AccountMoney, day: str) -> list[str]:

@@ -41,6 +41,7 @@ from torra.verdict.signal_states import UNDER_WAY
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
+    from torra.trading.close_quote import CloseQuote
 
 WAITING_SHOWN: Final = 50
 DECIDED_SHOWN: Final = 20
@@ -83,6 +84,7 @@ class ShownProposal:
 
     `fills` says when its order is filled on paper, "" where it is or where nobody can tell; the
     cell p.booked counts down to when that is booked.
+    `closing` is the position that a proposal which only closes would end, None for any other.
     `preview` is how approving would end now, None with `trouble` where that cannot be told;
     `typing` is whether the size must be typed.
     """
@@ -90,6 +92,7 @@ class ShownProposal:
     stored: dict[str, JsonValue]
     row: ProposalRow
     line: ProposalLine
+    closing: CloseQuote | None
     fills: str
     cells: Cells
     version: str
@@ -162,6 +165,7 @@ def approval(sid: str) -> str:
         version=found.version,
         row=row,
         shown=found.line,
+        closing=found.closing,
         fills=found.fills,
         preview=found.preview,
         checks=found.checks,
@@ -180,7 +184,7 @@ def approval(sid: str) -> str:
         currency=found.currency,
         over=price_lines.LINES,
         cited=price_lines.cited(record),
-        rungs=proposals.RUNGS,
+        rungs=proposals.CLOSE_RUNGS if found.closing else proposals.RUNGS,
         reasons=orders.REJECTIONS,
         tick=tick_link(row.instance, row.timeframe, row.bar_time),
     )
@@ -338,7 +342,12 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
     preview, trouble = _preview(sid) if waits and not trouble else (None, trouble)
     typing = waits and instance is not None and orders.needs_typing(instance)
     currency = backing().currency(instance.route) if instance else ""
-    cells = {**strip, **proposals.ladder(row, preview, profile, spec, currency)}
+    closing = _closing(row) if waits else None
+    cells = dict(strip)
+    if closing:
+        cells |= proposals.close_ladder(closing, row.atr)
+    elif row.first.kind != "close":
+        cells |= proposals.ladder(row, preview, profile, spec, currency)
     record = _record(row)
     levels = preview.levels if preview else row.first.levels
     cells |= without_agents.line(row, record, without_agents.Terms(levels, profile, spec))
@@ -357,6 +366,7 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
         stored=stored,
         row=row,
         line=line,
+        closing=closing,
         fills=fills,
         cells=cells,
         version=" ".join((standing, figures.clean(row.reason, 100), *outcome, went)),
@@ -368,6 +378,16 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
         currency=currency,
         record=record,
     )
+
+
+def _closing(row: ProposalRow) -> CloseQuote | None:
+    """Return the position that a proposal closes and opens nothing after; None without one."""
+    from torra.trading import close_quote  # noqa: PLC0415  a page alone must not load the desk
+
+    held = backing().database.position(row.instance)
+    if held is None or row.first.kind != "close" or row.first.closes != held.signal_id:
+        return None
+    return close_quote.quote(orders.reach(), held)
 
 
 def _fills(signal: SignalRow | None, instance: Instance | None) -> tuple[str, float]:

@@ -9,6 +9,7 @@ torra.tick.approval decides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,16 +31,18 @@ from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow, json_of
 from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
+from torra.exhibits.money import close_headline, close_result, in_currency
 from torra.lessons.lesson import Thesis
 from torra.tick.marks import GATE
 from torra.tick.sentence import NO_AGENT, outage_of
 from torra.tick.tick_record import AgreementTold, TickRecord
 from torra.verdict.deny_reasons import DENIALS, DenyReason
-from torra.verdict.order_levels import Levels
 from torra.verdict.position_size import loss_of_one, worth
+from torra.verdict.trade_outcome import gain
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
+    from torra.trading.close_quote import CloseQuote
 
 STATES: Final = {
     "WAITING": Mark("◔", "waiting", "warn"),
@@ -308,6 +311,8 @@ def every_check(preview: Preview | None, record: TickRecord) -> list[CheckLine]:
 # --- 3: the ladder --------------------------------------------------------------------------------
 
 RUNGS: Final = ("stop", "entry", "target")
+CLOSE_RUNGS: Final = ("stop", "entry", "now", "target")
+PARTS: Final = ("price", "r", "atr", "cash")
 
 
 def ladder(
@@ -326,30 +331,45 @@ def ladder(
     at, lots = (preview.levels, preview.lots) if preview else (proposed.levels, proposed.lots)
     size = {"l.lots": words(figures.plain(lots, 2))}
     if at is None or profile is None or spec is None:
-        why = "this order only closes" if at is None else "the desk does not know the symbol"
-        names = [f"l.{rung}.{part}" for rung in RUNGS for part in ("price", "atr", "r", "cash")]
+        why = "the order cannot be read" if at is None else "the desk does not know the symbol"
+        names = [f"l.{rung}.{part}" for rung in RUNGS for part in PARTS]
         return size | {name: words(DASH, "", why) for name in (*names, "l.cash")}
     cells: Cells = {}
     for rung in RUNGS:
-        cells |= _rung(rung, at, lots, spec)
+        price: float = getattr(at, rung)
+        moved = gain("LONG" if at.target > at.entry else "SHORT", at.entry, price)
+        r, cash = moved / abs(at.entry - at.stop), worth(moved, lots, spec)
+        cells |= _rung(rung, figures.plain(price, spec.digits), r, moved / at.atr, cash)
     lost = float(loss_of_one(at, spec)) * lots
     share = f"{lost / profile.risk.capital:.2%} of capital"
-    return cells | size | {"l.cash": words(f"{_in(figures.plain(lost, 2), currency)} ({share})")}
+    told = in_currency(figures.plain(lost, 2), currency)
+    return cells | size | {"l.cash": words(f"{told} ({share})")}
 
 
-def _in(amount: str, currency: str) -> str:
-    return f"{amount} {figures.clean(currency, 8)}" if currency else amount
+def close_ladder(found: CloseQuote, atr: float | None) -> Cells:
+    """Return what a close brings now, and each level of its position with what it would bring."""
+    held, spec = found.held, found.spec
+    told = {"p.headline": words(close_headline(found))}
+    told["l.lots"] = words(figures.plain(held.lots, 2))
+    told["l.cash"] = words(DASH, "", found.why)
+    for rung in CLOSE_RUNGS:
+        end = found.ends.get(rung)
+        if end is None or spec is None:
+            told |= {f"l.{rung}.{part}": words(DASH, "", found.why) for part in PARTS}
+            continue
+        moved = gain(held.side, held.entry, end.price) / atr if atr else math.nan
+        told |= _rung(rung, figures.plain(end.price, spec.digits), end.r, moved, end.profit)
+    if "stop" in found.ends:
+        told["l.cash"] = words(f"{close_result(found, 'stop')} at its stop", "", "without a gap")
+    return told
 
 
-def _rung(name: str, at: Levels, lots: float, spec: SymbolSpec) -> Cells:
-    price: float = getattr(at, name)
-    moved = (price - at.entry) * (1 if at.target > at.entry else -1)
-    told = {"price": figures.plain(price, spec.digits), "atr": DASH, "r": DASH, "cash": DASH}
-    if name != "entry":
-        told["atr"] = figures.signed(moved / at.atr, 2)
-        told["r"] = figures.signed(moved / abs(at.entry - at.stop), 2)
-        told["cash"] = figures.signed(worth(moved, lots, spec), 2)
-    return {f"l.{name}.{part}": words(text) for part, text in told.items()}
+def _rung(name: str, price: str, *moved: float) -> Cells:
+    """Return a level's price and how far it lies from the entry: in R, in ATR, in money."""
+    told = [DASH] * len(moved) if name == "entry" else [figures.signed(one, 2) for one in moved]
+    return {
+        f"l.{name}.{part}": words(text) for part, text in zip(PARTS, (price, *told), strict=True)
+    }
 
 
 # --- 4: the panel ---------------------------------------------------------------------------------

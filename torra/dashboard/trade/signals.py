@@ -18,7 +18,6 @@ from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.config import Instance, SymbolSpec
 from torra.dashboard.cells import price_lines, symbol_cells
 from torra.dashboard.cells.common import Cells
 from torra.dashboard.doors.routes import Fields, Route
@@ -33,7 +32,6 @@ from torra.dashboard.trade.stored_rows import (
 )
 from torra.dashboard.trade.trade_rows import AlarmLine, BridgeLine, PositionLine
 from torra.dashboard.view.rendering import backing, desk_view, page, state
-from torra.errors import ConfigError, DataUnavailable
 from torra.money.open_positions import PAPER
 from torra.store.standings import WarmUps
 from torra.verdict.risk_engine import Position
@@ -293,48 +291,26 @@ def _standing(strip: Cells) -> SignalsScreen:
 
 def _position(held: Position, now: datetime) -> tuple[PositionLine, dict[str, JsonValue], Cells]:
     """Return a position as a line and as plain JSON, and as cells the result of a close now."""
+    from torra.trading import close_quote  # noqa: PLC0415  a page alone must not load the desk
+
     opening = SignalRow.read(backing().database.signal(held.signal_id))
-    instance, spec = _terms(held.instance)
-    price, spread, trouble = _price(instance, now)
-    cells = trade_rows.position_cells(held, opening, spec, now, price, trouble, spread)
+    found = close_quote.quote(orders.reach(), held)
+    cells = trade_rows.position_cells(found, opening, now)
     told: dict[str, JsonValue] = {
         name: getattr(held, name)
         for name in ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
     }
-    told |= {"sid": held.signal_id, "price": price}
-    real = instance is not None and orders.needs_typing(instance)
-    line = trade_rows.position_line(held, trade_rows.digits_of(spec), real=real)
+    told |= {"sid": held.signal_id, "price": found.bid}
+    line = trade_rows.position_line(held, trade_rows.digits_of(found.spec), real=found.real)
     return line, told, cells
-
-
-def _price(instance: Instance | None, now: datetime) -> tuple[float | None, float | None, str]:
-    """Return the present bid and spread, each None if unknown, and the reason."""
-    from torra.trading import by_hand  # noqa: PLC0415
-
-    if instance is None:
-        return None, None, "the desk does not name this instance any more"
-    known = backing()
-    try:
-        price, told = by_hand.market_now(
-            known.settings, known.database, instance, now, known.environment
-        )
-    except (ConfigError, DataUnavailable) as error:
-        return None, None, str(error)
-    return price, told.get("live_spread"), ""
-
-
-def _terms(name: str) -> tuple[Instance | None, SymbolSpec | None]:
-    known = backing()
-    instance = next((item for item in known.settings.instances if item.id == name), None)
-    setup = known.desk.setups.get(name)
-    if instance is None or setup is None:
-        return instance, None
-    return instance, trade_rows.spec_of(setup.profile, instance.symbol)
 
 
 def digits_of_row(row: SignalRow) -> int:
     """Return the decimals of the prices of a stored signal."""
-    return trade_rows.digits_of(_terms(row.instance)[1])
+    setup = backing().desk.setups.get(row.instance)
+    return trade_rows.digits_of(
+        trade_rows.spec_of(setup.profile, setup.instance.symbol) if setup else None
+    )
 
 
 def _version(found: SignalsScreen, listed: Listing) -> str:

@@ -92,6 +92,7 @@ class Draft(RecordPart):
 
     kind: str = ""
     lots: float = 0.0
+    closes: Word = None
     levels: Levels | None = None
     asked_by: AskedBy | None = None
 
@@ -107,6 +108,7 @@ class ProposalRow(RecordPart):
     verdict: str = ""
     action: str = ""
     price: Number = None
+    atr: Number = None
     multiplier: Number = None
     created_at: str = ""
     expires: str = ""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
@@ -33,10 +33,12 @@ from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, Cell, Mark, cell
 from torra.money.open_positions import PAPER
-from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import EXECUTED, NOT_CONFIRMED
-from torra.verdict.trade_outcome import evolution_of, gain, leaving, r_of
+from torra.verdict.trade_outcome import evolution_of
+
+if TYPE_CHECKING:
+    from torra.trading.close_quote import CloseQuote
 
 STATES: Final[Mapping[str, Mark]] = {
     "WAITING": Mark("◌", "waiting", "flat"),
@@ -382,31 +384,19 @@ def position_line(held: Position, digits: int, *, real: bool) -> PositionLine:
     )
 
 
-def position_cells(
-    held: Position,
-    opening: SignalRow,
-    spec: SymbolSpec | None,
-    now: datetime,
-    price: float | None,
-    trouble: str,
-    spread: float | None,
-) -> Cells:
-    """Return the result of a close now: a long leaves at the bid, a short pays the spread."""
+def position_cells(found: CloseQuote, opening: SignalRow, now: datetime) -> Cells:
+    """Return the age of a position and the result of a close now."""
+    held, end = found.held, found.ends.get("now")
     key = f"pos.{held.signal_id}"
-    filled = opening.price is not None
     age = {f"{key}.age": words(figures.span((now - held.opened_at).total_seconds()))}
-    if not filled or price is None or spec is None:
-        why = "not filled yet" if not filled else trouble or "the desk does not know the symbol"
-        missing = {name: words(DASH, "", why) for name in ("leave", "profit", "r", "evolution")}
-        return age | {f"{key}.{name}": told for name, told in missing.items()}
-    leave = leaving(held.side, price, spec.spread if spread is None else spread)
-    money = worth(gain(held.side, held.entry, leave), held.lots, spec)
-    r = r_of(held.side, held.entry, leave, held.planned_stop, held.target)
-    thesis = EVOLUTIONS[evolution_of(opening.model_dump(), leave)]
+    if end is None:
+        names = ("leave", "profit", "r", "evolution")
+        return age | {f"{key}.{name}": words(DASH, "", found.why) for name in names}
+    thesis = EVOLUTIONS[evolution_of(opening.model_dump(), end.price)]
     return age | {
-        f"{key}.leave": words(figures.plain(leave, spec.digits)),
-        f"{key}.profit": cell(money, 2),
-        f"{key}.r": cell(r, 2),
+        f"{key}.leave": words(figures.plain(end.price, digits_of(found.spec))),
+        f"{key}.profit": cell(end.profit, 2),
+        f"{key}.r": cell(end.r, 2),
         f"{key}.evolution": words(thesis.text, thesis.tone),
     }
 

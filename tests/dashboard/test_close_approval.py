@@ -1,0 +1,105 @@
+"""The approval of a close: its position, its result now, what keeping it may cost, and why."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.test_approval_pages import check_refresh
+from tests.doubles.page_reader import Page, check_structure
+from tests.worlds import swarm_ticks
+from tests.worlds.desk_pages import Pages
+from torra.dashboard.trade.orders import reach
+from torra.exhibits import figures, money
+from torra.trading import close_quote
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Pages:
+    return swarm_ticks.asked_to_close(tmp_path)
+
+
+def sid_of(pages: Pages) -> str:
+    (row,) = pages.database.proposals()
+    return str(row["sid"])
+
+
+def ladder(page: Page) -> dict[str, list[str]]:
+    rungs = ("Stop", "Entry", "Now", "Target")
+    return {row[0]: [cell.strip() for cell in row[1:]] for row in page.rows if row[0] in rungs}
+
+
+def test_it_says_what_the_close_brings_now_and_what_keeping_may_cost(pages: Pages) -> None:
+    (held,) = pages.database.positions()
+    page = Page(pages.text(f"/approvals/{sid_of(pages)}"))
+    check_structure(page)
+    (row,) = pages.database.proposals()
+    spec = pages.desk.setups["BTCUSD"].profile.symbol("BTCUSD")
+    risk = (held.target - held.stop) / 3
+    worth = held.lots * spec.tick_value / spec.tick_size
+    rows = ladder(page)
+    assert list(rows) == ["Stop", "Entry", "Now", "Target"]
+    for name, price in (
+        ("Stop", held.stop), ("Now", row["price"]), ("Target", held.target),
+    ):  # fmt: skip
+        moved = price - held.entry
+        assert rows[name] == [
+            figures.plain(price, 2), figures.signed(moved / risk, 2),
+            figures.signed(moved / row["atr"], 2), figures.signed(moved * worth, 2),
+        ], name  # fmt: skip
+    assert rows["Entry"] == [figures.plain(held.entry, 2), "—", "—", "—"]
+    now, stop = rows["Now"], rows["Stop"]
+    assert f"Close LONG 0.01 BTCUSD: {now[3]} USD ({now[1]} R) now" in page.text
+    assert f"Worst case if kept {stop[3]} USD ({stop[1]} R) at its stop" in page.text
+
+
+def test_the_judges_reason_stands_below_the_levels_and_above_the_chart(pages: Pages) -> None:
+    text = pages.text(f"/approvals/{sid_of(pages)}")
+    places = [text.index(part) for part in ("p.headline", "l.target.cash", swarm_ticks.OVER)]
+    assert places == sorted(places)
+    assert 'class="proposal proposal-close"' in text
+
+
+def test_its_figures_stay_up_to_date(pages: Pages) -> None:
+    sid = sid_of(pages)
+    page = Page(pages.text(f"/approvals/{sid}"))
+    check_refresh(page, pages.json(f"/api/v1/approvals/{sid}"))
+
+
+def test_a_position_that_is_gone_is_said_to_be(pages: Pages) -> None:
+    sid, (held,) = sid_of(pages), pages.database.positions()
+    pages.database.close_position(
+        held.signal_id, price=held.entry, time=pages.backing.now(), profit=0.0, r_multiple=0.0,
+        reason="CLOSED",
+    )  # fmt: skip
+    page = Page(pages.text(f"/approvals/{sid}"))
+    assert "The position is not held any more." in page.text
+    assert not ladder(page)
+    assert re.search("POSITION_CHANGED", page.text)
+    check_refresh(page, pages.json(f"/api/v1/approvals/{sid}"))
+
+
+def test_a_decided_close_leads_to_its_position(pages: Pages) -> None:
+    sid, (held,) = sid_of(pages), pages.database.positions()
+    pages.database.decide_proposal(sid, "REJECTED", "not yet")
+    page = Page(pages.text(f"/approvals/{sid}"))
+    assert {"href": f"/signals/{held.signal_id}"} in page.all("a")
+    check_refresh(page, pages.json(f"/api/v1/approvals/{sid}"))
+
+
+def test_without_a_price_the_headline_says_so(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(pages.database), "last_close", lambda *_: None)
+    with pages.app.test_request_context():
+        (held,) = pages.database.positions()
+        found = close_quote.quote(reach(), held)
+    assert "now" not in found.ends
+    assert money.close_headline(found).startswith(
+        "Close LONG 0.01 BTCUSD, profit not known: no_price: no bar"
+    )
+    assert "near" not in money.close_outlook(found)
+    cells = Page(pages.text(f"/approvals/{sid_of(pages)}")).cells
+    assert (cells["l.now.price"], cells["l.stop.price"]) == ("—", figures.plain(held.stop, 2))

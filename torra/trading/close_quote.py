@@ -1,0 +1,81 @@
+"""What closing a position now would bring, and what keeping it may cost: asked before a close.
+
+A page, a dialog and the command line read the same quote. It decides nothing, and a position whose
+price is not known has a quote too: it has no end now, and `why` says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from torra.config import SymbolSpec
+from torra.errors import ConfigError, DataUnavailable
+from torra.money.book import known_currencies
+from torra.money.open_positions import PAPER
+from torra.trading.by_hand import Reach, market_now
+from torra.verdict.position_size import worth
+from torra.verdict.risk_engine import Position
+from torra.verdict.trade_outcome import gain, leaving, r_of
+
+PRICES: Final = ("stop", "entry", "target")
+UNFILLED: Final = "not filled yet"
+
+
+@dataclass(frozen=True, slots=True)
+class CloseValue:
+    """The end of a position at a price: its profit in the account's currency, and in planned R."""
+
+    price: float
+    profit: float
+    r: float
+
+
+@dataclass(frozen=True, slots=True)
+class CloseQuote:
+    """A position with its ends: `stop`, `entry`, `target`, and `now` where its price is known.
+
+    A gap beyond the stop may cost more. `ends` is empty without the symbol's terms, and has no
+    `now` while the opening is not filled; `why` says what is missing. `bid` is the price of now,
+    `currency` is "" where nobody has told it. `real`: with real money.
+    """
+
+    held: Position
+    route: str
+    currency: str
+    spec: SymbolSpec | None = None
+    bid: float | None = None
+    ends: Mapping[str, CloseValue] = field(default_factory=dict)
+    real: bool = False
+    why: str = ""
+
+
+def quote(reach: Reach, held: Position) -> CloseQuote:
+    """Return a position with its end now and at its stop; a price that is missing is told."""
+    opening = reach.database.signal(held.signal_id) or {}
+    route = opening.get("bridge") or PAPER
+    currency = known_currencies(reach.database, reach.settings.paper_currency).get(route, "")
+    found = CloseQuote(held, route, currency, why=UNFILLED if opening.get("price") is None else "")
+    try:
+        instance = reach.settings.instance(held.instance)
+        found = replace(found, real=reach.settings.trades_real_money(instance))
+        spec = reach.profile(instance).symbol(held.symbol)
+        ends = {name: _end(held, getattr(held, name), spec) for name in PRICES}
+        found = replace(found, spec=spec, ends=ends)
+        bid, figures = market_now(
+            reach.settings, reach.database, instance, reach.now(), reach.environment
+        )
+    except (ConfigError, DataUnavailable) as error:
+        return replace(found, why=found.why or str(error))
+    if found.why:
+        return replace(found, bid=bid)
+    # a long leaves at the bid, a short pays the spread
+    leave = leaving(held.side, bid, figures.get("live_spread", spec.spread))
+    return replace(found, bid=bid, ends={**ends, "now": _end(held, leave, spec)})
+
+
+def _end(held: Position, price: float, spec: SymbolSpec) -> CloseValue:
+    won = gain(held.side, held.entry, price)
+    r = r_of(held.side, held.entry, price, held.planned_stop, held.target)
+    return CloseValue(price, worth(won, held.lots, spec), r)
