@@ -42,6 +42,7 @@ from torra.desk.models.remedies import REMEDIES
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import SERIES
 from torra.profiles.fields import EXACT, literals
+from torra.profiles.idle import IDLE
 from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
 from torra.providers.vendors.stops import WORDS
 from torra.verdict.deny_reasons import deny_table, guard_table
@@ -55,6 +56,11 @@ refused with the place and the remedy; nothing is corrected silently. Torra look
 default profile, and copying it is the way to begin. A hash of every value is stored with each tick.
 """
 TAIL = "This page is written from the code: `python -m docs.generate`.\n"
+
+WITHOUT_EFFECT = """These settings of `agents` and `gate` change nothing of a tick where the table
+says so; all others do. `torra profile check` names those that a profile sets away from its mode's
+default, its page all of them.
+"""
 
 MODELS_HEAD = """# Models
 
@@ -165,6 +171,7 @@ def render_profile_docs() -> str:
             parts += [title, COLUMNS + "".join(_rows(section, f"{name}."))]
     parts += ["## symbols\n", _sentence(SymbolSpec) + "\n", _symbols()]
     parts += ["## Modes and models\n", _modes(), _models()]
+    parts += ["## Settings without effect\n", WITHOUT_EFFECT, _idle()]
     parts += ["## desk.json\n", _sentence(DeskSettings) + "\n"]
     desk = [
         *_rows(DeskSettings, "", ["keep_calls_days"]),
@@ -174,6 +181,19 @@ def render_profile_docs() -> str:
     ]
     parts += [COLUMNS + "".join(desk)]
     return "\n".join([*parts, TAIL])
+
+
+def _idle() -> str:
+    """Return the table of settings without effect; modes are those of a profile with defaults."""
+    rows = []
+    for names, case, holds in IDLE:
+        first, *_ = told = names.split()
+        defaults = {mode: Profile.model_validate({"agents": {"mode": mode}}) for mode in MODES}
+        of = [f"`{mode}`" for mode, profile in defaults.items() if holds(profile, first)]
+        where = f"in mode {', '.join(of)}" if of else "at the desk"
+        settings = ", ".join(f"`{name}`" for name in told)
+        rows.append(f"| {settings} | {case.format(where=where)} |\n")
+    return "| setting | no effect |\n|---|---|\n" + "".join(rows)
 
 
 def render_default_profile() -> str:

@@ -445,6 +445,7 @@ def _checked(name: str, checked: Checked) -> dict[str, Any]:
         "ok": checked.profile is not None,
         "faults": [{"setting": item.name, "text": item.text} for item in checked.faults],
         "warnings": list(checked.warnings),
+        "idle": [{"setting": place, "text": text} for place, text in checked.idle.items()],
         "changes": [item.told() for item in checked.changes],
         "table": [
             *(item.text for item in checked.faults),

@@ -18,7 +18,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -33,6 +33,7 @@ from torra.evaluation.wording import listed
 from torra.home import DESK, PRICES
 from torra.profiles.fields import canonical, settings
 from torra.profiles.guard import Change, command_line, compare, loosening
+from torra.profiles.idle import set_in_vain
 from torra.profiles.ten import called
 from torra.profiles.undoing import May, PutBack, put_back, values_after
 from torra.providers.prices import PriceList
@@ -80,12 +81,16 @@ class SettingFault:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of a check. `profile` is None when there are faults."""
+    """The result of a check. `profile` is None when there are faults.
+
+    `idle` are the settings without effect that it sets, by name, each in a sentence.
+    """
 
     profile: Profile | None
     faults: tuple[SettingFault, ...] = ()
     changes: tuple[Change, ...] = ()
     warnings: tuple[str, ...] = ()
+    idle: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +228,9 @@ class ProfileBook:
             return Checked(None, found)
         changes = compare(base, canonical(profile)) if base else ()
         found, warnings = self._fits(name, profile)
-        return Checked(None if found else profile, found, changes, warnings)
+        idle = set_in_vain(profile)
+        told = (*warnings, *idle.values())
+        return Checked(None if found else profile, found, changes, told, idle)
 
     def _fits(
         self, name: str, profile: Profile

@@ -34,6 +34,7 @@ from torra.profiles.fields import (
     written,
 )
 from torra.profiles.guard import Change, Direction, direction
+from torra.profiles.idle import idle
 from torra.profiles.ten import called
 
 LONGEST: Final = 300
@@ -69,7 +70,10 @@ Values = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """A setting as a row of the form; `value` is what its field holds."""
+    """A setting as a row of the form; `value` is what its field holds.
+
+    `idle` says why it has no effect, "" where it has one.
+    """
 
     name: str
     label: str
@@ -89,6 +93,7 @@ class SettingRow:
     id: str
     edited: bool
     fault: str
+    idle: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +176,17 @@ def proposal(given: Values, values: Values) -> dict[str, JsonValue]:
 
 
 def sections(
-    values: Values, usual: Values, faults: Sequence[SettingFault] = ()
+    values: Values,
+    usual: Values,
+    faults: Sequence[SettingFault] = (),
+    profile: Profile | None = None,
 ) -> list[FormSection]:
-    """Return the sections of the form with their rows; `usual` are the values that are saved."""
+    """Return the sections of the form with their rows; `usual` are the values that are saved.
+
+    `profile` is what the values make, None while they have faults.
+    """
     here, saved = flat(values), flat(usual)
+    vain = idle(profile) if profile else {}
     wrong = {fault.name: figures.clean(fault.text, LONGEST) for fault in faults}
     found: dict[str, FormSection] = {}
     for number, setting in enumerate(settings(values)):
@@ -200,6 +212,7 @@ def sections(
                 id=f"setting-{number}",
                 edited=value != saved.get(setting.place, ABSENT),
                 fault=wrong.get(setting.name, ""),
+                idle=vain.get(setting.name, ""),
             )
         )
     whole = found.pop("", None)  # two settings that stand in no section open the form

@@ -215,7 +215,8 @@ def _profile_page(
     faults = checked.faults if checked else saved.faults if saved else ()
     found = trying.newest(loaded.name, loaded.digest)
     currency = _currency(users)
-    every = profile_form.sections(here, usual or here, faults) if here else []
+    made = checked.profile if checked else loaded.profile if values is None else None
+    every = profile_form.sections(here, usual or here, faults, made) if here else []
     main, rest = main_settings.taken_out(every, flat(usual or here or {}), currency)
     return _page(
         "profile.html",
