@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pytest
