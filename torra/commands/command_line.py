@@ -20,8 +20,8 @@ from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
 from torra.commands.init import init
-from torra.commands.jobs import jobs
 from torra.commands.lessons import lessons, review
+from torra.commands.listing import jobs, symbols, ticks
 from torra.commands.models import models
 from torra.commands.money import money
 from torra.commands.notices import notices
@@ -69,8 +69,8 @@ def _typed(word: str, yes: bool) -> Callable[[Sequence[str]], None] | None:
 
 
 CHAPTERS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Run": ("run", "init", "import", "profile", "models", "token", "tick", "jobs",
-        "outside", "calendar",
+    "Run": ("run", "init", "import", "symbols", "profile", "models", "token", "tick", "ticks",
+        "jobs", "outside", "calendar",
     ),
     "Decide": (
         "signals", "approve", "reject", "close", "stop", "flatten", "halt", "resume", "settle",
@@ -420,7 +420,7 @@ def doctor(home: Path, as_json: bool) -> None:
 COMMANDS = (
     init, profile, token, audit, backup, restore,
     replay, recompose, sweep, scorecard, standing, changed, money, lessons, review, models, notices,
-    jobs, outside, calendar, lookahead, consistency,
+    jobs, outside, calendar, lookahead, consistency, symbols, ticks,
 )  # fmt: skip
 
 for command in COMMANDS:

@@ -62,7 +62,7 @@ def lessons(
 
     narrowed = {name: value for name, value in only.items() if value}
     asked = bool(narrowed or search)
-    with _store(home) as database:
+    with stored(home) as database:
         if export is not None:
             _say_exported(_exported(database, narrowed, search, export), export, as_json=as_json)
             return
@@ -92,7 +92,7 @@ def review(home: Path, /, sid: str, ask: bool, as_json: bool) -> None:
     from torra.exhibits import lesson_words  # noqa: PLC0415
 
     settings = load_desk(home)
-    with _store(home) as database:
+    with stored(home) as database:
         if database is None:
             raise ConfigError("no desk has run here yet, so no trade has closed: `torra run`")
         lesson = lesson_of(database, sid)
@@ -148,7 +148,7 @@ def ask_model(home: Path, settings: DeskSettings, database: Database, lesson: Le
 
 
 @contextmanager
-def _store(home: Path) -> Iterator[Database | None]:
+def stored(home: Path) -> Iterator[Database | None]:
     """Lend the database of a home; None where there is none."""
     if not (home / DATABASE).is_file():
         yield None
