@@ -66,7 +66,8 @@ def test_sharpe_takes_years() -> None:
     ],
 )
 def test_the_sentence(have: int, said: str) -> None:
-    assert power.trades_take(have) == f"Seeing +0.10 R a trade takes about 1,600 trades; {said}"
+    told = power.trades_finding("A.", have).says
+    assert told == f"A. Seeing +0.10 R a trade takes about 1,600 trades; {said}"
 
 
 def test_an_effect_of_nothing_is_said_to_take_for_ever() -> None:
@@ -92,5 +93,5 @@ def test_the_exhibit_says_what_the_sample_could_have_shown() -> None:
 
 @pytest.mark.parametrize("have", [0, 1_582, 1_583], ids=["none", "one-short", "just"])
 def test_the_sentence_and_the_badge_agree(have: int) -> None:
-    told = power.trades_take(have)
-    assert power.trades_enough(have) == ("is enough" in told) == (have == 1_583)
+    found = power.trades_finding("A.", have)
+    assert found.enough == ("is enough" in found.says) == (have == 1_583)

@@ -14,7 +14,8 @@ from tests.conftest import Scale
 from tests.worlds.arm_trades import arm_of
 from torra.commands.command_line import main
 from torra.config import ROOT
-from torra.evaluation.trade_figures import LARGER, arm_figures, arms_exhibit
+from torra.evaluation.power import LARGER
+from torra.evaluation.trade_figures import arm_figures, arms_exhibit
 
 SAMPLE = ROOT / "sample_data" / "BTCUSD_H1.csv"
 BARS = 900

@@ -31,6 +31,7 @@ from torra.evaluation.opinion_table import (
     spoke,
     stances_of,
 )
+from torra.evaluation.power import Finding
 from torra.evaluation.recomposition import agreement, analysts_apart, ungrounded
 from torra.evaluation.wording import count, interval_cell, listed, percent, rounded, signed
 
@@ -135,8 +136,7 @@ def activity_exhibit(ticks: Sequence[TickSeen]) -> Exhibit:
         title="What the agents do",
         columns=(*heads, "lean", "95 %", "at bound", "ungrounded"),
         rows=tuple(rows),
-        says=_says(found),
-        enough=max((one.asked for one in found), default=0) >= LEAST,
+        **_show(found)._asdict(),
         figures=figures,
     )
 
@@ -208,9 +208,9 @@ def _mean(values: NDArray[Any]) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _says(found: Sequence[Activity]) -> str:
+def _show(found: Sequence[Activity]) -> Finding:
     if not found:
-        return "No agent was asked."
+        return Finding("No agent was asked.", enough=False)
     most = max(one.asked for one in found)
     told = f"The agents were asked on up to {count(most, 'tick')}."
     leaning = [one for one in found if _leans(one)]
@@ -222,7 +222,7 @@ def _says(found: Sequence[Activity]) -> str:
         )
     if most < LEAST:
         told += f" That is few: rates take about {LEAST} ticks."
-    return told
+    return Finding(told, most >= LEAST or bool(leaning))
 
 
 def _leans(one: Activity) -> bool:

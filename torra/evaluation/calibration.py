@@ -37,7 +37,7 @@ from torra.evaluation.opinion_table import (
     stances_of,
 )
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.power import share_count, takes
+from torra.evaluation.power import Finding, finding, share_count
 from torra.evaluation.wording import percent, percent_cell, percent_span, rounded
 
 WORDS: Final = ("low", "medium", "high")
@@ -196,8 +196,6 @@ def calibration_exhibit(found: Sequence[Calibration]) -> Exhibit:
         for one in found
         for word in one.words
     ]
-    most = max((one.independent for one in found), default=0)
-    needed = share_count(NOTABLE)
     figures: dict[str, float | None] = {}
     for one in found:
         figures[f"brier.{one.agent}"] = one.brier
@@ -209,8 +207,7 @@ def calibration_exhibit(found: Sequence[Calibration]) -> Exhibit:
         title="What a confidence word is worth",
         columns=("agent", "word", "calls", "hits", "95 %", "trust used", "trust earned"),
         rows=tuple(rows),
-        says=_says(found, most),
-        enough=needed is not None and most >= needed,
+        **_show(found)._asdict(),
         plots=plots,
         figures=figures,
     )
@@ -263,28 +260,37 @@ def _checked(whole: Calibration, calls: Calls, apart: int) -> Calibration:
     )
 
 
-def _says(found: Sequence[Calibration], most: int) -> str:
-    need = takes(
-        share_count(NOTABLE), most, "independent call", f"a hit rate of {percent(NOTABLE)}"
-    )
+def _show(found: Sequence[Calibration]) -> Finding:
+    most, effect = max((one.independent for one in found), default=0), f"{percent(NOTABLE)}"
     whole = found[0] if found else None
+    shown = whole is not None and whole.brier is not None and _against(whole) != UNTOLD
+    text = _told(whole)
+    return finding(
+        text, share_count(NOTABLE), most, "independent call", f"a hit rate of {effect}", shown=shown
+    )
+
+
+def _told(whole: Calibration | None) -> str:
     if whole is None or not any(word.mapped is not None for word in whole.words):
-        return f"No confidence word has {LEAST} calls yet, so none may be used as a weight. {need}"
+        return f"No confidence word has {LEAST} calls yet, so none may be used as a weight."
     told = ", ".join(
         f"{word.word} {percent(word.mapped, 1)}" for word in whole.words if word.mapped is not None
     )
     start = f"After what is known, the chance that a call is right is: {told}."
     if whole.brier is None or whole.coin is None:
-        return f"{start} There is no second half to check it on. {need}"
+        return f"{start} There is no second half to check it on."
     return (
         f"{start} Learnt on the first half and scored on the second, that is {_against(whole)} a "
-        f"coin (Brier {whole.brier:.4f} against {whole.coin:.4f}). {need}"
+        f"coin (Brier {whole.brier:.4f} against {whole.coin:.4f})."
     )
+
+
+UNTOLD: Final = "not to be told from"
 
 
 def _against(one: Calibration) -> str:
     if one.gain is None or one.gain.low <= 0.0 <= one.gain.high:
-        return "not to be told from"
+        return UNTOLD
     return "better than" if one.gain.value > 0.0 else "worse than"
 
 

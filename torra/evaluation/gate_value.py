@@ -42,7 +42,7 @@ from torra.evaluation.intervals import (
 )
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.paired import Key
-from torra.evaluation.power import NOTABLE_GATE, gate_count, takes
+from torra.evaluation.power import NOTABLE_GATE, Finding, finding, gate_count
 from torra.evaluation.wording import (
     count,
     interval_cell,
@@ -354,8 +354,7 @@ def gate_exhibit(found: Sequence[GateValue]) -> Exhibit:
         title="The gate: loss avoided less gain forgone",
         columns=tuple(COLUMNS),
         rows=cells(COLUMNS, found),
-        says=_all_say(found),
-        enough=any(_enough(one) for one in found),
+        **_show(found)._asdict(),
         figures=by_arm(
             (one.arm if one.by == GATE else f"{one.arm}.{one.by}", _figures(one)) for one in found
         ),
@@ -387,18 +386,13 @@ def _needed(one: GateValue) -> int | None:
     return gate_count(NOTABLE_GATE, one.rate or 0.10)
 
 
-def _enough(one: GateValue) -> bool:
-    needed = _needed(one)
-    return needed is not None and one.vetoed > 0 and one.signals >= needed
-
-
-def _all_say(found: Sequence[GateValue]) -> str:
+def _show(found: Sequence[GateValue]) -> Finding:
     if not found:
-        return "No arm has a gate whose vetoes are known."
+        return Finding("No arm has a gate whose vetoes are known.", enough=False)
     most = max(found, key=lambda one: one.signals)
     effect = f"a gate worth {NOTABLE_GATE} standard deviations of a result"
-    needed = takes(_needed(most), most.signals, "signal", effect)
-    return " ".join([*(_says(one) for one in found), needed])
+    text, shown = " ".join(map(_says, found)), any(map(_beyond, found))
+    return finding(text, _needed(most), most.signals, "signal", effect, shown=shown)
 
 
 def _says(one: GateValue) -> str:
@@ -445,6 +439,9 @@ def _lot(one: GateValue) -> str:
     expected = f"{many} would come to {signed(one.by_lot, 1)} R"
     if one.p is None:
         return f"{expected}, whatever the lot."
-    beyond = one.p <= 1 - LEVEL
-    verdict = "this one differs beyond chance" if beyond else "this one does not differ from it"
-    return f"{expected}; {verdict} (p {one.p:.3f})."
+    verdict = "differs beyond chance" if _beyond(one) else "does not differ from it"
+    return f"{expected}; this one {verdict} (p {one.p:.3f})."
+
+
+def _beyond(one: GateValue) -> bool:
+    return one.p is not None and one.p <= 1 - LEVEL

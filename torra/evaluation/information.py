@@ -43,7 +43,7 @@ from torra.evaluation.opinion_table import (
     streams_of,
 )
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.power import NOTABLE_IC, information_count, takes
+from torra.evaluation.power import NOTABLE_IC, Finding, finding, information_count
 from torra.evaluation.wording import count, interval_cell, listed, rounded, signed
 
 ALL: Final = "all"
@@ -189,15 +189,12 @@ def information_exhibit(found: Sequence[Coefficient]) -> Exhibit:
     for one in found:
         figures[f"ic.{one.name}"] = one.estimate.value if one.estimate else None
         figures[f"q.{one.name}"] = one.q
-    needed = information_count(NOTABLE_IC) or 0
-    most = max((one.n for one in found), default=0)
     return Exhibit(
         name="information",
         title="What each agent knows that L1 does not",
         columns=("agent", "vector", "ticks", *heads, "95 %, best", "p", "q"),
         rows=tuple(rows),
-        says=_says(found, most),
-        enough=most >= needed,
+        **_show(found)._asdict(),
         plots=(_plot(found),) if any(one.estimate for one in found) else (),
         figures=figures,
     )
@@ -208,15 +205,13 @@ def groups_exhibit(found: Sequence[Coefficient], word: str) -> Exhibit:
     rows: list[tuple[Cell, ...]] = [
         (one.agent, one.group, one.n, *_cells(one), rounded(one.q, 3)) for one in found if one.n
     ]
-    most = max((one.n for one in found), default=0)
     horizon = found[0].horizon if found else SHOWN_HORIZON
     return Exhibit(
         name=f"information-by-{word}",
         title=f"Information by {word}, over {count(horizon, 'bar')}",
         columns=("agent", word, "ticks", "IC", "95 %", "p", "q"),
         rows=tuple(rows),
-        says=_says(found, most),
-        enough=most >= (information_count(NOTABLE_IC) or 0),
+        **_show(found)._asdict(),
         figures={f"ic.{one.name}": one.estimate.value if one.estimate else None for one in found},
     )
 
@@ -352,19 +347,26 @@ def _p(one: Coefficient) -> float:
     return one.estimate.p if one.estimate else 1.0
 
 
-def _says(found: Sequence[Coefficient], most: int) -> str:
-    needed = takes(information_count(NOTABLE_IC), most, "tick", f"a coefficient of {NOTABLE_IC}")
+def _show(found: Sequence[Coefficient]) -> Finding:
+    most = max((one.n for one in found), default=0)
+    needed, effect = information_count(NOTABLE_IC), f"a coefficient of {NOTABLE_IC}"
     tried = [one for one in found if one.estimate is not None and one.q is not None]
-    if not tried:
-        return f"No coefficient here: too few ticks, or words that only repeat L1. {needed}"
     sure = [one for one in tried if one.q is not None and one.q <= FALSE_SHARE]
-    if not sure:
-        return f"None of the {len(tried)} coefficients tried stands out from chance. {needed}"
+    if not tried:
+        text = "No coefficient here: too few ticks, or words that only repeat L1."
+    elif not sure:
+        text = f"None of the {len(tried)} coefficients tried stands out from chance."
+    else:
+        text = _sure_say(sure, len(tried))
+    return finding(text, needed, most, "tick", effect, shown=bool(sure))
+
+
+def _sure_say(sure: Sequence[Coefficient], tried: int) -> str:
     more = [f"{len(sure) - 3} more"] if len(sure) > 3 else []
     told = listed([*(_told(one) for one in sure[:3]), *more])
     return (
-        f"Of {len(tried)} coefficients tried, {len(sure)} stand out after allowing for how many "
-        f"were tried: {told}. A negative one is information turned the wrong way. {needed}"
+        f"Of {tried} coefficients tried, {len(sure)} stand out after allowing for how many "
+        f"were tried: {told}. A negative one is information turned the wrong way."
     )
 
 

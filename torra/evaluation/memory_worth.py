@@ -34,7 +34,7 @@ from torra.evaluation.intervals import (
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.paired import FlipResult, Key, Sides, flip_result
 from torra.evaluation.paired_days import DayResult, day_result
-from torra.evaluation.power import NOTABLE_R, TRADE_SD, mean_count, takes
+from torra.evaluation.power import NOTABLE_R, TRADE_SD, Finding, finding, mean_count
 from torra.evaluation.wording import (
     FORGETFUL,
     LOTS,
@@ -206,8 +206,7 @@ def memory_exhibit(found: Sequence[MemoryWorth]) -> Exhibit:
         title="Openings by what lessons said of their side",
         columns=tuple(THIRDS),
         rows=tuple(rows),
-        says=_says(found),
-        enough=any(one.told >= _needed() for one in found if one.arm not in LOTS),
+        **_show(found)._asdict(),
         figures=by_arm((one.arm, _figures(one)) for one in found),
     )
 
@@ -234,7 +233,7 @@ def _needed() -> int:
     return len(PARTS) * one
 
 
-def _says(found: Sequence[MemoryWorth]) -> str:
+def _show(found: Sequence[MemoryWorth]) -> Finding:
     own = [one for one in found if one.arm not in LOTS]
     lot = next((one for one in found if one.arm in LOTS), None)
     ahead = [
@@ -245,20 +244,17 @@ def _says(found: Sequence[MemoryWorth]) -> str:
     behind = [one.arm for one in own if one.interval is not None and one.interval.high < 0]
     parts = [f"What lessons said for a side went with the result of {listed(ahead)}."] * bool(ahead)
     parts += [f"It went against it in {listed(behind)}."] * bool(behind)
-    if not parts:
-        parts = [
-            "No edge shown: openings that lessons spoke for did not come to more than the others "
-            "beyond chance."
-        ]
+    text = " ".join(parts) or (
+        "No edge shown: openings that lessons spoke for did not come to more than the others "
+        "beyond chance."
+    )
     most = max((one.told for one in own), default=0)
     apart = f"a top third {signed(NOTABLE_R)} R above the bottom one"
-    parts.append(takes(_needed(), most, "opening", apart))
-    if lot is not None and lot.apart is not None:
-        parts.append(
-            f"With lessons by lot the top third less the bottom one is {signed(lot.apart)} R a "
-            "trade."
-        )
-    return " ".join(parts)
+    told = finding(text, _needed(), most, "opening", apart, shown=bool(parts))
+    if lot is None or lot.apart is None:
+        return told
+    by_lot = f"the top third less the bottom one is {signed(lot.apart)} R a trade."
+    return told._replace(says=f"{told.says} With lessons by lot {by_lot}")
 
 
 def _more(one: MemoryWorth, lot: MemoryWorth | None) -> bool:

@@ -25,7 +25,7 @@ from typing import Final
 
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import LEVEL
-from torra.evaluation.power import trades_take
+from torra.evaluation.power import Finding, trades_finding
 from torra.evaluation.trade_figures import ArmFigures, own_sd
 from torra.evaluation.wording import count, interval_cell, rounded
 
@@ -167,15 +167,14 @@ def claims_exhibit(
         title="Which arms show an edge",
         columns=tuple(COLUMNS),
         rows=cells(COLUMNS, found),
-        says=_says(figures, found, max(trials, len(figures))),
-        enough=any(one.trades >= LEAST_TRADES for one in figures),
+        **_show(figures, found, max(trials, len(figures)))._asdict(),
         figures=by_arm(
             (claim.arm, {"edge": float(claim.edge), "adjusted": claim.adjusted}) for claim in found
         ),
     )
 
 
-def _says(figures: Sequence[ArmFigures], found: Sequence[Claim], tests: int) -> str:
+def _show(figures: Sequence[ArmFigures], found: Sequence[Claim], tests: int) -> Finding:
     winners = [claim for claim in found if claim.edge]
     looks = f"Allowed for: {count(tests, 'look')} at this symbol so far."
     if winners:
@@ -183,10 +182,8 @@ def _says(figures: Sequence[ArmFigures], found: Sequence[Claim], tests: int) -> 
             f"{claim.arm} shows an edge on these bars, after costs and beyond {claim.against}."
             for claim in winners
         )
-        return (
-            f"{told} {looks} "
-            "What was found on past bars need not last: watch it run before it counts."
-        )
+        last = "What was found on past bars need not last: watch it run before it counts."
+        return Finding(f"{told} {looks} {last}", enough=True)
     most = max(figures, key=lambda one: one.trades, default=None)
-    need = trades_take(most.trades, own_sd(most)) if most else trades_take(0)
-    return f"No arm shows an edge. {looks} {need}"
+    have, sd = (most.trades, own_sd(most)) if most else (0, None)
+    return trades_finding(f"No arm shows an edge. {looks}", have, sd)

@@ -28,7 +28,7 @@ from torra.evaluation.intervals import LEVEL, Mean, mean_of, sign_test
 from torra.evaluation.multiple import benjamini_hochberg, holm
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.power import NOTABLE_SHARE, share_count, takes
+from torra.evaluation.power import NOTABLE_SHARE, Finding, finding, share_count
 from torra.evaluation.wording import interval_cell, listed, percent, rounded
 
 Key = tuple[str, str, datetime]
@@ -191,14 +191,12 @@ def flips_exhibit(results: Sequence[FlipResult]) -> Exhibit:
     values = [one.p for one in results]
     corrected = zip(results, holm(values), benjamini_hochberg(values), strict=True)
     found = [replace(one, holm=strict, shared=loose) for one, strict, loose in corrected]
-    needed = share_count(NOTABLE_SHARE) or 0
     return Exhibit(
         name="discordant",
         title="Verdicts that an arm changed, against the control on the same ticks",
         columns=tuple(FLIPS),
         rows=cells(FLIPS, found),
-        says=_flips_say(found),
-        enough=any(one.counted >= needed for one in found),
+        **_show(found)._asdict(),
         plots=_flip_plots(found),
         figures=by_arm((one.arm, _flip_figures(one)) for one in found),
     )
@@ -219,20 +217,20 @@ def _flip_figures(one: FlipResult) -> dict[str, float | None]:
     }
 
 
-def _flips_say(found: Sequence[FlipResult]) -> str:
+def _show(found: Sequence[FlipResult]) -> Finding:
     most = max((one.counted for one in found), default=0)
-    need = takes(
-        share_count(NOTABLE_SHARE), most, "discordant tick", f"{percent(NOTABLE_SHARE)} won flips"
-    )
-    if most == 0:
-        return f"No verdict was changed whose outcome is known: there is nothing to judge. {need}"
     sure = 1 - LEVEL
     beyond = [one for one in found if one.holm is not None and one.holm <= sure]
     better = [one.arm for one in beyond if one.wins > one.losses]
     worse = [one.arm for one in beyond if one.wins < one.losses]
     parts = [f"The changes of {listed(better)} paid beyond chance."] if better else []
     parts += [f"The changes of {listed(worse)} cost beyond chance."] if worse else []
-    return " ".join([*(parts or ["No arm's changes paid or cost beyond chance."]), need])
+    nothing = "No arm's changes paid or cost beyond chance."
+    if most == 0:
+        nothing = "No verdict was changed whose outcome is known: there is nothing to judge."
+    needed, effect = share_count(NOTABLE_SHARE), f"{percent(NOTABLE_SHARE)} won flips"
+    text = " ".join(parts or [nothing])
+    return finding(text, needed, most, "discordant tick", effect, shown=bool(parts))
 
 
 def _flip_plots(found: Sequence[FlipResult]) -> tuple[Plot, ...]:

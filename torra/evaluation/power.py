@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.intervals import LEVEL, normal_quantile, normal_share
@@ -113,20 +113,38 @@ def takes(needed: int | None, have: int, noun: str, effect: str) -> str:
     )
 
 
+LARGER: Final = " That is for a result as small as that: a larger one, as here, takes fewer."
+
+
+class Finding(NamedTuple):
+    """What a table shows: its sentence, and whether that tells anything."""
+
+    says: str
+    enough: bool
+
+
+def finding(
+    text: str, needed: int | None, have: int, noun: str, effect: str, *, shown: bool = False
+) -> Finding:
+    """Return a sentence with what it would take, and whether there is as much.
+
+    `shown`: something stands out from chance all the same, which settles it.
+    """
+    powered = needed is not None and have >= needed
+    larger = LARGER if shown and not powered else ""
+    return Finding(f"{text} {takes(needed, have, noun, effect)}{larger}", powered or shown)
+
+
+def trades_finding(
+    text: str, have: int, sd: float | None = None, *, shown: bool = False
+) -> Finding:
+    """Return a finding on trades; `sd` is the sample's own where it can be trusted."""
+    needed = mean_count(NOTABLE_R, sd or TRADE_SD)
+    return finding(text, needed, have, "trade", f"{signed(NOTABLE_R)} R a trade", shown=shown)
+
+
 def _is(number: int) -> str:
     return "is" if number in (0, 1) else "are"
-
-
-def trades_take(have: int, sd: float | None = None) -> str:
-    """Return the sentence for trades; `sd` is the sample's own where it can be trusted."""
-    needed = mean_count(NOTABLE_R, sd or TRADE_SD)
-    return takes(needed, have, "trade", f"{signed(NOTABLE_R)} R a trade")
-
-
-def trades_enough(have: int, sd: float | None = None) -> bool:
-    """Return whether there are as many trades as `trades_take` asks for."""
-    needed = mean_count(NOTABLE_R, sd or TRADE_SD)
-    return needed is not None and have >= needed
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from torra.evaluation.account_curve import (
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import Interval, Mean, mean_of, wilson
 from torra.evaluation.observations import ArmSeen, TickSeen, TradeSeen
-from torra.evaluation.power import TRADE_SD, trades_enough, trades_take
+from torra.evaluation.power import TRADE_SD, Finding, trades_finding
 from torra.evaluation.wording import (
     count,
     interval_cell,
@@ -55,8 +55,6 @@ CLEAR_R: Final = 0.05
 
 TRUSTED: Final = 100
 """Trades from which on the arm's own standard deviation replaces TRADE_SD."""
-
-LARGER: Final = " That is for a result as small as that: a larger one, as here, takes fewer."
 
 MONTH: Final = 365.25 / 12
 
@@ -297,8 +295,7 @@ def arms_exhibit(arms: Sequence[ArmSeen], figures: Sequence[ArmFigures]) -> Exhi
         title="What each arm came to, net of spread, commission and models",
         columns=tuple(COLUMNS),
         rows=cells(COLUMNS, figures),
-        says=_says(figures),
-        enough=any(_enough(one) for one in figures),
+        **_show(figures)._asdict(),
         plots=curve_plots(arms),
         figures=by_arm((one.arm, _figures(one)) for one in figures),
     )
@@ -343,10 +340,6 @@ def own_sd(one: ArmFigures) -> float:
     return one.net.sd if one.net.sd and one.trades >= TRUSTED else TRADE_SD
 
 
-def _enough(one: ArmFigures) -> bool:
-    return trades_enough(one.trades, own_sd(one)) or _shown(one)
-
-
 def _shown(one: ArmFigures) -> bool:
     """Return whether the trades show a result of this size: a large one takes fewer of them."""
     if one.trades < TRUSTED or one.net.low is None or one.net.high is None:
@@ -354,16 +347,15 @@ def _shown(one: ArmFigures) -> bool:
     return one.net.low > 0 or one.net.high < 0
 
 
-def _says(figures: Sequence[ArmFigures]) -> str:
+def _show(figures: Sequence[ArmFigures]) -> Finding:
     traded = [one for one in figures if one.trades]
     if not traded:
-        return f"No arm traded, so there is nothing to compare. {trades_take(0)}"
+        return trades_finding("No arm traded, so there is nothing to compare.", 0)
     most = max(traded, key=lambda one: one.trades)
-    small = not trades_enough(most.trades, own_sd(most))
-    # Without it "too few" would stand beside an edge that is claimed, unexplained.
-    larger = LARGER if small and any(map(_shown, traded)) else ""
-    take = trades_take(most.trades, own_sd(most))
-    return f"{_signs(traded)} {take}{larger} {_false_says(traded)}"
+    found = trades_finding(
+        _signs(traded), most.trades, own_sd(most), shown=any(map(_shown, traded))
+    )
+    return found._replace(says=f"{found.says} {_false_says(traded)}")
 
 
 def _signs(traded: Sequence[ArmFigures]) -> str:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.intervals import Floats, Mean, mean_of
-from torra.evaluation.power import trades_take
+from torra.evaluation.power import Finding, trades_finding
 from torra.evaluation.wording import count, interval_cell, rounded, signed
 
 LEAST_TRADES: Final = 20
@@ -167,8 +167,7 @@ def walk_forward_exhibit(judged: Sequence[Judged], rng: Generator) -> Exhibit:
             "best in hindsight",
         ),
         rows=tuple(_row(number, one) for number, one in enumerate(judged, 1)),
-        says=_says(judged, together, figures["before"]),
-        enough=together.low is not None,
+        **_show(judged, together, figures["before"])._asdict(),
         figures=figures,
     )
 
@@ -189,13 +188,18 @@ def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def _says(judged: Sequence[Judged], together: Mean, before: float | None) -> str:
+def _show(judged: Sequence[Judged], together: Mean, before: float | None) -> Finding:
     if not together.n:
-        return f"No fold of {len(judged)} had both a choice and a trade after it. {trades_take(0)}"
+        return trades_finding(
+            f"No fold of {len(judged)} had both a choice and a trade after it.", 0
+        )
     interval = interval_cell(together)
     told = f"95 % {interval}" if interval else "too few for an interval"
-    return (
+    text = (
         f"What was chosen on the past came to {signed(together.mean, 3)} R a trade after it, over "
         f"{count(together.n, 'trade')} ({told}); where it was chosen it had shown "
-        f"{signed(before, 3)} R. {trades_take(together.n)}"
+        f"{signed(before, 3)} R."
     )
+    low, high = together.low, together.high
+    shown = low is not None and high is not None and not low <= 0 <= high
+    return trades_finding(text, together.n, shown=shown)

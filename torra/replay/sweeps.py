@@ -34,7 +34,7 @@ from torra.evaluation.exhibits import Columns, Exhibit, Line, Plot, cells
 from torra.evaluation.intervals import Floats, Mean, mean_of
 from torra.evaluation.observations import ArmSeen, TradeSeen
 from torra.evaluation.overfitting import overfitting, overfitting_exhibit
-from torra.evaluation.power import trades_enough, trades_take
+from torra.evaluation.power import Finding, trades_finding
 from torra.evaluation.random_entries import DRAWS, Beside, random_entries_exhibit
 from torra.evaluation.trade_figures import net_results, overlap
 from torra.evaluation.walk_forward import (
@@ -293,8 +293,7 @@ def _table(tried: Sequence[_Tried], seed: int) -> Exhibit:
         title="Configurations by Sharpe ratio, net of costs",
         columns=tuple(COLUMNS),
         rows=cells(COLUMNS, rows),
-        says=_says(tried, rows),
-        enough=bool(order) and trades_enough(len(order[0].trades)),
+        **_show(tried, rows)._asdict(),
         plots=_plots(tried),
         figures={
             "configurations": float(len(tried)),
@@ -331,20 +330,21 @@ def said(rows: Sequence[Row]) -> str:
     )
 
 
-def _says(tried: Sequence[_Tried], rows: Sequence[_Shown]) -> str:
+def _show(tried: Sequence[_Tried], rows: Sequence[_Shown]) -> Finding:
     if not rows:
-        return f"None of {count(len(tried), 'configuration')} traded. {trades_take(0)}"
+        return trades_finding(f"None of {count(len(tried), 'configuration')} traded.", 0)
     best = rows[0]
     traded = [one for one in tried if one.trades]
     above = sum(one.results.r.mean() > 0 for one in traded)
     ratio = best.one.ratio.ratio
     by = "by R a trade" if ratio is None else f"by Sharpe ratio ({ratio:.2f} a year)"
-    return (
+    text = (
         f"{above} of {count(len(traded), 'configuration')} that traded made more than nothing; the "
         f"best {by} is {best.one.cell.name} with {signed(best.mean.mean, 3)} R over "
         f"{count(len(best.one.trades), 'trade')}. The best of many is lucky: read on before "
-        f"believing it. {trades_take(len(best.one.trades))}"
+        "believing it."
     )
+    return trades_finding(text, len(best.one.trades))
 
 
 def _plots(tried: Sequence[_Tried]) -> tuple[Plot, ...]:

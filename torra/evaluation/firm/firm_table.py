@@ -25,6 +25,8 @@ CHIEF: Final = "chief"
 LEAST: Final = 100
 """Ticks, and openings asked about, from which on shares can be read."""
 
+FEW: Final = f"That is few: shares take about {LEAST} ticks and openings."
+
 
 @dataclass(frozen=True, slots=True)
 class FirmSeen:
@@ -77,13 +79,14 @@ def firm_exhibit(ticks: Sequence[TickSeen]) -> Exhibit | None:
         ("of these asked of the chief tier", share_cell(found.chief, found.asked)),
         ("of these without an answer", share_cell(found.unanswered, found.asked)),
     ]
+    few = "" if min(found.judged, found.asked) >= LEAST else FEW
     return Exhibit(
         name="firm",
         title="What manager and trader do",
         columns=("what", "value"),
         rows=tuple(rows),
-        says=_says(found),
-        enough=found.judged >= LEAST and found.asked >= LEAST,
+        says=f"{_says(found)} {few}".strip(),
+        enough=not few,
         figures={
             **{f"named.{name}": _part(found.named[name], found.judged) for name in WINNERS},
             "asked": found.asked,
@@ -109,5 +112,4 @@ def _says(found: FirmSeen) -> str:
         f"{percent(_part(found.declined, found.asked))} and was asked of the chief tier on "
         f"{percent(_part(found.chief, found.asked))}."
     )
-    few = "" if found.asked >= LEAST else f" That is few: shares take about {LEAST} openings."
-    return f"{told} {said}{few}".strip()
+    return f"{told} {said}".strip()

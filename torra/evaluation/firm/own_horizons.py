@@ -24,7 +24,7 @@ from torra.evaluation.firm.horizon_times import BARS, DAY
 from torra.evaluation.intervals import Interval, wilson
 from torra.evaluation.observations import Opinion, TickSeen
 from torra.evaluation.opinion_table import spoke
-from torra.evaluation.power import share_count, takes
+from torra.evaluation.power import Finding, finding, share_count
 from torra.evaluation.wording import count, percent, percent_cell, percent_span
 
 USUAL: Final = 4
@@ -84,14 +84,12 @@ def horizons_exhibit(ticks: Sequence[TickSeen]) -> Exhibit | None:
         )
         for one in found
     ]
-    needed, most = share_count(NOTABLE), max(one.free for one in found)
     return Exhibit(
         name="calibration-horizons",
         title="Hits over the time that a report speaks for",
         columns=("it speaks for", "calls", "hits", "95 %", f"hits after {USUAL} bars"),
         rows=tuple(rows),
-        says=_says(found, takes(needed, most, "independent call", f"{percent(NOTABLE)} of hits")),
-        enough=needed is not None and most >= needed,
+        **_show(found)._asdict(),
         figures={f"rate.{one.horizon}": one.rate for one in found},
     )
 
@@ -155,7 +153,7 @@ def _share(flags: Sequence[bool]) -> float | None:
     return sum(flags) / len(flags) if flags else None
 
 
-def _says(found: Sequence[OwnHorizon], need: str) -> str:
+def _show(found: Sequence[OwnHorizon]) -> Finding:
     sure = [
         one for one in found if one.interval and not one.interval.low <= 0.5 <= one.interval.high
     ]
@@ -166,4 +164,6 @@ def _says(found: Sequence[OwnHorizon], need: str) -> str:
         else f"Over no time that a report names do hits differ from a coin's, on "
         f"{count(sum(one.calls for one in found), 'call')}."
     )
-    return f"{start} {need}"
+    needed, most = share_count(NOTABLE), max(one.free for one in found)
+    effect = f"{percent(NOTABLE)} of hits"
+    return finding(start, needed, most, "independent call", effect, shown=bool(sure))

@@ -20,7 +20,7 @@ from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.intervals import wilson
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.power import share_count, takes
+from torra.evaluation.power import Finding, finding, share_count
 from torra.evaluation.wording import percent, percent_cell, percent_span, share_cell
 
 HORIZON: Final = 4
@@ -101,8 +101,7 @@ def chance_exhibit(arm: ArmSeen, outcomes: Outcomes) -> Exhibit | None:
             *("closed trades", "won"),
         ),
         rows=tuple(rows),
-        says=_says(found, arm.ticks),
-        enough=trades >= LEAST,
+        **_show(found, arm.ticks)._asdict(),
         figures={
             **{f"rate.{one.tenth}": one.rate for one in found},
             **{f"won.{one.tenth}": one.won / one.trades if one.trades else None for one in found},
@@ -133,7 +132,7 @@ def _interval(one: Said) -> str | None:
     return percent_span(found.low, found.high) if found else None
 
 
-def _says(found: Sequence[Said], ticks: Sequence[TickSeen]) -> str:
+def _show(found: Sequence[Said], ticks: Sequence[TickSeen]) -> Finding:
     calls, trades = sum(one.calls for one in found), sum(one.trades for one in found)
     sides = sum(one.ticks for one in found)
     said = sum(one.mean * one.ticks for one in found) / sides
@@ -142,8 +141,10 @@ def _says(found: Sequence[Said], ticks: Sequence[TickSeen]) -> str:
         f"On {sides:,} of {len(ticks):,} ticks the judge took a side and gave it {percent(said)} "
         f"on average; after {HORIZON} bars the price lay that way on {percent(hits)}."
     )
-    need = takes(share_count(NOTABLE), trades, "closed trade", f"{percent(NOTABLE)} of wins")
     if trades < LEAST:
-        return f"{told} Its chance is held to trades from {LEAST} on. {need}"
-    won = sum(one.won for one in found) / trades
-    return f"{told} Of the closed trades of its side {percent(won)} won. {need}"
+        told += f" Its chance is held to trades from {LEAST} on."
+    else:
+        won = sum(one.won for one in found) / trades
+        told += f" Of the closed trades of its side {percent(won)} won."
+    needed, effect = share_count(NOTABLE), f"{percent(NOTABLE)} of wins"
+    return finding(told, needed, trades, "closed trade", effect)
