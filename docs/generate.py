@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, time
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
@@ -38,11 +39,15 @@ from torra.config import (
     SymbolSpec,
 )
 from torra.dashboard import description
+from torra.desk.costs import closes_a_day
+from torra.desk.models import expected_cost
+from torra.desk.models.expected_cost import Estimate
 from torra.desk.models.remedies import REMEDIES
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import SERIES
 from torra.profiles.fields import EXACT, literals
 from torra.profiles.idle import IDLE
+from torra.providers.prices import PriceList
 from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
 from torra.providers.vendors.stops import WORDS
 from torra.verdict.deny_reasons import deny_table, guard_table
@@ -93,6 +98,28 @@ READING_RULES = """- What is left is read as strictly as a bare reply: one objec
 ENDING = """Each vendor's documented words, and the one that Torra keeps (`stop_reason` of a call).
 A reply that was cut off, filtered or refused is not read. After the others an object still counts;
 where there is none, the word says why. A word that no vendor documents is `other`.
+"""
+EXPECTED = """What a tick, a day and the ticks of `influence: earned` are expected to cost in USD,
+with each vendor's default models at the prices of {day}, for one symbol on M15 and H1. It is
+estimated from the prompts of a tick of the sample, which has bars and nothing from beside them.
+`torra models` and the page Models say it of your own desk, by its newest tick and with your models,
+and `torra profile set` says it before a change of the agents is made.
+
+- **Tokens** are characters: one for every {read} of a prompt and its schema, one for every
+  {said} of a reply, which is taken to be as long as the rules' own. A vendor counts otherwise.
+- **A seat without evidence** is not asked and not counted. News, fundamental, macro and
+  microstructure need numbers from beside the bars; each that is asked adds a call, and a report
+  that others read.
+- **What happens on some ticks alone** counts by its share: a rebuttal on {rebuttal:.0%} of ticks,
+  the trader on {opening:.0%}, a second look at {again:.0%} of reports; with `call_policy: pivotal`
+  and `gate_call: openings` what can change a verdict, on {pivotal:.0%}. A model that is often
+  unsure costs up to half as much again in modes `full` and `firm`.
+- **Not counted** are retries, a fallback, the thoughts of a model that cannot but think, and
+  discounts of caches.
+- **The last column** is what agents in shadow cost until the rule of `earned` looks at them for the
+  first time ([scorecard.md](scorecard.md)).
+- **A model without a price** has none here: a server of your own, or a name that nobody lists. A
+  price in `prices.json` is taken.
 """
 MODELS_COLUMNS = "| model | schema | picture | thinking | effort | end | instead | note |\n"
 VENDOR_TITLES = {
@@ -212,12 +239,32 @@ def render_models_docs(by_hand: str = "\n") -> str:
         rows = [_model_row(row) for row in MODELS_KNOWN if row.vendor == vendor and not _gone(row)]
         parts += [f"## {title}\n", MODELS_COLUMNS + "|---" * 8 + "|\n" + "".join(rows)]
     parts += ["## Shut down\n", f"These were gone on {AS_OF} and are refused.\n", _gone_rows()]
+    parts += ["## What a mode is expected to cost\n", _expected()]
     parts += ["## How a reply is read\n", READING, _unwrappings(), READING_RULES]
     parts += ["## Why a reply ended, and what to do\n", ENDING, _ends(), _failures()]
     parts.append(
         "The tables are written from the code: `python -m docs.generate`. What follows is not.\n"
     )
     return "\n".join([*parts, BY_HAND[0]]) + by_hand + BY_HAND[1]
+
+
+def _expected() -> str:
+    """Return the expected cost of every mode and vendor, at the prices of AS_OF."""
+    prices = PriceList(now=lambda: datetime.combine(AS_OF, time(12), UTC))
+    closes = closes_a_day([Instance(symbol="BTCUSD", timeframes=("M15", "H1"))])
+    estimate = Estimate(expected_cost.shipped_tick(), closes, prices, lambda _: False)
+    titles, *rows = expected_cost.cells(estimate.by_mode())
+    lines = (titles, ["---", "---", "---:", "---:", "---:"], *rows)
+    about = EXPECTED.format(
+        day=AS_OF,
+        read=expected_cost.INPUT_CHARS,
+        said=expected_cost.OUTPUT_CHARS,
+        rebuttal=expected_cost.REBUTTAL,
+        opening=expected_cost.OPENING,
+        again=expected_cost.SECOND_LOOK,
+        pivotal=expected_cost.PIVOTAL,
+    )
+    return about + "\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _unwrappings() -> str:
@@ -327,8 +374,11 @@ def by_hand(page: str) -> str:
 
 def write() -> None:
     """Write every file."""
-    from docs import transcripts  # noqa: PLC0415  it runs a desk of the tests
+    from docs import representative_tick, transcripts  # noqa: PLC0415  they run a desk of the tests
 
+    # First: pages below are made of it.
+    representative_tick.PAGE.write_text(representative_tick.render(), encoding="utf-8")
+    expected_cost.shipped_tick.cache_clear()
     for name, render in (("models", render_models_docs), ("agents", render_agents_docs)):
         page = ROOT / "docs" / f"{name}.md"
         kept = by_hand(page.read_text(encoding="utf-8")) if page.exists() else "\n"

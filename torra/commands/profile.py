@@ -112,7 +112,7 @@ def set_values(
         propose = _proposal(wanted, unset)
         now = book.read(name)
         checked = book.check(name, propose(_values(book, name)))
-        days = _ask(book, name, checked.changes, yes=yes, as_json=as_json)
+        days = _ask(book, name, checked, yes=yes, as_json=as_json)
         saved = book.save(name, propose, digest=now.digest, may="loosen", actor=ACTOR, action="set")
     _finish(home, name, "profile.set", saved, as_json, days)
 
@@ -177,8 +177,8 @@ def undo(home: Path, /, name: str, number: int, yes: bool, as_json: bool) -> Non
     with _book(home) as book:
         now = book.read(name)
         entry = next((item for item in book.history(name) if item.number == number), None)
-        changes = book.check(name, entry.values).changes if entry else ()
-        days = _ask(book, name, changes, yes=yes, as_json=as_json)
+        checked = book.check(name, entry.values) if entry else None
+        days = _ask(book, name, checked, yes=yes, as_json=as_json) if checked else ()
         saved = book.undo(name, number, digest=now.digest, may="loosen", actor=ACTOR)
     _finish(home, name, "profile.undo", saved, as_json, days)
 
@@ -301,15 +301,18 @@ def _read(setting: Any, text: str) -> Any:
 
 
 def _ask(
-    book: ProfileBook, name: str, changes: Sequence[Change], *, yes: bool, as_json: bool
+    book: ProfileBook, name: str, checked: Checked, *, yes: bool, as_json: bool
 ) -> tuple[str, ...]:
     """Ask a person to agree to what loosens; raises ConfigError where nobody does.
 
-    The comparison of the last days stands beside the question, and is returned.
+    What changed agents are expected to cost is said first. The comparison of the last days stands
+    beside the question, and is returned.
     """
     from torra.profiles.guard import loosening  # noqa: PLC0415
 
-    if not (loose := loosening(changes)):
+    if checked.expected:
+        say(checked.expected, err=as_json)
+    if not (loose := loosening(checked.changes)):
         return ()
     days: tuple[str, ...] = ()
     if any(item.place[0] == "agents" for item in loose):

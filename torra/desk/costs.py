@@ -24,9 +24,9 @@ from torra.errors import ConfigError
 from torra.home import DATABASE, PRICES
 from torra.providers import call_health
 from torra.providers.prices import PriceList
-from torra.providers.vendors.addresses import address
+from torra.providers.vendors.addresses import key_sign
 from torra.tick.ladder import UNASKED, rung_name, tick_worst_case, to_climb
-from torra.tick.spending import HOUR
+from torra.tick.spending import HOUR, Local
 
 DAY: Final = timedelta(days=1)
 DAYS: Final = 30
@@ -246,8 +246,7 @@ def of_vendors(home: Path, setups: Iterable[tuple[Instance, Profile]]) -> list[V
     profiles: dict[str, Profile] = {}
     for item, profile in setups:
         profiles[item.profile] = profile
-        bars = sum(DAY // duration(frame) for frame in item.timeframes)
-        closes[item.profile] = closes.get(item.profile, 0) + bars
+        closes[item.profile] = closes.get(item.profile, 0) + closes_a_day([item])
     found: dict[str, tuple[float, float]] = {}
     for name, profile in profiles.items():
         most = DAY / HOUR * profile.agents.max_api_cost_per_hour
@@ -258,6 +257,11 @@ def of_vendors(home: Path, setups: Iterable[tuple[Instance, Profile]]) -> list[V
         {"vendor": vendor, "tick_usd": _round(tick), "day_usd": _round(day)}
         for vendor, (tick, day) in sorted(found.items(), key=lambda one: (one[1], one[0]))
     ]
+
+
+def closes_a_day(instances: Iterable[Instance]) -> int:
+    """Return how many bars of some instances close in 24 hours."""
+    return sum(DAY // duration(frame) for item in instances for frame in item.timeframes)
 
 
 def report(
@@ -590,6 +594,14 @@ def _against(
     }
 
 
+def local_by(environment: Mapping[str, str]) -> Local:
+    """Return what tells whether a vendor's server is one's own, which costs nothing.
+
+    What cannot be read counts as billed: a report may be too high, never too low.
+    """
+    return lambda vendor: vendor in VENDORS and key_sign(vendor, environment).local
+
+
 def never_runs(prices: PriceList, agents: AgentSettings, environment: Mapping[str, str]) -> str:
     """Return why a desk never runs, which runs instead and what to change; "" where it may run.
 
@@ -619,9 +631,7 @@ def _worst(
     # Names as torra.tick.spending gives them, for `rung_held` is compared with them.
     rungs = {rung_name(each): each for each in agents.ladder()}
 
-    def local(vendor: str) -> bool:
-        return _local(vendor, environment)
-
+    local = local_by(environment)
     told = {name: tick_worst_case(prices, each, local) for name, each in rungs.items()}
     return {**told, UNASKED: 0.0}
 
@@ -681,14 +691,6 @@ def _free_at(rows: Sequence[Row], worst: float, ceiling: float, now: datetime) -
         if worst <= left:
             return iso(parse(row["until"]) + HOUR)
     return None
-
-
-def _local(vendor: str, environment: Mapping[str, str]) -> bool:
-    try:
-        return address(vendor, environment).local
-    except ConfigError:
-        # What cannot be read counts as billed: a report may be too high, never too low.
-        return False
 
 
 # --- a terminal -----------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -25,12 +25,13 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
+from instance_database import open_home
 from torra.clock import iso
 from torra.config import NAME, ROOT, DeskSettings, Instance, Profile, faults, read
 from torra.desk.adoption import fixed
-from torra.errors import ConfigError
+from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import listed
-from torra.home import DESK, PRICES
+from torra.home import DATABASE, DESK, PRICES
 from torra.profiles.fields import canonical, settings
 from torra.profiles.guard import Change, command_line, compare, loosening
 from torra.profiles.idle import set_in_vain
@@ -83,7 +84,8 @@ class SettingFault:
 class Checked:
     """The result of a check. `profile` is None when there are faults.
 
-    `idle` are the settings without effect that it sets, by name, each in a sentence.
+    `idle` are the settings without effect that it sets, by name, each in a sentence. `expected`
+    says what the agents would be expected to cost, "" where that stays as it is.
     """
 
     profile: Profile | None
@@ -91,6 +93,7 @@ class Checked:
     changes: tuple[Change, ...] = ()
     warnings: tuple[str, ...] = ()
     idle: Mapping[str, str] = field(default_factory=dict)
+    expected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +233,8 @@ class ProfileBook:
         found, warnings = self._fits(name, profile)
         idle = set_in_vain(profile)
         told = (*warnings, *idle.values())
-        return Checked(None if found else profile, found, changes, told, idle)
+        expected = "" if found else self._expected(now.profile, profile, self.users(name))
+        return Checked(None if found else profile, found, changes, told, idle, expected)
 
     def _fits(
         self, name: str, profile: Profile
@@ -262,12 +266,32 @@ class ProfileBook:
         """Return why the profile's desk never runs, if so; other checks tell of what is broken."""
         from torra.desk import costs  # noqa: PLC0415  as above
 
-        environment = os.environ if self._environment is None else self._environment
         with suppress(ConfigError, ValueError):
             prices = PriceList.read(self.home / PRICES)
-            why = costs.never_runs(prices, profile.agents, environment)
+            why = costs.never_runs(prices, profile.agents, self._variables)
             return [why] if why else []
         return []
+
+    def _expected(self, before: Profile | None, after: Profile, users: Sequence[Instance]) -> str:
+        """Return what changed agents are expected to cost, as a sentence; "" where that stays."""
+        from torra.desk.models.expected_cost import Estimate, sentence  # noqa: PLC0415  as above
+
+        if before is not None and before.agents == after.agents:
+            return ""
+        # A question makes no database.
+        there = (self.home / DATABASE).exists()
+        with suppress(ConfigError, StoreUnavailable), ExitStack() as stack:
+            database = stack.enter_context(closing(open_home(self.home))) if there else None
+            prices = PriceList.read(self.home / PRICES)
+            estimate = Estimate.of(database, users, prices, self._variables)
+            told = estimate.expected(after)
+            if before is None or told != estimate.expected(before):
+                return f"With these settings {sentence(told)}."
+        return ""
+
+    @property
+    def _variables(self) -> Mapping[str, str]:
+        return os.environ if self._environment is None else self._environment
 
     # --- changing ---------------------------------------------------------------------------------
 

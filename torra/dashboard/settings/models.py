@@ -9,7 +9,7 @@ the scope approve, is written to the audit log and is booked in the ledger befor
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from torra.dashboard.trade.orders import person
 from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.desk import costs as cost_report
-from torra.desk.models import expert_standing
+from torra.desk.models import expected_cost, expert_standing
 from torra.desk.models import report as model_report
 from torra.desk.models.expert_standing import StandingTold
 from torra.desk.models.report import (
@@ -136,10 +136,12 @@ def models() -> str:
         vendors=[_card(row) for row in told["vendors"]] if told else [],
         spending=[_spending(row) for row in told["profiles"]] if told else [],
         traders=_traders(told["traders"]) if told else [],
-        dear=_dear(told["profiles"]) if told else [],
+        expects=_sentences(model_report.expected_lines(told["profiles"])) if told else [],
+        dear=_sentences(model_report.ladder_lines(told["profiles"])) if told else [],
         free=told is not None and not any(row["paid"] for row in told["profiles"]),
         standing=_standing(told.get("standing", [])) if told else [],
         swarm=told is not None and "standing" in told,
+        expected=expected_cost.cells(told["expected"]) if told else [],
         usual=sorted({row["provider"] for row in told["profiles"]}) if told else [],
     )
 
@@ -351,9 +353,9 @@ def _standing(rows: Sequence[StandingTold]) -> list[StandingLine]:
     ]
 
 
-def _dear(rows: Sequence[SpendingTold]) -> list[str]:
-    """Return why desks never run, a sentence each."""
-    told = (figures.clean(line, 400) for line in model_report.ladder_lines(rows))
+def _sentences(lines: Iterable[str]) -> list[str]:
+    """Return lines of a report as sentences."""
+    told = (figures.clean(line, 400) for line in lines)
     return [f"{line[:1].upper()}{line[1:]}." for line in told]
 
 

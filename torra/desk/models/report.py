@@ -8,7 +8,7 @@ worst case that is set aside before it. Nothing is asked of a vendor and nothing
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,11 +17,12 @@ from typing import Any, Final, NotRequired, TypedDict
 from agent_config import GATE_ID, MODELS, MODES, TRADER_ID, VENDORS, AgentSettings, route
 from agents.registry import REVIEWER, TRADER, seated
 from instance_database import Database, open_home
-from torra.clock import System, duration, iso
+from torra.clock import System, iso
 from torra.config import Instance, Profile, load_desk
 from torra.desk import costs
 from torra.desk.memory.experts_past import ExpertsPast
-from torra.desk.models import call_words, expert_standing
+from torra.desk.models import call_words, expected_cost, expert_standing
+from torra.desk.models.expected_cost import Estimate, ExpectedCost, ModeCost
 from torra.desk.models.expert_standing import StandingTold
 from torra.desk.models.question import ROLE, newest, profiles_of
 from torra.home import DATABASE, PRICES
@@ -41,6 +42,9 @@ DECIMALS: Final = 6
 
 BESIDE: Final = frozenset((ROLE.id, REVIEWER.id))
 """Roles that are asked beside the ticks."""
+
+EXPECTED: Final = "expected with the default models, USD; influence earned asks for the last column"
+"""Stands above the table of expected costs."""
 
 OPENINGS: Final = frozenset(("OPEN_BUY", "OPEN_SELL", "REVERSE"))
 ALMOST: Final = frozenset((PROPOSED, DenyReason.TRADER_DECLINED.value))
@@ -103,7 +107,8 @@ class SpendingTold(TypedDict):
 
     `tick_usd` is their mean, None without any; `tick_most_usd` what is set aside for one. A day of
     `closes` closes is expected to cost `day_usd`, and at most `day_most_usd`. `never_runs` says why
-    the desk never runs and what to change, "" where it may run (torra.desk.costs).
+    the desk never runs and what to change, "" where it may run (torra.desk.costs). `expected` is
+    what its models are expected to cost (torra.desk.models.expected_cost).
     """
 
     profile: str
@@ -119,6 +124,7 @@ class SpendingTold(TypedDict):
     day_usd: float | None
     day_most_usd: float
     never_runs: str
+    expected: ExpectedCost
 
 
 class TraderTold(TypedDict):
@@ -139,13 +145,15 @@ class TraderTold(TypedDict):
 class ModelReport(TypedDict):
     """The whole report, as `torra models --json` prints it.
 
-    `standing` is there where ticks are told of their seats' past, and nowhere else.
+    `expected` is by mode and vendor. `standing` is there where ticks are told of their seats' past,
+    and nowhere else.
     """
 
     at: str
     currency: str
     vendors: list[VendorTold]
     profiles: list[SpendingTold]
+    expected: list[ModeCost]
     traders: list[TraderTold]
     standing: NotRequired[list[StandingTold]]
 
@@ -190,6 +198,7 @@ def report(
     ]
     found: ModelReport = {
         "at": iso(now), "currency": "USD", "vendors": vendors, "profiles": told, "traders": traders,
+        "expected": Estimate.of(database, every, prices, environment).by_mode(),
     }  # fmt: skip
     if expert_standing.asked_for(profiles.values()):
         found["standing"] = []
@@ -216,13 +225,17 @@ def run(home: Path, environment: Mapping[str, str]) -> ModelReport:
 
 def table(document: ModelReport) -> str:
     """Return the report for a terminal."""
+    cells = expected_cost.cells(document["expected"])
     return (
         "\n".join(line for vendor in document["vendors"] for line in _lines(vendor))
         + "\n\n"
         + ("\n".join(spending_line(row) for row in document["profiles"]))
+        + "".join(f"\n{line}" for line in expected_lines(document["profiles"]))
         + "".join(f"\n{line}" for line in ladder_lines(document["profiles"]))
         + "".join(f"\nprofile {row['profile']}: {trader_line(row)}" for row in document["traders"])
         + "".join(f"\n{line}" for line in _standing(document))
+        + f"\n\n{EXPECTED}\n"
+        + "\n".join(map("{:<8}{:<18}{:>12}{:>14}{:>14}".format, *zip(*cells, strict=True)))
     )
 
 
@@ -253,12 +266,21 @@ def spending_line(row: SpendingTold) -> str:
     far = f"{row['day_so_far_usd']:.4f} USD in 24 hours, {ticks_that_asked(row['ticks'])}"
     most = f"{row['tick_most_usd']:.4f} USD at most"
     mean = "" if row["tick_usd"] is None else f"{row['tick_usd']:.4f} USD on average, "
-    day = "" if row["day_usd"] is None else f"{row['day_usd']:.2f} USD expected, "
+    day = "" if row["day_usd"] is None else f"{row['day_usd']:.2f} USD by that average, "
     return (
         f"profile {row['profile']}: {far}; a tick costs {mean}{most}; a day of {row['closes']} "
         f"closes {day}{row['day_most_usd']:.2f} USD at most (ceiling {row['ceiling_usd']:.2f} an "
         "hour)"
     )
+
+
+def expected_lines(rows: Iterable[SpendingTold]) -> list[str]:
+    """Return for each profile that pays what it is expected to cost, in a sentence."""
+    return [
+        f"profile {row['profile']}: {expected_cost.sentence(row['expected'])}"
+        for row in rows
+        if row["paid"]
+    ]
 
 
 def ladder_lines(rows: Iterable[SpendingTold]) -> list[str]:
@@ -409,21 +431,17 @@ def _trader(name: str, instances: Collection[str], database: Database | None) ->
 def _spending(
     name: str,
     profile: Profile,
-    users: Iterable[Instance],
+    users: Sequence[Instance],
     database: Database | None,
     prices: PriceList,
     environment: Mapping[str, str],
     now: datetime,
 ) -> SpendingTold:
-    agents = profile.agents
-
-    def local(vendor: str) -> bool:
-        return vendor in VENDORS and key_sign(vendor, environment).local
-
+    agents, local = profile.agents, costs.local_by(environment)
     usd, ticks = _day(database, name, now)
     hour = database.spent(name, now - HOUR) if database else 0.0
     most = _worst(prices, agents, local)
-    closes = sum(DAY // duration(one) for item in users for one in item.timeframes)
+    closes = costs.closes_a_day(users)
     mean = usd / ticks if ticks else None
     ceiling = agents.max_api_cost_per_hour
     return {
@@ -440,6 +458,7 @@ def _spending(
         "day_usd": None if mean is None else round(min(mean * closes, 24 * ceiling), DECIMALS),
         "day_most_usd": round(min(most * closes, 24 * ceiling), DECIMALS),
         "never_runs": costs.never_runs(prices, agents, environment) if most else "",
+        "expected": Estimate.of(database, users, prices, environment).expected(profile),
     }
 
 

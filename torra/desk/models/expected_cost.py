@@ -1,0 +1,265 @@
+"""What a desk is expected to cost before it is paid: a tick, a day, the ticks of `earned`.
+
+An `Estimate` lets the rules answer the very prompts of one tick and counts their characters. The
+tick is the newest of the desk, or the shipped one (representative_tick.json, of the sample), whose
+evidence every desk has. So a seat that has no evidence is not counted, as it is not asked. Tokens
+are characters by a rule of thumb and no vendor's count. What happens on some ticks alone (a
+rebuttal, a second look, the trader, a gate or a desk that is asked where a position can open)
+counts by the share of ticks on which it does in the sample. Not counted are retries, thoughts of a
+model that cannot but think, and caches: what all prompts begin with is shorter than what vendors
+cache. Nothing is asked of a vendor here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final, TypedDict
+
+import agent_framework
+from agent_config import MODES, VENDORS, AgentSettings, asked_outside, route
+from agents.contracts import VECTORS, Completion, DebateContext, Feature, Request, immediate
+from agents.debate.asking import LOOK_AGAIN
+from agents.registry import AGENTS
+from instance_database import Database
+from torra.config import Instance, Profile
+from torra.desk.costs import DAY, DECIMALS, closes_a_day, local_by
+from torra.evaluation.promotion_rule import LOOKS
+from torra.providers.prices import PriceList
+from torra.providers.rules.provider import RulesProvider
+from torra.tick import thesis
+from torra.tick.ladder import consulting_tiers
+from torra.tick.spending import HOUR, Local
+from torra.tick.tick_record import TickRecord
+from torra.verdict.order_levels import STOP_ATR, TARGET_R, Levels
+
+EARNED_TICKS: Final = LOOKS[0]
+"""Ticks after which agents whose influence is `earned` are looked at for the first time."""
+
+INPUT_CHARS: Final = 3.3
+OUTPUT_CHARS: Final = 2.9
+"""Characters of a token, in prompts with their schemas and in replies, which are full of numbers:
+measured with a public byte-pair encoding (o200k) on the prompts of all modes.
+"""
+
+PICTURE_TOKENS: Final = 830
+"""Tokens of the chart (docs/pictures.md)."""
+
+REBUTTAL: Final = 1 / 3
+"""Share of ticks with a rebuttal that is `auto`: 0.51 with the rules' opinions on 251 ticks of the
+sample, 0.12 with opinions that never differ.
+"""
+
+SECOND_LOOK: Final = 0.1
+"""Share of reports that are thought over once more where a desk does so. None of the replies of a
+model that docs/transcripts.md keeps is of low confidence; of the rules' own, 0.42 are.
+"""
+
+PIVOTAL: Final = 0.12
+"""Share of ticks on which agents may change the verdict, or an opening stands."""
+
+OPENING: Final = 0.01
+"""Share of ticks on which a trader is asked."""
+
+NO_PRICE: Final = "no price"
+FIXED_TIME: Final = 60.0
+"""Seconds that the rules have; no clock runs."""
+
+
+Call = tuple[Request, Completion]
+
+
+class ExpectedCost(TypedDict):
+    """Expected cost in USD of a tick, of a day of `closes` and of EARNED_TICKS.
+
+    A day costs no more than its hours may. The three are None where `unpriced` names models, by
+    VENDOR:MODEL, that have no price.
+    """
+
+    closes: int
+    tick_usd: float | None
+    day_usd: float | None
+    earned_usd: float | None
+    unpriced: list[str]
+
+
+class ModeCost(ExpectedCost):
+    """The same of a mode with a vendor's default models."""
+
+    mode: str
+    vendor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What costs are estimated by: the evidence of a tick, the closes of a day, the prices."""
+
+    tick: TickRecord
+    closes: int
+    prices: PriceList
+    local: Local
+
+    @classmethod
+    def of(
+        cls,
+        database: Database | None,
+        instances: Sequence[Instance],
+        prices: PriceList,
+        environment: Mapping[str, str],
+    ) -> Estimate:
+        """Return the estimate for instances, by the newest tick of the first that has one."""
+        streams = ((item.id, frame) for item in instances for frame in item.timeframes)
+        read = database.latest_tick if database else lambda *_: None
+        ticks = (TickRecord.read(read(*stream) or {}) for stream in streams)
+        tick = next((one for one in ticks if one.features), shipped_tick())
+        return cls(tick, closes_a_day(instances), prices, local_by(environment))
+
+    def expected(self, profile: Profile) -> ExpectedCost:
+        """Return what a profile is expected to cost with its models."""
+        try:
+            return self._cost(_rehearsed(profile, self.tick), profile.agents)
+        except ValueError:  # a desk that cannot be seated asks nobody
+            return self._cost([], profile.agents)
+
+    def by_mode(self) -> list[ModeCost]:
+        """Return what every mode is expected to cost with every vendor."""
+        found: list[ModeCost] = []
+        for mode in MODES:
+            profiles = [Profile().with_agents(mode=mode, provider=vendor) for vendor in VENDORS]
+            calls = _rehearsed(profiles[0], self.tick)  # whoever reads them, the prompts are these
+            for vendor, one in zip(VENDORS, profiles, strict=True):
+                found.append({"mode": mode, "vendor": vendor, **self._cost(calls, one.agents)})
+        return found
+
+    def _cost(self, calls: Iterable[Call], agents: AgentSettings) -> ExpectedCost:
+        tick = 0.0
+        unpriced: list[str] = []
+        for request, completion in calls:
+            role = request.role
+            texts = request.system, request.user, json.dumps(dict(request.schema))
+            pictured = PICTURE_TOKENS if role.picture and agents.picture != "off" else 0
+            tiers = consulting_tiers(agents) if role.kind == "trader" else (role.tier,)
+            for tier in tiers:
+                vendor, model = route(agents.model(role.id, tier), agents.provider)
+                cost = self.prices.cost(
+                    vendor,
+                    model,
+                    input_tokens=round(sum(map(len, texts)) / INPUT_CHARS) + pictured,
+                    output_tokens=round(len(completion.text) / OUTPUT_CHARS),
+                    local=self.local(vendor),
+                )
+                # A model that nobody lists is booked at the dearest price: nobody expects that.
+                if asked_outside(vendor) and not (cost and self.prices.known(vendor, model)):
+                    unpriced.append(f"{vendor}:{model}")
+                tick += cost * _share(agents, request) / len(tiers)
+        day = min(tick * self.closes, DAY / HOUR * agents.max_api_cost_per_hour)
+        one, whole, earned = (
+            None if unpriced else round(usd, DECIMALS) for usd in (tick, day, tick * EARNED_TICKS)
+        )
+        return {
+            "closes": self.closes, "tick_usd": one, "day_usd": whole, "earned_usd": earned,
+            "unpriced": sorted(set(unpriced)),
+        }  # fmt: skip
+
+
+@cache
+def shipped_tick() -> TickRecord:
+    """Return the tick that the program brings: bars alone, and the evidence of every mode."""
+    path = Path(__file__).with_name("representative_tick.json")
+    return TickRecord.read(json.loads(path.read_text(encoding="utf-8")))
+
+
+def figures(told: ExpectedCost) -> tuple[str, str, str]:
+    """Return what a tick, a day and EARNED_TICKS are expected to cost in USD, as text."""
+    if told["unpriced"]:
+        return NO_PRICE, NO_PRICE, NO_PRICE
+    return f"{told['tick_usd']:.4f}", f"{told['day_usd']:.2f}", f"{told['earned_usd']:.2f}"
+
+
+def sentence(told: ExpectedCost) -> str:
+    """Return an expected cost in words."""
+    if told["unpriced"]:
+        names = ", ".join(told["unpriced"])
+        return f"no cost is expected: {names} has no price, and prices.json may give one"
+    tick, day, earned = figures(told)
+    return (
+        f"a tick is expected to cost {tick} USD, a day of {told['closes']:,} closes {day} USD, the "
+        f"{EARNED_TICKS:,} ticks that agents.influence earned asks for {earned} USD"
+    )
+
+
+def cells(rows: Sequence[ModeCost]) -> list[tuple[str, ...]]:
+    """Return what modes are expected to cost as the lines of a table, its titles first."""
+    titles = "mode", "vendor", "a tick", f"{rows[0]['closes']:,} closes", f"{EARNED_TICKS:,} ticks"
+    return [titles, *((row["mode"], row["vendor"], *figures(row)) for row in rows)]
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _share(agents: AgentSettings, request: Request) -> float:
+    """Return on which share of ticks a call is made."""
+    asked = 1.0
+    if agents.call_policy == "pivotal":
+        asked = PIVOTAL + (1.0 - PIVOTAL) * agents.pivotal_sample
+    if request.role.kind == "trader":
+        return OPENING
+    if request.role.kind == "gate" and agents.gate_call == "openings":
+        return PIVOTAL
+    if request.round > 1 and agents.rebuts():
+        asked = max(PIVOTAL, REBUTTAL * asked)
+    again = agents.looks_again() and request.role.kind in LOOK_AGAIN
+    return asked * (1.0 + SECOND_LOOK) if again else asked
+
+
+def _rehearsed(profile: Profile, tick: TickRecord) -> list[Call]:
+    """Return every call that a tick may make, answered by the rules."""
+    rules = RulesProvider()
+    calls: list[Call] = []
+
+    @immediate
+    def submit(request: Request) -> Future[Completion]:
+        answered = rules.submit(request)
+        calls.append((request, answered.result()))
+        return answered
+
+    config, context = profile.debate(), _context(profile, tick)
+    spoken = agent_framework.deliberate(
+        context, config, submit, monotonic=lambda: 0.0, deadline=FIXED_TIME, agents=AGENTS
+    )
+    if config.agents.consulted():
+        line = thesis.Line(submit, None, None, lambda: 0.0, FIXED_TIME)
+        thesis.consulted(spoken, _opening(tick), context, config, profile, line)
+    return calls
+
+
+def _context(profile: Profile, tick: TickRecord) -> DebateContext:
+    """Return what agents are shown of a tick, where anything that is asked for may be asked."""
+    return DebateContext(
+        symbol=tick.symbol or "",
+        timeframe=tick.timeframe or "",
+        bar_time=tick.bar_time or "",
+        as_of=tick.as_of or "",
+        scores={name: tick.l1.get(name) or 0.0 for name in VECTORS},
+        notes={name: note or "" for name, note in tick.notes.items()},
+        # Of another mode the desk's own tick may have worked out less, so the shipped one fills in.
+        features={
+            one.id: Feature(one.id, one.value, one.unit or "", tick.as_of or "")
+            for one in (*shipped_tick().features, *tick.features)
+            if one.id
+        },
+        memory=tick.memory,
+        nonce="0" * 16,
+        asset=profile.symbols[tick.symbol].asset if tick.symbol in profile.symbols else "",
+        pivotal=True,
+    )
+
+
+def _opening(tick: TickRecord) -> thesis.Foreseen:
+    close, atr = tick.close or 1.0, tick.atr or 1.0
+    ends = Levels(close, close - STOP_ATR * atr, close + TARGET_R * STOP_ATR * atr, atr)
+    return thesis.Foreseen("BUY", ends, 0.0)
