@@ -17,6 +17,7 @@ from tests.examples import examples
 from tests.worlds import desk_pages, desks, remembering
 from torra.clock import iso, parse
 from torra.config import ROOT, Profile, load_desk, validate
+from torra.dashboard.record import swarm
 from torra.dashboard.trade import why
 from torra.desk import wiring
 from torra.desk.bar_closes import next_close
@@ -100,6 +101,9 @@ def test_a_tick_of_the_demo_says_what_is_invented(tmp_path: Path) -> None:
         name for name, unit in units.items() if name.startswith(real) and "invented" in unit
     ]
     assert {one["source"] for one in tick["outside"]["seen"].values()} == {"invented"}
+    record = TickRecord.read(tick)
+    assert swarm.brief(record).endswith(MARK)
+    assert MARK not in swarm.brief(record.model_copy(update={"invented": False}))
 
 
 def test_nothing_invented_is_stored_beside_the_record(tmp_path: Path) -> None:
