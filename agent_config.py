@@ -611,7 +611,7 @@ class AgentSettings(Section):
     second_look: Literal["auto", "always", "never"] = Field(
         "auto",
         description="whether a report of low confidence is thought over once more, if time and "
-        "budget allow (auto: in mode full)",
+        "budget allow (auto: in modes full and firm)",
     )
     provider: Annotated[
         Literal["rules", "recorded", "anthropic", "google", "openai_compatible"] | StrictStr,

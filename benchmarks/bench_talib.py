@@ -128,12 +128,15 @@ PART: Final = Part(
     "The indicators beside TA-Lib",
     ready(measure),
     rows(),
-    "RSI, MACD, stochastic, CCI, ADX and both directional lines, EMA20, SMA 20, 50 and 200, ATR, "
-    "Bollinger bands, Ichimoku and the mean volume, compared from bar 210 on, the first that is "
-    "scored. L1 has the recursive ones and Ichimoku's lines of TA-Lib too, by pandas-ta-classic, "
-    "which takes and gives pandas; its means, deviations and ranges are numpy's, because TA-Lib's "
-    "running sums depend on where they began. A live tick needs one pass over 750 bars, a replay "
-    "one over all of them.",
+    'Measured by `make bench BENCH="--only indicators"`. RSI, MACD, stochastic, CCI, ADX and both '
+    "directional lines, EMA20, SMA 20, 50 and 200, ATR, Bollinger bands, Ichimoku and the mean "
+    "volume, compared from bar 210 on, the first that is scored. L1 has RSI, MACD, EMA20, ATR and "
+    "Ichimoku's lines of TA-Lib too, by pandas-ta-classic, which takes and gives pandas. Its ADX "
+    "and both directional lines are made of TA-Lib's averages of moves that it compares itself: "
+    "they are TA-Lib's of prices in whole points, which is what they are compared with "
+    "(docs/scores.md). Its means, deviations and ranges are numpy's, because TA-Lib's running sums "
+    "depend on where they began. A live tick needs one pass over 750 bars, a replay one over all "
+    "of them.",
     guests=True,
 )
 

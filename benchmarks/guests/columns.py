@@ -23,12 +23,17 @@ LEAST: Final = 0.5
 
 FEWEST: Final = 5
 
+POINTS: Final = 1e8
+"""Whole points of a price of 1."""
+
 
 def columns(high: Array, low: Array, close: Array, volume: Array) -> dict[str, Array]:
     """Return the columns; TA-Lib has no Ichimoku, its lines are made of its highest and lowest."""
     macd, signal, histogram = talib.MACD(close, 12, 26, 9)
     stoch_k, stoch_d = talib.STOCH(high, low, close, 14, slowk_period=3, slowd_period=3)
     upper, middle, lower = talib.BBANDS(close, 20, 2.0, 2.0)
+    # In whole points equal moves are equal, as L1 counts them.
+    above, below, last = (np.rint(prices * POINTS) for prices in (high, low, close))
     tenkan, kijun, wide = (_middle(high, low, length) for length in (9, 26, 52))
     return {
         "rsi14": talib.RSI(close, 14),
@@ -38,9 +43,9 @@ def columns(high: Array, low: Array, close: Array, volume: Array) -> dict[str, A
         "stoch_k": stoch_k,
         "stoch_d": stoch_d,
         "cci20": talib.CCI(high, low, close, 20),
-        "adx14": talib.ADX(high, low, close, 14),
-        "plus_di": talib.PLUS_DI(high, low, close, 14),
-        "minus_di": talib.MINUS_DI(high, low, close, 14),
+        "adx14": talib.ADX(above, below, last, 14),
+        "plus_di": talib.PLUS_DI(above, below, last, 14),
+        "minus_di": talib.MINUS_DI(above, below, last, 14),
         "ema20": talib.EMA(close, 20),
         "sma20": talib.SMA(close, 20),
         "sma50": talib.SMA(close, 50),
