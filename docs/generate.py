@@ -19,7 +19,17 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from agent_config import MODELS, MODES, Mode
+from agent_config import (
+    EXPERTS,
+    HIERARCHY,
+    LONG_FROM,
+    MODELS,
+    MODES,
+    TRUST,
+    TRUST_DECIMALS,
+    TRUST_FLOOR,
+    Mode,
+)
 from agents.contracts import ANOMALIES, VECTORS, Role
 from agents.registry import AGENTS, TRADER
 from agents.swarm.anomalies import BESIDE, ROWS
@@ -27,6 +37,7 @@ from agents.texts.door import UNWRAPPINGS
 from docs import dependencies
 from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
+from torra.clock import TIMEFRAMES
 from torra.collecting.refusals import COMMON, REFUSALS
 from torra.config import (
     ROOT,
@@ -348,6 +359,7 @@ def render_agents_docs(by_hand: str = "\n") -> str:
         told = (*AGENTS.values(), TRADER)
         parts += [_agent(agent.role) for agent in told if agent.role.kind == kind]
     parts += ["## What an expert may call odd\n", _anomalies()]
+    parts += ["## Whose word counts how much in a swarm\n", _trust()]
     parts.append("This much is written from the code: `python -m docs.generate`.\n")
     return "\n".join([*parts, BY_HAND[0]]) + by_hand + BY_HAND[1]
 
@@ -364,6 +376,21 @@ def _anomalies() -> str:
         "A word without its numbers is dropped and flagged `invented`, and so is one whose number "
         "is unknown. One that stands is shown to the judge (`board.anomalies`).\n\n"
         "| word | expert | shown where |\n|---|---|---|\n" + rows
+    )
+
+
+def _trust() -> str:
+    """Return the factors of an expert's weight: by the length of the bars, and by the regime."""
+    rows = ""
+    for name, table in (("HIERARCHY", HIERARCHY), ("TRUST", TRUST)):
+        for row, told in table.items():
+            rows += f"| {name} | {row} | {' | '.join(str(told[one]) for one in EXPERTS)} |\n"
+    return (
+        f"With `trust: prior` the weight of an expert is max({TRUST_FLOOR}, HIERARCHY x TRUST), "
+        f"rounded to {TRUST_DECIMALS} decimals: HIERARCHY by the timeframe (long: "
+        f"{', '.join(one for one in TIMEFRAMES if one in LONG_FROM)}; short: all others), TRUST by "
+        f"the regime.\n\n| factor | row | {' | '.join(EXPERTS)} |\n|---|---|"
+        f"{'---|' * len(EXPERTS)}\n{rows}"
     )
 
 

@@ -33,7 +33,7 @@ def columns(high: Array, low: Array, close: Array, volume: Array) -> dict[str, A
     stoch_k, stoch_d = talib.STOCH(high, low, close, 14, slowk_period=3, slowd_period=3)
     upper, middle, lower = talib.BBANDS(close, 20, 2.0, 2.0)
     # In whole points equal moves are equal, as L1 counts them.
-    points = [np.rint(prices * POINTS) for prices in (high, low, close)]
+    above, below, last = (np.rint(prices * POINTS) for prices in (high, low, close))
     tenkan, kijun, wide = (_middle(high, low, length) for length in (9, 26, 52))
     return {
         "rsi14": talib.RSI(close, 14),
@@ -43,9 +43,9 @@ def columns(high: Array, low: Array, close: Array, volume: Array) -> dict[str, A
         "stoch_k": stoch_k,
         "stoch_d": stoch_d,
         "cci20": talib.CCI(high, low, close, 20),
-        "adx14": talib.ADX(*points, 14),
-        "plus_di": talib.PLUS_DI(*points, 14),
-        "minus_di": talib.MINUS_DI(*points, 14),
+        "adx14": talib.ADX(above, below, last, 14),
+        "plus_di": talib.PLUS_DI(above, below, last, 14),
+        "minus_di": talib.MINUS_DI(above, below, last, 14),
         "ema20": talib.EMA(close, 20),
         "sma20": talib.SMA(close, 20),
         "sma50": talib.SMA(close, 50),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -84,13 +82,13 @@ def test_debate_names_where_a_risk_officer_sits() -> None:
 
 
 def test_agents_names_who_says_a_horizon() -> None:
-    row = next(cell for cell in page("agents.md").split(" | ") if "`horizon` in mode" in cell)
+    row = next(cell for cell in page("agents.md").split(" | ") if "`horizon` in the modes" in cell)
     says = {name for name, shape in SHAPES.items() if "horizon" in shape.model_fields}
     plain = {"report", "case", "news"}
     assert modes("ahead") == ["firm"] and not says & plain
     assert {"finding", "geometry", "decision", "judgement"} <= says
-    assert "`horizon` in modes `firm` and `swarm`" in row
-    assert "`budget` and `full` say none" in row
+    assert "`horizon` in the modes firm and swarm" in row
+    assert "budget and full say none" in row
     assert "`horizon_bars`" in row and MODES["firm"].consults == TRADER_ID
 
 
@@ -151,11 +149,6 @@ def test_figures_of_replays_name_the_version_of_the_rules(name: str) -> None:
         assert "(rules version " in text[found.end() : found.end() + 20], found[0]
     for found in re.finditer(r"python -m benchmarks\.desk_shares [^`]*`", text):
         assert "rules version" in text[found.start() : found.start() + 700], found[0]
-
-
-def results() -> Any:
-    """Return what `make bench` kept."""
-    return json.loads((ROOT / "benchmarks" / "results.json").read_text("utf-8"))
 
 
 def test_the_table_beside_ta_lib_is_of_indicators_that_agree() -> None:
