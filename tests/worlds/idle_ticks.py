@@ -119,9 +119,11 @@ class _Voice:
             return swarm_ticks.decided(request, **(changes if divided else {}))
         if role.kind not in ("analyst", "researcher"):
             return scripted.honest(request)
-        value = 0.2 if not divided or role.id in ("technical", "liquidity") else -0.15
+        leads = role.id in ("technical", "liquidity")
+        value = 0.2 if leads or not divided else -0.15
         value = -0.05 if role.id == "bear_researcher" else value
-        changes = {"confidence": "low"} if divided else {}
+        # Of one alone: with more, which of them are asked again before a debate is full is chance.
+        changes = {"confidence": "low"} if divided and leads else {}
         told_ = scripted.report(request, value=value, **changes)
         told_["adjustments"] = {v: value if v in role.focus else None for v in VECTORS}
         asked = request.schema["properties"]

@@ -25,13 +25,14 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
+from agent_config import MODES
 from torra.clock import iso
 from torra.config import NAME, ROOT, DeskSettings, Instance, Profile, faults, read
 from torra.desk.adoption import fixed
 from torra.errors import ConfigError
 from torra.evaluation.wording import listed
 from torra.home import DESK, PRICES
-from torra.profiles.fields import canonical, settings
+from torra.profiles.fields import canonical, settings, shown
 from torra.profiles.guard import Change, command_line, compare, loosening
 from torra.profiles.idle import set_in_vain
 from torra.profiles.ten import called
@@ -229,7 +230,7 @@ class ProfileBook:
         changes = compare(base, canonical(profile)) if base else ()
         found, warnings = self._fits(name, profile)
         idle = set_in_vain(profile)
-        told = (*warnings, *idle.values())
+        told = (*_along(profile.agents.mode, changes), *warnings, *idle.values())
         return Checked(None if found else profile, found, changes, told, idle)
 
     def _fits(
@@ -489,6 +490,14 @@ def _digest_of_bytes(path: Path) -> str:
         # A broken file has no profile to hash; its bytes tell one state from another.
         return f"broken-{hashlib.sha256(file.read(LARGEST_FILE)).hexdigest()[:16]}"
     return "unreadable"
+
+
+def _along(mode: str, changes: Iterable[Change]) -> list[str]:
+    """Return in a sentence what else changes with a new mode; nothing where the mode stays."""
+    after = {change.name: shown(change.after) for change in changes}
+    names = [f"agents.{name}" for name in MODES[mode].defaults.get("agents", {})]
+    told = [f"{name} to {after[name]}" for name in names if name in after]
+    return [f"Mode {mode} also changes {listed(told)}."] if "agents.mode" in after and told else []
 
 
 def _blamed(place: tuple[str, ...], known: set[str]) -> str:
