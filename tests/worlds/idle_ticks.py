@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -96,7 +97,8 @@ class _Voice:
         self._tick, self._mode = tick, profile.agents.mode
         self._final = profile.agents.provider == "rules"
         self._requests: list[Request] = []
-        self.submit = immediate(self._answer) if self._final else self._answer
+        # A partial: the mark on a bound method would land on the function of every voice.
+        self.submit = immediate(partial(self._answer)) if self._final else self._answer
 
     def _answer(self, request: Request) -> Future[Completion]:
         self._requests.append(request)

@@ -493,11 +493,15 @@ def _digest_of_bytes(path: Path) -> str:
 
 
 def _along(mode: str, changes: Iterable[Change]) -> list[str]:
-    """Return in a sentence what else changes with a new mode; nothing where the mode stays."""
+    """Return in sentences what else changes with a new mode; nothing where the mode stays."""
     after = {change.name: shown(change.after) for change in changes}
     names = [f"agents.{name}" for name in MODES[mode].defaults.get("agents", {})]
     told = [f"{name} to {after[name]}" for name in names if name in after]
-    return [f"Mode {mode} also changes {listed(told)}."] if "agents.mode" in after and told else []
+    if "agents.mode" not in after or not told:
+        return []
+    earns = f" A {mode} earns its influence first; agents.influence full lets it count now."
+    first = earns if after.get("agents.influence") == "earned" else ""
+    return [f"Mode {mode} also changes {listed(told)}.{first}"]
 
 
 def _blamed(place: tuple[str, ...], known: set[str]) -> str:
