@@ -568,7 +568,11 @@ def _seated(chosen: tuple[str, ...]) -> tuple[str, ...]:
 class AgentSettings(Section):
     """The `agents` section of a profile."""
 
-    mode: ModeName = Field("budget", description="which desk of agents (docs/agents.md)")
+    mode: ModeName = Field(
+        "budget",
+        description="which desk of agents (docs/agents.md); firm also sets influence earned, "
+        "timeout_seconds 30 and quorum 3, swarm influence earned and quorum 0",
+    )
     active_agents: tuple[str, ...] = Field(
         (),
         strict=False,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from agent_config import MODES, AgentSettings
 from tests.worlds import stores
 from torra.clock import System
 from torra.commands.profile import profile
@@ -155,6 +156,8 @@ def test_an_object_comes_and_goes(home: Path) -> None:
 @pytest.mark.parametrize("mode", ["swarm", "firm"])
 def test_a_mode_that_earns_its_influence_says_so(home: Path, mode: str) -> None:
     said = call(home, "set", "default", "agents.mode", mode, "--yes").output
+    also = {"firm": "agents.timeout_seconds to 30.0", "swarm": "agents.quorum to 0"}[mode]
+    assert f"note: Mode {mode} also changes agents.influence to earned and {also}." in said
     assert f"A {mode} earns its influence first; agents.influence full lets it count now." in said
     again = call(home, "set", "default", "agents.influence", "full", "--yes").output
     assert "earns its influence" not in again
@@ -213,3 +216,22 @@ def test_a_name_that_cannot_be_is_a_mistake(home: Path) -> None:
     assert (answer.exit_code, "no name for a profile" in answer.stderr) == (2, True)
     answer = call(home, "undo", "default", 7, "--yes")
     assert (answer.exit_code, "no entry 7" in answer.stderr) == (2, True)
+
+
+def test_a_check_names_the_settings_without_effect(home: Path) -> None:
+    why = "agents.trust has no effect in mode budget, without experts."
+    said = call(home, "set", "default", "agents.trust", "flat", "--yes")
+    assert f"note: {why}" in said.output
+    assert call(home, "check", "default").output == f"note: {why}\ndefault is in order\n"
+    found = told(home, "check", "default")
+    assert found["idle"] == [{"setting": "agents.trust", "text": why}]
+    assert found["ok"] is True and found["warnings"] == [why]
+
+
+def test_the_words_of_a_mode_name_what_it_sets() -> None:
+    told_of = AgentSettings.model_fields["mode"].description or ""
+    for mode, row in MODES.items():
+        _, found, said = told_of.partition(f"{mode} also sets" if mode == "firm" else f", {mode}")
+        assert bool(found) == bool(row.defaults), mode
+        for name, value in row.defaults.get("agents", {}).items():
+            assert f"{name} {value:g}" in said if name != "influence" else f"{name} {value}" in said

@@ -137,13 +137,21 @@ def test_an_empty_queue_says_how_to_be_asked(backing: Backing) -> None:
     for row in backing.database.proposals():
         backing.database.decide_proposal(row["sid"], "EXPIRED", "")
     assert "Nothing waits for you" in read(backing, "/approvals").text
-    auto = Profile(execution="auto")
     before: Mapping[str, Any] = backing.desk.setups
-    setups = {n: replace(one, profile=auto) for n, one in before.items()}
-    backing.desk.roster.setups = setups  # type: ignore[attr-defined]
-    page = read(backing, "/approvals")
-    assert "set execution to approve" in page.text
-    assert "/profiles" in [one.get("href") for one in page.all("a")]
+    judge = "A close that a judge asks for appears here"
+    for agents, may_wait in (
+        ({}, False),
+        ({"mode": "swarm", "influence": "full"}, True),
+        ({"mode": "swarm", "influence": "full", "judge_close": "off"}, False),
+        ({"mode": "swarm"}, False),  # it has not earned its influence
+    ):
+        auto = Profile.model_validate({"execution": "auto", "agents": agents})
+        setups = {n: replace(one, profile=auto) for n, one in before.items()}
+        backing.desk.roster.setups = setups  # type: ignore[attr-defined]
+        page = read(backing, "/approvals")
+        assert "set execution to approve" in page.text
+        assert "/profiles" in [one.get("href") for one in page.all("a")]
+        assert ("and nothing will" in page.text, judge in page.text) == (not may_wait, may_wait)
 
 
 @pytest.mark.parametrize("address", ["/approvals", "/signals"])

@@ -123,7 +123,7 @@ def test_a_thesis_of_agents_that_look_on_says_that_it_did_not_count() -> None:
     shadowed = {**told["deliberation"], "flags": ["shadow"]}
     shown = thesis.shown(stored("declined", deliberation=shadowed))
     assert shown is not None
-    assert shown.note == "Shadow: recorded, not counted."
+    assert shown.note == "Agents watch only: recorded, not counted."
 
 
 @cases(
@@ -345,7 +345,7 @@ def test_the_lane_of_a_latched_side_is_that_of_what_latched_it() -> None:
 def test_a_trader_that_was_not_heard_has_no_tick_on_an_approval(tmp_path: Path) -> None:
     shadow = {**firm_ticks.FIRM, "agents": {**firm_ticks.FIRM["agents"], "influence": "shadow"}}
     for script, profile, chip, mark in (
-        (firm_ticks.declining(), shadow, "· Trader: shadow, not counted", "would decline (shadow)"),
+        (firm_ticks.declining(), shadow, "· Trader: agents watch only", "would decline (shadow)"),
         ({"trader": "no JSON"}, None, "· Trader: no answer", "no thesis"),
     ):
         pages = firm_ticks.lived(tmp_path / mark[:2], script, profile=profile)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.profiles.book import ProfileBook
 from torra.profiles.fields import DEFAULT, canonical, changed, settings
+from torra.profiles.idle import idle
 from torra.providers.registry import open_provider
 from torra.replay.changed import last_days
 from torra.replay.changed.last_days import NOTE
@@ -329,7 +331,7 @@ def test_the_last_days_stand_beside_what_a_page_may_not_change_of_the_agents(
     sent = fields(client) | {"agents.influence": "shadow"}
     page = post(client, "check", data=sent).get_data(as_text=True)
     assert all(html.escape(line) in page for line in days)
-    tighter = post(client, "check", {"settings": {"agents.quorum": 4}}).json
+    tighter = post(client, "check", {"settings": {"agents.outage_size": 0.1}}).json
     assert tighter["warnings"] == [] and tighter["refused"] == ""
 
 
@@ -839,3 +841,16 @@ def test_a_trial_needs_the_scope_approve_and_an_unknown_one_is_not_here(
 ) -> None:
     assert client.post(f"{API}/trial", json={}, headers=bearer("read")).status_code == 403
     assert client.get("/api/v1/trials/none").status_code == 404
+
+
+def test_every_setting_without_effect_says_so_beside_it(client: FlaskClient) -> None:
+    def marks(**more: Any) -> dict[str, str]:
+        page = post(client, "check", data=fields(client) | more).get_data(as_text=True)
+        rows = re.findall(r'data-name="([^"]+)"(.*?)data-fault', page, re.DOTALL)
+        return {name: said[1] for name, row in rows if (said := re.search("◌ ([^<]+)<", row))}
+
+    assert marks() == idle(Profile())
+    told = marks(**{"agents.mode": "swarm"})
+    assert told["agents.quorum"] == "no effect in mode swarm, without a debate"
+    assert "agents.trust" not in told
+    assert marks(**{"agents.mode": "no mode"}) == {}

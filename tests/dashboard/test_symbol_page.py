@@ -164,7 +164,7 @@ def test_the_odds_are_the_brains_own_counts_and_probabilities() -> None:
     for name, count in zip(sentiment_rules.STATES, row, strict=True):
         assert cells[f"markov.count.{name}"]["text"] == str(count)
         chance = view.next_probabilities[name]
-        assert cells[f"markov.next.{name}"]["text"] == f"{chance * 100:.1f} %"
+        assert cells[f"markov.next.{name}"]["text"] == f"{chance * 100:.1f} % smoothed"
         assert cells[f"markov.bar.{name}"]["set"]["width"] == round(chance * 100, 2)
         for after, number in zip(
             sentiment_rules.STATES, view.counts[sentiment_rules.STATES.index(name)], strict=True

@@ -106,3 +106,6 @@ def test_a_real_desk_says_it_of_its_newest_ticks(tmp_path: Path) -> None:
         newest = backing.database.latest_tick("BTCUSD", "M15")
     assert newest is not None and in_words_of_now(newest["sentence"]) in shown
     assert newest["sentence"].startswith("Wants to buy 0.05 lots of BTCUSD on M15, if approved: ")
+    # Somebody may have answered by now: a page says what is true before and after.
+    asked = in_words_of_now(newest["sentence"])
+    assert asked.startswith("Asked to buy 0.05 lots of BTCUSD on M15: ")

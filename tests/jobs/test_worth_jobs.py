@@ -63,23 +63,25 @@ def test_the_job_says_in_money_what_the_whole_paths_say(
 ) -> None:
     assert worth.run(tmp_path, {}, told).says == "No tick has run with the present setting."
     warm = live.WarmedUp(400, 2)
-    found = Paths("default", "", 5, 6, -0.3, 0.05, -12.4, -30.0, 5.0, ticks=615, warmed=warm)
+    found = Paths(
+        "default", "", 5, 6, -0.3, 0.05, -12.4, -30.0, 5.0, ticks=615, mode="full", warmed=warm
+    )
     monkeypatch.setattr(listing, "paths", lambda *_: found)
     minus = figures.MINUS
     traded = f"The bars alone +0.050 R a trade, this desk {minus}0.300 R: "
-    says = f"{traded}the agents cost 12.40 USD at the same mean size over 615 ticks of the present "
-    says += "setting, warm-up included, "
+    says = f"{traded}the agents cost 12.40 USD at the same mean size over 615 ticks in mode "
+    says += "full, warm-up included, "
     says += f"95 % {minus}30.00 to +5.00."
     assert worth.run(tmp_path, {"ticks": 615}, told).says == says
     few = replace(found, says="There are too few days for an interval.", low=None, high=None)
     few = replace(few, ticks=31, warmed=live.WarmedUp())
     assert worth.sentence(few, "") == (
-        f"{traded}the agents cost 12.40 at the same mean size over 31 ticks of the present "
-        "setting. There are too few days for an interval."
+        f"{traded}the agents cost 12.40 at the same mean size over 31 ticks in mode "
+        "full. There are too few days for an interval."
     )
     none = replace(few, trades=0, l1_trades=0, money=0.0)
     assert worth.sentence(none, "USD") == (
-        "No trade is closed yet over 31 ticks of the present setting, with agents or without."
+        "No trade is closed yet over 31 ticks in mode full, with agents or without."
     )
 
 
@@ -161,7 +163,7 @@ def test_a_real_desk_is_told_what_its_agents_were_worth(lived: Lived, tmp_path: 
     assert paths.money is not None and paths.trades > 0
     # ticks of another setting, which the job has counted, are not in the comparison
     says = worth.run(tmp_path, {"ticks": 10_000}, told).says
-    ticks = f"{paths.ticks:,} ticks of the present setting"
+    ticks = f"{paths.ticks:,} ticks in mode {setup.profile.agents.mode}"
     amount = f"{figures.plain(abs(paths.money), 2)} USD at the same mean size over {ticks}"
     assert says.startswith("The bars alone ")
     assert f": the agents {'cost' if paths.money < 0 else 'earned'} {amount}" in says

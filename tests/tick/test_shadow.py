@@ -247,7 +247,7 @@ def test_the_sums_come_out_and_say_what_is_not_counted(told: dict[str, Any]) -> 
     assert arithmetic.failed_checks(TickRecord.read(told)) == []
     rows = {row["name"]: row["note"] for row in arithmetic.steps(TickRecord.read(told))}
     for name in ("Gate multiplier", "Adjustment", "Agent score"):
-        assert "shadow: recorded, not counted" in rows[name]
+        assert "agents watch only: recorded, not counted" in rows[name]
     assert rows["Blended score"] == "the bars alone: the agents looked on"
 
 
@@ -259,7 +259,7 @@ def test_a_blend_that_is_not_l1_is_found_out(told: dict[str, Any]) -> None:
 
 def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
     shown: Any = agreement.panel(TickRecord.read(told))
-    assert {row["counted"] for row in shown["sides"]} == {"1.000"}
+    assert {row["counted"] for row in shown["sides"]} == {""}
     assert not any(row["against"] for row in shown["sides"])
     story = reasoning.story(ShownTick.read(told))
     assert story["shadow"] and story["gate"][-1]["name"] == "In force: the rules alone, in shadow"
@@ -282,9 +282,9 @@ class InShadow(FullDeskView):
 def test_a_page_says_so_wherever_an_adjustment_stands() -> None:
     close = bars("BTCUSD", "M15")[-1]["time"]
     page = Page(open_app(InShadow("demo")).test_client().get(f"/symbol/BTCUSD/M15/{close}").text)
-    assert "◦ shadow: recorded, not counted" in page.text
-    assert "Shadow: recorded, not counted. The last bar is the bars alone." in page.text
-    assert "that of the rules alone (shadow: recorded, not counted)" in page.text
-    rows = [row[0] for row in page.rows if row and "shadow: recorded" in row[0]]
+    assert "◦ agents watch only: recorded, not counted" in page.text
+    assert "Agents watch only: recorded, not counted. The last bar is the bars alone." in page.text
+    assert "that of the rules alone (agents watch only: recorded, not counted)" in page.text
+    rows = [row[0] for row in page.rows if row and "watch only: recorded" in row[0]]
     assert len(rows) == 3, "multiplier, adjustment and agent score"
     check_structure(page)

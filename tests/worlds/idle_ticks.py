@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -96,7 +97,8 @@ class _Voice:
         self._tick, self._mode = tick, profile.agents.mode
         self._final = profile.agents.provider == "rules"
         self._requests: list[Request] = []
-        self.submit = immediate(self._answer) if self._final else self._answer
+        # A partial: the mark on a bound method would land on the function of every voice.
+        self.submit = immediate(partial(self._answer)) if self._final else self._answer
 
     def _answer(self, request: Request) -> Future[Completion]:
         self._requests.append(request)
@@ -119,9 +121,11 @@ class _Voice:
             return swarm_ticks.decided(request, **(changes if divided else {}))
         if role.kind not in ("analyst", "researcher"):
             return scripted.honest(request)
-        value = 0.2 if not divided or role.id in ("technical", "liquidity") else -0.15
+        leads = role.id in ("technical", "liquidity")
+        value = 0.2 if leads or not divided else -0.15
         value = -0.05 if role.id == "bear_researcher" else value
-        changes = {"confidence": "low"} if divided else {}
+        # Of one alone: with more, which of them are asked again before a debate is full is chance.
+        changes = {"confidence": "low"} if divided and leads else {}
         told_ = scripted.report(request, value=value, **changes)
         told_["adjustments"] = {v: value if v in role.focus else None for v in VECTORS}
         asked = request.schema["properties"]

@@ -70,7 +70,7 @@ QUOTED: dict[str, tuple[str, ...]] = {
         "none was cut",
     ),
     "signals": (
-        "Thesis · undecided / weakened / falsified / realized",
+        "Plan · undecided / weakened / failed / came true",
         "Openings and closes go out.",
         "perhaps not sent",
     ),

@@ -383,21 +383,11 @@ def _finish(
         "last_days": days,
         "table": [
             *_change_lines(saved.changes),
-            *_earns_first(saved.changes),
             *(f"note: {text}" for text in (*saved.warnings, *days)),
             *(told if saved.outcome == "saved" else [saved.reason]),
         ],
     }
     _answer(document, as_json)
-
-
-def _earns_first(changes: Sequence[Change]) -> list[str]:
-    """Return that a new mode earns its influence; nothing where it does not."""
-    after = {item.name: item.after for item in changes}
-    name = after.get("agents.mode")
-    if name is None or after.get("agents.influence") != "earned":
-        return []
-    return [f"A {name} earns its influence first; agents.influence full lets it count now."]
 
 
 def _every(book: ProfileBook) -> dict[str, Any]:

@@ -239,6 +239,13 @@ class Promotions:
         return new
 
 
+def watch_only(database: Database, profile: Profile) -> bool:
+    """Return whether the agents of a profile only look on now: whatever they say, L1 decides."""
+    influence = profile.agents.influence
+    earned = influence == EARNED and database.agents_promoted(fingerprint(profile))
+    return influence != "full" and not earned
+
+
 def subjects_of(setups: Iterable[tuple[Instance, Profile]]) -> tuple[PromotionSubject, ...]:
     """Return the profiles by which instances run; one that runs with two settings is two."""
     found: dict[tuple[str, str], PromotionSubject] = {}

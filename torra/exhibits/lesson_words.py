@@ -48,10 +48,10 @@ SESSIONS: Final = {
 }
 
 EVOLUTIONS: Final = {
-    "Realized": "the thesis came true",
-    "Falsified": "the thesis proved false",
-    "Weakened": "the thesis was weakened",
-    "Strengthened": "the thesis was strengthened",
+    "Realized": "the plan came true",
+    "Falsified": "the plan failed",
+    "Weakened": "the plan was weakened",
+    "Strengthened": "the plan was strengthened",
 }
 
 LEFT_OUT: Final = {

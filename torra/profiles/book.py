@@ -25,6 +25,7 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
+from agent_config import MODES
 from instance_database import open_home
 from torra.clock import iso
 from torra.config import NAME, ROOT, DeskSettings, Instance, Profile, faults, read
@@ -32,7 +33,7 @@ from torra.desk.adoption import fixed
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import listed
 from torra.home import DATABASE, DESK, PRICES
-from torra.profiles.fields import canonical, settings
+from torra.profiles.fields import canonical, settings, shown
 from torra.profiles.guard import Change, command_line, compare, loosening
 from torra.profiles.idle import set_in_vain
 from torra.profiles.ten import called
@@ -232,7 +233,7 @@ class ProfileBook:
         changes = compare(base, canonical(profile)) if base else ()
         found, warnings = self._fits(name, profile)
         idle = set_in_vain(profile)
-        told = (*warnings, *idle.values())
+        told = (*_along(profile.agents.mode, changes), *warnings, *idle.values())
         expected = "" if found else self._expected(now.profile, profile, self.users(name))
         return Checked(None if found else profile, found, changes, told, idle, expected)
 
@@ -513,6 +514,18 @@ def _digest_of_bytes(path: Path) -> str:
         # A broken file has no profile to hash; its bytes tell one state from another.
         return f"broken-{hashlib.sha256(file.read(LARGEST_FILE)).hexdigest()[:16]}"
     return "unreadable"
+
+
+def _along(mode: str, changes: Iterable[Change]) -> list[str]:
+    """Return in sentences what else changes with a new mode; nothing where the mode stays."""
+    after = {change.name: shown(change.after) for change in changes}
+    names = [f"agents.{name}" for name in MODES[mode].defaults.get("agents", {})]
+    told = [f"{name} to {after[name]}" for name in names if name in after]
+    if "agents.mode" not in after or not told:
+        return []
+    earns = f" A {mode} earns its influence first; agents.influence full lets it count now."
+    first = earns if after.get("agents.influence") == "earned" else ""
+    return [f"Mode {mode} also changes {listed(told)}.{first}"]
 
 
 def _blamed(place: tuple[str, ...], known: set[str]) -> str:

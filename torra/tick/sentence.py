@@ -296,12 +296,17 @@ def _with_side(said: str, record: TickRecord) -> str:
     return long if fits else f"Keeps the {side}{head}{colon}{tail}"
 
 
+ASKED: Final = re.compile("^Wants to (.*), if approved")
+"""What a sentence says of a proposal as it is made."""
+
+
 def in_words_of_now(said: str) -> str:
     """Return a stored sentence as a page says it now.
 
-    With a minus, without the word L1, with lots as pages write them, and a veto as that of whoever
-    made it.
+    With a minus, without the word L1, with lots as pages write them, a veto as that of whoever made
+    it, and a proposal as one that may be decided by now.
     """
+    said = ASKED.sub(r"Asked to \1", said)
     for stored, now in BARS.items():
         said = said.replace(stored, now)
     for code, who in REFUSERS.items():

@@ -203,8 +203,11 @@ def _meter(share: float) -> Cell:
 # --- agents and models ----------------------------------------------------------------------------
 
 
-def agents(changed: int, every: int, worth: str = "") -> Cells:
-    """Return how many verdicts the agents changed, and what they were `worth` as far as known."""
+def agents(changed: int, every: int, worth: str = "", watch: str = "") -> Cells:
+    """Return how many verdicts the agents changed, and what they were `worth` as far as known.
+
+    `watch` is the badge where those of some symbols only look on.
+    """
     if worth:
         # its first sentence: the page behind has the rest
         more = f"{figures.clean(worth, 300).partition('. ')[0].removesuffix('.')}."
@@ -217,6 +220,7 @@ def agents(changed: int, every: int, worth: str = "") -> Cells:
     return {
         "agents.changed": words(f"{changed:,} of {every:,}"),
         "agents.more": words(more),
+        "agents.watch": words(watch, "flat") | showing(watch),
     }
 
 

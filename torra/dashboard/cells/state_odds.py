@@ -101,7 +101,7 @@ def _few(row: Mapping[str, int]) -> str:
 
 
 def _percent(chance: float | None) -> str:
-    return figures.DASH if chance is None else f"{chance * 100:.1f} %"
+    return figures.DASH if chance is None else f"{chance * 100:.1f} % smoothed"
 
 
 def _bar(chance: float | None) -> Cell:

@@ -215,7 +215,7 @@ def sides(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[
                 "bars": [_width(found.raw), _width(found.conviction)],
                 "against": counted and found.leans_against,
                 "gate": figures.plain(gate, 3),
-                "counted": figures.plain(kept, 3),
+                "counted": figures.plain(kept, 3) if counted else "",
                 "budget": "" if budget is None else figures.plain(budget, 3),
                 "size": figures.plain(size, 3),
             }

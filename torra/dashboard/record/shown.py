@@ -8,8 +8,11 @@ from pydantic import Field
 
 from torra.tick.tick_record import Number, RecordPart, TickRecord, Whole, Word
 
-NOT_COUNTED: Final = "shadow: recorded, not counted"
-"""The note beside every figure of agents in shadow mode."""
+WATCH_ONLY: Final = "agents watch only"
+"""The badge of agents in shadow: by setting, or until they have earned their influence."""
+
+NOT_COUNTED: Final = f"{WATCH_ONLY}: recorded, not counted"
+"""The note beside every figure of theirs."""
 
 
 class Trade(RecordPart):

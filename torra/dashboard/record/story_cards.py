@@ -15,7 +15,7 @@ from torra.config import SymbolSpec
 from torra.dashboard.record import swarm, thesis
 from torra.dashboard.record.agreement import left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
-from torra.dashboard.record.shown import NOT_COUNTED, ShownTick
+from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY, ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.tick.marks import PROPOSED
@@ -276,16 +276,14 @@ def _size(record: ShownTick) -> Fact:
             "Size", "No new order", f"the {held_side(record) or 'open position'} stays{since}"
         )
     agreed, gate = _agreed(record), record.gate.multiplier
-    sure = 1.0 if agreed is None or record.deliberation.in_shadow else agreed.conviction
-    budget = record.budget
+    shadow, budget = record.deliberation.in_shadow, record.budget
+    sure = 1.0 if agreed is None or shadow else agreed.conviction
     left = left_of(gate, sure, budget)
     if left is None or sure is None or left >= 1.0:
         return Fact("Size", f"{figures.plain(opening.lots, 2)} lots")
     regime = "" if budget is None else f", budget {_percent(budget)}"
-    more = (
-        f"{_percent(left)} of what risk allows: gate {_percent(gate or 0.0)}, "
-        f"conviction {_percent(sure)}{regime}"
-    )
+    panel = WATCH_ONLY if shadow else f"conviction {_percent(sure)}"
+    more = f"{_percent(left)} of what risk allows: gate {_percent(gate or 0.0)}, {panel}{regime}"
     return Fact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
 
 

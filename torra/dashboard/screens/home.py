@@ -18,10 +18,14 @@ from torra.dashboard.cells import home_cells
 from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells.shown import Overview
 from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.screens.views import Links, watch_link
 from torra.dashboard.trade import approvals
+from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.rendering import desk_view, page, state
+from torra.desk.promotion import watch_only
+from torra.evaluation.wording import listed
 from torra.money.book import Money
 from torra.money.line import PERIODS
 from torra.store.hosted import FEED
@@ -110,7 +114,8 @@ def _money(data: Overview, found: Money | None) -> Mapping[str, Any]:
     every = sum(one.all or 0 for one in known)
     behind = state().backing
     worth = "" if behind is None else behind.database.newest_says("worth")
-    cells = home_cells.models(data.desk) | home_cells.agents(made, every, worth)
+    watch = "" if behind is None else _watch(behind)
+    cells = home_cells.models(data.desk) | home_cells.agents(made, every, worth, watch)
     if behind is None or found is None:
         return cells
     waits = approvals.waiting(home_cells.WAITING) if data.desk.waiting else []
@@ -120,6 +125,14 @@ def _money(data: Overview, found: Money | None) -> Mapping[str, Any]:
         **home_cells.risk(found),
         **home_cells.waiting(waits),
     }
+
+
+def _watch(behind: Backing) -> str:
+    """Return the badge of agents that only look on, with their symbols where others count."""
+    setups = behind.desk.setups
+    names = [n for n, one in setups.items() if watch_only(behind.database, one.profile)]
+    told = f": {listed(names)}" if len(names) < len(setups) else ""
+    return WATCH_ONLY + told if names else ""
 
 
 def _kept(shown: Hashable, caller: Callable[[], str]) -> str:

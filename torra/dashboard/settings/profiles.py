@@ -24,6 +24,7 @@ from torra.config import Instance, Profile
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
+from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.settings import handover, main_settings, profile_form, tried, trying
 from torra.dashboard.settings.history_lines import THEN, HistoryLine, entry_told
 from torra.dashboard.settings.profile_form import ChangeLine, CheckLines, Values
@@ -31,6 +32,7 @@ from torra.dashboard.settings.trials import Trials, bounded, rerun
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import CommandOutcome, command, given, wants_json
 from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.desk.promotion import watch_only
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.home import PRICES
@@ -240,6 +242,9 @@ def _profile_page(
         trial=trial,
         may_save=visitor().may("approve"),
         admin=visitor().may("admin"),
+        watch_only=WATCH_ONLY
+        if loaded.profile and watch_only(known.database, loaded.profile)
+        else "",
     )
 
 

@@ -31,9 +31,11 @@ from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.desk.promotion import watch_only
 from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
+from torra.profiles.idle import idle
 from torra.tick.tick_record import TickRecord
 from torra.trading.patience import LONGEST
 from torra.verdict.position_size import worth
@@ -61,7 +63,8 @@ DIGITS: Final = 5
 class Queue:
     """The proposals that wait and those that ended last; `version` changes with the page.
 
-    `lives` says how briefly one lives on a demo; `asks` is whether a profile asks a person.
+    `lives` says how briefly one lives on a demo; `asks` is whether a profile asks a person,
+    `judges` whether a judge may.
     """
 
     cells: Cells
@@ -69,6 +72,7 @@ class Queue:
     decided: list[ProposalLine]
     lives: str
     asks: bool
+    judges: bool
     profiles: list[str]
 
     @property
@@ -133,6 +137,7 @@ def approvals() -> str:
         decided=found.decided,
         lives=found.lives,
         asks=found.asks,
+        judges=found.judges,
         profiles=found.profiles,
     )
 
@@ -282,8 +287,15 @@ def _queue(desk: Strip) -> Queue:
         decided=[replace(_ended(run[0]), folded=_more(run[1:])) for run in ended],
         lives=lives(backing().settings.instances, desk.rate),
         asks=any(profile.execution == "approve" for profile in profiles),
+        judges=any(_may_ask_to_close(profile) for profile in profiles),
         profiles=sorted({item.profile for item in backing().settings.instances}),
     )
+
+
+def _may_ask_to_close(profile: Profile) -> bool:
+    """Return whether a judge sits whose word counts and who may ask for a close."""
+    proposes = profile.agents.judge_close == "propose" and "agents.judge_close" not in idle(profile)
+    return proposes and not watch_only(backing().database, profile)
 
 
 def lives(instances: Iterable[Instance], fast: float | None) -> str:

@@ -25,7 +25,7 @@ from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.record import agreement, arithmetic, reasoning
 from torra.dashboard.record.arithmetic import DecisionStep, Step
 from torra.dashboard.record.rows import TranscriptVoice
-from torra.dashboard.record.shown import NOT_COUNTED
+from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY
 from torra.dashboard.record.thesis import Judged, costs
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow, json_of
 from torra.dashboard.trade.why import first_sentence, leanings
@@ -268,7 +268,7 @@ def _unheard(record: TickRecord) -> str:
     if asked is None:
         return "not asked"
     if record.deliberation.in_shadow:
-        return "shadow, not counted"
+        return WATCH_ONLY
     return "" if asked.report else "no answer"
 
 

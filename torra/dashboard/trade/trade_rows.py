@@ -95,8 +95,8 @@ MEANINGS: Final[Mapping[str, str]] = {
 EVOLUTIONS: Final[Mapping[str, Mark]] = {
     "Strengthened": Mark("↗", "strengthened", "up"),
     "Weakened": Mark("↘", "weakened", "down"),
-    "Falsified": Mark("✕", "falsified", "down"),
-    "Realized": Mark("✓", "realized", "up"),
+    "Falsified": Mark("✕", "failed", "down"),
+    "Realized": Mark("✓", "came true", "up"),
     "Unknown": Mark("·", "undecided", "flat"),
 }
 OUTCOMES: Final[Mapping[str, Mark]] = {

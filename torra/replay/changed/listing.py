@@ -91,9 +91,9 @@ class Paths:
     the account's currency at one size (torra.evaluation.paired_days), `low` and `high` bound it at
     95 %; all are None where they are not known. `asked` are the
     ticks whose orders waited for a person: of those the desk's path has what was approved, while
-    the path of L1 has every order. `ticks` are those of the present setting, which are compared;
-    `warmed` of them and of the trades were made in warm-up: here they count. `left_out` are trades
-    that do not.
+    the path of L1 has every order. `ticks` are those of the present setting, in its `mode`, which
+    are compared; `warmed` of them and of the trades were made in warm-up: here they count.
+    `left_out` are trades that do not.
     """
 
     profile: str
@@ -107,6 +107,7 @@ class Paths:
     high: float | None = None
     asked: int = 0
     ticks: int = 0
+    mode: str = ""
     warmed: live.WarmedUp = NOT_WARMED
     left_out: live.LeftOut = live.ALL_IN
 
@@ -207,6 +208,7 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         high=None if days.high is None else days.high * share,
         asked=asked,
         ticks=len(final.ticks),
+        mode=subject.profile.agents.mode,
         warmed=live.warmed_of(database, final),
         left_out=live.left_out(database, final),
     )

@@ -71,8 +71,9 @@ def sentence(paths: listing.Paths, currency: str) -> str:
     """Return what the agents of a profile were worth in few words: R a trade, money at one size.
 
     Where a person was asked, orders went out by the answers: then it speaks of those, not of the
-    agents. It names how many ticks were compared, those of the present setting, and whether ticks
-    of the warm-up are among them, which no result of the desk counts.
+    agents. It names how many ticks were compared and their mode, as a page shows it also after
+    the setting has changed, and whether ticks of the warm-up are among them, which no result of the
+    desk counts.
     """
     from torra.exhibits import figures  # noqa: PLC0415
     from torra.replay.changed import words  # noqa: PLC0415
@@ -80,7 +81,7 @@ def sentence(paths: listing.Paths, currency: str) -> str:
     if paths.money is None:
         return paths.says
     after = f" {currency}" if currency else ""
-    over = f" over {count(paths.ticks, 'tick')} of the present setting" if paths.ticks else ""
+    over = f" over {count(paths.ticks, 'tick')} in mode {paths.mode}" if paths.ticks else ""
     over += ", warm-up included" if paths.ticks and paths.warmed.ticks else ""
     over += f" ({paths.left_out.says})" if paths.left_out.says else ""
     if not paths.trades and not paths.l1_trades:
