@@ -116,18 +116,14 @@ def age_cells(key: str, stream: Timed) -> Cells:
 
 def position_cells(key: str, instance: Named) -> Cells:
     """Return an instance's position, its levels, and the result of closing it now."""
-    position = instance.position
-    if instance.feed == FEED:
+    position, hosted = instance.position, instance.feed == FEED
+    if hosted or not position:
         return {
-            f"{key}.position": words("your scorer's", "flat"),
+            f"{key}.position": words("your scorer's" if hosted else "no position", "flat"),
             f"{key}.gain": words(""),
-            f"{key}.levels": words("Torra sends nothing here, and knows no position"),
-        }
-    if not position:
-        return {
-            f"{key}.position": words("no position", "flat"),
-            f"{key}.gain": words(""),
-            f"{key}.levels": words(""),
+            f"{key}.levels": words(
+                "Torra sends nothing here, and knows no position" if hosted else ""
+            ),
         }
     digits = digits_of(instance)
     side = figures.mark(side_of(position.side))
@@ -226,15 +222,12 @@ def thresholds_of(data: Named) -> ThresholdsRecord:
 
 def zone_cells(key: str, data: Named) -> Cells:
     """Return the ends of a signed bar that lie past a threshold; not known ones have no width."""
-    places = limits(thresholds_of(data))
-    buy, sell = (
-        None if place is None else figures.position_on_axis(place)
-        for place in (places["buy"], places["sell"])
-    )
-    ends = {"buy": (buy or 0.0, 0.0 if buy is None else 100.0 - buy), "sell": (0.0, sell or 0.0)}
+    known = thresholds_of(data)
+    buy = figures.position_on_axis(1.0 if known.buy is None else known.buy)
+    sell = figures.position_on_axis(-1.0 if known.sell is None else -known.sell)
     return {
-        f"{key}.{side}": words("") | {"set": {"x": x, "width": round(width, 2)}}
-        for side, (x, width) in ends.items()
+        f"{key}.buy": words("") | {"set": {"x": buy, "width": round(figures.BAR_WIDTH - buy, 2)}},
+        f"{key}.sell": words("") | {"set": {"x": 0.0, "width": sell}},
     }
 
 

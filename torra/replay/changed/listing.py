@@ -92,8 +92,8 @@ class Paths:
     95 %; all are None where they are not known. `asked` are the
     ticks whose orders waited for a person: of those the desk's path has what was approved, while
     the path of L1 has every order. `ticks` are those of the present setting, which are compared;
-    `warmed` of them and of the trades were made in warm-up: here they count. `left_out` are trades
-    that do not.
+    `warmed` of them and of the trades were made in warm-up: here they count. `left_out` tells of
+    trades that do not.
     """
 
     profile: str
@@ -108,7 +108,7 @@ class Paths:
     asked: int = 0
     ticks: int = 0
     warmed: live.WarmedUp = NOT_WARMED
-    left_out: live.LeftOut = live.ALL_IN
+    left_out: str = ""
 
 
 def listed(
@@ -208,7 +208,7 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         asked=asked,
         ticks=len(final.ticks),
         warmed=live.warmed_of(database, final),
-        left_out=live.left_out(database, final),
+        left_out=live.left_out_told(live.left_out(database, final)),
     )
 
 
