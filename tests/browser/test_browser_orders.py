@@ -169,7 +169,7 @@ def test_an_account_without_a_trade_is_one_line_until_it_has_one(
         assert card.evaluate("one => one.getBoundingClientRect().height") < 64
         now = desk.clock.now()
         row = {"bar_time": now, "decided_at": now, "expires": now}
-        desk.database.enqueue_signal(stores.opening("T1", state="PENDING", **row))
+        desk.database.enqueue_signal({**stores.opening("T1"), **row})
         desk.database.move_signal("T1", "PUBLISHED")
         desk.database.move_signal("T1", "FILLED", fields={"price": 100.0, "opened_at": now})
         page.evaluate("document.dispatchEvent(new CustomEvent('torra:command'))")

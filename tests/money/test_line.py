@@ -41,16 +41,7 @@ def test_a_trade_counts_from_its_end_on_and_what_is_not_known_is_a_gap() -> None
     ("period", "hours"), [("today", 24), ("week", 168), ("month", 720), ("all", 26 + 1 / 60)]
 )
 def test_a_period_goes_back_so_far(period: str, hours: float) -> None:
-    ends = [("2021-11-11T08:00:00Z", 5.0)]
-    assert begin_of(period, ends, NOW) == NOW - timedelta(hours=hours)
-    assert begin_of("all", [], NOW) == NOW - timedelta(days=1)
-
-
-def test_the_whole_line_begins_before_the_first_trade_was_opened() -> None:
-    ends = [("2021-11-11T08:00:00Z", 5.0)]
-    begin = begin_of("all", ends, NOW, "2021-11-11T06:30:00Z")
-    assert begin == NOW - timedelta(hours=27, minutes=31)
-    assert begin_of("all", ends, NOW, "") == NOW - timedelta(hours=26, minutes=1)
+    assert begin_of(period, NOW, "2021-11-11T08:00:00Z") == NOW - timedelta(hours=hours)
 
 
 @pytest.fixture(scope="module")

@@ -431,17 +431,17 @@ def test_practice_and_what_a_person_closed_are_left_out_and_named(
         assert final.trades == tuple(one for one in whole.trades if iso(one.closed) not in gone)
         assert len(final.trades) == len(whole.trades) - 3
         assert len(final.ticks) == len(whole.ticks) - 2
-        assert live.left_out(database, final) == live.LeftOut(1, 1, 1)
-        says = "1 practice trade, 1 closed by hand, 1 of other settings"
+        assert live.left_out(database, final) == {"practice": 1, "by_hand": 1, "other_settings": 1}
+        says = "by hand 1, other settings 1, practice 1"
         told = listing.paths(database, SUBJECT)
         assert told.trades == len(final.trades)
-        assert words.of_paths(told).endswith(f" Left out: {says}.")
-        assert f"(left out: {says})" in worth.sentence(told, "")
+        assert words.of_paths(told).endswith(f" Trades left out: {says}.")
+        assert f"(trades left out: {says})" in worth.sentence(told, "")
         card = live.made(database, SUBJECT)
         assert card.document is not None
-        assert f"Left out: {says}." in card.document.warnings
+        assert f"Trades left out: {says}." in card.document.warnings
         assert card.as_json()["left_out"] == {"practice": 1, "by_hand": 1, "other_settings": 1}
-    assert live.left_out(lived.database, whole) == live.ALL_IN
+    assert live.left_out(lived.database, whole) == {}
 
 
 @pytest.mark.parametrize("gone", [("H1",), ("M15", "H1")])

@@ -420,17 +420,14 @@ class Fingerprints:
         return self._known[key]
 
     def _made(self, instance: str, digest: str, rubric: str, code: str) -> str | None:
-        profile = self.profile(instance, digest)
+        profile = self.profiles(instance).get(digest)
         try:
             return None if profile is None else fingerprint(profile, rubric, code)
         except ValueError:
             return None  # a desk that this version cannot seat
 
-    def profile(self, instance: str, digest: str) -> Profile | None:
-        """Return the profile of a digest that an instance ran with; None where it is not known."""
-        return self._of_instance(instance).get(digest)
-
-    def _of_instance(self, instance: str) -> dict[str, Profile]:
+    def profiles(self, instance: str) -> Mapping[str, Profile]:
+        """Return the profiles that an instance ran with, by their digests."""
         known = self._profiles.get(instance)
         if known is None:
             known = self._profiles[instance] = {}

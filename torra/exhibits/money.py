@@ -119,11 +119,9 @@ def _open(account: AccountMoney) -> str:
         told += f", {held.valued:,} with a price"
     now = f"{amount(held.result, account)} if closed now; " if held.positions else ""
     where = "its stop" if held.positions + held.orders == 1 else "the stops"
-    part = amount(held.order_risk, account, sign=False)
-    orders = f", {part} of it from orders" if held.positions and held.orders else ""
     return (
         f"{told}: {now}at {where} the loss would be {amount(held.risk, account, sign=False)} "
-        f"({figures.plain(held.risk_r)} R){orders}."
+        f"({figures.plain(held.risk_r)} R)."
     )
 
 

@@ -235,10 +235,11 @@ class MoneyBook:
             opened, found = then.opened(), {}
             for name in {**books, **opened}:
                 ends = books.get(name, [])
-                first = min(filter(None, (self._opened(ends), opened.get(name))), default="")
+                ended = ends[0][0] if ends else None
+                first = min(filter(None, (self._opened(ends), opened.get(name), ended)))
                 held = {
                     at: then.worth(at).get(name, 0.0)
-                    for at in moments(begin_of(period, ends, now, first), now)
+                    for at in moments(begin_of(period, now, first), now)
                 }
                 found[name] = line(ends, held)
         return found

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from torra.clock import iso, parse
@@ -96,11 +97,8 @@ class OpenThen:
 
     def opened(self) -> dict[str, str]:
         """Return by account when the first of its open positions was filled (ISO)."""
-        found: dict[str, str] = {}
-        for row in self._held:
-            name = row["bridge"] or PAPER
-            found[name] = min(found.get(name, row["opened_at"]), row["opened_at"])
-        return found
+        newest_first = sorted(self._held, key=itemgetter("opened_at"), reverse=True)
+        return {row["bridge"] or PAPER: row["opened_at"] for row in newest_first}
 
     def _open(self, at: datetime) -> Iterator[Mapping[str, Any]]:
         """Yield the openings that were positions at a moment; an instance has one at a time.
@@ -129,16 +127,11 @@ class OpenThen:
         return worth(gain(side, row["price"], leaving(side, price, spec.spread)), lots, spec)
 
 
-def begin_of(
-    period: str, ends: Sequence[tuple[str, float]], now: datetime, opened: str = ""
-) -> datetime:
+def begin_of(period: str, now: datetime, first: str) -> datetime:
     """Return the first moment of a period (a key of PERIODS) of an account's line.
 
-    `opened` is when the first of its trades was filled, "" where that is not known.
+    `first` is the earliest moment (ISO) that is known of its trades.
     """
-    back, ended = PERIODS[period], ends[0][0] if ends else ""
-    first = min(filter(None, (opened, ended)), default="")
-    if back is not None or not first:
-        return now - (back or timedelta(days=1))
+    back = PERIODS[period]
     # a moment earlier, where nothing was won or lost yet
-    return min(parse(first) - BEFORE, now)
+    return min(parse(first) - BEFORE, now) if back is None else now - back

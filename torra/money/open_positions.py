@@ -30,8 +30,8 @@ class OpenNow:
     `known` of the `positions` have known terms, `valued` have a price besides. `result` is what
     closing the valued ones would bring. `risk` is what positions and orders of known terms would
     lose against their entries (an order's is the planned one) if every stop filled at its price, 0
-    where a stop already lies beyond the entry, and `risk_r` the same in planned R; `order_risk` is
-    the orders' part of `risk`. None where there is none to add up.
+    where a stop already lies beyond the entry, and `risk_r` the same in planned R. None where there
+    is none to add up.
     """
 
     positions: int = 0
@@ -41,7 +41,6 @@ class OpenNow:
     risk: float | None = None
     risk_r: float | None = None
     orders: int = 0
-    order_risk: float | None = None
 
 
 class _Stake(NamedTuple):
@@ -50,7 +49,6 @@ class _Stake(NamedTuple):
     None where its terms are not known, for `result` also where there is no price.
     """
 
-    filled: bool
     result: float | None
     risk: float | None
     risk_r: float | None
@@ -60,16 +58,17 @@ def open_now(
     database: Database, setups: Mapping[str, tuple[Instance, Profile]], now: datetime
 ) -> dict[str, OpenNow]:
     """Return positions and orders by account; `setups` are the desk's instances by name."""
-    held: dict[str, list[_Stake]] = {}
+    held: dict[str, tuple[list[_Stake], list[_Stake]]] = {}
     for one in database.positions():
         opening = database.signal(one.signal_id)
         if opening is None:
             continue
         # where it was opened, whatever desk.json says of its instance now
         where = opening["bridge"] if isinstance(opening["bridge"], str) else ""
-        filled = opening["price"] is not None
-        held.setdefault(where or PAPER, []).append(_stake(database, setups, one, now, filled))
-    return {where: _together(stakes) for where, stakes in held.items()}
+        positions, orders = held.setdefault(where or PAPER, ([], []))
+        kind = orders if opening["price"] is None else positions
+        kind.append(_stake(database, setups, one, now))
+    return {where: _together(*stakes) for where, stakes in held.items()}
 
 
 def _stake(
@@ -77,38 +76,33 @@ def _stake(
     setups: Mapping[str, tuple[Instance, Profile]],
     held: Position,
     now: datetime,
-    filled: bool,
 ) -> _Stake:
     item, profile = setups.get(held.instance, (None, None))
     spec = spec_of(profile, item.symbol) if item and profile else None
     if item is None or spec is None:
-        return _Stake(filled, None, None, None)
+        return _Stake(None, None, None)
     distance = max(0.0, -gain(held.side, held.entry, held.stop))
     whole = planned_risk(held.planned_stop, held.target)
     risk = worth(distance, held.lots, spec)
-    price = database.newest_close(item.id, item.timeframes, now) if filled else None
+    price = database.newest_close(item.id, item.timeframes, now)
     result = None
     if price is not None:
         won = gain(held.side, held.entry, leaving(held.side, price, spec.spread))
         result = worth(won, held.lots, spec)
-    return _Stake(filled, result, risk, distance / whole if whole else None)
+    return _Stake(result, risk, distance / whole if whole else None)
 
 
-def _together(stakes: Sequence[_Stake]) -> OpenNow:
-    positions = [one for one in stakes if one.filled]
+def _together(positions: Sequence[_Stake], orders: Sequence[_Stake]) -> OpenNow:
     results = [one.result for one in positions if one.result is not None]
-    of_positions = [one.risk for one in positions if one.risk is not None]
-    of_orders = [one.risk for one in stakes if not one.filled and one.risk is not None]
-    risks = of_positions + of_orders
+    known = [one for one in (*positions, *orders) if one.risk is not None]
     return OpenNow(
         positions=len(positions),
         valued=len(results),
-        known=len(of_positions),
+        known=sum(one.risk is not None for one in positions),
         result=math.fsum(results) if results else None,
-        risk=math.fsum(risks) if risks else None,
-        risk_r=math.fsum(one.risk_r or 0.0 for one in stakes) if risks else None,
-        orders=len(stakes) - len(positions),
-        order_risk=math.fsum(of_orders) if of_orders else None,
+        risk=math.fsum(one.risk or 0.0 for one in known) if known else None,
+        risk_r=math.fsum(one.risk_r or 0.0 for one in known) if known else None,
+        orders=len(orders),
     )
 
 

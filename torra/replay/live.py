@@ -12,8 +12,9 @@ A desk of several profiles without a symbol, and a text that is no time, raise C
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,7 @@ from agent_config import GateSettings
 from agents.contracts import OfficerReason
 from agents.risk_officer import NO_ROWS, Rows
 from instance_database import Database, open_home
-from torra.clock import System, duration, iso, parse
+from torra.clock import System, duration, iso
 from torra.config import DeskSettings, Instance, load_desk, load_profile
 from torra.desk import promotion
 from torra.desk.promotion import PromotionSubject
@@ -48,7 +49,6 @@ from torra.replay.l1.verdicts import micros
 from torra.replay.shards import trials
 from torra.replay.shards.history import moment
 from torra.replay.shards.seen import trade_seen
-from torra.store.connection import TickKey
 from torra.store.hosted import is_hosted
 from torra.store.standings import WarmUps
 from torra.store.trade.positions import BY_HAND
@@ -79,7 +79,6 @@ NO_AGENT: Final = (
 NO_TRADES: Final = "Agents sent no order here, so they are judged by what they said, not in money."
 """The sentence of a scorecard without trades of agents."""
 
-Row = Mapping[str, Any]
 Frames = Mapping[str, Mapping[str, pd.DataFrame]]
 
 
@@ -92,35 +91,11 @@ class WarmedUp:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """How many closed trades of a period no figure of its ticks has.
-
-    Those of practice, those of its ticks that a person closed, and those of ticks that ran with
-    other settings.
-    """
-
-    practice: int = 0
-    by_hand: int = 0
-    other_settings: int = 0
-
-    @property
-    def says(self) -> str:
-        """Which trades they are, as a part of a sentence; "" where there are none."""
-        told = [count(self.practice, "practice trade")] if self.practice else []
-        told += [f"{self.by_hand:,} closed by hand"] if self.by_hand else []
-        told += [f"{self.other_settings:,} of other settings"] if self.other_settings else []
-        return f"left out: {', '.join(told)}" if told else ""
-
-
-ALL_IN: Final = LeftOut()
-
-
-@dataclass(frozen=True, slots=True)
 class Scorecard:
     """A desk's own scorecard of one profile, `document` None while there is nothing to show.
 
     `says` is one sentence; `heard` how many ticks agents were heard on, `warmed` how many of all
-    were run in warm-up, `left_out` which trades no figure has.
+    were run in warm-up, `left_out` how many trades no figure has.
     """
 
     subject: PromotionSubject
@@ -130,7 +105,7 @@ class Scorecard:
     says: str
     document: Document | None = None
     warmed: WarmedUp = WarmedUp()
-    left_out: LeftOut = ALL_IN
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs: with every figure where there is a document."""
@@ -140,7 +115,7 @@ class Scorecard:
             "instances": [instance.id for instance in self.subject.instances],
             "ticks_with_agents": self.heard,
             "warm_up": {"ticks": self.warmed.ticks, "trades": self.warmed.trades},
-            "left_out": asdict(self.left_out),
+            "left_out": self.left_out,
             "says": self.says,
             "document": told,
         }
@@ -224,7 +199,7 @@ def made(
     warmed = warmed_of(database, final)
     left = left_out(database, final)
     notes = [*warnings(final, subject), *_of_the_warm_up(final, warmed)]
-    notes += [f"{left.says.capitalize()}."] if left.says else []
+    notes += [f"{left_out_told(left).capitalize()}."] if left else []
     names = [arm.name for arm in arms]
     came_to = outcome(exhibits, names)
     debated = f"{heard:,} of {len(final.ticks):,} ticks were debated."
@@ -287,46 +262,50 @@ def arm_seen(
     """Return what the journal holds of a profile's instances as one arm.
 
     Ticks that closed in [start, end] and ran with the profile's setting of now, and the closed
-    trades that they decided, but for those that a person closed (`left_out`).
+    trades that they decided, but for those that are left out.
     """
     ticks = promotion.ticks_of(database, subject, start, end)
     if not ticks:
         return ArmSeen(name, (), (), capital=subject.profile.risk.capital)
     names = [instance.id for instance in subject.instances]
     span = ticks[0].close_time, ticks[-1].close_time
-    closed = _closed(database, ticks)
     return ArmSeen(
         name,
         tuple(ticks),
-        tuple(trade_seen(row) for row in closed if row["close_reason"] != BY_HAND),
+        tuple(trade_seen(row) for row, why in _judged(database, ticks) if not why),
         capital=subject.profile.risk.capital,
         skipped=database.skipped_between(names, *span),
     )
 
 
-def _closed(database: Database, ticks: Sequence[TickSeen], *, own: bool = True) -> list[Row]:
-    """Return the closed trades that some ticks decided; not `own`: those of other ticks between."""
+def _judged(database: Database, ticks: Sequence[TickSeen]) -> list[tuple[dict[str, Any], str]]:
+    """Return the closed trades between some ticks, each with why it is left out, "" if it is not.
+
+    A person closed it; or its tick ran in practice, or with other settings than these.
+    """
     keys = {(tick.instance, tick.timeframe, iso(tick.bar_time)) for tick in ticks}
     names = sorted({tick.instance for tick in ticks})
-    rows = database.trades_between(names, ticks[0].close_time, ticks[-1].close_time)
-    return [
-        row for row in rows if ((row["instance"], row["timeframe"], row["bar_time"]) in keys) == own
-    ]
+    known, found = promotion.Fingerprints(database), []
+    for row in database.trades_between(names, ticks[0].close_time, ticks[-1].close_time):
+        key = row["instance"], row["timeframe"], row["bar_time"]
+        why = "by_hand" if row["close_reason"] == BY_HAND else ""
+        if key not in keys:
+            digest = database.record("|".join(key)).get("profile")
+            profile = known.profiles(key[0]).get(str(digest))
+            why = "practice" if profile and is_eased(profile) else "other_settings"
+        found.append((row, why))
+    return found
 
 
-def left_out(database: Database, final: ArmSeen) -> LeftOut:
-    """Return which closed trades between the ticks of `arm_seen` are not among its trades."""
-    if not final.ticks:
-        return ALL_IN
-    by_hand = sum(row["close_reason"] == BY_HAND for row in _closed(database, final.ticks))
-    known = promotion.Fingerprints(database)
-    practice = other = 0
-    for row in _closed(database, final.ticks, own=False):
-        key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"]))
-        profile = known.profile(key.instance, str(database.record(key.text).get("profile")))
-        eased = profile is not None and is_eased(profile)
-        practice, other = practice + eased, other + (not eased)
-    return LeftOut(practice, by_hand, other)
+def left_out(database: Database, final: ArmSeen) -> dict[str, int]:
+    """Return how many closed trades between the ticks of `arm_seen` it has not, by the reason."""
+    return dict(Counter(sorted(why for _, why in _judged(database, final.ticks) if why)))
+
+
+def left_out_told(left: Mapping[str, int]) -> str:
+    """Return which trades are left out, as a part of a sentence; "" where there are none."""
+    told = ", ".join(f"{why.replace('_', ' ')} {number:,}" for why, number in left.items())
+    return f"trades left out: {told}" if told else ""
 
 
 def _of_hosts(subject: PromotionSubject) -> bool:

@@ -231,15 +231,12 @@ def thresholds_of(data: Named) -> ThresholdsRecord:
 
 def zone_cells(key: str, data: Named) -> Cells:
     """Return the ends of a signed bar that lie past a threshold; not known ones have no width."""
-    places = limits(thresholds_of(data))
-    buy, sell = (
-        None if place is None else figures.position_on_axis(place)
-        for place in (places["buy"], places["sell"])
-    )
-    ends = {"buy": (buy or 0.0, 0.0 if buy is None else 100.0 - buy), "sell": (0.0, sell or 0.0)}
+    known = thresholds_of(data)
+    buy = figures.position_on_axis(1.0 if known.buy is None else known.buy)
+    sell = figures.position_on_axis(-1.0 if known.sell is None else -known.sell)
     return {
-        f"{key}.{side}": words("") | {"set": {"x": x, "width": round(width, 2)}}
-        for side, (x, width) in ends.items()
+        f"{key}.buy": words("") | {"set": {"x": buy, "width": round(figures.BAR_WIDTH - buy, 2)}},
+        f"{key}.sell": words("") | {"set": {"x": 0.0, "width": sell}},
     }
 
 

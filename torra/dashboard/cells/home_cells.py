@@ -40,6 +40,8 @@ WAITING: Final = 3
 ROOM: Final = 24.0
 """Height of an amount beside the line of money, of glances.HIGH."""
 
+NO_LINE: Final = glances.MoneyPaths("", "", 0.0, 0.0, 0.0, 0.0, 0.0)
+
 PERIODS: Final[Mapping[str, str]] = {"today": "24 hours", "week": "7 days", "all": "All"}
 """Periods of the line of money, and their words."""
 
@@ -96,40 +98,37 @@ def _account(key: str, account: AccountMoney, points: Sequence[LinePoint]) -> Ce
 def _line(key: str, account: AccountMoney, points: Sequence[LinePoint]) -> Cells:
     """Return the line of a period: from 0 at its beginning, with the amount at its end."""
     first = next((point.whole for point in points if point.whole is not None), 0.0)
-    drawn = glances.money_line(
-        [None if point.whole is None else point.whole - first for point in points]
-    )
-    if drawn is None:
-        paths = dict.fromkeys(("line", "fall", "zero"), "")
-        ends = dict.fromkeys(("high", "low", "end"), words(""))
-    else:
-        paths = {"line": drawn.line, "fall": drawn.fall}
-        paths["zero"] = f"M0 {drawn.zero:g}H{glances.WIDE:g}"
-        ends = {
-            name: words("" if abs(place - drawn.end) < ROOM else money_words.amount(value, account))
-            for name, value, place in (
-                ("high", drawn.high, 0.0), ("low", drawn.low, glances.HIGH),
-            )
-        }  # fmt: skip
-        share = 100 * drawn.end / glances.HIGH
-        ends["end"] = words(
-            money_words.amount(drawn.last, account), figures.tone(drawn.last, 2)
-        ) | {"set": {"y": f"{share:.1f}%"}}
+    values = [None if point.whole is None else point.whole - first for point in points]
+    drawn = glances.money_line(values) or NO_LINE
+
+    def beside(value: float, place: float) -> Cell:
+        near = abs(place - drawn.end) < ROOM
+        return words("" if near else money_words.amount(value, account))
+
+    zero, height = f"M0 {drawn.zero:g}H{glances.WIDE:g}", 100 * drawn.end / glances.HIGH
+    paths = {"line": drawn.line, "fall": drawn.fall, "zero": zero}
     return {
-        f"{key}.drawn": showing(drawn),
+        f"{key}.drawn": showing(drawn.line),
         **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
-        **{f"{key}.{name}": end for name, end in ends.items()},
+        f"{key}.high": beside(drawn.high, 0.0),
+        f"{key}.low": beside(drawn.low, glances.HIGH),
+        f"{key}.end": words(money_words.amount(drawn.last, account), figures.tone(drawn.last, 2))
+        | {"set": {"y": f"{height:.1f}%"}},
     }
 
 
 def _whole(account: AccountMoney) -> str:
     whole, before = account.whole, account.warm_up
     if whole.trades:
-        came = money_words.amount(whole.profit, account)
-        return f"All: {came} closed, {whole.won:,} of {count(whole.trades, 'trade')} won."
+        return (
+            f"All: {money_words.amount(whole.profit, account)} closed, {whole.won:,} of "
+            f"{count(whole.trades, 'trade')} won."
+        )
     if before.trades:
-        told, came = count(before.trades, "trade"), money_words.amount(before.profit, account)
-        return f"No trade is closed since the warm-up, whose {told} came to {came}."
+        return (
+            f"No trade is closed since the warm-up, whose {count(before.trades, 'trade')} came to "
+            f"{money_words.amount(before.profit, account)}."
+        )
     return "No trade is closed yet."
 
 

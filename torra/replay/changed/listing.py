@@ -93,7 +93,7 @@ class Paths:
     ticks whose orders waited for a person: of those the desk's path has what was approved, while
     the path of L1 has every order. `ticks` are those of the present setting, in its `mode`, which
     are compared; `warmed` of them and of the trades were made in warm-up: here they count.
-    `left_out` are trades that do not.
+    `left_out` tells of trades that do not.
     """
 
     profile: str
@@ -109,7 +109,7 @@ class Paths:
     ticks: int = 0
     mode: str = ""
     warmed: live.WarmedUp = NOT_WARMED
-    left_out: live.LeftOut = live.ALL_IN
+    left_out: str = ""
 
 
 def listed(
@@ -210,7 +210,7 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         ticks=len(final.ticks),
         mode=subject.profile.agents.mode,
         warmed=live.warmed_of(database, final),
-        left_out=live.left_out(database, final),
+        left_out=live.left_out_told(live.left_out(database, final)),
     )
 
 

@@ -71,7 +71,7 @@ def empty(page: ChangedPage, what: Sequence[str]) -> str:
 
 def of_paths(told: Paths, currency: str = "") -> str:
     """Return the sentences on a desk's whole path beside that of L1 alone."""
-    left = f" {told.left_out.says.capitalize()}." if told.left_out.says else ""
+    left = f" {told.left_out.capitalize()}." if told.left_out else ""
     if told.money is None:
         return f"Profile {figures.clean(told.profile, 60)}: {told.says}{left}"
     between = (

@@ -83,7 +83,7 @@ def sentence(paths: listing.Paths, currency: str) -> str:
     after = f" {currency}" if currency else ""
     over = f" over {count(paths.ticks, 'tick')} in mode {paths.mode}" if paths.ticks else ""
     over += ", warm-up included" if paths.ticks and paths.warmed.ticks else ""
-    over += f" ({paths.left_out.says})" if paths.left_out.says else ""
+    over += f" ({paths.left_out})" if paths.left_out else ""
     if not paths.trades and not paths.l1_trades:
         return f"No trade is closed yet{over}, with agents or without."
     known = round(paths.money, 2)
