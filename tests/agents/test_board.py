@@ -218,7 +218,9 @@ def test_the_key_uncertainty_is_what_would_settle_the_strongest_conflict() -> No
 
     heard = [answer("geometry", 0.06), answer("liquidity", 0.3), answer("macro", -0.3)]
     for split in (heard, heard[::-1]):
-        told = board(split, Directive()).as_json()
+        found = board(split, Directive())
+        told = found.as_json()
+        assert as_features(found, "")["board.settle_1"].value == "technical.bos"
         assert [one["short"] for one in told["conflicts"]] == ["macro", "macro"]
         assert told["key_uncertainty"] == "a close beyond the last swing"
     weaker = [answer("geometry", 0.3), answer("liquidity", 0.06), answer("macro", -0.3)]
