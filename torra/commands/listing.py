@@ -30,7 +30,10 @@ def symbols(home: Path, /, as_json: bool) -> None:
     with stored(home) as database:
         found = [
             {
-                "symbol": one.id, "timeframe": name, "feed": one.feed, "profile": one.profile,
+                "symbol": one.id,
+                "timeframe": name,
+                "feed": one.feed,
+                "profile": one.profile,
                 "newest_bar": ((database and database.bar_span(one.id, name)) or [None])[-1],
             }
             for one in load_desk(home).instances
