@@ -112,6 +112,9 @@ def test_a_symbol_is_shown_then_written(pages: Pages) -> None:
     check_structure(Page(shown.text))
     words = Page(shown.text).text
     assert "What will be written" in words and "Stop the desk (Ctrl-C)" in words
+    assert (
+        "XAUUSD_M15.csv ends" in words and "days ago, and a desk ticks on new bars alone" in words
+    )
     sent = fields(shown.text)
     assert sent.items() >= ALL.items()
     done = post(pages, "symbols", **sent)

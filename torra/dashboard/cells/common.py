@@ -19,7 +19,7 @@ from torra.feeds.sample import SHOWN_AS, TRUE_YEARS
 from torra.store.hosted import FEED
 from torra.tick import sentence
 from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
-from torra.verdict.deny_reasons import DENIALS, DenyReason
+from torra.verdict.deny_reasons import DenyReason
 
 Cells = dict[str, Cell]
 TickLink = Callable[[str, str, str], str]
@@ -126,11 +126,8 @@ def position_cells(key: str, instance: Named) -> Cells:
         }
     if not position:
         small = instance.latest is not None and DenyReason.SIZE_ZERO in instance.latest.denied
-        none = ("no position", "flat", "")
-        if small:
-            none = ("no position: too small", "flat", DENIALS[DenyReason.SIZE_ZERO].meaning)
         return {
-            f"{key}.position": words(*none),
+            f"{key}.position": words("no position: too small" if small else "no position", "flat"),
             f"{key}.gain": words(""),
             f"{key}.levels": words(""),
         }

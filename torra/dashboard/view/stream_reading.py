@@ -59,9 +59,6 @@ LISTED: Final = 40
 OWN: Final = ("thresholds", "gate", "denied", "events", "as_of")
 """Parts of its own record that a listed tick has besides its key columns; today's may differ."""
 
-IN_TIME: Final[Json] = {"age": None, "missing": False, "overdue": False}
-"""What is said of the bars of a stream whose newest tick is in time."""
-
 NO_WAIT: Final[Mapping[str, JsonValue]] = {"next_close": None, "next_in_seconds": None}
 
 STREAMS_KEPT: Final = 512
@@ -175,7 +172,9 @@ class StreamReading:
         quiet = _quiet(SkipRun.read(skips), now, step)
         age = (now - clocks.parse(str(tick["as_of"]))).total_seconds() if tick else None
         late = age is None or age > STALE_AFTER * step.total_seconds()
-        bars = self._bars(one, timeframe, now) if late else IN_TIME
+        bar_age, missing, overdue = (
+            self._bars(one, timeframe, now) if late else (None, False, False)
+        )
         # by the count as well: a late tick joins the history and is not the newest
         history = self._histories.get((stream, key, count), lambda: self._history(stream))
         return {
@@ -184,30 +183,29 @@ class StreamReading:
             "tick": tick,
             "history": history,
             "age_seconds": age,
-            "stale": bars["overdue"] or (bars["missing"] and bool(tick) and not quiet),
+            "stale": overdue or (missing and bool(tick) and not quiet),
             "quiet": quiet,
             "skipped": skips,
-            "bar_age_seconds": bars["age"],
+            "bar_age_seconds": bar_age,
         }
 
-    def _bars(self, one: Instance, timeframe: str, now: datetime) -> Json:
-        """Return how old the newest bar is, and whether one is missing, or long overdue.
+    def _bars(
+        self, one: Instance, timeframe: str, now: datetime
+    ) -> tuple[float | None, bool, bool]:
+        """Return the seconds since the newest bar closed, whether one is missing, whether overdue.
 
         None is missing that the market of a week before had not either. Overdue is what no closed
         market can explain.
         """
         span = self._database.bar_span(one.id, timeframe)
         if span is None:
-            return {**IN_TIME, "missing": True}
+            return None, True, False
         step, (first, newest) = clocks.duration(timeframe), map(clocks.parse, span)
         close, due = newest + step, now - (STALE_AFTER - 1) * step
         before = self._database.closes(one.id, timeframe, since=close - WEEK, as_of=due - WEEK)
         patience = closed_at_most(self._profile(one), one.symbol, step, close, now)
-        return {
-            "age": (now - close).total_seconds(),
-            "missing": bool(len(before)) or first > close - WEEK,
-            "overdue": now - close >= patience,
-        }
+        age, missing = now - close, bool(len(before)) or first > close - WEEK
+        return age.total_seconds(), missing, age >= patience
 
     def tick(self, key: str) -> Json | None:
         """Return the parts of one tick that a glance needs."""

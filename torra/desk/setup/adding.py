@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torra.backup.restore import command
-from torra.clock import TIMEFRAMES
+from torra.clock import TIMEFRAMES, System
 from torra.config import (
     ROOT,
     DeskSettings,
@@ -42,6 +42,7 @@ from torra.errors import ConfigError, no_key_twice
 from torra.feeds.csv_file import ClockMissing, read_bars
 from torra.home import DESK, DESK_BEFORE, UPLOADS
 from torra.market.broker_clock import USUAL
+from torra.market.closed_hours import WEEK
 from torra.regular_files import lies, read_regular
 from torra.store.bars import BarStore
 from torra.whole_files import write_whole
@@ -62,6 +63,11 @@ CHANGED: Final = (
     "{path} was changed since this was shown, and nothing was written: look at it once more"
 )
 
+
+OF_THE_PAST: Final = (
+    "{name} ends {days} days ago, and a desk ticks on new bars alone: import newer ones as they "
+    "come. What these bars would have come to, the page Replays says."
+)
 
 ASKS_CLOCK: Final = (
     f"does not say by which clock its times are: choose it here, at most brokers {USUAL[0]}"
@@ -175,8 +181,8 @@ def plan(place: Place, wish: Wish, stored: BarStore | None) -> Addition:
         raise Wrong("symbol", f"the desk watches {wish.symbol} already")
     if wish.source.key == STORED:
         _refuse_missing_bars(wish, stored)
-    _refuse_files(place, wish)
     notes: list[str] = []
+    _refuse_files(place, wish, notes)
     profile = None if wish.profile != NEW else _profile(place, wish, notes)
     instance = _instance(wish)
     desk = {**place.values, "instances": [*place.values.get("instances", []), instance]}
@@ -190,8 +196,8 @@ def plan(place: Place, wish: Wish, stored: BarStore | None) -> Addition:
     )
 
 
-def _refuse_files(place: Place, wish: Wish) -> None:
-    """Refuse a file that is too large, and one of which nobody said on whose clock it is."""
+def _refuse_files(place: Place, wish: Wish, notes: list[str]) -> None:
+    """Refuse a file that is too large, or on nobody knows whose clock; note one of the past."""
     for name in wish.files.values():
         path = place.uploads / name
         with suppress(OSError):
@@ -202,11 +208,13 @@ def _refuse_files(place: Place, wish: Wish) -> None:
                     "import, then take bars that were imported already",
                 )
         try:
-            read_bars(path, clock=wish.clock or None, most=LARGEST_FILE)
+            bars = read_bars(path, clock=wish.clock or None, most=LARGEST_FILE)
         except ClockMissing as error:
             raise Wrong("clock", f"{name} {ASKS_CLOCK}") from error
         except ConfigError as error:
             raise Wrong("files", _of_file(str(error), place.uploads)) from error
+        if (old := System().now() - bars.index[-1]) > WEEK:
+            notes.append(OF_THE_PAST.format(name=name, days=old.days))
 
 
 def _refuse_missing_bars(wish: Wish, stored: BarStore | None) -> None:
