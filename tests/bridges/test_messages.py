@@ -29,6 +29,7 @@ from torra.bridges.torra.messages import (
     LIMIT,
     LIST_LIMIT,
     NAMES,
+    QUOTES,
     TAIL_LENGTH,
     TIMES,
     Ack,
@@ -104,7 +105,7 @@ def any_of(kind: type[Message]) -> st.SearchStrategy[Any]:
         known = TIME if field.name in TIMES else types[str(field.type)]
         if kind is Ack and field.name in COUNTED:
             known = st.integers(0, 10**18 - 1)
-        elif kind is Ack and field.name in AMOUNTS:
+        elif kind is Ack and field.name in (*AMOUNTS, *QUOTES):
             known = AMOUNT
         values[field.name] = st.sampled_from(words) if words else known
     return st.builds(kind, **values)

@@ -33,9 +33,10 @@ LONGEST_LEASE: Final = timedelta(hours=12)
 MUCH_LONGER: Final = 10
 """A lease of another desk that is so many times as long as one's own is damaged too."""
 
-LOOK_BACK: Final = 10_000
-"""How many bars before the newest finished tick are looked through for closes without a row: a week
-of M1. A machine may sleep as long, and the first close after it is run before theirs have rows.
+LOOK_BACK: Final = 3_000
+"""How many bars before the newest finished tick are looked through for closes without a row: two
+days of M1, a month of M15. A machine may sleep as long, and closes after it are run before those of
+its sleep have their rows.
 """
 
 
