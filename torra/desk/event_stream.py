@@ -230,7 +230,7 @@ class EventStream:
         if self._writer is not None:
             # The writer may be inside a transaction, which waits this long at most.
             self._writer.join(PATIENCE_SECONDS)
-        self.wake()
+        self._wake()
 
     def _start_writer(self) -> None:
         if self._writer is None:
@@ -245,8 +245,7 @@ class EventStream:
         with self._news:
             self._news.wait_for(lambda: self.written != written or self.closed, seconds)
 
-    def wake(self) -> None:
-        """Let every follower look anew."""
+    def _wake(self) -> None:
         with self._news:
             self.written += 1
             self._news.notify_all()
@@ -294,7 +293,7 @@ class EventStream:
         try:
             # A few at a time, each in its own transaction, so that ticks get in between.
             while wanted and self._database.end_orphans(self.owner, last):
-                self.wake()
+                self._wake()
         except StoreUnavailable:
             self._orphans = wanted
             raise
@@ -315,7 +314,7 @@ class EventStream:
             log.exception("%s events could not be written", len(batch))
             self._give_up(batch)
         self._forget(len(batch))
-        self.wake()
+        self._wake()
         for change in changes:
             self._tell(change)
 

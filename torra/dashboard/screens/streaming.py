@@ -241,8 +241,6 @@ def _answer(stream_id: str, kind: str, after: int, *, reset: bool = False) -> Re
     if slot is None:
         told = jsonify(error="Too many streams", advice=BUSY, status=503)
         return told, 503, {"Retry-After": RETRY_AFTER}
-    if behind.events is not None:
-        behind.events.wake()  # a stream that gives way looks at once
     follower = replace(follower, left=lambda: left() or behind.slots.leaving(slot))
     return _held(follower, partial(behind.slots.release, slot))
 
