@@ -16,7 +16,9 @@ const SELDOM = 15000; // milliseconds between two looks while the desk tells wha
 const GATHER = 200; // several changes at once are one look
 const STATES = ["desk.role", "desk.trading"]; // what must not look current while the desk is silent
 const UNKNOWN = "? unknown";
-const ATTRIBUTES = new Set(["x", "y", "width", "x1", "x2", "d", "opacity", "data-countdown"]);
+const ATTRIBUTES = new Set([
+  "x", "y", "width", "x1", "x2", "d", "opacity", "data-countdown", "data-confirm",
+]);
 
 let frozen = readFrozen();
 let lastAnswer = performance.now();

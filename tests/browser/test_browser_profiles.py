@@ -188,7 +188,7 @@ def test_a_try_comes_back_beside_the_field_and_keeps_what_was_typed(
         page.locator("#check").click()
         expect(page.locator("#outcome")).to_contain_text("Loosening Buy from (thresholds.buy)")
         expect(page.locator("#outcome pre")).to_have_text(
-            "torra profile set default thresholds.buy 0.2 --yes"
+            "torra profile set default thresholds.buy=0.2 --yes"
         )
         expect(page.locator("#outcome-title")).to_be_focused()
         assert findings(page) == []

@@ -123,8 +123,9 @@ def test_a_person_at_a_terminal_is_asked(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("risk.max_positions",), "in pairs"),
-        ((), "in pairs"),
+        (("risk.max_positions",), "risk.max_positions: write PLACE=VALUE"),
+        (("=2",), "=2: write PLACE=VALUE"),
+        ((), "write PLACE=VALUE, such as thresholds.buy=0.4"),
         (("risk.max_position", "2"), "did you mean max_positions?"),
         (("risk.max_positions", "many"), "must be a whole number (found 'many')"),
         (("agents.active_agents", '["nobody"]'), "not there: nobody"),
@@ -138,6 +139,14 @@ def test_a_mistake_is_one_line_and_changes_nothing(
     assert said in answer.stderr
     assert answer.stderr.count("\n") == 1
     assert not (home / "profiles").exists()
+
+
+def test_a_value_stands_behind_its_place_or_an_equals_sign(home: Path) -> None:
+    told(home, "set", "default", "risk.max_positions=2", "thresholds.buy", "0.6")
+    values = told(home, "show", "default")["values"]
+    assert (values["risk"]["max_positions"], values["thresholds"]["buy"]) == (2, 0.6)
+    refused = call(home, "set", "default", "thresholds.sell=-0.5")
+    assert refused.exit_code == 2 and "thresholds.sell" in refused.stderr
 
 
 def test_an_object_comes_and_goes(home: Path) -> None:

@@ -143,7 +143,7 @@ def test_an_entry_says_what_comes_back_and_what_stays_and_why(pages: Pages) -> N
         "at 2 and Who sends orders stays at approve, because loosening them needs the command line."
     )
     assert told["command"] == (
-        "torra profile set default risk.max_positions 3 execution auto --yes"
+        "torra profile set default risk.max_positions=3 execution=auto --yes"
     )
     assert told["then"].startswith("A desk that runs takes it at its next start")
     text = seen(pages)
@@ -158,7 +158,7 @@ def test_the_part_is_put_back_when_it_is_asked_for(pages: Pages) -> None:
     assert refused.status_code == 403
     assert refused.get_json()["reason"].startswith(
         "Loosening Positions at once (risk.max_positions) and Who sends orders (execution) needs "
-        "the command line: torra profile set default risk.max_positions 3 execution auto --yes. "
+        "the command line: torra profile set default risk.max_positions=3 execution=auto --yes. "
     )
     done = undo(pages, 1, part="allowed")
     assert done.status_code in (200, 202)

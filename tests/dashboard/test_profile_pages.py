@@ -322,7 +322,7 @@ def test_the_last_days_stand_beside_what_a_page_may_not_change_of_the_agents(
     last_days._lines.cache_clear()
     told = post(client, "check", {"settings": {"agents.influence": "shadow"}}).json
     assert "agents.influence" in told["refused"]
-    assert told["command"] == "torra profile set default agents.influence shadow --yes"
+    assert told["command"] == "torra profile set default agents.influence=shadow --yes"
     *days, note = told["warnings"]
     assert note == NOTE
     assert [line.split(",")[0] for line in days] == ["BTCUSD", "EURUSD"]
@@ -402,7 +402,7 @@ def test_loosening_is_refused_with_the_command_and_goes_on_record(
     client: FlaskClient, desk: Desk
 ) -> None:
     answer = save(client, {"risk.max_positions": 5})
-    assert answer.json["command"] == "torra profile set default risk.max_positions 5 --yes"
+    assert answer.json["command"] == "torra profile set default risk.max_positions=5 --yes"
     assert answer.json["command"] in answer.json["reason"]
     entry = desk.database.audit_entries(limit=1)[0]
     assert entry["outcome"].startswith("failed: Loosening Positions at once (risk.max_positions)")

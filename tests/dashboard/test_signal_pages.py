@@ -187,6 +187,23 @@ def test_a_position_shows_what_the_symbol_page_shows(backing: Backing) -> None:
     assert missing[0]["title"] == "not filled yet"
 
 
+def test_the_question_before_a_close_names_its_result_and_what_keeping_may_cost(
+    backing: Backing,
+) -> None:
+    page = read(backing, "/signals")
+    held = next(item for item in backing.database.positions() if item.instance == "EURUSD")
+    key = f"pos.{held.signal_id}"
+    forms = {str(one.get("action")): one for one in page.all("form")}
+    asked = forms[f"/api/v1/positions/{held.signal_id}/close"]["data-confirm"]
+    profit, r, leave = (page.cells[f"{key}.{name}"] for name in ("profit", "r", "leave"))
+    said = f"Close {held.side} {held.lots:g} EURUSD: {profit} USD ({r} R) now? It fills at the open"
+    assert str(asked).startswith(f"{said} of the next bar, near {leave}. Kept, its stop ")
+    whole = str(forms["/api/v1/positions/flatten"]["data-confirm"])
+    assert str(asked) in whole and "profit not known: not filled yet" in whole
+    told = visit(backing).get("/api/v1/signals").get_json()["cells"]
+    assert told[f"{key}.ask"]["set"]["data-confirm"] == asked
+
+
 def test_a_short_position_pays_the_spread(backing: Backing) -> None:
     profile = demo_orders.PROFILE
     spec = profile.symbol("XAUUSD")

@@ -358,8 +358,8 @@ def test_the_command_line_that_is_told_can_be_typed() -> None:
                           ("timeframe_weights", "M15"): ABSENT}),
     )  # fmt: skip
     assert command_line("mine", changes) == (
-        "torra profile set mine risk.max_positions 5 symbols.EURUSD.currencies "
-        "'[\"U SD'\"'\"'\"]' --unset timeframe_weights.M15 --yes"
+        "torra profile set mine risk.max_positions=5 "
+        "'symbols.EURUSD.currencies=[\"U SD'\"'\"'\"]' --unset timeframe_weights.M15 --yes"
     )
 
 
@@ -574,7 +574,7 @@ def test_who_may_save_what(
     assert saved.outcome == outcome
     assert (book.read("default").digest != before) == (outcome == "saved")
     if outcome == "loosens":
-        told = [f"torra profile set default {'.'.join(place)} " for place in change]
+        told = [f"torra profile set default {'.'.join(place)}=" for place in change]
         assert saved.command.startswith(told[-1])
 
 
@@ -590,7 +590,7 @@ def test_an_undo_that_would_loosen_is_refused(book: ProfileBook) -> None:
     save(book, {POSITIONS: 1})
     undone = book.undo("default", 1, digest=None, may="guarded", actor="ann")
     assert undone.outcome == "loosens"
-    assert undone.command == "torra profile set default risk.max_positions 3 --yes"
+    assert undone.command == "torra profile set default risk.max_positions=3 --yes"
     assert book.undo("default", 1, digest=None, may="loosen", actor="me").outcome == "saved"
 
 

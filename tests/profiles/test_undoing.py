@@ -65,7 +65,7 @@ def test_the_part_that_an_administrator_may_is_put_back_and_the_rest_stays(
     assert names(found.loose) == ["thresholds.buy", "risk.max_positions", "execution"]
     assert (found.guarded, found.why_not, found.total, found.whole) == ((), "", 4, False)
     assert found.command == (
-        "torra profile set default thresholds.buy 0.5 risk.max_positions 3 execution auto --yes"
+        "torra profile set default thresholds.buy=0.5 risk.max_positions=3 execution=auto --yes"
     )
     assert undo(book, 1, part=False).outcome == "loosens", "all or nothing unless a part is asked"
     assert undo(book, 1).outcome == "saved"
@@ -90,7 +90,7 @@ def test_where_nothing_may_come_back_the_reason_is_told_and_nothing_is_saved(
     assert found.why_not == "Nothing of it may be put back here."
     refused = undo(book, 1)
     assert (refused.outcome, refused.reason) == ("loosens", found.why_not)
-    assert refused.command == "torra profile set default execution auto --yes"
+    assert refused.command == "torra profile set default execution=auto --yes"
     assert len(book.history("default")) == 2
     assert plan(book, 2).why_not == SAME
 

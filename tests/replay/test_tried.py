@@ -408,7 +408,7 @@ def command(home: Path, *told: str) -> Any:
 
 @pytest.mark.journey
 def test_the_command_says_the_same_as_the_job(home: Path) -> None:
-    pairs = [word for name, value in BOTH.items() for word in ("--set", f"{name}={value}")]
+    pairs = [f"{name}={value}" for name, value in BOTH.items()]
     told = command(home, "default", *pairs, "--json")
     assert told.exit_code == 0, told.output
     found = kind.run(home, request(home, settings=BOTH).parameters, lambda *_: None)
@@ -423,8 +423,8 @@ def test_the_command_says_the_same_as_the_job(home: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        (("default", "--set", "thresholds.buy"), "write PLACE=VALUE"),
-        (("default", "--set", "thresholds.buy=much"), "thresholds.buy"),
+        (("default", "thresholds.buy"), "write PLACE=VALUE"),
+        (("default", "thresholds.buy=much"), "thresholds.buy"),
         (("nobody",), "there is no profile nobody"),
         (("default", "--days", "0"), "--days"),
     ],

@@ -12,7 +12,9 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import signal_bridge
 from instance_database import open_home
@@ -28,6 +30,9 @@ from tests.worlds.hands import (
     live_home,
     torra,
 )
+from tests.worlds.stores import opening
+from torra.clock import System
+from torra.commands.command_line import main
 from torra.config import Instance, Profile, load_desk
 from torra.errors import ConfigError
 from torra.store.connection import TickKey
@@ -454,6 +459,60 @@ def test_real_money_wants_the_word_or_yes(home: Path) -> None:
     database.close()
     kinds = [outcome.split(":")[0] for outcome in outcomes]
     assert kinds == ["failed", "done", "failed", "failed"], "the word that was not given, too"
+
+
+@pytest.fixture
+def on_paper(tmp_path: Path) -> Path:
+    """A home that holds 0.1 lots of the euro on paper, bought at 1.1, at a bid of 1.105."""
+    desk = {"instances": [{"symbol": "EURUSD", "feed": "store"}]}
+    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+    database, now = open_home(tmp_path), System().now()
+    database.enqueue_signal(
+        opening("TPAPER", instance="EURUSD", symbol="EURUSD", entry=1.1, stop=1.09, target=1.12,
+                lots=0.1, decided_at=now - MINUTES, expires=now)
+    )  # fmt: skip
+    filled = {"price": 1.1, "opened_at": now - MINUTES}
+    for state in ("PUBLISHED", "FILLED"):
+        database.move_signal("TPAPER", state, fields=filled if state == "FILLED" else {})
+    index = pd.DatetimeIndex([now.replace(minute=0, second=0, microsecond=0) - 2 * MINUTES])
+    names = ["open", "high", "low", "close", "volume"]
+    database.store_bars("EURUSD", "M15", pd.DataFrame([[1.105] * 4 + [1.0]], index, names))
+    database.close()
+    return tmp_path
+
+
+TOLD = (
+    "Close LONG 0.1 EURUSD: +50.00 USD (+0.50 R) now. It fills at the open of the next bar, near "
+    "1.10500. Kept, its stop 1.09000 brings \N{MINUS SIGN}100.00 USD (\N{MINUS SIGN}1.00 R); a gap "
+    "may cost more."
+)
+
+
+def test_a_close_says_what_it_brings_and_what_keeping_may_cost(on_paper: Path) -> None:
+    told = torra(on_paper, "close", "EURUSD", "--json")
+    assert told.stderr.strip() == TOLD
+    assert json.loads(told.stdout)["positions"][0]["step"] == "CLOSING"
+
+
+@pytest.mark.parametrize("typed", [None, "", "no", "flatten", "yes=True"])
+def test_flatten_asks(on_paper: Path, monkeypatch: pytest.MonkeyPatch, typed: str | None) -> None:
+    """None: nobody sits at a terminal; yes=True: the option --yes."""
+    monkeypatch.setattr("torra.commands.command_line.on_terminal", lambda: typed is not None)
+    words = ["--home", str(on_paper), "flatten", *(["--yes"] if typed == "yes=True" else [])]
+    told = CliRunner().invoke(main, words, input=f"{typed}\n")
+    with by_hand.open_desk(on_paper) as database:
+        closes = database.closes_of("EURUSD", "TPAPER")
+    if typed in ("flatten", "yes=True"):
+        assert (told.exit_code, len(closes)) == (0, 1)
+    else:
+        assert (told.exit_code, closes) == (2, [])
+        assert "nothing was done; type flatten, or give --yes" in told.stderr
+    assert (TOLD in told.stderr) == (typed != "yes=True")
+
+
+def test_flatten_of_nothing_asks_nothing(home: Path) -> None:
+    told = torra(home, "flatten")
+    assert (told.exit_code, told.stdout) == (0, "Nothing is held and nothing is opening.\n")
 
 
 def test_a_name_that_is_none_is_on_record_without_yes_too(home: Path) -> None:

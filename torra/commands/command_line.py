@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -43,6 +43,10 @@ from torra.imports import importing
 from torra.own_names import check_names
 from torra.regular_files import lies
 
+if TYPE_CHECKING:
+    from torra.trading.close_quote import CloseQuote
+    from torra.trading.hand_close import Ask
+
 
 def _answer(
     document: Mapping[str, Any], table: Callable[[Mapping[str, Any]], str], as_json: bool
@@ -53,17 +57,27 @@ def _answer(
         say(table(document))
 
 
-def _typed(word: str, yes: bool) -> Callable[[Sequence[str]], None] | None:
-    """Return what lets a person type a word before something is done to real money."""
+def _typed(word: str, yes: bool, *, always: bool = False) -> Ask | None:
+    """Return what shows a person what closes bring, and has a word typed for real money.
 
-    def ask(live: Sequence[str]) -> None:
+    With `always` it has the word typed on paper too.
+    """
+
+    def ask(quotes: Sequence[CloseQuote], live: Sequence[str]) -> None:
+        from torra.exhibits.money import close_headline, close_outlook  # noqa: PLC0415
+
+        for one in quotes if word != "stop" else ():
+            say(f"{close_headline(one)}. {close_outlook(one)}", err=True)
+        if not (live or always):
+            return
         names = ", ".join(live)
-        asked = f"Real money: {names}. Type {word}"
-        told = click.prompt(asked, default="", show_default=False) if on_terminal() else ""
+        asked = f"{f'Real money: {names}. ' if live else ''}Type {word}"
+        told = ""
+        if on_terminal():
+            told = click.prompt(asked, default="", show_default=False, err=True)
         if told.strip() != word:
-            raise ConfigError(
-                f"{names}: real money, so nothing was done; type {word}, or give --yes"
-            )
+            why = f"{names}: real money, so " if live else ""
+            raise ConfigError(f"{why}nothing was done; type {word}, or give --yes")
 
     return None if yes else ask
 
@@ -354,15 +368,15 @@ def close(home: Path, position: str, yes: bool, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--yes", is_flag=True, help="Ask nothing, also where real money is traded.")
+@click.option("--yes", is_flag=True, help="Ask nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
 def flatten(home: Path, yes: bool, as_json: bool) -> None:
-    """Close every position of the desk; exit 1 when one cannot be closed from here."""
+    """Close every position of the desk, after asking; exit 1 when one cannot be closed."""
     from torra.trading import hand_close  # noqa: PLC0415
 
-    document = hand_close.flatten(home, _typed("flatten", yes))
+    document = hand_close.flatten(home, _typed("flatten", yes, always=True))
     _answer(document, hand_close.told, as_json)
     sys.exit(1 if any(one["step"] == "REFUSED" for one in document["positions"]) else 0)
 

@@ -92,10 +92,10 @@ def diff(home: Path, /, name: str, other: str | None, as_json: bool) -> None:
     _answer(document, as_json)
 
 
-# A value may be negative, and -0.5 is no option.
+# A value after its place may be negative, and -0.5 is no option.
 @profile.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
-@click.argument("pairs", nargs=-1, metavar="PLACE VALUE [PLACE VALUE]...")
+@click.argument("pairs", nargs=-1, metavar="PLACE=VALUE...")
 @click.option("--unset", multiple=True, metavar="PLACE", help="Take an entry out.")
 @yes_option
 @as_json_option
@@ -104,10 +104,10 @@ def set_values(
     home: Path, /, name: str, pairs: tuple[str, ...], unset: tuple[str, ...], yes: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Change settings, such as risk.max_positions 2; a list or an object is JSON."""
-    if len(pairs) % 2 or not (pairs or unset):
-        raise ConfigError("give places with their values in pairs: risk.max_positions 2")
-    wanted = list(zip(pairs[::2], pairs[1::2], strict=True))
+    """Change settings, such as risk.max_positions=2; a list or an object is JSON."""
+    wanted = _pairs(pairs)
+    if not (wanted or unset):
+        raise ConfigError(WRITE)
     with _book(home) as book:
         propose = _proposal(wanted, unset)
         now = book.read(name)
@@ -185,13 +185,7 @@ def undo(home: Path, /, name: str, number: int, yes: bool, as_json: bool) -> Non
 
 @profile.command("try")
 @click.argument("name")
-@click.option(
-    "--set",
-    "pairs",
-    multiple=True,
-    metavar="PLACE=VALUE",
-    help="Change this for the try, such as thresholds.buy=0.4; may be given several times.",
-)
+@click.argument("pairs", nargs=-1, metavar="[PLACE=VALUE]...")
 @click.option(
     "--days",
     type=click.IntRange(1, 366),
@@ -218,12 +212,21 @@ def _wanted(values: Mapping[str, Any], pairs: Sequence[str]) -> dict[str, Any]:
     from torra.profiles.fields import settings  # noqa: PLC0415
 
     known = {setting.name: setting for setting in settings(values)}
-    found = {}
-    for pair in pairs:
-        place, sign, text = pair.partition("=")
-        if not (place and sign):
-            raise ConfigError(f"--set {pair}: write PLACE=VALUE, such as thresholds.buy=0.4")
-        found[place] = _read(known.get(place), text)
+    return {place: _read(known.get(place), text) for place, text in _pairs(pairs)}
+
+
+WRITE: Final = "write PLACE=VALUE, such as thresholds.buy=0.4"
+
+
+def _pairs(told: Sequence[str]) -> list[tuple[str, str]]:
+    """Return places with their values, of PLACE=VALUE or of each value after its place."""
+    found, left = [], iter(told)
+    for pair in left:
+        place, sign, value = pair.partition("=")
+        text = value if sign else next(left, None)
+        if text is None or not place:
+            raise ConfigError(f"{pair}: {WRITE}")
+        found.append((place, text))
     return found
 
 
@@ -340,7 +343,7 @@ def _try_first(name: str, loose: Sequence[Change]) -> list[str]:
     from torra.profiles.guard import MORE_TRADES  # noqa: PLC0415
 
     more = [item for item in loose if item.name in MORE_TRADES]
-    pairs = "".join(f" --set {item.name}={written(item.after)}" for item in more)
+    pairs = "".join(f" {item.name}={written(item.after)}" for item in more)
     if not pairs:
         return []
     return [

@@ -201,7 +201,7 @@ def command_line(name: str, changes: Sequence[Change]) -> str:
     pairs = [(change.name, change.after) for change in changes if change.after is not ABSENT]
     gone = dict.fromkeys(_gone(change.place) for change in changes if change.after is ABSENT)
     words = ["torra", "profile", "set", name]
-    words += [word for place, value in pairs for word in (place, _word(value))]
+    words += [f"{place}={_word(value)}" for place, value in pairs]
     words += [word for place in gone for word in ("--unset", place)]
     # Whoever types it has read what it loosens where it was told.
     words += ["--yes"] if loosening(changes) else []

@@ -37,6 +37,7 @@ from torra.trading.by_hand import (
     refusals,
     with_record,
 )
+from torra.trading.close_quote import CloseQuote, quote
 from torra.verdict.risk_engine import CLOSING, OPENS, Position
 from torra.verdict.signal_states import EXECUTED, HELD, UNDER_WAY, signal_life
 from torra.verdict.trade_outcome import gain, leaving
@@ -63,9 +64,9 @@ NO_DESK: Final = (
 Agreed = Collection[str] | None
 """The instances whose real money a person gave the word for; None for whatever it is."""
 
-Ask = Callable[[Sequence[str]], None]
-"""Asks a person for the word on instances with real money; raises ConfigError where it is not
-given.
+Ask = Callable[[Sequence[CloseQuote], Sequence[str]], None]
+"""Asks a person about positions, and for the word on instances with real money; raises ConfigError
+where it is not given.
 """
 
 
@@ -246,8 +247,11 @@ def _asked(
     """Return the instances with real money that a person was asked about and agreed to."""
     if ask is None:
         return None
-    if live := sorted(_live(reach, rows())):
-        ask(live)
+    found = list(rows())
+    live, names = sorted(_live(reach, found)), {row["instance"] for row in found}
+    if found:
+        held = (one for one in reach.database.positions() if one.instance in names)
+        ask([quote(reach, one) for one in held], live)
     return live
 
 

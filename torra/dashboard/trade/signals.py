@@ -270,6 +270,9 @@ def _standing(strip: Cells) -> SignalsScreen:
         positions.append(line)
         held.append(told)
         cells |= figures
+    if positions:
+        asks = (str(cells[f"pos.{row.sid}.ask"]["set"]["data-confirm"]) for row in positions)
+        cells["pos.ask"] = {"set": {"data-confirm": " ".join(asks)}}
     bridges = [BridgeRow.read(row) for row in database.bridges()]
     for place, row in enumerate(bridges):
         cells |= trade_rows.bridge_cells(row, place, known.desk.clock.real_now())

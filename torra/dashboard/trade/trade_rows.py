@@ -32,6 +32,7 @@ from torra.dashboard.trade.stored_rows import (
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, Cell, Mark, cell
+from torra.exhibits.money import close_headline, close_outlook
 from torra.money.open_positions import PAPER
 from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import EXECUTED, NOT_CONFIRMED
@@ -388,7 +389,11 @@ def position_cells(found: CloseQuote, opening: SignalRow, now: datetime) -> Cell
     """Return the age of a position and the result of a close now."""
     held, end = found.held, found.ends.get("now")
     key = f"pos.{held.signal_id}"
-    age = {f"{key}.age": words(figures.span((now - held.opened_at).total_seconds()))}
+    question = f"{close_headline(found)}? {close_outlook(found)}"
+    age: Cells = {
+        f"{key}.age": words(figures.span((now - held.opened_at).total_seconds())),
+        f"{key}.ask": {"set": {"data-confirm": question}},
+    }
     if end is None:
         names = ("leave", "profit", "r", "evolution")
         return age | {f"{key}.{name}": words(DASH, "", found.why) for name in names}
