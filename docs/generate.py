@@ -122,11 +122,11 @@ and `torra profile set` says it before a change of the agents is made.
   microstructure need numbers from beside the bars; each that is asked adds a call, and a report
   that others read.
 - **What happens on some ticks alone** counts by its share: a rebuttal on {rebuttal:.0%} of ticks,
-  the trader on {opening:.0%}, a second look at {again:.0%} of reports; with `call_policy: pivotal`
-  and `gate_call: openings` what can change a verdict, on {pivotal:.0%}. A model that is often
-  unsure costs up to half as much again in modes `full` and `firm`.
-- **Not counted** are retries, a fallback, the thoughts of a model that cannot but think, and
-  discounts of caches.
+  a second look at {again:.0%} of reports; with `call_policy: pivotal` and `gate_call: openings`
+  what can change a verdict, on {pivotal:.0%}. A model that is often unsure costs up to half as much
+  again in modes `full` and `firm`.
+- **Not counted** are the trader, who is asked on some 1 % of ticks, the chart, retries, a
+  fallback, the thoughts of a model that cannot but think, and discounts of caches.
 - **The last column** is what agents in shadow cost until the rule of `earned` looks at them for the
   first time ([scorecard.md](scorecard.md)).
 - **A model without a price** has none here: a server of your own, or a name that nobody lists. A
@@ -271,7 +271,6 @@ def _expected() -> str:
         read=expected_cost.INPUT_CHARS,
         said=expected_cost.OUTPUT_CHARS,
         rebuttal=expected_cost.REBUTTAL,
-        opening=expected_cost.OPENING,
         again=expected_cost.SECOND_LOOK,
         pivotal=expected_cost.PIVOTAL,
     )

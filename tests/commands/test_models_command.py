@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from agent_config import MODES, VENDORS
 from tests.doubles.vendor_line import environment
 from tests.doubles.vendor_server import Reply, Status, VendorServer
 from torra.commands.command_line import main
+from torra.config import Profile, load_desk
+from torra.desk.models.expected_cost import Estimate, figures, sentence
+from torra.providers.prices import PriceList
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +44,30 @@ def test_the_document_has_every_vendor(tmp_path: Path, server: VendorServer) -> 
         "openai_compatible": "found",
     }
     assert told["vendors"][2]["server"] == "a server on this machine"
+
+
+def test_what_every_mode_is_expected_to_cost_is_told(tmp_path: Path) -> None:
+    told = json.loads(call(tmp_path, "--json").output)
+    rows = {(row["mode"], row["vendor"]): row for row in told["expected"]}
+    assert rows.keys() == {(mode, vendor) for mode in MODES for vendor in VENDORS}
+    desk = load_desk(tmp_path).instances
+    estimate = Estimate.of(None, desk, PriceList(), {})
+    firm = Profile().with_agents(mode="firm", provider="google")
+    found = estimate.expected(firm)
+    assert found == {name: rows["firm", "google"][name] for name in found}
+    lines = [line.split() for line in call(tmp_path).output.splitlines()]
+    assert ["firm", "google", *figures(found)] in lines
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "default.json").write_text(firm.model_dump_json())
+    own = env_of_a_local_server()
+    text = call(tmp_path, **own).output
+    assert f"profile default: {sentence(found)}; 0.0000 USD in 24 hours" in text
+    none = ["swarm", "openai_compatible", *("no", "price") * 3]
+    assert none in [line.split() for line in text.splitlines()], "a server of one's own"
+
+
+def env_of_a_local_server() -> dict[str, str]:
+    return {"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 
 
 @pytest.mark.journey

@@ -13,7 +13,10 @@ from agent_config import MODES, AgentSettings
 from tests.worlds import stores
 from torra.clock import System
 from torra.commands.profile import profile
+from torra.config import Profile, load_desk
+from torra.desk.models.expected_cost import Estimate, sentence
 from torra.profiles.guard import LOOSENS
+from torra.providers.prices import PriceList
 from torra.replay.changed.last_days import NO_TICK
 
 
@@ -102,6 +105,34 @@ def test_how_much_agents_count_is_asked_with_the_last_days_beside(
     direction = "loosens" if "any" in LOOSENS[name] else "tightens"
     assert f"({direction})" in back
     assert (f"note: {NO_TICK}" in back) == (direction == "loosens")
+
+
+PAID = ("agents.mode", "swarm", "agents.provider", "google", "agents.influence", "full")
+
+
+def test_what_agents_are_expected_to_cost_is_told_before_a_change_is_made(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimate = Estimate.of(None, load_desk(home).instances, PriceList(), {})
+    wanted = Profile().with_agents(mode="swarm", provider="google")
+    said = f"note: {sentence(estimate.expected(wanted))}"
+    with monkeypatch.context() as patch:
+        patch.setattr("torra.commands.profile.on_terminal", lambda: True)
+        asked = call(home, "set", "default", *PAID, given="n\n").output
+    assert said in asked.splitlines()
+    assert asked.index(said) < asked.index("Go on?") and record(home) == []
+    # what asks for no yes is told too, before it is saved
+    saved = call(home, "set", "default", "agents.provider", "anthropic")
+    (line,) = [line for line in saved.stdout.splitlines() if "is expected to cost" in line]
+    assert saved.stdout.index(line) < saved.stdout.index("is saved as entry")
+    document = told(home, "set", "default", "agents.provider", "google")
+    assert sum("is expected to cost" in text for text in document["warnings"]) == 1
+    # what changes no cost is told none
+    assert "expected to cost" not in call(home, "set", "default", "risk.max_positions", 2).output
+    same = call(home, "set", "default", "agents.quorum", 4).output
+    assert "is saved as entry" in same and "expected to cost" not in same
+    strange = call(home, "set", "default", "agents.quick_think_model", "gemini-99").output
+    assert "no cost is expected: google:gemini-99 has no price" in strange
 
 
 def test_what_loosens_nothing_of_the_agents_has_no_days_beside_it(home: Path) -> None:

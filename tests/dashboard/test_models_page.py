@@ -25,7 +25,7 @@ from torra.config import Profile
 from torra.dashboard.settings import models
 from torra.dashboard.view.backing import Backing
 from torra.desk.memory.experts_past import ExpertsPast
-from torra.desk.models import expert_standing, report
+from torra.desk.models import expected_cost, expert_standing, report
 from torra.evaluation.standing.past_calls import Call, CallBook, PastTick
 from torra.store.ledger import Booking
 
@@ -82,6 +82,25 @@ def test_seats_prices_and_money_are_told(
     (spent,) = told["profiles"]
     assert spent["paid"] and spent["tick_usd"] is None and 0 < spent["tick_most_usd"] < 1
     assert spent["day_most_usd"] <= HOURS * spent["ceiling_usd"]
+
+
+def test_what_is_expected_is_on_the_page_as_the_estimate_has_it(
+    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paying(monkeypatch, mode="swarm")
+    visitor = client(backing, **vendor_line.environment(server))
+    told = visitor.get("/api/v1/models").get_json()
+    page = Page(visitor.get("/models").text)
+    check_structure(page)
+    titles, *rows = expected_cost.cells(told["expected"])
+    assert all(list(row) in page.rows for row in rows)
+    (spent,) = told["profiles"]
+    assert expected_cost.sentence(spent["expected"]) in page.text
+    (own,) = (
+        row for row in told["expected"] if (row["mode"], row["vendor"]) == ("swarm", ANTHROPIC)
+    )
+    assert own["tick_usd"] == spent["expected"]["tick_usd"]
+    assert titles[-1] == "3,000 ticks" and "3,000 ticks" in page.text
 
 
 def test_a_form_that_gave_way_is_told(

@@ -84,8 +84,6 @@ def test_the_models_of_a_profile_are_what_it_is_expected_to_pay() -> None:
         ({"rebuttal": "never"}, {"rebuttal": "auto"}),
         ({"rebuttal": "auto"}, {"rebuttal": "always"}),
         ({"second_look": "never"}, {"second_look": "auto"}),
-        ({"escalation": {"when": "off"}}, {"escalation": {"when": "pivotal"}}),
-        ({"picture": "off"}, {"picture": "rendered"}),
     ],
 )
 def test_what_happens_on_some_ticks_alone_counts_by_its_share(

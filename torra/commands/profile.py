@@ -308,13 +308,13 @@ def _ask(
 ) -> tuple[str, ...]:
     """Ask a person to agree to what loosens; raises ConfigError where nobody does.
 
-    What changed agents are expected to cost is said first. The comparison of the last days stands
-    beside the question, and is returned.
+    What is to be known of the change is said first: what it is expected to cost, a key that is not
+    there. The comparison of the last days stands beside the question, and is returned.
     """
     from torra.profiles.guard import loosening  # noqa: PLC0415
 
-    if checked.expected:
-        say(checked.expected, err=as_json)
+    for text in checked.warnings:
+        say(f"note: {text}", err=as_json)
     if not (loose := loosening(checked.changes)):
         return ()
     days: tuple[str, ...] = ()
@@ -386,7 +386,7 @@ def _finish(
         "last_days": days,
         "table": [
             *_change_lines(saved.changes),
-            *(f"note: {text}" for text in (*saved.warnings, *days)),
+            *(f"note: {text}" for text in days),
             *(told if saved.outcome == "saved" else [saved.reason]),
         ],
     }

@@ -85,8 +85,7 @@ class SettingFault:
 class Checked:
     """The result of a check. `profile` is None when there are faults.
 
-    `idle` are the settings without effect that it sets, by name, each in a sentence. `expected`
-    says what the agents would be expected to cost, "" where that stays as it is.
+    `idle` are the settings without effect that it sets, by name, each in a sentence.
     """
 
     profile: Profile | None
@@ -94,7 +93,6 @@ class Checked:
     changes: tuple[Change, ...] = ()
     warnings: tuple[str, ...] = ()
     idle: Mapping[str, str] = field(default_factory=dict)
-    expected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +232,7 @@ class ProfileBook:
         found, warnings = self._fits(name, profile)
         idle = set_in_vain(profile)
         told = (*_along(profile.agents.mode, changes), *warnings, *idle.values())
-        expected = "" if found else self._expected(now.profile, profile, self.users(name))
-        return Checked(None if found else profile, found, changes, told, idle, expected)
+        return Checked(None if found else profile, found, changes, told, idle)
 
     def _fits(
         self, name: str, profile: Profile
@@ -250,14 +247,15 @@ class ProfileBook:
                 wiring.check_profile(profile, instance, name)
             except ConfigError as error:
                 found.append(str(error))
+        now = self.read(name).profile
         if users:
             try:
                 wiring.check_models(self.home, profile.agents, self._environment)
             except ConfigError as error:
                 (found if self._desk_here else warnings).append(str(error))
-            now = self.read(name).profile
             warnings += fixed(now, profile, users) if now else []
         warnings += self._never_runs(profile)
+        warnings += self._expected(now, profile, users)
         known = {item.name for item in settings(canonical(profile))}
         # Several instances may object in the same words.
         told = dict.fromkeys(found)
@@ -273,22 +271,24 @@ class ProfileBook:
             return [why] if why else []
         return []
 
-    def _expected(self, before: Profile | None, after: Profile, users: Sequence[Instance]) -> str:
-        """Return what changed agents are expected to cost, as a sentence; "" where that stays."""
+    def _expected(
+        self, before: Profile | None, after: Profile, users: Sequence[Instance]
+    ) -> list[str]:
+        """Return what changed agents are expected to cost, as a sentence."""
         from torra.desk.models.expected_cost import Estimate, sentence  # noqa: PLC0415  as above
 
         if before is not None and before.agents == after.agents:
-            return ""
-        # A question makes no database.
-        there = (self.home / DATABASE).exists()
+            return []
         with suppress(ConfigError, StoreUnavailable), ExitStack() as stack:
-            database = stack.enter_context(closing(open_home(self.home))) if there else None
+            database = None
+            if (self.home / DATABASE).exists():  # a question makes no database
+                database = stack.enter_context(closing(open_home(self.home)))
             prices = PriceList.read(self.home / PRICES)
             estimate = Estimate.of(database, users, prices, self._variables)
             told = estimate.expected(after)
             if before is None or told != estimate.expected(before):
-                return f"With these settings {sentence(told)}."
-        return ""
+                return [sentence(told)]
+        return []
 
     @property
     def _variables(self) -> Mapping[str, str]:

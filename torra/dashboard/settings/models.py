@@ -9,7 +9,7 @@ the scope approve, is written to the audit log and is booked in the ledger befor
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -136,8 +136,7 @@ def models() -> str:
         vendors=[_card(row) for row in told["vendors"]] if told else [],
         spending=[_spending(row) for row in told["profiles"]] if told else [],
         traders=_traders(told["traders"]) if told else [],
-        expects=_sentences(model_report.expected_lines(told["profiles"])) if told else [],
-        dear=_sentences(model_report.ladder_lines(told["profiles"])) if told else [],
+        dear=_dear(told["profiles"]) if told else [],
         free=told is not None and not any(row["paid"] for row in told["profiles"]),
         standing=_standing(told.get("standing", [])) if told else [],
         swarm=told is not None and "standing" in told,
@@ -324,7 +323,9 @@ def _spending(row: SpendingTold) -> SpendingLine:
     expected = "not known yet" if day is None else _dollars(day)
     return SpendingLine(
         profile=figures.clean(row["profile"], 60),
-        answers=f"{figures.clean(row['provider'], 60)} is asked",
+        answers=figures.clean(
+            f"{row['provider']} is asked: {expected_cost.sentence(row['expected'])}", 400
+        ),
         so_far=f"{figures.money(row['day_so_far_usd'])} for {ticks_that_asked(row['ticks'])}",
         tick=f"{known}, at most {figures.money(row['tick_most_usd'])}",
         day=f"{expected}, at most {_dollars(row['day_most_usd'])} for {row['closes']:,} closes",
@@ -353,9 +354,9 @@ def _standing(rows: Sequence[StandingTold]) -> list[StandingLine]:
     ]
 
 
-def _sentences(lines: Iterable[str]) -> list[str]:
-    """Return lines of a report as sentences."""
-    told = (figures.clean(line, 400) for line in lines)
+def _dear(rows: Sequence[SpendingTold]) -> list[str]:
+    """Return why desks never run, a sentence each."""
+    told = (figures.clean(line, 400) for line in model_report.ladder_lines(rows))
     return [f"{line[:1].upper()}{line[1:]}." for line in told]
 
 

@@ -489,8 +489,7 @@ def _check_told(name: str, checked: Checked) -> CheckLines:
     stop = book().refusal(name, wish, _may()) if checked.profile else None
     costs = _costs(checked.profile) if checked.profile else ""
     found = trying.newest(name, book().read(name).digest)
-    more = [*filter(None, (checked.expected,))]
-    more += tried.more_trades(checked.changes, found.told if found else None)
+    more = tried.more_trades(checked.changes, found.told if found else None)
     if stop is not None:
         from torra.replay.changed.last_days import last_days  # noqa: PLC0415
 

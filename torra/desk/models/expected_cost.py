@@ -4,10 +4,10 @@ An `Estimate` lets the rules answer the very prompts of one tick and counts thei
 tick is the newest of the desk, or the shipped one (representative_tick.json, of the sample), whose
 evidence every desk has. So a seat that has no evidence is not counted, as it is not asked. Tokens
 are characters by a rule of thumb and no vendor's count. What happens on some ticks alone (a
-rebuttal, a second look, the trader, a gate or a desk that is asked where a position can open)
-counts by the share of ticks on which it does in the sample. Not counted are retries, thoughts of a
-model that cannot but think, and caches: what all prompts begin with is shorter than what vendors
-cache. Nothing is asked of a vendor here.
+rebuttal, a second look, a gate or a desk that is asked where a position can open) counts by the
+share of ticks on which it does in the sample. Not counted are the trader, who is asked on 1 % of
+them, pictures, retries, thoughts of a model that cannot but think, and caches: what all prompts
+begin with is shorter than what vendors cache. Nothing is asked of a vendor here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,18 +25,14 @@ import agent_framework
 from agent_config import MODES, VENDORS, AgentSettings, asked_outside, route
 from agents.contracts import VECTORS, Completion, DebateContext, Feature, Request, immediate
 from agents.debate.asking import LOOK_AGAIN
-from agents.registry import AGENTS
 from instance_database import Database
 from torra.config import Instance, Profile
 from torra.desk.costs import DAY, DECIMALS, closes_a_day, local_by
 from torra.evaluation.promotion_rule import LOOKS
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
-from torra.tick import thesis
-from torra.tick.ladder import consulting_tiers
 from torra.tick.spending import HOUR, Local
 from torra.tick.tick_record import TickRecord
-from torra.verdict.order_levels import STOP_ATR, TARGET_R, Levels
 
 EARNED_TICKS: Final = LOOKS[0]
 """Ticks after which agents whose influence is `earned` are looked at for the first time."""
@@ -45,9 +42,6 @@ OUTPUT_CHARS: Final = 2.9
 """Characters of a token, in prompts with their schemas and in replies, which are full of numbers:
 measured with a public byte-pair encoding (o200k) on the prompts of all modes.
 """
-
-PICTURE_TOKENS: Final = 830
-"""Tokens of the chart (docs/pictures.md)."""
 
 REBUTTAL: Final = 1 / 3
 """Share of ticks with a rebuttal that is `auto`: 0.51 with the rules' opinions on 251 ticks of the
@@ -62,10 +56,6 @@ model that docs/transcripts.md keeps is of low confidence; of the rules' own, 0.
 PIVOTAL: Final = 0.12
 """Share of ticks on which agents may change the verdict, or an opening stands."""
 
-OPENING: Final = 0.01
-"""Share of ticks on which a trader is asked."""
-
-NO_PRICE: Final = "no price"
 FIXED_TIME: Final = 60.0
 """Seconds that the rules have; no clock runs."""
 
@@ -113,17 +103,14 @@ class Estimate:
     ) -> Estimate:
         """Return the estimate for instances, by the newest tick of the first that has one."""
         streams = ((item.id, frame) for item in instances for frame in item.timeframes)
-        read = database.latest_tick if database else lambda *_: None
-        ticks = (TickRecord.read(read(*stream) or {}) for stream in streams)
+        found = (database.latest_tick(*one) for one in streams) if database else ()
+        ticks = (TickRecord.read(one or {}) for one in found)
         tick = next((one for one in ticks if one.features), shipped_tick())
         return cls(tick, closes_a_day(instances), prices, local_by(environment))
 
     def expected(self, profile: Profile) -> ExpectedCost:
         """Return what a profile is expected to cost with its models."""
-        try:
-            return self._cost(_rehearsed(profile, self.tick), profile.agents)
-        except ValueError:  # a desk that cannot be seated asks nobody
-            return self._cost([], profile.agents)
+        return self._cost(_rehearsed(profile, self.tick), profile.agents)
 
     def by_mode(self) -> list[ModeCost]:
         """Return what every mode is expected to cost with every vendor."""
@@ -139,23 +126,22 @@ class Estimate:
         tick = 0.0
         unpriced: list[str] = []
         for request, completion in calls:
-            role = request.role
-            texts = request.system, request.user, json.dumps(dict(request.schema))
-            pictured = PICTURE_TOKENS if role.picture and agents.picture != "off" else 0
-            tiers = consulting_tiers(agents) if role.kind == "trader" else (role.tier,)
-            for tier in tiers:
-                vendor, model = route(agents.model(role.id, tier), agents.provider)
-                cost = self.prices.cost(
-                    vendor,
-                    model,
-                    input_tokens=round(sum(map(len, texts)) / INPUT_CHARS) + pictured,
-                    output_tokens=round(len(completion.text) / OUTPUT_CHARS),
-                    local=self.local(vendor),
-                )
-                # A model that nobody lists is booked at the dearest price: nobody expects that.
-                if asked_outside(vendor) and not (cost and self.prices.known(vendor, model)):
-                    unpriced.append(f"{vendor}:{model}")
-                tick += cost * _share(agents, request) / len(tiers)
+            role, texts = (
+                request.role,
+                f"{request.system}{request.user}{json.dumps(request.schema)}",
+            )
+            vendor, model = route(agents.model(role.id, role.tier), agents.provider)
+            cost = self.prices.cost(
+                vendor,
+                model,
+                input_tokens=round(len(texts) / INPUT_CHARS),
+                output_tokens=round(len(completion.text) / OUTPUT_CHARS),
+                local=self.local(vendor),
+            )
+            # A model that nobody lists is booked at the dearest price: nobody expects that.
+            if asked_outside(vendor) and not (cost and self.prices.known(vendor, model)):
+                unpriced.append(f"{vendor}:{model}")
+            tick += cost * _share(agents, request)
         day = min(tick * self.closes, DAY / HOUR * agents.max_api_cost_per_hour)
         one, whole, earned = (
             None if unpriced else round(usd, DECIMALS) for usd in (tick, day, tick * EARNED_TICKS)
@@ -173,10 +159,10 @@ def shipped_tick() -> TickRecord:
     return TickRecord.read(json.loads(path.read_text(encoding="utf-8")))
 
 
-def figures(told: ExpectedCost) -> tuple[str, str, str]:
+def figures(told: ExpectedCost) -> tuple[str, ...]:
     """Return what a tick, a day and EARNED_TICKS are expected to cost in USD, as text."""
     if told["unpriced"]:
-        return NO_PRICE, NO_PRICE, NO_PRICE
+        return ("no price",) * 3
     return f"{told['tick_usd']:.4f}", f"{told['day_usd']:.2f}", f"{told['earned_usd']:.2f}"
 
 
@@ -206,8 +192,6 @@ def _share(agents: AgentSettings, request: Request) -> float:
     asked = 1.0
     if agents.call_policy == "pivotal":
         asked = PIVOTAL + (1.0 - PIVOTAL) * agents.pivotal_sample
-    if request.role.kind == "trader":
-        return OPENING
     if request.role.kind == "gate" and agents.gate_call == "openings":
         return PIVOTAL
     if request.round > 1 and agents.rebuts():
@@ -227,39 +211,28 @@ def _rehearsed(profile: Profile, tick: TickRecord) -> list[Call]:
         calls.append((request, answered.result()))
         return answered
 
-    config, context = profile.debate(), _context(profile, tick)
-    spoken = agent_framework.deliberate(
-        context, config, submit, monotonic=lambda: 0.0, deadline=FIXED_TIME, agents=AGENTS
-    )
-    if config.agents.consulted():
-        line = thesis.Line(submit, None, None, lambda: 0.0, FIXED_TIME)
-        thesis.consulted(spoken, _opening(tick), context, config, profile, line)
+    with suppress(ValueError):  # a desk that cannot be seated asks nobody
+        agent_framework.deliberate(
+            _context(tick), profile.debate(), submit, monotonic=lambda: 0.0, deadline=FIXED_TIME
+        )
     return calls
 
 
-def _context(profile: Profile, tick: TickRecord) -> DebateContext:
+def _context(tick: TickRecord) -> DebateContext:
     """Return what agents are shown of a tick, where anything that is asked for may be asked."""
     return DebateContext(
-        symbol=tick.symbol or "",
-        timeframe=tick.timeframe or "",
-        bar_time=tick.bar_time or "",
-        as_of=tick.as_of or "",
+        symbol=str(tick.symbol),
+        timeframe=str(tick.timeframe),
+        bar_time=str(tick.bar_time),
+        as_of=str(tick.as_of),
         scores={name: tick.l1.get(name) or 0.0 for name in VECTORS},
-        notes={name: note or "" for name, note in tick.notes.items()},
         # Of another mode the desk's own tick may have worked out less, so the shipped one fills in.
         features={
-            one.id: Feature(one.id, one.value, one.unit or "", tick.as_of or "")
+            one.id: Feature(one.id, one.value, one.unit or "")
             for one in (*shipped_tick().features, *tick.features)
             if one.id
         },
         memory=tick.memory,
         nonce="0" * 16,
-        asset=profile.symbols[tick.symbol].asset if tick.symbol in profile.symbols else "",
         pivotal=True,
     )
-
-
-def _opening(tick: TickRecord) -> thesis.Foreseen:
-    close, atr = tick.close or 1.0, tick.atr or 1.0
-    ends = Levels(close, close - STOP_ATR * atr, close + TARGET_R * STOP_ATR * atr, atr)
-    return thesis.Foreseen("BUY", ends, 0.0)

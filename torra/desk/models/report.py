@@ -43,9 +43,6 @@ DECIMALS: Final = 6
 BESIDE: Final = frozenset((ROLE.id, REVIEWER.id))
 """Roles that are asked beside the ticks."""
 
-EXPECTED: Final = "expected with the default models, USD; influence earned asks for the last column"
-"""Stands above the table of expected costs."""
-
 OPENINGS: Final = frozenset(("OPEN_BUY", "OPEN_SELL", "REVERSE"))
 ALMOST: Final = frozenset((PROPOSED, DenyReason.TRADER_DECLINED.value))
 """Actions that open, and reasons of a HOLD that would have."""
@@ -230,11 +227,10 @@ def table(document: ModelReport) -> str:
         "\n".join(line for vendor in document["vendors"] for line in _lines(vendor))
         + "\n\n"
         + ("\n".join(spending_line(row) for row in document["profiles"]))
-        + "".join(f"\n{line}" for line in expected_lines(document["profiles"]))
         + "".join(f"\n{line}" for line in ladder_lines(document["profiles"]))
         + "".join(f"\nprofile {row['profile']}: {trader_line(row)}" for row in document["traders"])
         + "".join(f"\n{line}" for line in _standing(document))
-        + f"\n\n{EXPECTED}\n"
+        + "\n\nexpected with default models, in USD; influence earned asks for the last column\n"
         + "\n".join(map("{:<8}{:<18}{:>12}{:>14}{:>14}".format, *zip(*cells, strict=True)))
     )
 
@@ -268,19 +264,10 @@ def spending_line(row: SpendingTold) -> str:
     mean = "" if row["tick_usd"] is None else f"{row['tick_usd']:.4f} USD on average, "
     day = "" if row["day_usd"] is None else f"{row['day_usd']:.2f} USD by that average, "
     return (
-        f"profile {row['profile']}: {far}; a tick costs {mean}{most}; a day of {row['closes']} "
-        f"closes {day}{row['day_most_usd']:.2f} USD at most (ceiling {row['ceiling_usd']:.2f} an "
-        "hour)"
+        f"profile {row['profile']}: {expected_cost.sentence(row['expected'])}; {far}; a tick costs "
+        f"{mean}{most}; a day of {row['closes']} closes {day}{row['day_most_usd']:.2f} USD at most "
+        f"(ceiling {row['ceiling_usd']:.2f} an hour)"
     )
-
-
-def expected_lines(rows: Iterable[SpendingTold]) -> list[str]:
-    """Return for each profile that pays what it is expected to cost, in a sentence."""
-    return [
-        f"profile {row['profile']}: {expected_cost.sentence(row['expected'])}"
-        for row in rows
-        if row["paid"]
-    ]
 
 
 def ladder_lines(rows: Iterable[SpendingTold]) -> list[str]:
