@@ -313,6 +313,15 @@ def test_a_check_tells_the_difference_and_who_may(client: FlaskClient) -> None:
     assert refused == "Only an administrator may change Positions at once (risk.max_positions)."
 
 
+def test_a_check_tells_what_changed_agents_are_expected_to_cost(client: FlaskClient) -> None:
+    paid = {"agents.mode": "swarm", "agents.provider": "google", "agents.influence": "full"}
+    told = post(client, "check", {"settings": paid}).json["warnings"]
+    (line,) = [text for text in told if "is expected to cost" in text]
+    assert line.startswith("a tick is expected to cost 0.0") and "the 3,000 ticks" in line
+    free = post(client, "check", {"settings": {"risk.max_positions": 2}}).json
+    assert not any("expected to cost" in text for text in free["warnings"])
+
+
 def test_the_last_days_stand_beside_what_a_page_may_not_change_of_the_agents(
     client: FlaskClient,
 ) -> None:
