@@ -100,7 +100,7 @@ def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> 
 def test_a_trade_that_a_person_closed_has_an_undecided_thesis(backing: Backing) -> None:
     stored = dict(backing.database.signal("TWON0000000") or {})
     lost = {"state": "CLOSED", "outcome": "loss", "evolution": "Falsified"}
-    for reason, word in (("STOPPED", "failed"), ("BY_HAND", "undecided")):
+    for reason, word in (("STOPPED", "went wrong"), ("BY_HAND", "undecided")):
         row = SignalRow.read({**stored, **lost, "close_reason": reason})
         told = trade_rows.signal_line(row, 5)
         assert told.evolution is not None and told.evolution.word == word
@@ -165,7 +165,7 @@ def test_the_page_tells_every_state_and_joins_the_decision_with_its_end(backing:
     rows = {" ".join(row[0].split()): row for row in page.rows if len(row) == 12}
     won = next(row for row in rows.values() if "✓ came true" in row[-1])
     assert (won[9], won[10], won[8].strip()) == ("+61.50", "+2.00", "the target was hit")
-    lost = next(row for row in rows.values() if "✕ failed" in row[-1])
+    lost = next(row for row in rows.values() if "✕ went wrong" in row[-1])
     assert (lost[9], lost[10]) == ("\u221231.00", "\u22121.00")
     links = [one.get("href", "") for one in page.all("a")]
     assert "/signals/TWON0000000" in links

@@ -70,7 +70,7 @@ QUOTED: dict[str, tuple[str, ...]] = {
         "none was cut",
     ),
     "signals": (
-        "Plan · undecided / weakened / failed / came true",
+        "Thesis · undecided / weakened / falsified / realized",
         "Openings and closes go out.",
         "perhaps not sent",
     ),
@@ -116,7 +116,7 @@ QUOTED: dict[str, tuple[str, ...]] = {
 """The sentences by the part of the product on which they stood."""
 
 LABELS: tuple[str, ...] = (
-    "Fresh", "Pace", "Odds", "Desk", "Thesis", "Undecided", "Weakened", "Falsified", "Realized",
+    "Fresh", "Pace", "Odds", "Desk", "Thesis", "Undecided", "Weakened", "Went wrong", "Came true",
     "Rung", "Gate", "Consensus", "R", "ATR", "Drift", "Size",
 )  # fmt: skip
 """Single words of the lists that stay as labels."""

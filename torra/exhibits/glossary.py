@@ -353,7 +353,7 @@ THESIS: Final = (
     ),
     Entry("Strengthened", "The position is ahead of its plan."),
     Entry("Weakened", "The position is behind, or the trade ended near where it began."),
-    Entry("Failed", "The trade lost: its plan did not come true."),
+    Entry("Went wrong", "The trade lost: its plan did not come true."),
     Entry("Came true", "The trade won: its plan came true."),
     Entry("Undecided", "It is too early to say, or a person ended the trade."),
 )

@@ -49,7 +49,7 @@ SESSIONS: Final = {
 
 EVOLUTIONS: Final = {
     "Realized": "the plan came true",
-    "Falsified": "the plan failed",
+    "Falsified": "the plan went wrong",
     "Weakened": "the plan was weakened",
     "Strengthened": "the plan was strengthened",
 }

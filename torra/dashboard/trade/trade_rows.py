@@ -96,7 +96,7 @@ MEANINGS: Final[Mapping[str, str]] = {
 EVOLUTIONS: Final[Mapping[str, Mark]] = {
     "Strengthened": Mark("↗", "strengthened", "up"),
     "Weakened": Mark("↘", "weakened", "down"),
-    "Falsified": Mark("✕", "failed", "down"),
+    "Falsified": Mark("✕", "went wrong", "down"),
     "Realized": Mark("✓", "came true", "up"),
     "Unknown": Mark("·", "undecided", "flat"),
 }
