@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from agent_config import MODES, AgentSettings
 from tests.worlds import stores
 from torra.clock import System
+from torra.commands.options import on_terminal
 from torra.commands.profile import profile
 from torra.config import Profile, load_desk
 from torra.desk.models.expected_cost import Estimate, sentence
@@ -119,6 +120,10 @@ def test_what_agents_are_expected_to_cost_is_told_before_a_change_is_made(
     with monkeypatch.context() as patch:
         patch.setattr("torra.commands.profile.on_terminal", lambda: True)
         asked = call(home, "set", "default", *PAID, given="n\n").output
+        paid = call(home, "set", "default", "agents.provider", "google", given="n\n")
+    assert paid.exit_code == 2 and paid.output.index("expected to cost") < paid.output.index(
+        "Go on?"
+    )
     assert said in asked.splitlines()
     assert asked.index(said) < asked.index("Go on?") and record(home) == []
     # what asks for no yes is told too, before it is saved
@@ -275,3 +280,8 @@ def test_the_words_of_a_mode_name_what_it_sets() -> None:
         assert bool(found) == bool(row.defaults), mode
         for name, value in row.defaults.get("agents", {}).items():
             assert f"{name} {value:g}" in said if name != "influence" else f"{name} {value}" in said
+
+
+def test_a_closed_standard_input_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert not on_terminal()

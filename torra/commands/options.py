@@ -72,4 +72,4 @@ def print_json(document: object) -> None:
 
 def on_terminal() -> bool:
     """Return whether somebody sits at a terminal and can answer."""
-    return sys.stdin.isatty()
+    return sys.stdin is not None and sys.stdin.isatty()

@@ -308,6 +308,8 @@ def _ask(
 ) -> tuple[str, ...]:
     """Ask a person to agree to what loosens; raises ConfigError where nobody does.
 
+    On a terminal a note is a question too: what a model costs is paid from the next tick on.
+
     What is to be known of the change is said first: what it is expected to cost, a key that is not
     there. The comparison of the last days stands beside the question, and is returned.
     """
@@ -316,6 +318,8 @@ def _ask(
     for text in checked.warnings:
         say(f"note: {text}", err=as_json)
     if not (loose := loosening(checked.changes)):
+        if checked.warnings and not (yes or as_json) and on_terminal():
+            _go_on()
         return ()
     days: tuple[str, ...] = ()
     if any(item.place[0] == "agents" for item in loose):
@@ -332,9 +336,13 @@ def _ask(
         raise ConfigError("; ".join(words))
     lines = "\n".join([*_change_lines(loose), *_try_first(name, loose), *days])
     say(f"This loosens what guards the account:\n{lines}")
+    _go_on()
+    return days
+
+
+def _go_on() -> None:
     if not click.confirm("Go on?"):
         raise ConfigError("nothing was changed")
-    return days
 
 
 def _try_first(name: str, loose: Sequence[Change]) -> list[str]:
