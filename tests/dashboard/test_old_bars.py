@@ -17,6 +17,7 @@ from torra.config import Instance, Profile
 from torra.dashboard.screens import health_checks
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.feeds.protocol import stream_state
+from torra.store.bars import BarStore
 
 HOUR = timedelta(hours=1)
 EUR = Instance(symbol="EURUSD", timeframes=("H1",), feed="store")
@@ -93,6 +94,37 @@ def test_a_stream_is_stale_by_the_hours_that_its_market_had_a_week_before(
     pages.desk.clock.set(close - HOUR)
     desks.step(pages.desk)
     assert stream(pages, parse(now))["stale"] is stale
+    pages.desk.close()
+
+
+@pytest.mark.parametrize(("bars", "stale"), [(1, False), (2, True), (24, True)])
+def test_a_desk_whose_ticks_fail_while_bars_come_is_stale(
+    tmp_path: Path, bars: int, stale: bool
+) -> None:
+    pages = open_pages(tmp_path, (desks.EUR,), steps=0)
+    close = parse("2021-11-10T11:00:00Z")
+    pages.desk.clock.set(close - HOUR)
+    desks.step(pages.desk)
+    newest = close + bars * HOUR
+    pages.database.store_bars(desks.EUR.id, "H1", desks.sample().bars("EURUSD", "H1", newest, 300))
+    told = stream(pages, newest + 0.6 * HOUR)
+    assert (told["stale"], told["bar_age_seconds"]) == (stale, 0.6 * HOUR.total_seconds())
+    (sign,) = pages.json("/api/v1/health")["signs"]["streams"]
+    assert sign["level"] == ("alert" if stale else "ok")
+    if stale:
+        assert "ago, though bars have come since; " in sign["detail"]
+        assert sign["remedy"] == health_checks.NO_TICK
+        assert Page(pages.text("/")).cells["i0.attention"].startswith("◷ stale H1")
+    pages.desk.close()
+
+
+def test_a_stream_of_the_past_is_told_without_reading_its_bars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = parse("2021-11-10T10:00:00Z")
+    pages = opened(tmp_path, EUR, close)
+    monkeypatch.delattr(BarStore, "closes")
+    assert stream(pages, close + timedelta(days=515))["stale"]
     pages.desk.close()
 
 

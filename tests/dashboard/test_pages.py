@@ -334,7 +334,7 @@ def test_an_empty_desk_says_what_comes_next_and_shows_no_number() -> None:
 def test_old_data_is_stamped_and_its_reason_shown() -> None:
     fresh, stale = get("/"), get("/", "stale")
     badge = {"data-live": "i0.s0.stale", "class": "badge", "data-tone": "warn"}
-    badge["title"] = "bars do not come, and no closed market explains it"
+    badge["title"] = "no tick comes, and no closed market explains it"
     assert badge in stale.all("span")
     assert badge not in fresh.all("span")
     assert stale.cells["i0.s0.age"] == "2 h 02 min"

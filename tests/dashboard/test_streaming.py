@@ -568,6 +568,49 @@ def test_the_oldest_stream_of_a_session_gives_way_to_fast_changes_of_page(
     assert backing.slots.held == 0 and not backing.slots._leaving
 
 
+def test_one_session_cannot_take_the_slots_of_the_others() -> None:
+    slots = Slots()
+
+    def take(who: str) -> int | None:
+        return slots.take(who, lambda: 0.0, 0.0)
+
+    taken = [take("greedy") for _ in range(2 * MOST)]
+    assert taken == [1, 2, 3, *[None] * (2 * MOST - 3)], "the third while the first still leaves"
+    assert [slots.leaving(number) for number in (1, 2, 3)] == [True, True, False]
+    assert (take("a"), take("b"), take("b")) == (4, 5, 6)
+    slots.release(1)
+    assert take("greedy") == 7, "its own leaver made room"
+
+
+def test_three_readers_of_a_session_do_not_end_each_other_for_ever() -> None:
+    slots = Slots()
+
+    def take(again: bool = False) -> int | None:
+        return slots.take("a", lambda: 0.0, 0.0, again=again)
+
+    assert [take(), take(), take()] == [1, 2, 3]
+    slots.release(1)
+    assert take(again=True) is None, "it gave way, and ends no other when it comes again"
+    assert not slots.leaving(2) and not slots.leaving(3)
+    slots.release(3)
+    assert take(again=True) == 4
+
+
+@pytest.mark.parametrize("how", ["Last-Event-ID", "after"])
+def test_a_reader_that_comes_again_ends_no_other_of_its_session(
+    client: FlaskClient, database: Database, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(Slots.take, "__defaults__", (0.0,))  # without patience
+    write(database, [START])
+    held = [client.get("/api/v1/streams/t", buffered=False) for _ in range(2)]
+    where: Any = {"headers": {how: "0"}} if how != "after" else {"query_string": {how: "0"}}
+    assert client.get("/api/v1/streams/t", **where).status_code == 503
+    held.append(client.get("/api/v1/streams/t", buffered=False))
+    assert held[-1].status_code == 200, "a page that begins finds room"
+    for answer in held:
+        answer.close()
+
+
 def test_a_slot_that_was_lost_comes_back_by_itself() -> None:
     slots = Slots()
 

@@ -293,6 +293,11 @@ class BarStore(SpreadStore):
         last = self._newest(instance, timeframe)
         return (str(first["bar_time"]), str(last["bar_time"])) if first and last else None
 
+    def has_bar(self, instance: str, timeframe: str, first: datetime, last: datetime) -> bool:
+        """Return whether a bar from `first` to `last` (bar times) is stored."""
+        sql = NEWEST_REVISIONS + "LIMIT 1"
+        return self._row(sql, instance, timeframe, stamp(first), stamp(last)) is not None
+
     def bar_revision(
         self, instance: str, timeframe: str, first: datetime, last: datetime
     ) -> int | None:

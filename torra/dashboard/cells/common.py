@@ -101,7 +101,7 @@ def voice_cells(key: str, tick: TickRecord) -> Cells:
 def age_cells(key: str, stream: Timed) -> Cells:
     """Return how old a stream is, whether that is too old, and the wait for its next tick."""
     age, stale = stream.age_seconds, stream.stale
-    badge = words("◷ stale", "warn", "bars do not come, and no closed market explains it")
+    badge = words("◷ stale", "warn", "no tick comes, and no closed market explains it")
     if stream.quiet and not stale:
         badge = words("◦ no bars", "flat", skips.NO_BARS)
     left = stream.next_in_seconds

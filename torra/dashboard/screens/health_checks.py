@@ -91,6 +91,8 @@ FEEDS: Final = {
 FIRST: Final = {**FEEDS, "host": "it comes with the first question of your scorer"}
 """What to do when a stream never had a bar, by its feed."""
 
+NO_TICK: Final = "start the desk: torra run; its log names each tick that failed"
+
 WAITS: Final = "wait for the close of the next bar"
 
 NEWS: Final = {
@@ -134,6 +136,9 @@ def _stream(name: str, row: ShownStream, feed: str | None) -> Sign:
     if row.skipped:
         then += f"; skipped since: {row.skipped.reason}, {row.skipped.detail}"
     if row.stale:
+        if row.bar_age_seconds is not None and row.bar_age_seconds < (row.age_seconds or 0.0):
+            told = f"stale: {age}, though bars have come since; {then}"
+            return Sign(name, "alert", told, NO_TICK)
         bar = f"the newest bar closed {figures.span(row.bar_age_seconds)} ago"
         told = f"stale: {bar if row.age_seconds is None else age}, and no closed market explains it"
         return Sign(name, "alert", f"{told}; {then}", FEEDS.get(feed or "", "look at its feed"))

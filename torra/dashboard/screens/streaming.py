@@ -9,8 +9,8 @@ After a logout or new tokens, a reader gets no further event.
 
 If anything fails (the database cannot be read, the server ends, the reader is gone), the stream
 ends and its reader comes again. At most six streams are open, and two to a session, whose oldest
-gives way; while six are open a further one gets 503 with Retry-After. While it waits, a stream
-holds no transaction and no request.
+gives way to a reader that has seen nothing yet; a further one gets 503 with Retry-After. While it
+waits, a stream holds no transaction and no request.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ HEADERS: Final = {
 }
 CLOCK: Final = System()
 
-BUSY: Final = "Six streams are open at once; the pages ask for figures meanwhile"
+BUSY: Final = "Six streams are open at once, two to a session; the pages ask for figures meanwhile"
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ def _answer(stream_id: str, kind: str, after: int, *, reset: bool = False) -> Re
         behind.database, stream_id, kind, after, reset, behind.events, CLOCK, left, still_in
     )  # fmt: skip
     # last: what raises before it holds no slot
-    slot = behind.slots.take(who.session or who.actor, CLOCK.monotonic)
+    slot = behind.slots.take(who.session or who.actor, CLOCK.monotonic, again=_seen() is not None)
     if slot is None:
         told = jsonify(error="Too many streams", advice=BUSY, status=503)
         return told, 503, {"Retry-After": RETRY_AFTER}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
@@ -39,7 +40,7 @@ CHARTED: Final = 8
 
 STALE_AFTER: Final = 1.5
 """A stream is stale when its newest tick closed more than this many bars ago, unless a closed
-market explains it.
+market explains it: no bar is missing then, and none has been closed for so long without a tick.
 """
 
 NO_BAR: Final = "no_bar"
@@ -173,7 +174,7 @@ class StreamReading:
         age = (now - clocks.parse(str(tick["as_of"]))).total_seconds() if tick else None
         late = age is None or age > STALE_AFTER * step.total_seconds()
         bar_age, missing, overdue = (
-            self._bars(one, timeframe, now) if late else (None, False, False)
+            self._bars(one, timeframe, last, now) if late else (None, False, False)
         )
         # by the count as well: a late tick joins the history and is not the newest
         history = self._histories.get((stream, key, count), lambda: self._history(stream))
@@ -190,21 +191,25 @@ class StreamReading:
         }
 
     def _bars(
-        self, one: Instance, timeframe: str, now: datetime
+        self, one: Instance, timeframe: str, last: str, now: datetime
     ) -> tuple[float | None, bool, bool]:
         """Return the seconds since the newest bar closed, whether one is missing, whether overdue.
 
-        None is missing that the market of a week before had not either. Overdue is what no closed
-        market can explain.
+        Missing is a bar, or the tick of a bar after `last`, the bar time of the newest tick. No bar
+        is missing that the market of a week before had not either. Overdue is what no closed market
+        can explain.
         """
         span = self._database.bar_span(one.id, timeframe)
         if span is None:
             return None, True, False
         step, (first, newest) = clocks.duration(timeframe), map(clocks.parse, span)
         close, due = newest + step, now - (STALE_AFTER - 1) * step
-        before = self._database.closes(one.id, timeframe, since=close - WEEK, as_of=due - WEEK)
+        has = partial(self._database.has_bar, one.id, timeframe)
+        missing = first > close - WEEK or has(close - WEEK, due - WEEK - step)
+        if last and not missing:
+            missing = has(clocks.parse(last) + step, now - (STALE_AFTER + 1) * step)
         patience = closed_at_most(self._profile(one), one.symbol, step, close, now)
-        age, missing = now - close, bool(len(before)) or first > close - WEEK
+        age = now - close
         return age.total_seconds(), missing, age >= patience
 
     def tick(self, key: str) -> Json | None:

@@ -42,23 +42,29 @@ class Slots:
         self._number = 0
 
     def take(
-        self, who: str, monotonic: Callable[[], float], patience: float = PATIENCE_SECONDS
+        self,
+        who: str,
+        monotonic: Callable[[], float],
+        patience: float = PATIENCE_SECONDS,
+        *,
+        again: bool = False,
     ) -> int | None:
         """Take a slot for a session; wait up to `patience` seconds for one.
 
-        The oldest of two that this session holds is told to leave. None when all six stay taken
-        for that long.
+        The oldest of two that this session holds is told to leave, unless the reader comes `again`:
+        so three readers of a session do not end each other for ever. None when for that long all
+        six stay taken, or three by this session.
         """
         end = monotonic() + patience
         with self._lock:
-            slot = self._take(who, monotonic())
+            slot = self._take(who, monotonic(), again)
             if slot is not None or self._waiting >= MOST_WAITING:
                 return slot
             self._waiting += 1
             try:
                 while slot is None and (left := end - monotonic()) > 0:
                     self._lock.wait(left)
-                    slot = self._take(who, monotonic())
+                    slot = self._take(who, monotonic(), again)
             finally:
                 self._waiting -= 1
             return slot
@@ -74,13 +80,15 @@ class Slots:
         """Return whether the stream of a slot gives way to a newer one of its session."""
         return slot in self._leaving
 
-    def _take(self, who: str, now: float) -> int | None:
+    def _take(self, who: str, now: float, again: bool) -> int | None:
         for number, (_, until) in self._held.copy().items():  # a dropped answer may release here
             if until <= now:
                 self._held.pop(number, None)
         mine = [n for n, (holder, _) in self._held.copy().items() if holder == who]
+        if again and not self._leaving.issuperset(mine[: 1 - MOST_EACH]):
+            return None
         self._leaving.update(mine[: 1 - MOST_EACH])
-        if len(self._held) >= MOST:
+        if len(self._held) >= MOST or len(mine) > MOST_EACH:
             return None
         self._number += 1
         self._held[self._number] = (who, now + LIFE_SECONDS + SPARE_SECONDS)
