@@ -494,6 +494,14 @@ def test_a_close_says_what_it_brings_and_what_keeping_may_cost(on_paper: Path) -
     assert json.loads(told.stdout)["positions"][0]["step"] == "CLOSING"
 
 
+def test_an_order_that_is_out_is_said_to_be_taken_back(home: Path) -> None:
+    database = open_home(home)
+    database.enqueue_signal(opening("TOUT", instance="EURUSD", symbol="EURUSD", bridge="fake"))
+    database.close()
+    (line,) = torra(home, "flatten").stderr.splitlines()[:1]
+    assert line.endswith("not filled yet. It is taken back if it is not executed yet.")
+
+
 @pytest.mark.parametrize("typed", [None, "", "no", "flatten", "yes=True"])
 def test_flatten_asks(on_paper: Path, monkeypatch: pytest.MonkeyPatch, typed: str | None) -> None:
     """None: nobody sits at a terminal; yes=True: the option --yes."""
