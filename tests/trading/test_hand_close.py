@@ -518,6 +518,26 @@ def test_flatten_asks(on_paper: Path, monkeypatch: pytest.MonkeyPatch, typed: st
     assert (TOLD in told.stderr) == (typed != "yes=True")
 
 
+@pytest.mark.parametrize("words", [("flatten",), ("close", "EURUSD"), ("stop", "EURUSD", "1.1")])
+def test_a_halted_desk_says_so_before_it_asks(
+    home: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    held_at(home)
+    torra(home, "halt")
+    monkeypatch.setattr(hand_close, "quote", lambda *_: pytest.fail("a quote was read"))
+    refused = torra(home, *words)
+    assert (refused.exit_code, "trading is HALTED" in refused.output) == (2, True)
+    with by_hand.open_desk(home) as database:
+        (entry, *_) = database.audit_entries(limit=9)
+    assert (entry["action"], entry["outcome"][:7]) == (words[0], "failed:")
+
+
+def test_a_stop_reads_no_quote(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held_at(home)
+    monkeypatch.setattr(hand_close, "quote", lambda *_: pytest.fail("a quote was read"))
+    assert "type stop, or give --yes" in torra(home, "stop", "EURUSD", "1.1").output
+
+
 def test_flatten_of_nothing_asks_nothing(home: Path) -> None:
     told = torra(home, "flatten")
     assert (told.exit_code, told.stdout) == (0, "Nothing is held and nothing is opening.\n")
