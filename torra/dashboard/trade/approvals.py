@@ -35,7 +35,7 @@ from torra.desk.promotion import watch_only
 from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
-from torra.profiles.idle import idle
+from torra.profiles.idle import why_idle
 from torra.tick.tick_record import TickRecord
 from torra.trading.patience import LONGEST
 from torra.verdict.position_size import worth
@@ -294,8 +294,10 @@ def _queue(desk: Strip) -> Queue:
 
 def _may_ask_to_close(profile: Profile) -> bool:
     """Return whether a judge sits whose word counts and who may ask for a close."""
-    proposes = profile.agents.judge_close == "propose" and "agents.judge_close" not in idle(profile)
-    return proposes and not watch_only(backing().database, profile)
+    proposes = profile.agents.judge_close == "propose"
+    if not proposes or why_idle(profile, "agents.judge_close"):
+        return False
+    return not watch_only(backing().database, profile)
 
 
 def lives(instances: Iterable[Instance], fast: float | None) -> str:
