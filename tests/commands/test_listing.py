@@ -64,6 +64,22 @@ def test_ticks_lists_the_newest_first_and_narrows(home: Path) -> None:
     assert "the desk has no instance GBPJPY; it has BTCUSD, EURUSD" in told
 
 
+def test_a_score_of_zero_is_no_missing_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"close_time": "2021-11-10T11:00:00Z", "verdict": "HOLD", "consensus": 0.0}
+    rows = [row | {"action": None, "reason": ""}]
+    monkeypatch.setattr("torra.store.history.HistoryStore.told_ticks", lambda *_: rows)
+    line = torra(home, "ticks", "EURUSD").splitlines()[1]
+    assert line.split()[2:] == ["2021-11-10T11:00:00Z", "HOLD", "0.0", "-", "-"]
+
+
+def test_an_instance_is_found_as_it_is_named(tmp_path: Path) -> None:
+    instances = [{"symbol": "EURUSD", "name": name} for name in ("EURUSD", "euro")]
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": instances}))
+    for name in ("euro", "eurusd"):
+        assert "No tick is stored" in torra(tmp_path, "ticks", name)
+    assert "no instance POUND;" in torra(tmp_path, "ticks", "pound", code=2)
+
+
 def test_a_home_without_a_database_has_streams_and_no_tick(tmp_path: Path) -> None:
     assert torra(tmp_path, "ticks") == "No tick is stored: `torra run` runs them.\n"
     assert json.loads(torra(tmp_path, "ticks", "--json")) == []

@@ -133,7 +133,10 @@ def test_every_end_shows_with_its_reason(backing: Backing) -> None:
     assert set(proposals.STATES) == {"WAITING", "APPROVED", "REJECTED", "EXPIRED", "DENIED"}
 
 
-def test_an_empty_queue_says_how_to_be_asked(backing: Backing) -> None:
+def test_an_empty_queue_says_how_to_be_asked(
+    backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torra.profiles.idle.settings", lambda _: pytest.fail("the whole table"))
     for row in backing.database.proposals():
         backing.database.decide_proposal(row["sid"], "EXPIRED", "")
     assert "Nothing waits for you" in read(backing, "/approvals").text

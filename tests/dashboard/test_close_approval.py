@@ -11,6 +11,7 @@ from tests.dashboard.test_approval_pages import check_refresh
 from tests.doubles.page_reader import Page, check_structure
 from tests.worlds import swarm_ticks
 from tests.worlds.desk_pages import Pages
+from torra.dashboard.trade import approvals
 from torra.dashboard.trade.orders import reach
 from torra.exhibits import figures, money
 from torra.trading import close_quote
@@ -66,6 +67,29 @@ def test_its_figures_stay_up_to_date(pages: Pages) -> None:
     sid = sid_of(pages)
     page = Page(pages.text(f"/approvals/{sid}"))
     check_refresh(page, pages.json(f"/api/v1/approvals/{sid}"))
+
+
+def test_the_queue_and_home_show_the_stop_and_target_of_its_position(pages: Pages) -> None:
+    (held,) = pages.database.positions()
+    stop, target = (figures.plain(price, 2) for price in (held.stop, held.target))
+
+    def queued() -> list[str]:
+        _, row, *_ = Page(pages.text("/approvals")).rows
+        return row
+
+    def glance() -> str:
+        with pages.app.test_request_context():
+            (line,) = approvals.waiting(3)
+        return line.levels
+
+    assert {stop, target} < set(queued())
+    assert glance().endswith(f", stop {stop}, target {target}")
+    pages.database.close_position(
+        held.signal_id, price=held.entry, time=pages.backing.now(), profit=0.0, r_multiple=0.0,
+        reason="CLOSED",
+    )  # fmt: skip
+    assert queued().count(figures.DASH) == 2
+    assert "stop" not in glance()
 
 
 def test_a_position_that_is_gone_is_said_to_be(pages: Pages) -> None:

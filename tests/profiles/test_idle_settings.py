@@ -17,7 +17,7 @@ from agents.registry import AGENTS
 from tests.worlds import idle_ticks
 from torra.config import Profile
 from torra.profiles.fields import Setting, canonical, changed, flat, settings
-from torra.profiles.idle import SECTIONS, idle, set_in_vain
+from torra.profiles.idle import SECTIONS, idle, set_in_vain, why_idle
 
 BASE: Final[Mapping[str, Any]] = {
     "thresholds": {"buy": 0.02, "sell": 0.95},
@@ -175,3 +175,15 @@ def test_what_a_profile_sets_in_vain_is_named() -> None:
     }
     for mode in MODES:
         assert set_in_vain(Profile.model_validate({"agents": {"mode": mode}})) == {}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_setting_is_looked_up_without_the_others(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = Profile.model_validate({"agents": {"mode": mode, "influence": "shadow"}})
+    whole = idle(profile)
+    # `agents.escalation.at` stands on two lines of the table, and the first that holds counts.
+    names = ("agents.judge_close", "agents.escalation.at", "agents.mode", "gate.panic_percentile")
+    monkeypatch.setattr("torra.profiles.idle.settings", lambda _: pytest.fail("the whole table"))
+    assert [why_idle(profile, name) for name in names] == [whole.get(name, "") for name in names]

@@ -494,6 +494,14 @@ def test_a_close_says_what_it_brings_and_what_keeping_may_cost(on_paper: Path) -
     assert json.loads(told.stdout)["positions"][0]["step"] == "CLOSING"
 
 
+def test_an_order_that_is_out_is_said_to_be_taken_back(home: Path) -> None:
+    database = open_home(home)
+    database.enqueue_signal(opening("TOUT", instance="EURUSD", symbol="EURUSD", bridge="fake"))
+    database.close()
+    (line,) = torra(home, "flatten").stderr.splitlines()[:1]
+    assert line.endswith("not filled yet. It is taken back if it is not executed yet.")
+
+
 @pytest.mark.parametrize("typed", [None, "", "no", "flatten", "yes=True"])
 def test_flatten_asks(on_paper: Path, monkeypatch: pytest.MonkeyPatch, typed: str | None) -> None:
     """None: nobody sits at a terminal; yes=True: the option --yes."""
@@ -508,6 +516,26 @@ def test_flatten_asks(on_paper: Path, monkeypatch: pytest.MonkeyPatch, typed: st
         assert (told.exit_code, closes) == (2, [])
         assert "nothing was done; type flatten, or give --yes" in told.stderr
     assert (TOLD in told.stderr) == (typed != "yes=True")
+
+
+@pytest.mark.parametrize("words", [("flatten",), ("close", "EURUSD"), ("stop", "EURUSD", "1.1")])
+def test_a_halted_desk_says_so_before_it_asks(
+    home: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    held_at(home)
+    torra(home, "halt")
+    monkeypatch.setattr(hand_close, "quote", lambda *_: pytest.fail("a quote was read"))
+    refused = torra(home, *words)
+    assert (refused.exit_code, "trading is HALTED" in refused.output) == (2, True)
+    with by_hand.open_desk(home) as database:
+        (entry, *_) = database.audit_entries(limit=9)
+    assert (entry["action"], entry["outcome"][:7]) == (words[0], "failed:")
+
+
+def test_a_stop_reads_no_quote(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held_at(home)
+    monkeypatch.setattr(hand_close, "quote", lambda *_: pytest.fail("a quote was read"))
+    assert "type stop, or give --yes" in torra(home, "stop", "EURUSD", "1.1").output
 
 
 def test_flatten_of_nothing_asks_nothing(home: Path) -> None:

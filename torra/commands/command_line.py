@@ -8,7 +8,7 @@ them, so that `torra --help` answers at once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,7 +63,7 @@ def _typed(word: str, yes: bool, *, always: bool = False) -> Ask | None:
     With `always` it has the word typed on paper too.
     """
 
-    def ask(quotes: Sequence[CloseQuote], live: Sequence[str]) -> None:
+    def ask(quotes: Iterable[CloseQuote], live: Sequence[str]) -> None:
         from torra.exhibits.money import close_headline, close_outlook  # noqa: PLC0415
 
         for one in quotes if word != "stop" else ():

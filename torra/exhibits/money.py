@@ -62,6 +62,8 @@ def close_result(found: CloseQuote, name: str) -> str:
 
 def close_outlook(found: CloseQuote) -> str:
     """Return at which price a close fills, and what the position may lose where it is kept."""
+    if not found.filled:
+        return "It is taken back if it is not executed yet."
     when = "at the open of the next bar" if found.route == PAPER else "at the broker's price then"
     if found.spec is None:
         return f"It fills {when}."

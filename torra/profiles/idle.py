@@ -166,15 +166,18 @@ IDLE: Final[tuple[tuple[str, str, Holds], ...]] = (
 
 def idle(profile: Profile) -> dict[str, str]:
     """Return every setting that has no effect in a profile, by name, with the words for it."""
+    known = [one.name for one in settings(canonical(profile)) if one.place[0] in SECTIONS]
+    return {name: why for name in known if (why := why_idle(profile, name))}
+
+
+def why_idle(profile: Profile, name: str) -> str:
+    """Return the words for a setting that has no effect in a profile, "" for any other."""
     agents = profile.agents
     where = "with agents.active_agents" if agents.active_agents else f"in mode {agents.mode}"
-    found: dict[str, str] = {}
-    for one in settings(canonical(profile)):
-        for names, case, holds in IDLE if one.place[0] in SECTIONS else ():
-            fits = any(fnmatchcase(one.name, name) for name in names.split())
-            if fits and one.name not in found and holds(profile, one.name):
-                found[one.name] = f"no effect {case.format(where=where)}"
-    return found
+    for names, case, holds in IDLE:
+        if any(fnmatchcase(name, one) for one in names.split()) and holds(profile, name):
+            return f"no effect {case.format(where=where)}"
+    return ""
 
 
 def set_in_vain(profile: Profile) -> dict[str, str]:

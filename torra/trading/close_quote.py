@@ -50,6 +50,11 @@ class CloseQuote:
     real: bool = False
     why: str = ""
 
+    @property
+    def filled(self) -> bool:
+        """Whether the opening is known to be filled."""
+        return self.why != UNFILLED
+
 
 def quote(reach: Reach, held: Position) -> CloseQuote:
     """Return a position with its end now and at its stop; a price that is missing is told."""

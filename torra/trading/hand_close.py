@@ -64,9 +64,9 @@ NO_DESK: Final = (
 Agreed = Collection[str] | None
 """The instances whose real money a person gave the word for; None for whatever it is."""
 
-Ask = Callable[[Sequence[CloseQuote], Sequence[str]], None]
+Ask = Callable[[Iterable[CloseQuote], Sequence[str]], None]
 """Asks a person about positions, and for the word on instances with real money; raises ConfigError
-where it is not given.
+where it is not given. A quote is read once it is taken.
 """
 
 
@@ -247,11 +247,12 @@ def _asked(
     """Return the instances with real money that a person was asked about and agreed to."""
     if ask is None:
         return None
+    _require_going(reach)
     found = list(rows())
     live, names = sorted(_live(reach, found)), {row["instance"] for row in found}
     if found:
         held = (one for one in reach.database.positions() if one.instance in names)
-        ask([quote(reach, one) for one in held], live)
+        ask((quote(reach, one) for one in held), live)
     return live
 
 

@@ -35,7 +35,7 @@ from torra.desk.promotion import watch_only
 from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
-from torra.profiles.idle import idle
+from torra.profiles.idle import why_idle
 from torra.tick.tick_record import TickRecord
 from torra.trading.patience import LONGEST
 from torra.verdict.position_size import worth
@@ -44,6 +44,7 @@ from torra.verdict.signal_states import UNDER_WAY
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
     from torra.trading.close_quote import CloseQuote
+    from torra.verdict.risk_engine import Position
 
 WAITING_SHOWN: Final = 50
 DECIDED_SHOWN: Final = 20
@@ -250,15 +251,15 @@ def _told(row: dict[str, Any], now: datetime) -> dict[str, JsonValue]:
 
 def _glance(row: ProposalRow) -> Waiting:
     """Return a proposal in a line: what, at which levels, and what is at risk."""
-    shown = proposals.listed(row, backing().now(), _digits(row))
+    shown = _listed(row)
     (instance, _, spec, _), first = _terms(row), row.first
     glyph, _, tone = figures.mark(row.verdict)
     name = figures.clean(row.instance, 40)
     currency = f" {backing().currency(instance.route)}".rstrip() if instance else ""
-    levels = f"at {shown.price}, stop {shown.stop}, target {shown.target}"
-    if first.kind != "open":
-        levels = f"at {shown.price}"
-    elif spec is not None and first.levels is not None:
+    levels = f"at {shown.price}"
+    if shown.stop != figures.DASH:
+        levels += f", stop {shown.stop}, target {shown.target}"
+    if first.kind == "open" and spec is not None and first.levels is not None:
         risk = worth(abs(first.levels.entry - first.levels.stop), first.lots, spec)
         levels += f"; {figures.plain(risk)}{currency} at risk"
     return Waiting(
@@ -283,7 +284,7 @@ def _queue(desk: Strip) -> Queue:
             **symbol_cells.strip(desk),
             **{f"wait.{row.sid}": proposals.left(_seconds_left(row)) for row in waiting},
         },
-        queue=[proposals.listed(row, now, _digits(row)) for row in waiting],
+        queue=[_listed(row) for row in waiting],
         decided=[replace(_ended(run[0]), folded=_more(run[1:])) for run in ended],
         lives=lives(backing().settings.instances, desk.rate),
         asks=any(profile.execution == "approve" for profile in profiles),
@@ -294,8 +295,10 @@ def _queue(desk: Strip) -> Queue:
 
 def _may_ask_to_close(profile: Profile) -> bool:
     """Return whether a judge sits whose word counts and who may ask for a close."""
-    proposes = profile.agents.judge_close == "propose" and "agents.judge_close" not in idle(profile)
-    return proposes and not watch_only(backing().database, profile)
+    proposes = profile.agents.judge_close == "propose"
+    if not proposes or why_idle(profile, "agents.judge_close"):
+        return False
+    return not watch_only(backing().database, profile)
 
 
 def lives(instances: Iterable[Instance], fast: float | None) -> str:
@@ -335,6 +338,11 @@ def _more(rows: Iterable[ProposalRow]) -> list[FoldedLine]:
         )
         for row in rows
     ]
+
+
+def _listed(row: ProposalRow) -> ProposalLine:
+    """Return a proposal that waits; a close shows the stop and the target of its position."""
+    return proposals.listed(row, backing().now(), _digits(row), _held(row))
 
 
 def _ended(row: ProposalRow) -> ProposalLine:
@@ -396,10 +404,14 @@ def _closing(row: ProposalRow) -> CloseQuote | None:
     """Return the position that a proposal closes and opens nothing after; None without one."""
     from torra.trading import close_quote  # noqa: PLC0415  a page alone must not load the desk
 
-    held = backing().database.position(row.instance)
-    if held is None or row.first.kind != "close" or row.first.closes != held.signal_id:
-        return None
-    return close_quote.quote(orders.reach(), held)
+    held = _held(row)
+    return close_quote.quote(orders.reach(), held) if held else None
+
+
+def _held(row: ProposalRow) -> Position | None:
+    """Return what a proposal closes and opens nothing after, as long as it is held."""
+    held = backing().database.position(row.instance) if row.first.kind == "close" else None
+    return held if held and held.signal_id == row.first.closes else None
 
 
 def _fills(signal: SignalRow | None, instance: Instance | None) -> tuple[str, float]:

@@ -43,6 +43,7 @@ from torra.verdict.trade_outcome import gain
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
     from torra.trading.close_quote import CloseQuote
+    from torra.verdict.risk_engine import Position
 
 STATES: Final = {
     "WAITING": Mark("◔", "waiting", "warn"),
@@ -143,9 +144,11 @@ def standing(row: ProposalRow, now: datetime) -> str:
 UNREADABLE: Final = " (cannot be read)"
 
 
-def listed(row: ProposalRow, now: datetime, digits: int) -> ProposalLine:
-    """Return a line of the queue."""
-    at, state = row.first.levels, standing(row, now)
+def listed(
+    row: ProposalRow, now: datetime, digits: int, held: Position | None = None
+) -> ProposalLine:
+    """Return a line of the queue; one that closes a position, `held`, has its stop and target."""
+    at, state = held or row.first.levels, standing(row, now)
     # one that has expired and was not booked yet has no reason of its own
     reason = row.reason or (DenyReason.SIGNAL_EXPIRED.value if state != row.state else "")
     return ProposalLine(
