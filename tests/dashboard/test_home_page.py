@@ -53,7 +53,7 @@ def test_money_is_the_first_figure_and_what_torra_money_says(backing: Backing) -
     assert shown and shown[0].currency == "USD"
     for place, account in enumerate(shown):
         today = account.today.profit if account.today.trades else 0.0
-        equity = today + (account.open.result or 0.0)
+        equity = today + (account.open.result or 0.0) - account.open.warm_up
         assert page.cells[f"m{place}.today"] == words.amount(equity, account)
         assert page.cells[f"m{place}.done"] == f"{words.amount(today, account)} closed"
         assert words.amount(account.whole.profit, account) in page.cells[f"m{place}.whole"]
@@ -78,6 +78,12 @@ def test_equity_is_what_was_closed_today_and_what_is_open(backing: Backing) -> N
         "−172.00 USD", "−105.00 USD closed", "−67.00 USD open, in 1 position",
         "3 trades closed today; 7 days: −105.00 USD",
     ]  # fmt: skip
+    warmed = replace(one, open=OpenNow(2, 1, 2, result=-67.0, warm_up=-50.0))
+    cells = home_cells.money(Money(NOON, (warmed,), 0.0, ()), {})
+    assert cells["m0.today"]["text"] == "−122.00 USD + ?"
+    assert cells["m0.open"]["text"] == (
+        "−67.00 USD open, in 2 positions; −50.00 USD of the warm-up is not counted"
+    )
     flat = account_of(backing.money(), today=lost, week=lost, whole=lost)
     cells = home_cells.money(Money(NOON, (flat,), 0.0, ()), {})
     assert cells["m0.today"]["text"] == "−105.00 USD"

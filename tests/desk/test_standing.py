@@ -409,7 +409,7 @@ def test_the_trades_of_l1_alone_are_those_that_a_desk_in_shadow_made(lived: Desk
     """There the desk itself is the control, so that the two can be held against each other."""
     final = live.arm_seen(lived.database, subject())
     frames = live.frames_of(lived.database, subject(), final.ticks)
-    swept = live.l1_trades(final, subject(), frames)
+    swept = live.l1_trades(final, subject(), frames, {})
     assert len(final.trades) >= 3
     facts = ("side", "decided", "opened", "closed", "entry", "exit", "lots", "reason")
     mine, theirs = ([[getattr(t, n) for n in facts] for t in arm] for arm in (final.trades, swept))

@@ -16,6 +16,7 @@ from torra.config import Profile, validate
 from torra.desk.bar_closes import next_close
 from torra.money.book import MoneyBook
 from torra.money.line import PERIODS, LinePoint, begin_of, line, moments
+from torra.store.standings import WarmUps
 from torra.verdict.risk_engine import OPENS
 
 NOW = datetime.fromisoformat("2021-11-12T10:00:00+00:00")
@@ -100,7 +101,9 @@ def test_the_end_of_the_line_is_what_the_sums_say(desk: Any) -> None:
     assert last.whole == pytest.approx(account.whole.profit + held, abs=0.005)
 
 
-def test_an_open_position_alone_has_a_line(desk: Any, tmp_path: Path) -> None:
+def test_an_open_position_alone_has_a_line(
+    desk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     setups = [(one.instance, one.profile) for one in desk.setups.values()]
     database, now = desks.open_database(tmp_path), desk.clock.now()
     desk.database.connection().conn.backup(database.connection().conn)
@@ -121,6 +124,10 @@ def test_an_open_position_alone_has_a_line(desk: Any, tmp_path: Path) -> None:
         assert points[-1].whole == pytest.approx(account.open.result) == pytest.approx(10.0)
     whole = book.lines(setups, now, "all")["paper"]
     assert whole[0].at == filled - timedelta(minutes=1)
+    monkeypatch.setattr(WarmUps, "made", lambda *_: True)
+    assert book.lines(setups, now, "all") == {}
+    (account,) = book.money(setups, now).accounts
+    assert account.open.warm_up == account.open.result == pytest.approx(10.0)
     database.close()
 
 

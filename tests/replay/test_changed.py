@@ -415,24 +415,29 @@ def test_practice_and_what_a_person_closed_are_left_out_and_named(
     with closing(stores.open_database(tmp_path)) as database:
         lived.database.connection().conn.backup(database.connection().conn)
         rows = [row for row in database.trades_between(["BTCUSD"]) if row["kind"] == "open"]
-        hand, practice, other = rows[2], rows[3], rows[4]
+        hand, practice, other, odd = rows[2:6]
         database.apply_profile("BTCUSD", easy.model_dump_json(), easy.digest())
         with database.transaction():
             change = database.connection().execute
             change("UPDATE signals SET close_reason = 'BY_HAND' WHERE sid = ?", (hand["sid"],))
-            for row, digest in ((practice, easy.digest()), (other, "of nobody")):
+            for row, field, value in (
+                (practice, "profile", easy.digest()),
+                (other, "profile", "of nobody"),
+                (odd, "invented", "true"),
+            ):
                 key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"])).text
                 change(
-                    "UPDATE journal SET record = json_set(record, '$.profile', ?) "
-                    "WHERE torra_key = ?", (digest, key),
+                    f"UPDATE journal SET record = json_set(record, '$.{field}', ?) "
+                    "WHERE torra_key = ?", (value, key),
                 )  # fmt: skip
         final = live.arm_seen(database, SUBJECT)
-        gone = {row["closed_at"] for row in (hand, practice, other)}
+        left = dict.fromkeys(("by_hand", "invented_evidence", "other_settings", "practice"), 1)
+        gone = {row["closed_at"] for row in (hand, practice, other, odd)}
         assert final.trades == tuple(one for one in whole.trades if iso(one.closed) not in gone)
-        assert len(final.trades) == len(whole.trades) - 3
-        assert len(final.ticks) == len(whole.ticks) - 2
-        assert live.left_out(database, final) == {"practice": 1, "by_hand": 1, "other_settings": 1}
-        says = "by hand 1, other settings 1, practice 1"
+        assert len(final.trades) == len(whole.trades) - 4
+        assert len(final.ticks) == len(whole.ticks) - 3
+        assert {why: len(some) for why, some in live.left_out(database, final).items()} == left
+        says = "by hand 1, invented evidence 1, other settings 1, practice 1"
         told = listing.paths(database, SUBJECT)
         assert told.trades == len(final.trades)
         assert words.of_paths(told).endswith(f" Trades left out: {says}.")
@@ -440,8 +445,52 @@ def test_practice_and_what_a_person_closed_are_left_out_and_named(
         card = live.made(database, SUBJECT)
         assert card.document is not None
         assert f"Trades left out: {says}." in card.document.warnings
-        assert card.as_json()["left_out"] == {"practice": 1, "by_hand": 1, "other_settings": 1}
+        assert card.as_json()["left_out"] == left
     assert live.left_out(lived.database, whole) == {}
+
+
+def test_what_a_person_closed_is_taken_out_of_both_paths(lived: Desk, tmp_path: Path) -> None:
+    """The two best trades, which without their twins made agents look dear."""
+    whole = live.arm_seen(lived.database, SUBJECT)
+    frames = live.frames_of(lived.database, SUBJECT, whole.ticks)
+    alone = live.l1_trades(whole, SUBJECT, frames, {})
+    shared = {one.decided for one in alone}
+    both = [one for one in whole.trades if one.decided in shared]
+    best = sorted(both, key=lambda one: one.r)[-2:]
+    with closing(stores.open_database(tmp_path)) as database:
+        lived.database.connection().conn.backup(database.connection().conn)
+        with database.transaction():
+            for one in best:
+                database.connection().execute(
+                    "UPDATE signals SET close_reason = 'BY_HAND' "
+                    "WHERE kind = 'open' AND instance = ? AND decided_at = ?",
+                    (one.instance, iso(one.decided)),
+                )
+        told = listing.paths(database, SUBJECT)
+    own = [one for one in whole.trades if one not in best]
+    twins = [one for one in alone if one.decided not in {lost.decided for lost in best}]
+    assert (told.trades, told.l1_trades) == (len(own), len(twins))
+    assert len(twins) == len(alone) - 2
+    risk = fmean(one.profit / one.r for one in own if abs(one.r) > 0.05)
+    gap = fmean(one.r for one in own) - fmean(one.r for one in twins)
+    assert told.money == pytest.approx(len(own) * risk * gap, rel=0.02)
+
+
+def test_l1_acts_on_the_ticks_of_the_desk_alone(lived: Desk) -> None:
+    """Also where it holds what the desk opened later, and not where the desk's trade counts."""
+    whole = live.arm_seen(lived.database, SUBJECT)
+    frames = live.frames_of(lived.database, SUBJECT, whole.ticks)
+    alone = live.l1_trades(whole, SUBJECT, frames, {})
+    one = next(one for one in alone if one.closed - one.decided > timedelta(minutes=45))
+    gap = replace(whole, ticks=tuple(t for t in whole.ticks if t.close_time != one.decided))
+    assert one.decided not in {x.decided for x in live.l1_trades(gap, SUBJECT, frames, {})}
+    late = replace(one, decided=one.decided + timedelta(minutes=15))
+    flat = replace(whole, trades=())
+    rest = [x for x in alone if x != one]
+    assert live.l1_trades(flat, SUBJECT, frames, {"by_hand": [late]}) == rest
+    assert live.l1_trades(flat, SUBJECT, frames, {"practice": [late]}) == alone
+    own = replace(whole, trades=(one,))
+    assert live.l1_trades(own, SUBJECT, frames, {"by_hand": [late]}) == alone
 
 
 @pytest.mark.parametrize("gone", [("H1",), ("M15", "H1")])

@@ -98,7 +98,7 @@ def test_where_all_abstain_no_tick_is_changed_and_both_paths_are_one(crowded: De
     subject = subject_of(crowded)
     final = live.arm_seen(crowded.database, subject)
     frames = live.frames_of(crowded.database, subject, final.ticks)
-    control, own = live.arms_of(final, subject, frames)
+    control, own = live.arms_of(final, subject, frames, {})
     rows = [reason for tick in final.ticks if tick.swarm for reason in tick.swarm.reasons]
     assert {OfficerReason.CROWDED, OfficerReason.LIQUIDATIONS} <= set(rows), "rows must bind"
     assert any(tick.budget < 1.0 for tick in own.ticks)
@@ -116,7 +116,7 @@ def test_without_the_rows_the_paths_would_differ(crowded: Desk) -> None:
     final = live.arm_seen(crowded.database, subject)
     bare = replace(final, ticks=tuple(replace(tick, swarm=None) for tick in final.ticks))
     frames = live.frames_of(crowded.database, subject, final.ticks)
-    assert live.l1_trades(bare, subject, frames) != list(final.trades)
+    assert live.l1_trades(bare, subject, frames, {}) != list(final.trades)
 
 
 def test_a_desk_that_asks_a_person_has_trades_of_the_bars_alone(tmp_path: Path) -> None:
@@ -128,9 +128,9 @@ def test_a_desk_that_asks_a_person_has_trades_of_the_bars_alone(tmp_path: Path) 
         frames = live.frames_of(desk.database, subject, final.ticks)
         auto = replace(subject, profile=subject.profile.model_copy(update={"execution": "auto"}))
         off = replace(subject, profile=subject.profile.model_copy(update={"execution": "off"}))
-        trades = live.l1_trades(final, subject, frames)
-        assert trades == live.l1_trades(final, auto, frames) != []
-        assert live.l1_trades(final, off, frames) == []
+        trades = live.l1_trades(final, subject, frames, {})
+        assert trades == live.l1_trades(final, auto, frames, {}) != []
+        assert live.l1_trades(final, off, frames, {}) == []
 
 
 @pytest.mark.parametrize(

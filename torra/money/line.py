@@ -83,7 +83,11 @@ class OpenThen:
         self._database = database
         self._setups = setups
         self._warm_ups = WarmUps(database)
-        self._held = [row for row in database.openings() if row["opened_at"] is not None]
+        self._held = [
+            row
+            for row in database.openings()
+            if row["opened_at"] is not None and not self._warm_ups.made(row)
+        ]
 
     def worth(self, at: datetime) -> dict[str, float | None]:
         """Return by account what closing everything then would have brought; None: not known."""
@@ -103,7 +107,7 @@ class OpenThen:
     def _open(self, at: datetime) -> Iterator[Mapping[str, Any]]:
         """Yield the openings that were positions at a moment; an instance has one at a time.
 
-        Of the warm-up those that are open still, as everywhere: its closed trades are no result.
+        None is of the warm-up: its trades are no result.
         """
         moment = iso(at)
         for name in sorted(self._setups):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import ConfigError
+from torra.store.standings import WarmUps
 from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
 from torra.verdict.trade_outcome import gain, leaving, planned_risk
@@ -41,6 +42,8 @@ class OpenNow:
     risk: float | None = None
     risk_r: float | None = None
     orders: int = 0
+    warm_up: float = 0.0
+    """What of `result` is of positions that the warm-up opened."""
 
 
 class _Stake(NamedTuple):
@@ -52,6 +55,7 @@ class _Stake(NamedTuple):
     result: float | None
     risk: float | None
     risk_r: float | None
+    warm_up: bool = False
 
 
 def open_now(
@@ -59,6 +63,7 @@ def open_now(
 ) -> dict[str, OpenNow]:
     """Return positions and orders by account; `setups` are the desk's instances by name."""
     held: dict[str, tuple[list[_Stake], list[_Stake]]] = {}
+    warm_ups = WarmUps(database)
     for one in database.positions():
         opening = database.signal(one.signal_id)
         if opening is None:
@@ -67,7 +72,8 @@ def open_now(
         where = opening["bridge"] if isinstance(opening["bridge"], str) else ""
         positions, orders = held.setdefault(where or PAPER, ([], []))
         kind = orders if opening["price"] is None else positions
-        kind.append(_stake(database, setups, one, now))
+        stake = _stake(database, setups, one, now)
+        kind.append(stake._replace(warm_up=warm_ups.made(opening)))
     return {where: _together(*stakes) for where, stakes in held.items()}
 
 
@@ -103,6 +109,7 @@ def _together(positions: Sequence[_Stake], orders: Sequence[_Stake]) -> OpenNow:
         risk=math.fsum(one.risk or 0.0 for one in known) if known else None,
         risk_r=math.fsum(one.risk_r or 0.0 for one in known) if known else None,
         orders=len(orders),
+        warm_up=math.fsum(one.result or 0.0 for one in positions if one.warm_up),
     )
 
 

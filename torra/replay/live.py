@@ -12,7 +12,6 @@ A desk of several profiles without a symbol, and a text that is no time, raise C
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -52,6 +51,7 @@ from torra.replay.shards.seen import trade_seen
 from torra.store.hosted import is_hosted
 from torra.store.standings import WarmUps
 from torra.store.trade.positions import BY_HAND
+from torra.tick.marks import INVENTED
 
 CALLED: Final = "scorecard"
 """Prefix of the names of a desk's own scorecards; no replay may have it."""
@@ -80,6 +80,9 @@ NO_TRADES: Final = "Agents sent no order here, so they are judged by what they s
 """The sentence of a scorecard without trades of agents."""
 
 Frames = Mapping[str, Mapping[str, pd.DataFrame]]
+
+LeftOut = Mapping[str, Sequence[TradeSeen]]
+"""Trades that no figure has, by the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +194,13 @@ def made(
     if not heard:
         return nothing_yet(subject, _why_none(database, subject, start, end))
     frames = frames_of(database, subject, final.ticks)
-    arms = arms_of(final, subject, frames)
+    left = left_out(database, final)
+    arms = arms_of(final, subject, frames, left)
     exhibits = scorecard.exhibits(arms, frames, profile=subject.profile, trials=tried)
     # Agents in shadow sent nothing: an exhibit of trades would be about none.
     if arms[-1].name == WOULD_BE or _of_hosts(subject):
         exhibits = tuple(one for one in exhibits if one.name not in OF_TRADES)
     warmed = warmed_of(database, final)
-    left = left_out(database, final)
     notes = [*warnings(final, subject), *_of_the_warm_up(final, warmed)]
     notes += [f"{left_out_told(left).capitalize()}."] if left else []
     names = [arm.name for arm in arms]
@@ -216,7 +219,8 @@ def made(
         System().real_now(),
         {"profile": subject.name, "thresholds": thresholds_told(subject.profile)},
     )
-    return Scorecard(subject, arms, exhibits, heard, says, document, warmed, left)
+    counted = {why: len(some) for why, some in left.items()}
+    return Scorecard(subject, arms, exhibits, heard, says, document, warmed, counted)
 
 
 def nothing_yet(subject: PromotionSubject, why: str = NO_AGENT) -> Scorecard:
@@ -272,39 +276,41 @@ def arm_seen(
     return ArmSeen(
         name,
         tuple(ticks),
-        tuple(trade_seen(row) for row, why in _judged(database, ticks) if not why),
+        tuple(_judged(database, ticks).get("", ())),
         capital=subject.profile.risk.capital,
         skipped=database.skipped_between(names, *span),
     )
 
 
-def _judged(database: Database, ticks: Sequence[TickSeen]) -> list[tuple[dict[str, Any], str]]:
-    """Return the closed trades between some ticks, each with why it is left out, "" if it is not.
+def _judged(database: Database, ticks: Sequence[TickSeen]) -> LeftOut:
+    """Return the closed trades between some ticks by why they are left out, "" if they are not.
 
-    A person closed it; or its tick ran in practice, or with other settings than these.
+    A person closed it; or its tick ran in practice, with other settings, or on invented evidence.
     """
     keys = {(tick.instance, tick.timeframe, iso(tick.bar_time)) for tick in ticks}
     names = sorted({tick.instance for tick in ticks})
-    known, found = promotion.Fingerprints(database), []
+    known = promotion.Fingerprints(database)
+    found: dict[str, list[TradeSeen]] = {}
     for row in database.trades_between(names, ticks[0].close_time, ticks[-1].close_time):
         key = row["instance"], row["timeframe"], row["bar_time"]
         why = "by_hand" if row["close_reason"] == BY_HAND else ""
         if key not in keys:
-            digest = database.record("|".join(key)).get("profile")
-            profile = known.profiles(key[0]).get(str(digest))
+            record = database.record("|".join(key))
+            profile = known.profiles(key[0]).get(str(record.get("profile")))
             why = "practice" if profile and is_eased(profile) else "other_settings"
-        found.append((row, why))
+            why = "invented_evidence" if record.get(INVENTED) else why
+        found.setdefault(why, []).append(trade_seen(row))
     return found
 
 
-def left_out(database: Database, final: ArmSeen) -> dict[str, int]:
-    """Return how many closed trades between the ticks of `arm_seen` it has not, by the reason."""
-    return dict(Counter(sorted(why for _, why in _judged(database, final.ticks) if why)))
+def left_out(database: Database, final: ArmSeen) -> LeftOut:
+    """Return the closed trades between the ticks of `arm_seen` that it has not, by the reason."""
+    return {why: some for why, some in sorted(_judged(database, final.ticks).items()) if why}
 
 
-def left_out_told(left: Mapping[str, int]) -> str:
+def left_out_told(left: LeftOut) -> str:
     """Return which trades are left out, as a part of a sentence; "" where there are none."""
-    told = ", ".join(f"{why.replace('_', ' ')} {number:,}" for why, number in left.items())
+    told = ", ".join(f"{why.replace('_', ' ')} {len(some):,}" for why, some in left.items())
     return f"trades left out: {told}" if told else ""
 
 
@@ -365,12 +371,14 @@ def officer_rows(tick: TickSeen, gate: GateSettings) -> Rows:
     return Rows(min(told.storm, told.plain), worn, told.veto_sides)
 
 
-def arms_of(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> tuple[ArmSeen, ArmSeen]:
+def arms_of(
+    final: ArmSeen, subject: PromotionSubject, frames: Frames, left: LeftOut
+) -> tuple[ArmSeen, ArmSeen]:
     """Return L1 alone, and the final chain; in shadow the one that agents would have made."""
     if _of_hosts(subject):
         return control_seen(final, ()), final
     if not all(tick.shadow for tick in final.ticks if tick.opinions):
-        return control_seen(final, l1_trades(final, subject, frames)), final
+        return control_seen(final, l1_trades(final, subject, frames, left)), final
     brain = BrainNumbers.of(subject.profile)
     # What they would have sent is not known: actions are those of L1.
     ticks = recompose(final, Changes(counted=True), brain).ticks
@@ -378,9 +386,13 @@ def arms_of(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> tuple[
     return control_seen(final, final.trades), ArmSeen(WOULD_BE, told, (), capital=final.capital)
 
 
-def l1_trades(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> list[TradeSeen]:
+def l1_trades(
+    final: ArmSeen, subject: PromotionSubject, frames: Frames, left: LeftOut
+) -> list[TradeSeen]:
     """Return the trades that L1 alone would have closed on the stored bars, on paper.
 
+    L1 acts on the ticks of `final` alone. For each trade that a person closed the one that L1
+    opened on its tick, or held then, is left out too, unless the desk's of that tick counts.
     An instance whose profile uses a calendar has none: bars do not show its events.
     """
     found: list[TradeSeen] = []
@@ -402,9 +414,21 @@ def l1_trades(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> list
         rows = {
             (tick.timeframe, micros(tick.close_time)): officer_rows(tick, profile.gate)
             for tick in final.ticks
-            if tick.instance == instance.id and tick.swarm
+            if tick.instance == instance.id
         }
-        found += [one for one in ground.run(profile, rows).trades if one.reason != END]
+        swept = ground.run(profile, rows, alone=True)
+        found += [one for one in swept.trades if one.reason != END]
+    counted = {(one.instance, one.decided) for one in final.trades}
+    for closed in left.get("by_hand", ()):
+        held = [
+            one
+            for one in found
+            if one.instance == closed.instance
+            and one.decided <= closed.decided <= one.closed
+            and (one.instance, one.decided) not in counted
+        ]
+        for one in held[-1:]:
+            found.remove(one)
     return sorted(found, key=lambda one: one.closed)
 
 

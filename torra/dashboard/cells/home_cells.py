@@ -77,11 +77,14 @@ def money(found: Money, lines: Mapping[str, Sequence[LinePoint]]) -> Cells:
 def _account(key: str, account: AccountMoney, points: Sequence[LinePoint]) -> Cells:
     today, held = account.today, account.open
     closed = today.profit if today.trades else 0.0
-    equity = closed + (held.result or 0.0)
+    equity = closed + (held.result or 0.0) - held.warm_up
+    unknown = " + ?" if held.valued < held.positions else ""
     return {
         f"{key}.some": showing(account.whole.trades or held.positions),
         f"{key}.today": words(
-            money_words.amount(equity, account), figures.tone(equity, 2), money_words.NOT_COUNTED
+            money_words.amount(equity, account) + unknown,
+            figures.tone(equity, 2),
+            money_words.NOT_COUNTED,
         ),
         f"{key}.done": words(
             f"{money_words.amount(closed, account)} closed", figures.tone(closed, 2)
@@ -146,9 +149,11 @@ def _open(account: AccountMoney) -> str:
     held = account.open
     if held.result is None:
         return f"{count(held.positions, 'position')} open, of no known price"
-    return (
+    told = (
         f"{money_words.amount(held.result, account)} open, in {count(held.positions, 'position')}"
     )
+    of_warm_up = f"; {money_words.amount(held.warm_up, account)} of the warm-up is not counted"
+    return told + (of_warm_up if held.warm_up else "")
 
 
 def risk(found: Money) -> Cells:

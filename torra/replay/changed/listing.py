@@ -187,7 +187,8 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         )
     frames = live.frames_of(database, subject, final.ticks)
     try:
-        control, final = live.arms_of(final, subject, frames)
+        left = live.left_out(database, final)
+        control, final = live.arms_of(final, subject, frames, left)
     except ConfigError as error:
         return Paths(subject.name, f"The path without agents is not known: {error}.")
     rng = Generator(PCG64([len(final.ticks), len(final.trades)]))
@@ -210,7 +211,7 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         ticks=len(final.ticks),
         mode=subject.profile.agents.mode,
         warmed=live.warmed_of(database, final),
-        left_out=live.left_out_told(live.left_out(database, final)),
+        left_out=live.left_out_told(left),
     )
 
 

@@ -109,25 +109,31 @@ class Ground:
         """How many bars a configuration runs over: the ticks of all timeframes."""
         return len(self.market.close)
 
-    def run(self, profile: Profile, rows: Officer = NO_OFFICER) -> Swept:
+    def run(self, profile: Profile, rows: Officer = NO_OFFICER, *, alone: bool = False) -> Swept:
         """Return the result of a configuration.
 
-        `rows` are what a risk officer left of openings, by timeframe and close in microseconds.
+        `rows` are what a risk officer left of openings, by timeframe and close in microseconds. If
+        they stand `alone`, every other tick is a HOLD.
         Raises ConfigError for a symbol that the profile does not know, and for a profile with a
         calendar of events.
         """
         refuse_calendar(profile)
         composite, agreed = self._weighed(profile)
         verdict = verdicts(agreed, profile.thresholds)
+        if alone:
+            verdict *= np.array([key in rows for key in self._keys()])
         course = L1Course(verdict, *self._flags(profile), self._rows(rows))
         made = account_of(self.market, course, self.instance, profile, self._plans_of(profile))
         return Swept(profile, self.ticks, composite, agreed, verdict, made.trades, made.halts)
 
     def _rows(self, rows: Officer) -> tuple[Rows, ...]:
         """Return the rows of each tick; nothing where no officer sits."""
+        return tuple([rows.get(key, NO_ROWS) for key in self._keys()]) if rows else ()
+
+    def _keys(self) -> Iterator[tuple[str, int]]:
         names = [one.timeframe for one in self.streams]
         ticks = zip(self.ticks.stream.tolist(), self.market.close, strict=True)
-        return tuple([rows.get((names[n], at), NO_ROWS) for n, at in ticks]) if rows else ()
+        return ((names[n], at) for n, at in ticks)
 
     def _weighed(self, profile: Profile) -> tuple[Array, Array]:
         form = profile.record_score
