@@ -53,10 +53,14 @@ def ticks(home: Path, /, symbol: str | None, limit: int, as_json: bool) -> None:
     from torra.config import load_desk  # noqa: PLC0415
 
     desk = load_desk(home)
+    instances = desk.instances
+    if symbol is not None:
+        known = any(symbol in (one.id, one.symbol) for one in instances)
+        instances = (desk.instance(symbol if known else symbol.upper()),)
     with stored(home) as database:
         found = [
             {"symbol": one.id, "timeframe": name} | {part: row[part] for part in TICK}
-            for one in (desk.instances if symbol is None else [desk.instance(symbol.upper())])
+            for one in instances
             for name in one.timeframes
             for row in (database.told_ticks(one.id, name, limit) if database else ())
         ]
@@ -68,10 +72,14 @@ def _list(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    lines = [*rows[:1], *([f"{value or '-'}" for value in row.values()] for row in rows)]
+    lines = [*rows[:1], *([_text(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
     say("\n".join(table) or "No tick is stored: `torra run` runs them.")
+
+
+def _text(value: object) -> str:
+    return "-" if value in (None, "") else str(value)
 
 
 @click.command()
