@@ -123,13 +123,19 @@ def test_what_has_no_price_is_named() -> None:
     assert "anthropic:claude-9 has no price" in expected_cost.sentence(strange)
     plugged = expected(provider="some-package:model")
     assert plugged["unpriced"] == ["some-package:model:deep", "some-package:model:quick"]
+    assert expected_cost.figures(plugged) == ("no price",) * 3
+
+
+def test_a_local_server_costs_nothing_unless_the_list_prices_it() -> None:
     rows = {(row["mode"], row["vendor"]): row for row in estimate(own=True).by_mode()}
-    own = rows["firm", OPENAI]
-    assert expected_cost.figures(own) == ("no price",) * 3 and rows["firm", GOOGLE]["tick_usd"]
-    priced = {model.partition(":")[2]: {"input": 1.0, "output": 2.0} for model in own["unpriced"]}
-    local = Estimate(shipped_tick(), 120, PriceList(priced), lambda _: True)
-    profile = Profile().with_agents(mode="firm", provider=OPENAI)
-    assert (local.expected(profile)["tick_usd"] or 0.0) > 0.0, "the home's prices.json names one"
+    assert expected_cost.figures(rows["firm", OPENAI]) == ("0.0000", "0.00", "0.00")
+    assert rows["firm", GOOGLE]["tick_usd"]
+    mixed = Profile().with_agents(provider=ANTHROPIC, quick_think_model=f"{OPENAI}:my-model")
+    assert 0.0 < (estimate(own=True).expected(mixed)["tick_usd"] or 0.0) < usd(provider=ANTHROPIC)
+    listed = PriceList({"my-model": {"input": 1.0, "output": 2.0}})
+    local = Estimate(shipped_tick(), 120, listed, lambda _: True)
+    alone = Profile().with_agents(provider=OPENAI, quick_think_model="my-model")
+    assert (local.expected(alone)["tick_usd"] or 0.0) > 0.0, "the home's prices.json names one"
 
 
 def test_a_desk_that_cannot_be_seated_asks_nobody() -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 import agent_framework
-from agent_config import MODES, VENDORS, AgentSettings, asked_outside, route
+from agent_config import MODES, VENDORS, AgentSettings, route
 from agents.contracts import VECTORS, Completion, DebateContext, Feature, Request, immediate
 from agents.debate.asking import LOOK_AGAIN
 from instance_database import Database
@@ -136,7 +136,7 @@ class Estimate:
                 local=self.local(vendor),
             )
             # A model that nobody lists is booked at the dearest price: nobody expects that.
-            if asked_outside(vendor) and not (cost and self.prices.known(vendor, model)):
+            if self.prices.per_million(vendor, model, local=self.local(vendor)) is None:
                 unpriced.append(f"{vendor}:{model}")
             tick += cost * _share(agents, request)
         day = min(tick * self.closes, DAY / HOUR * agents.max_api_cost_per_hour)
