@@ -118,9 +118,9 @@ and `torra profile set` says it before a change of the agents is made.
 
 - **Tokens** are characters: one for every {read} of a prompt and its schema, one for every
   {said} of a reply, which is taken to be as long as the rules' own. A vendor counts otherwise.
-- **A seat without evidence** is not asked and not counted. News, fundamental, macro and
-  microstructure need numbers from beside the bars; each that is asked adds a call, and a report
-  that others read.
+- **A seat without evidence** is not asked and not counted, and the sentence names it. News,
+  fundamental, macro and microstructure need numbers from beside the bars; each that is asked adds a
+  call, and a report that others read.
 - **What happens on some ticks alone** counts by its share: a rebuttal on {rebuttal:.0%} of ticks,
   a second look at {again:.0%} of reports; with `call_policy: pivotal` and `gate_call: openings`
   what can change a verdict, on {pivotal:.0%}. Where seats of low confidence took second looks,
