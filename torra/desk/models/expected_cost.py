@@ -58,8 +58,7 @@ PIVOTAL: Final = 0.12
 """Share of ticks on which agents may change the verdict, or an opening stands."""
 
 
-Call = tuple[Request, int, int]
-"""A request, its tokens and those of its reply."""
+Call = tuple[Request, Completion]
 
 
 class ExpectedCost(TypedDict):
@@ -128,7 +127,8 @@ class Estimate:
         tick = 0.0
         unpriced: set[str] = set()
         uncounted: list[str] = []
-        for role in [seat.role for seat in seated(agents)] if calls is not None else ():
+        for seat in () if calls is None else seated(agents):
+            role = seat.role
             vendor, model = route(agents.model(role.id, role.tier), agents.provider)
             local = self.local(vendor)
             price = self.prices.per_million(vendor, model, local=local)
@@ -136,11 +136,16 @@ class Estimate:
             # A model that nobody lists is booked at the dearest price: nobody expects that.
             if price is None:
                 unpriced.add(f"{vendor}:{model}")
-            elif not made and price.input + price.output:
+            elif price.input and not made:
                 uncounted.append(role.id)
-            for request, read, said in made:
+            for request, completion in made:
+                read = f"{request.system}{request.user}{json.dumps(request.schema)}"
                 tick += _share(agents, request) * self.prices.cost(
-                    vendor, model, input_tokens=read, output_tokens=said, local=local
+                    vendor,
+                    model,
+                    input_tokens=round(len(read) / INPUT_CHARS),
+                    output_tokens=round(len(completion.text) / OUTPUT_CHARS),
+                    local=local,
                 )
         day = min(tick * self.closes, DAY / HOUR * agents.max_api_cost_per_hour)
         unknown = calls is None or unpriced or (uncounted and not tick)
@@ -155,7 +160,7 @@ class Estimate:
     def _rehearsed(self, profile: Profile) -> list[Call] | None:
         """Return every call that a tick may make, answered by the rules; None where none can be."""
         rules = RulesProvider()
-        calls: list[tuple[Request, Completion]] = []
+        calls: list[Call] = []
 
         @immediate
         def submit(request: Request) -> Future[Completion]:
@@ -168,7 +173,8 @@ class Estimate:
             agent_framework.deliberate(
                 _context(self.tick), profile.debate(), submit, monotonic=lambda: 0.0, deadline=1.0
             )
-            return [(one, *_tokens(one, completion)) for one, completion in calls]
+            # Read here, as there are numbers that no reply can hold.
+            return [call for call in calls if call[1].text]
         return None
 
 
@@ -223,12 +229,6 @@ def _share(agents: AgentSettings, request: Request) -> float:
         asked = max(PIVOTAL, REBUTTAL * asked)
     again = agents.looks_again() and request.role.kind in LOOK_AGAIN
     return asked * (1.0 + SECOND_LOOK) if again else asked
-
-
-def _tokens(request: Request, completion: Completion) -> tuple[int, int]:
-    """Return the tokens of a request and its reply. ValueError is for numbers that JSON has not."""
-    read = f"{request.system}{request.user}{json.dumps(request.schema)}"
-    return round(len(read) / INPUT_CHARS), round(len(completion.text) / OUTPUT_CHARS)
 
 
 def _context(tick: TickRecord) -> DebateContext:

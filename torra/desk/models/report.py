@@ -259,10 +259,9 @@ def spending_line(row: SpendingTold) -> str:
     """Return what a profile costs, in a sentence."""
     expected = expected_cost.sentence(row["expected"])
     if not row["paid"]:
-        free = row["expected"]["tick_usd"] is not None
-        return f"profile {row['profile']}: " + (
-            f"{row['provider']} is asked, which costs nothing" if free else expected
-        )
+        if row["expected"]["tick_usd"] is not None:
+            expected = f"{row['provider']} is asked, which costs nothing"
+        return f"profile {row['profile']}: {expected}"
     far = f"{row['day_so_far_usd']:.4f} USD in 24 hours, {ticks_that_asked(row['ticks'])}"
     most = f"{row['tick_most_usd']:.4f} USD at most"
     mean = "" if row["tick_usd"] is None else f"{row['tick_usd']:.4f} USD on average, "
