@@ -118,19 +118,19 @@ and `torra profile set` says it before a change of the agents is made.
 
 - **Tokens** are characters: one for every {read} of a prompt and its schema, one for every
   {said} of a reply, which is taken to be as long as the rules' own. A vendor counts otherwise.
-- **A seat without evidence** is not asked and not counted. News, fundamental, macro and
-  microstructure need numbers from beside the bars; each that is asked adds a call, and a report
-  that others read.
+- **A seat without evidence** is not asked and not counted, and the sentence names it. News,
+  fundamental, macro and microstructure need numbers from beside the bars; each that is asked adds a
+  call, and a report that others read.
 - **What happens on some ticks alone** counts by its share: a rebuttal on {rebuttal:.0%} of ticks,
   a second look at {again:.0%} of reports; with `call_policy: pivotal` and `gate_call: openings`
-  what can change a verdict, on {pivotal:.0%}. A model that is often unsure costs up to half as much
-  again in modes `full` and `firm`.
+  what can change a verdict, on {pivotal:.0%}. Where seats of low confidence took second looks,
+  the bill of `full` and `firm` was 1.3 to 1.7 times the estimate.
 - **Not counted** are the trader, who is asked on some 1 % of ticks, the chart, retries, a
   fallback, the thoughts of a model that cannot but think, and discounts of caches.
 - **The last column** is what agents in shadow cost until the rule of `earned` looks at them for the
   first time ([scorecard.md](scorecard.md)).
-- **A model without a price** has none here: a server of your own, or a name that nobody lists. A
-  price in `prices.json` is taken.
+- **A model without a price** is one that nobody lists. A price in `prices.json` is taken. A local
+  server costs nothing where `prices.json` does not name its model.
 """
 MODELS_COLUMNS = "| model | schema | picture | thinking | effort | end | instead | note |\n"
 VENDOR_TITLES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,6 +16,7 @@ from tests.doubles.vendor_server import Reply, Status, VendorServer
 from torra.commands.command_line import main
 from torra.config import Profile, load_desk
 from torra.desk.models.expected_cost import Estimate, figures, sentence
+from torra.desk.models.report import spending_line
 from torra.providers.prices import PriceList
 
 
@@ -62,8 +64,28 @@ def test_what_every_mode_is_expected_to_cost_is_told(tmp_path: Path) -> None:
     own = env_of_a_local_server()
     text = call(tmp_path, **own).output
     assert f"profile default: {sentence(found)}; 0.0000 USD in 24 hours" in text
-    none = ["swarm", "openai_compatible", *("no", "price") * 3]
+    none = ["swarm", "openai_compatible", "0.0000", "0.00", "0.00"]
     assert none in [line.split() for line in text.splitlines()], "a server of one's own"
+    strange = Profile().with_agents(active_agents=["technical", "nobody"], provider="google")
+    (tmp_path / "profiles" / "default.json").write_text(strange.model_dump_json())
+    text = call(tmp_path).output
+    assert "profile default: no cost can be estimated" in text and "costs nothing" not in text
+
+
+def test_a_profile_that_no_instance_has_is_told_no_day(tmp_path: Path) -> None:
+    row = told_of(tmp_path, mode="firm", provider="google")
+    assert spending_line(row).count("a day of 144 closes") == 2
+    alone: Any = {**row, "closes": 0, "expected": {**row["expected"], "closes": 0}}
+    assert "a day of" not in spending_line(alone) and "a tick costs" in spending_line(alone)
+
+
+def told_of(home: Path, **agents: Any) -> Any:
+    """Return what the report says of the money of a desk's one profile."""
+    (home / "profiles").mkdir()
+    page = Profile().with_agents(**agents).model_dump_json()
+    (home / "profiles" / "default.json").write_text(page)
+    (row,) = json.loads(call(home, "--json").output)["profiles"]
+    return row
 
 
 def env_of_a_local_server() -> dict[str, str]:

@@ -123,17 +123,61 @@ def test_what_has_no_price_is_named() -> None:
     assert "anthropic:claude-9 has no price" in expected_cost.sentence(strange)
     plugged = expected(provider="some-package:model")
     assert plugged["unpriced"] == ["some-package:model:deep", "some-package:model:quick"]
+    assert expected_cost.figures(plugged) == ("no price",) * 3
+
+
+def test_a_local_server_costs_nothing_unless_the_list_prices_it() -> None:
     rows = {(row["mode"], row["vendor"]): row for row in estimate(own=True).by_mode()}
-    own = rows["firm", OPENAI]
-    assert expected_cost.figures(own) == ("no price",) * 3 and rows["firm", GOOGLE]["tick_usd"]
-    priced = {model.partition(":")[2]: {"input": 1.0, "output": 2.0} for model in own["unpriced"]}
-    local = Estimate(shipped_tick(), 120, PriceList(priced), lambda _: True)
-    profile = Profile().with_agents(mode="firm", provider=OPENAI)
-    assert (local.expected(profile)["tick_usd"] or 0.0) > 0.0, "the home's prices.json names one"
+    assert expected_cost.figures(rows["firm", OPENAI]) == ("0.0000", "0.00", "0.00")
+    assert rows["firm", GOOGLE]["tick_usd"]
+    mixed = Profile().with_agents(provider=ANTHROPIC, quick_think_model=f"{OPENAI}:my-model")
+    assert 0.0 < (estimate(own=True).expected(mixed)["tick_usd"] or 0.0) < usd(provider=ANTHROPIC)
+    listed = PriceList({"my-model": {"input": 1.0, "output": 2.0}})
+    local = Estimate(shipped_tick(), 120, listed, lambda _: True)
+    alone = Profile().with_agents(provider=OPENAI, quick_think_model="my-model")
+    assert (local.expected(alone)["tick_usd"] or 0.0) > 0.0, "the home's prices.json names one"
 
 
-def test_a_desk_that_cannot_be_seated_asks_nobody() -> None:
-    assert usd(active_agents=["technical"] * 2 + ["nobody"], provider=GOOGLE) == 0.0
+def with_value(value: float | None) -> TickRecord:
+    """Return the shipped tick with one value in all of its evidence."""
+    seen = [{**one.model_dump(), "value": value} for one in shipped_tick().features]
+    return TickRecord.read({**shipped_tick().model_dump(), "features": seen})
+
+
+@cases(
+    ("value", "agents"),
+    [(1.0, {"active_agents": ["technical", "nobody"]}), (1e308, {"mode": "full"})],
+)
+def test_what_cannot_be_estimated_is_not_told_as_nothing(
+    value: float, agents: dict[str, Any]
+) -> None:
+    told = expected(with_value(value), provider=GOOGLE, **agents)
+    assert told["tick_usd"] is told["day_usd"] is told["earned_usd"] is None
+    assert expected_cost.figures(told) == ("unknown",) * 3
+    assert expected_cost.sentence(told) == "no cost can be estimated"
+    assert len(estimate(with_value(value)).by_mode()) == len(EVERY)
+
+
+def test_evidence_without_a_value_is_the_shipped_ticks() -> None:
+    paid: dict[str, Any] = {"mode": "full", "provider": GOOGLE}
+    assert expected(with_value(None), **paid) == expected(**paid)
+
+
+def test_a_paid_seat_that_the_tick_does_not_ask_is_named() -> None:
+    told = expected(mode="full", provider=GOOGLE)
+    assert told["uncounted"] == ["news"] and told["tick_usd"]
+    said = "not asked on that tick and not counted: news"
+    assert expected_cost.sentence(told).endswith(said)
+    alone = expected(mode="full", provider="rules", role_models={"news": "google:gemini-3.8-flash"})
+    assert alone["tick_usd"] is None and alone["uncounted"] == ["news"]
+    assert expected_cost.sentence(alone) == f"no cost can be estimated; {said}"
+    assert expected(mode="full", provider="rules")["uncounted"] == [], "the rules cost nothing"
+
+
+def test_a_profile_without_an_instance_is_told_no_day() -> None:
+    none = Estimate(shipped_tick(), 0, prices(), lambda _: False)
+    told = none.expected(Profile().with_agents(provider=GOOGLE))
+    assert told["tick_usd"] and "a day" not in expected_cost.sentence(told)
 
 
 @pytest.mark.journey

@@ -314,6 +314,8 @@ def _took(seconds: object) -> str:
 def _spending(row: SpendingTold) -> SpendingLine:
     if not row["paid"]:
         answers = "The rules answer" if row["provider"] == "rules" else "Your own model answers"
+        if row["expected"]["tick_usd"] is None:
+            answers = figures.clean(expected_cost.sentence(row["expected"]), 400)
         nothing = figures.money(0.0, 2)
         return SpendingLine(
             row["profile"], answers, nothing, nothing, nothing, _dollars(row["ceiling_usd"])

@@ -2,8 +2,8 @@
 
 An `Estimate` lets the rules answer the very prompts of one tick and counts their characters. The
 tick is the newest of the desk, or the shipped one (representative_tick.json, of the sample), whose
-evidence every desk has. So a seat that has no evidence is not counted, as it is not asked. Tokens
-are characters by a rule of thumb and no vendor's count. What happens on some ticks alone (a
+evidence every desk has. A seat that has no evidence in either is named, not counted. Tokens are
+characters by a rule of thumb and no vendor's count. What happens on some ticks alone (a
 rebuttal, a second look, a gate or a desk that is asked where a position can open) counts by the
 share of ticks on which it does in the sample. Not counted are the trader, who is asked on 1 % of
 them, pictures, retries, thoughts of a model that cannot but think, and caches: what all prompts
@@ -13,7 +13,7 @@ begin with is shorter than what vendors cache. Nothing is asked of a vendor here
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 import agent_framework
-from agent_config import MODES, VENDORS, AgentSettings, asked_outside, route
+from agent_config import MODES, VENDORS, AgentSettings, route
 from agents.contracts import VECTORS, Completion, DebateContext, Feature, Request, immediate
 from agents.debate.asking import LOOK_AGAIN
+from agents.registry import seated
 from instance_database import Database
 from torra.config import Instance, Profile
 from torra.desk.costs import DAY, DECIMALS, closes_a_day, local_by
@@ -64,7 +65,9 @@ class ExpectedCost(TypedDict):
     """Expected cost in USD of a tick, of a day of `closes` and of EARNED_TICKS.
 
     A day costs no more than its hours may. The three are None where `unpriced` names models, by
-    VENDOR:MODEL, that have no price.
+    VENDOR:MODEL, that have no price, and where nothing can be estimated: the desk cannot be seated,
+    the tick holds numbers that no reply can, or all that is paid is `uncounted`. Those are the paid
+    seats that are not asked on the tick, as a rule for want of evidence.
     """
 
     closes: int
@@ -72,6 +75,7 @@ class ExpectedCost(TypedDict):
     day_usd: float | None
     earned_usd: float | None
     unpriced: list[str]
+    uncounted: list[str]
 
 
 class ModeCost(ExpectedCost):
@@ -107,46 +111,71 @@ class Estimate:
 
     def expected(self, profile: Profile) -> ExpectedCost:
         """Return what a profile is expected to cost with its models."""
-        return self._cost(_rehearsed(profile, self.tick), profile.agents)
+        return self._cost(self._rehearsed(profile), profile.agents)
 
     def by_mode(self) -> list[ModeCost]:
         """Return what every mode is expected to cost with every vendor."""
         found: list[ModeCost] = []
         for mode in MODES:
             profiles = [Profile().with_agents(mode=mode, provider=vendor) for vendor in VENDORS]
-            calls = _rehearsed(profiles[0], self.tick)  # whoever reads them, the prompts are these
+            calls = self._rehearsed(profiles[0])  # whoever reads them, the prompts are these
             for vendor, one in zip(VENDORS, profiles, strict=True):
                 found.append({"mode": mode, "vendor": vendor, **self._cost(calls, one.agents)})
         return found
 
-    def _cost(self, calls: Iterable[Call], agents: AgentSettings) -> ExpectedCost:
+    def _cost(self, calls: Sequence[Call] | None, agents: AgentSettings) -> ExpectedCost:
         tick = 0.0
-        unpriced: list[str] = []
-        for request, completion in calls:
-            role, texts = (
-                request.role,
-                f"{request.system}{request.user}{json.dumps(request.schema)}",
-            )
+        unpriced: set[str] = set()
+        uncounted: list[str] = []
+        for seat in () if calls is None else seated(agents):
+            role = seat.role
             vendor, model = route(agents.model(role.id, role.tier), agents.provider)
-            cost = self.prices.cost(
-                vendor,
-                model,
-                input_tokens=round(len(texts) / INPUT_CHARS),
-                output_tokens=round(len(completion.text) / OUTPUT_CHARS),
-                local=self.local(vendor),
-            )
+            local = self.local(vendor)
+            price = self.prices.per_million(vendor, model, local=local)
+            made = [call for call in calls or () if call[0].role.id == role.id]
             # A model that nobody lists is booked at the dearest price: nobody expects that.
-            if asked_outside(vendor) and not (cost and self.prices.known(vendor, model)):
-                unpriced.append(f"{vendor}:{model}")
-            tick += cost * _share(agents, request)
+            if price is None:
+                unpriced.add(f"{vendor}:{model}")
+            elif price.input and not made:
+                uncounted.append(role.id)
+            for request, completion in made:
+                read = f"{request.system}{request.user}{json.dumps(request.schema)}"
+                tick += _share(agents, request) * self.prices.cost(
+                    vendor,
+                    model,
+                    input_tokens=round(len(read) / INPUT_CHARS),
+                    output_tokens=round(len(completion.text) / OUTPUT_CHARS),
+                    local=local,
+                )
         day = min(tick * self.closes, DAY / HOUR * agents.max_api_cost_per_hour)
+        unknown = calls is None or unpriced or (uncounted and not tick)
         one, whole, earned = (
-            None if unpriced else round(usd, DECIMALS) for usd in (tick, day, tick * EARNED_TICKS)
+            None if unknown else round(usd, DECIMALS) for usd in (tick, day, tick * EARNED_TICKS)
         )
         return {
             "closes": self.closes, "tick_usd": one, "day_usd": whole, "earned_usd": earned,
-            "unpriced": sorted(set(unpriced)),
+            "unpriced": sorted(unpriced), "uncounted": uncounted,
         }  # fmt: skip
+
+    def _rehearsed(self, profile: Profile) -> list[Call] | None:
+        """Return every call that a tick may make, answered by the rules; None where none can be."""
+        rules = RulesProvider()
+        calls: list[Call] = []
+
+        @immediate
+        def submit(request: Request) -> Future[Completion]:
+            answered = rules.submit(request)
+            calls.append((request, answered.result()))
+            return answered
+
+        # No clock runs, so that any deadline is far.
+        with suppress(ValueError):
+            agent_framework.deliberate(
+                _context(self.tick), profile.debate(), submit, monotonic=lambda: 0.0, deadline=1.0
+            )
+            # Read here, as there are numbers that no reply can hold.
+            return [call for call in calls if call[1].text]
+        return None
 
 
 @cache
@@ -158,8 +187,8 @@ def shipped_tick() -> TickRecord:
 
 def figures(told: ExpectedCost) -> tuple[str, ...]:
     """Return what a tick, a day and EARNED_TICKS are expected to cost in USD, as text."""
-    if told["unpriced"]:
-        return ("no price",) * 3
+    if told["tick_usd"] is None:
+        return ("no price" if told["unpriced"] else "unknown",) * 3
     return f"{told['tick_usd']:.4f}", f"{told['day_usd']:.2f}", f"{told['earned_usd']:.2f}"
 
 
@@ -168,10 +197,15 @@ def sentence(told: ExpectedCost) -> str:
     if told["unpriced"]:
         names = ", ".join(told["unpriced"])
         return f"no cost is expected: {names} has no price, and prices.json may give one"
+    missing = ", ".join(told["uncounted"])
+    missing = missing and f"; not asked on that tick and not counted: {missing}"
+    if told["tick_usd"] is None:
+        return f"no cost can be estimated{missing}"
     tick, day, earned = figures(told)
+    closes = f"a day of {told['closes']:,} closes {day} USD, " if told["closes"] else ""
     return (
-        f"a tick is expected to cost {tick} USD, a day of {told['closes']:,} closes {day} USD, the "
-        f"{EARNED_TICKS:,} ticks that agents.influence earned asks for {earned} USD"
+        f"a tick is expected to cost {tick} USD, {closes}the {EARNED_TICKS:,} ticks that "
+        f"agents.influence earned asks for {earned} USD{missing}"
     )
 
 
@@ -197,25 +231,6 @@ def _share(agents: AgentSettings, request: Request) -> float:
     return asked * (1.0 + SECOND_LOOK) if again else asked
 
 
-def _rehearsed(profile: Profile, tick: TickRecord) -> list[Call]:
-    """Return every call that a tick may make, answered by the rules."""
-    rules = RulesProvider()
-    calls: list[Call] = []
-
-    @immediate
-    def submit(request: Request) -> Future[Completion]:
-        answered = rules.submit(request)
-        calls.append((request, answered.result()))
-        return answered
-
-    # No clock runs, so that any deadline is far.
-    with suppress(ValueError):  # a desk that cannot be seated asks nobody
-        agent_framework.deliberate(
-            _context(tick), profile.debate(), submit, monotonic=lambda: 0.0, deadline=1.0
-        )
-    return calls
-
-
 def _context(tick: TickRecord) -> DebateContext:
     """Return what agents are shown of a tick, where anything that is asked for may be asked."""
     return DebateContext(
@@ -228,7 +243,7 @@ def _context(tick: TickRecord) -> DebateContext:
         features={
             one.id: Feature(one.id, one.value, one.unit or "")
             for one in (*shipped_tick().features, *tick.features)
-            if one.id
+            if one.id and one.value is not None
         },
         memory=tick.memory,
         nonce="0" * 16,

@@ -257,16 +257,19 @@ def trader_line(row: TraderTold) -> str:
 
 def spending_line(row: SpendingTold) -> str:
     """Return what a profile costs, in a sentence."""
+    expected = expected_cost.sentence(row["expected"])
     if not row["paid"]:
-        return f"profile {row['profile']}: {row['provider']} is asked, which costs nothing"
+        if row["expected"]["tick_usd"] is not None:
+            expected = f"{row['provider']} is asked, which costs nothing"
+        return f"profile {row['profile']}: {expected}"
     far = f"{row['day_so_far_usd']:.4f} USD in 24 hours, {ticks_that_asked(row['ticks'])}"
     most = f"{row['tick_most_usd']:.4f} USD at most"
     mean = "" if row["tick_usd"] is None else f"{row['tick_usd']:.4f} USD on average, "
     day = "" if row["day_usd"] is None else f"{row['day_usd']:.2f} USD by that average, "
+    closes = f"; a day of {row['closes']} closes {day}{row['day_most_usd']:.2f} USD at most"
     return (
-        f"profile {row['profile']}: {expected_cost.sentence(row['expected'])}; {far}; a tick costs "
-        f"{mean}{most}; a day of {row['closes']} closes {day}{row['day_most_usd']:.2f} USD at most "
-        f"(ceiling {row['ceiling_usd']:.2f} an hour)"
+        f"profile {row['profile']}: {expected}; {far}; a tick costs {mean}{most}"
+        f"{closes if row['closes'] else ''} (ceiling {row['ceiling_usd']:.2f} an hour)"
     )
 
 
