@@ -119,9 +119,64 @@ def test_the_subject_decides_what_rises_means(text: str, expected: float) -> Non
         ("Nikkei ends in red", -0.5),
         ("Banks in the red on strong franc", -0.5),
         ("Tanker waits in the Red Sea", 0.0),
+        ("Gold slips as bonds slide", -0.5),
     ],
 )
 def test_words_around_it_turn_a_word_or_leave_it_out(text: str, expected: float) -> None:
+    assert score(text) == pytest.approx(expected)
+
+
+@cases(
+    ("text", "expected"),
+    [
+        ("Rally on Wall Street fades", 0.0),
+        ("Rally on Wall Street stumbles", 0.0),
+        ("Rally on weak data fades", 0.0),
+        ("Rally after Fed fades", 0.0),
+        ("Rally amid AI hype fades", 0.0),
+        ("Optimism on AI fades", 0.0),
+        ("Slump on Wall Street ends as stocks rebound", 0.0),
+        ("Ban on crypto lifted", 0.0),
+        ("Bitcoin falls on Monday then surges to record high", 0.25),
+        ("Stocks rise after Fed decision then tumble", 0.0),
+        ("Stocks slide as yields jump then rebound", 0.0),
+        ("Rally in stocks such as Nvidia fades", 0.0),
+        ("Gains on Wall Street fade", 0.0),
+        ("Gold falls after rising to a record high", 0.0),
+        ("Gold gains on falling dollar", 0.5),
+    ],
+)
+def test_a_reason_swallows_no_main_verb(text: str, expected: float) -> None:
+    assert score(text) == pytest.approx(expected)
+
+
+@cases(
+    ("text", "expected"),
+    [
+        ("IBM invests in Red Hat", 0.0),
+        ("Stake in Red Bull racing sold", 0.5),
+        ("Firm back in the black after years in the red", 0.0),
+        ("Firm no longer in the red", 0.5),
+        ("Nikkei in red, Hang Seng flat", -0.5),
+    ],
+)
+def test_red_is_a_loss_at_the_end_of_a_part(text: str, expected: float) -> None:
+    assert score(text) == pytest.approx(expected)
+
+
+@cases(
+    ("text", "expected"),
+    [
+        ("ECB lowers inflation forecast", 0.0),
+        ("Company lowers deficit target", 0.0),
+        ("Company lowers loss forecast", 0.0),
+        ("Company raises loss forecast", -2 / 3),
+        ("Company raises cost forecast", 0.0),
+        ("Moody's cuts debt outlook", 0.0),
+        ("Company cuts weak outlook", -0.5),
+    ],
+)
+def test_what_stands_before_a_target_decides_what_its_cut_means(text: str, expected: float) -> None:
     assert score(text) == pytest.approx(expected)
 
 

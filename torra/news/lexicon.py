@@ -13,7 +13,8 @@ punctuation mark and at words such as "as", "but" and "on":
 - "no", "not", "averts" and the like turn the next words, "fails to" as well, "pares" the next one
   that counts;
 - what follows "despite" or "from" does not count: "gold falls from a record high";
-- nor does a reason, where it gives one for something: "gains on weak data", "slips as bonds slide".
+- nor does what follows "as" where something was said before it ("slips as bonds slide"), nor the
+  one word after "on" where it follows a word of up or down ("gains on weak data").
 
 What it cannot do: it does not know whose price is meant ("dollar falls, gold rises" is 0), nor what
 is good for whom, nor irony, questions, quotations and what is denied further away. It knows English
@@ -52,23 +53,24 @@ LONGEST: Final = 2_000
 
 TOKEN: Final = re.compile(r"[a-z]+(?:['’][a-z]+)*|[,;:.!?]+(?=\s|$)|\s[-–—]+\s")
 SECTIONS: Final = (
-    "rising", "falling", "lifting", "good", "bad", "troubles", "strengths", "burdens", "either",
-    "nothing", "turning", "paring", "failing", "breaks", "reasons", "conceding", "raising",
-    "cutting", "targets",
+    "rising", "falling", "last", "lifting", "good", "bad", "troubles", "strengths", "burdens",
+    "either", "nothing", "turning", "paring", "failing", "breaks", "causes", "reasons", "conceding",
+    "raising", "cutting", "targets",
 )  # fmt: skip
 """The sections of words.txt; each tells in its first line what it does."""
 
 ALONE: Final[Mapping[str, int]] = {
-    "rising": 1, "falling": -1, "lifting": 1, "good": 1, "bad": -1, "troubles": -1, "strengths": 1,
+    "rising": 1, "falling": -1, "last": -1, "lifting": 1, "good": 1, "bad": -1, "troubles": -1,
+    "strengths": 1,
 }  # fmt: skip
 """What a word of a section says where no neighbour says otherwise."""
 
-MOVING: Final = frozenset(("rising", "falling"))
+MOVING: Final = frozenset(("rising", "falling", "last"))
 ADVERSE: Final = frozenset(("burdens", "troubles"))
 EITHER: Final = frozenset(("either",))
 TURNING: Final = frozenset(("turning", "failing"))
-ENDING: Final = frozenset(("breaks", "reasons", "conceding"))
-TARGETS: Final = frozenset(("targets",))
+ENDING: Final = frozenset(("breaks", "causes", "reasons", "conceding"))
+UNAIMED: Final = frozenset(("burdens", "either", "bad"))
 
 
 def read_words(text: str) -> dict[str, str]:
@@ -142,7 +144,7 @@ def _parts(words: tuple[str, ...]) -> Iterator[list[str]]:
     What is conceded or left behind, and the reason of what was said, is left out.
     """
     part: list[str] = []
-    conceded = False  # a reason of a reason too
+    conceded = caused = False  # conceded: a reason of a reason too
     place = 0
     while place < len(words):
         section, taken = _found(words, place)
@@ -150,9 +152,11 @@ def _parts(words: tuple[str, ...]) -> Iterator[list[str]]:
             if not conceded:
                 yield part
             reason = section == "reasons" and (conceded or _says(part))
+            caused = section == "causes" and not MOVING.isdisjoint(part[-1:])
             part, conceded = [], reason or section == "conceding"
         else:
-            part.append(section)
+            part.append("" if caused and section in ALONE else section)
+            caused = False
         place += taken
     if not conceded:
         yield part
@@ -188,12 +192,11 @@ def _said(part: Sequence[str], place: int) -> int:
     """Return what the word at a place says before anything turns it: +1, -1 or 0."""
     section = part[place]
     if section in ("raising", "cutting"):
-        aimed = TARGETS & set(part[place + 1 : place + 1 + TARGET_REACH])
-        return 0 if not aimed else 1 if section == "raising" else -1
+        return _aimed(section, part[place + 1 : place + 1 + TARGET_REACH])
     if section == "failing":
         after = range(place + 1, min(len(part), place + 1 + TURN_REACH))
         return 0 if any(_said(part, other) for other in after) else -1
-    alone = ALONE.get(section, 0)
+    alone = 0 if section == "last" and place + 1 < len(part) else ALONE.get(section, 0)
     after_it = set(part[place + 1 : place + 1 + OBJECT_REACH])
     if section == "lifting":
         return _of_subjects(alone, after_it)
@@ -205,6 +208,16 @@ def _said(part: Sequence[str], place: int) -> int:
         near = {*part[max(0, place - OBJECT_REACH) : place], *part[place + 1 :][:SUBJECT_REACH]}
         return 0 if said_of_it & near else alone
     return alone
+
+
+def _aimed(section: str, after: Sequence[str]) -> int:
+    """Return what "raises" or "cuts" says of the target after it: fewer losses are good."""
+    if "targets" not in after:
+        return 0
+    between = after[: after.index("targets")]
+    if not UNAIMED.isdisjoint(between):
+        return 0
+    return 1 if (section == "raising") != ("troubles" in between) else -1
 
 
 def _of_subjects(sign: int, subjects: set[str]) -> int:

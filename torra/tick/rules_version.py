@@ -24,7 +24,7 @@ RULES: Final = {
     9: "an opening is smaller while models fail: who abstains is not heard, and none is heard then",
     10: "no side costs less than the other one, and a swarm's officer counts from the first tick",
     11: "ADX and DI count equal moves as equal, the spread's limit is exact, changes outlive holes",
-    12: "what a headline gives as a reason has no tone; a stored report has its reasoning",
+    12: "what a headline says after 'as' has no tone; a stored report has its reasoning",
 }
 """By number, what each version changed, in one line."""
 
