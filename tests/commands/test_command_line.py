@@ -64,7 +64,7 @@ def test_tick_of_a_swarm_tells_regime_trust_and_judge_in_words_and_as_json(tmp_p
     for row in ("reader ", "budget ", "trust ", "liquidity ", "board ", "conflict ", "judge "):
         assert f"\n{row}" in table, row
     told = json.loads(torra(tmp_path, *asked, "--json").stdout)
-    assert list(told) == [*KEYS, "swarm", "judge"]
+    assert list(told) == [*KEYS, "swarm", "judge", "invented"]
     assert told["swarm"]["regime"]["code"] == told["regime"] == "range"
     assert told["judge"]["winner"] == "NONE"
 

@@ -176,7 +176,7 @@ def test_a_lock_that_stays_ends_the_tick_at_its_deadline(
     point: str, seconds: float, tmp_path: Path, nightly: bool, record_property: Any
 ) -> None:
     """What could not be stored is stored at the next wake that comes in time."""
-    deadline = 2.0 if nightly else 0.3
+    deadline = 2.0 if nightly else 1.0
     desk = open_desk(tmp_path, deadline)
     with locked_from(desk, point, seconds):
         took = timed(desk)
