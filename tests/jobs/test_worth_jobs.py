@@ -61,7 +61,7 @@ def told(stage: str, done: int = 0, total: int = 0) -> None:
 def test_the_job_says_in_money_what_the_whole_paths_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert worth.run(tmp_path, {}, told).says == "No tick has run with the present setting."
+    assert worth.run(tmp_path, {}, told).says == "No tick of the present setting counts yet."
     warm = live.WarmedUp(400, 2)
     found = Paths(
         "default", "", 5, 6, -0.3, 0.05, -12.4, -30.0, 5.0, ticks=615, mode="full", warmed=warm

@@ -173,7 +173,7 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
     """
     final = live.arm_seen(database, subject)
     if not final.ticks:
-        return Paths(subject.name, "No tick has run with the present setting.")
+        return Paths(subject.name, "No tick of the present setting counts yet.")
     if all(tick.shadow for tick in final.ticks if tick.opinions):
         return Paths(
             subject.name, "The agents looked on: the desk's path is the one without agents."
