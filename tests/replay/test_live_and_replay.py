@@ -83,7 +83,7 @@ def write_outlook(home: Path) -> None:
     hours = [BEGIN + timedelta(hours=4 * number) for number in range(105)]
     rows = [f"{iso(moment)},USD,high,event {number}" for number, moment in enumerate(hours)]
     (home / CALENDAR).write_text("\n".join(["time,currency,impact,name", *rows]) + "\n")
-    words = ("Bitcoin soars on strong demand", "Bitcoin slumps on weak trading", "Wheat is flat")
+    words = ("Bitcoin soars, demand is strong", "Bitcoin slumps, trading is weak", "Wheat is flat")
     told = [
         {
             "headline": f"{words[number % 3]}, report {number} of {number * 37}",
