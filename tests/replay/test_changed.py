@@ -436,7 +436,7 @@ def test_practice_and_what_a_person_closed_are_left_out_and_named(
         assert final.trades == tuple(one for one in whole.trades if iso(one.closed) not in gone)
         assert len(final.trades) == len(whole.trades) - 4
         assert len(final.ticks) == len(whole.ticks) - 3
-        assert {why: len(some) for why, some in live.left_out(database, final).items()} == left
+        assert {why: len(some) for why, some in live.exclusions(database, final).items()} == left
         says = "by hand 1, invented evidence 1, other settings 1, practice 1"
         told = listing.paths(database, SUBJECT)
         assert told.trades == len(final.trades)
@@ -446,7 +446,7 @@ def test_practice_and_what_a_person_closed_are_left_out_and_named(
         assert card.document is not None
         assert f"Trades left out: {says}." in card.document.warnings
         assert card.as_json()["left_out"] == left
-    assert live.left_out(lived.database, whole) == {}
+    assert live.exclusions(lived.database, whole) == {}
 
 
 def test_what_a_person_closed_is_taken_out_of_both_paths(lived: Desk, tmp_path: Path) -> None:

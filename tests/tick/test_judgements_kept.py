@@ -85,10 +85,14 @@ def test_the_terminal_tells_the_judgement_and_no_agent_is_told() -> None:
     assert SENTENCE in lesson_words.whole(lesson)
     assert SENTENCE in lesson_words.table([lesson])
     assert evidence(judged()) == evidence(judged(None))
-    assert lesson_words.judged(judged(Judgement("NONE", "", 0.3))) == (
+    assert lesson_words.judge_sentence(judged(Judgement("NONE", "", 0.3))) == (
         "Judge: neither side, 30 % to win"
     )
-    assert lesson_words.judged(judged(None)) == lesson_words.judged(facts(situation=None)) == ""
+    assert (
+        lesson_words.judge_sentence(judged(None))
+        == lesson_words.judge_sentence(facts(situation=None))
+        == ""
+    )
 
 
 @pytest.fixture

@@ -264,13 +264,13 @@ def _show(found: Sequence[Calibration]) -> Finding:
     most, effect = max((one.independent for one in found), default=0), f"{percent(NOTABLE)}"
     whole = found[0] if found else None
     shown = whole is not None and whole.brier is not None and _against(whole) != UNTOLD
-    text = _told(whole)
+    text = _summary(whole)
     return finding(
         text, share_count(NOTABLE), most, "independent call", f"a hit rate of {effect}", shown=shown
     )
 
 
-def _told(whole: Calibration | None) -> str:
+def _summary(whole: Calibration | None) -> str:
     if whole is None or not any(word.mapped is not None for word in whole.words):
         return f"No confidence word has {LEAST} calls yet, so none may be used as a weight."
     told = ", ".join(

@@ -142,7 +142,7 @@ def thesis(facts: LessonFacts) -> ThesisTold | None:
     return told and thesis_told(told, facts.timeframe, _beside(facts, told.bars))
 
 
-def judged(facts: LessonFacts) -> str:
+def judge_sentence(facts: LessonFacts) -> str:
     """Return what a swarm's judge said at an opening, in a sentence; "" where none was heard."""
     told = facts.situation.judgement if facts.situation else None
     if told is None:
@@ -282,7 +282,7 @@ def _lines(lesson: Lesson, warm_up: bool) -> list[str]:
     mark = "; in warm-up" if warm_up else ""
     told = thesis(facts)
     why = [] if told is None else [f"  {told.who}: {told.claim}"]
-    why += [f"  {judge}"] if (judge := judged(facts)) else []
+    why += [f"  {judge}"] if (judge := judge_sentence(facts)) else []
     return [headline(facts), f"  {place}; {rest}{mark}", *why, *said]
 
 
@@ -299,7 +299,7 @@ def whole(
     lines += [f"{verdict_on_veto(lesson.facts)}."] if lesson.facts.kind == "vetoed" else []
     lines += ["", *(f"{one.name.ljust(width)}  {one.value}" for one in facts)]
     lines += _thesis_lines(lesson.facts)
-    lines += ["", judge] if (judge := judged(lesson.facts)) else []
+    lines += ["", judge] if (judge := judge_sentence(lesson.facts)) else []
     for one in map(spoken, lesson.words):
         lines += ["", f"{one.author}, {one.known}{', cost ' + one.cost if one.cost else ''}"]
         lines += [f"  {part}" for part in (one.setup, one.outcome, one.rule) if part]

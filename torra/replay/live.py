@@ -81,7 +81,7 @@ NO_TRADES: Final = "Agents sent no order here, so they are judged by what they s
 
 Frames = Mapping[str, Mapping[str, pd.DataFrame]]
 
-LeftOut = Mapping[str, Sequence[TradeSeen]]
+Exclusions = Mapping[str, Sequence[TradeSeen]]
 """Trades that no figure has, by the reason."""
 
 
@@ -194,7 +194,7 @@ def made(
     if not heard:
         return nothing_yet(subject, _why_none(database, subject, start, end))
     frames = frames_of(database, subject, final.ticks)
-    left = left_out(database, final)
+    left = exclusions(database, final)
     arms = arms_of(final, subject, frames, left)
     exhibits = scorecard.exhibits(arms, frames, profile=subject.profile, trials=tried)
     # Agents in shadow sent nothing: an exhibit of trades would be about none.
@@ -202,7 +202,7 @@ def made(
         exhibits = tuple(one for one in exhibits if one.name not in OF_TRADES)
     warmed = warmed_of(database, final)
     notes = [*warnings(final, subject), *_of_the_warm_up(final, warmed)]
-    notes += [f"{left_out_told(left).capitalize()}."] if left else []
+    notes += [f"{exclusion_words(left).capitalize()}."] if left else []
     names = [arm.name for arm in arms]
     came_to = outcome(exhibits, names)
     debated = f"{heard:,} of {len(final.ticks):,} ticks were debated."
@@ -276,13 +276,13 @@ def arm_seen(
     return ArmSeen(
         name,
         tuple(ticks),
-        tuple(_judged(database, ticks).get("", ())),
+        tuple(_trades_by_reason(database, ticks).get("", ())),
         capital=subject.profile.risk.capital,
         skipped=database.skipped_between(names, *span),
     )
 
 
-def _judged(database: Database, ticks: Sequence[TickSeen]) -> LeftOut:
+def _trades_by_reason(database: Database, ticks: Sequence[TickSeen]) -> Exclusions:
     """Return the closed trades between some ticks by why they are left out, "" if they are not.
 
     A person closed it; or its tick ran in practice, with other settings, or on invented evidence.
@@ -303,12 +303,14 @@ def _judged(database: Database, ticks: Sequence[TickSeen]) -> LeftOut:
     return found
 
 
-def left_out(database: Database, final: ArmSeen) -> LeftOut:
+def exclusions(database: Database, final: ArmSeen) -> Exclusions:
     """Return the closed trades between the ticks of `arm_seen` that it has not, by the reason."""
-    return {why: some for why, some in sorted(_judged(database, final.ticks).items()) if why}
+    return {
+        why: some for why, some in sorted(_trades_by_reason(database, final.ticks).items()) if why
+    }
 
 
-def left_out_told(left: LeftOut) -> str:
+def exclusion_words(left: Exclusions) -> str:
     """Return which trades are left out, as a part of a sentence; "" where there are none."""
     told = ", ".join(f"{why.replace('_', ' ')} {len(some):,}" for why, some in left.items())
     return f"trades left out: {told}" if told else ""
@@ -372,7 +374,7 @@ def officer_rows(tick: TickSeen, gate: GateSettings) -> Rows:
 
 
 def arms_of(
-    final: ArmSeen, subject: PromotionSubject, frames: Frames, left: LeftOut
+    final: ArmSeen, subject: PromotionSubject, frames: Frames, left: Exclusions
 ) -> tuple[ArmSeen, ArmSeen]:
     """Return L1 alone, and the final chain; in shadow the one that agents would have made."""
     if _of_hosts(subject):
@@ -387,7 +389,7 @@ def arms_of(
 
 
 def l1_trades(
-    final: ArmSeen, subject: PromotionSubject, frames: Frames, left: LeftOut
+    final: ArmSeen, subject: PromotionSubject, frames: Frames, left: Exclusions
 ) -> list[TradeSeen]:
     """Return the trades that L1 alone would have closed on the stored bars, on paper.
 

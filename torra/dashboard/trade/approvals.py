@@ -342,7 +342,7 @@ def _more(rows: Iterable[ProposalRow]) -> list[FoldedLine]:
 
 def _listed(row: ProposalRow) -> ProposalLine:
     """Return a proposal that waits; a close shows the stop and the target of its position."""
-    return proposals.listed(row, backing().now(), _digits(row), _held(row))
+    return proposals.listed(row, backing().now(), _digits(row), _position_of(row))
 
 
 def _ended(row: ProposalRow) -> ProposalLine:
@@ -404,11 +404,11 @@ def _closing(row: ProposalRow) -> CloseQuote | None:
     """Return the position that a proposal closes and opens nothing after; None without one."""
     from torra.trading import close_quote  # noqa: PLC0415  a page alone must not load the desk
 
-    held = _held(row)
+    held = _position_of(row)
     return close_quote.quote(orders.reach(), held) if held else None
 
 
-def _held(row: ProposalRow) -> Position | None:
+def _position_of(row: ProposalRow) -> Position | None:
     """Return what a proposal closes and opens nothing after, as long as it is held."""
     held = backing().database.position(row.instance) if row.first.kind == "close" else None
     return held if held and held.signal_id == row.first.closes else None

@@ -98,7 +98,7 @@ class LessonShown:
     facts: tuple[FactShown, ...]
     words: tuple[WordsShown, ...]
     thesis: ThesisTold | None
-    judged: str
+    judge: str
     signal: str
     opened: str
     ticks: tuple[TickTold, ...]
@@ -180,7 +180,7 @@ def shown_of(found: Sequence[Lesson], behind: Backing) -> list[LessonShown]:
                 facts=lesson_words.figures_of(facts, money),
                 words=tuple(map(lesson_words.spoken, lesson.words)),
                 thesis=lesson_words.thesis(facts),
-                judged=lesson_words.judged(facts),
+                judge=lesson_words.judge_sentence(facts),
                 signal=url_for(".signal", sid=facts.sid) if signal.sid else "",
                 opened=_opened(facts),
                 ticks=tuple(map(_tick, ticks[:TICKS])),

@@ -187,7 +187,7 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         )
     frames = live.frames_of(database, subject, final.ticks)
     try:
-        left = live.left_out(database, final)
+        left = live.exclusions(database, final)
         control, final = live.arms_of(final, subject, frames, left)
     except ConfigError as error:
         return Paths(subject.name, f"The path without agents is not known: {error}.")
@@ -211,7 +211,7 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         ticks=len(final.ticks),
         mode=subject.profile.agents.mode,
         warmed=live.warmed_of(database, final),
-        left_out=live.left_out_told(left),
+        left_out=live.exclusion_words(left),
     )
 
 
