@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 GUESTS := $(VENV)-bench
 AUDIT := $(VENV)-audit
 
-.PHONY: run test journeys test-local-llm nightly prove orders mutants soak bench audit lint format house lock clean
+.PHONY: run test journeys goldens test-local-llm nightly prove orders mutants soak bench audit lint format house lock clean
 
 $(VENV)/run.stamp: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Torra needs Python 3.11 or newer"'
@@ -43,6 +43,10 @@ test: $(VENV)/dev.stamp
 # Whole courses, and the cases that `make test` leaves: minutes more, before a change is handed in.
 journeys: $(VENV)/dev.stamp
 	$(SUITE) -m journey $(TESTS)
+
+# What Torra computes, sends, stores and shows (tests/golden): writes it anew and shows what changed. `make goldens PARTS=pages` one part.
+goldens: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.golden.renew $(PARTS)
 
 test-local-llm: $(VENV)/local-llm.stamp
 	$(BIN)/python -m pytest -q -s --local-llm tests/providers/test_local_model.py

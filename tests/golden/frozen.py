@@ -1,0 +1,66 @@
+"""Time and chance that stand still, so that two runs write the same text.
+
+Everything in Torra that reads real time or draws a token does so through `torra.clock`: here real
+time is NOW, no second passes for PATIENCE real seconds (after which waits end as always), and
+tokens are numbered. `masked` takes what is left of a machine out of a text.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, tzinfo
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest.mock import patch
+
+from tests.conftest import KEPT_OUT
+from torra import clock
+
+NOW: Final = datetime(2021, 11, 12, 9, 30, tzinfo=UTC)
+"""Real time of a frozen run, two days after the desks of the tests begin."""
+
+PATIENCE: Final = 120.0
+
+SURROUNDINGS: Final = {"COLUMNS": "120", "NO_COLOR": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+
+
+class _AnyDatetime(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, datetime)
+
+
+class _Still(datetime, metaclass=_AnyDatetime):
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Any:
+        return NOW.astimezone(tz)
+
+
+@contextmanager
+def frozen() -> Iterator[None]:
+    """Freeze real time, tokens and the environment until the end of the block."""
+    began, tokens = time.monotonic(), count(1)
+    still = SimpleNamespace(
+        monotonic=lambda: began + max(0.0, time.monotonic() - began - PATIENCE),
+        sleep=time.sleep,
+    )
+    numbered = SimpleNamespace(token_hex=lambda size=32: f"{next(tokens):0{2 * size}x}")
+    clean = {name: value for name, value in os.environ.items() if not KEPT_OUT.search(name)}
+    with (
+        patch.dict(os.environ, {**clean, **SURROUNDINGS}, clear=True),
+        patch.multiple(clock, datetime=_Still, time=still, secrets=numbered),
+    ):
+        yield
+
+
+def masked(text: str, *folders: Path) -> str:
+    """Return a text without folders (`<home>`, `<home2>`), loopback ports and process numbers."""
+    for number, folder in enumerate(folders, 1):
+        text = text.replace(str(folder), f"<home{number if number > 1 else ''}>")
+    text = re.sub(r"127\.0\.0\.1:\d{4,5}", "127.0.0.1:<port>", text)
+    return re.sub(r"\bprocess \d+", "process <n>", text)

@@ -1,0 +1,77 @@
+"""The parts of the goldens, how one is made, and how one that differs is shown.
+
+A part is a module of this package with `make(folder)`: it returns texts by file name (`demo.txt`),
+without folders and times of the machine, and writes only below the empty folder that it gets. Its
+files lie in texts/, in a folder named as the part. A text that no file holds is a difference like
+any other, and so is a file that no text has.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from tests.golden.frozen import frozen
+
+TEXTS: Final = Path(__file__).parent / "texts"
+
+PARTS: Final[tuple[str, ...]] = ()
+"""Names of the parts, the slowest first."""
+
+SHOWN: Final = 60
+"""Lines of a difference that a red test shows."""
+
+
+def made(part: str) -> dict[str, str]:
+    """Return what the program gives today, by file name; every text ends with a newline."""
+    with tempfile.TemporaryDirectory() as folder, frozen():
+        texts: Mapping[str, str] = import_module(f"tests.golden.{part}").make(Path(folder))
+    return {name: text.rstrip("\n") + "\n" for name, text in sorted(texts.items())}
+
+
+def committed(part: str) -> dict[str, str]:
+    """Return what stands in the part's folder, by file name."""
+    return {
+        path.relative_to(TEXTS / part).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted((TEXTS / part).rglob("*.*"))
+    }
+
+
+def differences(part: str, today: Mapping[str, str]) -> Iterator[str]:
+    """Yield lines of a unified diff from what is committed to what the program gives today."""
+    golden = committed(part)
+    for name in sorted({*golden, *today}):
+        yield from difflib.unified_diff(
+            golden.get(name, "").splitlines(),
+            today.get(name, "").splitlines(),
+            f"{part}/{name}",
+            f"{part}/{name} today",
+            n=1,
+            lineterm="",
+        )
+
+
+def check(part: str) -> None:
+    """Raise AssertionError with the first differences, if there are any."""
+    lines = list(differences(part, made(part)))
+    if lines:
+        shown = "\n".join(lines[:SHOWN])
+        raise AssertionError(
+            f"{part}: {len(lines)} lines differ from the goldens; the first:\n{shown}\n"
+            f"If the change is meant: make goldens PARTS={part}, and read the diff."
+        )
+
+
+def renew(part: str, today: Mapping[str, str]) -> None:
+    """Write what the program gives today, and take away the files of what it gives no more."""
+    for name in committed(part):
+        if name not in today:
+            (TEXTS / part / name).unlink()
+    for name, text in today.items():
+        path = TEXTS / part / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
