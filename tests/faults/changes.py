@@ -1,6 +1,7 @@
 """The changes that a planted fault makes to a program: one node of the syntax tree of one place.
 
-A place is `module:function` (`Class.method`, a nested function, a constant of a module or a class).
+A place is a module, or a public name in it: `module:function` (`Class`, `Class.method`, a nested
+function, a constant of a module or a class).
 Formatting, comments and most renames of variables do not matter. A change that fits no node of the
 place, or several, is a ValueError that names the candidates.
 
@@ -29,7 +30,7 @@ BODIES: Final = (ast.Module, ast.ClassDef)
 
 
 class At:
-    """Changes at one place of the program, `module:function`."""
+    """Changes at one place of the program, `module` or `module:function`."""
 
     def __init__(self, place: str, *changes: Change) -> None:
         self.place, self.changes = place, changes
@@ -40,24 +41,21 @@ class At:
         """Return a module's text with the changes; raises ValueError."""
         tree = ast.parse(text)
         self.change(tree)
-        return ast.unparse(tree)
+        changed = ast.unparse(ast.fix_missing_locations(tree))
+        try:
+            ast.parse(changed)
+        except SyntaxError as error:
+            raise ValueError(f"{self.place}: what is left is no program: {error}") from None
+        return changed
 
     def change(self, tree: ast.Module) -> None:
-        """Make the changes in a module's tree; raises ValueError, also for what is no program or
-        the same one.
-        """
+        """Make the changes in a module's tree; raises ValueError."""
         try:
-            self._change(_found(tree, self.name))
+            place = node_of(tree, self.name)
+            for change in self.changes:
+                change.make(place)
         except ValueError as error:
             raise ValueError(f"{self.place}: {error}") from None
-
-    def _change(self, place: ast.AST) -> None:
-        before = ast.unparse(place)
-        for change in self.changes:
-            change.make(place)
-        after = ast.unparse(ast.fix_missing_locations(place))
-        if not ast.parse(after).body or after == before:
-            raise ValueError("the changes leave what was there")
 
 
 # --- nodes and patterns ---------------------------------------------------------------------------
@@ -145,7 +143,9 @@ class Change:
     done: Callable[[Slot], None]
 
     def make(self, place: ast.AST) -> None:
-        """Change the innermost node that is chosen; raises ValueError when it is not one alone."""
+        """Change the innermost node that is chosen; raises ValueError when it is not one alone, or
+        stays the same.
+        """
         candidates = [slot for slot in slots(place) if self.among(slot)]
         hits = [slot for slot in candidates if self.chosen(slot)]
         found = [slot for slot in hits if not any(_within(other, slot) for other in hits)]
@@ -153,7 +153,10 @@ class Change:
             there = dict.fromkeys(ast.unparse(slot.node) for slot in found or candidates)
             named = "\n    ".join(there)
             raise ValueError(f"{self.said} fits {len(found)} nodes and not one, of\n    {named}")
+        before = ast.unparse(found[0].owner)
         self.done(found[0])
+        if ast.unparse(found[0].owner) == before:
+            raise ValueError(f"{self.said} leaves what was there")
 
 
 def never(mentioned: str) -> Change:
@@ -291,8 +294,12 @@ def _put(slot: Slot, by: str) -> None:
     slot.put(Before().visit(expression(by)))
 
 
-def _found(tree: ast.Module, name: str) -> ast.AST:
-    """Return the node of a function, a class or a constant by its qualified name."""
+def node_of(tree: ast.Module, name: str) -> ast.AST:
+    """Return the node of a function, a class or a constant by its qualified name; raises
+    ValueError. The node of "" is the module.
+    """
+    if not name:
+        return tree
     known = list(_names(tree, ""))
     found = [node for named, node in known if named == name]
     if len(found) != 1:

@@ -1,12 +1,14 @@
 """What a planted fault is, and how one is put into a copy of the program and taken out again.
 
-What is changed is `changes`' subject; files that are not Python are changed as text. A change that
-does not fit is a ValueError: the table has rotted. Which faults there are is left to `planted`,
-running their tests to `nightly`.
+What is changed is `changes`' subject, what is put around a public name `seams`'; files that are not
+Python are changed as text. A change that does not fit is a ValueError: the table has rotted. Which
+faults there are is left to `planted`, running their tests to `nightly`.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import os
 import shutil
 import signal
@@ -20,7 +22,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests import ROOT
-from tests.faults.changes import At
+from tests.faults import seams
+from tests.faults.changes import At, expression, fits, node_of
 
 HUNG: Final = -1
 """Exit code of a program that had to be ended."""
@@ -40,6 +43,56 @@ class Text(NamedTuple):
         return text.replace(self.old, self.new)
 
 
+class Seam:
+    """A public name of the program, `module:function` or `module:Class.method`, with a wrapper
+    around it: a call of a function of `seams`, in which the names of the module are known.
+    """
+
+    def __init__(self, place: str, wrapper: str) -> None:
+        self.place, self.wrapper = place, wrapper
+        module, _, self.name = place.partition(":")
+        self.file = module.replace(".", "/") + ".py"
+
+    def spoil(self, text: str) -> str:
+        """Return a module's text with the wrapper at its end; raises ValueError."""
+        self.change(ast.parse(text))
+        return f"{text}\n\nfrom tests.faults import seams\n\n{self.line}\n"
+
+    @property
+    def line(self) -> str:
+        """What is added to the module."""
+        return f"{self.name} = seams.{self.wrapper}({self.name})"
+
+    def change(self, tree: ast.Module) -> None:
+        """Wrap the name in a module's tree; raises ValueError, also for what would fail there."""
+        try:
+            strange = strangers(expression(self.wrapper), node_of(tree, self.name), tree)
+        except (SyntaxError, ValueError) as error:
+            raise ValueError(f"{self.place}: {error}") from None
+        if strange:
+            raise ValueError(f"{self.place}: nothing there is called {', '.join(sorted(strange))}")
+        tree.body += ast.parse(self.line).body
+
+
+def strangers(wrapper: ast.expr, node: ast.AST, module: ast.Module) -> set[str]:
+    """Return the names in a wrapper of a node that neither `seams` nor the module knows."""
+    names = [one for one in ast.walk(wrapper) if isinstance(one, ast.Name)]
+    own = {one.arg for one in ast.walk(wrapper) if isinstance(one, ast.arg)}
+    own |= {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    strange = {one.id for one in names} - own - _words(module) - {*dir(builtins), *dir(seams)}
+    if isinstance(wrapper, ast.Call) and fits(expression("passes"), wrapper.func):
+        strange |= {f"{one.arg}" for one in wrapper.keywords} - _words(node)
+    return strange
+
+
+def _words(tree: ast.AST) -> set[str]:
+    names = ("id", "name", "asname", "arg")
+    return {getattr(node, name, None) or "" for node in ast.walk(tree) for name in names}
+
+
+Edit = At | Seam | Text
+
+
 @dataclass(frozen=True)
 class Fault:
     """A safeguard that is taken out, and the tests each of which must notice.
@@ -51,7 +104,7 @@ class Fault:
     id: str
     promise: str
     what: str
-    edits: tuple[At | Text, ...]
+    edits: tuple[Edit, ...]
     tests: tuple[str, ...]
     options: tuple[str, ...] = ()
 
@@ -60,9 +113,7 @@ Table = Mapping[str, Mapping[str, Callable[..., Fault]]]
 """Faults by promise and id."""
 
 
-def fault(
-    what: str, *parts: At | Text | str, options: tuple[str, ...] = ()
-) -> Callable[..., Fault]:
+def fault(what: str, *parts: Edit | str, options: tuple[str, ...] = ()) -> Callable[..., Fault]:
     """Return a row of a table: what is changed, where, and the tests' names."""
     edits = tuple(part for part in parts if not isinstance(part, str))
     tests = tuple(part for part in parts if isinstance(part, str))

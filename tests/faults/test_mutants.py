@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import ast
 import re
+import sqlite3
+from contextlib import closing
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import ROOT
 from tests.cases import cases
-from tests.faults import named_tests, planting, promises, risk_mutants
+from tests.faults import named_tests, planting, promises, risk_mutants, seams
 from tests.faults.changes import (
     At,
     Change,
@@ -30,14 +33,14 @@ from tests.faults.changes import (
 )
 from tests.faults.named_tests import resolved
 from tests.faults.planted import FAULTS
-from tests.faults.planting import Fault, Text, planted, spoilt
+from tests.faults.planting import Fault, Seam, Text, planted, spoilt
 
 IDS = [fault.id for fault in FAULTS]
 
 
 @cases("fault", FAULTS, ids=IDS)
 def test_a_fault_can_be_planted_and_its_tests_are_there(fault: Fault) -> None:
-    """`change` refuses what is no program, or the same as before."""
+    """`change` refuses what does not fit, or is the same as before."""
     trees: dict[str, ast.Module] = {}
     for edit in fault.edits:
         if isinstance(edit, Text):
@@ -129,13 +132,15 @@ class Desk:
         (replace("submit(order, ...)", "None"), "self.bridge.submit(order, live=False)", "None"),
         (returns("1", "None"), "return None", "return 1"),
         (reword("1", "2"), "SELECT 1", "SELECT 2"),
+        (replace("...(..., live=...)", "_[0]"), "order, live=False)", "order, live=False)[0]"),
     ],
     ids=lambda one: one.said if isinstance(one, Change) else "",
 )  # fmt: skip
 def test_a_change_is_of_one_node(change: Change, old: str, new: str) -> None:
     plain = ast.unparse(ast.parse(PROGRAM))
     assert plain.count(old) == 1
-    assert At("desk:Desk.send", change).spoil(PROGRAM) == plain.replace(old, new)
+    for place in ("desk:Desk.send", "desk:Desk", "desk"):
+        assert At(place, change).spoil(PROGRAM) == plain.replace(old, new)
 
 
 def test_what_is_inside_a_with_is_done_without_it() -> None:
@@ -173,8 +178,66 @@ def test_a_place_or_a_node_that_is_not_one_alone_is_told_with_the_candidates(
 
 
 def test_a_change_that_changes_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"desk:LIMIT: the changes leave what was there"):
+    with pytest.raises(ValueError, match=r"desk:LIMIT: sets.* leaves what was there"):
         At("desk:LIMIT", sets("LIMIT", "3")).spoil(PROGRAM)
+
+
+def test_what_is_left_is_a_program() -> None:
+    with pytest.raises(ValueError, match=r"desk:Desk: what is left is no program"):
+        At("desk:Desk", without("self.halted"), without("not fits(...)")).spoil(PROGRAM)
+
+
+# --- wrappers -------------------------------------------------------------------------------------
+
+DOUBLE = """
+FACTOR = 2
+
+
+def double(number, *, more=0):
+    return FACTOR * number + more
+"""
+
+
+@cases(
+    ("wrapper", "result"),
+    [
+        ("skips()", None),
+        ("skips(FACTOR)", 2),
+        ("becomes(lambda number, more: number)", 5),
+        ("gives(lambda found: -found)", -11),
+        ("gives(lambda found: [one * FACTOR for one in (found,)])", [22]),
+        ("passes(number=lambda old: old + 1, more=lambda _: 0)", 12),
+    ],
+)
+def test_a_wrapper_stands_around_a_public_name(wrapper: str, result: object) -> None:
+    names: dict[str, Any] = {}
+    exec(Seam("sums:double", wrapper).spoil(DOUBLE), names)
+    assert names["double"](5, more=1) == result
+
+
+@cases(
+    ("place", "wrapper", "strange"),
+    [
+        ("sums:half", "skips()", "there 0 times; there are FACTOR, double"),
+        ("sums:double", "skip()", "nothing there is called skip"),
+        ("sums:double", "skips(FACTORS)", "nothing there is called FACTORS"),
+        ("sums:double", "passes(numbers=lambda _: 0)", "nothing there is called numbers"),
+        ("sums:double", "skips(", "never closed"),
+    ],
+)
+def test_a_wrapper_that_does_not_fit_is_refused(place: str, wrapper: str, strange: str) -> None:
+    with pytest.raises(ValueError, match=f"{place}: .*{strange}"):
+        Seam(place, wrapper).spoil(DOUBLE)
+
+
+def test_the_statements_of_a_connection_are_rewritten(tmp_path: Path) -> None:
+    def connect(path: Path) -> sqlite3.Connection:
+        return sqlite3.connect(path)
+
+    spoilt = seams.rewrites("^SELECT 1$", "SELECT 2")(connect)
+    for opened, first in ((connect, 1), (spoilt, 2), (connect, 1)):
+        with closing(opened(tmp_path / "desk.db")) as db:
+            assert [*db.execute("SELECT 1"), *db.execute("SELECT ?", (3,))] == [(first,), (3,)]
 
 
 # --- planting -------------------------------------------------------------------------------------
