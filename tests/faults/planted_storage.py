@@ -16,7 +16,7 @@ from tests.faults.changes import (
     unwrap,
     without,
 )
-from tests.faults.planting import Table, fault
+from tests.faults.planting import Seam, Table, fault
 
 EVERY: Final = ("--scale", "1")
 """Each step on a file is the last of a life, as at night."""
@@ -33,7 +33,7 @@ STORAGE: Final[Table] = {
         ),
         "inner-rollback": fault(
             "an inner transaction that failed is not undone",
-            At("torra.store.connection:Store._inner", drop("f'ROLLBACK TO {name}'")),
+            Seam("torra.store.connection:connect", "rewrites('^ROLLBACK TO .*', '')"),
             "test_an_inner_failure_that_is_caught_undoes_its_own_part_only",
         ),
         "one-transaction": fault(
@@ -43,7 +43,7 @@ STORAGE: Final[Table] = {
         ),
         "claim-given-back": fault(
             "a tick that raises keeps its claim",
-            At("torra_trader:_Tick.fail", drop("_release(...)")),
+            Seam("torra.store.ticks:ClaimStore.release_claim", "skips()"),
             "test_tick.py::test_a_tick_that_raises_gives_its_claim_back",
         ),
     },
@@ -74,7 +74,10 @@ STORAGE: Final[Table] = {
         ),
         "signal-once": fault(
             "a decision that is in the outbox is not looked for",
-            At("torra.store.trade.signals:SignalStore.enqueue_signal", never("_row(...)")),
+            At(
+                "torra.store.trade.signals:SignalStore.enqueue_signal",
+                never("...(..., known['sid'])"),
+            ),
             "test_a_signal_is_written_once",
         ),
         "signal-steps": fault(
@@ -89,9 +92,9 @@ STORAGE: Final[Table] = {
         ),
         "name-once": fault(
             "a signal's file replaces one of the same name",
-            At(
-                "torra.bridges.torra.drop_folder:_give",
-                replace("name_once(...)", "source.replace(target)"),
+            Seam(
+                "torra.whole_files:name_once",
+                "becomes(lambda source, target: source.replace(target))",
             ),
             "test_a_name_is_never_replaced",
         ),
@@ -124,14 +127,14 @@ STORAGE: Final[Table] = {
             At(
                 "torra.bridges.torra.drop_folder:DropFolder.write_state",
                 sets("temporary", "self.root / 'state' / name"),
-                replace("self._disk.create(...)", "(temporary.unlink(missing_ok=True), _)[1]"),
+                replace("create(temporary)", "(temporary.unlink(missing_ok=True), _)[1]"),
                 drop("replace(...)"),
             ),
             "test_no_state_file_is_ever_read_by_half",
         ),
         "sharing-patience": fault(
             "a file that another program has open is not waited for",
-            At("torra.bridges.torra.drop_folder:Patience.__call__", always("SHARING")),
+            At("torra.bridges.torra.drop_folder:SHARING", sets("SHARING", "()")),
             "test_a_file_that_others_have_open_is_waited_for",
         ),
     },
@@ -142,14 +145,10 @@ STORAGE: Final[Table] = {
             "test_a_start_on_a_full_disk_names_it_and_what_to_do",
         ),
         "disk-fault-halts": fault(
-            "a desk whose database failed in a tick goes on trading",
-            At("torra.desk.schedule:Desk._halt_if_broken", drop("fault(...)")),
-            "test_a_disk_that_fills_up_at_any_page_damages_nothing",
-        ),
-        "disk-fault-halts-courier": fault(
-            "a desk whose database failed while it sent goes on trading",
-            At("torra.trading.courier:Courier._try", drop("fault(...)")),
+            "a desk whose database failed, in a tick or while it sent, goes on trading",
+            Seam("torra.trading.kill_switch:KillSwitch.fault", "skips()"),
             "test_a_broken_database_halts_the_desk",
+            "test_a_disk_that_fills_up_at_any_page_damages_nothing",
         ),
         "start-room": fault(
             "a start does not look for room on its disk",
@@ -159,8 +158,8 @@ STORAGE: Final[Table] = {
     },
     "D7": {
         "immediate-impatient": fault(
-            "a transaction that may wait for less than its connection begins deferred",
-            At("torra.store.connection:Store._turn", reword("BEGIN IMMEDIATE", "BEGIN")),
+            "a transaction begins deferred",
+            Seam("torra.store.connection:connect", "rewrites('BEGIN IMMEDIATE', 'BEGIN')"),
             "test_a_transaction_is_a_writers_from_its_beginning",
             "test_a_foreign_writer_is_waited_for_then_told",
         ),
@@ -191,12 +190,12 @@ STORAGE: Final[Table] = {
         ),
         "lost-log": fault(
             "a log that was deleted is written on to",
-            At("torra.store.connection:Store._refuse_lost_log", never("held.log")),
+            At("torra.store.connection:Store", never("... != held.log")),
             "test_a_log_that_was_deleted_is_noticed_and_its_commits_are_saved",
         ),
         "moved-database": fault(
             "a database that was deleted or replaced is written on to",
-            At("torra.store.connection:Store._refuse_moved", never("_identity")),
+            At("torra.store.connection:Store", never("...(self.path) != ...")),
             "test_a_file_that_was_deleted_or_replaced_is_not_written_to",
         ),
         "repair-whole": fault(
@@ -206,7 +205,10 @@ STORAGE: Final[Table] = {
         ),
         "start-reads-through": fault(
             "a start does not read the database through",
-            At("torra.desk.start_check:_broken", sets("looks", "[]")),
+            Seam(
+                "torra.store.connection:connect_reader",
+                "rewrites('PRAGMA (quick|integrity)_check.*', \"SELECT 'ok'\")",
+            ),
             "test_a_damaged_database_is_refused_and_the_named_command_repairs_it[a-page]",
         ),
         "start-lost": fault(
@@ -234,22 +236,22 @@ STORAGE: Final[Table] = {
     "D13": {
         "backup-one-moment": fault(
             "a backup counts and copies the database at two moments",
-            At("torra.backup.copies:_copied", drop("db.execute('BEGIN')")),
+            Seam("torra.store.connection:connect_reader", "rewrites('^BEGIN$', 'SELECT 1')"),
             "test_what_is_stored_while_a_backup_is_made_is_wholly_in_it_or_not",
         ),
         "backup-no-secret": fault(
             "a link in the profiles takes the tokens into a backup",
-            At("torra.backup.files:_there", without("... != secret")),
+            At("torra.backup.files", without("... != secret")),
             "test_a_backup_holds_the_settings_and_never_a_secret",
         ),
         "backup-keeps-others": fault(
             "--keep removes the backups of migrations too",
-            At("torra.backup.copies:surplus", always("_desk_in(...)")),
+            At("torra.backup.copies:surplus", always("...(path) == ...(made)")),
             "test_the_newest_are_kept_and_nothing_else_is_removed",
         ),
         "restore-sum": fault(
             "the sum of a backup is not looked at",
-            At("torra.backup.copies:_summed", never("found")),
+            At("torra.backup.copies", never("... != found")),
             "test_what_is_no_whole_backup_is_refused_and_changes_nothing[one-bit]",
         ),
         "restore-no-way-out": fault(
@@ -261,7 +263,7 @@ STORAGE: Final[Table] = {
         ),
         "restore-not-under-a-desk": fault(
             "a restore does not look at the lease",
-            At("torra.backup.restore:alone", drop("_refuse_lease(...)")),
+            At("torra.backup.restore:alone", drop("...(database)")),
             "test_a_desk_at_work_is_not_pulled_from_under",
         ),
         "restore-log-aside": fault(
@@ -271,7 +273,7 @@ STORAGE: Final[Table] = {
         ),
         "restore-mark": fault(
             "a restore that is cut off leaves no mark",
-            At("torra.backup.restore:carry_out", drop("_mark(...)")),
+            At("torra.backup.restore", drop("write_whole(planned.home / MARK, ...)")),
             "test_a_restore_that_is_killed_anywhere_ends_by_the_same_command",
             options=EVERY,
         ),
@@ -279,7 +281,7 @@ STORAGE: Final[Table] = {
     "L1": {
         "stored-nan": fault(
             "a number that is not finite is stored",
-            At("torra.store.connection:_refuse_infinite", never("isfinite")),
+            At("torra.store.connection", never("isfinite")),
             "test_a_number_that_is_not_finite_is_never_stored",
         ),
     },
@@ -312,7 +314,7 @@ STORAGE: Final[Table] = {
     "T4": {
         "clock-settles": fault(
             "bars are written off right after the clock jumped",
-            At("torra.desk.schedule:Desk._pass_over", never("settling")),
+            At("torra.desk.schedule:Desk.settling", returns("False")),
             "test_a_clock_that_stays_ahead_writes_no_bar_off_for_a_while",
         ),
         "start-clock-back": fault(
@@ -324,7 +326,7 @@ STORAGE: Final[Table] = {
     "T5": {
         "kept-out-told": fault(
             "a desk that a paused one keeps out says only that the database is locked",
-            At("torra.desk.schedule:Desk._hold_lease", drop("_kept_out(...)")),
+            Seam("torra.desk.watches:LockWatch.locked", "skips('')"),
             "test_a_desk_that_stands_by_says_who_keeps_it_out_and_what_to_do",
             "test_the_page_of_health_says_it_too",
         ),
@@ -372,7 +374,7 @@ STORAGE: Final[Table] = {
         ),
         "courier-fenced": fault(
             "a courier asks for the lease at the beginning of its turn alone",
-            At("torra.trading.courier:Courier._fenced", never("self._ours()")),
+            At("torra.trading.courier:Courier", drop("StoreUnavailable(...)")),
             "test_a_courier_that_stood_still_in_its_turn_writes_nothing",
         ),
         "fence-doubt": fault(
@@ -384,7 +386,7 @@ STORAGE: Final[Table] = {
     "T7": {
         "close-in-turn": fault(
             "the debates of a close run one after the other",
-            At("torra_trader:_debate_and_decide", always("edges.debater")),
+            At("torra_trader", always("edges.debater")),
             "test_the_debates_of_a_close_run_at_the_same_time",
         ),
         "shorter-first": fault(
@@ -394,22 +396,22 @@ STORAGE: Final[Table] = {
         ),
         "knows-its-elder": fault(
             "a tick knows the position that another one of its close has opened",
-            At(
-                "torra.store.trade.positions:PositionStore._held_at",
-                replace("row['decided_at'] < as_of", "row['decided_at'] <= as_of"),
+            Seam(
+                "torra.store.trade.positions:PositionStore.positions_at",
+                "passes(as_of=lambda at: at + timedelta(seconds=1))",
             ),
             "test_a_crash_between_two_commits_changes_nothing_that_the_second_debates_on",
         ),
         "promised-twice": fault(
             "what the elder may cost is promised to the younger too",
-            At("torra_trader:_Tick._seat", replace("sum(...)", "0.0")),
+            Seam("torra.tick.debate:plan", "passes(beside=lambda _: 0.0)"),
             "test_what_the_elder_may_cost_is_not_promised_to_the_younger",
         ),
     },
     "M7": {
         "shift-imported": fault(
             "bars on another clock than the stored ones are imported",
-            At("torra.desk.setup.bar_import:_shifts", returns("[]")),
+            Seam("torra.market.clock_shifts:shifted", "skips([])"),
             "test_a_timeframe_on_another_clock_is_not_imported",
         ),
     },
@@ -417,22 +419,19 @@ STORAGE: Final[Table] = {
         "clock-unasked": fault(
             "times that MetaTrader may have written are taken for UTC",
             At(
-                "torra.feeds.csv_file:_clock",
+                "torra.feeds.csv_file",
                 replace("sheet.of_broker or sheet.split or times.form != ISO", "False"),
             ),
             "test_what_is_written_as_metatrader_writes_demands_a_clock",
         ),
         "day-or-month": fault(
             "a date that may have its month first has its day first",
-            At(
-                "torra.feeds.bar_times:_day_first",
-                replace("(one > 12).any() == (other > 12).any()", "False"),
-            ),
+            At("torra.feeds.bar_times", replace("(... > 12).any() == (... > 12).any()", "False")),
             "test_a_file_that_is_wrong_is_refused_by_what_is_wrong",
         ),
         "any-histdata": fault(
             "a file that looks like HistData's is read by New York's winter time",
-            At("torra.feeds.csv_file:_winter", replace("shape and ...", "shape")),
+            At("torra.feeds.csv_file", replace("shape and ...", "shape")),
             "test_only_a_file_without_a_volume_is_histdatas",
         ),
     },
@@ -456,7 +455,7 @@ STORAGE: Final[Table] = {
     "E11": {
         "calendar-unread": fault(
             "a replay does not read the calendar of its profile",
-            At("torra.replay.runner:_steps", replace("course.outlook.events_of(...)", "None")),
+            Seam("torra.replay.outlook_then:OutlookThen.events_of", "skips()"),
             "test_no_arm_of_a_replay_opens_inside_the_window_of_an_event",
             "test_a_replay_gives_the_ticks_of_the_live_desk",
         ),
@@ -464,14 +463,14 @@ STORAGE: Final[Table] = {
     "M1": {
         "late-bar-silent": fault(
             "a late bar trades though a newer tick is done",
-            At("torra.desk.schedule:Desk._overtaken", returns("False")),
+            Seam("torra.store.ticks:ClaimStore.newest_claim", "skips()"),
             "test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done",
         ),
     },
     "R4": {
         "restore-halts": fault(
             "a restored desk may trade at once",
-            At("torra.backup.restore:_halt", drop("set_trading_state(...)")),
+            At("torra.backup.restore", drop("set_trading_state(...)")),
             "test_after_a_restore_the_desk_is_whole_halted_and_on_record",
         ),
         "start-halts": fault(
@@ -484,7 +483,7 @@ STORAGE: Final[Table] = {
     "R8": {
         "newer-schema": fault(
             "a database of a newer program is opened",
-            At("torra.store.migrations:_pending", never("unknown")),
+            At("torra.store.migrations", replace("sorted(... - set(STEPS))", "[]")),
             "test_a_newer_schema_is_refused",
         ),
     },
@@ -498,17 +497,17 @@ STORAGE: Final[Table] = {
     "D14": {
         "job-fence": fault(
             "a worker whose desk was deposed writes all the same",
-            At("torra.jobs.worker:Worker._fenced", never("self._epoch() != epoch")),
+            At("torra.jobs.worker:Worker", drop("StoreUnavailable(...)")),
             "test_what_is_decided_in_the_turn_in_which_the_lease_is_lost_is_not_written",
         ),
         "job-lifeline": fault(
             "a job's process does not notice the end of its pipe",
-            At("torra.jobs.child:Desk._listen", drop("self._end(ORPHANED)")),
+            At("torra.jobs.child:Desk", replace("readline()", "_ or CLOCK.sleep(1e9)")),
             "test_no_child_outlives_its_desk",
         ),
         "job-silence": fault(
             "a job's process waits for ever for a sign of its desk",
-            At("torra.jobs.child:Desk._look", drop("self._end(ORPHANED)")),
+            At("torra.jobs.child:Desk", replace("CLOCK.monotonic() - ... <= ...", "True")),
             "test_no_child_outlives_its_desk",
         ),
         "job-attempts": fault(
@@ -518,12 +517,12 @@ STORAGE: Final[Table] = {
         ),
         "job-deaf": fault(
             "a job's process that does not stop when it is asked to is never killed",
-            At("torra.jobs.worker:Worker._stop", drop("run.process.kill(STOP_SECONDS)")),
+            At("torra.jobs.worker:Worker", never("... >= run.kill_at")),
             "test_a_running_job_is_cancelled_within_two_seconds",
         ),
         "job-twice": fault(
             "a job is tried again while the process that ran it may still be there",
-            At("torra.jobs.worker:Worker._next", always("setdefault")),
+            At("torra.jobs.worker:Worker", always("setdefault")),
             "test_a_job_that_waits_to_be_tried_again_lets_the_next_one_by",
         ),
     },
