@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from tests.faults.changes import At, always, drop, never, replace, returns, reword, sets, without
-from tests.faults.planting import Table, fault
+from tests.faults.planting import Seam, Table, fault
 
 DEBATE: Final[Table] = {
     "L1": {
         "reply-nan": fault(
             "a reply may hold NaN and infinity",
             At("agents.debate.reply_shapes:Reply", sets("allow_inf_nan", "True")),
-            At(
-                "agents.texts.door:_DECODER",
-                without("parse_float"),
-                without("parse_constant"),
-            ),
+            At("agents.texts.door", without("parse_float"), without("parse_constant")),
             At("agents.debate.reply_text:finite", never("math.isfinite(converted)")),
             "test_what_is_no_finite_number_is_garbage_not_a_vote",
             "test_what_an_agent_of_another_hand_returns_is_checked_too",
@@ -25,7 +21,7 @@ DEBATE: Final[Table] = {
     "L2": {
         "fallback-time": fault(
             "no time is kept for the single model",
-            At("agents.debate.sitting:Sitting._until", replace("FALLBACK_SHARE", "0.0")),
+            At("agent_config:FALLBACK_SHARE", sets("FALLBACK_SHARE", "0.0")),
             "test_a_fifth_of_the_whole_is_kept_whatever_the_shares",
         ),
     },
@@ -37,7 +33,7 @@ DEBATE: Final[Table] = {
         ),
         "deadline-tick": fault(
             "a tick's deadline is later than its profile says",
-            At("torra_trader:_Tick.__init__", sets("self._deadline", "_ + 5.0")),
+            Seam("agent_framework:deliberate", "passes(deadline=lambda at: at + 5.0)"),
             "test_a_provider_that_never_answers_does_not_hold_a_tick",
         ),
         "left-behind-exit": fault(
@@ -64,17 +60,14 @@ DEBATE: Final[Table] = {
         ),
         "debate-shift": fault(
             "bull and bear shift by more than 0.15",
-            At(
-                "agents.debate.synthesis:_shift",
-                replace("trust(...) * clamp(...)", "2.0 * trust(report) * value"),
-            ),
+            At("agents.debate.synthesis", replace("fsum(...) / len(SIDES)", "4.0 * _")),
             "test_the_mirrored_desk_debates_the_mirror_and_the_sides_shift_little",
         ),
     },
     "L5": {
         "ceiling": fault(
             "a stage is granted above the ceiling of the hour",
-            At("torra.tick.spending:Purse._affords", never("max_api_cost_per_hour")),
+            At("torra.tick.spending:Purse", never("max_api_cost_per_hour")),
             "test_a_stage_above_the_ceiling_makes_no_call",
             "test_no_sliding_hour_costs_more_than_its_ceiling",
         ),
@@ -84,7 +77,7 @@ DEBATE: Final[Table] = {
                 "torra.tick.spending:Purse.submit",
                 without("row.sent"),
                 without("row.ended"),
-                without("not _fits(...)"),
+                without("not ...(request, row)"),
             ),
             "test_a_request_that_no_reservation_covers_is_refused",
         ),
@@ -98,9 +91,9 @@ DEBATE: Final[Table] = {
         ),
         "reservation-kept": fault(
             "a call that never answered costs nothing",
-            At(
-                "torra.tick.spending:Purse._enter",
-                replace("self._database.keep(...)", "self._database.release(row.id)"),
+            Seam(
+                "torra.store.ledger:LedgerStore.keep",
+                "becomes(lambda ledger, row: ledger.release(row))",
             ),
             "test_a_call_without_an_answer_keeps_its_worst_case",
         ),
@@ -124,16 +117,13 @@ DEBATE: Final[Table] = {
         ),
         "fence-forged": fault(
             "a text may carry the nonce of its fence",
-            At(
-                "agents.texts.fence:clean",
-                replace("without_nonce(...)", "text.translate(_PLAINER)"),
-                without("not nonce or ..."),
-            ),
+            Seam("agents.texts.fence:without_nonce", "becomes(lambda text, nonce: text)"),
+            At("agents.texts.fence:clean", without("not nonce or ...")),
             "test_a_fence_can_neither_be_forged_nor_left",
         ),
         "fence-brackets": fault(
             "a text may carry the brackets of a fence",
-            At("agents.texts.fence:_PLAINER", replace("_OPENING", "''")),
+            At("agents.texts.fence", replace("dict.fromkeys(..., '(')", "{}")),
             "test_what_looks_like_a_fence_is_written_in_brackets",
         ),
         "fence-without-nonce": fault(
@@ -160,18 +150,18 @@ DEBATE: Final[Table] = {
     "L14": {
         "dissent-unheard": fault(
             "conviction hears no researcher that dissents",
-            At("agents.debate.panel:_agreement", replace("max(opposition, dissent)", "opposition")),
+            At("agents.debate.panel", replace("max(opposition, dissent)", "opposition")),
             "test_conviction_is_in_bounds_and_as_the_rule_says",
             "test_a_loud_minority_is_heard_by_its_loudness",
         ),
         "leaning-unheard": fault(
             "a desk that leans against an opening leaves most of its size",
-            At("agents.debate.panel:_agreement", never("leans_against")),
+            At("agents.debate.panel", never("leans_against")),
             "test_an_opening_that_the_desk_leans_against_keeps_half_of_raw_at_most",
         ),
         "failure-counts": fault(
             "an analyst that failed lends its trust",
-            At("agents.debate.panel:_raw", drop("failed")),
+            At("agents.debate.panel", drop("[0.0 for name in failed if name not in SIDES]")),
             "test_a_failed_seat_never_makes_an_opening_larger",
         ),
         "outage-whole": fault(
@@ -216,7 +206,7 @@ DEBATE: Final[Table] = {
     "M1": {
         "door-stale": fault(
             "old bars pass",
-            At("torra.feeds.door:_check_extent", never("max_age_bars")),
+            Seam("torra.feeds.door:check", "passes(max_age_bars=lambda _: 1e9)"),
             "test_a_broken_frame_is_refused_with_its_reason",
             "test_two_bars_of_age_pass_and_a_moment_more_does_not",
         ),
@@ -224,7 +214,7 @@ DEBATE: Final[Table] = {
     "M2": {
         "door-nan": fault(
             "bars with NaN and infinite prices pass",
-            At("torra.feeds.door:_check_values", never("isfinite")),
+            At("torra.feeds.door", never("isfinite")),
             "test_a_broken_frame_is_refused_with_its_reason",
             "test_no_mutated_frame_slips_through",
         ),
@@ -232,7 +222,7 @@ DEBATE: Final[Table] = {
     "M3": {
         "door-future": fault(
             "bars that are not closed yet pass",
-            At("torra.feeds.door:_check_times", without("(Refusal.FUTURE, ...)")),
+            At("torra.feeds.door", without("(Refusal.FUTURE, ...)")),
             "test_a_broken_frame_is_refused_with_its_reason",
             "test_a_bar_is_closed_at_its_last_moment_and_not_before",
         ),
@@ -247,25 +237,27 @@ DEBATE: Final[Table] = {
         "flow-no-book": fault(
             "a bar without an order book has one of no levels",
             At(
-                "torra.evidence.flow_readings:_number",
+                "torra.evidence.flow_readings",
                 replace("None if count is None else float(count)", "float(count or 0)"),
             ),
             "test_without_a_book_its_numbers_are_none_and_never_0",
         ),
         "flow-whose": fault(
             "order flow counts wherever its file lies",
-            At("torra.feeds.mt5_files:_named", never("told != wanted")),
+            At("torra.feeds.mt5_files", never("told != wanted")),
             "test_what_is_not_whole_signed_and_its_own_is_refused_and_the_last_good_copy_stands",
         ),
         "flow-waits": fault(
             "each tick waits for order flow that does not come",
-            At("torra.feeds.flow_beside:LimitedFlow._wait", drop("self._prompt[reading.stream]")),
-            At("torra.feeds.flow_beside:LimitedFlow._read", drop("self._prompt[reading.stream]")),
+            At("torra.feeds.flow_beside:LimitedFlow", replace("get(stream, True)", "True")),
             "test_a_row_that_does_not_come_is_waited_for_once",
         ),
         "flow-never-waits": fault(
             "a row that is written a moment after the bars is in no tick",
-            At("torra.feeds.flow_beside:LimitedFlow._wait", drop("self._state.wait_for(...)")),
+            At(
+                "torra.feeds.flow_beside:LimitedFlow",
+                drop("wait_for(lambda: reading.complete, ...)"),
+            ),
             "test_a_row_that_comes_a_moment_after_the_bars_is_used",
         ),
         "flow-again": fault(
@@ -280,13 +272,13 @@ DEBATE: Final[Table] = {
     "M9": {
         "bars-name": fault(
             "bars count wherever their file lies",
-            At("torra.feeds.mt5_files:_named", never("told != wanted")),
+            At("torra.feeds.mt5_files", never("told != wanted")),
             "test_every_swap_of_two_authentic_files_is_refused",
             "test_what_differs_is_named_with_its_remedy",
         ),
         "bars-version": fault(
             "bars of another version are read",
-            At("torra.feeds.mt5_files:_named", never("PROTOCOL")),
+            At("torra.feeds.mt5_files", never("PROTOCOL")),
             "test_an_expert_advisor_of_another_version_is_told",
         ),
         "one-file": fault(
@@ -296,13 +288,13 @@ DEBATE: Final[Table] = {
         ),
         "door-step": fault(
             "bars of a longer timeframe pass",
-            At("torra.feeds.door:check", never("_longer(...)")),
+            At("torra.feeds.door:check", never("longer")),
             "test_bars_of_a_longer_timeframe_are_refused",
             "test_a_broken_frame_is_refused_with_its_reason",
         ),
         "sieve-step": fault(
             "bars of a longer timeframe are stored",
-            At("torra.feeds.door:sift", never("_longer(...)")),
+            At("torra.feeds.door:sift", never("...(times[sound], ...)")),
             "test_bars_of_a_longer_timeframe_are_not_stored",
         ),
     },
@@ -316,7 +308,7 @@ DEBATE: Final[Table] = {
     "R9": {
         "event-window": fault(
             "the gate does not look at scheduled events",
-            At("agents.risk_gate:rules", without("_near_event(...)")),
+            At("agents.risk_gate:rules", without("...(features, settings)")),
             "test_both_ends_belong_to_the_window",
             "test_no_opening_near_a_high_impact_event",
         ),
@@ -339,8 +331,11 @@ DEBATE: Final[Table] = {
         "companion-waits": fault(
             "each tick waits for a companion that hangs",
             At(
-                "torra.feeds.companions:CompanionReader._taken",
-                replace("reading.passed", "True"),
+                "torra.feeds.companions:CompanionReader",
+                replace(
+                    "not reading.complete and ... and left > 0.0",
+                    "not reading.complete and left > 0.0",
+                ),
             ),
             "test_a_feed_that_hangs_is_waited_for_once_and_never_again",
             "test_a_hanging_companion_makes_no_tick_later",
@@ -348,23 +343,20 @@ DEBATE: Final[Table] = {
         "companion-hope": fault(
             "each tick waits for a bar that never comes in time",
             At(
-                "torra.feeds.companions:CompanionReader._late",
-                replace("self._prompt.get(...)", "True"),
+                "torra.feeds.companions:CompanionReader",
+                replace("get((name, reading.timeframe))", "True"),
+                replace("not bars.lack", "True"),
             ),
-            At("torra.feeds.companions:CompanionReader._late", replace("not bars.lack", "True")),
             "test_no_tick_waits_and_none_decides_otherwise_whatever_a_companion_is",
         ),
         "companion-vain": fault(
             "a bar that always comes too late is hoped for at each close",
-            At(
-                "torra.feeds.companions:CompanionReader._late",
-                replace("self._vain[name, reading.timeframe]", "0"),
-            ),
+            At("torra.feeds.companions:CompanionReader", replace("... < VAIN", "True")),
             "test_a_companion_that_always_comes_too_late_is_waited_for_a_few_times_and_no_more",
         ),
         "companion-rest": fault(
             "a slow terminal is asked for the next companion all the same",
-            At("torra.feeds.companions:CompanionReader._fetch", never("self._resting")),
+            At("torra.feeds.companions:CompanionReader", never("... > SLOW")),
             "test_a_slow_companion_holds_up_one_question_and_then_companions_are_left_alone",
         ),
         "companion-stream": fault(
@@ -401,18 +393,18 @@ DEBATE: Final[Table] = {
             "a live desk knows figures that it has not seen",
             At(
                 "torra.evidence.company_facts:CompanyHistory.add",
-                replace("max(known, one.first_seen) if self._live else known", "known"),
+                replace("max(known, one.first_seen) if ... else known", "known"),
             ),
             "test_what_a_desk_saw_late_counts_from_its_sight",
         ),
         "company-split": fault(
             "a split makes a share cheap",
-            At("torra.evidence.fair_value:_paid", replace("jumped > counted", "False")),
+            At("torra.evidence.fair_value", replace("jumped > counted", "False")),
             "test_a_split_makes_no_company_cheap",
         ),
         "company-loss": fault(
             "a loss has a multiple",
-            At("torra.evidence.fair_value:_times", never("earned <= 0.0")),
+            At("torra.evidence.fair_value", never("earned <= 0.0")),
             "test_what_is_not_earned_has_no_multiple",
         ),
     },
@@ -429,7 +421,7 @@ DEBATE: Final[Table] = {
         ),
         "invented-home": fault(
             "every home on the sample invents what it lacks",
-            At("torra.desk.wiring:_opened", replace("not has_desk(home)", "True")),
+            At("torra.desk.wiring", replace("not has_desk(home)", "True")),
             "test_only_the_home_of_the_demo_invents",
         ),
         "invented-news": fault(
