@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.faults.changes import At, drop, never, replace, returns
-from tests.faults.planting import Table, fault
+from tests.faults.changes import At, never, replace, returns
+from tests.faults.planting import Seam, Table, fault
 
 HOSTED: Final[Table] = {
     "L17": {
@@ -32,24 +32,27 @@ HOSTED: Final[Table] = {
         "hosted-time": fault(
             "a call waits for a tick that hangs",
             At(
-                "torra.overlay.overlay:Overlay._desk_answer",
-                replace("_seconds_until(call.deadline, call.clock)", "9.0"),
+                "torra.overlay.overlay:Overlay",
+                replace("result(...(call.deadline, call.clock))", "work.result(9.0)"),
             ),
             "test_a_disk_that_hangs",
         ),
         "hosted-forming": fault(
             "a bar that is not closed yet is scored",
-            At("torra.overlay.given:_closed", replace("frame[closed]", "frame")),
+            At("torra.overlay.given", replace("frame[closed]", "frame")),
             "test_the_forming_bar_is_left_out_and_told",
         ),
         "hosted-fork": fault(
             "a child process goes on with its parent's connections",
-            At("torra.overlay.overlay:_after_fork", drop("overlay.begin_anew()")),
+            Seam("torra.overlay.overlay:Overlay.begin_anew", "skips()"),
             "test_a_fork_begins_anew",
         ),
         "hosted-migrates": fault(
             "a call migrates the database of a desk that works",
-            At("torra.overlay.opened:Opened._open", drop("_refuse_to_migrate(...)")),
+            At(
+                "torra.overlay.opened",
+                replace("0 < migrations.schema(db) < migrations.NEWEST", "False"),
+            ),
             "test_an_older_database_is_not_migrated_under_a_desk_that_works",
         ),
         "hosted-promotes": fault(
