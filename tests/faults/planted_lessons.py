@@ -5,42 +5,37 @@ from __future__ import annotations
 from typing import Final
 
 from tests.faults.changes import At, drop, never, replace, returns, sets
-from tests.faults.planting import Table, fault
+from tests.faults.planting import Seam, Table, fault
+
+LATER: Final = "passes(as_of=lambda at: at + timedelta(microseconds=1))"
+"""As if a question were of the next moment."""
 
 LESSONS: Final[Table] = {
     "K1": {
         "lesson-later": fault(
             "a lesson of this very moment is known already",
-            At(
-                "torra.lessons.ranking:LessonIndex._viewed",
-                replace("self._since.rows < moment", "self._since.rows <= moment"),
-            ),
+            Seam("torra.lessons.ranking:LessonIndex.corpus", LATER),
+            Seam("torra.lessons.ranking:LessonIndex.rank", LATER),
             "test_a_lesson_of_this_very_moment_is_not_known_yet",
         ),
         "lesson-of-all": fault(
             "a word's rarity is counted over all lessons, those of later too",
-            At(
-                "torra.lessons.ranking:LessonIndex._scored",
-                replace("view.mask", "(view.mask | True)"),
-            ),
+            Seam("torra.lessons.bm25:Postings.answers", "passes(visible=lambda rows: rows | True)"),
             "test_later_lessons_change_no_earlier_answer",
         ),
         "lesson-reworded": fault(
             "the first words of a lesson stay when newer ones are known",
-            At(
-                "torra.lessons.ranking:LessonIndex._viewed",
-                replace("self._until.rows >= moment", "self._until.rows >= 0"),
-            ),
+            At("torra.lessons.ranking:LessonIndex", replace("... >= moment", "(_ | True)")),
             "test_later_words_stand_from_their_own_moment_on",
         ),
         "lesson-floor": fault(
             "a situation that is not alike is told all the same",
-            At("torra.lessons.ranking:_floor", returns("-(10**9)")),
+            At("torra.lessons.ranking:SITUATION_FLOOR", sets("SITUATION_FLOOR", "-9.0")),
             "test_a_situation_is_told_from_its_floor_on",
         ),
         "lesson-prose": fault(
             "a vetoed opening counts among the trades",
-            At("torra.lessons.recall:LessonShelf._add", replace("facts.kind == 'trade'", "True")),
+            At("torra.lessons.recall:LessonShelf", replace("facts.kind == 'trade'", "True")),
             "test_a_vetoed_opening_is_told_in_words_and_counts_in_no_number",
         ),
     },
@@ -49,7 +44,7 @@ LESSONS: Final[Table] = {
             "a trade ends without its lesson",
             At(
                 "torra.store.trade.positions:PositionStore.close_position",
-                drop("self._learn(...)"),
+                drop("...(row, end, price, time, ...)"),
             ),
             "test_each_end_leaves_one_lesson_however_often_the_desk_dies",
         ),
@@ -67,14 +62,17 @@ LESSONS: Final[Table] = {
         ),
         "review-unit": fault(
             "a number of a review may have the unit of another fact",
-            At("torra.lessons.told_numbers:_fits", never("unit not in figure.units")),
-            At("torra.lessons.told_numbers:_narrowed", replace("named == {one.name}", "True")),
+            At(
+                "torra.lessons.told_numbers",
+                never("unit not in figure.units"),
+                replace("named == {one.name}", "True"),
+            ),
             "test_a_sentence_with_anything_else_falls_and_is_flagged",
             "test_a_number_is_told_of_nothing_but_its_fact",
         ),
         "review-word": fault(
             "a review may hold any word",
-            At("torra.lessons.checked_words:_Check._meaning", replace("WORDS", "''")),
+            At("torra.lessons.checked_words", returns("''", "WORDS")),
             "test_a_sentence_with_anything_else_falls_and_is_flagged",
             "test_each_attack_alone_leaves_nothing_of_its_harm",
         ),
@@ -93,7 +91,7 @@ LESSONS: Final[Table] = {
     "K4": {
         "lesson-warm-up": fault(
             "trades of the warm-up are told",
-            At("torra.desk.memory.shelves:DeskLessons._of_warm_up", returns("False")),
+            Seam("torra.store.standings:WarmUps.has", "skips(False)"),
             "test_trades_of_the_warm_up_are_never_told",
         ),
         "lesson-lap": fault(
@@ -103,7 +101,7 @@ LESSONS: Final[Table] = {
         ),
         "lesson-late": fault(
             "a recall that took too long is told",
-            At("torra.tick.look:_recalled", sets("late", "False")),
+            At("torra.tick.look", sets("late", "False")),
             "test_a_recall_that_takes_too_long_is_left_out_with_a_flag",
         ),
     },
