@@ -5,46 +5,49 @@ from __future__ import annotations
 from typing import Final
 
 from tests.faults.changes import At, never, replace, returns
-from tests.faults.planting import Table, fault
+from tests.faults.planting import Seam, Table, fault
 
 FIRM: Final[Table] = {
     "G1": {
         "manager-weights": fault(
             "a manager's weight is not cut at 1",
-            At("agents.debate.holding:_judging", replace("min(1.0, value)", "value")),
+            At("agents.debate.holding", replace("min(1.0, value)", "value")),
             "test_a_weight_outside_its_range_is_clamped_and_flagged",
         ),
         "manager-word": fault(
             "a manager that is not sure lowers nothing",
-            At("agents.debate.panel:_agreement", replace("min(raw, trust(judged))", "raw")),
+            At("agents.debate.panel", replace("min(raw, trust(judged))", "raw")),
             "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "manager-side": fault(
             "a manager that names the other side costs nothing",
-            At("agents.debate.panel:_loss", returns("0.0", of="OPPOSITION_COST")),
+            At("agents.debate.panel", returns("0.0", of="OPPOSITION_COST")),
             "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "manager-none": fault(
             "a manager that takes no side costs nothing where an analyst objects",
-            At("agents.debate.panel:_loss", returns("0.0", of="none_cost if ... else 0.0")),
+            At("agents.debate.panel", returns("0.0", of="none_cost if ... else 0.0")),
             "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "debate-unheld": fault(
             "a debate that was not held is a manager's NONE",
-            At("agent_framework:_judged", returns("replace(UNJUDGED, winner='NONE')", "UNHELD")),
+            At("agent_framework", returns("replace(UNJUDGED, winner='NONE')", "UNHELD")),
             "test_below_its_quorum_a_firm_keeps_little",
         ),
         "trader-latch": fault(
             "a decline latches nothing",
             At(
-                "torra.tick.decision:_review",
+                "torra.tick.decision",
                 replace("ruling.vetoes(side) or side == declined", "ruling.vetoes(side)"),
             ),
             "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
         ),
         "trader-unheard": fault(
             "a decline does nothing",
-            At("torra.tick.decision:_review", replace("declined == saved.verdict", "False")),
+            Seam(
+                "torra.verdict.risk_engine:review",
+                "passes(decision=lambda one: replace(one, declined=False))",
+            ),
             "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
         ),
     },
@@ -69,7 +72,7 @@ FIRM: Final[Table] = {
         ),
         "trader-parted": fault(
             "a tick that is taken over foresees by what the rest of its close has left",
-            At("torra.store.tick_store:TickStore._stored_beside", never("record.get(...)")),
+            At("torra.store.tick_store:TickStore", never("record.get(...)")),
             "test_what_a_death_parts_from_its_close_foresees_as_its_close_did",
         ),
         "escalation": fault(
@@ -91,7 +94,7 @@ FIRM: Final[Table] = {
             "a tick that runs again foresees by the state after its close",
             At(
                 "torra.replay.rerun.replay_store:JournalDatabase.company",
-                returns("found", "found._replace(...)"),
+                returns("found", "...(..., held=held)"),
             ),
             "test_every_tick_of_a_firm_runs_again_to_the_same_record",
         ),
