@@ -46,7 +46,7 @@ SWARM: Final[Table] = {
         ),
         "swarm-level": fault(
             "a level of nowhere is the nearest one",
-            At("agents.debate.findings:_closest", always("distance <= within")),
+            At("agents.debate.findings", always("distance <= within")),
             "test_a_level_is_within_a_quarter_of_an_atr_of_a_computed_one",
         ),
         "swarm-thin": fault(
@@ -102,7 +102,7 @@ SWARM: Final[Table] = {
         ),
         "swarm-fast-pass": fault(
             "the gate's model is left out where a position can open",
-            At("agent_framework:_close", replace("not context.pivotal", "True")),
+            At("agent_framework", replace("not context.pivotal", "True")),
             "test_where_nothing_can_open_the_gate_is_not_asked_and_its_rules_stand",
         ),
     },
