@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from tests.faults.changes import At, always, drop, never, replace, returns, sets, without
-from tests.faults.planting import Table, fault
+from tests.faults.planting import Seam, Table, fault
+
+WITHOUT: Final = "gives(lambda reasons: (one for one in reasons if not ({})))"
+"""A wrapper that leaves out the reasons of which a condition holds."""
 
 TRADING: Final[Table] = {
     "D4": {
@@ -21,34 +24,39 @@ TRADING: Final[Table] = {
     "T4": {
         "clock-set-back": fault(
             "a signal that was decided in what is the future now goes out",
-            At("signal_bridge:_over", without("... > now + AHEAD")),
+            At("signal_bridge", without("... > now + AHEAD")),
             "test_a_signal_from_the_future_is_not_sent_when_the_clock_was_set_back",
         ),
     },
     "T5": {
         "desk-lease-sends": fault(
             "a desk without the lease sends",
-            At("signal_bridge:send_pending", never("ours()")),
-            At("signal_bridge:_made_ready", never("ours()")),
+            Seam("signal_bridge:send_pending", "passes(ours=lambda _: lambda: True)"),
             "test_a_desk_without_its_lease_touches_nothing",
         ),
         "courier-lease": fault(
             "the courier of a desk without the lease goes on",
             # All of its looks: each of them alone has another one behind it.
-            At("torra.trading.courier:Courier.__init__", replace("ours", "lambda: True")),
+            Seam("torra.trading.courier:Courier", "passes(ours=lambda _: lambda: True)"),
             "test_without_the_lease_nothing_is_touched",
         ),
     },
     "R1": {
         "veto-check": fault(
             "the risk engine does not heed a veto",
-            At("torra.verdict.ticket_checks:_moment", sets("DenyReason.GATE_VETO", "False")),
+            Seam(
+                "torra.verdict.ticket_checks:objections",
+                WITHOUT.format("one == DenyReason.GATE_VETO"),
+            ),
             "test_no_ticket_is_let_through_or_held_back_wrongly",
             "test_a_window_drops_an_opening_and_lets_a_close_through",
         ),
         "real-money": fault(
             "real money is traded without leave",
-            At("torra.bridges.torra.advisor_health:_wrong_account", never("REAL")),
+            Seam(
+                "torra.bridges.torra.advisor_health:objections",
+                WITHOUT.format("'real money' in str(one)"),
+            ),
             "test_what_the_advisor_cannot_do_is_not_asked_of_it",
         ),
     },
@@ -59,64 +67,64 @@ TRADING: Final[Table] = {
                 "signal_bridge:write_hand_close",
                 never("any(row['state'] in ENDING for row in before)"),
             ),
-            At("torra.trading.hand_close:_leave", never("row['sid'] in ...")),
+            Seam("torra.store.trade.positions:PositionStore.being_closed", "skips(set())"),
             "test_the_same_word_twice_is_one_close",
         ),
         "hand-too-late": fault(
             "an opening that a person took back is sent all the same",
-            At("signal_bridge:send_pending", never("_unwanted(store, row)")),
-            At("signal_bridge:_submit", never("_left_meanwhile(store, order)")),
+            At(
+                "signal_bridge",
+                replace("one['kind'] == 'close' and one['closes'] == row['sid']", "False"),
+            ),
             "test_an_opening_that_is_not_executed_is_taken_back",
         ),
         "stop-widens": fault(
             "a hand moves a stop away from the price",
-            At("torra.trading.hand_close:_check_stop", never("risk <= 0")),
+            At("torra.trading.hand_close", never("risk <= 0")),
             "test_a_stop_moves_towards_the_price_alone",
         ),
         "one-r-shrinks": fault(
             "one R is measured from the stop that was moved",
-            At("torra.bridges.paper:_Market._ended", sets("first", "position.stop")),
+            At(
+                "torra.bridges.paper",
+                replace("planned_risk(first, ...)", "planned_risk(position.stop, position.target)"),
+            ),
             "test_on_paper_the_stop_moves_at_the_open_of_the_next_bar",
         ),
         "hand-forgotten": fault(
             "a journal replay knows nothing of what a hand did in the middle of a tick",
-            At(
-                "torra.replay.rerun.replay_store:JournalDatabase._catch_up", sets("others", "set()")
-            ),
+            At("torra.replay.rerun.replay_store:JournalDatabase", sets("others", "set()")),
             "test_what_a_hand_did_in_the_middle_of_a_tick_is_done_again",
         ),
     },
     "R18": {
         "deposit-hidden": fault(
             "a deposit passes for Torra's doing",
-            At("torra.money.account:AccountSeries._judge", never("abs(left) > CENT")),
+            At("torra.money.account:AccountSeries", never("abs(left) > CENT")),
             "test_what_no_deal_explains_is_told_with_its_moments",
         ),
         "accounts-added-up": fault(
             "the trades of an account that was swapped are added to those of the next",
-            At("torra.money.book:MoneyBook._name", never("following")),
+            At("torra.money.book:MoneyBook", never("following")),
             "test_another_account_behind_the_channel_has_its_own_results",
         ),
     },
     "R2": {
         "size-rounds-up": fault(
             "a size is rounded up to the next step",
-            At(
-                "torra.verdict.position_size:_whole",
-                returns("-(-top // bottom)", "top // bottom"),
-            ),
+            At("torra.verdict.position_size", returns("-(-top // bottom)", "top // bottom")),
             "test_the_loss_at_the_stop_stays_in_its_budget",
         ),
     },
     "R4": {
         "halt-file": fault(
             "the file HALT is not looked for before something goes out",
-            At("torra.trading.kill_switch:KillSwitch.engaged", without("self._found()")),
+            At("torra.trading.kill_switch:KillSwitch.engaged", without("...()")),
             "test_a_file_halts_database_and_every_channel",
         ),
         "halt-unseen": fault(
             "a file HALT of the home that cannot be looked for counts as not there",
-            At("torra.trading.kill_switch:_lying", never("_ours(...)")),
+            At("torra.trading.kill_switch", drop("f'cannot be looked for: {...}'")),
             "test_an_own_file_that_cannot_be_looked_for_halts",
         ),
         "halt-state": fault(
@@ -126,21 +134,21 @@ TRADING: Final[Table] = {
         ),
         "halt-at-submission": fault(
             "HALT and lease are not asked again right before a signal goes out",
-            At("signal_bridge:_submit", never("stopped(...)")),
+            At("signal_bridge", never("stopped(...)")),
             "test_what_comes_while_an_order_is_made_ready_stops_it",
         ),
         "halt-while-writing": fault(
             "HALT is not asked again when a signal's text is written",
-            At("torra.bridges.torra.drop_folder:DropFolder.publish", drop("_heed_halt()")),
+            At("torra.bridges.torra.drop_folder:DropFolder", never("taken(path)")),
             "test_a_halt_that_comes_while_an_order_is_written_stops_it",
         ),
     },
     "R5": {
         "repeated-execution": fault(
             "openings of one side are not counted",
-            At(
-                "torra.verdict.ticket_checks:_throttles",
-                sets("DenyReason.REPEATED_EXECUTION", "False"),
+            Seam(
+                "torra.verdict.ticket_checks:objections",
+                WITHOUT.format("one == DenyReason.REPEATED_EXECUTION"),
             ),
             "test_ten_thousand_verdicts_in_an_hour_are_capped_and_halt_the_desk",
         ),
@@ -153,20 +161,20 @@ TRADING: Final[Table] = {
     "R6": {
         "expiry": fault(
             "a signal goes out after its expiry",
-            At("signal_bridge:_over", without("now >= ...")),
+            At("signal_bridge", without("now >= ...")),
             "test_a_signal_is_sent_until_its_expiry",
             "test_a_waiting_opening_expires",
         ),
         "hmac": fault(
             "Torra believes a message whose signature does not fit",
-            At("torra.bridges.torra.messages:_authentic", never("compare_digest(...)")),
+            At("torra.bridges.torra.messages", never("compare_digest(...)")),
             "test_a_single_changed_byte_is_refused",
             "test_another_key_is_a_forgery",
             "test_a_forged_heartbeat_is_no_life",
         ),
         "message-channel": fault(
             "what another channel signed counts on this one",
-            At("torra.bridges.torra.bridge:TorraFiles._own", never("channel")),
+            At("torra.bridges.torra.bridge:TorraFiles", never("channel")),
             "test_the_refusal_by_another_channel_says_nothing_about_ours",
             "test_missing_books_are_not_flat",
         ),
@@ -190,12 +198,12 @@ TRADING: Final[Table] = {
     "R7": {
         "books-first": fault(
             "signals go out before the books were compared",
-            At("torra.trading.courier:_health", always("ready")),
+            At("torra.trading.courier", replace("line.ready or not found.ok", "True")),
             "test_nothing_is_sent_before_the_books_were_compared",
         ),
         "books-fresh": fault(
             "books of another time are compared",
-            At("torra.trading.courier:Courier._compare", without("... > BOOKS_AGE")),
+            At("torra.trading.courier:Courier", without("... > BOOKS_AGE")),
             "test_books_of_another_time_are_no_comparison",
         ),
         "stranger-reduces": fault(
@@ -219,16 +227,16 @@ TRADING: Final[Table] = {
         ),
         "message-unknown-key": fault(
             "a message with a key that nobody knows is read",
-            At("torra.bridges.torra.messages:_fields", never("rest")),
+            At("torra.bridges.torra.messages", never("rest")),
             "test_a_key_behind_the_last_is_refused",
         ),
     },
     "R9": {
         "veto": fault(
             "the gate's veto does not reach the risk engine",
-            At(
-                "torra.tick.decision:_review",
-                replace("ruling.vetoes(...) or latched.get(...)", "False"),
+            Seam(
+                "torra.verdict.risk_engine:review",
+                "passes(decision=lambda one: replace(one, veto=False))",
             ),
             "test_a_window_drops_an_opening_and_lets_a_close_through",
         ),
@@ -242,17 +250,17 @@ TRADING: Final[Table] = {
         ),
         "odd-books": fault(
             "books that cannot be are compared",
-            At("torra.trading.courier:Courier._compare", never("fault")),
+            Seam("torra.bridges.plausible:books_fault", "skips('')"),
             "test_books_that_cannot_be_are_no_comparison",
         ),
         "odd-ack": fault(
             "a signed answer of -5 lots is believed",
-            At("torra.bridges.torra.messages:decode", drop("_refuse_odd(...)")),
+            At("torra.bridges.torra.messages:decode", drop("...(kind, values)")),
             "test_an_answer_with_a_number_that_cannot_be_is_none",
         ),
         "odd-row": fault(
             "a signal that cannot be read is sent",
-            At("signal_bridge:_rows", never("fault")),
+            Seam("torra.bridges.odd_rows:sending_fault", "skips('')"),
             "test_an_odd_signal_is_never_sent_and_told_once",
         ),
         "odd-row-alone": fault(
@@ -270,7 +278,7 @@ TRADING: Final[Table] = {
         "filling-after-time-out": fault(
             "an order goes out with another filling mode after a time-out",
             At(
-                "torra.bridges.mt5.bridge:_other_filling",
+                "torra.bridges.mt5.bridge",
                 replace("retcode != INVALID_FILL", "retcode not in (INVALID_FILL, 10012)"),
             ),
             "test_the_package_tries_no_other_mode_after_any_other_answer",
@@ -284,13 +292,13 @@ TRADING: Final[Table] = {
     "R14": {
         "approval-once": fault(
             "a proposal that was decided can be approved again",
-            At("torra.tick.approval:_waiting", never("'WAITING'")),
+            At("torra.tick.approval", never("'WAITING'")),
             "test_a_second_click_is_an_error_and_sends_nothing",
             "test_clicks_at_the_same_moment_send_one_signal",
         ),
         "approval-drift": fault(
             "a proposal is sent at any price",
-            At("torra.tick.approval:approve", never("_drifted(...)")),
+            At("torra.tick.approval:approve", never("...(row, at.price)")),
             "test_a_price_that_has_drifted_ends_it",
         ),
         "approval-expiry": fault(
@@ -302,7 +310,7 @@ TRADING: Final[Table] = {
     "R15": {
         "order-compared": fault(
             "an order that was altered in the database is sent",
-            At("signal_bridge:_not_as_decided", replace("altered(row)", "False")),
+            Seam("torra.verdict.order_seal:altered", "skips(False)"),
             "test_no_altered_order_reaches_a_bridge",
             "test_a_trigger_that_enlarges_an_order_stops_it",
         ),
@@ -327,12 +335,12 @@ TRADING: Final[Table] = {
         ),
         "foreign-trigger": fault(
             "a trigger that somebody put on a table of Torra's is let in",
-            At("torra.store.structure:compare", never("_touches(...)")),
+            At("torra.store.structure:compare", never("...(row, tables)")),
             "test_a_tampered_backup_is_refused_or_says_so",
         ),
         "changed-table": fault(
             "a table of Torra's that somebody changed is let in",
-            At("torra.store.structure:compare", never("_plain(...)")),
+            At("torra.store.structure:compare", never("...(found) != ...(row)")),
             "test_a_desk_does_not_work_on_a_tampered_database",
         ),
     },
