@@ -53,6 +53,15 @@ def test_a_fault_can_be_planted_and_its_tests_are_there(fault: Fault) -> None:
     assert fault.edits and all(map(resolved, fault.tests))
 
 
+@cases("fault", FAULTS, ids=IDS)
+def test_no_fault_names_what_is_private(fault: Fault) -> None:
+    """Merged and renamed as the program is: what is public goes with its room."""
+    for edit in fault.edits:
+        if not isinstance(edit, Text):
+            words = [change.said for change in edit.changes] if isinstance(edit, At) else []
+            assert not re.search(r"\b_[A-Za-z_]", " ".join((edit.place, *words)))
+
+
 @pytest.mark.nightly
 @cases("fault", FAULTS, ids=IDS)
 def test_the_text_of_a_fault_is_a_program_that_reads_back(fault: Fault) -> None:
