@@ -41,12 +41,12 @@ class At:
         """Return a module's text with the changes; raises ValueError."""
         tree = ast.parse(text)
         self.change(tree)
-        changed = ast.unparse(ast.fix_missing_locations(tree))
+        program = ast.unparse(ast.fix_missing_locations(tree))
         try:
-            ast.parse(changed)
+            ast.parse(program)
         except SyntaxError as error:
             raise ValueError(f"{self.place}: what is left is no program: {error}") from None
-        return changed
+        return program
 
     def change(self, tree: ast.Module) -> None:
         """Make the changes in a module's tree; raises ValueError."""

@@ -242,11 +242,6 @@ DEBATE: Final[Table] = {
             ),
             "test_without_a_book_its_numbers_are_none_and_never_0",
         ),
-        "flow-whose": fault(
-            "order flow counts wherever its file lies",
-            At("torra.feeds.mt5_files", never("told != wanted")),
-            "test_what_is_not_whole_signed_and_its_own_is_refused_and_the_last_good_copy_stands",
-        ),
         "flow-waits": fault(
             "each tick waits for order flow that does not come",
             At("torra.feeds.flow_beside:LimitedFlow", replace("get(stream, True)", "True")),
@@ -271,8 +266,9 @@ DEBATE: Final[Table] = {
     },
     "M9": {
         "bars-name": fault(
-            "bars count wherever their file lies",
-            At("torra.feeds.mt5_files", never("told != wanted")),
+            "bars and order flow count wherever their file lies",
+            At("torra.feeds.mt5_files", never("... != wanted")),
+            "test_what_is_not_whole_signed_and_its_own_is_refused_and_the_last_good_copy_stands",
             "test_every_swap_of_two_authentic_files_is_refused",
             "test_what_differs_is_named_with_its_remedy",
         ),
@@ -332,10 +328,7 @@ DEBATE: Final[Table] = {
             "each tick waits for a companion that hangs",
             At(
                 "torra.feeds.companions:CompanionReader",
-                replace(
-                    "not reading.complete and ... and left > 0.0",
-                    "not reading.complete and left > 0.0",
-                ),
+                replace("not complete and ... and ... > 0.0", "not reading.complete"),
             ),
             "test_a_feed_that_hangs_is_waited_for_once_and_never_again",
             "test_a_hanging_companion_makes_no_tick_later",

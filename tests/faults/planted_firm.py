@@ -16,7 +16,7 @@ FIRM: Final[Table] = {
         ),
         "manager-word": fault(
             "a manager that is not sure lowers nothing",
-            At("agents.debate.panel", replace("min(raw, trust(judged))", "raw")),
+            At("agents.debate.panel", replace("min(raw, trust(...))", "raw")),
             "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "manager-side": fault(
@@ -38,7 +38,7 @@ FIRM: Final[Table] = {
             "a decline latches nothing",
             At(
                 "torra.tick.decision",
-                replace("ruling.vetoes(side) or side == declined", "ruling.vetoes(side)"),
+                replace("ruling.vetoes(side) or side == ...", "ruling.vetoes(side)"),
             ),
             "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
         ),
@@ -46,7 +46,7 @@ FIRM: Final[Table] = {
             "a decline does nothing",
             Seam(
                 "torra.verdict.risk_engine:review",
-                "passes(decision=lambda one: replace(one, declined=False))",
+                "passes(decision=lambda decision: replace(decision, declined=False))",
             ),
             "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
         ),

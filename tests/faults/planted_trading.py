@@ -7,7 +7,7 @@ from typing import Final
 from tests.faults.changes import At, always, drop, never, replace, returns, sets, without
 from tests.faults.planting import Seam, Table, fault
 
-WITHOUT: Final = "gives(lambda reasons: (one for one in reasons if not ({})))"
+WITHOUT: Final = "gives(lambda reasons: (reason for reason in reasons if not ({})))"
 """A wrapper that leaves out the reasons of which a condition holds."""
 
 TRADING: Final[Table] = {
@@ -46,7 +46,7 @@ TRADING: Final[Table] = {
             "the risk engine does not heed a veto",
             Seam(
                 "torra.verdict.ticket_checks:objections",
-                WITHOUT.format("one == DenyReason.GATE_VETO"),
+                WITHOUT.format("reason == DenyReason.GATE_VETO"),
             ),
             "test_no_ticket_is_let_through_or_held_back_wrongly",
             "test_a_window_drops_an_opening_and_lets_a_close_through",
@@ -55,7 +55,7 @@ TRADING: Final[Table] = {
             "real money is traded without leave",
             Seam(
                 "torra.bridges.torra.advisor_health:objections",
-                WITHOUT.format("'real money' in str(one)"),
+                WITHOUT.format("'real money' in str(reason)"),
             ),
             "test_what_the_advisor_cannot_do_is_not_asked_of_it",
         ),
@@ -148,7 +148,7 @@ TRADING: Final[Table] = {
             "openings of one side are not counted",
             Seam(
                 "torra.verdict.ticket_checks:objections",
-                WITHOUT.format("one == DenyReason.REPEATED_EXECUTION"),
+                WITHOUT.format("reason == DenyReason.REPEATED_EXECUTION"),
             ),
             "test_ten_thousand_verdicts_in_an_hour_are_capped_and_halt_the_desk",
         ),
@@ -198,7 +198,7 @@ TRADING: Final[Table] = {
     "R7": {
         "books-first": fault(
             "signals go out before the books were compared",
-            At("torra.trading.courier", replace("line.ready or not found.ok", "True")),
+            At("torra.trading.courier", replace("ready or not ok", "True")),
             "test_nothing_is_sent_before_the_books_were_compared",
         ),
         "books-fresh": fault(
@@ -236,7 +236,7 @@ TRADING: Final[Table] = {
             "the gate's veto does not reach the risk engine",
             Seam(
                 "torra.verdict.risk_engine:review",
-                "passes(decision=lambda one: replace(one, veto=False))",
+                "passes(decision=lambda decision: replace(decision, veto=False))",
             ),
             "test_a_window_drops_an_opening_and_lets_a_close_through",
         ),
@@ -340,7 +340,7 @@ TRADING: Final[Table] = {
         ),
         "changed-table": fault(
             "a table of Torra's that somebody changed is let in",
-            At("torra.store.structure:compare", never("...(found) != ...(row)")),
+            At("torra.store.structure:compare", never("...(...) != ...(row)")),
             "test_a_desk_does_not_work_on_a_tampered_database",
         ),
     },

@@ -38,17 +38,15 @@ def passes(**changes: Callable[[Any], Any]) -> Wrapper:
     """Call the function with what the changes make of its arguments, each by its name."""
 
     def wrap(function: Function) -> Function:
-        known = signature(function)
-        if missing := changes.keys() - known.parameters:
-            raise TypeError(f"{function.__qualname__} has no argument {', '.join(missing)}")
+        form = signature(function)
 
         @wraps(function)
         def call(*args: object, **named: object) -> object:
-            bound = known.bind(*args, **named)
-            bound.apply_defaults()
+            values = form.bind(*args, **named)
+            values.apply_defaults()
             for name, change in changes.items():
-                bound.arguments[name] = change(bound.arguments[name])
-            return function(*bound.args, **bound.kwargs)
+                values.arguments[name] = change(values.arguments[name])
+            return function(*values.args, **values.kwargs)
 
         return call
 

@@ -213,8 +213,8 @@ def double(number, *, more=0):
         ("skips()", None),
         ("skips(FACTOR)", 2),
         ("becomes(lambda number, more: number)", 5),
-        ("gives(lambda found: -found)", -11),
-        ("gives(lambda found: [one * FACTOR for one in (found,)])", [22]),
+        ("gives(lambda sum: -sum)", -11),
+        ("gives(lambda sum: [one * FACTOR for one in (sum,)])", [22]),
         ("passes(number=lambda old: old + 1, more=lambda _: 0)", 12),
     ],
 )
@@ -243,9 +243,9 @@ def test_the_statements_of_a_connection_are_rewritten(tmp_path: Path) -> None:
     def connect(path: Path) -> sqlite3.Connection:
         return sqlite3.connect(path)
 
-    spoilt = seams.rewrites("^SELECT 1$", "SELECT 2")(connect)
-    for opened, first in ((connect, 1), (spoilt, 2), (connect, 1)):
-        with closing(opened(tmp_path / "desk.db")) as db:
+    other = seams.rewrites("^SELECT 1$", "SELECT 2")(connect)
+    for opens, first in ((connect, 1), (other, 2), (connect, 1)):
+        with closing(opens(tmp_path / "desk.db")) as db:
             assert [*db.execute("SELECT 1"), *db.execute("SELECT ?", (3,))] == [(first,), (3,)]
 
 
