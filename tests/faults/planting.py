@@ -67,11 +67,12 @@ class Seam:
         """Wrap the name in a module's tree; raises ValueError, also for what would fail there."""
         try:
             strange = strangers(expression(self.wrapper), node_of(tree, self.name), tree)
+            line = ast.parse(self.line).body
         except (SyntaxError, ValueError) as error:
             raise ValueError(f"{self.place}: {error}") from None
         if strange:
             raise ValueError(f"{self.place}: nothing there is called {', '.join(sorted(strange))}")
-        tree.body += ast.parse(self.line).body
+        tree.body += line
 
 
 def strangers(wrapper: ast.expr, node: ast.AST, module: ast.Module) -> set[str]:

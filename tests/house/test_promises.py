@@ -16,9 +16,10 @@ import pytest
 
 from tests import ROOT, longest
 from tests.faults import named_tests, nightly, promises
+from tests.faults.changes import At, drop
 from tests.faults.named_tests import resolved
 from tests.faults.planted import FAULTS
-from tests.faults.planting import HUNG, Fault, Text
+from tests.faults.planting import HUNG, Fault, Seam, Text
 from tests.faults.promises import MUTANTS, NOT_YET, PAGE, PROOFS, Promise
 
 LIST: Final = [
@@ -408,12 +409,19 @@ def test_a_night_says_first_which_parts_there_are_and_how_long_each_took(
     assert nightly.main(["nights"]) == 2
     assert "there is no part nights" in capsys.readouterr().out
     ran.clear()
-    edits = (Text("torra/clock.py", "no such line", ""),)
-    gone = replace(FAULTS[0], edits=edits)
-    monkeypatch.setattr(nightly, "FAULTS", (gone,))
-    assert nightly.main([]) == 2, "a fault that fits no more is told before the first hour"
-    assert ran == []
-    assert gone.id in capsys.readouterr().out
+    for edit in (
+        Text("torra/clock.py", "no such line", ""),
+        At("torra.clock", drop("no_such_name")),
+        Seam("torra.clock:no_such_name", "skips()"),
+    ):
+        gone = replace(FAULTS[0], edits=(edit,))
+        monkeypatch.setattr(nightly, "FAULTS", (gone,))
+        for words in ([], ["mutants", gone.id]):
+            assert nightly.main(words) == 2, (
+                "a fault that fits no more is told before the first hour"
+            )
+            assert ran == []
+            assert gone.id in capsys.readouterr().out
 
 
 def test_a_fault_that_survives_beside_others_is_tried_alone(
