@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.faults.changes import At, always, drop, never, replace, reword, sets, without
-from tests.faults.planting import Table, fault
+from tests.faults.planting import Seam, Table, fault
 
 DOORS: Final[Table] = {
     "L11": {
@@ -141,7 +141,7 @@ DOORS: Final[Table] = {
     "V11": {
         "bearer-tokens": fault(
             "a program may guess tokens as fast as it can",
-            At("torra.dashboard.doors.access", drop("count_wrong(...)")),
+            Seam("torra.dashboard.doors.access:count_wrong", "skips()"),
             "test_five_wrong_tokens_a_minute_of_programs_and_logins_together",
         ),
     },
@@ -168,7 +168,7 @@ DOORS: Final[Table] = {
     "doors": {
         "other-machines": fault(
             "the pages are served to other machines without leave",
-            At("torra.dashboard.server", always("is_local(...)")),
+            Seam("torra.dashboard.server:is_local", "skips(True)"),
             "test_an_address_beyond_this_machine_is_refused",
         ),
         "body-size": fault(
@@ -214,7 +214,7 @@ DOORS: Final[Table] = {
         ),
         "too-often": fault(
             "nobody is told to ask less often",
-            At("torra.dashboard.doors.access", replace("wait((route.name, who), ...)", "0.0")),
+            Seam("torra.dashboard.doors.limits:RateLimits.wait", "skips(0.0)"),
             "test_each_visitor_of_an_app_has_a_measure_of_his_own",
         ),
         "open-redirect": fault(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.faults.changes import At, always, replace, without
-from tests.faults.planting import Table, fault
+from tests.faults.planting import Seam, Table, fault
 
 SWARM: Final[Table] = {
     "W1": {
@@ -102,7 +102,10 @@ SWARM: Final[Table] = {
         ),
         "swarm-fast-pass": fault(
             "the gate's model is left out where a position can open",
-            At("agent_framework", replace("not context.pivotal", "True")),
+            Seam(
+                "agent_framework:deliberate",
+                "passes(context=lambda context: replace(context, pivotal=False))",
+            ),
             "test_where_nothing_can_open_the_gate_is_not_asked_and_its_rules_stand",
         ),
     },
