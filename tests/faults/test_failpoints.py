@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.lives import DESKS
-from tests.trading import test_signal_kills
+from tests.faults.order_pair import ALONE
 from torra import failpoints
 from torra.config import ROOT
 
@@ -44,7 +44,7 @@ def test_every_point_has_a_place_and_every_place_is_listed() -> None:
 def test_every_point_is_died_at_by_a_test() -> None:
     """Some world passes each; test_kills finds what a world passes beside its own points."""
     in_a_tick = {point for world in DESKS.values() for point in world.points}
-    alone = {ours for ours, _ in test_signal_kills.ALONE if ours}
+    alone = {ours for ours, _ in ALONE if ours}
     assert in_a_tick | alone == set(failpoints.POINTS)
 
 

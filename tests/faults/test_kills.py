@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.faults import kills, lives, mortal
+from tests.faults.job_pair import Jobs
 from tests.faults.lives import DESKS, PAID, SEATS
+from tests.faults.order_pair import ALONE, Orders
 from tests.tries import Tries
+from tests.worlds import dwx_channel, mt5_package
+from tests.worlds.terminal_orders import TerminalWorld, order
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL"),
@@ -136,3 +142,89 @@ def test_kills_lose_nothing_and_double_nothing(
         with attempt:
             assert hit >= deaths * 0.9, "a child lived so long that it did all the work"
     record_property("seen", f"{hit:,} kills of a living desk")
+
+
+# --- two processes --------------------------------------------------------------------------------
+
+
+def test_no_kill_doubles_or_loses_an_order(
+    tmp_path: Path, scaled: Callable[..., int], record_property: Callable[[str, object], None]
+) -> None:
+    """Of Torra, of the Expert Advisor, or of both (D4, R6)."""
+    hit, ends = kills.side_by_side(Orders, tmp_path, scaled(1000, least=8))
+    record_property("seen", f"{told(hit)} killed over {ends.total()} orders: {told(ends)}")
+
+
+def test_no_kill_loses_a_job_or_runs_it_twice(
+    tmp_path: Path, scaled: Callable[..., int], record_property: Callable[[str, object], None]
+) -> None:
+    """Of a desk, of the process of its job, or of both (D14)."""
+    hit, ends = kills.side_by_side(Jobs, tmp_path, scaled(1000, least=8))
+    assert ends["done"], "no job was done: the kills prove nothing"
+    record_property("seen", f"{told(hit)} killed: {told(ends)}")
+
+
+@pytest.mark.by_day("-before_send", "marked-")
+@pytest.mark.parametrize(("ours", "theirs"), ALONE)
+def test_each_point_of_a_channel_is_met(ours: str, theirs: str, tmp_path: Path) -> None:
+    """A name that nobody passes would prove nothing."""
+    orders = Orders(tmp_path, random.Random(0))
+    orders.dies(0, ours, theirs)
+    orders.whole()
+    assert orders.reached == Counter([ours or theirs])
+    assert (orders.ends["UNKNOWN_NOT_SENT"] == 1) == (theirs in ("intent", "before_send"))
+
+
+# --- a bridge and its terminal --------------------------------------------------------------------
+
+
+def of_one_filling(folder: Path) -> TerminalWorld:
+    """Return a server that takes the third filling alone, and says so only when it is sent."""
+    world = mt5_package.World(folder)
+    world.package.fillings, world.package.check_knows_fillings = {2}, False
+    return world
+
+
+class Restarting(dwx_channel.World):
+    """An Advisor that starts again whenever the bridge does."""
+
+    def start(self, **changes: object) -> Any:
+        self.fake.init()
+        return super().start(**changes)
+
+
+BRIDGES: dict[str, tuple[Callable[[Path], TerminalWorld], int]] = {
+    "mt5": (mt5_package.World, 5),
+    "mt5 third filling": (of_one_filling, 9),
+    "dwx": (dwx_channel.World, 40),
+    "dwx advisor restarts": (Restarting, 60),
+}
+"""How each begins, and how many steps may leave an order of which nobody knows."""
+
+
+@pytest.mark.parametrize("name", BRIDGES)
+def test_a_crash_at_any_step_leads_to_one_order_at_most(
+    name: str, tmp_path: Path, scaled: Callable[..., int]
+) -> None:
+    """At each call that touches the disk or the package, and at each named point (R12)."""
+    make, lost = BRIDGES[name]
+    ends = Counter[str]()
+    every = 6 - scaled(5) if "dwx" in name else 1  # by day every fifth step: a life takes long
+    for nth in range(1, 100, every):
+        world = make(tmp_path / str(nth))
+        with kills.crash_at(nth, *world.steps) as doom:
+            world.bridge.submit(order())
+        world.start()
+        status = world.carried(order())
+        assert len(world.executed) <= 1
+        assert status == ("FILLED" if world.executed else world.lost), nth
+        world.whole()
+        ends[status] += 1
+        if not doom.dead:
+            break
+    assert not doom.dead, "the steps never ended"
+    assert ends["FILLED"] and 0 < ends[world.lost] <= lost, ends
+
+
+def told(counts: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
