@@ -1,23 +1,24 @@
-"""DWX Connect's commands: one at a time, taken back, at most one order through every crash."""
+"""DWX Connect's commands: one at a time, taken back, at most one order through random lives."""
 
 from __future__ import annotations
 
 import errno
 import os
 import random
-import signal
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.doubles.fake_dwx import START
+from tests.faults import kills
 from tests.worlds.dwx_channel import MAGIC, SID, Scaled, World, order
-from torra import failpoints, whole_files
+from torra import whole_files
 from torra.bridges.at_most_once import CONFIRM_SECONDS
 from torra.bridges.dwx import files as dwx_files
-from torra.bridges.protocol import Recall, Report
+from torra.bridges.protocol import Recall
 from torra.errors import BridgeUnavailable
 from torra.time_limit import TimeLimit
 
@@ -210,97 +211,7 @@ def test_an_advisor_that_starts_again_drops_the_command(world: World) -> None:
     assert world.fake.opened == []
 
 
-# --- crashes --------------------------------------------------------------------------------------
-
-
-class Crash(BaseException):
-    """The power is gone."""
-
-
-def crash_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Let the process end before or after its n-th step that touches the disk."""
-    done = [0]
-
-    def crashing(original: Callable[..., object]) -> Callable[..., object]:
-        def step(*args: object, **kwargs: object) -> object:
-            done[0] += 1
-            if done[0] == number:
-                raise Crash
-            answer = original(*args, **kwargs)
-            done[0] += 1
-            if done[0] == number:
-                raise Crash
-            return answer
-
-        return step
-
-    for owner, name in ((os, "fsync"), (os, "link"), (Path, "replace"), (Path, "unlink")):
-        monkeypatch.setattr(owner, name, crashing(getattr(owner, name)))
-
-
-@pytest.mark.parametrize("restarted", [False, True], ids=["advisor goes on", "advisor restarts"])
-def test_a_crash_at_any_step_leads_to_one_order_at_most(
-    tmp_path: Path, restarted: bool, scaled: Scaled
-) -> None:
-    ends = []
-    for number in range(1, 60, 6 - scaled(5)):  # every fifth step by day
-        world = World(tmp_path / str(number))
-        with pytest.MonkeyPatch.context() as patch:
-            crash_at(patch, number)
-            try:
-                world.bridge.submit(order())
-                crashed = False
-            except Crash:
-                crashed = True
-        if restarted:
-            world.fake.init()
-        world.start()
-        reports: dict[str, Report] = {}
-        for _ in range(60):
-            world.clock.sleep(0.5)
-            if world.clock.now() < order().expires and not world.bridge.health().deny:
-                try:
-                    world.bridge.submit(order())
-                except BridgeUnavailable:
-                    assert SID not in reports
-            for report in world.bridge.poll():
-                reports[report.sid] = report
-                world.bridge.settle(report)
-            if reports:
-                world.bridge.submit(order())
-                world.clock.pass_by(0.5)
-                break
-        assert len(world.fake.opened) <= 1
-        assert reports[SID].status == ("FILLED" if world.fake.opened else "UNKNOWN")
-        assert world.leftovers() == []
-        assert world.fake.strays == set()
-        ends.append(reports[SID].status)
-        if not crashed:
-            break
-    assert not crashed, "the steps never ended"
-    assert {"FILLED", "UNKNOWN"} <= set(ends)
-
-
-@pytest.mark.journey
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
-@pytest.mark.parametrize("point", ["tmp_half", "tmp_done", "renamed"])
-def test_a_killed_process_leads_to_one_order_at_most(world: World, point: str) -> None:
-    pid = os.fork()
-    if pid == 0:
-        os.environ[failpoints.VARIABLE] = point
-        try:
-            world.bridge.submit(order())
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(pid, 0)
-    assert os.WIFSIGNALED(status)
-    assert os.WTERMSIG(status) == signal.SIGKILL
-    world.start()
-    world.bridge.submit(order())
-    report = world.settled(CONFIRM_SECONDS + 2)
-    assert report.status == ("FILLED" if point == "renamed" else "UNKNOWN")
-    assert len(world.fake.opened) == (1 if point == "renamed" else 0)
-    assert world.leftovers() == []
+# --- the disk -------------------------------------------------------------------------------------
 
 
 def full_at(number: int) -> Callable[[int], None]:
@@ -347,6 +258,9 @@ def test_a_lost_journal_finds_the_position_instead_of_a_second_one(world: World)
     assert (report.status, report.adopted) == ("FILLED", True)
     assert world.fake.opened == [SID]
 
+
+NEVER = 10**6
+"""No order takes so many steps."""
 
 # --- random lives ---------------------------------------------------------------------------------
 
@@ -397,16 +311,12 @@ def one_decision(world: World, dice: random.Random, sid: str, turn: int) -> str:
             fake.mute = False
         if status == "NEVER" and world.clock.now() < item.expires:
             crash = dice.random() < 0.2
-            with pytest.MonkeyPatch.context() as patch:
-                if crash:
-                    crash_at(patch, dice.randrange(1, 25))
-                try:
-                    world.bridge.submit(item)
-                    status = "SENT"
-                except BridgeUnavailable:
-                    pass
-                except Crash:
-                    status = "SENT"
+            nth = dice.randrange(1, 25) if crash else NEVER
+            with kills.crash_at(nth, *world.steps) as doom, suppress(BridgeUnavailable):
+                world.bridge.submit(item)
+                status = "SENT"
+            if doom.dead:
+                status = "SENT"
             if crash:
                 world.start()
         world.clock.sleep(0.25)

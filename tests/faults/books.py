@@ -18,6 +18,9 @@ DONE = "SELECT instance || '|' || timeframe || '|' || bar_time FROM ticks WHERE 
 TWINS = ("sentiment", "chains", "journal")
 """Tables in which a finished tick has exactly one row, under its torra_key."""
 
+OURS = "torra_key NOT LIKE 'host:%'"
+"""Ticks of other scorers on the home have no row in `ticks`, and older rows no key."""
+
 PAIRS = (
     ("signals with a history", "SELECT sid FROM signals", "SELECT sid FROM signal_events"),
     (
@@ -66,7 +69,7 @@ def torn(connection: sqlite3.Connection) -> list[str]:
 def _torn(connection: sqlite3.Connection) -> Iterator[str]:
     done = _column(connection, DONE)
     for table in TWINS:
-        keys = _column(connection, f"SELECT torra_key FROM {table} WHERE torra_key IS NOT NULL")
+        keys = _column(connection, f"SELECT torra_key FROM {table} WHERE {OURS}")
         if sorted(keys) != sorted(done):
             yield f"{table} and the finished ticks differ: {sorted(set(keys) ^ set(done))}"
     for what, one, other in PAIRS:
@@ -75,7 +78,7 @@ def _torn(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"not all {what}: {sorted(left ^ right)}"
     told = {
         signal["sid"]
-        for record in _column(connection, "SELECT record FROM journal")
+        for record in _column(connection, f"SELECT record FROM journal WHERE {OURS}")
         for signal in json.loads(record)["signals"]
     }
     if told != set(_column(connection, "SELECT sid FROM signals")):

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.faults.lives import run
+from tests.faults.kills import run
 
 
 def died_at(nth: int, work: Callable[[], object]) -> bool:

@@ -1,37 +1,42 @@
 """Lives of a desk that end by SIGKILL, and what it must come to however they ended.
 
-A life is a forked process that ticks through the shipped sample from where its database stands. It
-dies at a named point (torra.failpoints), or is ended by its parent. The desk may pay: then it asks
-a vendor whose books are a file of their own, written before the vendor answers, so that they know
-of every call however the desk died. `whole` says what must hold after any death, `tables` what is
-left in the end of a life that no timing shows in.
+A life ticks through the shipped sample from where its database stands. It dies at a named point
+(torra.failpoints), or is ended by its parent. The desk may pay: then it asks a vendor whose books
+are a file of their own, written before the vendor answers, so that they know of every call however
+the desk died. `DeskWorld.whole` says what must hold after any death, `tables` what is left in the
+end of a life that no timing shows in. DESKS are the desks that die.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
+
+import pandas as pd
 
 import technical_calculator
 from agent_config import AgentSettings
 from agents.contracts import Completion, Request
 from agents.registry import Agent
 from tests.doubles.scripted import completion, honest
-from tests.worlds import desks
-from torra.clock import Simulated, iso
+from tests.faults.books import torn
+from tests.worlds import desks, remembering
+from torra.clock import Simulated, duration, iso, parse
 from torra.config import Profile
 from torra.desk.schedule import Desk
-from torra.failpoints import VARIABLE
+from torra.failpoints import IN_A_TICK, VARIABLE
 from torra.providers.prices import PriceList
 from torra.tick.ladder import Rung, SpendingAccount
+from torra.tick.spending import HOUR
 
 MODEL: Final = "claude-haiku-5-5"
 BOOKS: Final = "vendor.jsonl"
@@ -39,13 +44,25 @@ PRICES: Final = PriceList(now=lambda: desks.START)
 COST: Final = 0.002
 """USD that the vendor takes for a call: a little less than the worst case of any made here."""
 
+PATIENT: Final = 900.0
+"""Real seconds that a tick may take: a machine that stands still must not tell two lives apart."""
+
+TRADING: Final = datetime.fromisoformat("2021-11-08T02:00:00+00:00")
+"""At this close the sample opens a position; it is filled at the next one."""
+
+AMPLE: Final = 100.0
+"""USD an hour that no desk here comes to."""
+
+SHORT: Final = 0.03
+"""USD an hour: the worst case of about three ticks, of which five come in an hour without kills."""
+
 
 @dataclass
 class Vendor:
     """Answers at once and honestly; every call is in its books before that."""
 
     books: Path
-    now: Callable[[], datetime]
+    now: Callable[[], datetime] = lambda: desks.START
     name: str = "anthropic"
 
     def submit(self, request: Request) -> Future[Completion]:
@@ -86,10 +103,6 @@ def spent(folder: Path) -> list[list[Any]]:
     return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
-PATIENT: Final = 900.0
-"""Real seconds that a tick may take: a machine that stands still must not tell two lives apart."""
-
-
 def profile(ceiling: float | None, mode: str = "budget") -> Profile:
     """Return a profile that asks the vendor and may spend so many USD in any hour; None: rules."""
     agents: dict[str, Any] = {"mode": mode, "timeout_seconds": PATIENT}
@@ -98,78 +111,118 @@ def profile(ceiling: float | None, mode: str = "budget") -> Profile:
     return Profile.model_validate({"agents": agents})
 
 
-def open_desk(
-    folder: Path, start: datetime, ceiling: float | None = None, mode: str = "budget"
-) -> Desk:
-    """Open a desk where its database stands; without a ceiling nobody is paid."""
-    told = profile(ceiling, mode)
-    if ceiling is None:
-        return desks.open_desk(
-            folder, profile=told, make_clock=lambda stood: Simulated(stood or start)
-        )
-    clocks: list[Simulated] = []
+@dataclass(frozen=True)
+class DeskWorld:
+    """A kind of desk: the points that it passes, those at which it dies in turn, and how often.
 
-    def make_clock(stood: datetime | None) -> Simulated:
-        clocks.append(Simulated(stood or start))
-        return clocks[-1]
-
-    def now() -> datetime:
-        return clocks[-1].now()
-
-    vendor = Vendor(folder / BOOKS, now)
-    desk = desks.open_desk(folder, profile=told, provider=vendor, make_clock=make_clock)
-    pays = Bold(desk.database, PRICES, "default", lambda _: False, now)
-    desk.roster.setups = {name: replace(one, account=pays) for name, one in desk.setups.items()}
-    return desk
-
-
-def live(
-    folder: Path,
-    start: datetime,
-    upto: datetime,
-    *,
-    ceiling: float | None = None,
-    mode: str = "budget",
-    point: str = "",
-    spare: int = 0,
-    closes: int | None = None,
-) -> None:
-    """Tick to `upto`, or for so many closes, and close the desk.
-
-    After `spare` closes the process dies at `point`, if it comes there.
+    A death may take `quarters` of the sample, and the life after the last one `more`; `met` looks
+    at the end that the world was what it is here for. `alike`: it ends as a desk that never died.
     """
-    desk = open_desk(folder, start, ceiling, mode)
-    desks.take_lease(desk, seconds=0.001)
-    left = closes
-    if point and not spare:
-        os.environ[VARIABLE] = point
-    desk.wake("BTCUSD")
-    while desk.clock.now() < upto and left != 0:
-        if point and not spare:
-            os.environ[VARIABLE] = point
-        spare, left = spare - 1, None if left is None else left - 1
-        desks.step(desk)
-    desk.close()
+
+    start: datetime
+    settings: Profile
+    points: tuple[str, ...]
+    dying: tuple[str, ...] = ()
+    deaths: int = 0
+    least: int = 1
+    quarters: int = 2
+    more: int = 0
+    alike: bool = True
+    met: Callable[[Path], str] = lambda _: ""
+
+    @property
+    def pays(self) -> bool:
+        """Whether a vendor is asked."""
+        return self.settings.agents.provider == "anthropic"
+
+    def upto(self, deaths: int) -> datetime:
+        """Return the close to which lives come that die so often."""
+        return self.start + (self.quarters * deaths + self.more) * desks.QUARTER
+
+    def death(self, number: int, *points: str) -> tuple[str, int]:
+        """Return where a life ends, at one of these points or of all, after how many closes."""
+        among = points or self.dying
+        turn, place = divmod(number, len(among))
+        point = among[place]
+        if point in ONCE:
+            return point, 0
+        return point if ":" in point else f"{point}:{1 + (number + turn) % 3}", turn % 2
+
+    def open(self, folder: Path) -> Desk:
+        """Open the desk where its database stands."""
+        vendor = Vendor(folder / BOOKS) if self.pays else None
+        desk = desks.open_desk(
+            folder,
+            profile=self.settings,
+            provider=vendor,
+            make_clock=lambda stood: Simulated(stood or self.start),
+        )
+        if vendor is not None:
+            vendor.now = desk.clock.now
+            pays = Bold(desk.database, PRICES, "default", lambda _: False, vendor.now)
+            setups = {name: replace(one, account=pays) for name, one in desk.setups.items()}
+            desk.roster.setups = setups
+        return desk
+
+    def live(
+        self,
+        folder: Path,
+        upto: datetime,
+        *,
+        point: str = "",
+        spare: int = 0,
+        closes: int | None = None,
+    ) -> None:
+        """Tick to `upto`, or for so many closes, and close the desk.
+
+        After `spare` closes the process dies at `point`, if it comes there.
+        """
+        desk = self.open(folder)
+        desks.take_lease(desk, seconds=0.001)
+        for turn in count():
+            if point and turn >= spare:
+                os.environ[VARIABLE] = point
+            if turn:
+                desks.step(desk)
+            else:
+                desk.wake("BTCUSD")
+            if desk.clock.now() >= upto or turn == closes:
+                break
+        desk.close()
+
+    def whole(self, folder: Path) -> None:
+        """Look that nothing is halved, doubled or forgotten: right after any death."""
+        with closing(desks.open_database(folder)) as database:
+            assert torn(database.connection().conn) == []
+        if self.pays:
+            assert booked(folder) <= self.settings.agents.max_api_cost_per_hour + 1e-9
+        if self.settings.agents.memory.use == "on":
+            lessons_told(folder)
+
+    def every_close(self, folder: Path, upto: datetime) -> None:
+        """Look that every close up to a moment has its row, and that everything is whole."""
+        self.whole(folder)
+        with closing(desks.open_database(folder)) as database:
+            ticks = rows(database, "select timeframe, bar_time, state, reason from ticks")
+        states = {(row["timeframe"], parse(row["bar_time"])): row for row in ticks}
+        for timeframe, bar_time in desks.closes_of(desks.BTC, self.start, upto):
+            row = states.get((timeframe, bar_time))
+            if row is not None or not still_awaited(timeframe, bar_time, upto):
+                assert row is not None, f"lost: {timeframe} {bar_time}"
+                assert row["state"] in {"done", "skipped"}, row
+
+    def after(self, folder: Path) -> datetime:
+        """Return a moment some closes after the last one that a desk came to."""
+        with closing(desks.open_database(folder)) as database:
+            came = database.desk_time() or self.start
+        return self.start + desks.QUARTER * ((came - self.start) // desks.QUARTER + 8)
 
 
-def run(work: Callable[[], None]) -> bool:
-    """Do something in a process of its own; return whether that was killed. Others end well."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        except BaseException:  # noqa: BLE001 - whatever it is, the parent hears of it
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(pid, 0)
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal.SIGKILL
-        return True
-    assert os.WEXITSTATUS(status) == 0, "a life failed by itself"
-    return False
+def still_awaited(timeframe: str, bar_time: datetime, upto: datetime) -> bool:
+    """A bar that the feed does not have is waited for until it is two bars old."""
+    step = duration(timeframe)
+    newest = desks.sample().bars("BTCUSD", timeframe, bar_time + step, 1).index[-1]
+    return newest != bar_time and upto - (bar_time + step) <= 2 * step
 
 
 # --- what must hold -------------------------------------------------------------------------------
@@ -179,32 +232,32 @@ def rows(database: Any, sql: str) -> list[dict[str, Any]]:
     return list(database.connection().query(sql))
 
 
-TWINS: Final = ("sentiment", "chains", "journal")
-"""What every done tick has one row of, and no other tick any."""
-
-
-def whole(folder: Path) -> None:
-    """Look that no tick is halved and nothing is doubled: right after any death.
-
-    Ticks of other scorers on the home have no row in `ticks`; here they are left out.
-    """
-    database = desks.open_database(folder)
-    done = rows(
-        database, "select instance||'|'||timeframe||'|'||bar_time k from ticks where state='done'"
+def booked(folder: Path) -> float:
+    """Look that the ledger has all of the vendor's calls; return the USD of the dearest hour."""
+    calls = [(parse(at), *call) for at, *call in spent(folder)]
+    with closing(desks.open_database(folder)) as database:
+        ledger = rows(database, "select at, role, round, attempt, usd from ledger")
+    known = Counter(
+        (parse(row["at"]), row["role"], row["round"], row["attempt"])
+        for row in ledger
+        if row["usd"] >= COST
     )
-    for table in TWINS:
-        sql = f"select torra_key from {table} where torra_key not like 'host:%'"
-        keys = [row["torra_key"] for row in rows(database, sql)]
-        assert sorted(keys) == sorted(row["k"] for row in done), f"{table} and the ticks differ"
-    stray = rows(
-        database,
-        "select sid from signals where kind='open' and instance||'|'||timeframe||'|'||bar_time "
-        "not in (select torra_key from journal)",
-    )
-    assert not stray, "a signal without its tick"
-    assert rows(database, "pragma integrity_check")[0]["integrity_check"] == "ok"
-    assert not rows(database, "pragma foreign_key_check")
-    database.close()
+    assert not Counter(call[:4] for call in calls) - known, "calls that nobody booked"
+    if not calls:
+        return 0.0
+    paid = pd.Series([call[-1] for call in calls], [call[0] for call in calls]).sort_index()
+    return float(paid.rolling(HOUR).sum().max())
+
+
+def lessons_told(folder: Path) -> Counter[str]:
+    """Look that each closed trade has one lesson, with its words; return how many of each kind."""
+    with closing(desks.open_database(folder)) as database:
+        closed = {row["sid"] for row in database.closed_trades(limit=10_000)}
+        lessons = database.lessons_since(0, 0).lessons
+    trades = [one.facts.sid for one in lessons if one.facts.kind == "trade"]
+    assert sorted(trades) == sorted(closed)
+    assert all([words.author for words in one.words] == ["rules"] for one in lessons)
+    return Counter(one.facts.kind for one in lessons)
 
 
 PASSING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -298,3 +351,77 @@ def _beside(ours: list[tuple[Any, ...]], theirs: list[tuple[Any, ...]]) -> str:
     parted = next((at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), 0)
     begin = max(0, parted - 120)
     return f"{first[:90]} ... {first[begin : begin + 300]} against {second[begin : begin + 300]}"
+
+
+# --- the desks that die ---------------------------------------------------------------------------
+
+ONCE: Final = ("moved", "published", "enqueued")
+"""Points that a stretch of the sample passes once or twice."""
+
+PAID: Final = (*IN_A_TICK, "enqueued", "committed")
+"""What a tick on paper passes that pays; the rest lies on the way to a broker's terminal."""
+
+UNPAID: Final = tuple(name for name in PAID if name not in ("reserved", "asked", "settled"))
+OFTEN: Final = tuple(name for name in PAID if name not in ONCE)
+
+SEATS: Final = {"full": "momentum", "firm": "trader", "swarm": "judge"}
+"""Who sits at a desk of a mode, and at no desk of the mode below it."""
+
+
+def of_a_mode(mode: str) -> DeskWorld:
+    """Return a desk at which more agents are asked, a trader or experts among them."""
+
+    def met(folder: Path) -> str:
+        asked = {role for _, role, *_ in spent(folder)}
+        assert SEATS[mode] in asked, "nobody asked who makes the mode"
+        apart = parted(folder)
+        assert apart, "no death fell between two ticks of a close"
+        return f"{apart} of them between two ticks of a close"
+
+    deaths = len(OFTEN)
+    return DeskWorld(TRADING, profile(AMPLE, mode), PAID, OFTEN, 5 * deaths, least=deaths, met=met)
+
+
+def _short(folder: Path) -> str:
+    dearest = booked(folder) / SHORT
+    assert dearest > 0.7, "the ceiling was never in the way: nothing was tried"
+    return f"{len(spent(folder))} calls, dearest hour {dearest:.0%}"
+
+
+def _told(folder: Path) -> str:
+    told = lessons_told(folder)
+    assert told["trade"] >= 3 and told["vetoed"] >= 1, told
+    return f"{told['trade']} trades, {told['vetoed']} vetoed"
+
+
+REMEMBERING: Final = remembering.profile(
+    agents={"memory": {"use": "on"}, "timeout_seconds": PATIENT}, gate={"max_spread_atr": 0.085}
+)
+
+DESKS: Final[Mapping[str, DeskWorld]] = {
+    "paper": DeskWorld(desks.START, profile(None), UNPAID, deaths=1000, least=6),
+    "paying": DeskWorld(TRADING, profile(AMPLE), PAID, OFTEN, 200, least=2),
+    **{mode: of_a_mode(mode) for mode in SEATS},
+    "short of money": DeskWorld(
+        TRADING,
+        profile(SHORT),
+        PAID,
+        ("recorded", "settled", "asked:4", "asked:3", "asked:2", "asked:1", "reserved"),
+        150,
+        least=6,
+        alike=False,
+        met=_short,
+    ),
+    "remembering": DeskWorld(
+        desks.START,
+        REMEMBERING,
+        UNPAID,
+        ("moved", "recorded", "enqueued", *UNPAID),
+        200,
+        least=3,
+        quarters=6,
+        more=6,
+        met=_told,
+    ),
+}
+"""An `asked` of a higher number dies with answers in hand."""

@@ -128,11 +128,11 @@ class Stage:
 STAGE = Stage()
 
 
-def watch_points(patch: pytest.MonkeyPatch) -> None:
-    """Let every module that passes named points tell them to the stage."""
+def watch_points(patch: pytest.MonkeyPatch, hear: Callable[[str], object] = STAGE.reach) -> None:
+    """Let every module that passes named points tell them to the stage, or to whom it is said."""
     for module in list(sys.modules.values()):
         if getattr(module, "failpoint", None) is failpoints.failpoint and module is not failpoints:
-            patch.setattr(module, "failpoint", STAGE.reach)
+            patch.setattr(module, "failpoint", hear)
 
 
 def answer_at_once(patch: pytest.MonkeyPatch) -> None:

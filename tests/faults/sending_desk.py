@@ -17,9 +17,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.desk.test_kills import TRADING
 from tests.doubles.fake_broker import FakeBroker
 from tests.doubles.reference_ea import ReferenceEa
+from tests.faults.lives import TRADING
 from tests.worlds import desks
 from tests.worlds.channels import ACCOUNT, ENVIRONMENT, INPUTS, KEY, HandClock
 from torra.bridges.torra.bridge import TorraFiles

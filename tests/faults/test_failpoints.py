@@ -6,12 +6,11 @@ import ast
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.desk import test_kills
-from tests.trading import test_signal_kills
+from tests.faults.lives import DESKS
+from tests.faults.order_pair import ALONE
 from torra import failpoints
 from torra.config import ROOT
 
@@ -43,19 +42,10 @@ def test_every_point_has_a_place_and_every_place_is_listed() -> None:
 
 
 def test_every_point_is_died_at_by_a_test() -> None:
-    """By what the tests go through, not by the lists that they may take it from."""
-    in_a_tick = parameters(test_kills.test_a_kill_at_a_named_point_changes_nothing, "point")
-    alone = {ours for ours, _ in test_signal_kills.ALONE if ours}
-    assert alone == {ours for ours, theirs in test_signal_kills.CASES if ours and not theirs} - {
-        "random"
-    }
+    """Some world passes each; test_kills finds what a world passes beside its own points."""
+    in_a_tick = {point for world in DESKS.values() for point in world.points}
+    alone = {ours for ours, _ in ALONE if ours}
     assert in_a_tick | alone == set(failpoints.POINTS)
-
-
-def parameters(test: Any, name: str) -> set[str]:
-    """Return what a test is run with."""
-    marks = [mark for mark in test.pytestmark if mark.name == "parametrize"]
-    return {str(value) for mark in marks if mark.args[0] == name for value in mark.args[1]}
 
 
 def test_a_point_ends_the_process_when_it_is_named_and_only_there(

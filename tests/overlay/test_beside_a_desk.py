@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -16,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.desk.test_kills import after, check, finish, kill_often
-from tests.faults import lives
+from tests.faults import kills, lives
 from tests.tries import Tries, until
 from tests.worlds import desks, scorers
 from torra.config import Instance
@@ -27,7 +24,7 @@ from torra.overlay import Overlay
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
-FORKED = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
+PAPER = lives.DESKS["paper"]
 
 
 def ask_on_and_on(home: Path, name: str) -> None:
@@ -39,9 +36,7 @@ def ask_on_and_on(home: Path, name: str) -> None:
 
 
 def host(home: Path, name: str) -> BaseProcess:
-    found = FORKED.Process(target=ask_on_and_on, args=(home, name), daemon=True)
-    found.start()
-    return found
+    return kills.begin(partial(ask_on_and_on, home, name))
 
 
 @contextmanager
@@ -80,31 +75,32 @@ def test_a_desk_beside_hosts_loses_no_tick_through_its_kills_and_theirs(
     tmp_path: Path, scaled: Callable[..., int], tries: Tries
 ) -> None:
     lives.warm()
-    kills = scaled(250, least=2)
-    end = desks.START + desks.QUARTER * max(48, kills * 8)
+    deaths = scaled(250, least=2)
+    end = PAPER.upto(max(24, deaths * 4))
     dice = random.Random(7)
     for attempt in tries():
         killed = attempt.folder(tmp_path)
         with_desk_file(killed)
         with hosts(killed, 2) as beside:
             hit = 0
-            for _ in range(kills):
-                hit += kill_often(killed, end, 1, seed=dice.randrange(10**6))
+            for _ in range(deaths):
+                hit += kills.run_for(dice.uniform(0.0, 0.2), partial(PAPER.live, killed, end))
                 if dice.random() < 0.3:
                     victim = dice.randrange(2)
                     assert beside[victim].is_alive(), f"host{victim} ended by itself"
                     beside[victim].kill()
                     beside[victim].join()
                     beside[victim] = host(killed, f"host{victim}")
-            upto: datetime = after(killed)
-            finish(killed, desks.START, upto)
+            upto = PAPER.after(killed)
+            PAPER.live(killed, upto)
             until(partial(hosted_at_least, killed, 4), 60, "the hosts are answered, too")
-        check(killed, desks.START, upto)
+        PAPER.every_close(killed, upto)
         calm = killed.with_name(f"{killed.name}-calm")
-        finish(calm, desks.START, upto)
+        calm.mkdir()
+        PAPER.live(calm, upto)
         assert desks_own(killed) == desks_own(calm)
         with attempt:
-            assert hit >= kills * 0.9, "a child lived so long that it did all the work"
+            assert hit >= deaths * 0.9, "a child lived so long that it did all the work"
 
 
 def hosted_at_least(home: Path, number: int) -> bool:

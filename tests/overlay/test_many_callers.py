@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from tests.doubles.scripted import Blocks, Scripted
-from tests.faults import lives
+from tests.faults import kills, lives
 from tests.tries import Tries
 from tests.worlds import scorers
 from torra.overlay import processes
@@ -145,7 +145,7 @@ def test_a_host_that_dies_leaves_no_half_record_and_the_next_ask_goes_on(
 
 
 def _dies_at(tmp_path: Path, point: str, when: str, tries: Tries) -> None:
-    assert lives.run(partial(dies, tmp_path, point, when))
+    assert kills.run(partial(dies, tmp_path, point, when))
     whole = when == "after" and point.endswith("hosted_tick:store")
     for table in ("journal", "chains", "sentiment"):
         assert scorers.count(tmp_path, table) == int(whole)

@@ -15,8 +15,8 @@ import pytest
 
 import agent_framework
 from instance_database import Database
-from tests.desk.test_kills import TRADING
 from tests.doubles.scripted_bridge import ScriptedBridge
+from tests.faults.lives import TRADING
 from tests.worlds import desks
 from torra.bridges.protocol import BrokerBooks
 from torra.clock import Simulated

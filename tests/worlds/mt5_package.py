@@ -2,53 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
+import os
 from pathlib import Path
 from typing import Any
 
-from tests.doubles.fake_dwx import START, HandClock
 from tests.doubles.fake_metatrader5 import FakeMetaTrader5
-from tests.worlds.orders import Decided
+from tests.worlds import terminal_orders
+from tests.worlds.terminal_orders import CLOSE, MAGIC, SID, Scaled, TerminalWorld, order
 from torra.bridges.mt5.bridge import Mt5Direct
 from torra.bridges.mt5.terminal import Terminal
 from torra.bridges.protocol import Order, Report
 from torra.config import Channel
 
-MAGIC = 220_114_000
-SID = "TAAAAAAAAAAAA"
-CLOSE = "TCCCCCCCCCCCC"
-Scaled = Callable[..., int]
-
-
-def order(sid: str = SID, **changes: object) -> Order:
-    values = {
-        "sid": sid, "seq": 1, "kind": "open", "instance": "XAUUSD", "symbol": "XAUUSD",
-        "broker_symbol": "XAUUSD.m", "timeframe": "M15",
-        "bar_time": START - timedelta(minutes=15), "side": "BUY", "lots": 0.10,
-        "entry": 2345.10, "stop": 2338.40, "target": 2361.20, "created": START,
-        "expires": START + timedelta(seconds=180), "magic": MAGIC, "max_spread_pts": 40,
-        "max_dev_pts": 30, "digits": 2, **changes,
-    }  # fmt: skip
-    return Decided(**values)  # type: ignore[arg-type]
+__all__ = ["CLOSE", "MAGIC", "SID", "Scaled", "World", "closing", "order"]
 
 
 def closing(ticket: str = "", **more: Any) -> Order:
-    return replace(
-        order(), sid=CLOSE, kind="close", side="SELL", closes=SID, ticket=ticket, entry=0.0,
-        stop=0.0, target=0.0, **more,
-    )  # fmt: skip
+    return terminal_orders.closing(order(), ticket, **more)
 
 
-class World:
+class World(TerminalWorld):
     """One terminal, one account, and a bridge that can be started anew."""
 
+    lost = "UNKNOWN_NOT_SENT"
+    moment = 0.5
+
     def __init__(self, folder: Path, **broker: object) -> None:
-        self.clock = HandClock()
+        super().__init__(folder)
         self.package = FakeMetaTrader5(self.clock, **broker)  # type: ignore[arg-type]
-        self.home = folder
-        self.state = self.home / "channels" / "main"
+        self.executed = self.package.opened
+        calls = ("order_check", "order_send", "history_deals_get", "account_info")
+        self.steps = ((os, "fsync"), *((self.package, name) for name in calls))
         self.channel = Channel(account=12345678)
         self.terminals: list[Terminal] = []
         self.start()
@@ -64,29 +48,13 @@ class World:
         )
         return self.bridge
 
-    def look(self, seconds: float = 0.5) -> list[Report]:
-        end = self.clock.elapsed + seconds
-        while True:
-            found = list(self.bridge.poll())
-            if self.clock.elapsed >= end:
-                return found
-            self.clock.sleep(0.25)
-
-    def settled(self, seconds: float = 0.5) -> Report:
-        [report] = self.look(seconds)
-        self.bridge.settle(report)
-        return report
-
     def opened(self, **changes: object) -> Report:
         self.bridge.submit(order(**changes))  # type: ignore[arg-type]
         return self.settled()
 
-    def halt(self, folder: Path | None = None) -> Path:
-        """Put a HALT file down, the channel's own or that of another folder."""
-        path = (folder or self.state) / "control" / "HALT"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("a person\n")
-        return path
+    def whole(self) -> None:
+        """Close, for it has threads."""
+        self.close()
 
     def close(self) -> None:
         for terminal in self.terminals:

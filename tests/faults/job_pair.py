@@ -1,0 +1,98 @@
+"""A desk and the process of its job, of which one or both are killed once or twice at any moment.
+
+A process holds the lease and works on jobs, as a desk does. After the kills a healthy one finishes.
+Then every job has its end, no work was begun more often than a job may be tried, none ran beside
+itself, and what is done was done to its end (promise D14).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+from tests.doubles.job_works import noted
+from tests.tries import until
+from tests.worlds.jobs import FINAL, Office, alive, desk_process
+from torra.jobs import states
+from torra.jobs.process import Bounds
+
+LEASE = 0.5
+"""Seconds of a lease here: a killed desk is followed soon."""
+
+RETRY = 0.8
+BOUNDS = Bounds(patience=0.4)
+"""The order of a real desk, in little: a child gives up before the lease does, and a job is tried
+again later than both."""
+
+
+def start(home: Path, bounds: Bounds = BOUNDS) -> int:
+    return desk_process(home, lease_seconds=LEASE, retry_seconds=RETRY, bounds=bounds)
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def worker_of(home: Path, name: str) -> int | None:
+    """Return the process that began a work last, while it runs."""
+    begun = noted(home, name, "begin")
+    pid = int(begun[-1].split()[1]) if begun else None
+    return pid if pid is not None and alive(pid) else None
+
+
+class Jobs:
+    """A home whose desks run one job after the other."""
+
+    def __init__(self, folder: Path, dice: random.Random) -> None:
+        self.office, self.dice = Office(folder), dice
+        self.kills, self.ends = Counter[str](), Counter[str]()
+
+    def case(self, number: int) -> None:
+        """Run one job through its kills and to its end."""
+        home, name, dice = self.office.home, f"w{number}", self.dice
+        job = self.office.ask(name, steps=dice.randint(1, 6), seconds=0.05)
+        desk = start(home)
+        killed = False
+        for _ in range(dice.randint(1, 2)):
+            if dice.random() < 0.7:  # else from the very beginning
+                with suppress(AssertionError):
+                    until(lambda: worker_of(home, name) or self.over(job), 1.0)
+            time.sleep(dice.uniform(0.0, 0.4))
+            child = worker_of(home, name)
+            if child is not None and dice.random() < 0.6:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+                self.kills["child"] += 1
+                killed = True
+            if dice.random() < 0.6 or not killed:
+                kill(desk)
+                self.kills["desk"] += 1
+                killed = True
+                desk = start(home)
+        until(lambda: self.over(job), 30.0, f"the end of {self.office.row(job)}")
+        kill(desk)
+        self.check(name, str(self.office.row(job)["state"]))
+
+    def over(self, job: int) -> bool:
+        """Whether a job has its end."""
+        return self.office.row(job)["state"] in FINAL
+
+    def check(self, name: str, state: str) -> None:
+        """Look at what a work left behind."""
+        home = self.office.home
+        begun, ended, twice = (len(noted(home, name, what)) for what in ("begin", "end", "twice"))
+        assert not twice and begun <= states.ATTEMPTS, f"{name} was begun {begun} times"
+        assert state in ("done", "error")
+        assert ended or state == "error", f"{name} is {state} and was never at its end"
+        assert worker_of(home, name) is None
+        self.ends[state] += 1
+
+    def whole(self) -> None:
+        """Close: each case has looked at its own job."""
+        self.office.close()
