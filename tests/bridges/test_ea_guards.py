@@ -24,24 +24,15 @@ from tests.doubles.advisor_channel import (
 from tests.doubles.compiled_ea import (
     ACCOUNT,
     CompiledEa,
-    compiled,
-    needs_compiler,
 )
 from torra.bridges import guards
 from torra.bridges.guards import REASONS, Ask, View, first_objection
 
-pytestmark = needs_compiler
-
 
 @pytest.fixture(scope="module")
-def program() -> Path:
-    return compiled()
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, program: Path) -> Iterator[AdvisorChannel]:
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdvisorChannel]:
     """A channel for many signals: `judged` puts everything back after each."""
-    with AdvisorChannel(tmp_path_factory.mktemp("guarded"), program=program) as channel:
+    with AdvisorChannel(tmp_path_factory.mktemp("guarded")) as channel:
         yield channel
 
 
@@ -135,8 +126,8 @@ def judged(desk: AdvisorChannel, *cases: Case) -> dict[str, Any]:
         desk.calm()
 
 
-def test_a_torra_of_the_version_before_is_refused(tmp_path: Path, program: Path) -> None:
-    with AdvisorChannel(tmp_path, program=program) as desk:
+def test_a_torra_of_the_version_before_is_refused(tmp_path: Path) -> None:
+    with AdvisorChannel(tmp_path) as desk:
         fields = desk.fields()
         name = desk.put(seal(body_of(fields, VERSION - 1)), fields["seq"], fields["sid"])
         desk.ea.timer()
@@ -162,10 +153,10 @@ def test_each_guard_objects(guarded: AdvisorChannel, reason: str) -> None:
     ],
 )  # fmt: skip
 def test_a_stop_does_not_move_away_from_the_price(
-    tmp_path: Path, program: Path, side: str, there: str, stop: str, reason: str
+    tmp_path: Path, side: str, there: str, stop: str, reason: str
 ) -> None:
     """Without a side, as another program may send it, the levels are set as they are."""
-    with AdvisorChannel(tmp_path, program=program) as desk:
+    with AdvisorChannel(tmp_path) as desk:
         opening = {"sid": "TOPENED", "side": side or "BUY", "sl": there}
         opened = desk.order(**opening, tp="2330.00" if side == "SELL" else "2362.00")
         assert opened["status"] == "FILLED"
@@ -199,6 +190,12 @@ def test_of_two_guards_the_earlier_one_speaks(
 EDGES: dict[str, list[tuple[dict[str, Any], dict[str, Any], bool]]] = {
     "clock": [({"created": NOW + seconds}, {}, seconds > 5) for seconds in (4, 5, 6)],
     "stale": [({"expires": NOW + seconds}, {}, seconds <= 0) for seconds in (-1, 0, 1)],
+    "symbol": [
+        ({"broker_symbol": "GBPUSD"}, {}, True),
+        ({}, {"mode": "close_only"}, True),
+        ({}, {"mode": "short_only"}, True),
+        ({}, {"mode": "long_only"}, False),
+    ],
     "spread": [({"max_spread_pts": points}, {}, points < 20) for points in (19, 20, 21)],
     "deviation": [
         ({"entry": entry, "side": side}, {}, objects)
@@ -277,6 +274,15 @@ def test_the_edge_of_the_counting_guards(guarded: AdvisorChannel) -> None:
     assert judged(guarded, Case(world=_strangers))["reason"] == "", "only Torra's own count"
 
 
+@pytest.mark.parametrize(("margin_mode", "reason"), [("netting", "policy"), ("hedging", "")])
+def test_a_netting_account_has_one_position_of_a_symbol(
+    guarded: AdvisorChannel, margin_mode: str, reason: str
+) -> None:
+    guarded.ea.set(margin_mode=margin_mode)
+    another = Case(world=functools.partial(_positions, count=1))
+    assert judged(guarded, another)["reason"] == reason
+
+
 # NOW is a Saturday, day 6, and 13:45 at the server: second 49,500
 SESSIONS = {
     "6:0-86400": True,
@@ -315,18 +321,18 @@ def test_guards_ask_the_kinds_that_they_are_for(
         assert (ack["reason"] == guard.reason) == asked, (kind, ack)
 
 
-def test_the_inputs_that_no_file_can_loosen(tmp_path: Path, program: Path) -> None:
+def test_the_inputs_that_no_file_can_loosen(tmp_path: Path) -> None:
     refusing: dict[str, dict[str, Any]] = {
         "account": {"account": 0},
         "autotrading_off": {"allow_trading": False},
         "max_lots": {"max_lots": 0.09},
     }
     for reason, inputs in refusing.items():
-        with AdvisorChannel(tmp_path / reason, program=program, **inputs) as desk:
+        with AdvisorChannel(tmp_path / reason, **inputs) as desk:
             given = {"account": 0} if reason == "account" else {}
             assert desk.order(**given)["reason"] == reason
     free = {"max_lots": 0.0, "max_positions": 0, "max_trades_per_day": 0, "demo_only": False}
-    with AdvisorChannel(tmp_path / "free", program=program, **free) as desk:
+    with AdvisorChannel(tmp_path / "free", **free) as desk:
         _positions(desk)
         _trades(desk)
         desk.ea.set(trade_mode="real")
@@ -348,17 +354,15 @@ def test_the_inputs_that_no_file_can_loosen(tmp_path: Path, program: Path) -> No
         {"channel": ""},
     ],
 )
-def test_inputs_that_make_no_sense_are_refused(
-    tmp_path: Path, program: Path, inputs: dict[str, Any]
-) -> None:
+def test_inputs_that_make_no_sense_are_refused(tmp_path: Path, inputs: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="refused its inputs"):
-        CompiledEa(tmp_path / "main", program=program, **inputs)
+        CompiledEa(tmp_path / "main", **inputs)
 
 
-def test_without_a_key_it_does_nothing(tmp_path: Path, program: Path) -> None:
+def test_without_a_key_it_does_nothing(tmp_path: Path) -> None:
     (tmp_path / "main" / "inbox").mkdir(parents=True)
     (tmp_path / "main" / "inbox" / "0000000001_TONE.json").write_text("x", encoding="ascii")
-    with CompiledEa(tmp_path / "main", program=program) as ea:
+    with CompiledEa(tmp_path / "main") as ea:
         ea.clock(NOW)
         ea.run(2)
         assert "no channel key" in ea.shown()

@@ -1,9 +1,10 @@
 """Torra and the Expert Advisor are killed, alone and together, between verdict and acknowledgement.
 
-Two child processes share a real folder: one writes a decision and carries it, one is the reference
-Expert Advisor with a broker whose books outlive it. Each case kills one or both, at a named point
-or at a random moment, lets two healthy ones finish, and looks: never two orders for a decision,
-nothing without an end, and nothing lost but what is reported UNKNOWN_NOT_SENT (promise D4, R6).
+Two child processes share a real folder: one writes a decision and carries it, one drives the
+Expert Advisor, which dies with it, at a broker whose books outlive both. Each case kills one or
+both, at a named point or at a random moment, lets two healthy ones finish, and looks: never two
+orders for a decision, nothing without an end, and nothing lost but what is reported
+UNKNOWN_NOT_SENT (promise D4, R6).
 Some of the decisions are a person's: a close by hand, of a position or right behind an opening.
 """
 
@@ -15,6 +16,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import product
@@ -25,10 +27,10 @@ import pytest
 
 import signal_bridge
 from instance_database import Database
-from tests.doubles.fake_broker import FakeBroker
-from tests.doubles.reference_ea import POINTS as EA_POINTS
-from tests.doubles.reference_ea import VARIABLE as EA_VARIABLE
-from tests.doubles.reference_ea import Inputs, ReferenceEa
+from tests.doubles.compiled_ea import POINTS as EA_POINTS
+from tests.doubles.compiled_ea import VARIABLE as EA_VARIABLE
+from tests.doubles.compiled_ea import CompiledEa, Died, compiled
+from tests.worlds.channels import ENVIRONMENT, EURO, KEY, new_advisor
 from tests.worlds.stores import open_database
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import System, floor
@@ -45,7 +47,6 @@ from torra.verdict.signal_states import UNEXECUTED
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
 POINTS = ON_THE_WAY
-KEY = "a key for the kill test, of 32 bytes and more"
 NAMES = tuple(f"E{number}" for number in range(6))
 INSTANCES = {
     name: Instance(
@@ -54,11 +55,8 @@ INSTANCES = {
     for name in NAMES
 }
 FINAL = ("FILLED", "CLOSED", *UNEXECUTED)
-HURRY = 10.0
-"""How much faster the Advisor's timers run: a sign of life every tenth of a second."""
-
-PATIENCE = 0.15 * HURRY
-"""Seconds that the Advisor looks for an order whose marker it finds; this broker shows all."""
+HURRY = 100.0
+"""How much faster the Advisor's timers run: it looks 0.15 s for an order whose marker it finds."""
 
 LIFE = timedelta(seconds=120)
 
@@ -78,6 +76,7 @@ class World:
     taken_back: set[str] = field(default_factory=set)
     kills: Counter[str] = field(default_factory=Counter)
     reached: Counter[str] = field(default_factory=Counter)
+    program: Path = field(default_factory=compiled)
 
     @property
     def channel(self) -> Channel:
@@ -86,10 +85,12 @@ class World:
     def database(self) -> Database:
         return open_database(self.folder, System().real_now)
 
-    def broker(self) -> FakeBroker:
-        broker = FakeBroker(self.folder / "broker.jsonl")
-        broker.market("EURUSD", bid=1.1, ask=1.1001, digits=5, tick_size=0.00001)
-        return broker
+    def terminal(self, key: str = KEY) -> CompiledEa:
+        """Return the Advisor and its broker; without a key it does nothing."""
+        terminal = new_advisor(self.folder / "channel", key=key, program=self.program)
+        terminal.symbol("EURUSD", **EURO)
+        terminal.quote("EURUSD", 1.1, 1.1001, time.time())
+        return terminal
 
     def torra(self, decision: dict[str, Any]) -> None:
         """Write the decision unless it is written, then carry until killed."""
@@ -97,7 +98,7 @@ class World:
         courier_module.RECONCILE_SECONDS = 1.0  # type: ignore[misc]  # a minute is long here
         database = self.database()
         switch = KillSwitch({"desk": self.folder / HALT}, database)
-        bridge = TorraFiles("main", self.channel, System(), environment={"TORRA_CHANNEL_KEY": KEY})
+        bridge = TorraFiles("main", self.channel, System(), environment=ENVIRONMENT)
         people = [Addressee(item, Profile(), "main") for item in INSTANCES.values()]
         courier = Courier(database, people, lambda: {"main": bridge}, switch, System)
         courier.open()
@@ -112,12 +113,12 @@ class World:
         end_here()
 
     def advisor(self) -> None:
-        inputs = Inputs("main", KEY, 1001, max_lots=0.0, max_positions=0, max_trades_per_day=0)
-        ea = ReferenceEa(self.folder / "channel", self.broker(), inputs, patience=PATIENCE)
         asked = asked_to_stop()
-        while not asked:
-            ea.step(time.time(), time.monotonic() * HURRY)
-            time.sleep(0.01)
+        with suppress(Died):  # at its point it kills itself
+            terminal = self.terminal()
+            while not asked:
+                terminal.step(time.time(), time.monotonic() * HURRY)
+                time.sleep(0.01)
         end_here()
 
 
@@ -275,9 +276,8 @@ def await_end(database: Database, sid: str) -> str:
 
 def check(world: World, ends: dict[str, str]) -> None:
     """Compare every decision with what the broker executed."""
-    executed = Counter(
-        item.comment for item in world.broker().history(0.0, time.time() + 60) if item.comment
-    )
+    with world.terminal(key="") as terminal:
+        executed = Counter(deal["comment"] for deal in terminal.deals() if deal["comment"])
     for sid in world.decided:
         orders = executed[sid]
         state = ends[sid]
