@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from tests.doubles.advisor_channel import (
+    ASK,
+    BID,
     GOLD,
     MAGIC,
     NOW,
@@ -25,6 +27,7 @@ from tests.doubles.compiled_ea import (
     ACCOUNT,
     CompiledEa,
 )
+from tests.worlds.guard_edges import EDGES
 from torra.bridges import guards
 from torra.bridges.guards import REASONS, Ask, View, first_objection
 
@@ -63,7 +66,8 @@ def _trades_of_yesterday(desk: AdvisorChannel) -> None:
 
 
 def _terms(desk: AdvisorChannel, terms: dict[str, Any]) -> None:
-    desk.ea.symbol(GOLD, **terms)
+    desk.ea.symbol(GOLD, **{name: value for name, value in terms.items() if name != "quote"})
+    desk.ea.quote(GOLD, *terms.get("quote", (BID, ASK)))
 
 
 def _strangers(desk: AdvisorChannel) -> None:
@@ -84,7 +88,7 @@ CASES: dict[str, Case] = {
     "stale": Case({"expires": NOW}),
     "not_connected": Case(world=lambda desk: desk.ea.set(connected=0)),
     "autotrading_off": Case(world=lambda desk: desk.ea.set(algo=0)),
-    "symbol": Case(world=lambda desk: desk.ea.symbol(GOLD, mode="disabled")),
+    "symbol": Case({"broker_symbol": "GBPUSD"}),
     "session": Case(world=lambda desk: desk.ea.symbol(GOLD, session="closed")),
     "quote": Case(world=lambda desk: desk.ea.quote(GOLD, 2345.0, 2344.9)),
     "spread": Case({"max_spread_pts": 19}),
@@ -184,72 +188,6 @@ def test_of_two_guards_the_earlier_one_speaks(
     pairs = guard_pairs()
     for first, second in pairs[: scaled(len(pairs), least=50)]:
         assert judged(guarded, CASES[first], CASES[second])["reason"] == first, (first, second)
-
-
-# below, at and above the limit of each guard that counts: what to change, and whether it objects
-EDGES: dict[str, list[tuple[dict[str, Any], dict[str, Any], bool]]] = {
-    "clock": [({"created": NOW + seconds}, {}, seconds > 5) for seconds in (4, 5, 6)],
-    "stale": [({"expires": NOW + seconds}, {}, seconds <= 0) for seconds in (-1, 0, 1)],
-    "symbol": [
-        ({"broker_symbol": "GBPUSD"}, {}, True),
-        ({}, {"mode": "close_only"}, True),
-        ({}, {"mode": "short_only"}, True),
-        ({}, {"mode": "long_only"}, False),
-    ],
-    "spread": [({"max_spread_pts": points}, {}, points < 20) for points in (19, 20, 21)],
-    "deviation": [
-        ({"entry": entry, "side": side}, {}, objects)
-        for side, entry, objects in (
-            ("BUY", "2344.89", True),
-            ("BUY", "2344.90", False),
-            ("BUY", "2345.50", False),
-            ("BUY", "2345.51", True),
-            ("SELL", "2345.30", False),
-            ("SELL", "2345.31", True),
-        )
-    ],
-    "side": [
-        ({"side": side, key: price}, {}, objects)
-        for side, key, price, objects in (
-            ("BUY", "sl", "2345.19", False),
-            ("BUY", "sl", "2345.20", True),
-            ("BUY", "sl", "0.00", True),
-            ("BUY", "tp", "2345.20", True),
-            ("BUY", "tp", "0.00", True),
-            ("SELL", "sl", "2345.01", False),
-            ("SELL", "sl", "2345.00", True),
-            ("SELL", "sl", "0.00", True),
-            ("SELL", "tp", "2345.00", True),
-            ("SELL", "tp", "0.00", True),
-        )
-    ],
-    "stops": [
-        ({"side": side, key: price}, {"stops_level": 30}, objects)
-        for side, key, price, objects in (
-            ("BUY", "sl", "2344.70", False),
-            ("BUY", "sl", "2344.71", True),
-            ("BUY", "tp", "2345.30", False),
-            ("BUY", "tp", "2345.29", True),
-            ("SELL", "sl", "2345.50", False),
-            ("SELL", "sl", "2345.49", True),
-            ("SELL", "tp", "2344.90", False),
-            ("SELL", "tp", "2344.91", True),
-        )
-    ],
-    "volume": [
-        ({"lots": lots}, {"lot_min": 0.03, "lot_step": 0.02, "lot_max": 0.08}, objects)
-        for lots, objects in (
-            ("0.02", True),
-            ("0.03", True),
-            ("0.04", False),
-            ("0.05", True),
-            ("0.08", False),
-            ("0.10", True),
-            ("0.00", True),
-        )
-    ],
-    "max_lots": [({"lots": lots}, {}, lots == "0.11") for lots in ("0.09", "0.10", "0.11")],
-}
 
 
 @pytest.mark.parametrize("reason", EDGES)
