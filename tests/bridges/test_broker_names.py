@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.doubles.advisor_channel import KEY, NOW, OFFSET, AdvisorChannel, in_a_path
-from tests.doubles.compiled_ea import ACCOUNT, compiled, needs_compiler
+from tests.doubles.compiled_ea import ACCOUNT
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.worlds import desks, dwx_channel, mt5_bars, mt5_package
 from tests.worlds.desk_pages import Pages, open_pages
@@ -123,18 +123,13 @@ def test_init_takes_them_and_proposes_a_name_of_ones_own(tmp_path: Path) -> None
 # --- the Expert Advisor ---------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def program() -> Path:
-    return compiled()
-
-
 @pytest.fixture
-def desk(tmp_path: Path, program: Path) -> Iterator[AdvisorChannel]:
+def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
     inputs: dict[str, Any] = {
         "bar_symbols": " , ".join(NAMES.values()), "bar_timeframes": "M15",
         "max_trades_per_day": 0, "max_positions": 0,
     }  # fmt: skip
-    with AdvisorChannel(tmp_path, program=program, **inputs) as channel:
+    with AdvisorChannel(tmp_path, **inputs) as channel:
         for name in NAMES.values():
             channel.ea.symbol(name, digits=2, tick_size=0.01)
             channel.ea.quote(name, 2345.00, 2345.20)
@@ -169,7 +164,6 @@ def send(desk: AdvisorChannel, sent: Order) -> Ack:
     return decode((desk.folder / "ack" / name).read_bytes(), Ack, KEY)
 
 
-@needs_compiler
 def test_the_advisor_opens_lists_and_closes_them(desk: AdvisorChannel) -> None:
     for at, symbol in enumerate(NAMES):
         opened = send(desk, order(2 * at + 2, symbol))
@@ -189,7 +183,6 @@ def test_the_advisor_opens_lists_and_closes_them(desk: AdvisorChannel) -> None:
     assert {read_symbol(row).broker_symbol for row in listed} >= {*NAMES.values()}
 
 
-@needs_compiler
 def test_their_bars_and_their_order_flow_are_read(desk: AdvisorChannel) -> None:
     first = NOW + OFFSET - 1800
     for at, name in enumerate(NAMES.values()):

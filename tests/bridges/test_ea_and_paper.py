@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.doubles.compiled_ea import ACCOUNT, SOURCE, CompiledEa, compiled, decoded, needs_compiler
+from tests.doubles.compiled_ea import ACCOUNT, SOURCE, CompiledEa, compiled, decoded
 from tests.worlds.orders import Decided
 from tests.worlds.tick_tape import (
     LOT_MAX,
@@ -38,8 +38,6 @@ from torra.bridges import paper
 from torra.bridges.guards import REASONS, Ask, View
 from torra.bridges.torra import messages
 from torra.config import SYMBOLS, SymbolSpec
-
-pytestmark = needs_compiler
 
 SEED = 1
 """Of the tape on which every guard objects at least 20 times in 500 ticks and once in 80."""
@@ -238,7 +236,7 @@ def file_of(plea: Plea) -> bytes:
 class OnAdvisor:
     """Plays a tape to the advisor; it is started anew whenever its inputs change."""
 
-    def __init__(self, folder: Path, program: Path) -> None:
+    def __init__(self, folder: Path, program: Path | None = None) -> None:
         self.folder = folder / "main"
         self.program = program
         self.market = folder / "broker"
@@ -346,7 +344,7 @@ def ticks(scaled: Callable[..., int]) -> list[Tick]:
 
 @pytest.fixture(scope="module")
 def advisor(ticks: list[Tick], tmp_path_factory: pytest.TempPathFactory) -> Story:
-    return OnAdvisor(tmp_path_factory.mktemp("channel"), compiled()).play(ticks)
+    return OnAdvisor(tmp_path_factory.mktemp("channel")).play(ticks)
 
 
 def test_both_execute_the_same_orders_and_refuse_the_others_for_the_same_reasons(
@@ -369,14 +367,14 @@ def test_both_execute_the_same_orders_and_refuse_the_others_for_the_same_reasons
 def test_they_agree_on_other_tapes_too(tmp_path: Path, scaled: Callable[..., int]) -> None:
     for seed in range(1000, 1000 + scaled(8)):
         ticks = tape(seed, scaled(500, least=40))
-        there = OnAdvisor(tmp_path / str(seed), compiled()).play(ticks)
+        there = OnAdvisor(tmp_path / str(seed)).play(ticks)
         assert list(differences(OnPaper().play(ticks), there)) == [], seed
 
 
 def test_orders_slip_alike(tmp_path: Path, scaled: Callable[..., int]) -> None:
     """The simulated broker lets entries and closes slip, stops only on paper."""
     ticks = tape(SEED + 1, scaled(500, least=40))
-    there = OnAdvisor(tmp_path, compiled()).play(ticks, slippage=7)
+    there = OnAdvisor(tmp_path).play(ticks, slippage=7)
     slippery = GOLD.model_copy(update={"slippage": 0.07})
     here, smooth = OnPaper(slippery).play(ticks), OnPaper().play(ticks)
     for story in (here, there, smooth):
@@ -393,7 +391,7 @@ def test_a_part_that_is_filled_is_the_same_on_both_sides(tmp_path: Path) -> None
         for seq, lots in ((2, 0.29), (3, 0.05))
     )
     ticks = [quiet(0, opening), quiet(1, too_much, fits)]
-    there = OnAdvisor(tmp_path, compiled())
+    there = OnAdvisor(tmp_path)
     there.prepare = {ticks[0].at: lambda ea: ea.fail(10010, 1, 0.05)}
     thin = GOLD.model_copy(update={"fill_lots": 0.05})
     told = there.play(ticks)
@@ -409,7 +407,7 @@ def test_a_stop_between_bid_and_ask_is_refused_on_both_sides(tmp_path: Path) -> 
         for seq, stop in ((1, 2000.29), (2, 2000.0), (3, 1999.99))
     )
     ticks = [quiet(0, inside, at_the_bid, below)]
-    there = OnAdvisor(tmp_path, compiled())
+    there = OnAdvisor(tmp_path)
     there.prepare = {ticks[0].at: lambda ea: ea.symbol(SYMBOL, stops_level=0)}
     told = there.play(ticks)
     free = GOLD.model_copy(update={"stops_level": 0})

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.doubles.advisor_channel import GOLD, KEY, OFFSET, AdvisorChannel, in_a_path, mac
-from tests.doubles.compiled_ea import ACCOUNT, compiled, needs_compiler
+from tests.doubles.compiled_ea import ACCOUNT
 from tests.worlds import desks
 from tests.worlds.flow_files import HEADER, Bar, Entry, line, market
 from torra.clock import Simulated
@@ -26,8 +26,6 @@ from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.market.broker_clock import ServerClock
 from torra.time_limit import TimeLimit
 
-pytestmark = needs_compiler
-
 NOW = 1_771_200_000
 """A full minute, hour and four hours of the server's clock, and UTC plus OFFSET."""
 
@@ -36,19 +34,14 @@ BOOK: list[Entry] = [(1, 2000.10, 1, 0.0), (1, 2000.30, 3, 0.5), (2, 2000.00, 2,
 ASK_BOOK: list[Entry] = [(1, 2000.10, 1, 0.0), (2, 2000.00, 4, 0.0)]
 
 
-@pytest.fixture(scope="module")
-def program() -> Path:
-    return compiled()
-
-
 @pytest.fixture
-def start(tmp_path: Path, program: Path) -> Iterator[Callable[..., AdvisorChannel]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., AdvisorChannel]]:
     opened: list[AdvisorChannel] = []
 
     def begin(*, depth: int = 10, **inputs: Any) -> AdvisorChannel:
         told: dict[str, Any] = {"bar_timeframes": "M1", **inputs}
         folder = tmp_path / str(len(opened))
-        desk = AdvisorChannel(folder, program=program, **told)
+        desk = AdvisorChannel(folder, **told)
         opened.append(desk)
         desk.ea.clock(NOW)
         desk.ea.symbol(GOLD, depth=depth)

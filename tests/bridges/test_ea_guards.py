@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from tests.doubles.advisor_channel import (
+    ASK,
+    BID,
     GOLD,
     MAGIC,
     NOW,
@@ -24,24 +26,16 @@ from tests.doubles.advisor_channel import (
 from tests.doubles.compiled_ea import (
     ACCOUNT,
     CompiledEa,
-    compiled,
-    needs_compiler,
 )
+from tests.worlds.guard_edges import EDGES
 from torra.bridges import guards
 from torra.bridges.guards import REASONS, Ask, View, first_objection
 
-pytestmark = needs_compiler
-
 
 @pytest.fixture(scope="module")
-def program() -> Path:
-    return compiled()
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, program: Path) -> Iterator[AdvisorChannel]:
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdvisorChannel]:
     """A channel for many signals: `judged` puts everything back after each."""
-    with AdvisorChannel(tmp_path_factory.mktemp("guarded"), program=program) as channel:
+    with AdvisorChannel(tmp_path_factory.mktemp("guarded")) as channel:
         yield channel
 
 
@@ -72,7 +66,8 @@ def _trades_of_yesterday(desk: AdvisorChannel) -> None:
 
 
 def _terms(desk: AdvisorChannel, terms: dict[str, Any]) -> None:
-    desk.ea.symbol(GOLD, **terms)
+    desk.ea.symbol(GOLD, **{name: value for name, value in terms.items() if name != "quote"})
+    desk.ea.quote(GOLD, *terms.get("quote", (BID, ASK)))
 
 
 def _strangers(desk: AdvisorChannel) -> None:
@@ -93,7 +88,7 @@ CASES: dict[str, Case] = {
     "stale": Case({"expires": NOW}),
     "not_connected": Case(world=lambda desk: desk.ea.set(connected=0)),
     "autotrading_off": Case(world=lambda desk: desk.ea.set(algo=0)),
-    "symbol": Case(world=lambda desk: desk.ea.symbol(GOLD, mode="disabled")),
+    "symbol": Case({"broker_symbol": "GBPUSD"}),
     "session": Case(world=lambda desk: desk.ea.symbol(GOLD, session="closed")),
     "quote": Case(world=lambda desk: desk.ea.quote(GOLD, 2345.0, 2344.9)),
     "spread": Case({"max_spread_pts": 19}),
@@ -135,8 +130,8 @@ def judged(desk: AdvisorChannel, *cases: Case) -> dict[str, Any]:
         desk.calm()
 
 
-def test_a_torra_of_the_version_before_is_refused(tmp_path: Path, program: Path) -> None:
-    with AdvisorChannel(tmp_path, program=program) as desk:
+def test_a_torra_of_the_version_before_is_refused(tmp_path: Path) -> None:
+    with AdvisorChannel(tmp_path) as desk:
         fields = desk.fields()
         name = desk.put(seal(body_of(fields, VERSION - 1)), fields["seq"], fields["sid"])
         desk.ea.timer()
@@ -162,10 +157,10 @@ def test_each_guard_objects(guarded: AdvisorChannel, reason: str) -> None:
     ],
 )  # fmt: skip
 def test_a_stop_does_not_move_away_from_the_price(
-    tmp_path: Path, program: Path, side: str, there: str, stop: str, reason: str
+    tmp_path: Path, side: str, there: str, stop: str, reason: str
 ) -> None:
     """Without a side, as another program may send it, the levels are set as they are."""
-    with AdvisorChannel(tmp_path, program=program) as desk:
+    with AdvisorChannel(tmp_path) as desk:
         opening = {"sid": "TOPENED", "side": side or "BUY", "sl": there}
         opened = desk.order(**opening, tp="2330.00" if side == "SELL" else "2362.00")
         assert opened["status"] == "FILLED"
@@ -195,66 +190,6 @@ def test_of_two_guards_the_earlier_one_speaks(
         assert judged(guarded, CASES[first], CASES[second])["reason"] == first, (first, second)
 
 
-# below, at and above the limit of each guard that counts: what to change, and whether it objects
-EDGES: dict[str, list[tuple[dict[str, Any], dict[str, Any], bool]]] = {
-    "clock": [({"created": NOW + seconds}, {}, seconds > 5) for seconds in (4, 5, 6)],
-    "stale": [({"expires": NOW + seconds}, {}, seconds <= 0) for seconds in (-1, 0, 1)],
-    "spread": [({"max_spread_pts": points}, {}, points < 20) for points in (19, 20, 21)],
-    "deviation": [
-        ({"entry": entry, "side": side}, {}, objects)
-        for side, entry, objects in (
-            ("BUY", "2344.89", True),
-            ("BUY", "2344.90", False),
-            ("BUY", "2345.50", False),
-            ("BUY", "2345.51", True),
-            ("SELL", "2345.30", False),
-            ("SELL", "2345.31", True),
-        )
-    ],
-    "side": [
-        ({"side": side, key: price}, {}, objects)
-        for side, key, price, objects in (
-            ("BUY", "sl", "2345.19", False),
-            ("BUY", "sl", "2345.20", True),
-            ("BUY", "sl", "0.00", True),
-            ("BUY", "tp", "2345.20", True),
-            ("BUY", "tp", "0.00", True),
-            ("SELL", "sl", "2345.01", False),
-            ("SELL", "sl", "2345.00", True),
-            ("SELL", "sl", "0.00", True),
-            ("SELL", "tp", "2345.00", True),
-            ("SELL", "tp", "0.00", True),
-        )
-    ],
-    "stops": [
-        ({"side": side, key: price}, {"stops_level": 30}, objects)
-        for side, key, price, objects in (
-            ("BUY", "sl", "2344.70", False),
-            ("BUY", "sl", "2344.71", True),
-            ("BUY", "tp", "2345.30", False),
-            ("BUY", "tp", "2345.29", True),
-            ("SELL", "sl", "2345.50", False),
-            ("SELL", "sl", "2345.49", True),
-            ("SELL", "tp", "2344.90", False),
-            ("SELL", "tp", "2344.91", True),
-        )
-    ],
-    "volume": [
-        ({"lots": lots}, {"lot_min": 0.03, "lot_step": 0.02, "lot_max": 0.08}, objects)
-        for lots, objects in (
-            ("0.02", True),
-            ("0.03", True),
-            ("0.04", False),
-            ("0.05", True),
-            ("0.08", False),
-            ("0.10", True),
-            ("0.00", True),
-        )
-    ],
-    "max_lots": [({"lots": lots}, {}, lots == "0.11") for lots in ("0.09", "0.10", "0.11")],
-}
-
-
 @pytest.mark.parametrize("reason", EDGES)
 def test_the_edge_of_each_guard(guarded: AdvisorChannel, reason: str) -> None:
     for signal, terms, objects in EDGES[reason]:
@@ -275,6 +210,15 @@ def test_the_edge_of_the_counting_guards(guarded: AdvisorChannel) -> None:
     yesterday = judged(guarded, Case(world=_trades_of_yesterday))
     assert yesterday["reason"] == "", "the day is that of UTC"
     assert judged(guarded, Case(world=_strangers))["reason"] == "", "only Torra's own count"
+
+
+@pytest.mark.parametrize(("margin_mode", "reason"), [("netting", "policy"), ("hedging", "")])
+def test_a_netting_account_has_one_position_of_a_symbol(
+    guarded: AdvisorChannel, margin_mode: str, reason: str
+) -> None:
+    guarded.ea.set(margin_mode=margin_mode)
+    another = Case(world=functools.partial(_positions, count=1))
+    assert judged(guarded, another)["reason"] == reason
 
 
 # NOW is a Saturday, day 6, and 13:45 at the server: second 49,500
@@ -315,18 +259,18 @@ def test_guards_ask_the_kinds_that_they_are_for(
         assert (ack["reason"] == guard.reason) == asked, (kind, ack)
 
 
-def test_the_inputs_that_no_file_can_loosen(tmp_path: Path, program: Path) -> None:
+def test_the_inputs_that_no_file_can_loosen(tmp_path: Path) -> None:
     refusing: dict[str, dict[str, Any]] = {
         "account": {"account": 0},
         "autotrading_off": {"allow_trading": False},
         "max_lots": {"max_lots": 0.09},
     }
     for reason, inputs in refusing.items():
-        with AdvisorChannel(tmp_path / reason, program=program, **inputs) as desk:
+        with AdvisorChannel(tmp_path / reason, **inputs) as desk:
             given = {"account": 0} if reason == "account" else {}
             assert desk.order(**given)["reason"] == reason
     free = {"max_lots": 0.0, "max_positions": 0, "max_trades_per_day": 0, "demo_only": False}
-    with AdvisorChannel(tmp_path / "free", program=program, **free) as desk:
+    with AdvisorChannel(tmp_path / "free", **free) as desk:
         _positions(desk)
         _trades(desk)
         desk.ea.set(trade_mode="real")
@@ -348,17 +292,15 @@ def test_the_inputs_that_no_file_can_loosen(tmp_path: Path, program: Path) -> No
         {"channel": ""},
     ],
 )
-def test_inputs_that_make_no_sense_are_refused(
-    tmp_path: Path, program: Path, inputs: dict[str, Any]
-) -> None:
+def test_inputs_that_make_no_sense_are_refused(tmp_path: Path, inputs: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="refused its inputs"):
-        CompiledEa(tmp_path / "main", program=program, **inputs)
+        CompiledEa(tmp_path / "main", **inputs)
 
 
-def test_without_a_key_it_does_nothing(tmp_path: Path, program: Path) -> None:
+def test_without_a_key_it_does_nothing(tmp_path: Path) -> None:
     (tmp_path / "main" / "inbox").mkdir(parents=True)
     (tmp_path / "main" / "inbox" / "0000000001_TONE.json").write_text("x", encoding="ascii")
-    with CompiledEa(tmp_path / "main", program=program) as ea:
+    with CompiledEa(tmp_path / "main") as ea:
         ea.clock(NOW)
         ea.run(2)
         assert "no channel key" in ea.shown()

@@ -25,21 +25,12 @@ from tests.doubles.advisor_channel import (
 )
 from tests.doubles.compiled_ea import (
     Died,
-    compiled,
-    needs_compiler,
 )
-
-pytestmark = needs_compiler
-
-
-@pytest.fixture(scope="module")
-def program() -> Path:
-    return compiled()
 
 
 @pytest.fixture
-def desk(tmp_path: Path, program: Path) -> Iterator[AdvisorChannel]:
-    with AdvisorChannel(tmp_path, program=program) as channel:
+def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
+    with AdvisorChannel(tmp_path) as channel:
         yield channel
 
 
@@ -342,8 +333,8 @@ def test_history_that_cannot_be_read_is_not_nothing_there(desk: AdvisorChannel) 
     assert desk.ack(name)["reason"] == "stale"
 
 
-def test_the_limits_count_an_opening_that_is_not_listed_yet(tmp_path: Path, program: Path) -> None:
-    with AdvisorChannel(tmp_path, program=program, max_positions=1) as desk:
+def test_the_limits_count_an_opening_that_is_not_listed_yet(tmp_path: Path) -> None:
+    with AdvisorChannel(tmp_path, max_positions=1) as desk:
         desk.ea.set(visible_after=5)
         first, second = desk.drop(), desk.drop(magic=MAGIC + 1)
         desk.ea.run(2)

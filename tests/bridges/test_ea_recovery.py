@@ -21,6 +21,7 @@ from tests.doubles.advisor_channel import (
     NOW,
     PATIENCE,
     AdvisorChannel,
+    body_of,
     given,
     live_on,
     seal,
@@ -29,21 +30,12 @@ from tests.doubles.compiled_ea import (
     POINTS,
     CompiledEa,
     Died,
-    compiled,
-    needs_compiler,
 )
-
-pytestmark = needs_compiler
-
-
-@pytest.fixture(scope="module")
-def program() -> Path:
-    return compiled()
 
 
 @pytest.fixture
-def desk(tmp_path: Path, program: Path) -> Iterator[AdvisorChannel]:
-    with AdvisorChannel(tmp_path, program=program) as channel:
+def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
+    with AdvisorChannel(tmp_path) as channel:
         yield channel
 
 
@@ -70,6 +62,11 @@ def test_a_signal_that_comes_again_gets_the_same_ack(desk: AdvisorChannel) -> No
     desk.put(seal("{", "forged"), 1, sid)
     desk.ea.run(1)
     assert (desk.folder / "ack" / name).read_bytes() == first, "a forgery under a used name"
+    (desk.folder / "ack" / name).unlink()
+
+    (desk.folder / "work" / name).write_text(seal(body_of(desk.fields(seq=1, sid=sid))))
+    desk.ea.run(1)
+    assert (desk.folder / "ack" / name).read_bytes() == first, "as if it were claimed already"
     assert len(desk.deals()) == 1
     assert desk.empty()
 
@@ -156,12 +153,12 @@ def test_one_kill_at_any_point(desk: AdvisorChannel, point: str, kind: str) -> N
     assert (desk.folder / "done" / name).read_bytes() == (desk.folder / "ack" / name).read_bytes()
 
 
-def test_two_kills_at_any_points(tmp_path: Path, program: Path, scaled: Callable[..., int]) -> None:
+def test_two_kills_at_any_points(tmp_path: Path, scaled: Callable[..., int]) -> None:
     """The second point may not come any more; then the second life ends well."""
     runs = list(itertools.product(["open", "close", "modify", "close_all"], POINTS, POINTS))
     step = len(runs) // scaled(len(runs), least=6)
     for number, (kind, first, second) in enumerate(runs[::step]):
-        with AdvisorChannel(tmp_path / str(number), program=program) as desk:
+        with AdvisorChannel(tmp_path / str(number)) as desk:
             name = given(desk, kind)
             before = desk.ea.broker_state()["sends"]
             desk.ea.crash_at(first)
@@ -258,12 +255,12 @@ FILE_FAULTS = ("fail_writes", "short_writes", "fail_moves", "fail_deletes", "fai
 
 @pytest.mark.parametrize("fault", FILE_FAULTS)
 def test_a_disk_that_refuses_for_a_while(
-    tmp_path: Path, program: Path, scaled: Callable[..., int], fault: str
+    tmp_path: Path, scaled: Callable[..., int], fault: str
 ) -> None:
     """For the next n file operations, and with a restart in the middle of it."""
     for count in range(1, 1 + scaled(40, least=4)):
         restarts = count % 2 == 0
-        with AdvisorChannel(tmp_path / str(count), program=program) as desk:
+        with AdvisorChannel(tmp_path / str(count)) as desk:
             name = desk.drop()
             desk.ea.fail_files(**{fault: count})
             desk.ea.timer()
@@ -291,8 +288,8 @@ def test_a_file_that_stays_shut_is_refused_in_the_end(desk: AdvisorChannel) -> N
     assert desk.ea.broker_state()["sends"] == 0
 
 
-def test_two_advisors_on_one_channel(desk: AdvisorChannel, tmp_path: Path, program: Path) -> None:
-    with CompiledEa(desk.folder, key=KEY, broker=tmp_path / "other", program=program) as second:
+def test_two_advisors_on_one_channel(desk: AdvisorChannel, tmp_path: Path) -> None:
+    with CompiledEa(desk.folder, key=KEY, broker=tmp_path / "other") as second:
         second.clock(NOW)
         second.symbol(GOLD, digits=2)
         second.quote(GOLD, BID, ASK)

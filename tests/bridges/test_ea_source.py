@@ -29,22 +29,14 @@ from tests.doubles.compiled_ea import (
     compiled,
     decoded,
     names_called,
-    needs_compiler,
     translated,
     without_texts,
 )
 
-pytestmark = needs_compiler
-
-
-@pytest.fixture(scope="module")
-def program() -> Path:
-    return compiled()
-
 
 @pytest.fixture
-def desk(tmp_path: Path, program: Path) -> Iterator[AdvisorChannel]:
-    with AdvisorChannel(tmp_path, program=program) as channel:
+def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
+    with AdvisorChannel(tmp_path) as channel:
         yield channel
 
 

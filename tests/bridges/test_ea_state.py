@@ -32,24 +32,15 @@ from tests.doubles.advisor_channel import (
 )
 from tests.doubles.compiled_ea import (
     ACCOUNT,
-    compiled,
-    needs_compiler,
 )
 from torra.bridges.protocol import Quote
 from torra.bridges.torra import book_rows, messages
 from torra.feeds.mt5_files import Source, read_sheet
 
-pytestmark = needs_compiler
-
-
-@pytest.fixture(scope="module")
-def program() -> Path:
-    return compiled()
-
 
 @pytest.fixture
-def desk(tmp_path: Path, program: Path) -> Iterator[AdvisorChannel]:
-    with AdvisorChannel(tmp_path, program=program) as channel:
+def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
+    with AdvisorChannel(tmp_path) as channel:
         yield channel
 
 
@@ -127,6 +118,8 @@ def test_the_offset_is_whole_quarters_whatever_the_seconds_say(desk: AdvisorChan
         desk.ea.set(server_offset=server)
         desk.ea.run(2)
         assert desk.state("ea")["server_offset_s"] == told
+        assert desk.order()["status"] == "FILLED", "expiry is told in UTC"
+        desk.ea.wipe()
 
 
 def test_positions_and_deals(desk: AdvisorChannel) -> None:
@@ -260,12 +253,12 @@ def test_bars_keep_the_newest_thousand(desk: AdvisorChannel, scaled: Callable[..
     assert int(rows[-1][0]) == NOW + OFFSET - 3600
 
 
-def test_bars_of_one_name_are_not_those_of_another(tmp_path: Path, program: Path) -> None:
+def test_bars_of_one_name_are_not_those_of_another(tmp_path: Path) -> None:
     """(F2) What the Expert Advisor signs for one place is refused in every other."""
     files: dict[Source, bytes] = {}
     for channel in ("main", "second"):
         inputs = {"bar_symbols": f"{GOLD},EURUSD", "channel": channel}
-        with AdvisorChannel(tmp_path, program=program, **inputs) as desk:
+        with AdvisorChannel(tmp_path, **inputs) as desk:
             desk.ea.symbol("EURUSD", digits=5)
             for symbol, seconds in itertools.product((GOLD, "EURUSD"), (900, 3600)):
                 time = NOW + OFFSET - 3600 - (NOW + OFFSET) % 3600
@@ -297,10 +290,10 @@ def test_another_account_is_another_name(desk: AdvisorChannel) -> None:
         assert f'"account":{account},' in path.read_text("ascii")
 
 
-def test_the_longest_timeframe_is_written_first(tmp_path: Path, program: Path) -> None:
+def test_the_longest_timeframe_is_written_first(tmp_path: Path) -> None:
     """The desk stores it first; here the disk refuses the first files of a round."""
     wanted = " M15,H4 ,M7,M1,H1"
-    with AdvisorChannel(tmp_path, program=program, bar_timeframes=wanted) as desk:
+    with AdvisorChannel(tmp_path, bar_timeframes=wanted) as desk:
         there = ["H4", "H1", "M15", "M1"]
         for seconds in (14_400, 3600, 900, 60):
             time = NOW + OFFSET - 2 * 14_400
@@ -316,9 +309,9 @@ def test_the_longest_timeframe_is_written_first(tmp_path: Path, program: Path) -
             )
 
 
-def test_the_lists_of_bars_may_have_blanks_and_mistakes(tmp_path: Path, program: Path) -> None:
+def test_the_lists_of_bars_may_have_blanks_and_mistakes(tmp_path: Path) -> None:
     inputs = {"bar_symbols": f" NONE, {GOLD} ,,", "bar_timeframes": " M15 ,M7, H1"}
-    with AdvisorChannel(tmp_path, program=program, **inputs) as desk:
+    with AdvisorChannel(tmp_path, **inputs) as desk:
         for seconds in (900, 3600):
             start = NOW + OFFSET - 3 * 3600
             desk.ea.bar(GOLD, seconds, start - start % seconds, (1, 2, 0.5, 1.5), 10, 20)

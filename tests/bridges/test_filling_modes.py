@@ -1,28 +1,21 @@
 """After retcode 10030, and nothing else, an order goes out once with each other filling mode.
 
-One table for the bridge on the MetaTrader5 package, the Expert Advisor itself, and the Expert
-Advisor in Python behind the bridge of files. A mode is its ORDER_FILLING_*: 0 fill or kill, 1
-immediate or cancel, 2 return. The mask of the symbol says what comes first; the server takes what
-it takes.
+One table for the bridge on the MetaTrader5 package and for the Expert Advisor. A mode is its
+ORDER_FILLING_*: 0 fill or kill, 1 immediate or cancel, 2 return. The mask of the symbol says what
+comes first; the server takes what it takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.doubles.advisor_channel import GOLD, MAGIC, PATIENCE, AdvisorChannel
-from tests.doubles.compiled_ea import compiled, needs_compiler
-from tests.doubles.fake_broker import FOK, IOC, RETURN, Fault
-from tests.worlds import channels
-from tests.worlds.channels import Stage
 from tests.worlds.mt5_package import SID, World, closing, order
 from torra.bridges.mt5.bridge import SENDS
-from torra.bridges.protocol import Order, Report
 
 INVALID_FILL, TIME_OUT = 10030, 10012
 
@@ -113,14 +106,9 @@ def test_the_guards_are_asked_before_another_mode(world: World) -> None:
 # --- the Expert Advisor ---------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def program() -> Path:
-    return compiled()
-
-
 @pytest.fixture
-def desk(tmp_path: Path, program: Path) -> Iterator[AdvisorChannel]:
-    with AdvisorChannel(tmp_path, program=program, max_trades_per_day=0) as channel:
+def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
+    with AdvisorChannel(tmp_path, max_trades_per_day=0) as channel:
         yield channel
 
 
@@ -130,7 +118,6 @@ def answer(desk: AdvisorChannel, **changes: object) -> dict[str, object]:
     return desk.ack(name)
 
 
-@needs_compiler
 def test_the_advisor_opens_and_closes_with_the_mode_that_is_taken(desk: AdvisorChannel) -> None:
     for mask, taken in TABLE:
         desk.ea.symbol(GOLD, filling=mask, fills=taken)
@@ -142,7 +129,6 @@ def test_the_advisor_opens_and_closes_with_the_mode_that_is_taken(desk: AdvisorC
         assert desk.positions() == []
 
 
-@needs_compiler
 def test_the_advisor_sends_once_with_each_mode_after_10030_alone(desk: AdvisorChannel) -> None:
     # The check passes, the server refuses: only sends are counted.
     desk.ea.symbol(GOLD, filling=3, fills="012")
@@ -159,7 +145,6 @@ def test_the_advisor_sends_once_with_each_mode_after_10030_alone(desk: AdvisorCh
         assert len(desk.positions()) == (len(codes) == 2)
 
 
-@needs_compiler
 def test_close_all_finds_the_mode_of_each_symbol(desk: AdvisorChannel) -> None:
     desk.ea.symbol("EURUSD", digits=5, tick_size=0.00001, filling=3, fills=2)
     desk.ea.quote("EURUSD", 1.1, 1.1001)
@@ -170,7 +155,6 @@ def test_close_all_finds_the_mode_of_each_symbol(desk: AdvisorChannel) -> None:
     assert (ack["status"], ack["volume"], desk.positions()) == ("FILLED", 0.4, [])
 
 
-@needs_compiler
 def test_close_all_says_so_where_no_mode_is_taken(desk: AdvisorChannel) -> None:
     desk.ea.symbol(GOLD, filling=3, fills="none")
     for _ in range(4):
@@ -181,7 +165,6 @@ def test_close_all_says_so_where_no_mode_is_taken(desk: AdvisorChannel) -> None:
     assert len(desk.positions()) == 4
 
 
-@needs_compiler
 def test_a_halt_between_two_modes_stops_the_advisor(desk: AdvisorChannel) -> None:
     desk.ea.symbol(GOLD, filling=3, fills="012")
     desk.ea.fail(INVALID_FILL)
@@ -192,44 +175,3 @@ def test_a_halt_between_two_modes_stops_the_advisor(desk: AdvisorChannel) -> Non
     ack = desk.ack(name)
     assert (ack["status"], ack["reason"]) == ("REJECTED", "kill")
     assert desk.ea.broker_state()["sends"] == 1
-
-
-# --- the bridge of files, with the Expert Advisor in Python ---------------------------------------
-
-MODES = (FOK, IOC, RETURN)
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    made = Stage(tmp_path)
-    made.wake()
-    return made
-
-
-def answered(stage: Stage, sent: Order) -> Report:
-    stage.bridge.submit(sent)
-    return stage.final(sent.sid)
-
-
-def lasting(stage: Stage) -> dict[str, datetime]:
-    now = stage.clock.now()
-    return {"created": now, "expires": now + timedelta(minutes=3)}
-
-
-@pytest.mark.parametrize(("mask", "taken"), TABLE)
-def test_the_bridge_of_files_opens_and_closes(stage: Stage, mask: int, taken: int) -> None:
-    stage.broker.market("EURUSD.m", filling=mask, fills=(MODES[taken],))
-    opening = channels.order(1, **lasting(stage))
-    report = answered(stage, opening)
-    assert report.status == "FILLED"
-    close = channels.closing(opening, 2, ticket=report.position, **lasting(stage))
-    assert answered(stage, close).status == "FILLED"
-    assert stage.broker.held == {}
-    sent = [MODES[mode] for mode in tried(mask, taken)]
-    assert [request.filling for request in stage.broker.sends] == sent * 2
-
-
-def test_the_bridge_of_files_sends_nothing_again_after_a_time_out(stage: Stage) -> None:
-    stage.broker.faults.append(Fault(TIME_OUT, executes=False))
-    report = answered(stage, channels.order(1, **lasting(stage)))
-    assert (report.status, len(stage.broker.sends)) == ("UNKNOWN", 1)

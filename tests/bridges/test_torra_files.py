@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.bridges.test_drop_folder import FaultyDisk, files, sharing
-from tests.worlds.channels import ACCOUNT, INPUTS, KEY, NOW, Stage, closing, order
+from tests.worlds.channels import ACCOUNT, KEY, NOW, Stage, closing, order
+from torra.advisor_protocol import PROTOCOL
 from torra.bridges.protocol import Bridge, Recall, Report
 from torra.bridges.torra import bridge as torra_files
 from torra.bridges.torra.bridge import TorraFiles
@@ -209,7 +210,7 @@ def test_a_recalled_order_cannot_be_executed(stage: Stage, seconds: float, where
     stage.wake()
     stage.bridge.submit(order())
     stage.tick()
-    assert stage.broker.executions == []
+    assert stage.ea.deals() == []
 
 
 def test_an_order_that_was_never_sent_is_known_to_be(stage: Stage) -> None:
@@ -373,6 +374,8 @@ def test_what_is_no_answer_is_never_taken_for_one(stage: Stage, what: str) -> No
     facts = stage.bridge.health().facts
     assert facts["alarms"] == 1
     assert name_of() in str(facts["last_alarm"])
+    elsewhere = "it is signed as channel second's, and this is main" in str(facts["last_alarm"])
+    assert elsewhere == (what == "of another channel")
     stage.bridge.poll()
     assert stage.bridge.health().facts["alarms"] == 1
 
@@ -449,7 +452,7 @@ def test_a_living_advisor_is_seen_within_seconds(tmp_path: Path) -> None:
     stage.tick()
     assert denied(stage) == (None, "")
     facts = stage.bridge.health().facts
-    assert (facts["account"], facts["server_offset_s"], facts["ea_version"]) == (1001, 10800, "2.0")
+    assert (facts["account"], facts["server_offset_s"], facts["ea_version"]) == (1001, 10800, "2.2")
     assert (facts["balance"], facts["leverage"], facts["currency"]) == (10_000.0, 100, "USD")
     assert (facts["alarms"], facts["heartbeat_age_s"]) == (0, 0.0)
 
@@ -498,13 +501,18 @@ def test_heartbeats_that_are_put_back_are_no_life(stage: Stage) -> None:
     assert "older copy" in str(stage.bridge.health().facts["last_alarm"])
 
 
-def test_a_heartbeat_of_an_advisor_that_started_anew_counts(stage: Stage) -> None:
-    for _ in range(30):
-        stage.tick()
-        assert stage.bridge.health().ok
-    fresh = stage.new_ea()
-    for _ in range(3):
-        stage.tick(ea=fresh)
+def heartbeat(stage: Stage, key: str = KEY, **changes: Any) -> bytes:
+    """Return the last heartbeat of the Advisor, with changes and as of now."""
+    text = (stage.folder / "state" / "ea.json").read_bytes()
+    told = {"gmt": int(stage.clock.now().timestamp()), **changes}
+    return encode(replace(decode(text, Heartbeat, KEY), **told), key)
+
+
+def test_a_heartbeat_of_an_advisor_that_counts_from_one_again_counts(stage: Stage) -> None:
+    path = stage.folder / "state" / "ea.json"
+    for number in (1, 2, 3):
+        stage.clock.pass_time(1)
+        path.write_bytes(heartbeat(stage, n=number))
         assert stage.bridge.health().ok
     assert stage.bridge.health().facts["alarms"] == 0
     assert stage.bridge.health().facts["n"] == 3
@@ -512,24 +520,15 @@ def test_a_heartbeat_of_an_advisor_that_started_anew_counts(stage: Stage) -> Non
 
 def test_a_forged_heartbeat_is_no_life(stage: Stage) -> None:
     path = stage.folder / "state" / "ea.json"
+    good = path.read_bytes()
     for number in range(8):
+        path.write_bytes(good)
         stage.clock.pass_time(1)
-        good = decode(stage_heartbeat(stage), Heartbeat, KEY)
-        beat = replace(good, n=good.n + number, gmt=int(stage.clock.now().timestamp()))
-        path.write_bytes(encode(beat, "another key"))
+        path.write_bytes(heartbeat(stage, "another key", n=10**12 + number))
         health = stage.bridge.health()
         assert health.ok == (number < 5)
     assert "channel_key and TORRA_CHANNEL_KEY" in health.detail
     assert health.facts["alarms"] == 8
-
-
-def stage_heartbeat(stage: Stage) -> bytes:
-    """Return the last heartbeat that the Advisor wrote."""
-    stage.ea.counters["ea"] += 1
-    kept = stage.folder / "state" / "kept"
-    if not kept.exists():
-        shutil.copy(stage.folder / "state" / "ea.json", kept)
-    return kept.read_bytes()
 
 
 def test_a_slow_writer_of_the_heartbeat_does_no_harm(stage: Stage) -> None:
@@ -548,22 +547,21 @@ def test_a_slow_writer_of_the_heartbeat_does_no_harm(stage: Stage) -> None:
     assert stage.bridge.health().facts["alarms"] == 0
 
 
-DENIALS: dict[str, tuple[dict[str, Any], DenyReason, str]] = {
-    "account": ({"account": 77}, DenyReason.BRIDGE_DEAD, "is on account 77, not 1001: log in"),
-    "real": ({"real": True}, DenyReason.BRIDGE_DEAD, "holds real money: set channels.main.live"),
-    "connected": ({"connected": False}, DenyReason.BRIDGE_DEAD, "no connection to the broker"),
-    "algo": ({"algo_allowed": False}, DenyReason.BRIDGE_DEAD, "press Algo Trading"),
-    "trade": ({"trade_allowed": False}, DenyReason.BRIDGE_DEAD, "see the Advisor's input"),
+DENIALS: dict[str, tuple[object, str]] = {
+    "account": (77, "is on account 77, not 1001: log in"),
+    "trade_mode": ("real", "holds real money: set channels.main.live"),
+    "connected": (0, "no connection to the broker"),
+    "algo": (0, "press Algo Trading"),
+    "trade": (0, "see the Advisor's input"),
 }
 
 
 @pytest.mark.parametrize("what", DENIALS)
 def test_what_the_advisor_cannot_do_is_not_asked_of_it(stage: Stage, what: str) -> None:
-    change, deny, words = DENIALS[what]
-    for name, value in change.items():
-        setattr(stage.broker, name, value)
+    value, words = DENIALS[what]
+    stage.ea.set(**{what: value})
     stage.tick()
-    assert denied(stage)[0] is deny
+    assert denied(stage)[0] is DenyReason.BRIDGE_DEAD
     assert words in denied(stage)[1]
     with pytest.raises(BridgeUnavailable, match=r".+"):
         stage.bridge.submit(order())
@@ -571,7 +569,7 @@ def test_what_the_advisor_cannot_do_is_not_asked_of_it(stage: Stage, what: str) 
 
 
 def test_a_channel_that_is_live_takes_real_money(stage: Stage) -> None:
-    stage.broker.real = True
+    stage.ea.set(trade_mode="real")
     live = stage.new_bridge(channel=stage.channel.model_copy(update={"live": True}))
     for _ in range(2):
         stage.tick()
@@ -580,9 +578,10 @@ def test_a_channel_that_is_live_takes_real_money(stage: Stage) -> None:
 
 
 def test_another_channels_advisor_is_not_ours(stage: Stage) -> None:
-    other = stage.new_ea(inputs=replace(INPUTS, channel="other"))
+    stage.ea.inputs["channel"] = "other"
+    stage.ea.restart()
     for _ in range(2):
-        stage.tick(ea=other)
+        stage.tick()
     assert "serves channel other, not main" in denied(stage)[1]
 
 
@@ -639,6 +638,14 @@ def test_a_halt_stops_everything(stage: Stage) -> None:
     assert not stage.bridge.halted()
 
 
+def test_a_halt_between_publishing_and_the_claim_stops_the_order(stage: Stage) -> None:
+    stage.bridge.submit(order())
+    stage.bridge.set_halt("now")
+    told = stage.final(order().sid)
+    assert (told.status, told.reason) == ("REJECTED", "kill")
+    assert stage.ea.deals() == []
+
+
 def test_a_halt_that_comes_while_an_order_is_written_stops_it(stage: Stage) -> None:
     class Halting(Disk):
         def sync(self, handle: int) -> None:
@@ -653,33 +660,30 @@ def test_a_halt_that_comes_while_an_order_is_written_stops_it(stage: Stage) -> N
     assert stage.names("inbox") == stage.names("tmp") == []
 
 
-@pytest.mark.parametrize("pair", [(a, b) for a in (1, 2, 3) for b in (1, 2, 3)], ids=str)
+@pytest.mark.parametrize("torra", [1, 2, 3])
 def test_mixed_versions_refuse_to_talk(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, pair: tuple[int, int]
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, torra: int
 ) -> None:
     """Promise R8, from both sides: neither publishes to nor executes for another version."""
-    torra, advisor = pair
-    signed = encode
     monkeypatch.setattr(torra_files, "PROTOCOL", torra)
-    stage.ea = stage.new_ea(version=advisor)
     bridge = stage.bridge = stage.new_bridge()
     stage.wake()
-    if torra == advisor:
+    if torra == PROTOCOL:
         bridge.submit(order())
         assert stage.final(order().sid).status == "FILLED"
         return
     assert denied(stage)[0] is DenyReason.VERSION_MISMATCH
-    told = f"the Expert Advisor on channel main speaks protocol {advisor}, this Torra {torra}: "
+    told = f"the Expert Advisor on channel main speaks protocol {PROTOCOL}, this Torra {torra}: "
     older = "compile and attach mql5/TorraBridge.mq5 anew"
-    remedy = older if advisor < torra else "update Torra"
+    remedy = older if torra > PROTOCOL else "update Torra"
     assert denied(stage)[1].startswith(told + remedy)
     with pytest.raises(BridgeUnavailable, match=r"TorraBridge\.mq5"):
         bridge.submit(order())
     forced = signal_of(order(), channel="main", account=ACCOUNT)
-    (stage.folder / "inbox" / name_of()).write_bytes(signed(forced, KEY, version=torra))
+    (stage.folder / "inbox" / name_of()).write_bytes(encode(forced, KEY, version=torra))
     stage.tick()
-    assert stage.broker.executions == []
-    answer = decode((stage.folder / "ack" / name_of()).read_bytes(), Ack, KEY, version=advisor)
+    assert stage.ea.deals() == []
+    answer = decode((stage.folder / "ack" / name_of()).read_bytes(), Ack, KEY)
     assert (answer.status, answer.reason) == ("REJECTED", "version")
     assert bridge.poll() == []
     assert stage.names("bad") == []
@@ -768,7 +772,7 @@ def test_nothing_is_sent_to_a_dead_advisor_and_nothing_fires_late(
         for report in stage.reports():
             expired += report.status == "EXPIRED"
         assert stage.bridge.health().ok
-    sends = [e.comment for e in stage.broker.executions]
+    sends = [deal["comment"] for deal in stage.ea.deals()]
     assert len(sends) == len(set(sends))
     assert refused > outages / 2
     assert expired

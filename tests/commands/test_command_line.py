@@ -20,10 +20,10 @@ from click.testing import CliRunner, Result
 
 import torra_trader
 from instance_database import Database, open_home
-from tests.doubles.fake_broker import FakeBroker
-from tests.doubles.reference_ea import Inputs, ReferenceEa
 from tests.doubles.vendor_server import Status, VendorServer
 from tests.worlds import desks, legacy_database
+from tests.worlds.channels import KEY, new_advisor
+from torra.bridges.torra.messages import Heartbeat, decode, encode
 from torra.clock import System, iso
 from torra.commands.command_line import main
 from torra.config import ROOT
@@ -709,7 +709,7 @@ def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.Monkey
 
     assert "TORRA_CHANNEL_KEY is not set" in told()["detail"]
     assert told()["level"] == "error"
-    monkeypatch.setenv("TORRA_CHANNEL_KEY", "k" * 32)
+    monkeypatch.setenv("TORRA_CHANNEL_KEY", KEY)
     assert "is not there yet" in told()["detail"]
     state = tmp_path / "shared" / "state"
     for folder in ("state", "tmp", "inbox", "work", "ack", "done", "bars", "control"):
@@ -717,28 +717,25 @@ def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "no sign of life" in told()["detail"]
     (state / "ea.json").write_text("{}")
     assert "same channel key" in told()["detail"]
-    broker = FakeBroker(tmp_path / "broker.jsonl")
-    inputs = Inputs("main", "k" * 32, 1001)
-    now = System().real_now().timestamp()
+    advisor, real = new_advisor(tmp_path / "shared"), System()
     for account, ago, words in ((1001, 60, "last sign of life"), (7, 0, "logged in to 7")):
-        broker.account = account
-        ReferenceEa(tmp_path / "shared", broker, inputs).step(now - ago, now)
+        advisor.set(account=account)
+        advisor.step(real.real_now().timestamp() - ago, 0.0)
         assert words in told()["detail"]
-    broker.account = 1001
-    for advisor, words in (
-        (
-            ReferenceEa(tmp_path / "shared", broker, inputs, version=1),
-            "the Expert Advisor on channel main speaks protocol 1, this Torra 2: compile and "
-            "attach mql5/TorraBridge.mq5 anew",
-        ),
-        (
-            ReferenceEa(tmp_path / "shared", broker, replace(inputs, channel="second")),
-            "serves channel second: set its input channel",
-        ),
-    ):
-        advisor.step(System().real_now().timestamp(), now)
+        advisor.restart()
+    beat = decode((state / "ea.json").read_bytes(), Heartbeat, KEY)
+    beat = replace(beat, account=1001, gmt=int(real.real_now().timestamp()))
+    (state / "ea.json").write_bytes(encode(beat, KEY, version=1))
+    assert (
+        "the Expert Advisor on channel main speaks protocol 1, this Torra 2: compile and "
+        "attach mql5/TorraBridge.mq5 anew"
+    ) in told()["detail"]
+    advisor.set(account=1001)
+    for name, words in (("second", "serves channel second: set its input"), ("main", "")):
+        advisor.inputs["channel"] = name
+        advisor.restart()
+        advisor.step(real.real_now(), 0.0)
         assert words in told()["detail"]
-    ReferenceEa(tmp_path / "shared", broker, inputs).step(System().real_now().timestamp(), now)
     assert told()["level"] == "ok"
 
 

@@ -159,12 +159,10 @@ def _check_rows(fields: dict[str, Any], letter: str, columns: int) -> None:
 class AdvisorChannel:
     """A folder, the compiled advisor on it, gold at 2345.00 to 2345.20, and signals to write."""
 
-    def __init__(self, folder: Path, *, program: Path | None = None, **inputs: Any) -> None:
+    def __init__(self, folder: Path, **inputs: Any) -> None:
         self.folder = folder / str(inputs.get("channel", "main"))
         chosen: dict[str, Any] = {"bar_symbols": GOLD, "bar_timeframes": "M15,H1", **inputs}
-        self.ea = CompiledEa(
-            self.folder, key=str(chosen.pop("key", KEY)), program=program, **chosen
-        )
+        self.ea = CompiledEa(self.folder, key=str(chosen.pop("key", KEY)), **chosen)
         self.seq = 0
         self.calm()
         self.ea.timer()
@@ -236,15 +234,10 @@ class AdvisorChannel:
 
     def deals(self, sid: str = "", entry: str = "") -> list[dict[str, Any]]:
         """Return the broker's deals, of one comment and of one entry."""
-        return [
-            deal
-            for deal in self.ea.broker_state()["deals"]
-            if sid in ("", deal["comment"]) and entry in ("", deal["entry"])
-        ]
+        return self.ea.deals(sid, entry)
 
     def positions(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.ea.broker_state()["positions"]
-        return found
+        return self.ea.positions()
 
 
 def opened(desk: AdvisorChannel) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 `CompiledEa` starts it as a program of its own, on a channel's folder and a simulated broker that
 outlives it, and drives it: nothing happens but what a method asks for, and no clock runs. A program
 that dies (a failpoint, `kill`) raises Died at the next command; `restart` starts the next life with
-the same inputs, on what the last one left. The compiler runs once per text of the sources: the
-program is kept in the temporary folder.
+the same inputs, on what the last one left. One that nobody refers to any more is killed. The
+compiler runs once per text of the sources: the program is kept in the temporary folder. Where there
+is no compiler, the test that wants the program is skipped, unless TORRA_REQUIRE_EA is set.
 
     ea = CompiledEa(folder, key="secret", account=12345678)
     ea.symbol("XAUUSD.m", digits=2, tick_size=0.01)
@@ -16,6 +17,7 @@ program is kept in the temporary folder.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -25,7 +27,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Self
@@ -43,16 +46,11 @@ SHIM_FILES: Final = ("main.cpp", "mql5_shim.hpp", "simulated_broker.hpp")
 
 COMPILER: Final = shutil.which("g++") if sys.platform == "linux" else None
 REQUIRED: Final = "TORRA_REQUIRE_EA"
+VARIABLE: Final = "TORRA_EA_CRASH_AT"
 FLAGS: Final = (
     *("-std=c++17", "-Og", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables"),
     *("-Wall", "-Wextra", "-Wshadow", "-Werror"),
 )
-
-needs_compiler: Final = pytest.mark.skipif(
-    COMPILER is None and not os.environ.get(REQUIRED),
-    reason="the Expert Advisor is compiled with g++ on Linux, which is not here: apt install g++",
-)
-"""For every test that compiles the advisor: skipped without g++, unless TORRA_REQUIRE_EA is set."""
 
 POINTS: Final = (
     "claimed",
@@ -63,7 +61,7 @@ POINTS: Final = (
     "ack_written",
     "removed",
 )
-"""Where the advisor can be killed: TORRA_EA_CRASH_AT, or `crash_at`."""
+"""Where the advisor can be killed: the variable names the point, or `crash_at` does."""
 
 ROUND: Final = 0.25
 """Seconds between two rounds of the advisor."""
@@ -118,10 +116,13 @@ def _epoch(day: str) -> int:
     return int(datetime.strptime(f"{day} +0000", "%Y.%m.%d %z").timestamp())
 
 
+@functools.cache
 def compiled(source: str | None = None, *, flags: Iterable[str] = FLAGS) -> Path:
     """Return the program of a source (the advisor's own by default); raises CompileError."""
     if COMPILER is None:
-        raise CompileError("g++ is not installed")
+        if os.environ.get(REQUIRED):
+            raise CompileError("g++ is not installed")
+        pytest.skip("the Expert Advisor is compiled with g++ on Linux: apt install g++")
     text = translated(source if source is not None else decoded(SOURCE.read_bytes()))
     parts = [text, *flags, *((SHIM / name).read_text("utf-8") for name in SHIM_FILES)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
@@ -182,7 +183,7 @@ class CompiledEa:
         self.program = program or compiled()
         self.broker.mkdir(parents=True, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
-        self._process: subprocess.Popen[str] | None = None
+        self._end: Callable[[], object] = lambda: None
         self.restart()
 
     def __enter__(self) -> Self:
@@ -196,9 +197,10 @@ class CompiledEa:
     def restart(self, *, crash_at: str | None = None) -> None:
         """Start the next life; `crash_at` is a point of POINTS, "point:n" for the n-th time."""
         self.kill()
-        environment = {"PATH": os.environ.get("PATH", "")}
+        kept = ("PATH", VARIABLE)
+        environment = {name: os.environ[name] for name in kept if name in os.environ}
         if crash_at:
-            environment["TORRA_EA_CRASH_AT"] = crash_at
+            environment[VARIABLE] = crash_at
         self._process = subprocess.Popen(
             [self.program, self.folder, self.broker],
             stdin=subprocess.PIPE,
@@ -207,8 +209,9 @@ class CompiledEa:
             encoding="utf-8",
             env=environment,
         )
+        self._end = weakref.finalize(self, _end, self._process, os.getpid())
         for name, value in self.inputs.items():
-            self.command("input", name, _word(value))
+            self.command("input", name, value)
         code = self.command("init")
         if code != "0":
             self.kill()
@@ -216,15 +219,8 @@ class CompiledEa:
 
     def kill(self) -> None:
         """Kill the program (SIGKILL) if it lives."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+        self._process = None
+        self._end()
 
     @property
     def alive(self) -> bool:
@@ -236,7 +232,7 @@ class CompiledEa:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             raise Died("the advisor has been killed")
-        line = " ".join(str(word) for word in words)
+        line = " ".join(map(_word, words))
         if "\n" in line:
             raise ValueError("a command is one line")
         try:
@@ -259,7 +255,7 @@ class CompiledEa:
 
     def timer(self, times: int = 1, step: float = 0.0) -> None:
         """Run so many rounds, moving the clock by `step` seconds before each."""
-        self.command("timer", times, repr(float(step)))
+        self.command("timer", times, step)
 
     def run(self, seconds: float) -> None:
         """Let the advisor work for so long, four rounds a second as in a terminal."""
@@ -269,27 +265,29 @@ class CompiledEa:
         """Let time pass with one round a second, the longest gap that counts as watching."""
         self.timer(seconds, 1.0)
 
+    def step(self, gmt: float | datetime, ticks: float) -> None:
+        """Let the advisor work up to a UTC and a steady time, as it does while time passes."""
+        self.command("step", gmt, ticks)
+
     def clock(self, gmt: float | datetime, *, wall: bool = False) -> None:
         """Set UTC; `wall` moves the wall clock alone (somebody set it)."""
-        seconds = gmt.timestamp() if isinstance(gmt, datetime) else gmt
-        self.command("clock", repr(float(seconds)), *(["wall"] if wall else []))
+        self.command("clock", gmt, *(["wall"] if wall else []))
 
     def symbol(self, name: str, **terms: object) -> None:
         """Make or change a symbol: digits, tick_size, lot_step, mode, session, stops_level, ..."""
-        self.command(
-            "symbol", _one_word(name), *(x for pair in terms.items() for x in map(_word, pair))
-        )
+        self.command("symbol", _one_word(name), *(word for pair in terms.items() for word in pair))
 
-    def quote(self, symbol: str, bid: float, ask: float) -> None:
-        """Bring a tick; positions whose stop or target it reaches are closed."""
-        self.command("quote", _one_word(symbol), repr(float(bid)), repr(float(ask)))
+    def quote(
+        self, symbol: str, bid: float, ask: float, at: float | datetime | None = None
+    ) -> None:
+        """Bring a tick, at a UTC; positions whose stop or target it reaches are closed."""
+        self.command("quote", _one_word(symbol), bid, ask, *(() if at is None else (at,)))
 
     def bar(
         self, symbol: str, seconds: int, time: int, prices: Iterable[float], ticks: int, spread: int
     ) -> None:
         """Add or change a bar; `time` is server time, `prices` open, high, low, close."""
-        words = [repr(float(price)) for price in prices]
-        self.command("bar", _one_word(symbol), seconds, time, *words, ticks, spread)
+        self.command("bar", _one_word(symbol), seconds, time, *prices, ticks, spread)
 
     def ticks(self, symbol: str, ticks: Iterable[Sequence[float]]) -> None:
         """Fill the terminal's store: milliseconds of server time, bid, ask, last, flags."""
@@ -310,16 +308,23 @@ class CompiledEa:
     def set(self, **settings: object) -> None:
         """Change the account or the broker: connected, algo, trade_mode, margin_mode, ..."""
         for name, value in settings.items():
-            self.command("set", name, _word(value))
+            self.command("set", name, value)
 
     # --- faults
 
-    def fail(self, retcode: int, executed: int = 0, volume: float = 0.0) -> None:
-        """Let the next order end with `retcode`; executed: 0 no, 1 yes, 2 left waiting.
+    def fail(
+        self, retcode: int, executed: int = 0, volume: float = 0.0, delay: float = 0.0
+    ) -> None:
+        """Let the next order end with `retcode`, 0 = truly; executed: 0 no, 1 yes, 2 left waiting.
 
-        `volume` is the part of it that is executed, 0 = all (of a waiting one nothing).
+        `volume` is the part of it that is executed, 0 = all (of a waiting one nothing), below 0 a
+        share of it. The books show it `delay` seconds late.
         """
-        self.command("fail", retcode, executed, repr(float(volume)))
+        self.command("fail", retcode, executed, volume, delay)
+
+    def forgive(self) -> None:
+        """Take back every fault that is still to come, of orders and of the program."""
+        self.command("forgive")
 
     def fail_check(self, retcode: int) -> None:
         """Let the next OrderCheck refuse."""
@@ -348,12 +353,20 @@ class CompiledEa:
         target: float = 0.0,
     ) -> int:
         """Open a position that the advisor has no part in; return its number."""
-        words = [repr(lots), magic, comment or "-", repr(stop), repr(target)]
-        return int(self.command("open", _one_word(symbol), side, *words))
+        words = (side, lots, magic, comment or "-", stop, target)
+        return int(self.command("open", _one_word(symbol), *words))
 
     def close_by_hand(self, ticket: int, lots: float = 0.0, reason: int = 0) -> None:
         """Close a position without the advisor; reason 0 client, 6 stop out."""
-        self.command("close", ticket, repr(lots), reason)
+        self.command("close", ticket, lots, reason)
+
+    def move_levels(self, ticket: int, stop: float, target: float) -> None:
+        """Move stop and target of a position without the advisor."""
+        self.command("levels", ticket, stop, target)
+
+    def pay(self, money: float) -> None:
+        """Pay into the account, or out of it."""
+        self.command("pay", money)
 
     def settle(self) -> None:
         """Execute the orders that were left waiting."""
@@ -367,6 +380,19 @@ class CompiledEa:
         """Return gmt, sends, balance, positions, orders and deals as the broker has them."""
         state: dict[str, Any] = json.loads(self.command("state"))
         return state
+
+    def positions(self, magic: int | None = None) -> list[dict[str, Any]]:
+        """Return the open positions, of one magic number."""
+        found = self.broker_state()["positions"]
+        return [item for item in found if magic in (None, item["magic"])]
+
+    def deals(self, comment: str = "", entry: str = "") -> list[dict[str, Any]]:
+        """Return the deals, of one comment and of one entry: in or out."""
+        return [
+            item
+            for item in self.broker_state()["deals"]
+            if comment in ("", item["comment"]) and entry in ("", item["entry"])
+        ]
 
     def hmac(self, text: str) -> str:
         """Return the advisor's own signature of a text."""
@@ -382,9 +408,26 @@ class CompiledEa:
         return str(json.loads(self.command("comment")))
 
 
+def _end(process: subprocess.Popen[str], owner: int) -> None:
+    """Kill a program, if it is this process that started it."""
+    if os.getpid() != owner:
+        return  # a fork, which has a copy of all
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
 def _word(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return repr(float(value))
+        case datetime():
+            return repr(value.timestamp())
     return str(value)
 
 

@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tests.doubles.fake_broker import Fault
-from tests.doubles.reference_ea import POINTS as EA_POINTS
+from tests.doubles.compiled_ea import POINTS as EA_POINTS
+from tests.doubles.compiled_ea import CompiledEa
 from tests.faults.desk_market import OPENING, price_at
 from tests.faults.desk_witness import Witness
 from tests.faults.desk_world import (
@@ -36,11 +36,11 @@ from tests.faults.desk_world import (
     LEASE,
     MOODS,
     PROFILES,
-    AdvisorCrash,
     Life,
     World,
 )
 from tests.faults.mortal import STAGE
+from tests.worlds.channels import KEY
 from torra.clock import floor
 from torra.errors import ConfigError, TorraError
 from torra.failpoints import POINTS
@@ -63,13 +63,13 @@ before the halt."""
 DECIDED = ("enqueued", "recorded", "finished")
 """Points in the transaction that stores what a tick has decided."""
 
-BROKER = {
-    "lost answer": Fault(retcode=10012),
-    "lost order": Fault(retcode=10012, executes=False),
-    "cancelled": Fault(retcode=10006, executes=False),
-    "requote": Fault(retcode=10004, executes=False),
-    "part": Fault(retcode=10010, share=0.5),
-    "shown late": Fault(delay=4.0),
+BROKER: dict[str, tuple[Any, ...]] = {
+    "lost answer": (10012, 1),
+    "lost order": (10012,),
+    "cancelled": (10006,),
+    "requote": (10004,),
+    "part": (10010, 1, -0.5),
+    "shown late": (0, 1, 0.0, 4.0),
 }
 ODD = ("sleeps 20", "sleeps 200", "sleeps 1800", "runs twice", "file again", "answer lost")
 BARS = st.sampled_from((0, 1, 1, 2))
@@ -172,7 +172,7 @@ class DeskMachine(RuleBasedStateMachine):
 
     def hidden(self) -> bool:
         """Return whether the broker has executed what it does not show yet."""
-        return any(item.visible > self.now for item in self.world.broker.executions)
+        return self.world.ea.broker_state()["hidden"] > 0
 
     @property
     def now(self) -> float:
@@ -404,15 +404,15 @@ class DeskMachine(RuleBasedStateMachine):
     )
     def a_hand(self, item: Any, deed: str) -> None:
         """Open or close in the terminal, with a magic number of the desk's or with none."""
-        broker, symbol = self.world.broker, item.broker_name
+        advisor, symbol = self.world.ea, item.broker_name
         if deed == "closes":
-            held = [one for one in broker.held.values() if one.symbol == symbol]
+            held = [one for one in advisor.positions() if one["symbol"] == symbol]
             if not held:
                 return
-            broker.end(held[-1].ticket, broker.markets[symbol].bid, self.now)
+            advisor.close_by_hand(held[-1]["ticket"])
         else:
             magic = item.magic if deed == "opens as the desk" else 0
-            broker.by_hand(symbol, "BUY", 0.05, self.now, magic=magic)
+            advisor.open_by_hand(symbol, "BUY", 0.05, magic=magic)
         self.note(f"a hand {deed}")
         self.round()
 
@@ -440,15 +440,15 @@ class DeskMachine(RuleBasedStateMachine):
     def the_broker_fails(self, fault: str, bars: int) -> None:
         self.note(f"broker: {fault}")
         if fault in BROKER:
-            self.world.broker.faults.append(BROKER[fault])
+            self.world.ea.fail(*BROKER[fault])
         else:
-            self.world.broker.connected = fault == "there"
+            self.world.ea.set(connected=int(fault == "there"))
         self.goes_on(bars)
 
     @rule(trouble=st.sampled_from((*EA_POINTS, *ODD)), count=st.integers(1, 2), bars=BARS)
     def the_advisor_fails(self, trouble: str, count: int, bars: int) -> None:
         if trouble in EA_POINTS:
-            self.world.ea_fatal, self.world.ea_left = trouble, count
+            self.world.ea.crash_at(trouble, count)
         else:
             self.note(f"channel: {trouble}")
             self._odd(trouble)
@@ -460,8 +460,8 @@ class DeskMachine(RuleBasedStateMachine):
         if trouble.startswith("sleeps"):
             world.asleep_until = world.clock.monotonic() + float(trouble.split()[1])
         elif trouble == "runs twice":
-            with suppress(AdvisorCrash):
-                world.new_ea().step(self.now, world.clock.monotonic())
+            with CompiledEa(folder, key=KEY, broker=self.folder / "another broker") as second:
+                second.step(self.now, world.clock.monotonic())
         elif trouble == "file again":
             for name in [name for name in world.letters if (folder / "done" / name).exists()][-1:]:
                 (folder / "inbox" / name).write_bytes(world.letters[name])
@@ -487,8 +487,9 @@ class DeskMachine(RuleBasedStateMachine):
     def rest(self, turns: int) -> None:
         """Let everybody be well for some minutes; a clock that was ahead is caught up with."""
         world = self.world
-        world.asleep_until, world.broker.connected, world.ea_fatal = AWAKE, True, ""
-        world.broker.faults.clear()
+        world.asleep_until = AWAKE
+        world.ea.set(connected=1)
+        world.ea.forgive()
         behind = (world.latest - world.clock.now()).total_seconds()
         if behind > 0:
             world.clock.pass_by(behind)

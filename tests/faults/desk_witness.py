@@ -30,6 +30,9 @@ from torra.config import Profile
 from torra.verdict.risk_engine import Account, Levels, Ticket
 
 HELD = ("FILLED", "PARTIAL", "PENDING", "PUBLISHED", "CLAIMED", "PLACED", "UNKNOWN", "WAITING")
+EXPERT = 3
+"""DEAL_REASON_EXPERT: the Advisor sent it."""
+
 GONE = ("REJECTED", "EXPIRED", "CANCELLED", "UNKNOWN_NOT_SENT", "NOT_SENT")
 TOLD = ("sid", "instance", "kind", "side", "lots", "entry", "stop", "target", "closes")
 DUMPED = (
@@ -134,7 +137,7 @@ class Witness:
             (row["instance"], row["timeframe"], row["bar_time"], row["kind"]) for row in rows
         )
         assert not bars or max(bars.values()) == 1, f"a bar with two signals: {bars.most_common(1)}"
-        executed = Counter(item.comment for item in self.world.broker.executions if item.comment)
+        executed = Counter(deal["comment"] for deal in self.world.ea.deals() if deal["comment"])
         known = {row["sid"]: row for row in rows}
         for comment, times in executed.items():
             if comment.startswith("["):
@@ -145,8 +148,8 @@ class Witness:
             alarmed = self.world.rows("SELECT 1 FROM alarms WHERE key LIKE ?", f"%{comment}%")
             assert row["state"] not in GONE or alarmed, f"{comment} is {row['state']}, and executed"
         for item in ON_CHANNEL.values():
-            held = [p for p in self.world.broker.held.values() if p.magic == item.magic]
-            assert sum(p.comment in known for p in held) <= 1, f"{item.id} holds two positions"
+            held = self.world.ea.positions(item.magic)
+            assert sum(p["comment"] in known for p in held) <= 1, f"{item.id} holds two positions"
 
     # --- R1 ---------------------------------------------------------------------------------------
 
@@ -309,7 +312,7 @@ class Witness:
         return self.world.rows("SELECT after FROM signals WHERE sid = ?", sid)[0][0] is not None
 
     def _sent_by_advisor(self) -> int:
-        return sum(item.reason == "expert" for item in self.world.broker.executions)
+        return sum(deal["reason"] == EXPERT for deal in self.world.ea.deals())
 
     # --- R7 ---------------------------------------------------------------------------------------
 
@@ -317,9 +320,7 @@ class Witness:
         """Compare positions on file with the broker's; to be asked when both are at rest."""
         alarms = {row["key"]: row for row in self.world.rows("SELECT * FROM alarms")}
         for item in ON_CHANNEL.values():
-            theirs = {
-                str(p.ticket): p for p in self.world.broker.held.values() if p.magic == item.magic
-            }
+            theirs = {str(p["ticket"]): p for p in self.world.ea.positions(item.magic)}
             rows = self.world.rows(
                 "SELECT * FROM signals WHERE instance = ? AND kind = 'open' AND state IN "
                 "('FILLED', 'PARTIAL', 'UNKNOWN')", item.id,
@@ -330,7 +331,8 @@ class Witness:
                     assert f"UNKNOWN {row['sid']}" in alarms, f"{row['sid']} is in doubt in silence"
                     continue
                 assert position is not None, f"{row['sid']} is a position that the broker has not"
-                assert (position.side, position.volume) == (row["side"], held_lots(row)), row["sid"]
+                side = {"LONG": "BUY", "SHORT": "SELL"}[position["side"]]
+                assert (side, position["volume"]) == (row["side"], held_lots(row)), row["sid"]
             self._strangers(theirs, alarms)
 
     def _strangers(self, positions: Iterable[str], alarms: dict[str, Row]) -> None:
@@ -344,7 +346,7 @@ class Witness:
 
     def everything_is_accounted_for(self) -> None:
         """Compare every signal with the broker's orders when nothing is under way any more."""
-        executed = Counter(item.comment for item in self.world.broker.executions if item.comment)
+        executed = Counter(deal["comment"] for deal in self.world.ea.deals() if deal["comment"])
         for row in self.world.rows("SELECT * FROM signals WHERE bridge <> 'paper'"):
             sid, state = row["sid"], row["state"]
             self.world.seen[f"{row['kind']} {state}"] += 1

@@ -2,7 +2,7 @@
 
 The desk, its database, courier, kill switch and bridge are the real ones, put together as
 torra.desk.wiring does it but for the threads: whoever plays gives each its turn. The other side of
-the channel is the reference Expert Advisor. A life ends politely (`stop`), killed (`Crash`), or it
+the channel is the Expert Advisor. A life ends politely (`stop`), killed (`Crash`), or it
 freezes and thaws when another has taken over. Market and models play along; what must hold
 meanwhile is desk_witness's.
 """
@@ -22,12 +22,11 @@ from typing import Any
 
 from agents.contracts import Completion, ModelUnavailable, Request
 from tests.doubles import scripted
-from tests.doubles.fake_broker import FakeBroker
-from tests.doubles.reference_ea import ReferenceEa
+from tests.doubles.compiled_ea import CompiledEa, Died
 from tests.faults import old_schemas
 from tests.faults.desk_market import OPENING, Feed, price_at
 from tests.faults.mortal import STAGE, Crash, Doom, MortalDatabase, MortalDisk, open_mortal
-from tests.worlds.channels import ENVIRONMENT, INPUTS
+from tests.worlds.channels import ENVIRONMENT, new_advisor
 from tests.worlds.stores import open_database
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import Simulated
@@ -141,10 +140,6 @@ class Vendor:
         return self._voice._play(MOODS[self.mood](request), request)
 
 
-class AdvisorCrash(BaseException):
-    """The Expert Advisor is killed here."""
-
-
 class World:
     """Everything that outlives a desk."""
 
@@ -156,11 +151,9 @@ class World:
         self.feed, self.vendor = Feed(), Vendor()
         self.channel = Channel(folder=str(folder / "main"), account=ACCOUNT)
         self.files = {"desk": folder / HALT, "main": folder / "main" / HALT}
-        self.broker = FakeBroker(folder / "broker.jsonl", ACCOUNT)
-        self.quote()
-        self.ea_fatal, self.ea_left = "", 0
         self.letters: dict[str, bytes] = {}
         self.ea = self.new_ea()
+        self.quote()
         self.asleep_until = AWAKE
         self.saved = "plain"
         self.done: Counter[str] = Counter()
@@ -170,41 +163,34 @@ class World:
 
     # --- the other side ---------------------------------------------------------------------------
 
-    def new_ea(self) -> ReferenceEa:
-        return ReferenceEa(self.folder / "main", self.broker, INPUTS, reach=self._ea_reach)
-
-    def _ea_reach(self, point: str) -> None:
-        if point == "claimed":
-            for path in (self.folder / "main" / "work").glob("*.json"):
-                self.letters.setdefault(path.name, path.read_bytes())
-        if point != self.ea_fatal:
-            return
-        self.ea_left -= 1
-        if self.ea_left <= 0:
-            self.ea_fatal = ""
-            self.seen[f"advisor dies: {point}"] += 1
-            raise AdvisorCrash(point)
+    def new_ea(self) -> CompiledEa:
+        advisor = new_advisor(self.folder / "main")
+        for item in INSTANCES.values():
+            spec = SYMBOLS[item.symbol]
+            terms = ("digits", "tick_size", "tick_value", "lot_min", "lot_step", "lot_max")
+            advisor.symbol(
+                item.broker_name, filling=3, **{term: getattr(spec, term) for term in terms}
+            )
+        return advisor
 
     def advise(self, seconds: float = 0.0) -> None:
         """Let the Advisor have its timer event, unless it sleeps."""
         if self.clock.monotonic() < self.asleep_until:
             return
+        for path in (self.folder / "main" / "inbox").glob("*.json"):
+            self.letters[path.name] = path.read_bytes()
         try:
-            self.ea.step(self.clock.now().timestamp(), self.clock.monotonic())
-        except AdvisorCrash:
-            self.ea = self.new_ea()
+            self.ea.step(self.clock.now(), self.clock.monotonic())
+        except Died:
+            self.seen["advisor dies"] += 1
+            self.ea.restart()
 
     def quote(self) -> None:
         """Bring the broker's market to where the feed stands; stops and targets are met."""
         now = self.clock.now()
         for item in INSTANCES.values():
             spec, bid = SYMBOLS[item.symbol], price_at(item.symbol, now)
-            name = item.broker_name
-            if name not in self.broker.markets:
-                terms = ("digits", "tick_size", "tick_value", "lot_min", "lot_step", "lot_max")
-                self.broker.market(name, **{term: getattr(spec, term) for term in terms})
-            ask = round(bid + spec.spread, spec.digits)
-            self.broker.tick(name, bid, ask, now.timestamp())
+            self.ea.quote(item.broker_name, bid, round(bid + spec.spread, spec.digits), now)
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass for everybody; the desk keeps its lease."""
@@ -292,6 +278,7 @@ class World:
         for life in [*self.frozen, *([self.life] if self.life else [])]:
             self.bury(life)
         self.observer.close()
+        self.ea.kill()
 
 
 class Life:

@@ -141,7 +141,7 @@ def goes_on(desk: SendingDesk) -> None:
     assert desk.switch.engaged() == ""
     (open_claims,) = desk.rows("SELECT count(*) FROM ticks WHERE state = 'claimed'")
     assert open_claims == (0,), "a tick was lost"
-    comments = [item.comment for item in desk.broker.executions if item.entry == "in"]
+    comments = [deal["comment"] for deal in desk.ea.deals(entry="in")]
     assert len(comments) == len(set(comments)), "an order was executed twice"
     whole(desk)
 

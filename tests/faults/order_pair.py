@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,17 +24,17 @@ import pytest
 
 import signal_bridge
 from instance_database import Database
-from tests.doubles.fake_broker import FakeBroker
-from tests.doubles.reference_ea import POINTS as EA_POINTS
-from tests.doubles.reference_ea import VARIABLE as EA_VARIABLE
-from tests.doubles.reference_ea import Inputs, ReferenceEa
+from tests.doubles.compiled_ea import POINTS as EA_POINTS
+from tests.doubles.compiled_ea import VARIABLE as EA_VARIABLE
+from tests.doubles.compiled_ea import CompiledEa, Died, compiled
 from tests.faults import kills, mortal
 from tests.tries import until
+from tests.worlds.channels import ENVIRONMENT, EURO, KEY, new_advisor
 from tests.worlds.stores import open_database
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import System, floor
 from torra.config import Channel, Instance, Profile
-from torra.failpoints import ON_THE_WAY, VARIABLE, failpoint
+from torra.failpoints import ON_THE_WAY, VARIABLE, failpoint, strike
 from torra.home import HALT
 from torra.trading import courier as courier_module
 from torra.trading import reconciliation
@@ -42,14 +43,10 @@ from torra.trading.kill_switch import KillSwitch
 from torra.verdict.risk_engine import Levels, SignalDraft
 from torra.verdict.signal_states import UNEXECUTED
 
-KEY = "a key for the kill test, of 32 bytes and more"
 NAMES = tuple(f"E{number}" for number in range(6))
 FINAL = ("FILLED", "CLOSED", *UNEXECUTED)
-HURRY = 10.0
-"""How much faster the Advisor's timers run: a sign of life every tenth of a second."""
-
-PATIENCE = 0.15 * HURRY
-"""Seconds that the Advisor looks for an order whose marker it finds; this broker shows all."""
+HURRY = 100.0
+"""How much faster the Advisor's timers run: it looks 0.15 s for an order whose marker it finds."""
 
 LIFE = timedelta(seconds=120)
 
@@ -86,7 +83,7 @@ class Orders:
 
     def __init__(self, folder: Path, dice: random.Random) -> None:
         folder.mkdir(exist_ok=True)
-        self.folder, self.dice = folder, dice
+        self.folder, self.dice, self.program = folder, dice, compiled()
         self.channel = Channel(folder=str(folder / "channel"), account=1001)
         self.states: dict[str, str] = {}
         self.taken_back: set[str] = set()
@@ -96,10 +93,12 @@ class Orders:
     def database(self) -> Database:
         return open_database(self.folder, System().real_now)
 
-    def broker(self) -> FakeBroker:
-        broker = FakeBroker(self.folder / "broker.jsonl")
-        broker.market("EURUSD", bid=1.1, ask=1.1001, digits=5, tick_size=0.00001)
-        return broker
+    def terminal(self, key: str = KEY) -> CompiledEa:
+        """Return the Advisor and its broker; without a key it does nothing."""
+        terminal = new_advisor(self.folder / "channel", key=key, program=self.program)
+        terminal.symbol("EURUSD", **EURO)
+        terminal.quote("EURUSD", 1.1, 1.1001, time.time())
+        return terminal
 
     def torra(self, decision: Decision, *, healthy: bool) -> None:
         """Write the decision unless it is written, then carry until killed."""
@@ -109,7 +108,7 @@ class Orders:
         courier_module.RECONCILE_SECONDS = 1.0  # type: ignore[misc]  # a minute is long here
         database = self.database()
         switch = KillSwitch({"desk": self.folder / HALT}, database)
-        bridge = TorraFiles("main", self.channel, System(), environment={"TORRA_CHANNEL_KEY": KEY})
+        bridge = TorraFiles("main", self.channel, System(), environment=ENVIRONMENT)
         people = [
             Addressee(
                 Instance(
@@ -137,11 +136,12 @@ class Orders:
 
     def advisor(self) -> None:
         """Be the Expert Advisor until killed."""
-        inputs = Inputs("main", KEY, 1001, max_lots=0.0, max_positions=0, max_trades_per_day=0)
-        ea = ReferenceEa(self.folder / "channel", self.broker(), inputs, patience=PATIENCE)
-        while True:
-            ea.step(time.time(), time.monotonic() * HURRY)
-            time.sleep(0.01)
+        with suppress(Died):  # at its point it kills itself
+            terminal = self.terminal()
+            while True:
+                terminal.step(time.time(), time.monotonic() * HURRY)
+                time.sleep(0.01)
+        strike()
 
     def case(self, number: int) -> None:
         """Run one decision through the next kills of all, in an order that is drawn."""
@@ -216,8 +216,8 @@ class Orders:
 
     def whole(self) -> None:
         """Compare every decision with what the broker executed."""
-        history = self.broker().history(0.0, time.time() + 60)
-        executed = Counter(item.comment for item in history if item.comment)
+        with self.terminal(key="") as terminal:
+            executed = Counter(deal["comment"] for deal in terminal.deals() if deal["comment"])
         for sid, state in self.states.items():
             orders = executed[sid]
             assert orders <= 1, f"{sid} was executed {orders} times"

@@ -5,7 +5,7 @@
     home/main/           the channel's folder
 
 `prepare(home)` leaves the home just before the tick that sends its first order; a SendingDesk picks
-it up there, with the reference Advisor alive on the other side and its broker beside the home. All
+it up there, with the Advisor alive on the other side and its broker beside the home. All
 clocks are set by hand: between two calls no time passes.
 """
 
@@ -17,11 +17,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.doubles.fake_broker import FakeBroker
-from tests.doubles.reference_ea import ReferenceEa
 from tests.faults.lives import TRADING
 from tests.worlds import desks
-from tests.worlds.channels import ACCOUNT, ENVIRONMENT, INPUTS, KEY, HandClock
+from tests.worlds.channels import ACCOUNT, ENVIRONMENT, KEY, HandClock, new_advisor
 from torra.bridges.torra.bridge import TorraFiles
 from torra.bridges.torra.messages import DeskState, Signal, decode
 from torra.config import Channel, Instance, Profile
@@ -31,7 +29,7 @@ from torra.trading.courier import Addressee, Courier
 from torra.trading.kill_switch import KillSwitch
 
 BTC = Instance(symbol="BTCUSD", timeframes=("M15",), bridge="torra_files", channel="main")
-MARKET = {"digits": 2, "tick_size": 0.01, "tick_value": 0.01, "contract_size": 1.0}
+MARKET = {"digits": 2, "tick_size": 0.01, "tick_value": 0.01, "contract": 1, "filling": 3}
 SPREAD = 15.0
 MOST_STEPS = 60
 
@@ -72,24 +70,22 @@ class SendingDesk:
         )
         self.database = self.desk.database
         desks.take_lease(self.desk)
-        self.broker = FakeBroker(home.parent / f"{home.name}.broker", ACCOUNT)
-        self.ea = ReferenceEa(self.folder, self.broker, INPUTS)
+        self.ea = new_advisor(self.folder, broker=home.with_name(f"{home.name}.broker"))
+        self.ea.symbol("BTCUSD", **MARKET)
         self.live()
 
     def live(self, seconds: int = 3) -> None:
         """Let time pass for both sides, a second at a time."""
         for _ in range(seconds):
             self.clock.pass_time(1.0)
-            self._quote()
-            self.ea.step(self.clock.now().timestamp(), self.clock.monotonic())
+            self._advise()
             self.courier.turn()
 
     def come_to_close(self) -> None:
         """Move to the next close; the advisor has just given a sign of life."""
         moment = next_close(self.clock.now(), BTC.timeframes)
         self.clock.pass_time((moment - self.clock.now()).total_seconds())
-        self._quote()
-        self.ea.step(self.clock.now().timestamp(), self.clock.monotonic())
+        self._advise()
 
     def work(self) -> None:
         """Run what is due, and one turn of the courier: what a fault is to meet."""
@@ -102,15 +98,16 @@ class SendingDesk:
         self.work()
 
     def close(self) -> None:
+        self.ea.kill()
         self.courier.close()
         self.books.close()
         self.database.close()
 
-    def _quote(self) -> None:
+    def _advise(self) -> None:
         now = self.clock.now()
         price = float(desks.sample().bars("BTCUSD", "M15", now, 1)["close"].iloc[-1])
-        self.broker.market("BTCUSD", bid=price, ask=price + SPREAD, quoted=int(now.timestamp()),
-                           **MARKET)  # fmt: skip
+        self.ea.quote("BTCUSD", price, price + SPREAD, now)
+        self.ea.step(now, self.clock.monotonic())
 
     # --- what is there ----------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@
 The desk is the one that `torra run` opens, with its courier, its streams of events, its collector
 of headlines and its calendar; only time, bars and the broker are made. Every close wakes every
 instance through the real schedule, one after the other, at full hours all at once. Most trade on
-paper, two through a channel to the reference Expert Advisor. Now and then somebody asks for pages.
+paper, two through a channel to the Expert Advisor. Now and then somebody asks for pages.
 Progress goes to stderr, the table to stdout; the exit code is 1 if a line does not hold. What needs
 hours to be judged (memory, speed) is shown and not judged in a shorter run. Speed is judged by the
 CPU time of a tick's thread, so that a busy machine fails nobody; the whole time stands beside it.
@@ -35,10 +35,9 @@ from unittest.mock import patch
 
 import psutil  # for development only
 
-from tests.doubles.fake_broker import FakeBroker
-from tests.doubles.reference_ea import Inputs, ReferenceEa
 from tests.doubles.visitors import open_app
 from tests.worlds import desks
+from tests.worlds.channels import ACCOUNT, ENVIRONMENT, new_advisor
 from torra.clock import Simulated, iso, parse
 from torra.config import DeskSettings
 from torra.dashboard.view.backing import Backing
@@ -49,8 +48,6 @@ from torra.desk.schedule import Desk
 from torra.trading import channels
 
 START: Final = datetime.fromisoformat("2021-11-10T10:00:00+00:00")
-KEY: Final = "the key of a soak's channel, of 32 bytes and more"
-ACCOUNT: Final = 1001
 CHANNELED: Final = 2
 """Instances whose signals go through the channel."""
 
@@ -261,22 +258,17 @@ def furnish(home: Path, number: int, end: datetime) -> None:
 
 
 class Terminal:
-    """The broker's side: the reference Expert Advisor, and prices that follow the bars."""
+    """The broker's side: the Expert Advisor, and prices that follow the bars."""
 
     def __init__(self, home: Path) -> None:
-        self.broker = FakeBroker(home / "broker.jsonl", ACCOUNT)
-        self.broker.market(
-            "BTCUSD", digits=2, tick_size=0.01, tick_value=0.01, contract_size=1.0, bid=1.0, ask=1.1
-        )
-        inputs = Inputs("main", KEY, ACCOUNT, max_lots=0.0, max_positions=0, max_trades_per_day=0)
-        self.advisor = ReferenceEa(home / "channel", self.broker, inputs)
+        self.advisor = new_advisor(home / "channel")
+        self.advisor.symbol("BTCUSD", tick_value=0.01, contract=1, lot_max=50)
 
     def step(self, clock: Leaping) -> None:
         """Follow the price of the newest bar and run the Advisor's timer once."""
         price = float(desks.sample().bars("BTCUSD", "M15", clock.now(), 1)["close"].iloc[-1])
-        now = clock.now().timestamp()
-        self.broker.tick("BTCUSD", price, price + 1.0, now)
-        self.advisor.step(now, clock.monotonic())
+        self.advisor.quote("BTCUSD", price, price + 1.0, clock.now())
+        self.advisor.step(clock.now(), clock.monotonic())
 
 
 class Errors(logging.Handler):
@@ -303,7 +295,7 @@ def made_world(clock: Leaping, errors: list[str], told: list[str]) -> Iterator[N
             stack.enter_context(patch.object(module, "System", lambda: clock))
         stack.enter_context(patch.object(wiring, "clock_maker", lambda _: lambda _stood: clock))
         stack.enter_context(patch.object(wiring, "open_feeds", _feeds))
-        stack.enter_context(patch.dict(os.environ, {"TORRA_CHANNEL_KEY": KEY}))
+        stack.enter_context(patch.dict(os.environ, ENVIRONMENT))
         stack.enter_context(
             patch.object(threading, "excepthook", lambda raised: errors.append(repr(raised)))
         )
@@ -358,6 +350,7 @@ class Soak:
     def close(self) -> None:
         """End the desk as `torra run` does."""
         self.pool.shutdown()
+        self.terminal.advisor.kill()
         if not self.desk.close(within=10.0):
             self.found.errors.append("a tick ran on when the desk closed")
 

@@ -19,10 +19,8 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.fake_broker import FakeBroker
-from tests.doubles.reference_ea import ReferenceEa
 from tests.worlds import dwx_channel, mt5_package
-from tests.worlds.channels import ACCOUNT, ENVIRONMENT, INPUTS, order
+from tests.worlds.channels import ACCOUNT, ENVIRONMENT, EURO, new_advisor, order
 from torra import failpoints
 from torra.bridges.order_journal import OrderJournal
 from torra.bridges.protocol import LOOK_SECONDS, Recall
@@ -169,10 +167,10 @@ def test_a_signal_that_comes_late_is_refused_and_one_that_comes_twice_is_done_on
 ) -> None:
     clock = System()
     channel = Channel(folder=str(tmp_path / "main"), account=ACCOUNT)
-    broker = FakeBroker(tmp_path / "broker.jsonl", ACCOUNT)
-    broker.market("EURUSD.m")
     bridge = TorraFiles("main", channel, clock, environment=ENVIRONMENT)
-    advisor = ReferenceEa(tmp_path / "main", broker, INPUTS)
+    advisor = new_advisor(tmp_path / "main")
+    advisor.symbol("EURUSD.m", **EURO)
+    advisor.quote("EURUSD.m", 1.1, 1.10012, clock.now())
     ticks = 0.0
 
     def step(ahead: float = 0.0) -> None:
@@ -197,6 +195,5 @@ def test_a_signal_that_comes_late_is_refused_and_one_that_comes_twice_is_done_on
     assert os.waitstatus_to_exitcode(status) == 0
     for second in range(3):
         step(3.0 + second if another else 40.0 + second)  # alone it has expired by now
-    executed = [item.comment for item in broker.executions].count(sent.sid)
-    assert executed == (1 if another else 0)
+    assert len(advisor.deals(sent.sid)) == another
     assert not list((tmp_path / "main" / "inbox").iterdir())

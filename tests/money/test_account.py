@@ -285,7 +285,7 @@ def test_lives_on_a_channel_explain_every_cent_but_the_deposits(
             life.settle()
             if dice.random() < 0.7:
                 amount = float(dice.choice((-250, 100, 1_000)))
-                life.stage.broker.balance = round(life.stage.broker.balance + amount, 2)
+                life.stage.ea.pay(amount)
                 deposits.append((iso(life.clock.now()), amount))
                 paid_in += 1
             life.settle()

@@ -18,7 +18,6 @@ from click.testing import CliRunner
 
 import signal_bridge
 from instance_database import open_home
-from tests.doubles.fake_broker import Fault
 from tests.worlds.channels import EUR
 from tests.worlds.hands import (
     LEVELS,
@@ -111,13 +110,13 @@ def test_an_opening_that_is_not_executed_is_taken_back(market: Market) -> None:
     market.look(3, advisor=False)
     assert (market.state(sid), market.state(left["signal"])) == ("CANCELLED", "CANCELLED")
     market.look(8, seconds=2.5)
-    assert market.stage.broker.executions == []
+    assert market.stage.ea.deals() == []
 
 
 def test_where_the_broker_was_quicker_the_close_follows(market: Market) -> None:
     sid = market.open()
     market.look(1, advisor=False)
-    market.stage.ea.step(market.clock.now().timestamp(), market.clock.monotonic())
+    market.stage.advise()
     (left,) = market.close()
     assert left["step"] == "TAKING_BACK"
     assert market.held() == 1
@@ -131,8 +130,8 @@ def test_where_the_broker_was_quicker_the_close_follows(market: Market) -> None:
 def test_what_was_filled_in_part_is_closed_whole(market: Market) -> None:
     sid = market.open(0.4)
     market.look(1, advisor=False)
-    market.stage.broker.faults.append(Fault(retcode=10010, share=0.5))
-    market.stage.ea.step(market.clock.now().timestamp(), market.clock.monotonic())
+    market.stage.ea.fail(10010, 1, 0.2)
+    market.stage.advise()
     (left,) = market.close()
     market.look(18, seconds=5.0)
     first, second = market.database.closes_of("EURUSD", sid)
@@ -213,7 +212,7 @@ def test_a_close_waits_for_an_opening_whose_end_comes_late(market: Market) -> No
     """Torra was away when the broker answered: what it was told stands all the same."""
     sid = market.open()
     market.look(1, advisor=False)
-    market.stage.ea.step(market.clock.now().timestamp(), market.clock.monotonic())
+    market.stage.advise()
     market.close()
     market.clock.pass_time(500)
     market.look(18, seconds=5.0)
@@ -224,7 +223,7 @@ def test_after_a_close_in_part_the_next_one_is_of_the_rest(market: Market) -> No
     """Also before the books show the part."""
     market.open(0.4)
     market.look(8, seconds=2.5)
-    market.stage.broker.faults.append(Fault(retcode=10010, share=0.5))
+    market.stage.ea.fail(10010, 1, 0.2)
     (first,) = market.close()
     market.look(3)
     assert market.state(first["signal"]) == "PARTIAL"
@@ -315,12 +314,10 @@ def account_for(market: Market, sid: str, seen: Counter[str]) -> None:
     row, closes = market.database.signal(sid), market.database.closes_of("EURUSD", sid)
     assert row is not None
     outs = [
-        one
-        for one in market.stage.broker.history(0.0, 1e12)
-        if str(one.position) == row["ticket"] and one.entry == "out"
+        one for one in market.stage.ea.deals(entry="out") if str(one["position"]) == row["ticket"]
     ]
     assert [row["state"], len(outs), market.held()] == ["CLOSED", 1, 0]
-    assert row["profit"] == pytest.approx(outs[0].profit, abs=0.005)
+    assert row["profit"] == pytest.approx(outs[0]["profit"], abs=0.005)
     states = Counter(close["state"] for close in closes)
     assert states["FILLED"] == (row["close_reason"] != "STOPPED"), states
     assert set(states) <= {"FILLED", *UNEXECUTED}, states

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 import signal_bridge
-from tests.doubles.fake_broker import Fault
 from tests.worlds.channels import EUR, Realtime, Stage
 from tests.worlds.hands import SOMEBODY, hand_on, nudge
 from tests.worlds.stores import open_database
@@ -37,14 +36,8 @@ ATR = 0.001
 STEP = 5.0
 """Seconds between two looks of a life."""
 
-FAULTS = (
-    Fault(retcode=10006, executes=False),
-    Fault(retcode=10012),
-    Fault(retcode=10012, executes=False),
-    Fault(retcode=10004, executes=False),
-    Fault(retcode=10010, share=0.5),
-    Fault(delay=4.0),
-)
+FAULTS = ((10006,), (10012, 1), (10012,), (10004,), (10010, 1, -0.5), (0, 1, 0.0, 4.0))
+"""Refused, executed and not told, lost, requoted, half of it, shown late."""
 
 
 class Life:
@@ -78,15 +71,14 @@ class Life:
     def look(self, seconds: float = STEP) -> None:
         """Let time pass on both sides and hold the account to its rule."""
         self.clock.pass_time(seconds)
-        now = self.clock.now().timestamp()
         self.bid = round(self.bid + self.dice.uniform(-0.0003, 0.0003), 5)
-        self.stage.broker.tick("EURUSD.m", self.bid, round(self.bid + 0.0001, 5), now)
+        ask = round(self.bid + 0.0001, 5)
+        self.stage.ea.quote("EURUSD.m", self.bid, ask, self.clock.now())
         self.asleep -= seconds
         if self.asleep <= 0:
-            self.stage.ea.step(now, self.clock.monotonic())
+            self.stage.advise()
         self.courier.turn()
-        held = [item for item in self.stage.broker.held.values() if item.magic == EUR.magic]
-        assert len(held) <= 1, "two positions of one instance"
+        assert len(self.stage.ea.positions(EUR.magic)) <= 1, "two positions of one instance"
 
     def close_of_a_bar(self) -> None:
         """Decide as the ticks of this close do, the longer timeframe first."""
@@ -166,10 +158,10 @@ class Life:
         if self.dice.random() < 0.3:
             self.asleep = self.dice.uniform(5.0, 400.0)
         if self.dice.random() < 0.3:
-            self.stage.broker.faults.append(self.dice.choice(FAULTS))
-        held = [item for item in self.stage.broker.held.values() if item.magic == EUR.magic]
+            self.stage.ea.fail(*self.dice.choice(FAULTS))
+        held = self.stage.ea.positions(EUR.magic)
         if held and self.dice.random() < 0.1:
-            self.stage.broker.end(held[0].ticket, self.bid, self.clock.now().timestamp())
+            self.stage.ea.close_by_hand(held[0]["ticket"])
 
     def run(self, bars: int) -> None:
         for _ in range(bars):
@@ -191,14 +183,14 @@ class Life:
     def settle(self) -> None:
         """Let everything come to its end without further trouble."""
         self.asleep = 0.0
-        self.stage.broker.faults.clear()
+        self.stage.ea.forgive()
         # closely at first, then in longer steps, six minutes in all
         for seconds in (*[3.0] * 40, *[20.0] * 12):
             self.look(seconds)
 
     def account_for(self) -> None:
         """Compare every leg with the broker's books."""
-        executed = Counter(item.comment for item in self.stage.broker.executions if item.comment)
+        executed = Counter(deal["comment"] for deal in self.stage.ea.deals() if deal["comment"])
         for row in self.database.signals(limit=10_000):
             sid, state = row["sid"], row["state"]
             if row["kind"] == "modify":  # it makes no deal
@@ -212,15 +204,12 @@ class Life:
             else:
                 assert executed[sid] == 0, f"{sid} is {state} and was executed"
             self.seen[f"{row['kind']} {state}"] += 1
-        held = {
-            str(item.ticket) for item in self.stage.broker.held.values() if item.magic == EUR.magic
-        }
+        held = {str(item["ticket"]): item for item in self.stage.ea.positions(EUR.magic)}
         ours = self.database.position(EUR.id)
-        told = {self.database.signal(ours.signal_id)["ticket"]} if ours else set()
-        assert told == held
+        told = [self.database.signal(ours.signal_id)["ticket"]] if ours else []
+        assert told == [*held]
         if ours:
-            (there,) = (item for item in self.stage.broker.held.values() if item.magic == EUR.magic)
-            assert there.sl == ours.stop, "the books know where the stop stands"
+            assert held[told[0]]["sl"] == ours.stop, "the books know where the stop stands"
         self.seen["lives"] += 1
 
 

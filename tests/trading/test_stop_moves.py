@@ -51,8 +51,8 @@ def test_the_advisor_moves_the_stop_and_leaves_the_target(market: Market) -> Non
     told = move(market)
     assert (told["from"], told["stop"], told["opening"]) == (STOP, NEARER, sid)
     market.look(10)
-    (there,) = market.stage.broker.held.values()
-    assert (there.sl, there.tp) == (NEARER, 1.12)
+    (there,) = market.stage.ea.positions()
+    assert (there["sl"], there["tp"]) == (NEARER, 1.12)
     assert market.state(told["sid"]) == "FILLED"
     assert (held(market).stop, held(market).planned_stop) == (NEARER, STOP)
     market.look(18, seconds=5.0)
@@ -105,8 +105,8 @@ def test_an_answer_that_got_lost_is_found_in_the_books(market: Market) -> None:
     market.look(8, seconds=2.5)
     waiting = move(market)["sid"]
     market.look(1, advisor=False)
-    (there,) = market.stage.broker.held.values()
-    there.sl = NEARER
+    (there,) = market.stage.ea.positions()
+    market.stage.ea.move_levels(there["ticket"], NEARER, there["tp"])
     for name in market.stage.names("inbox"):
         (market.stage.folder / "inbox" / name).unlink()
     market.look(18, seconds=5.0)
@@ -117,8 +117,8 @@ def test_a_stop_that_was_moved_in_the_terminal_is_what_counts(market: Market) ->
     """The person trailed it there: Torra must not move it back, by word or by a late order."""
     market.open()
     market.look(8, seconds=2.5)
-    (there,) = market.stage.broker.held.values()
-    there.sl = 1.098
+    (there,) = market.stage.ea.positions()
+    market.stage.ea.move_levels(there["ticket"], 1.098, 1.12)
     market.look(18, seconds=5.0)
     assert held(market).stop == 1.098
     assert held(market).planned_stop == STOP
@@ -126,14 +126,14 @@ def test_a_stop_that_was_moved_in_the_terminal_is_what_counts(market: Market) ->
         ConfigError, match=r"1.095 lies further from the price: the stop is 1.09800"
     ):
         move(market)
-    there.sl = 1.0985
+    market.stage.ea.move_levels(there["ticket"], 1.0985, 1.12)
     late = move(market, 1.0982)["sid"]
     market.look(5)
     row = market.database.signal(late)
     assert row is not None
     assert (row["state"], row["detail"]) == ("REJECTED", "side")
-    (there,) = market.stage.broker.held.values()
-    assert there.sl == 1.0985
+    (there,) = market.stage.ea.positions()
+    assert there["sl"] == 1.0985
     market.look(18, seconds=5.0)
     assert move(market, 1.0988)["from"] == 1.0985
     market.look(10)

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.doubles.fake_broker import FakeBroker
-from tests.doubles.reference_ea import Inputs, ReferenceEa
+from tests.doubles.compiled_ea import CompiledEa
 from tests.worlds.orders import Decided
 from torra.bridges.protocol import Order, Report
 from torra.bridges.torra.bridge import TorraFiles
@@ -49,8 +48,17 @@ EUR = Instance(
     bridge="torra_files",
 )  # fmt: skip
 
-INPUTS = Inputs("main", KEY, ACCOUNT, max_lots=0.0, max_positions=0, max_trades_per_day=0)
-"""What a person sets in the terminal, without limits of its own."""
+EURO = {"digits": 5, "tick_size": 0.00001, "contract": 100_000, "lot_max": 50, "filling": 3}
+"""The terms of a symbol, where its broker has them."""
+
+
+def new_advisor(folder: Path, **inputs: object) -> CompiledEa:
+    """Return an Expert Advisor without limits of its own, at a broker who quotes nothing yet."""
+    free = {"max_lots": 0.0, "max_positions": 0, "max_trades_per_day": 0, "bar_symbols": ""}
+    chosen: dict[str, Any] = {"key": KEY, "account": ACCOUNT, **free, **inputs}
+    advisor = CompiledEa(folder, **chosen)
+    advisor.set(account=ACCOUNT, free_margin=10_000.0, stop_fill="level")
+    return advisor
 
 
 class HandClock(Simulated):
@@ -99,38 +107,32 @@ class Stage:
     root: Path
     clock: HandClock = field(default_factory=HandClock)
     channel: Channel = field(init=False)
-    broker: FakeBroker = field(init=False)
     bridge: TorraFiles = field(init=False)
-    ea: ReferenceEa = field(init=False)
-    inputs: Inputs = INPUTS
+    ea: CompiledEa = field(init=False)
 
     def __post_init__(self) -> None:
         self.channel = Channel(folder=str(self.root / "main"), account=ACCOUNT)
-        self.broker = self.new_broker()
         self.bridge = self.new_bridge()
-        self.ea = self.new_ea()
+        self.ea = new_advisor(self.folder)
+        self.ea.symbol("EURUSD.m", **EURO)
+        self.ea.quote("EURUSD.m", 1.1, 1.10012, self.clock.now())
 
     @property
     def folder(self) -> Path:
         return self.root / "main"
 
-    def new_broker(self, **more: Any) -> FakeBroker:
-        broker = FakeBroker(self.root / "broker.jsonl", ACCOUNT, **more)
-        broker.market("EURUSD.m")
-        return broker
-
     def new_bridge(self, **more: Any) -> TorraFiles:
         given: dict[str, Any] = {"environment": ENVIRONMENT, "sleep": lambda _: None, **more}
         return TorraFiles("main", given.pop("channel", self.channel), self.clock, **given)
 
-    def new_ea(self, **more: Any) -> ReferenceEa:
-        inputs = more.pop("inputs", self.inputs)
-        return ReferenceEa(self.folder, more.pop("broker", self.broker), inputs, **more)
-
-    def tick(self, seconds: float = 1.0, ea: ReferenceEa | None = None) -> None:
-        """Let time pass and the Advisor run once."""
+    def tick(self, seconds: float = 1.0) -> None:
+        """Let time pass, and the Advisor work."""
         self.clock.pass_time(seconds)
-        (ea or self.ea).step(self.clock.now().timestamp(), self.clock.monotonic())
+        self.advise()
+
+    def advise(self) -> None:
+        """Let the Advisor work up to now."""
+        self.ea.step(self.clock.now(), self.clock.monotonic())
 
     def wake(self) -> None:
         """Let both sides see each other alive."""
@@ -158,4 +160,4 @@ class Stage:
         raise AssertionError(f"no answer to {sid}: {self.bridge.health().detail}")
 
     def orders_of(self, sid: str) -> int:
-        return sum(e.comment == sid for e in self.broker.executions)
+        return len(self.ea.deals(sid))

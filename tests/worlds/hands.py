@@ -109,10 +109,9 @@ class Market:
     ) -> None:
         for _ in range(times):
             self.clock.pass_time(seconds)
-            now = self.clock.now().timestamp()
-            self.stage.broker.tick("EURUSD.m", bid, round(bid + 0.0001, 5), now)
+            self.stage.ea.quote("EURUSD.m", bid, round(bid + 0.0001, 5), self.clock.now())
             if advisor:
-                self.stage.ea.step(now, self.clock.monotonic())
+                self.stage.advise()
             self.courier.turn()
 
     def open(self, lots: float = 0.1) -> str:
@@ -153,7 +152,7 @@ class Market:
             )
 
     def held(self) -> int:
-        return len(self.stage.broker.held)
+        return len(self.stage.ea.positions())
 
     def quoted(self, bid: float = 1.1) -> None:
         """Let the desk know the price of now by a bar, as where no broker quotes."""

@@ -4,33 +4,42 @@
 //
 // Single-threaded and deterministic: nothing happens but what a command asks for, no clock runs.
 // The market (settings, quotes, faults, clock) is kept in <broker folder>/market as the commands
-// that led to it, the bars in bars, the books in books; a restarted program reads all three.
+// that led to it, the bars in bars, the books in books; a restarted program reads all three, after
+// the one before has let go of them. The program dies with whoever started it, at once.
 // TORRA_EA_CRASH_AT=<failpoint>[:n] kills the program the n-th time it gets there.
 //
 //   input <name> <value>         an input of the advisor, before init
 //   init | deinit                OnInit, OnDeinit
 //   timer [n] [seconds]          n rounds of OnTimer, the clock moved by seconds before each
+//   step <gmt> <ticks>           OnTimer at a UTC and a steady time; while a signal has no end yet,
+//                                also for each of the last 20 seconds that passed
 //   clock <gmt> [wall]           set UTC; the steady clock follows forward moves unless "wall"
 //   set <name> <value>           broker and account settings, see DEFAULTS in simulated_broker.hpp
 //   symbol <name> [term value]…  make or change a symbol, see TERMS there
-//   quote <symbol> <bid> <ask>   a tick; stops and targets are served
+//   quote <symbol> <bid> <ask> [gmt]   a tick (at a UTC); stops and targets are served
 //   ticks <symbol> <msc,bid,ask,last,flags>…   into the terminal's store of ticks, and nothing else
 //   book <symbol> [type,price,volume,volume_real]…   an order book, and OnBookEvent
 //   no_ticks <symbol> <from> <to>   the store loses those milliseconds
-//   fail <retcode> <executed> [volume]   the next order: 0 not executed, 1 executed (or so much of
-//                                it), 2 left waiting (but for so much of it)
+//   fail <retcode> <executed> [volume] [delay]   the next order: 0 not executed, 1 executed (or so
+//                                much of it, a share if below 0), 2 left waiting (but for so much of
+//                                it); retcode 0 = the true one; the books show it so much later
+//   forgive                      no fault of fail, no crash is left
 //   fail_check <retcode>         the next OrderCheck
 //   file <fault> <n>             the next n: fail_writes, short_writes, fail_moves, fail_deletes,
 //                                fail_reads
 //   bar <symbol> <seconds> <time> <open> <high> <low> <close> <ticks> <spread>
 //   open <symbol> <BUY|SELL> <lots> <magic> <comment> [sl] [tp]   by hand
 //   close <ticket> [lots] [reason]                                by hand; reason as DEAL_REASON_*
+//   levels <ticket> <sl> <tp>                                     by hand
+//   pay <money>                  into the account, or out of it
 //   settle                       orders left waiting are executed
 //   wipe                         empty books, default settings, no faults
 //   crash <failpoint> [n]        as TORRA_EA_CRASH_AT
 //   hmac <text>                  the advisor's signature of a text
 //   state | log | comment | quit
 // A blank within a word, such as a symbol's name, comes and is kept as the character 31.
+#include <sys/prctl.h>
+
 #include "mql5_shim.hpp"
 
 namespace shim {
@@ -103,7 +112,7 @@ std::string market() {
   }
   for (auto &f : broker.faults)
     text += "fail " + std::to_string(f.retcode) + " " + std::to_string(f.executed) + " " +
-            number(f.volume) + "\n";
+            number(f.volume) + " " + number(f.delay) + "\n";
   return text;
 }
 
@@ -136,10 +145,25 @@ void move_clock(double gmt, bool wall_only) {
   program.gmt = gmt;
 }
 
+// A terminal wakes the advisor four times a second. Of seconds in which nothing waits, one round
+// tells as much as all.
+void step(double gmt, double ticks) {
+  program.gmt = gmt;
+  program.ticks = std::max(program.ticks, ticks - 20);
+  for (; program.ticks + 1 < ticks && (ArraySize(g_flights) > 0 || g_has_unseen); OnTimer())
+    program.ticks += 1;
+  program.ticks = ticks;
+  OnTimer();
+  keep("clock " + number(program.gmt));
+}
+
 std::string state() {
+  long hidden = 0;
+  for (auto &pair : broker.deals) hidden += !broker.visible(pair.second);
   std::string text = "{\"gmt\":" + number(program.gmt) + ",\"sends\":" +
                      std::to_string(broker.sends) + ",\"book_bars\":" +
-                     std::to_string(ArraySize(g_book_bars)) + ",\"balance\":" + number(broker.balance) +
+                     std::to_string(ArraySize(g_book_bars)) + ",\"hidden\":" +
+                     std::to_string(hidden) + ",\"balance\":" + number(broker.balance) +
                      ",\"positions\":[";
   const char *comma = "";
   for (auto &pair : broker.positions) {
@@ -199,6 +223,7 @@ bool market_command(const Words &w, const std::string &line) {
       s.terms[w[i]] = w[i + 1];
     }
   } else if (w[0] == "quote") {
+    if (w.size() > 4) program.gmt = real(4);
     broker.quote(word(1), real(2), real(3));
     kept = "prices " + with_blanks(word(1), ' ', 31) + " " + word(2) + " " + word(3) + " " +
            std::to_string(broker.symbols.at(word(1)).time);
@@ -240,7 +265,11 @@ bool market_command(const Words &w, const std::string &line) {
     if (s.watched_book) OnBookEvent(string(word(1)));
     return true;
   } else if (w[0] == "fail") {
-    broker.faults.push_back({(uint)atoi(word(1).c_str()), atoi(word(2).c_str()), real(3)});
+    broker.faults.push_back(
+        {(uint)atoi(word(1).c_str()), atoi(word(2).c_str()), real(3), real(4)});
+  } else if (w[0] == "forgive") {
+    broker.faults.clear();
+    program.crash_at = "";
   } else if (w[0] == "defaults") {
     broker.faults.clear();
     for (auto &pair : DEFAULTS) broker.settings[pair[0]] = pair[1];
@@ -282,8 +311,13 @@ std::string hand_command(const Words &w) {
   if (w[0] == "open")
     return std::to_string(broker.open_by(w.at(1), w.at(2) == "BUY", real(3), atol(w.at(4).c_str()),
                                          w.at(5) == "-" ? "" : w.at(5), real(6), real(7)));
+  ulong ticket = strtoul(w.at(1).c_str(), nullptr, 10);
+  if (w[0] == "levels") {
+    broker.levels_by(ticket, real(2), real(3));
+    return "";
+  }
   int reason = w.size() > 3 ? atoi(w[3].c_str()) : DEAL_REASON_CLIENT;
-  broker.close_by(strtoul(w.at(1).c_str(), nullptr, 10), real(2), reason, "");
+  broker.close_by(ticket, real(2), reason, "");
   return "";
 }
 
@@ -303,6 +337,8 @@ std::string answer(const std::string &line) {
       OnTimer();
     }
     if (step > 0) keep("clock " + number(program.gmt));
+  } else if (w[0] == "step") {
+    step(atof(w.at(1).c_str()), atof(w.at(2).c_str()));
   } else if (w[0] == "input") {
     auto found = inputs.find(w.at(1));
     if (found == inputs.end()) return "error no input " + w[1];
@@ -322,8 +358,10 @@ std::string answer(const std::string &line) {
                                            {"fail_deletes", &program.fail_deletes},
                                            {"fail_reads", &program.fail_reads}};
     *faults.at(w.at(1)) = atoi(w.at(2).c_str());
-  } else if (w[0] == "open" || w[0] == "close") {
+  } else if (w[0] == "open" || w[0] == "close" || w[0] == "levels") {
     return hand_command(w);
+  } else if (w[0] == "pay") {
+    broker.pay(atof(w.at(1).c_str()));
   } else if (w[0] == "settle") {
     broker.settle();
   } else if (w[0] == "wipe") {
@@ -351,6 +389,7 @@ std::string answer(const std::string &line) {
 
 int main(int count, char **words) {
   if (count != 3) return 64;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   shim::program.folder = words[1];
   shim::market_folder = words[2];
   if (const char *point = getenv("TORRA_EA_CRASH_AT")) shim::arm(point);

@@ -167,6 +167,7 @@ struct Fault {
   uint retcode = 0;
   int executed = 0;   // 0 no, 1 yes, 2 left waiting as an order
   double volume = 0;  // the part that is executed at once; 0 = all, of a waiting order nothing
+  double delay = 0;   // seconds until the books show it
 };
 
 const char *const DEFAULTS[][2] = {
@@ -265,9 +266,10 @@ class Broker {
   //--- its memory on the disk: the books are appended to, the market is rewritten
   void open(const std::string &folder) {
     folder_ = folder;
-    replay_books();
     books_ = fopen((folder_ + "/books").c_str(), "a");
     if (!books_) die("the broker's folder cannot be written", errno);
+    flock(fileno(books_), LOCK_EX);  // a killed program may not be gone yet
+    replay_books();
   }
   void wipe() {
     positions.clear();
@@ -315,12 +317,15 @@ class Broker {
     }
     r.retcode = refusal(q, true);
     if (r.retcode) return false;
-    double part = fault.volume > 0 ? fault.volume : q.volume;
+    delay_ = fault.delay;
+    double part = fault.volume > 0 ? fault.volume : fault.volume < 0 ? share_of(q, -fault.volume)
+                                                                     : q.volume;
     if (fault.executed == 2)
       wait(q, r, fault.volume);
     else
       execute(q, r, part);
     if (fault.retcode) r.retcode = fault.retcode;
+    delay_ = 0;
     hush(r);
     return fine(r.retcode);
   }
@@ -356,6 +361,16 @@ class Broker {
     execute(q, r, volume, DEAL_REASON_CLIENT);
     return r.order;
   }
+  void levels_by(ulong ticket, double sl, double tp) {
+    Position &p = positions.at(ticket);
+    p.sl = sl;
+    p.tp = tp;
+    note_position(p);
+  }
+  void pay(double money) {
+    balance += money;
+    note("N");
+  }
   void settle() {
     for (auto &pair : orders) {
       Order &order = pair.second;
@@ -371,6 +386,15 @@ class Broker {
  private:
   std::string folder_;
   FILE *books_ = nullptr;
+  double delay_ = 0;  // of the order that is being sent
+
+  // Whole steps of lots, one at least.
+  double share_of(const MqlTradeRequest &q, double share) {
+    double step = term(symbols.at(q.symbol.raw_), "lot_step");
+    return std::max(step, std::round(q.volume * share / step) * step);
+  }
+
+  double shown_at() const { return program.gmt + real("visible_after") + delay_; }
 
   static bool fine(uint retcode) {
     return retcode == TRADE_RETCODE_DONE || retcode == TRADE_RETCODE_PLACED ||
@@ -467,7 +491,7 @@ class Broker {
     order.comment = mangled(q.comment.raw_);
     order.buy = q.type == ORDER_TYPE_BUY;
     order.volume = q.volume;
-    order.visible_at = program.gmt + real("visible_after");
+    order.visible_at = shown_at();
     order.sl = q.sl;
     order.tp = q.tp;
     order.magic = (long)q.magic;
@@ -568,7 +592,7 @@ class Broker {
     } else {
       note("X\t" + std::to_string(p.ticket));
       Position ghost = p;
-      ghost.visible_at = program.gmt + real("visible_after");
+      ghost.visible_at = shown_at();
       if (reason == DEAL_REASON_EXPERT) ghosts.push_back(ghost);
       positions.erase(p.ticket);
     }
@@ -591,7 +615,7 @@ class Broker {
     deal.price = price;
     deal.profit = gain;
     deal.commission = -real("commission") * volume;
-    deal.visible_at = program.gmt + (reason == DEAL_REASON_EXPERT ? real("visible_after") : 0);
+    deal.visible_at = reason == DEAL_REASON_EXPERT ? shown_at() : program.gmt;
     deal.magic = magic;
     deal.time = server_time();
     deals[deal.ticket] = deal;
