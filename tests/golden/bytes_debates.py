@@ -31,7 +31,9 @@ GARBAGE: Final = "no JSON"
 
 def varied(request: Request) -> dict[str, Any]:
     """Return a reply that fits, of numbers that follow from the seat and the round alone."""
-    chance = random.Random(f"{request.role.id}|{request.timeframe}|{request.round}")
+    chance = random.Random(
+        f"{request.role.id}|{request.timeframe}|{request.bar_time}|{request.round}"
+    )
     reply = scripted.honest(request)
     if "adjustments" in reply:
         reply["adjustments"] = {vector: chance.uniform(-0.3, 0.3) for vector in VECTORS}
