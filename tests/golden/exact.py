@@ -27,11 +27,11 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
 
 
-def rows(folder: Path, table: str, order: str = "rowid") -> list[dict[str, Any]]:
+def rows(folder: Path, table: str) -> list[dict[str, Any]]:
     """Return the rows of a table in the database of a home; JSON in a column is read."""
     with closing(sqlite3.connect(folder / "torra.db")) as database:
         database.row_factory = sqlite3.Row
-        result = [dict(row) for row in database.execute(f"SELECT * FROM {table} ORDER BY {order}")]
+        result = [dict(row) for row in database.execute(f"SELECT * FROM {table}")]
     return [
         {name: _read(value) for name, value in row.items()} for row in projected(result, "tables")
     ]
