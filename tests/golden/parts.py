@@ -21,7 +21,13 @@ from tests.golden.frozen import frozen
 
 TEXTS: Final = Path(__file__).parent / "texts"
 
-PARTS: Final[tuple[str, ...]] = ("bytes_ticks", "bytes_vendors", "bytes_debates")
+PARTS: Final[tuple[str, ...]] = (
+    "bytes_ticks",
+    "bytes_trades",
+    "bytes_vendors",
+    "bytes_debates",
+    "bytes_orders",
+)
 """Names of the parts, the slowest first."""
 
 SHOWN: Final = 60
