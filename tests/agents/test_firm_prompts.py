@@ -1,6 +1,6 @@
 """What a firm's seats read: who sees whom, what is quoted, and that it fits.
 
-The golden texts are those of tests/agents/test_prompts.py.
+The golden texts are those of tests/golden/bytes_debates.py.
 """
 
 from __future__ import annotations

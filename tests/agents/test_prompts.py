@@ -1,7 +1,6 @@
-"""What a model reads: golden text, the fence, and what may never enter a prompt.
+"""What a model reads: the fence, and what may never enter a prompt.
 
-`python -m tests.agents.test_prompts` rewrites the golden files, those of the replies
-too, after a change that was meant.
+`golden_files` are the prompts of tests/golden/bytes_debates.py.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ from agents.contracts import (
     Request,
     Role,
 )
-from agents.debate import reply_shapes
 from agents.evidence import grounded, with_scores
 from agents.registry import AGENTS, SCORER, TRADER
 from agents.risk_gate import as_features, rules
@@ -84,7 +82,6 @@ from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.scheduled_events import EventView
 from torra.market.regime import REGIME_READS
 
-GOLDEN = Path(__file__).parent / "golden"
 ROLES = (*MODES["full"].seats, "chart_scorer")
 BUDGET = 20_000
 """Characters of all prompts of one tick of the desk of four."""
@@ -269,14 +266,6 @@ def golden_files() -> dict[str, str]:
 
 def whole(asked) -> str:
     return f"{asked.system}\n\n{asked.user}\n"
-
-
-def test_prompts_are_the_golden_ones() -> None:
-    found = golden_files()
-    assert {path.name for path in GOLDEN.glob("prompt_*.txt")} == found.keys()
-    assert len(found) == 8 * 3 + 1 + 9 + 7
-    for name, text in found.items():
-        assert text == (GOLDEN / name).read_text(encoding="utf-8"), name
 
 
 HEADLINES = [value for name, value in FULL_FEATURES.items() if name.startswith("news.item.")]
@@ -1131,15 +1120,3 @@ def asked_with(nonce: str):
     provider = Scripted()
     debate(provider, about=context(nonce=nonce), config=settings(debate_rounds=3))
     return provider.requests
-
-
-if __name__ == "__main__":
-    GOLDEN.mkdir(exist_ok=True)
-    for path in GOLDEN.glob("prompt_*.txt"):
-        path.unlink()
-    for file, text in golden_files().items():
-        (GOLDEN / file).write_text(text, encoding="utf-8")
-    schemas = {shape: reply_shapes.schema(shape) for shape in reply_shapes.SHAPES}
-    (GOLDEN / "reply_schemas.json").write_text(
-        json.dumps(schemas, indent=2) + "\n", encoding="utf-8"
-    )

@@ -16,7 +16,6 @@ from agents.debate import replies
 from agents.registry import REVIEWER, seated
 from scoring_rubric import SHARED_PREFIX, WRITTEN_BYTES, build_review_prompt
 from tests.agents.test_injection import texts
-from tests.agents.test_prompts import GOLDEN
 from tests.cases import cases
 from tests.doubles.scripted import NONCE
 from tests.lessons.test_checked_words import SEEN
@@ -26,7 +25,6 @@ from torra.clock import iso
 from torra.lessons.figures import evidence
 from torra.lessons.lesson import LessonFacts
 
-GOLDEN_FILE: Final = GOLDEN / "review_prompt.txt"
 NOTE: Final = "Entered late, on thin volume.\nWould not again."
 REPLY: Final[dict[str, Any]] = {"symbol": "XAUUSD", "setup": "A", "outcome": "B", "rule": "C"}
 
@@ -40,11 +38,6 @@ def about(facts: LessonFacts, nonce: str = NONCE) -> DebateContext:
 
 def rendered(prompt: Prompt) -> str:
     return f"{prompt.system}\n----\n{prompt.user}\n"
-
-
-def test_the_question_is_the_golden_one() -> None:
-    found = rendered(build_review_prompt(about(SEEN), NOTE))
-    assert found == GOLDEN_FILE.read_text(encoding="utf-8")
 
 
 def test_it_is_a_seat_of_its_own_with_a_question_of_its_own() -> None:
@@ -107,7 +100,3 @@ def test_a_reply_is_read_and_cut() -> None:
         replies.review({"symbol": "XAUUSD", "setup": "A"})
     with pytest.raises(ModelUnavailable, match="wrong_symbol"):
         replies.load(json.dumps(REPLY), "EURUSD")
-
-
-if __name__ == "__main__":
-    GOLDEN_FILE.write_text(rendered(build_review_prompt(about(SEEN), NOTE)), encoding="utf-8")

@@ -1,6 +1,6 @@
 """What a swarm's seats read: all of their own block, what is quoted and fenced, and that it fits.
 
-The golden texts are those of tests/agents/test_prompts.py.
+The golden texts are those of tests/golden/bytes_debates.py.
 """
 
 from __future__ import annotations
