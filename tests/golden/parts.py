@@ -19,7 +19,7 @@ from tests.golden.frozen import frozen
 
 TEXTS: Final = Path(__file__).parent / "texts"
 
-PARTS: Final[tuple[str, ...]] = ("tables", "notices")
+PARTS: Final[tuple[str, ...]] = ("commands_days", "tables", "commands", "notices")
 """Names of the parts, the slowest first."""
 
 SHOWN: Final = 60
