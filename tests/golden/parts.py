@@ -27,6 +27,10 @@ PARTS: Final[tuple[str, ...]] = (
     "bytes_vendors",
     "bytes_debates",
     "bytes_orders",
+    "commands_days",
+    "tables",
+    "commands",
+    "notices",
 )
 """Names of the parts, the slowest first."""
 

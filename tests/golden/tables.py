@@ -1,0 +1,149 @@
+"""All tables of a desk's database after a few ticks, read with plain SQL, a field a line.
+
+A file for each desk has its rows; schema.sql has the schema. JSON in a cell is shown as JSON (a
+large one in the first WHOLE rows of its table, then by hash), long words and bytes by length and
+hash, and tables of many plain rows by count and hash.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from tests.doubles.vendor_line import prices
+from tests.golden.frozen import masked
+from tests.golden.projection import projected
+from tests.worlds import (
+    demo_orders,
+    desks,
+    firm_ticks,
+    journals,
+    stored_days,
+    swarm_ticks,
+    told_lessons,
+)
+from torra.config import Profile
+from torra.tick.ladder import SpendingAccount
+
+MANY: Final = frozenset(("bars", "record_highs", "record_lows", "series", "facts", "flow"))
+"""Tables that are shown by count and hash."""
+
+CALENDAR_TIME: Final = ("applied_at",)
+"""Columns of SQLite's helper, which reads the clock of the machine."""
+
+LONGEST: Final = 200
+"""Characters of a cell that are shown."""
+
+LARGE: Final = 3000
+"""Characters of a cell of JSON that is large."""
+
+WHOLE: Final = 4
+
+
+def make(folder: Path) -> dict[str, str]:
+    """Return the tables of each desk, and the schema."""
+    texts = {}
+    for name, live in DESKS.items():
+        home = folder / name
+        live(home)
+        with closing(sqlite3.connect(home / "torra.db")) as database:
+            database.row_factory = sqlite3.Row
+            rows = {table: _rows(database, table) for table in _tables(database)}
+            texts["schema.sql"] = "\n".join(_schema(database))
+        shown = {projected({table: None}, "tables").popitem()[0]: rows[table] for table in rows}
+        texts[f"{name}.json"] = masked(json.dumps(shown, indent=1, sort_keys=True), home)
+    return texts
+
+
+def _tables(database: sqlite3.Connection) -> list[str]:
+    """Return the names of all tables but those in which the search of words keeps its own."""
+    found = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    own = tuple(f"{name}_" for name, sql in found if sql.startswith("CREATE VIRTUAL"))
+    return sorted(name for name, _ in found if not name.startswith(own))
+
+
+def _schema(database: sqlite3.Connection) -> Iterator[str]:
+    for name, sql in database.execute("SELECT name, sql FROM sqlite_master ORDER BY type, name"):
+        yield f"-- {name}\n{sql or '(made by SQLite)'};\n"
+    yield f"PRAGMA user_version = {database.execute('PRAGMA user_version').fetchone()[0]};"
+
+
+def _rows(database: sqlite3.Connection, table: str) -> Any:
+    """Return the rows of a table in the order of its columns."""
+    columns = len(database.execute(f'SELECT * FROM "{table}" LIMIT 0').description)
+    order = ", ".join(map(str, range(1, columns + 1)))
+    found = [dict(row) for row in database.execute(f'SELECT * FROM "{table}" ORDER BY {order}')]
+    if table in MANY:
+        return {"rows": len(found), "hash": _hash(repr([[*row.values()] for row in found]))}
+    rows = (projected(row, "tables") for row in found)
+    return [
+        {name: _cell(row[name], number) for name in row if name not in CALENDAR_TIME}
+        for number, row in enumerate(rows)
+    ]
+
+
+def _cell(value: Any, number: int) -> Any:
+    """Return what is shown of a cell in a row of this number."""
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes, {_hash(value.hex())}>"
+    if not isinstance(value, str):
+        return value
+    if value.startswith(("{", "[")):
+        try:
+            document = projected(json.loads(value), "record")
+        except ValueError:
+            document = None
+        if document is not None and (len(value) < LARGE or number < WHOLE):
+            return document
+        value = json.dumps(document, sort_keys=True) if document is not None else value
+    return value if len(value) <= LONGEST else f"<{len(value)} characters, {_hash(value)}>"
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _pay(home: Path) -> None:
+    """Run ticks whose calls a vendor is paid for, until the hour's ceiling is felt."""
+    profile = Profile().with_agents(provider="anthropic", max_api_cost_per_hour=0.3)
+    desk = desks.open_desk(home, profile=profile, provider=journals.Moody())
+    account = SpendingAccount(
+        desk.database, prices(), "default", lambda _: False, desk.clock.real_now
+    )
+    desk.roster.setups = {
+        name: replace(setup, account=account) for name, setup in desk.setups.items()
+    }
+    desks.take_lease(desk)
+    for _ in range(4):
+        desks.step(desk)
+    desk.close()
+
+
+def _learn(home: Path) -> None:
+    with told_lessons.desk(home) as backing:
+        told_lessons.write(backing.database)
+
+
+def orders(home: Path) -> None:
+    """Make the home of the desk that asks a person; elsewhere it is made at another time."""
+    demo_orders._ran.cache_clear()
+    demo_orders.build(home).database.close()
+    demo_orders._ran.cache_clear()
+
+
+DESKS: Final[Mapping[str, Callable[[Path], object]]] = {
+    "paper": lambda home: journals.live(home, 10).close(),
+    "firm": lambda home: firm_ticks.lived(home, steps=2).desk.close(),
+    "swarm": lambda home: swarm_ticks.asked_to_close(home).desk.close(),
+    "paid": _pay,
+    "approve": orders,
+    "lessons": _learn,
+    "days": lambda home: stored_days.live(home, 2),
+}
+"""What lets each desk live."""
