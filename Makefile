@@ -65,7 +65,7 @@ orders: $(VENV)/dev.stamp
 	$(NIGHTLY) orders $(ORDERS)
 
 mutants: $(VENV)/dev.stamp
-	$(NIGHTLY) $(if $(MUTMUT),risk $(MUTMUT),mutants $(FAULTS))
+	$(NIGHTLY) $(if $(MUTMUT),risk $(MUTMUT),$(if $(BASELINE),baseline $(filter-out 1,$(BASELINE)),mutants $(FAULTS)))
 
 soak: $(VENV)/dev.stamp
 	$(NIGHTLY) soak $(SOAK)
