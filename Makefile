@@ -97,7 +97,7 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 
 house: $(VENV)/dev.stamp
-	$(BIN)/python -m scripts.house $(OTHER)
+	$(BIN)/python -m scripts.house $(if $(LIST),--list) $(if $(JSON),--json) $(OTHER)
 
 lock:
 	uv pip compile pyproject.toml --extra install --universal --generate-hashes --no-header --no-annotate --no-strip-extras -o requirements.txt

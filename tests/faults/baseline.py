@@ -12,8 +12,9 @@ import queue
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -50,6 +51,24 @@ what takes longer hangs, which is noticed.
 """
 
 
+class Free:
+    """Trees of which each is lent to one run at a time."""
+
+    def __init__(self, trees: Iterable[Path]) -> None:
+        self._trees: queue.Queue[Path] = queue.Queue()
+        for tree in trees:
+            self._trees.put(tree)
+
+    @contextmanager
+    def tree(self) -> Iterator[Path]:
+        """Lend a tree, when one is free, until the end of the block."""
+        tree = self._trees.get()
+        try:
+            yield tree
+        finally:
+            self._trees.put(tree)
+
+
 class Reach(NamedTuple):
     """What a file of tests takes, and which lines of the room it executes, by file."""
 
@@ -64,14 +83,12 @@ def measured(room: str, workers: int, count: int = COUNT, root: Path = ROOT) -> 
     mutants = list(drawn(root, source, count, SEED))
     files = [path.relative_to(root).as_posix() for path in (root / tests).rglob("test_*.py")]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as threads:
-        free: queue.Queue[Path] = queue.Queue()
-        for number in range(workers):
-            free.put(copied(Path(folder) / str(number)))
+        free = Free(copied(Path(folder) / str(number)) for number in range(workers))
         reaches = dict(
-            zip(files, threads.map(lambda file: _reach(free, file, source), files), strict=True)
+            zip(files, threads.map(lambda file: reach(free, file, source), files), strict=True)
         )
         known = {file: reach for file, reach in reaches.items() if reach is not None}
-        states = list(threads.map(lambda one: _noticed(free, one, known), mutants))
+        states = list(threads.map(lambda one: is_noticed(free, one, known), mutants))
     survivors = [one for one, noticed in zip(mutants, states, strict=True) if not noticed]
     return {
         "date": System().real_now().date().isoformat(),
@@ -88,15 +105,14 @@ def measured(room: str, workers: int, count: int = COUNT, root: Path = ROOT) -> 
     }
 
 
-def _reach(free: queue.Queue[Path], file: str, source: str) -> Reach | None:
+def reach(free: Free, file: str, source: str) -> Reach | None:
     """Run a file of tests in a tree that nobody changed; None when it fails there."""
-    tree, clock = free.get(), System()
+    clock = System()
     began = clock.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
+    with free.tree() as tree, tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "lines"
         command = ("-m", "coverage", "run", f"--data-file={data}", f"--source={source}")
         code, words = run((sys.executable, *command, *PYTEST, file), tree, 1800)
-        free.put(tree)
         if code:
             print(f"{file} fails as it is, and is left out: {words[-300:]}", flush=True)
             return None
@@ -120,14 +136,13 @@ def reaching(mutant: Mutant, reaches: dict[str, Reach]) -> list[str]:
     ] or by_seconds
 
 
-def _noticed(free: queue.Queue[Path], mutant: Mutant, reaches: dict[str, Reach]) -> bool:
+def is_noticed(free: Free, mutant: Mutant, reaches: dict[str, Reach]) -> bool:
+    """Plant a mutant and run the files that reach it; a run that fails or hangs notices it."""
     files = reaching(mutant, reaches)
     usual = sum(reaches[file].seconds for file in files)
     text = Text(mutant.file, mutant.before, mutant.after)
-    tree = free.get()
-    with planted(Fault("", "", mutant.change, (text,), ()), tree):
+    with free.tree() as tree, planted(Fault("", "", mutant.change, (text,), ()), tree):
         code, _ = run((sys.executable, *PYTEST, *files), tree, 60 + PATIENCE * usual)
-    free.put(tree)
     word = "noticed " if code else "SURVIVED"
     print(
         f"{word} {len(files):3} files  {mutant.file} {mutant.function} {mutant.change}", flush=True
