@@ -13,8 +13,8 @@ import io
 import re
 import subprocess
 import tokenize
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -142,6 +142,17 @@ def parts(sizes: Sizes) -> dict[str, Counter[str]]:
     """Return the sums of the parts, in the order of PARTS."""
     sums = summed(sizes, part_of)
     return {part: sums[part] for part in PARTS if part in sums}
+
+
+def seconds(times: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
+    """Return how many tests a room has and what they take, of each test's path and seconds."""
+    rooms = defaultdict(list)
+    for path, took in times:
+        rooms[room_of(path)].append(took)
+    return {
+        room: {"tests": len(rooms[room]), "seconds": round(sum(rooms[room]), 1)}
+        for room in sorted(rooms)
+    }
 
 
 def rooms(sizes: Sizes, part: str) -> dict[str, Counter[str]]:

@@ -11,18 +11,15 @@ from __future__ import annotations
 import queue
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from coverage import CoverageData
 
+from scripts.small_changes import Mutant, drawn
 from tests import ROOT
 from tests.faults.planting import Fault, Text, copied, planted, run
-from tests.faults.small_changes import Mutant, drawn
 from torra.clock import System
 
 ROOMS: Final = {
@@ -51,22 +48,8 @@ what takes longer hangs, which is noticed.
 """
 
 
-class Free:
-    """Trees of which each is lent to one run at a time."""
-
-    def __init__(self, trees: Iterable[Path]) -> None:
-        self._trees: queue.Queue[Path] = queue.Queue()
-        for tree in trees:
-            self._trees.put(tree)
-
-    @contextmanager
-    def tree(self) -> Iterator[Path]:
-        """Lend a tree, when one is free, until the end of the block."""
-        tree = self._trees.get()
-        try:
-            yield tree
-        finally:
-            self._trees.put(tree)
+Trees = queue.Queue[Path]
+"""Copies of the tree that nobody uses."""
 
 
 class Reach(NamedTuple):
@@ -76,19 +59,19 @@ class Reach(NamedTuple):
     lines: dict[str, set[int]]
 
 
-def measured(room: str, workers: int, count: int = COUNT, root: Path = ROOT) -> dict[str, Any]:
+def measured(room: str, workers: int) -> dict[str, Any]:
     """Return the record of a room: its mutants, how many its tests noticed, who survived."""
     source, tests = ROOMS[room]
     began = System().monotonic()
-    mutants = list(drawn(root, source, count, SEED))
-    files = [path.relative_to(root).as_posix() for path in (root / tests).rglob("test_*.py")]
+    mutants = list(drawn(ROOT, source, COUNT, SEED))
+    files = [path.relative_to(ROOT).as_posix() for path in (ROOT / tests).rglob("test_*.py")]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as threads:
-        free = Free(copied(Path(folder) / str(number)) for number in range(workers))
-        reaches = dict(
-            zip(files, threads.map(lambda file: reach(free, file, source), files), strict=True)
-        )
-        known = {file: reach for file, reach in reaches.items() if reach is not None}
-        states = list(threads.map(lambda one: is_noticed(free, one, known), mutants))
+        free: Trees = queue.Queue()
+        for number in range(workers):
+            free.put(copied(Path(folder) / str(number)))
+        reaches = zip(files, threads.map(lambda one: reach(free, one, source), files), strict=True)
+        green = {file: one for file, one in reaches if one is not None}
+        states = list(threads.map(lambda one: is_noticed(free, one, green), mutants))
     survivors = [one for one, noticed in zip(mutants, states, strict=True) if not noticed]
     return {
         "date": System().real_now().date().isoformat(),
@@ -105,22 +88,24 @@ def measured(room: str, workers: int, count: int = COUNT, root: Path = ROOT) -> 
     }
 
 
-def reach(free: Free, file: str, source: str) -> Reach | None:
+def reach(free: Trees, file: str, source: str) -> Reach | None:
     """Run a file of tests in a tree that nobody changed; None when it fails there."""
     clock = System()
     began = clock.monotonic()
-    with free.tree() as tree, tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "lines"
-        command = ("-m", "coverage", "run", f"--data-file={data}", f"--source={source}")
+    tree = free.get()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "lines"
+        command = ("-m", "coverage", "run", f"--data-file={path}", f"--source={source}")
         code, words = run((sys.executable, *command, *PYTEST, file), tree, 1800)
+        free.put(tree)
         if code:
             print(f"{file} fails as it is, and is left out: {words[-300:]}", flush=True)
             return None
-        held = CoverageData(str(data))
-        held.read()
+        data = CoverageData(str(path))
+        data.read()
         lines = {
-            Path(name).relative_to(tree.resolve()).as_posix(): set(held.lines(name) or ())
-            for name in held.measured_files()
+            Path(name).relative_to(tree.resolve()).as_posix(): set(data.lines(name) or ())
+            for name in data.measured_files()
         }
     return Reach(clock.monotonic() - began, lines)
 
@@ -136,26 +121,17 @@ def reaching(mutant: Mutant, reaches: dict[str, Reach]) -> list[str]:
     ] or by_seconds
 
 
-def is_noticed(free: Free, mutant: Mutant, reaches: dict[str, Reach]) -> bool:
+def is_noticed(free: Trees, mutant: Mutant, reaches: dict[str, Reach]) -> bool:
     """Plant a mutant and run the files that reach it; a run that fails or hangs notices it."""
     files = reaching(mutant, reaches)
     usual = sum(reaches[file].seconds for file in files)
     text = Text(mutant.file, mutant.before, mutant.after)
-    with free.tree() as tree, planted(Fault("", "", mutant.change, (text,), ()), tree):
+    tree = free.get()
+    with planted(Fault("", "", mutant.change, (text,), ()), tree):
         code, _ = run((sys.executable, *PYTEST, *files), tree, 60 + PATIENCE * usual)
+    free.put(tree)
     word = "noticed " if code else "SURVIVED"
     print(
         f"{word} {len(files):3} files  {mutant.file} {mutant.function} {mutant.change}", flush=True
     )
     return code != 0
-
-
-def by_room(cases: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
-    """Return how many tests a room has and what they take, of pairs of a node and its seconds."""
-    rooms = defaultdict(list)
-    for node, took in cases:
-        rooms[node.split("/")[1]].append(took)
-    return {
-        room: {"tests": len(times), "seconds": round(sum(times), 1)}
-        for room, times in sorted(rooms.items())
-    }

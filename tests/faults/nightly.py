@@ -37,6 +37,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from scripts import gauge
 from tests import ROOT, longest
 from tests.faults import baseline, named_tests, promises, risk_mutants
 from tests.faults.named_tests import resolved
@@ -421,7 +422,7 @@ def seconds(words: Sequence[str], _: argparse.Namespace) -> int:
     if len(words) != 1 or not Path(words[0]).is_file():
         print("name the junit file of a run: make test TESTS=--junitxml=FILE.xml")
         return NOTHING_SUCH
-    record = baseline.by_room((case.node, case.seconds) for case in cases_of(Path(words[0])))
+    record = gauge.seconds((case.node, case.seconds) for case in cases_of(Path(words[0])))
     promises.keep(BASELINE, {baseline.SECONDS: record}, (*baseline.ROOMS, baseline.SECONDS))
     return 0
 

@@ -136,8 +136,8 @@ def page(
     parts += [section(title, known.of(letter), proofs) for letter, title in known.groups.items()]
     if mutants:
         parts.append(faults(mutants))
-    if baseline:
-        parts.append(small_changes(baseline))
+    if rows := small_changes(baseline):
+        parts.append(table("Small changes", ("room", "noticed by its tests", "seconds"), rows))
     if ORDERS in proofs:
         parts.append(
             "## In any order\n\nThe suite in random orders, each of them a trial: "
@@ -232,14 +232,13 @@ def faults(mutants: Mapping[str, Record]) -> str:
     return drawn.replace("\n\n", f"\n\n{said}\n\n", 1)
 
 
-def small_changes(baseline: Mapping[str, Record]) -> str:
-    """Return the table of the rooms whose tests were tried on small changes."""
-    rows = [
+def small_changes(baseline: Mapping[str, Record]) -> list[tuple[str, str, str]]:
+    """Return the rows of the rooms whose tests were tried on small changes (`baseline`)."""
+    return [
         (room, f"{one['killed']} of {one['mutants']} ({one['share']:.0%})", f"{one['seconds']:,}")
         for room, one in baseline.items()
         if "killed" in one
     ]
-    return table("Small changes", ("room", "noticed by the tests of the room", "seconds"), rows)
 
 
 def everything_planted(mutants: Mapping[str, Record]) -> Iterator[Planted]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import queue
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from scripts import gauge
+from scripts.small_changes import CHANGES, Mutant, drawn
 from tests.faults import baseline
-from tests.faults.baseline import Reach, by_room, reaching
-from tests.faults.small_changes import CHANGES, Mutant, drawn
+from tests.faults.baseline import Reach, reaching
 
 PROGRAM: Final = '''
 LIMIT: Final = 3
@@ -26,7 +28,8 @@ class Desk:
         self.count = total
         if total < LIMIT and order.stop:
             raise ValueError("too few")
-        return self.bridge.submit(cast("Deal", order), live=False)
+        deal = cast("Deal", order)
+        return self.bridge.submit(deal, live=False)
 '''
 
 
@@ -78,9 +81,9 @@ def test_files_that_execute_the_statement_run_the_quickest_first() -> None:
 
 def test_seconds_are_summed_by_room() -> None:
     nodes = [("tests/store/test_a.py::test_x", 1.25), ("tests/store/test_b.py::test_y", 0.5)]
-    assert by_room([*nodes, ("tests/tick/test_c.py::test_z", 0.0)]) == {
-        "store": {"tests": 2, "seconds": 1.8},
-        "tick": {"tests": 1, "seconds": 0.0},
+    assert gauge.seconds([*nodes, ("tests/tick/test_c.py::test_z", 0.0)]) == {
+        "tests/store": {"tests": 2, "seconds": 1.8},
+        "tests/tick": {"tests": 1, "seconds": 0.0},
     }
 
 
@@ -91,7 +94,8 @@ def test_a_mutant_is_noticed_by_the_file_that_executes_it(tree: Path) -> None:
     test = "from room.desk import half\n\ndef test_half():\n    assert half(4) == 2\n"
     (tree / "test_desk.py").write_text(test, encoding="utf-8")
     (tree / "test_red.py").write_text("def test_red():\n    assert False\n", encoding="utf-8")
-    free = baseline.Free([tree])
+    free: queue.Queue[Path] = queue.Queue()
+    free.put(tree)
     reach = baseline.reach(free, "test_desk.py", "room")
     assert reach is not None and 2 in reach.lines["room/desk.py"] - {5}
     assert baseline.reach(free, "test_red.py", "room") is None

@@ -1,4 +1,4 @@
-"""Small changes of a program that are drawn by a seed: the mutants of the baseline.
+"""Small changes of a program that are drawn by a seed: the mutants of tests/faults/baseline.py.
 
 A mutant is one change of one node in the body of a function. Each kind of change has its turn, and
 a fraction between 0 and 1 says which node of its kind it is: the same seed finds about the same
@@ -61,8 +61,9 @@ class Site(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """A change: what stood there and what stands there now, the lines of its statement, and the
-    texts of the whole file before and after.
+    """A change, with the lines of its statement and the whole file before and after.
+
+    `change` shows what stood there and what stands there now.
     """
 
     file: str
@@ -75,7 +76,7 @@ class Mutant(NamedTuple):
 
 def drawn(root: Path, folder: str, count: int, seed: int) -> Iterator[Mutant]:
     """Yield mutants of a folder's modules, as many as there are if these are fewer."""
-    chance = Random(f"{seed} {folder}")
+    chance = Random(f"{seed} {folder}")  # noqa: S311
     paths = [path.relative_to(root).as_posix() for path in sorted((root / folder).rglob("*.py"))]
     texts = {path: (root / path).read_text(encoding="utf-8") for path in paths}
     numbers = defaultdict(list)
