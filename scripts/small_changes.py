@@ -125,7 +125,10 @@ def sites(node: ast.AST, function: str = "", statement: ast.stmt | None = None) 
                 continue
             own = child if inside and isinstance(child, ast.stmt) else statement
             if own is not None:
-                yield Site(function, own, Slot(node, field, index if value is children else None))
+                number = index if value is children else None
+                # Tests are checked without strict optionals: their None is no type of its own.
+                slot = Slot(node, field, number)  # type: ignore[arg-type]
+                yield Site(function, own, slot)
             yield from sites(child, function, own)
 
 
@@ -174,10 +177,10 @@ def _condition(slot: Slot) -> New:
 
 def _number(slot: Slot) -> New:
     match slot.node:
-        case ast.Constant(value=bool()):
-            return (ast.Constant(not slot.node.value),)
-        case ast.Constant(value=int() | float()):
-            return (ast.Constant(slot.node.value + 1),)
+        case ast.Constant(value=bool(value)):
+            return (ast.Constant(not value),)
+        case ast.Constant(value=int(value) | float(value)):
+            return (ast.Constant(value + 1),)
     return None
 
 
