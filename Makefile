@@ -65,7 +65,7 @@ orders: $(VENV)/dev.stamp
 	$(NIGHTLY) orders $(ORDERS)
 
 mutants: $(VENV)/dev.stamp
-	$(NIGHTLY) $(if $(MUTMUT),risk $(MUTMUT),mutants $(FAULTS))
+	$(NIGHTLY) $(if $(MUTMUT),risk $(MUTMUT),$(if $(BASELINE),baseline $(filter-out 1,$(BASELINE)),mutants $(FAULTS)))
 
 soak: $(VENV)/dev.stamp
 	$(NIGHTLY) soak $(SOAK)
@@ -97,7 +97,7 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 
 house: $(VENV)/dev.stamp
-	$(BIN)/python -m scripts.house $(OTHER)
+	$(BIN)/python -m scripts.house $(if $(LIST),--list) $(if $(JSON),--json) $(OTHER)
 
 lock:
 	uv pip compile pyproject.toml --extra install --universal --generate-hashes --no-header --no-annotate --no-strip-extras -o requirements.txt

@@ -8,6 +8,8 @@
     python -m tests.faults.nightly orders 20             all tests in so many random orders
     python -m tests.faults.nightly orders 7-20           ... where the sixth was the last
     python -m tests.faults.nightly soak --hours 24       a day of a whole desk
+    python -m tests.faults.nightly baseline store        50 small changes of a room, or of all
+    python -m tests.faults.nightly seconds JUNIT         what the tests of each room take, of a file
     python -m tests.faults.nightly risk MUTMUT           every change of mutmut, a program apart
     python -m tests.faults.nightly page                  only writes docs/promises.md anew
 
@@ -35,12 +37,13 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from scripts import gauge
 from tests import ROOT, longest
-from tests.faults import named_tests, promises, risk_mutants
+from tests.faults import baseline, named_tests, promises, risk_mutants
 from tests.faults.named_tests import resolved
 from tests.faults.planted import FAULTS
 from tests.faults.planting import HUNG, Fault, copied, planted, run, spoilt
-from tests.faults.promises import MUTANTS, NIGHTS, ORDERS, PROOFS, Promise
+from tests.faults.promises import BASELINE, MUTANTS, NIGHTS, ORDERS, PROOFS, Promise
 from torra.clock import System
 
 PYTEST: Final = (sys.executable, "-m", "pytest", "-q")
@@ -108,7 +111,7 @@ def _timed(name: str, words: Sequence[str], asked: argparse.Namespace) -> int:
     clock = System()
     began, worked = clock.monotonic(), _worked()
     code = part.run(words, asked)
-    if code in TO_THE_END and whole and name != "page":
+    if code in TO_THE_END and whole and name not in ("page", "seconds"):
         took = {
             "date": _today(),
             "seconds": round(clock.monotonic() - began),
@@ -401,6 +404,29 @@ def risk(words: Sequence[str], asked: argparse.Namespace) -> int:
     return int(not record["noticed"])
 
 
+def small_changes(words: Sequence[str], asked: argparse.Namespace) -> int:
+    """Measure how many small changes of rooms their tests notice, none for all (`baseline`)."""
+    if unknown := sorted({*words} - {*baseline.ROOMS}):
+        print(f"there is no room {unknown[0]}; there are {', '.join(baseline.ROOMS)}")
+        return NOTHING_SUCH
+    for room in words or baseline.ROOMS:
+        record = baseline.measured(room, asked.workers)
+        print(f"{room}: {record['killed']} of {record['mutants']} small changes were noticed")
+        if asked.keeps:
+            promises.keep(BASELINE, {room: record}, (*baseline.ROOMS, baseline.SECONDS))
+    return 0
+
+
+def seconds(words: Sequence[str], _: argparse.Namespace) -> int:
+    """Keep what the tests of each room take, of a junit file of `make test`."""
+    if len(words) != 1 or not Path(words[0]).is_file():
+        print("name the junit file of a run: make test TESTS=--junitxml=FILE.xml")
+        return NOTHING_SUCH
+    record = gauge.seconds((case.node, case.seconds) for case in cases_of(Path(words[0])))
+    promises.keep(BASELINE, {baseline.SECONDS: record}, (*baseline.ROOMS, baseline.SECONDS))
+    return 0
+
+
 def _beside_each_other(
     chosen: Sequence[Fault], trees: Sequence[Path], asked: argparse.Namespace
 ) -> list[Fault]:
@@ -514,6 +540,8 @@ PARTS: Final = {
     "orders": Part("all tests at daily counts in 20 random orders", in_any_order, words=("20",)),
     "soak": Part("a day of 20 instances", soak, words=("--hours", "24", "--instances", "20")),
     "risk": Part("mutmut over the arithmetic of risk: needs its program's path", risk, words=None),
+    "baseline": Part("small changes of four rooms, drawn by a seed", small_changes),
+    "seconds": Part("what the tests of each room take: needs a junit file", seconds, words=None),
     "page": Part("docs/promises.md, of what is on record", page),
 }
 

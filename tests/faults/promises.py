@@ -2,7 +2,8 @@
 
 promises.toml names each promise with its tests, and is written by hand, as the planted faults are.
 What was seen is kept in docs/: proofs.json has the newest nightly run of each promise's tests,
-mutants.json which planted faults were noticed, nightly.json how long each part of a night took.
+mutants.json which planted faults were noticed, nightly.json how long each part of a night took,
+baseline.json how many small changes of a room its tests notice.
 `page` makes docs/promises.md of all these and nothing else, so that it cannot say more than was
 run. Running is left to `nightly`.
 """
@@ -25,6 +26,7 @@ REGISTRY: Final = Path(__file__).with_name("promises.toml")
 PROOFS: Final = ROOT / "docs" / "proofs.json"
 MUTANTS: Final = ROOT / "docs" / "mutants.json"
 NIGHTS: Final = ROOT / "docs" / "nightly.json"
+BASELINE: Final = ROOT / "docs" / "baseline.json"
 PAGE: Final = ROOT / "docs" / "promises.md"
 
 ORDERS: Final = "orders"
@@ -119,15 +121,23 @@ def keep(path: Path, fresh: Mapping[str, Any], order: Iterable[str]) -> None:
 
 def write() -> None:
     """Write the page anew."""
-    PAGE.write_text(page(registry(), read(PROOFS), read(MUTANTS)), encoding="utf-8")
+    text = page(registry(), read(PROOFS), read(MUTANTS), read(BASELINE))
+    PAGE.write_text(text, encoding="utf-8")
 
 
-def page(known: Registry, proofs: Mapping[str, Record], mutants: Mapping[str, Record]) -> str:
+def page(
+    known: Registry,
+    proofs: Mapping[str, Record],
+    mutants: Mapping[str, Record],
+    baseline: Mapping[str, Record],
+) -> str:
     """Return docs/promises.md."""
     parts = [known.head + ran_with(proofs.values())]
     parts += [section(title, known.of(letter), proofs) for letter, title in known.groups.items()]
     if mutants:
         parts.append(faults(mutants))
+    if rows := small_changes(baseline):
+        parts.append(table("Small changes", ("room", "noticed by its tests", "seconds"), rows))
     if ORDERS in proofs:
         parts.append(
             "## In any order\n\nThe suite in random orders, each of them a trial: "
@@ -220,6 +230,15 @@ def faults(mutants: Mapping[str, Record]) -> str:
     )
     drawn = table("Planted faults", ("id", "taken out or changed", "test", "outcome"), rows)
     return drawn.replace("\n\n", f"\n\n{said}\n\n", 1)
+
+
+def small_changes(baseline: Mapping[str, Record]) -> list[tuple[str, str, str]]:
+    """Return the rows of the rooms whose tests were tried on small changes (`baseline`)."""
+    return [
+        (room, f"{one['killed']} of {one['mutants']} ({one['share']:.0%})", f"{one['seconds']:,}")
+        for room, one in baseline.items()
+        if "killed" in one
+    ]
 
 
 def everything_planted(mutants: Mapping[str, Record]) -> Iterator[Planted]:

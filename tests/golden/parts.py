@@ -31,6 +31,7 @@ PARTS: Final[tuple[str, ...]] = (
     "tables",
     "commands",
     "notices",
+    "inventory",
 )
 """Names of the parts, the slowest first."""
 

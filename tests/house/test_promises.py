@@ -54,7 +54,7 @@ def test_the_page_tells_no_run_that_is_not_on_record() -> None:
 
 def test_the_page_is_made_of_the_registry_and_the_records() -> None:
     proofs, mutants = promises.read(PROOFS), promises.read(MUTANTS)
-    page = promises.page(KNOWN, proofs, mutants)
+    page = promises.page(KNOWN, proofs, mutants, promises.read(promises.BASELINE))
     for promise in KNOWN.promises:
         run = promises.told(proofs[promise.id]) if promise.id in proofs else NOT_YET
         assert f"| {promise.id} | {promise.text} | " in page
