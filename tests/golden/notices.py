@@ -7,8 +7,9 @@ a desk that replays the past. hook.json is what a web hook gets, a notice of eac
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.doubles.notice_server import WebHook
 from tests.golden.frozen import PATIENCE
@@ -21,15 +22,15 @@ from torra.notices.apprise_service import AppriseAddress
 from torra.notices.words import ALARMS, MEANINGS
 from torra.store.ledger import Booking, Settlement
 
-CLOSE = {"kind": "close", "side": "SELL", "lots": 0.1, "levels": None, "closes": "T1"}
-OPEN = {"kind": "open", "side": "SELL", "lots": 0.2, "levels": None, "closes": "T1"}
-ENDS = (
+CLOSE: Final = {"kind": "close", "side": "SELL", "lots": 0.1, "levels": None, "closes": "T1"}
+OPEN: Final = {"kind": "open", "side": "SELL", "lots": 0.2, "levels": None, "closes": "T1"}
+ENDS: Final[tuple[Mapping[str, Any], ...]] = (
     {"reason": "TARGET"},
     {"reason": "STOPPED", "profit": -1200.5, "r_multiple": -1.0},
     {"reason": "CLOSED", "profit": 0.0, "r_multiple": 0.0},
     {"reason": "BY_HAND", "profit": 1.0, "r_multiple": 0.01},
 )
-MANY = 520
+MANY: Final = 520
 """More notices than may wait for one service."""
 
 

@@ -54,9 +54,10 @@ def make(folder: Path) -> dict[str, str]:
         live(home)
         with closing(sqlite3.connect(home / "torra.db")) as database:
             database.row_factory = sqlite3.Row
-            rows = {table: _rows(database, table) for table in _tables(database)}
+            found = {table: _rows(database, table) for table in _tables(database)}
             texts["schema.sql"] = "\n".join(_schema(database))
-        shown = {projected({table: None}, "tables").popitem()[0]: rows[table] for table in rows}
+        named = projected(found, "tables")
+        shown = {table: _shown(table, rows) for table, rows in named.items()}
         texts[f"{name}.json"] = masked(json.dumps(shown, indent=1, sort_keys=True), home)
     return texts
 
@@ -74,14 +75,17 @@ def _schema(database: sqlite3.Connection) -> Iterator[str]:
     yield f"PRAGMA user_version = {database.execute('PRAGMA user_version').fetchone()[0]};"
 
 
-def _rows(database: sqlite3.Connection, table: str) -> Any:
+def _rows(database: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
     """Return the rows of a table in the order of its columns."""
     columns = len(database.execute(f'SELECT * FROM "{table}" LIMIT 0').description)
     order = ", ".join(map(str, range(1, columns + 1)))
-    found = [dict(row) for row in database.execute(f'SELECT * FROM "{table}" ORDER BY {order}')]
+    return [dict(row) for row in database.execute(f'SELECT * FROM "{table}" ORDER BY {order}')]
+
+
+def _shown(table: str, rows: list[dict[str, Any]]) -> Any:
+    """Return the rows of a table as they are shown, or their count and hash."""
     if table in MANY:
-        return {"rows": len(found), "hash": _hash(repr([[*row.values()] for row in found]))}
-    rows = (projected(row, "tables") for row in found)
+        return {"rows": len(rows), "hash": _hash(repr([[*row.values()] for row in rows]))}
     return [
         {name: _cell(row[name], number) for name in row if name not in CALENDAR_TIME}
         for number, row in enumerate(rows)
