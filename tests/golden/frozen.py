@@ -25,7 +25,7 @@ from torra import clock
 NOW: Final = datetime(2021, 11, 12, 9, 30, tzinfo=UTC)
 """Real time of a frozen run, two days after the desks of the tests begin."""
 
-PATIENCE: Final = 120.0
+PATIENCE: Final = 300.0
 
 SURROUNDINGS: Final = {"COLUMNS": "120", "NO_COLOR": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 
