@@ -19,7 +19,7 @@ from tests.golden.frozen import frozen
 
 TEXTS: Final = Path(__file__).parent / "texts"
 
-PARTS: Final[tuple[str, ...]] = ()
+PARTS: Final[tuple[str, ...]] = (*("pages_demo", "pages_desks", "pages_debates", "pages_faults"),)
 """Names of the parts, the slowest first."""
 
 SHOWN: Final = 60
