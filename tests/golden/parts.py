@@ -32,6 +32,10 @@ PARTS: Final[tuple[str, ...]] = (
     "commands",
     "notices",
     "inventory",
+    "pages_demo",
+    "pages_desks",
+    "pages_debates",
+    "pages_faults",
 )
 """Names of the parts, the slowest first."""
 

@@ -1,0 +1,15 @@
+"""Desks at work: asking a person, halted, fresh, on a live channel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tests.golden import visits
+
+STATES: Final = ("approve", "halted", "empty", "live")
+
+
+def make(folder: Path) -> dict[str, str]:
+    """Return the pages, answers and downloads of these states."""
+    return visits.texts(STATES, folder)
