@@ -21,6 +21,7 @@ from scoring_rubric import request_hash
 from tests.doubles.scripted import Scripted
 from tests.golden import bytes_debates
 from tests.golden.exact import as_json, rows, with_machine
+from tests.golden.frozen import frozen
 from tests.worlds import desks, firm_ticks, rule_outcomes, swarm_ticks
 from torra.config import Instance, Profile, validate
 from torra.providers.rules.provider import RulesProvider
@@ -118,7 +119,8 @@ def make(folder: Path) -> dict[str, str]:
     for name, case in CASES.items():
         home, voice = folder / name, case.voice()
         home.mkdir()
-        texts[f"{name}.json"] = as_json(_lived(home, case, voice))
+        with frozen():  # each case has its own time and tokens
+            texts[f"{name}.json"] = as_json(_lived(home, case, voice))
         if isinstance(voice, Log):
             texts |= _prompts(f"{name}_prompts", voice)
     return with_machine(texts)
