@@ -47,6 +47,7 @@ MASKS: Final[Mapping[str, str]] = {
     r"; about \d+ (s|min)\b": "; about <time>",
     r"\S+/torra --home": "torra --home",
     r"(?m)^note: SQLite .*\n": "",
+    r"(?m)^\d{4}-\d\d-\d\d [\d:,]+ WARNING notices wait: .*\n": "",
     r"(?m)^\w+( +(?:python|sqlite) ).*$": r"<any>\1<version>",
     r"(?m)^(\w+ +package +\S+) .*$": r"\1 <version>",
 }
