@@ -5,19 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import random
-import signal
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cases import cases
+from tests.faults import kills
 from tests.worlds.channels import KEY, NOW, HandClock, order
 from torra.bridges.torra import drop_folder
 from torra.bridges.torra.drop_folder import (
@@ -508,14 +509,9 @@ def test_no_signal_is_ever_read_by_half(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 @pytest.mark.parametrize("point", ["tmp_half", "tmp_done", "renamed"])
 def test_a_kill_at_any_point_leaves_all_or_nothing(
-    root: Path, folder: DropFolder, monkeypatch: pytest.MonkeyPatch, point: str
+    root: Path, folder: DropFolder, point: str
 ) -> None:
-    monkeypatch.setenv("TORRA_CRASH_AT", point)
-    child = os.fork()
-    if not child:
-        folder.publish(NAME, signed(1))
-        os._exit(0)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert kills.ended(kills.begin(partial(folder.publish, NAME, signed(1)), point))
     published = [f"inbox/{NAME}"] if point == "renamed" else []
     assert folder.where(NAME) == ("inbox" if published else "")
     assert len(files(root)) == 1

@@ -332,25 +332,14 @@ def _lasting(value: Any) -> Any:
 
 
 def differences(one: Path, other: Path | Tables) -> list[str]:
-    """Return the tables in which two lives differ, each with the first rows that do."""
+    """Return the tables in which two lives differ, each with the first row that one has alone."""
     ours = tables(one)
     theirs = tables(other) if isinstance(other, Path) else other
     return [
-        f"{name}: {_beside(ours.get(name, []), theirs.get(name, []))}"
+        f"{name}: {[row for row in (*mine, *yours) if row not in mine or row not in yours][:1]}"
         for name in ours.keys() | theirs.keys()
-        if ours.get(name) != theirs.get(name)
+        if (mine := ours.get(name, [])) != (yours := theirs.get(name, []))
     ]
-
-
-def _beside(ours: list[tuple[Any, ...]], theirs: list[tuple[Any, ...]]) -> str:
-    """Show the first rows of two tables that the other has not, from where they part."""
-    first, second = (
-        next((repr(row) for row in rows if row not in other), "")
-        for rows, other in ((ours, theirs), (theirs, ours))
-    )
-    parted = next((at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), 0)
-    begin = max(0, parted - 120)
-    return f"{first[:90]} ... {first[begin : begin + 300]} against {second[begin : begin + 300]}"
 
 
 # --- the desks that die ---------------------------------------------------------------------------

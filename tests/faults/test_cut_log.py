@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from instance_database import Database
-from tests.faults import wal
+from tests.faults import kills, wal
 from tests.faults.test_start import torra
 from tests.worlds import stores
 from torra.backup.log_end import FRAME_HEADER, LOG_HEADER, lacks_newest_commit
 from torra.desk import start_check
+from torra.failpoints import strike
 from torra.home import HALT
 
 PAGE = 4096
@@ -31,13 +31,12 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process
 
 def killed(home: Path, work: Callable[[Database], object]) -> None:
     """Let a desk's database live through some work and die by a kill."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work(stores.open_database(home))
-        finally:
-            os.kill(os.getpid(), signal.SIGKILL)  # SQLite closes nothing: log and index stay
-    assert os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+
+    def life() -> None:
+        work(stores.open_database(home))
+        strike()  # SQLite closes nothing: log and index stay
+
+    assert kills.run(life)
 
 
 def six_commits(database: Database) -> None:

@@ -10,20 +10,20 @@ from __future__ import annotations
 import os
 import pickle
 import random
-import signal
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.faults import lives
+from tests.faults import kills, lives
 from tests.tries import (
     COUNT,
     EXCUSED,
@@ -42,8 +42,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and 
 LEASE = 0.6
 """Real seconds of the lease here: a tenth of a desk's."""
 
-TAKE_OVER = 10.0 * LEASE / LEASE_SECONDS
-"""Seconds after a kill within which another one works; 10 with a desk's own lease."""
+OWN_TAKE_OVER = 10.0
+TAKE_OVER = OWN_TAKE_OVER * LEASE / LEASE_SECONDS
+"""Seconds after a kill within which another one works."""
 
 PLACES = 64
 """Processes that can tell what they lost; of more the newest."""
@@ -56,11 +57,11 @@ RATE = 1800.0
 class Processes:
     """Processes on one database; each leaves a mark while it works."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.marks = folder, folder / "marks"
+    def __init__(self, folder: Path, lease: float = LEASE) -> None:
+        self.folder, self.marks, self.lease = folder, folder / "marks", lease
         self.marks.mkdir(parents=True)
         self.database = desks.open_database(folder)
-        self.pids: list[int] = []
+        self.alive: list[BaseProcess] = []
         self.started = 0
         self.held_up = RawArray("d", PLACES)
         self.witness: Witness | None = None
@@ -69,7 +70,8 @@ class Processes:
         """Fork a process that lives as a desk that was made before, or that it makes itself."""
         place = self.started
         self.started += 1
-        self.pids.append(forked(lambda: self.work(self.made() if desk is None else desk, place)))
+        life = partial(self.work, desk, place)
+        self.alive.append(kills.begin(life))
 
     def start_eight(self) -> None:
         """Start a reloader and its child, four workers and two shells."""
@@ -83,7 +85,7 @@ class Processes:
         return desks.open_desk(
             self.folder,
             make_clock=lambda stood: Scaled(stood or desks.START, RATE),
-            lease_seconds=LEASE,
+            lease_seconds=self.lease,
             at_start=self.touch,
             at_stand_by=lambda: self.mark.unlink(missing_ok=True),
         )
@@ -98,11 +100,12 @@ class Processes:
         self.mark.touch()
         self.witness = self.witness or Witness()
 
-    def work(self, desk: Desk, place: int) -> None:
+    def work(self, made: Desk | None, place: int) -> None:
         """Live as `torra run` does, until somebody kills it.
 
         The connection is the process's own: SQLite's may not be carried across a fork.
         """
+        desk = made or self.made()
         desk.roster.database = desks.open_database(self.folder)
         desk.open()
         desk.start()
@@ -111,19 +114,19 @@ class Processes:
             if self.witness is not None:
                 self.held_up[place % PLACES] = self.witness.lost
 
-    def the_one_that_works(self) -> int:
+    def the_one_that_works(self) -> BaseProcess:
         """Return the process that works, once it is one alone."""
         until(lambda: len(self.working()) == 1, 30, "one works and no other")
         return self.working()[0]
 
-    def working(self) -> list[int]:
+    def working(self) -> list[BaseProcess]:
         """Return the processes that work, of those that live."""
-        return [pid for pid in self.pids if (self.marks / str(pid)).exists()]
+        return [one for one in self.alive if (self.marks / str(one.pid)).exists()]
 
-    def kill(self, pid: int) -> None:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        self.pids.remove(pid)
+    def kill(self, process: BaseProcess) -> None:
+        process.kill()
+        process.join()
+        self.alive.remove(process)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         return list(self.database.connection().query(sql))
@@ -154,19 +157,8 @@ class Processes:
         return int(self.rows(sql)[0]["n"])
 
     def end(self) -> None:
-        for pid in list(self.pids):
-            self.kill(pid)
-
-
-def forked(life: Callable[[], None]) -> int:
-    """Start a process and return its number."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            life()
-        finally:
-            os._exit(1)
-    return pid
+        for process in list(self.alive):
+            self.kill(process)
 
 
 @dataclass(frozen=True)
@@ -186,19 +178,19 @@ class Start:
     after: tuple[int, int]
 
 
-def one_start(folder: Path) -> Start:
+def one_start(folder: Path, lease: float = LEASE) -> Start:
     """Start them, see that one works, kill it, see that one works and ticks."""
-    start = Processes(folder)
+    start = Processes(folder, lease)
     try:
         start.start_eight()
         until(lambda: start.done() >= 2, 30, "somebody ticks")
-        time.sleep(LEASE)  # all of them have tried by now, and tried again
+        time.sleep(lease)  # all of them have tried by now, and tried again
         before = start.standing()
         start.kill(start.the_one_that_works())
         took = until(lambda: bool(start.working()), 30, "a take-over")
         done = start.done()
         until(lambda: start.done() > done, 30, "the next one ticks")
-        time.sleep(LEASE)
+        time.sleep(lease)
         after = start.standing()
         start.the_one_that_works()
     finally:
@@ -263,6 +255,15 @@ def test_of_eight_processes_one_works_and_another_takes_over(
     record_property("seen", told)
 
 
+@pytest.mark.nightly
+def test_with_a_desks_own_lease_another_takes_over_in_time(tmp_path: Path) -> None:
+    """(T5) Such a lease takes seconds to end."""
+    desks.sample()
+    start = one_start(tmp_path, LEASE_SECONDS)
+    assert start.took <= OWN_TAKE_OVER, start
+    assert (start.before, start.after) == ((1, 1), (1, 2)), start
+
+
 @pytest.mark.parametrize("lost", [60.0, 0.0], ids=["held up", "not held up"])
 def test_a_start_on_a_machine_that_stands_still_is_excused_and_on_another_red(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: float
@@ -278,7 +279,7 @@ def test_a_start_on_a_machine_that_stands_still_is_excused_and_on_another_red(
     assert pickle.loads(pickle.dumps(found)) == found
 
 
-def storm(folder: Path, kills: int, dice: random.Random) -> Processes:
+def storm(folder: Path, deaths: int, dice: random.Random) -> Processes:
     """Kill one of two desks again and again, at work or not, and start it anew; return the two."""
     two = Processes(folder)
     try:
@@ -286,9 +287,9 @@ def storm(folder: Path, kills: int, dice: random.Random) -> Processes:
         two.start()
         # A stream without a tick begins with its newest close, whoever holds the desk then.
         until(lambda: two.streams() == len(desks.BTC.timeframes), 60, "both streams have begun")
-        for _ in range(kills):
+        for _ in range(deaths):
             time.sleep(dice.uniform(0.0, LEASE))
-            two.kill(dice.choice(two.pids))
+            two.kill(dice.choice(two.alive))
             two.start()
             assert len(two.working()) <= 1
         done = two.done()
@@ -305,14 +306,14 @@ def test_a_storm_of_restarts_loses_no_close_and_never_goes_back(
 ) -> None:
     """(T5, D1) Each holder has a greater epoch than the one before, and its ticks come after."""
     desks.sample()
-    kills = scaled(200, least=4)
-    two = storm(tmp_path, kills, random.Random(20261122))
+    deaths = scaled(200, least=4)
+    two = storm(tmp_path, deaths, random.Random(20261122))
     ticks = two.rows("select * from ticks where state = 'done' order by close_time, timeframe")
     assert [row["epoch"] for row in ticks] == sorted(row["epoch"] for row in ticks)
-    lives.whole(tmp_path)
+    lives.DESKS["paper"].whole(tmp_path)
     holders = len({row["epoch"] for row in ticks})
     two.database.close()
     assert holders > 1
     record_property(
-        "seen", f"{kills:,} deaths of two desks, {holders:,} holders with {len(ticks):,} ticks"
+        "seen", f"{deaths:,} deaths of two desks, {holders:,} holders with {len(ticks):,} ticks"
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults import kills
 from tests.faults.lives import DESKS
 from tests.faults.order_pair import ALONE
 from torra import failpoints
@@ -66,13 +67,11 @@ def test_a_point_ends_the_process_when_it_is_named_and_only_there(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_point_kills_with_nothing_tidied(tmp_path: Path) -> None:
     left = tmp_path / "left"
-    pid = os.fork()
-    if pid == 0:
-        os.environ[failpoints.VARIABLE] = "saved"
+
+    def life() -> None:
         try:
             failpoints.failpoint("saved")
         finally:
             left.touch()
-            os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    assert os.WIFSIGNALED(status) and not left.exists()
+
+    assert kills.ended(kills.begin(life, "saved")) and not left.exists()
