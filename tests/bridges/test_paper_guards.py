@@ -82,15 +82,15 @@ def test_a_good_order_meets_no_objection() -> None:
 def on_paper(signal: dict[str, Any], terms: dict[str, Any]) -> str:
     """Return the reason that paper refuses an opening of the edges for."""
     entry, stop, target = map(float, channel.LEVELS[signal.get("side", "BUY")])
-    told = {**channel.SIGNAL, "entry": entry, "sl": stop, "tp": target, **signal}
-    lots, side = float(told["lots"]), cast(Side, told["side"])
+    fields = {**channel.SIGNAL, "entry": entry, "sl": stop, "tp": target, **signal}
+    lots, side = float(fields["lots"]), cast(Side, fields["side"])
     bid, ask = terms.get("quote", (channel.BID, channel.ASK))
     conditions = replace(FREE, trade_mode=terms.get("mode", "full"), max_lots=0.1)
-    message = Ask("open", side, lots, created=told["created"], expires=told["expires"])
+    message = Ask("open", side, lots, created=fields["created"], expires=fields["expires"])
     order = PaperOrder(
-        "TNEW", "open", side, lots, float(told["sl"]), float(told["tp"]), T,
-        entry=float(told["entry"]), max_spread_pts=told["max_spread_pts"],
-        max_dev_pts=told["max_dev_pts"],
+        "TNEW", "open", side, lots, float(fields["sl"]), float(fields["tp"]), T,
+        entry=float(fields["entry"]), max_spread_pts=fields["max_spread_pts"],
+        max_dev_pts=fields["max_dev_pts"],
     )  # fmt: skip
     spec = GOLD.model_copy(update={"stops_level": 0, **terms})
     now = datetime.fromtimestamp(channel.NOW, UTC)
@@ -102,9 +102,9 @@ def on_paper(signal: dict[str, Any], terms: dict[str, Any]) -> str:
 @pytest.mark.parametrize("reason", EDGES)
 def test_the_edge_of_each_guard_is_that_of_the_advisor(reason: str) -> None:
     for signal, terms, objects in EDGES[reason]:
-        told = on_paper(signal, terms)
-        assert (told == reason) == objects, (signal, terms, told)
-        assert objects or told in ("", "retcode"), (signal, terms, told)
+        refusal = on_paper(signal, terms)
+        assert (refusal == reason) == objects, (signal, terms, refusal)
+        assert objects or refusal in ("", "retcode"), (signal, terms, refusal)
 
 
 @pytest.mark.parametrize(

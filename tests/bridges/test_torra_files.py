@@ -504,8 +504,8 @@ def test_heartbeats_that_are_put_back_are_no_life(stage: Stage) -> None:
 def heartbeat(stage: Stage, key: str = KEY, **changes: Any) -> bytes:
     """Return the last heartbeat of the Advisor, with changes and as of now."""
     text = (stage.folder / "state" / "ea.json").read_bytes()
-    told = {"gmt": int(stage.clock.now().timestamp()), **changes}
-    return encode(replace(decode(text, Heartbeat, KEY), **told), key)
+    fields = {"gmt": int(stage.clock.now().timestamp()), **changes}
+    return encode(replace(decode(text, Heartbeat, KEY), **fields), key)
 
 
 def test_a_heartbeat_of_an_advisor_that_counts_from_one_again_counts(stage: Stage) -> None:
@@ -641,8 +641,8 @@ def test_a_halt_stops_everything(stage: Stage) -> None:
 def test_a_halt_between_publishing_and_the_claim_stops_the_order(stage: Stage) -> None:
     stage.bridge.submit(order())
     stage.bridge.set_halt("now")
-    told = stage.final(order().sid)
-    assert (told.status, told.reason) == ("REJECTED", "kill")
+    report = stage.final(order().sid)
+    assert (report.status, report.reason) == ("REJECTED", "kill")
     assert stage.ea.deals() == []
 
 

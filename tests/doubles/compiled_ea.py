@@ -46,6 +46,9 @@ SHIM_FILES: Final = ("main.cpp", "mql5_shim.hpp", "simulated_broker.hpp")
 
 COMPILER: Final = shutil.which("g++") if sys.platform == "linux" else None
 REQUIRED: Final = "TORRA_REQUIRE_EA"
+IS_REQUIRED: Final = bool(os.environ.get(REQUIRED))
+"""As this module was imported: a test sees no such variable."""
+
 VARIABLE: Final = "TORRA_EA_CRASH_AT"
 FLAGS: Final = (
     *("-std=c++17", "-Og", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables"),
@@ -120,7 +123,7 @@ def _epoch(day: str) -> int:
 def compiled(source: str | None = None, *, flags: Iterable[str] = FLAGS) -> Path:
     """Return the program of a source (the advisor's own by default); raises CompileError."""
     if COMPILER is None:
-        if os.environ.get(REQUIRED):
+        if IS_REQUIRED:
             raise CompileError("g++ is not installed")
         pytest.skip("the Expert Advisor is compiled with g++ on Linux: apt install g++")
     text = translated(source if source is not None else decoded(SOURCE.read_bytes()))
@@ -197,8 +200,8 @@ class CompiledEa:
     def restart(self, *, crash_at: str | None = None) -> None:
         """Start the next life; `crash_at` is a point of POINTS, "point:n" for the n-th time."""
         self.kill()
-        kept = ("PATH", VARIABLE)
-        environment = {name: os.environ[name] for name in kept if name in os.environ}
+        names = {"PATH", VARIABLE} & {*os.environ}
+        environment = {name: os.environ[name] for name in names}
         if crash_at:
             environment[VARIABLE] = crash_at
         self._process = subprocess.Popen(
@@ -383,8 +386,8 @@ class CompiledEa:
 
     def positions(self, magic: int | None = None) -> list[dict[str, Any]]:
         """Return the open positions, of one magic number."""
-        found = self.broker_state()["positions"]
-        return [item for item in found if magic in (None, item["magic"])]
+        items = self.broker_state()["positions"]
+        return [item for item in items if magic in (None, item["magic"])]
 
     def deals(self, comment: str = "", entry: str = "") -> list[dict[str, Any]]:
         """Return the deals, of one comment and of one entry: in or out."""

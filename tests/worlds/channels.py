@@ -55,8 +55,8 @@ EURO = {"digits": 5, "tick_size": 0.00001, "contract": 100_000, "lot_max": 50, "
 def new_advisor(folder: Path, **inputs: object) -> CompiledEa:
     """Return an Expert Advisor without limits of its own, at a broker who quotes nothing yet."""
     free = {"max_lots": 0.0, "max_positions": 0, "max_trades_per_day": 0, "bar_symbols": ""}
-    chosen: dict[str, Any] = {"key": KEY, "account": ACCOUNT, **free, **inputs}
-    advisor = CompiledEa(folder, **chosen)
+    settings: dict[str, Any] = {"key": KEY, "account": ACCOUNT, **free, **inputs}
+    advisor = CompiledEa(folder, **settings)
     advisor.set(account=ACCOUNT, free_margin=10_000.0, stop_fill="level")
     return advisor
 

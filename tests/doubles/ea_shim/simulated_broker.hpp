@@ -324,7 +324,9 @@ class Broker {
       wait(q, r, fault.volume);
     else
       execute(q, r, part);
-    if (fault.retcode) r.retcode = fault.retcode;
+    bool levels = q.action == TRADE_ACTION_SLTP;  // they move whole or not at all
+    if (fault.retcode && !(levels && fault.retcode == TRADE_RETCODE_DONE_PARTIAL))
+      r.retcode = fault.retcode;
     delay_ = 0;
     hush(r);
     return fine(r.retcode);
