@@ -30,8 +30,8 @@ ROOMS: Final = {
 }
 """The folder of a room's modules and the folder of its tests."""
 
-SECONDS: Final = "seconds"
-"""The record of what the tests of each room take."""
+RECORDS: Final = (*ROOMS, "seconds")
+"""The records in their order; the last one is what the tests of each room take."""
 
 SEED: Final = 63
 COUNT: Final = 50
