@@ -51,8 +51,9 @@ PACKAGES: Final = (
 MACHINE: Final[Mapping[str, str]] = {
     re.escape(str(ROOT)): "<root>",
     rf"\b({PACKAGES})(\"?:? \"?| \| )\d+\.\d+[\w.]*": r"\1\2<version>",
-    r"\d+ MB free": "<n> MB free",
-    r"\d[\d.,]* [KMGT]B are free": "<n> are free",
+    r"\b(free|size|write-ahead log)(\", \"| )\d[\d.,]* [kKMGT]?B\b": r"\1\2<bytes>",
+    r": \d+ MB free": ": <bytes> free",
+    r"\d[\d.,]* [KMGT]B are free": "<bytes> are free",
 }
 """Patterns of what differs between machines, each with what stands in its place."""
 
@@ -163,7 +164,8 @@ class _Visit:
         line = line if number == 1 else f"{line} #{number}"
         newest = value[0] if isinstance(value, list) and value else value
         self.last = newest if isinstance(newest, dict) else {}
-        value = json.loads(self._masked(json.dumps(projected(value, "api"), sort_keys=True)))
+        value = projected({"content": value}, "api")["content"]
+        value = json.loads(self._masked(json.dumps(value, sort_keys=True)))
         fields = value.items() if isinstance(value, dict) else ()
         told = {name: self._once(item, f"{line}, {name}") for name, item in fields}
         self.answers[line] = {"answer": head, "content": told or self._once(value, line)}
