@@ -15,9 +15,10 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from tests.doubles.vendor_line import prices
-from tests.golden.frozen import masked
+from tests.golden.frozen import frozen, masked
 from tests.golden.projection import projected
 from tests.worlds import (
     demo_orders,
@@ -51,7 +52,8 @@ def make(folder: Path) -> dict[str, str]:
     texts = {}
     for name, live in DESKS.items():
         home = folder / name
-        live(home)
+        with frozen():
+            live(home)
         with closing(sqlite3.connect(home / "torra.db")) as database:
             database.row_factory = sqlite3.Row
             found = {table: _rows(database, table) for table in _tables(database)}
@@ -129,6 +131,21 @@ def _pay(home: Path) -> None:
     desk.close()
 
 
+class Quick(journals.Moody):
+    """Answers at once: a clock that each request moves makes records depend on their order."""
+
+    clock = property(lambda self: None, lambda self, _: None)
+
+
+def _trade(home: Path) -> None:
+    journals.live(home, 10, Quick()).close()
+
+
+def _last(home: Path) -> None:
+    with patch.object(journals, "Moody", Quick):
+        stored_days.live(home, 2)
+
+
 def _learn(home: Path) -> None:
     with told_lessons.desk(home) as backing:
         told_lessons.write(backing.database)
@@ -142,12 +159,12 @@ def orders(home: Path) -> None:
 
 
 DESKS: Final[Mapping[str, Callable[[Path], object]]] = {
-    "paper": lambda home: journals.live(home, 10).close(),
+    "paper": _trade,
     "firm": lambda home: firm_ticks.lived(home, steps=2).desk.close(),
     "swarm": lambda home: swarm_ticks.asked_to_close(home).desk.close(),
     "paid": _pay,
     "approve": orders,
     "lessons": _learn,
-    "days": lambda home: stored_days.live(home, 2),
+    "days": _last,
 }
 """What lets each desk live."""
