@@ -32,6 +32,7 @@ from tests.worlds import (
     firm_ticks,
     hands,
     hostile_home,
+    journals,
     replay_exhibits,
     screens,
     stored_days,
@@ -56,9 +57,15 @@ LEASE: Final = 3600.0
 """Seconds for which a desk of a state works."""
 
 
+class Instant(journals.Moody):
+    """A model whose thinking takes none of the desk's time: else each thread adds its share."""
+
+    clock = property(lambda _: None, lambda _, clock: None)
+
+
 def demo(home: Path, end: ExitStack) -> Flask:
     """The demo after two hours with everything: four instances, headlines, skips, two replays."""
-    with patch.object(stored_days, "WARM_UP", 2):
+    with patch.object(stored_days, "WARM_UP", 2), patch.object(journals, "Moody", Instant):
         stored_days.live(home, CLOSES)
     found = replay_exhibits.demo_document()
     report.write(home, found)
