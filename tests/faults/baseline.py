@@ -19,7 +19,7 @@ from coverage import CoverageData
 
 from scripts.small_changes import Mutant, drawn
 from tests import ROOT
-from tests.faults.planting import Fault, Text, copied, planted, run
+from tests.faults.planting import HUNG, Fault, Text, copied, planted, run
 from torra.clock import System
 
 ROOMS: Final = {
@@ -60,10 +60,15 @@ class Reach(NamedTuple):
 
 
 def measured(room: str, workers: int) -> dict[str, Any]:
-    """Return the record of a room: its mutants, how many its tests noticed, who survived."""
+    """Return the record of a room: its mutants, how many its tests noticed, who survived.
+
+    ValueError says that its folder has nothing to change, or its tests nothing that passes.
+    """
     source, tests = ROOMS[room]
     began = System().monotonic()
     mutants = list(drawn(ROOT, source, COUNT, SEED))
+    if not mutants:
+        raise ValueError(f"{source} has nothing to change: ROOMS needs the folder of today")
     files = [path.relative_to(ROOT).as_posix() for path in (ROOT / tests).rglob("test_*.py")]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as threads:
         free: Trees = queue.Queue()
@@ -116,20 +121,29 @@ def reaching(mutant: Mutant, reaches: dict[str, Reach]) -> list[str]:
     """
     by_seconds = sorted(reaches, key=lambda file: reaches[file].seconds)
     lines = {*mutant.lines}
+    if not by_seconds:
+        raise ValueError("no file of the room's tests passes in a tree that nobody changed")
     return [
         file for file in by_seconds if lines & reaches[file].lines.get(mutant.file, set())
     ] or by_seconds
 
 
 def is_noticed(free: Trees, mutant: Mutant, reaches: dict[str, Reach]) -> bool:
-    """Plant a mutant and run the files that reach it; a run that fails or hangs notices it."""
+    """Plant a mutant and run the files that reach it; a test that fails or hangs notices it.
+
+    RuntimeError says that pytest came to another end: nothing was tried.
+    """
     files = reaching(mutant, reaches)
     usual = sum(reaches[file].seconds for file in files)
     text = Text(mutant.file, mutant.before, mutant.after)
     tree = free.get()
     with planted(Fault("", "", mutant.change, (text,), ()), tree):
-        code, _ = run((sys.executable, *PYTEST, *files), tree, 60 + PATIENCE * usual)
+        code, words = run((sys.executable, *PYTEST, *files), tree, 60 + PATIENCE * usual)
     free.put(tree)
+    if code not in (0, 1, HUNG):
+        raise RuntimeError(
+            f"{mutant.file} {mutant.change}: pytest ended with {code}, {words[-300:]}"
+        )
     word = "noticed " if code else "SURVIVED"
     print(
         f"{word} {len(files):3} files  {mutant.file} {mutant.function} {mutant.change}", flush=True

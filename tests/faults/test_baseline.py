@@ -11,8 +11,10 @@ import pytest
 
 from scripts import gauge
 from scripts.small_changes import CHANGES, Mutant, drawn
+from tests.cases import cases
 from tests.faults import baseline
 from tests.faults.baseline import Reach, reaching
+from tests.faults.planting import HUNG
 
 PROGRAM: Final = '''
 LIMIT: Final = 3
@@ -84,6 +86,31 @@ def test_files_that_execute_the_statement_run_the_quickest_first() -> None:
     }
     assert reaching(mutant, reaches) == ["quick", "slow"]
     assert reaching(mutant._replace(lines=range(1, 2)), reaches) == ["quick", "other", "slow"]
+    with pytest.raises(ValueError, match="no file of the room's tests passes"):
+        reaching(mutant, {})
+
+
+def test_a_room_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(baseline.ROOMS, "desk", ("torra/gone", "tests/gone"))
+    with pytest.raises(ValueError, match="torra/gone has nothing to change"):
+        baseline.measured("desk", 1)
+
+
+@cases(("code", "noticed"), [(0, False), (1, True), (HUNG, True), (4, None), (5, None)])
+def test_only_a_test_that_fails_or_hangs_notices(
+    code: int, noticed: bool | None, tree: Path
+) -> None:
+    free: queue.Queue[Path] = queue.Queue()
+    free.put(tree)
+    mutant = next(drawn(tree, "room", 1, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baseline, "run", lambda *_: (code, "words"))
+        try:
+            outcome = baseline.is_noticed(free, mutant, {"test_desk.py": Reach(1.0, {})})
+        except RuntimeError:
+            outcome = None
+    assert outcome is noticed
+    assert free.get_nowait() == tree
 
 
 def test_seconds_are_summed_by_room() -> None:
