@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import queue
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ import pytest
 from scripts import gauge
 from scripts.small_changes import CHANGES, Mutant, drawn
 from tests.cases import cases
-from tests.faults import baseline
+from tests.faults import baseline, nightly, promises
 from tests.faults.baseline import Reach, reaching
 from tests.faults.planting import HUNG
 
@@ -111,6 +112,38 @@ def test_only_a_test_that_fails_or_hangs_notices(
             outcome = None
     assert outcome is noticed
     assert free.get_nowait() == tree
+
+
+def test_a_run_goes_on_where_it_was_broken_off(tmp_path: Path, tree: Path) -> None:
+    mutants = list(drawn(tree, "room", 3, 1))
+    notes = tmp_path / "notes" / baseline.digest(tree)
+
+    def cut(rest: Sequence[Mutant]) -> Iterator[bool]:
+        yield from (True, False)
+        raise RuntimeError(len(rest))
+
+    with pytest.raises(RuntimeError, match="3"):
+        baseline.outcomes(notes, mutants, cut)
+    assert baseline.outcomes(notes, mutants, lambda rest: [one == mutants[2] for one in rest]) == [
+        *(True, False, True)
+    ]
+    (tree / "room" / "desk.py").write_text(PROGRAM + "#", encoding="utf-8")
+    assert baseline.digest(tree) != notes.name
+
+
+def test_a_share_of_all_rooms_that_falls_too_far_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = {"mutants": 50, "killed": 45}
+    path = tmp_path / "baseline.json"
+    monkeypatch.setattr(nightly, "BASELINE", path)
+    monkeypatch.setattr(promises, "write", lambda: None)
+    for fall, code in ((10, 0), (11, 1)):
+        promises.keep(path, dict.fromkeys(baseline.ROOMS, record), baseline.RECORDS)
+        fallen = record | {"killed": 45 - fall}
+        monkeypatch.setattr(baseline, "measured", lambda *_, one=fallen: one)
+        assert nightly.main(["baseline", "store"]) == code
+        assert promises.read(path)["store"] == fallen
 
 
 def test_seconds_are_summed_by_room() -> None:
