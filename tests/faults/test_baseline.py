@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import queue
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +12,10 @@ import pytest
 
 from scripts import gauge
 from scripts.small_changes import CHANGES, Mutant, drawn
-from tests.faults import baseline
+from tests.cases import cases
+from tests.faults import baseline, nightly, promises
 from tests.faults.baseline import Reach, reaching
+from tests.faults.planting import HUNG
 
 PROGRAM: Final = '''
 LIMIT: Final = 3
@@ -84,6 +87,63 @@ def test_files_that_execute_the_statement_run_the_quickest_first() -> None:
     }
     assert reaching(mutant, reaches) == ["quick", "slow"]
     assert reaching(mutant._replace(lines=range(1, 2)), reaches) == ["quick", "other", "slow"]
+    with pytest.raises(ValueError, match="no file of the room's tests passes"):
+        reaching(mutant, {})
+
+
+def test_a_room_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(baseline.ROOMS, "desk", ("torra/gone", "tests/gone"))
+    with pytest.raises(ValueError, match="torra/gone has nothing to change"):
+        baseline.measured("desk", 1)
+
+
+@cases(("code", "noticed"), [(0, False), (1, True), (HUNG, True), (4, None), (5, None)])
+def test_only_a_test_that_fails_or_hangs_notices(
+    code: int, noticed: bool | None, tree: Path
+) -> None:
+    free: queue.Queue[Path] = queue.Queue()
+    free.put(tree)
+    mutant = next(drawn(tree, "room", 1, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baseline, "run", lambda *_: (code, "words"))
+        try:
+            outcome = baseline.is_noticed(free, mutant, {"test_desk.py": Reach(1.0, {})})
+        except RuntimeError:
+            outcome = None
+    assert outcome is noticed
+    assert free.get_nowait() == tree
+
+
+def test_a_run_goes_on_where_it_was_broken_off(tmp_path: Path, tree: Path) -> None:
+    mutants = list(drawn(tree, "room", 3, 1))
+    notes = tmp_path / "notes" / baseline.digest(tree)
+
+    def cut(rest: Sequence[Mutant]) -> Iterator[bool]:
+        yield from (True, False)
+        raise RuntimeError(len(rest))
+
+    with pytest.raises(RuntimeError, match="3"):
+        baseline.outcomes(notes, mutants, cut)
+    assert baseline.outcomes(notes, mutants, lambda rest: [one == mutants[2] for one in rest]) == [
+        *(True, False, True)
+    ]
+    (tree / "room" / "desk.py").write_text(PROGRAM + "#", encoding="utf-8")
+    assert baseline.digest(tree) != notes.name
+
+
+def test_a_share_of_all_rooms_that_falls_too_far_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = {"mutants": 50, "killed": 45}
+    path = tmp_path / "baseline.json"
+    monkeypatch.setattr(nightly, "BASELINE", path)
+    monkeypatch.setattr(promises, "write", lambda: None)
+    for fall, code in ((10, 0), (11, 1)):
+        promises.keep(path, dict.fromkeys(baseline.ROOMS, record), baseline.RECORDS)
+        fallen = record | {"killed": 45 - fall}
+        monkeypatch.setattr(baseline, "measured", lambda *_, one=fallen: one)
+        assert nightly.main(["baseline", "store"]) == code
+        assert promises.read(path)["store"] == fallen
 
 
 def test_seconds_are_summed_by_room() -> None:
