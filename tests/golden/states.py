@@ -113,7 +113,7 @@ def degraded(home: Path, end: ExitStack) -> Flask:
     desks.take_lease(desk)
     for _ in range(3):
         last = desks.step(desk)
-    desk.events.close()
+    desk.events.close(within=60.0)
     desks.clock_of(desk).set(last + timedelta(hours=5))
     now = desk.clock.real_now()
     desk.database.block_provider("anthropic", "401: the key was refused", now + timedelta(hours=1))
