@@ -54,7 +54,7 @@ MASKS: Final[Mapping[str, str]] = {
 """What differs between machines and runs, and what stands in its place."""
 
 PATIENCE: Final = 600.0
-"""Seconds that a process has."""
+"""Seconds that a process has; to be killed is an error, no golden."""
 
 
 def make(folder: Path) -> dict[str, str]:
@@ -190,6 +190,10 @@ def interrupted(words: list[str], settings: Mapping[str, str]) -> Outcome:
         stderr = process.stderr.read() if process.stderr else ""
         code = process.wait()
         watch.cancel()
+    if code < 0:
+        raise AssertionError(
+            f"{shlex.join(words)}: signal {-code} ended it (after {PATIENCE:g} s?)"
+        )
     return Outcome("".join(lines), stderr, code)
 
 
