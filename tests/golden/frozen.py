@@ -30,6 +30,13 @@ PATIENCE: Final = 600.0
 SURROUNDINGS: Final = {"COLUMNS": "120", "NO_COLOR": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 
 
+PACKAGES: Final = (
+    "python|flask|numpy|pandas|pandas-ta-classic|sqlite-utils|apscheduler|pydantic|click|waitress"
+    "|anthropic|google-genai|openai|genai-prices|finnhub-python|sqlite|[Tt]orra"
+)
+"""Whose versions differ between machines."""
+
+
 class _AnyDatetime(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, datetime)
@@ -68,3 +75,9 @@ def masked(text: str, *folders: Path) -> str:
         text = text.replace(str(folder), f"<home{number if number > 1 else ''}>")
     text = re.sub(r"127\.0\.0\.1:\d{4,5}", "127.0.0.1:<port>", text)
     return re.sub(r"\bprocess \d+", "process <n>", text)
+
+
+def versionless(text: str) -> str:
+    """Return a text without the versions of packages."""
+    names = rf"\b({PACKAGES}|ta-lib|ta-lib-c)"
+    return re.sub(names + r'(": "| | \| )\d+\.\d+[\w.]*', r"\1\2<version>", text)

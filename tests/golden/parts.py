@@ -4,7 +4,8 @@ A part is a module of this package with `make(folder)`: it returns texts by file
 without folders and times of the machine, and writes only below the empty folder that it gets. Its
 files lie in texts/, in a folder named as the part. A text that no file holds is a difference like
 any other, and so is a file that no text has. A part of exact numbers gives MADE_WITH too: where
-that differs from the committed one, numbers of both sides are cut to DIGITS, and hashes left out.
+that differs from the committed one, numbers of both sides are cut to DIGITS, and hashes and
+versions are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final
 
-from tests.golden.frozen import frozen
+from tests.golden.frozen import frozen, versionless
 
 TEXTS: Final = Path(__file__).parent / "texts"
 
@@ -93,12 +94,16 @@ def differences(part: str, today: Mapping[str, str], window: int | None = None) 
 
 
 def _cut(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts with numbers of DIGITS significant digits, without hashes and MADE_WITH."""
+    """Return texts but MADE_WITH, with numbers of DIGITS digits, without hashes and versions."""
     return {
-        name: _HASH.sub("<hash>", _NUMBER.sub(lambda one: f"{float(one[0]):.{DIGITS}g}", text))
+        name: _HASH.sub("<hash>", _NUMBER.sub(_digits, versionless(text)))
         for name, text in texts.items()
         if name != MADE_WITH
     }
+
+
+def _digits(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.{DIGITS}g}"
 
 
 def check(part: str) -> None:

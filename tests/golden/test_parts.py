@@ -18,7 +18,8 @@ def test_numbers_made_with_others_count_to_nine_digits(
 
     def texts(number: str, machine: str) -> dict[str, str]:
         digest = sha256(number.encode()).hexdigest()[:12]
-        return {"a.txt": f"{number}, 12345678901 ({digest})\n", parts.MADE_WITH: f"{machine}\n"}
+        text = f"{number}, 12345678901 ({digest}, numpy {len(machine)}.1)\n"
+        return {"a.txt": text, parts.MADE_WITH: f"{machine}\n"}
 
     def differs(number: str, machine: str) -> bool:
         return bool(list(parts.differences("part", texts(number, machine))))
