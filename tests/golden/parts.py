@@ -31,16 +31,16 @@ PARTS: Final[tuple[str, ...]] = (
     "bytes_orders",
     "commands_days",
     "tables",
-    "commands",
-    "notices",
-    "inventory",
     "pages_demo",
     "pages_desks",
-    "pages_live",
     "pages_debates",
     "pages_faults",
+    "commands",
+    "pages_live",
+    "notices",
+    "inventory",
 )
-"""Names of the parts, the slowest first."""
+"""Names of the parts, the slow ones first."""
 
 SHOWN: Final = 60
 """Lines of a difference that a red test shows."""
