@@ -30,7 +30,8 @@ import click
 from click.testing import CliRunner
 
 from tests.golden import tables
-from tests.golden.frozen import NOW, frozen, masked
+from tests.golden.exact import with_machine
+from tests.golden.frozen import NOW, frozen, masked, versionless
 from tests.golden.projection import projected
 from tests.worlds import demo_orders, desks, stored_days
 from torra.config import ROOT, DeskSettings
@@ -54,7 +55,7 @@ MASKS: Final[Mapping[str, str]] = {
 """What differs between machines and runs, and what stands in its place."""
 
 PATIENCE: Final = 600.0
-"""Seconds that a process has."""
+"""Seconds that a process has; to be killed is an error, no golden."""
 
 
 def make(folder: Path) -> dict[str, str]:
@@ -64,10 +65,10 @@ def make(folder: Path) -> dict[str, str]:
         CliRunner().invoke(program, [*way, "--help"], prog_name="torra") for way, _ in ways(program)
     )
     helps = "\n".join(f"{one.output}exit {one.exit_code}\n" for one in shown)
-    return {"help.txt": helps, **typed(folder, ("fresh", "mistakes", "orders", "process"))}
+    return {"help.txt": helps, **transcripts(folder, ("fresh", "mistakes", "orders", "process"))}
 
 
-def typed(folder: Path, homes: Iterable[str]) -> dict[str, str]:
+def transcripts(folder: Path, homes: Iterable[str]) -> dict[str, str]:
     """Return the transcripts and JSON documents of homes, which are made in a folder."""
     texts = {}
     for name in homes:
@@ -79,7 +80,7 @@ def typed(folder: Path, homes: Iterable[str]) -> dict[str, str]:
             texts[f"{name}.txt"] = "\n".join(text for line in lines for text in terminal(line))
         if terminal.documents:
             texts[f"{name}.json"] = json.dumps(terminal.documents, indent=1, sort_keys=True)
-    return texts
+    return with_machine(texts)
 
 
 def entry() -> click.Group:
@@ -170,7 +171,8 @@ class Terminal:
     def _masked(self, text: str) -> str:
         for pattern, word in MASKS.items():
             text = re.sub(pattern, word, text)
-        return masked(text.replace(str(ROOT), "<torra>"), self.home, self.home.parent)
+        text = masked(text.replace(str(ROOT), "<torra>"), self.home, self.home.parent)
+        return versionless(text)
 
 
 def interrupted(words: list[str], settings: Mapping[str, str]) -> Outcome:
@@ -190,6 +192,10 @@ def interrupted(words: list[str], settings: Mapping[str, str]) -> Outcome:
         stderr = process.stderr.read() if process.stderr else ""
         code = process.wait()
         watch.cancel()
+    if code < 0:
+        raise AssertionError(
+            f"{shlex.join(words)}: signal {-code} ended it (after {PATIENCE:g} s?)"
+        )
     return Outcome("".join(lines), stderr, code)
 
 

@@ -9,4 +9,4 @@ from tests.golden import commands
 
 def make(folder: Path) -> dict[str, str]:
     """Return the transcripts and JSON documents; see `tests.golden.commands`."""
-    return commands.typed(folder, ("days", "replays"))
+    return commands.transcripts(folder, ("days", "replays"))

@@ -1,4 +1,4 @@
-"""Desks at work: asking a person, halted, fresh, on a live channel."""
+"""Desks at work: asking a person, halted, fresh."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.golden import visits
 
-STATES: Final = ("approve", "halted", "empty", "live")
+STATES: Final = ("approve", "halted", "empty")
 
 
 def make(folder: Path) -> dict[str, str]:

@@ -67,11 +67,11 @@ def demo(home: Path, end: ExitStack) -> Flask:
     """The demo after two hours with everything: four instances, headlines, skips, two replays."""
     with patch.object(stored_days, "WARM_UP", 2), patch.object(journals, "Moody", Instant):
         stored_days.live(home, CLOSES)
-    found = replay_exhibits.demo_document()
-    report.write(home, found)
+    replay = replay_exhibits.demo_document()
+    report.write(home, replay)
     trades = trade_file.as_csv([arm_trades.arm_of([-1.0, 2.0])])
-    (home / "replays" / found.name).mkdir()
-    (home / "replays" / found.name / trade_file.FILE).write_text(trades)
+    (home / "replays" / replay.name).mkdir()
+    (home / "replays" / replay.name / trade_file.FILE).write_text(trades)
     (home / "replays" / "broken.json").write_text("{")
     named = (stored_days.BUDGET, stored_days.FULL, stored_days.LOOKS_ON, stored_days.ASKS)
     settings = {"instances": [one.model_dump(mode="json", exclude_defaults=True) for one in named]}
@@ -208,8 +208,8 @@ def failing(_home: Path, _end: ExitStack) -> Flask:
 
 
 STATES: Final[Mapping[str, Callable[[Path, ExitStack], Flask]]] = {
-    made.__name__: made
-    for made in (
+    make.__name__: make
+    for make in (
         *(demo, crowded, empty, halted, degraded, hosted, firm, swarm, approve, live, lessons),
         *(damaged, lost, failing),
     )

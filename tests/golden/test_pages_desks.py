@@ -1,4 +1,4 @@
-"""Desks at work: asking a person, halted, fresh, on a live channel."""
+"""Desks at work: asking a person, halted, fresh."""
 
 from __future__ import annotations
 

@@ -6,7 +6,15 @@ from contextlib import ExitStack
 
 from werkzeug.exceptions import HTTPException
 
-from tests.golden import brevity, pages_debates, pages_demo, pages_desks, pages_faults, visits
+from tests.golden import (
+    brevity,
+    pages_debates,
+    pages_demo,
+    pages_desks,
+    pages_faults,
+    pages_live,
+    visits,
+)
 from tests.golden.states import STATES, failing
 from torra.dashboard.doors.routes import every_route
 from torra.dashboard.view.rendering import EXTENSION
@@ -16,9 +24,9 @@ def test_every_route_stands_in_a_golden() -> None:
     app = failing(visits.REQUESTS.parent, ExitStack())
     adapter, reached = app.url_map.bind("127.0.0.1"), set[tuple[str, str]]()
     for request in (one for many in visits.requests().values() for one in many):
-        told = {"get": request[4:]} if isinstance(request, str) else request
-        method = "POST" if "post" in told else "GET"
-        address = str(told.get("post", told.get("get"))).partition("?")[0]
+        sent = {"get": request[4:]} if isinstance(request, str) else request
+        method = "POST" if "post" in sent else "GET"
+        address = str(sent.get("post", sent.get("get"))).partition("?")[0]
         try:
             name, _ = adapter.match(address, method)
         except HTTPException:
@@ -29,7 +37,7 @@ def test_every_route_stands_in_a_golden() -> None:
 
 
 def test_every_state_is_visited() -> None:
-    parts = (pages_demo, pages_desks, pages_debates, pages_faults)
+    parts = (pages_demo, pages_desks, pages_live, pages_debates, pages_faults)
     assert sorted(name for part in parts for name in part.STATES) == sorted(STATES)
     assert sorted(visits.requests()) == sorted(STATES)
 

@@ -25,7 +25,8 @@ from tests import ROOT
 from tests.doubles.visitors import ACCESS, bearer
 from tests.golden import states, visible
 from tests.golden.brevity import Known, brief, shortened
-from tests.golden.frozen import frozen, masked
+from tests.golden.exact import with_machine
+from tests.golden.frozen import PACKAGES, frozen, masked
 from tests.golden.projection import projected
 
 REQUESTS: Final = Path(__file__).with_name("requests.json")
@@ -44,10 +45,6 @@ DESK_FRAMES: Final = 3
 PATIENCE: Final = 30.0
 """Real seconds for the work that a request begins."""
 
-PACKAGES: Final = (
-    "python|flask|numpy|pandas|pandas-ta-classic|sqlite-utils|apscheduler|pydantic|click|waitress"
-    "|anthropic|google-genai|openai|genai-prices|finnhub-python|sqlite|[Tt]orra"
-)
 MACHINE: Final[Mapping[str, str]] = {
     re.escape(str(ROOT)): "<root>",
     rf"\b({PACKAGES})(\"?:? \"?| \| )\d+\.\d+[\w.]*": r"\1\2<version>",
@@ -60,21 +57,21 @@ MACHINE: Final[Mapping[str, str]] = {
 
 def requests() -> dict[str, list[Any]]:
     """Return the requests by state."""
-    found: dict[str, list[Any]] = json.loads(REQUESTS.read_text(encoding="utf-8"))
-    return found
+    by_state: dict[str, list[Any]] = json.loads(REQUESTS.read_text(encoding="utf-8"))
+    return by_state
 
 
 def texts(names: Iterable[str], folder: Path) -> dict[str, str]:
     """Return the files of some states: NAME.txt, NAME.json and NAME.csv, where not empty."""
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     known = Known()
     for name in names:
         with frozen(), states.opened(name, folder) as app:
             visit = _Visit(name, app, known, folder)
             for request in requests()[name]:
                 visit.send({"get": request[4:]} if isinstance(request, str) else request)
-        found |= {f"{name}.{ending}": text for ending, text in visit.files().items() if text}
-    return found
+        files |= {f"{name}.{ending}": text for ending, text in visit.files().items() if text}
+    return with_machine(files)
 
 
 class _Visit:
@@ -134,8 +131,8 @@ class _Visit:
     def _keep(self, line: str, answer: Response, request: Mapping[str, Any]) -> None:
         body = json.dumps(request.get("json", request.get("form")), sort_keys=True)
         line = self._masked(f"{line} {body}" if body != "null" else line)
-        told = [f"{name}: {answer.headers[name]}" for name in HEADERS if name in answer.headers]
-        head = self._masked("; ".join([f"{answer.status_code} {answer.mimetype}", *told]))
+        headers = [f"{name}: {answer.headers[name]}" for name in HEADERS if name in answer.headers]
+        head = self._masked("; ".join([f"{answer.status_code} {answer.mimetype}", *headers]))
         if answer.mimetype == "text/html":
             html = answer.get_data(as_text=True)
             self.csrf = "".join(re.findall(r'data-csrf="(\w+)"', html)) or self.csrf
@@ -167,8 +164,8 @@ class _Visit:
         value = projected({"content": value}, "api")["content"]
         value = json.loads(self._masked(json.dumps(value, sort_keys=True)))
         fields = value.items() if isinstance(value, dict) else ()
-        told = {name: self._once(item, f"{line}, {name}") for name, item in fields}
-        self.answers[line] = {"answer": head, "content": told or self._once(value, line)}
+        contents = {name: self._once(item, f"{line}, {name}") for name, item in fields}
+        self.answers[line] = {"answer": head, "content": contents or self._once(value, line)}
 
     def _once(self, value: Any, place: str) -> Any:
         text = json.dumps(value, sort_keys=True)
