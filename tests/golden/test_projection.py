@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.golden import projection
+from tests.golden.exact import rows
 from tests.golden.parts import TEXTS
 from tests.golden.projection import KINDS, keys, projected
 
@@ -23,6 +28,19 @@ def test_a_renamed_field_keeps_its_name_in_the_golden() -> None:
 def test_two_fields_may_not_become_one() -> None:
     with pytest.raises(ValueError, match="two fields of the value are 'asked_at'"):
         projected({"request_time": 1, "asked_at": 2}, "record", RENAMED)
+
+
+def test_a_renamed_table_and_a_column_of_one_table_alone_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "torra.db")) as database:
+        database.execute("CREATE TABLE orders (number, note)")
+        database.execute("""INSERT INTO orders VALUES (1, '{"number": 2}')""")
+        database.commit()
+    renamed = {"record": {}, "tables": {"signals": "orders", "signals.sid": "number"}, "api": {}}
+    (tmp_path / "keys.json").write_text(json.dumps(renamed))
+    monkeypatch.setattr(projection, "KEYS", tmp_path / "keys.json")
+    assert rows(tmp_path, "signals") == [{"sid": 1, "note": {"number": 2}}]
 
 
 @pytest.mark.parametrize("kind", KINDS)
