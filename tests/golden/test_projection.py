@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,21 @@ import pytest
 
 from tests.golden import projection
 from tests.golden.exact import rows
-from tests.golden.parts import TEXTS
+from tests.golden.parts import MADE_WITH, TEXTS
 from tests.golden.projection import KINDS, keys, projected
+
+DUMPS = ("tables/*.json", "bytes_ticks/*.json", "bytes_orders/*.json", "bytes_vendors/ledger_*")
+FORMS = {
+    "record": DUMPS,
+    "tables": DUMPS,
+    "api": ("pages_*/*.json", "commands*/*.json", "notices/*.json"),
+}
+"""Where the goldens have what of each kind; the record is JSON in columns of the tables."""
+
+ARGUMENTS = {"save_sentiment"}
+"""What stands beside the tables of a dump and is none."""
+
+MOST = 99
 
 RENAMED = {"asked_at": "request_time", "told.by": "source", "gone": None}
 
@@ -49,18 +63,41 @@ def test_every_row_of_the_map_means_something(kind: str) -> None:
     pairs = keys(kind)
     today = [(name.rpartition(".")[0], new) for name, new in pairs.items() if new is not None]
     assert len(set(today)) == len(today) and not {new for _, new in today} & set(pairs)
-    known = set[str]()
-    for path in TEXTS.rglob("*.json"):
-        known |= set(_names(json.loads(path.read_text(encoding="utf-8")), ""))
     for name, new in pairs.items():
-        assert (name in known) is (new is not None), name
+        assert (name in names_of(kind)) is (new is not None), name
 
 
-def _names(value: Any, parent: str) -> Iterator[str]:
+def test_a_name_counts_for_its_kind_alone() -> None:
+    record, columns, api = (names_of(kind) for kind in KINDS)
+    assert "reports.agent_id" in record - columns
+    assert {"signal_events", "sentiment.agent_deliberation"} <= columns - record
+    assert "document" in api - columns - record
+
+
+@cache
+def names_of(kind: str) -> frozenset[str]:
+    """Return the names of fields in what the goldens show of a kind, bare and with their parent."""
+    paths = [path for form in FORMS[kind] for path in TEXTS.glob(form) if path.name != MADE_WITH]
+    values = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    if kind == "record":
+        values = [[*row.values()] for value in values for row in _rows(value)]
+    return frozenset(
+        name for value in values for name in _names(value, "", 2 if kind == "tables" else MOST)
+    )
+
+
+def _rows(dump: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, table in dump.items():
+        yield from table if isinstance(table, list) and name not in ARGUMENTS else ()
+
+
+def _names(value: Any, parent: str, depth: int) -> Iterator[str]:
+    """Yield the names down to a depth: the second one of a dump of tables has their columns."""
     if isinstance(value, list):
         for item in value:
-            yield from _names(item, parent)
-    elif isinstance(value, dict):
+            yield from _names(item, parent, depth)
+    elif isinstance(value, dict) and depth:
         for name, item in value.items():
-            yield from (name, f"{parent}.{name}")
-            yield from _names(item, name)
+            if name not in ARGUMENTS:
+                yield from (name, f"{parent}.{name}")
+                yield from _names(item, name, depth - 1)
