@@ -197,6 +197,7 @@ class Exchange:
     at: float
     refused: str = ""
     hung_up: bool = False
+    raw: bytes = b""
 
     @property
     def stage(self) -> str:
@@ -333,6 +334,7 @@ class _Conversation(BaseHTTPRequestHandler):
             role=role_of(body),
             number=0,
             at=time.monotonic(),
+            raw=raw,
         )
 
     def _play(self, entry: Any, exchange: Exchange) -> None:

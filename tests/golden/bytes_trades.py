@@ -1,7 +1,7 @@
 """The trades of replays of every mode, as `torra replay` writes them: every number as its repr.
 
 A day of the sample, cut off at its end, runs through the arms of all desks with thresholds that
-are often reached, and with all three costs.
+are often reached, and with all three costs. A carriage return is shown as \\r.
 """
 
 from __future__ import annotations
@@ -38,4 +38,5 @@ def make(folder: Path) -> dict[str, str]:
     words += ["--clock", "utc", "--costs", "15,2,5", "--profile", str(profile)]
     result = CliRunner().invoke(main, ["--home", str(folder), "replay", "BTCUSD", *words])
     assert result.exit_code == 0, result.stderr
-    return with_machine({"trades.csv": (folder / "replays" / "day" / "trades.csv").read_text()})
+    content = (folder / "replays" / "day" / "trades.csv").read_bytes().decode("utf-8")
+    return with_machine({"trades.csv": content.replace("\r", "\\r")})

@@ -1,11 +1,13 @@
 """What goes over the wire to each vendor, as its own SDK writes it, and what the ledger books.
 
-Bodies are those that reached a loopback server. Ledger rows are those of ticks whose calls a vendor
-bills, and of a desk that comes to its ceiling.
+Bodies are those that reached a loopback server; the size and the hash of their bytes stand beside
+them. Ledger rows are those of ticks whose calls a vendor bills, and of a desk that comes to its
+ceiling.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -75,6 +77,7 @@ def _plain(exchange: Exchange) -> dict[str, Any]:
         "request": f"{exchange.method} {exchange.path}",
         "headers": {name: headers[name] for name in headers if name not in PASSING},
         "body": in_lines(exchange.body),
+        "bytes": f"{len(exchange.raw)}, {hashlib.sha256(exchange.raw).hexdigest()}",
     }
 
 

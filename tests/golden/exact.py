@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.golden.parts import MADE_WITH
-from tests.golden.projection import projected
+from tests.golden.projection import keys, projected
 from tests.worlds import rule_outcomes
 
 
@@ -28,13 +28,13 @@ def as_json(value: Any) -> str:
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """Return the rows of a table in the database of a home; JSON in a column is read."""
+    """Return the rows of a table, which has its golden name; JSON in a column is read."""
+    today = keys("tables").get(table) or table
     with closing(sqlite3.connect(folder / "torra.db")) as database:
         database.row_factory = sqlite3.Row
-        result = [dict(row) for row in database.execute(f"SELECT * FROM {table}")]
-    return [
-        {name: _read(value) for name, value in row.items()} for row in projected(result, "tables")
-    ]
+        result = [dict(row) for row in database.execute(f"SELECT * FROM {today}")]
+    golden = projected({today: result}, "tables")[table]
+    return [{name: _read(value) for name, value in row.items()} for row in golden]
 
 
 def _read(value: Any) -> Any:

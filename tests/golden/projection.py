@@ -3,7 +3,8 @@
 keys.json maps, by kind (`record`, `tables`, `api`), the name that stands in a golden to today's
 name, or to null for a field that is gone. A key is a bare name, or `parent.name` where only the
 field of that parent changed; the parent's name is the golden's too. The map only ever grows: a
-field that is renamed twice keeps one row.
+field that is renamed twice keeps one row. Null takes nothing out of a golden: one renewal does, in
+which the golden loses the field and its row gets null.
 """
 
 from __future__ import annotations
