@@ -7,6 +7,7 @@ peace. `lives` has the desks, `kills` how a life ends.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections import Counter
@@ -23,7 +24,8 @@ from tests.faults.lives import DESKS, PAID, SEATS
 from tests.faults.order_pair import ALONE, Orders
 from tests.tries import Tries
 from tests.worlds import dwx_channel, mt5_package
-from tests.worlds.terminal_orders import TerminalWorld, order
+from tests.worlds.terminal_orders import SID, TerminalWorld, order
+from torra.failpoints import strike
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL"),
@@ -104,6 +106,18 @@ def test_a_life_of_kills_ends_as_a_life_of_closings(dies: Dies) -> None:
 def test_a_desk_of_any_other_mode_dies_as_safely(mode: str, dies: Dies) -> None:
     """The thesis and what the seats came to are in the tables that are compared (D1)."""
     dies(mode)
+
+
+@pytest.mark.by_day("paying", "remembering")
+@pytest.mark.parametrize("name", ["paying", *SEATS, "remembering"])
+def test_a_life_of_closings_ends_as_one_long_life(
+    name: str, calm: Calm, tmp_path: Path, scaled: Callable[..., int]
+) -> None:
+    """What any restart changed would otherwise stand on both sides of a comparison (D10)."""
+    world = DESKS[name]
+    deaths = scaled(world.deaths, least=world.least)
+    world.live(tmp_path, world.upto(deaths))
+    assert lives.differences(tmp_path, calm(name, deaths)) == []
 
 
 def test_no_death_forgets_a_call_or_passes_the_ceiling(dies: Dies) -> None:
@@ -224,6 +238,35 @@ def test_a_crash_at_any_step_leads_to_one_order_at_most(
             break
     assert not doom.dead, "the steps never ended"
     assert ends["FILLED"] and 0 < ends[world.lost] <= lost, ends
+
+
+@pytest.mark.parametrize("point", ["before_send", "after_send"])
+def test_a_killed_bridge_finds_what_it_sent_and_sends_nothing_again(
+    point: str, tmp_path: Path
+) -> None:
+    """SIGKILL flushes no file and runs no `finally`; the broker lives on (R12)."""
+    books = tmp_path / "books.json"
+
+    def life() -> None:
+        world = mt5_package.World(tmp_path)
+
+        def die() -> None:
+            books.write_text(json.dumps(world.package.requests))
+            strike()
+
+        setattr(world.package, point, die)
+        world.bridge.submit(order())
+
+    assert kills.run(life)
+    world = mt5_package.World(tmp_path)
+    world.package.initialize()
+    for request in json.loads(books.read_text()):
+        world.package.order_send(request)
+    sent = list(world.executed)
+    status = world.carried(order())
+    assert world.executed == sent == [SID] * (point == "after_send")
+    assert status == ("FILLED" if sent else world.lost)
+    world.whole()
 
 
 def told(counts: Counter[str]) -> str:
