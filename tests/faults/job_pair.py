@@ -15,7 +15,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from tests.doubles.job_works import noted
+from tests.doubles.job_works import notes
 from tests.tries import MOMENT, until
 from tests.worlds.jobs import FINAL, Office, alive, desk_process
 from torra.jobs import states
@@ -45,7 +45,7 @@ def kill(pid: int) -> None:
 
 def worker_of(home: Path, name: str) -> int | None:
     """Return the process that began a work last, while it runs."""
-    begun = noted(home, name, "begin")
+    begun = notes(home, name, "begin")
     pid = int(begun[-1].split()[1]) if begun else None
     return pid if pid is not None and alive(pid) else None
 
@@ -97,7 +97,7 @@ class Jobs:
     def check(self, name: str, state: str) -> None:
         """Look at what a work left behind."""
         home = self.office.home
-        begun, ended, twice = (len(noted(home, name, what)) for what in ("begin", "end", "twice"))
+        begun, ended, twice = (len(notes(home, name, what)) for what in ("begin", "end", "twice"))
         assert not twice and begun <= states.ATTEMPTS, f"{name} was begun {begun} times"
         assert state in ("done", "error")
         assert ended or state == "error", f"{name} is {state} and was never at its end"

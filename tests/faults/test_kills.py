@@ -46,7 +46,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Calm:
     lives.warm()
 
     @cache
-    def lived(name: str, deaths: int) -> lives.Tables:
+    def tables_of(name: str, deaths: int) -> lives.Tables:
         world, folder = DESKS[name], tmp_path_factory.mktemp("calm")
         passed: set[str] = set()
         with pytest.MonkeyPatch.context() as patch:
@@ -57,7 +57,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Calm:
         assert passed <= set(world.points), f"{name} passes {passed - set(world.points)} too"
         return lives.tables(folder)
 
-    return lived
+    return tables_of
 
 
 @pytest.fixture
@@ -82,8 +82,8 @@ def dies(
         world.every_close(tmp_path, upto)
         if world.alike:
             assert lives.differences(tmp_path, calm(name, deaths)) == []
-        told = f"{deaths} deaths of the {name} desk {''.join(points)}".strip()
-        record_property("seen", f"{told}, {world.met(tmp_path)}".strip(", "))
+        summary = f"{deaths} deaths of the {name} desk {''.join(points)}".strip()
+        record_property("seen", f"{summary}, {world.met(tmp_path)}".strip(", "))
 
     return of
 
@@ -166,7 +166,7 @@ def test_no_kill_doubles_or_loses_an_order(
 ) -> None:
     """Of Torra, of the Expert Advisor, or of both (D4, R6)."""
     hit, ends = kills.side_by_side(Orders, tmp_path, scaled(1000, least=8))
-    record_property("seen", f"{told(hit)} killed over {ends.total()} orders: {told(ends)}")
+    record_property("seen", f"{listing(hit)} killed over {ends.total()} orders: {listing(ends)}")
 
 
 def test_no_kill_loses_a_job_or_runs_it_twice(
@@ -175,7 +175,7 @@ def test_no_kill_loses_a_job_or_runs_it_twice(
     """Of a desk, of the process of its job, or of both (D14)."""
     hit, ends = kills.side_by_side(Jobs, tmp_path, scaled(1000, least=8))
     assert ends["done"], "no job was done: the kills prove nothing"
-    record_property("seen", f"{told(hit)} killed: {told(ends)}")
+    record_property("seen", f"{listing(hit)} killed: {listing(ends)}")
 
 
 @pytest.mark.by_day("-before_send", "marked-")
@@ -229,7 +229,7 @@ def test_a_crash_at_any_step_leads_to_one_order_at_most(
         with kills.crash_at(nth, *world.steps) as doom:
             world.bridge.submit(order())
         world.start()
-        status = world.carried(order())
+        status = world.carry(order())
         assert len(world.executed) <= 1
         assert status == ("FILLED" if world.executed else world.lost), nth
         world.whole()
@@ -263,11 +263,11 @@ def test_a_killed_bridge_finds_what_it_sent_and_sends_nothing_again(
     for request in json.loads(books.read_text()):
         world.package.order_send(request)
     sent = list(world.executed)
-    status = world.carried(order())
+    status = world.carry(order())
     assert world.executed == sent == [SID] * (point == "after_send")
     assert status == ("FILLED" if sent else world.lost)
     world.whole()
 
 
-def told(counts: Counter[str]) -> str:
+def listing(counts: Counter[str]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
