@@ -511,7 +511,7 @@ def test_no_signal_is_ever_read_by_half(
 def test_a_kill_at_any_point_leaves_all_or_nothing(
     root: Path, folder: DropFolder, point: str
 ) -> None:
-    assert kills.ended(kills.begin(partial(folder.publish, NAME, signed(1)), point))
+    assert kills.await_end(kills.begin(partial(folder.publish, NAME, signed(1)), point))
     published = [f"inbox/{NAME}"] if point == "renamed" else []
     assert folder.where(NAME) == ("inbox" if published else "")
     assert len(files(root)) == 1

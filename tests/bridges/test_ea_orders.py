@@ -71,6 +71,15 @@ def test_opens_modifies_and_closes(desk: AdvisorChannel, side: str, margin_mode:
     assert desk.names("work") == desk.names("inbox") == []
 
 
+def test_levels_are_rounded_to_the_tick(desk: AdvisorChannel) -> None:
+    """A tick may be coarser than the digits of a price."""
+    desk.ea.symbol("EURUSD", digits=5, tick_size=0.00025, contract=100_000)
+    desk.ea.quote("EURUSD", 1.1, 1.1001)
+    euro = {"symbol": "EURUSD", "broker_symbol": "EURUSD", "entry": "1.10010"}
+    assert desk.order(sl="1.09512", tp="1.11012", **euro)["status"] == "FILLED"
+    assert [(p["sl"], p["tp"]) for p in desk.positions()] == [(1.095, 1.11)]
+
+
 def test_a_modify_of_zero_leaves_the_level_as_it_is(desk: AdvisorChannel) -> None:
     opened = desk.order()
     desk.order(kind="modify", sl="2340.00", tp="0.00", ref=opened["sid"])
@@ -145,6 +154,8 @@ def test_closes_find_their_position_and_touch_no_other(desk: AdvisorChannel) -> 
     mine = desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC, comment="T000000000001")
     wrong_way = desk.order(kind="close", side="BUY", ticket=mine)
     assert wrong_way["reason"] == "no_position", "a BUY would add to a long"
+    more = desk.order(kind="close", side="SELL", lots="0.11", ticket=mine)
+    assert more["reason"] == "volume", "a close of more than there is would open the rest"
     assert desk.order(kind="close", side="SELL", ref="T000000000001")["position"] == mine
 
 
@@ -382,6 +393,17 @@ def test_halt_in_the_middle_of_close_all_stops_the_rest(desk: AdvisorChannel) ->
     desk.ea.timer()
     assert desk.ack(name)["reason"] == "kill"
     assert len(desk.positions()) == 1
+
+
+@pytest.mark.parametrize("hours", [-5, 0, 2, 3])
+def test_the_servers_clock_does_not_matter(desk: AdvisorChannel, hours: int) -> None:
+    """Expiry is told in UTC: the broker's summer time changes nothing."""
+    desk.ea.set(server_offset=hours * 3600)
+    assert desk.order()["status"] == "FILLED"
+    late = desk.drop(magic=MAGIC + 1)
+    desk.ea.clock(NOW + 170)
+    desk.ea.timer()
+    assert desk.ack(late)["status"] == "EXPIRED"
 
 
 def test_what_expired_while_the_advisor_was_dead_is_never_executed(desk: AdvisorChannel) -> None:

@@ -56,7 +56,7 @@ def test_random_lives_never_trade_twice_and_always_end(tmp_path: Path, scaled: S
             world.bridge.submit(order())
         world.package.no_answer = False
         world.start()
-        status = world.carried(order())
+        status = world.carry(order())
         ends[status] = ends.get(status, 0) + 1
         assert len(world.package.opened) <= 1
         assert len(world.package.requests) <= 3

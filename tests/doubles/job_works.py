@@ -27,7 +27,7 @@ def note(home: Path, name: str, what: str) -> None:
         file.write(f"{what} {os.getpid()}\n")
 
 
-def noted(home: Path, name: str, what: str = "") -> list[str]:
+def notes(home: Path, name: str, what: str = "") -> list[str]:
     """Return the lines about a work, or those that begin with a word."""
     path = home / "works" / name
     lines = path.read_text().splitlines() if path.exists() else []
@@ -44,7 +44,7 @@ def work(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
         except OSError:
             note(home, name, "twice")
         note(home, name, "begin")
-        first = len(noted(home, name, "begin")) == 1
+        first = len(notes(home, name, "begin")) == 1
         _do(told["how"], first=first)
         seconds = told["seconds"] if first or told["how"] != "long once" else 0.0
         for step in range(steps):

@@ -15,8 +15,8 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from tests.doubles.job_works import noted
-from tests.tries import until
+from tests.doubles.job_works import notes
+from tests.tries import MOMENT, until
 from tests.worlds.jobs import FINAL, Office, alive, desk_process
 from torra.jobs import states
 from torra.jobs.process import Bounds
@@ -25,6 +25,10 @@ LEASE = 0.5
 """Seconds of a lease here: a killed desk is followed soon."""
 
 RETRY = 0.8
+
+PATIENCE = 60.0
+"""Seconds in which a job must have come to its end: on a busy machine, too, a lost one is lost."""
+
 BOUNDS = Bounds(patience=0.4)
 """The order of a real desk, in little: a child gives up before the lease does, and a job is tried
 again later than both."""
@@ -41,7 +45,7 @@ def kill(pid: int) -> None:
 
 def worker_of(home: Path, name: str) -> int | None:
     """Return the process that began a work last, while it runs."""
-    begun = noted(home, name, "begin")
+    begun = notes(home, name, "begin")
     pid = int(begun[-1].split()[1]) if begun else None
     return pid if pid is not None and alive(pid) else None
 
@@ -75,9 +79,16 @@ class Jobs:
                 self.kills["desk"] += 1
                 killed = True
                 desk = start(home)
-        until(lambda: self.over(job), 30.0, f"the end of {self.office.row(job)}")
+        self.await_end(job)
         kill(desk)
         self.check(name, str(self.office.row(job)["state"]))
+
+    def await_end(self, job: int) -> None:
+        """Wait for the end of a job, on the busiest machine no longer than PATIENCE."""
+        late = time.monotonic() + PATIENCE
+        while not self.over(job):
+            assert time.monotonic() < late, f"lost: {self.office.row(job)}"
+            time.sleep(MOMENT)
 
     def over(self, job: int) -> bool:
         """Whether a job has its end."""
@@ -86,7 +97,7 @@ class Jobs:
     def check(self, name: str, state: str) -> None:
         """Look at what a work left behind."""
         home = self.office.home
-        begun, ended, twice = (len(noted(home, name, what)) for what in ("begin", "end", "twice"))
+        begun, ended, twice = (len(notes(home, name, what)) for what in ("begin", "end", "twice"))
         assert not twice and begun <= states.ATTEMPTS, f"{name} was begun {begun} times"
         assert state in ("done", "error")
         assert ended or state == "error", f"{name} is {state} and was never at its end"

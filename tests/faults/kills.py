@@ -47,7 +47,7 @@ def begin(work: Work, point: str = "", variable: str = VARIABLE) -> BaseProcess:
     return process
 
 
-def ended(process: BaseProcess) -> bool:
+def await_end(process: BaseProcess) -> bool:
     """Wait for the end of a life; return whether it was killed. Others end well."""
     process.join()
     assert process.exitcode in (0, -signal.SIGKILL), "a life failed by itself"
@@ -56,7 +56,7 @@ def ended(process: BaseProcess) -> bool:
 
 def run(work: Work) -> bool:
     """Live to the end; return whether it was a death."""
-    return ended(begin(work))
+    return await_end(begin(work))
 
 
 def run_for(seconds: float, work: Work) -> bool:
@@ -64,7 +64,7 @@ def run_for(seconds: float, work: Work) -> bool:
     process = begin(work)
     process.join(seconds)
     process.kill()
-    return ended(process)
+    return await_end(process)
 
 
 @contextmanager

@@ -66,9 +66,9 @@ class Vendor:
     name: str = "anthropic"
 
     def submit(self, request: Request) -> Future[Completion]:
-        told = [iso(self.now()), request.role.id, request.round, request.attempt, COST]
+        call = [iso(self.now()), request.role.id, request.round, request.attempt, COST]
         with self.books.open("ab", buffering=0) as file:
-            file.write(json.dumps(told).encode() + b"\n")
+            file.write(json.dumps(call).encode() + b"\n")
         future: Future[Completion] = Future()
         known = completion(honest(request))
         future.set_result(replace(known, provider="anthropic", model=MODEL, cost_usd=COST))
@@ -197,7 +197,7 @@ class DeskWorld:
         if self.pays:
             assert booked(folder) <= self.settings.agents.max_api_cost_per_hour + 1e-9
         if self.settings.agents.memory.use == "on":
-            lessons_told(folder)
+            lessons_of_trades(folder)
 
     def every_close(self, folder: Path, upto: datetime) -> None:
         """Look that every close up to a moment has its row, and that everything is whole."""
@@ -249,7 +249,7 @@ def booked(folder: Path) -> float:
     return float(paid.rolling(HOUR).sum().max())
 
 
-def lessons_told(folder: Path) -> Counter[str]:
+def lessons_of_trades(folder: Path) -> Counter[str]:
     """Look that each closed trade has one lesson, with its words; return how many of each kind."""
     with closing(desks.open_database(folder)) as database:
         closed = {row["sid"] for row in database.closed_trades(limit=10_000)}
@@ -268,7 +268,7 @@ PASSING: Final[Mapping[str, tuple[str, ...]]] = {
 lease it was; prompts have a nonce. "" stands for every table.
 """
 
-TOLD: Final = ("record", "agent_deliberation")
+JSON_COLUMNS: Final = ("record", "agent_deliberation")
 """Columns of JSON, compared field by field."""
 
 PASSING_FIELDS: Final = (
@@ -291,29 +291,29 @@ def tables(folder: Path) -> Tables:
     """Return every table as its rows, sorted, without what time alone decides."""
     database = desks.open_database(folder)
     names = rows(database, "select name from sqlite_master where type='table'")
-    found = {
+    contents = {
         row["name"]: _rows_of(database, row["name"])
         for row in names
         if row["name"] not in UNCOMPARED
     }
     database.close()
-    return found
+    return contents
 
 
-def parted(folder: Path) -> int:
+def partings(folder: Path) -> int:
     """Return how many ticks a death parted from their close: an elder was stored before it."""
     database = desks.open_database(folder)
     sql = "select torra_key from journal where json_extract(record, '$.apart[0]') is not null"
-    found = len(rows(database, sql))
+    count = len(rows(database, sql))
     database.close()
-    return found
+    return count
 
 
 def _rows_of(database: Any, table: str) -> list[tuple[Any, ...]]:
     passing = {*PASSING[""], *PASSING.get(table, ())}
     kept = [
         tuple(
-            json.dumps(_lasting(json.loads(value))) if name in TOLD and value else value
+            json.dumps(_lasting(json.loads(value))) if name in JSON_COLUMNS and value else value
             for name, value in row.items()
             if name not in passing
         )
@@ -361,11 +361,11 @@ def of_a_mode(mode: str) -> DeskWorld:
     """Return a desk at which more agents are asked, a trader or experts among them."""
 
     def met(folder: Path) -> str:
-        asked = {role for _, role, *_ in spent(folder)}
-        assert SEATS[mode] in asked, "nobody asked who makes the mode"
-        apart = parted(folder)
-        assert apart, "no death fell between two ticks of a close"
-        return f"{apart} of them between two ticks of a close"
+        roles = {role for _, role, *_ in spent(folder)}
+        assert SEATS[mode] in roles, "nobody asked who makes the mode"
+        count = partings(folder)
+        assert count, "no death fell between two ticks of a close"
+        return f"{count} of them between two ticks of a close"
 
     deaths = len(OFTEN)
     return DeskWorld(TRADING, profile(AMPLE, mode), PAID, OFTEN, 5 * deaths, least=deaths, met=met)
@@ -377,10 +377,10 @@ def _short(folder: Path) -> str:
     return f"{len(spent(folder))} calls, dearest hour {dearest:.0%}"
 
 
-def _told(folder: Path) -> str:
-    told = lessons_told(folder)
-    assert told["trade"] >= 3 and told["vetoed"] >= 1, told
-    return f"{told['trade']} trades, {told['vetoed']} vetoed"
+def _lessons(folder: Path) -> str:
+    lessons = lessons_of_trades(folder)
+    assert lessons["trade"] >= 3 and lessons["vetoed"] >= 1, lessons
+    return f"{lessons['trade']} trades, {lessons['vetoed']} vetoed"
 
 
 REMEMBERING: Final = remembering.profile(
@@ -410,7 +410,7 @@ DESKS: Final[Mapping[str, DeskWorld]] = {
         least=3,
         quarters=6,
         more=6,
-        met=_told,
+        met=_lessons,
     ),
 }
 """An `asked` of a higher number dies with answers in hand."""

@@ -158,8 +158,8 @@ class Orders:
         points = {"torra": ours, "advisor": theirs}
         torra = partial(self.torra, decision, healthy=not ours)
         lives = {
-            "torra": kills.begin(torra, named(ours), VARIABLE),
-            "advisor": kills.begin(self.advisor, named(theirs), EA_VARIABLE),
+            "torra": kills.begin(torra, name_of(ours), VARIABLE),
+            "advisor": kills.begin(self.advisor, name_of(theirs), EA_VARIABLE),
         }
         doomed = [name for name, point in points.items() if point]
         if RANDOM in points.values():
@@ -188,23 +188,23 @@ class Orders:
         Every second close is a person's, and every third opening is left before its end is known.
         """
         name = NAMES[number % len(NAMES)]
-        held = database.position(name)
+        position = database.position(name)
         bar_time = floor(System().now(), "M15") - timedelta(minutes=15 * (number + 1))
         draft: SignalDraft | None = None
         leaves, sids = "", []
-        if held is None:
+        if position is None:
             draft = SignalDraft("open", "BUY", 0.1, Levels(1.1001, 1.09, 1.12, 0.005))
         elif number // len(NAMES) % 2:
-            draft = SignalDraft("close", "SELL", held.lots, closes=held.signal_id)
+            draft = SignalDraft("close", "SELL", position.lots, closes=position.signal_id)
         else:
-            leaves = held.signal_id
+            leaves = position.signal_id
         if draft is not None:
             sids.append(
                 signal_bridge.signal_id(
                     name, "EURUSD", "M15", bar_time, kind=draft.kind, side=draft.side
                 )
             )
-        if held is None and number % 3 == 1:
+        if position is None and number % 3 == 1:
             leaves = sids[0]
             self.taken_back.add(leaves)
         if leaves:
@@ -233,14 +233,14 @@ class Orders:
         assert passed <= set(ON_THE_WAY), f"Torra passes {passed - set(ON_THE_WAY)} too"
 
 
-def named(point: str) -> str:
+def name_of(point: str) -> str:
     return point if point != RANDOM else ""
 
 
 def end(process: BaseProcess) -> None:
     """Kill a process, if it has not killed itself, and see that it did not fail."""
     process.kill()
-    assert kills.ended(process), "a child ended by itself"
+    assert kills.await_end(process), "a child ended by itself"
 
 
 def over(database: Database, sid: str) -> bool:

@@ -74,4 +74,4 @@ def test_a_point_kills_with_nothing_tidied(tmp_path: Path) -> None:
         finally:
             left.touch()
 
-    assert kills.ended(kills.begin(life, "saved")) and not left.exists()
+    assert kills.await_end(kills.begin(life, "saved")) and not left.exists()

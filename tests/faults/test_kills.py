@@ -7,6 +7,7 @@ peace. `lives` has the desks, `kills` how a life ends.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections import Counter
@@ -23,7 +24,8 @@ from tests.faults.lives import DESKS, PAID, SEATS
 from tests.faults.order_pair import ALONE, Orders
 from tests.tries import Tries
 from tests.worlds import dwx_channel, mt5_package
-from tests.worlds.terminal_orders import TerminalWorld, order
+from tests.worlds.terminal_orders import SID, TerminalWorld, order
+from torra.failpoints import strike
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL"),
@@ -44,7 +46,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Calm:
     lives.warm()
 
     @cache
-    def lived(name: str, deaths: int) -> lives.Tables:
+    def tables_of(name: str, deaths: int) -> lives.Tables:
         world, folder = DESKS[name], tmp_path_factory.mktemp("calm")
         passed: set[str] = set()
         with pytest.MonkeyPatch.context() as patch:
@@ -55,7 +57,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Calm:
         assert passed <= set(world.points), f"{name} passes {passed - set(world.points)} too"
         return lives.tables(folder)
 
-    return lived
+    return tables_of
 
 
 @pytest.fixture
@@ -80,8 +82,8 @@ def dies(
         world.every_close(tmp_path, upto)
         if world.alike:
             assert lives.differences(tmp_path, calm(name, deaths)) == []
-        told = f"{deaths} deaths of the {name} desk {''.join(points)}".strip()
-        record_property("seen", f"{told}, {world.met(tmp_path)}".strip(", "))
+        summary = f"{deaths} deaths of the {name} desk {''.join(points)}".strip()
+        record_property("seen", f"{summary}, {world.met(tmp_path)}".strip(", "))
 
     return of
 
@@ -104,6 +106,18 @@ def test_a_life_of_kills_ends_as_a_life_of_closings(dies: Dies) -> None:
 def test_a_desk_of_any_other_mode_dies_as_safely(mode: str, dies: Dies) -> None:
     """The thesis and what the seats came to are in the tables that are compared (D1)."""
     dies(mode)
+
+
+@pytest.mark.by_day("paying", "remembering")
+@pytest.mark.parametrize("name", ["paying", *SEATS, "remembering"])
+def test_a_life_of_closings_ends_as_one_long_life(
+    name: str, calm: Calm, tmp_path: Path, scaled: Callable[..., int]
+) -> None:
+    """What any restart changed would otherwise stand on both sides of a comparison (D10)."""
+    world = DESKS[name]
+    deaths = scaled(world.deaths, least=world.least)
+    world.live(tmp_path, world.upto(deaths))
+    assert lives.differences(tmp_path, calm(name, deaths)) == []
 
 
 def test_no_death_forgets_a_call_or_passes_the_ceiling(dies: Dies) -> None:
@@ -152,7 +166,7 @@ def test_no_kill_doubles_or_loses_an_order(
 ) -> None:
     """Of Torra, of the Expert Advisor, or of both (D4, R6)."""
     hit, ends = kills.side_by_side(Orders, tmp_path, scaled(1000, least=8))
-    record_property("seen", f"{told(hit)} killed over {ends.total()} orders: {told(ends)}")
+    record_property("seen", f"{listing(hit)} killed over {ends.total()} orders: {listing(ends)}")
 
 
 def test_no_kill_loses_a_job_or_runs_it_twice(
@@ -161,7 +175,7 @@ def test_no_kill_loses_a_job_or_runs_it_twice(
     """Of a desk, of the process of its job, or of both (D14)."""
     hit, ends = kills.side_by_side(Jobs, tmp_path, scaled(1000, least=8))
     assert ends["done"], "no job was done: the kills prove nothing"
-    record_property("seen", f"{told(hit)} killed: {told(ends)}")
+    record_property("seen", f"{listing(hit)} killed: {listing(ends)}")
 
 
 @pytest.mark.by_day("-before_send", "marked-")
@@ -215,7 +229,7 @@ def test_a_crash_at_any_step_leads_to_one_order_at_most(
         with kills.crash_at(nth, *world.steps) as doom:
             world.bridge.submit(order())
         world.start()
-        status = world.carried(order())
+        status = world.carry(order())
         assert len(world.executed) <= 1
         assert status == ("FILLED" if world.executed else world.lost), nth
         world.whole()
@@ -226,5 +240,34 @@ def test_a_crash_at_any_step_leads_to_one_order_at_most(
     assert ends["FILLED"] and 0 < ends[world.lost] <= lost, ends
 
 
-def told(counts: Counter[str]) -> str:
+@pytest.mark.parametrize("point", ["before_send", "after_send"])
+def test_a_killed_bridge_finds_what_it_sent_and_sends_nothing_again(
+    point: str, tmp_path: Path
+) -> None:
+    """SIGKILL flushes no file and runs no `finally`; the broker lives on (R12)."""
+    books = tmp_path / "books.json"
+
+    def life() -> None:
+        world = mt5_package.World(tmp_path)
+
+        def die() -> None:
+            books.write_text(json.dumps(world.package.requests))
+            strike()
+
+        setattr(world.package, point, die)
+        world.bridge.submit(order())
+
+    assert kills.run(life)
+    world = mt5_package.World(tmp_path)
+    world.package.initialize()
+    for request in json.loads(books.read_text()):
+        world.package.order_send(request)
+    sent = list(world.executed)
+    status = world.carry(order())
+    assert world.executed == sent == [SID] * (point == "after_send")
+    assert status == ("FILLED" if sent else world.lost)
+    world.whole()
+
+
+def listing(counts: Counter[str]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))

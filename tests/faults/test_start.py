@@ -107,7 +107,7 @@ def refused(home: Path, *, sound: bool = False) -> str:
     return result.stderr
 
 
-def started(home: Path) -> NoReturn:
+def started(home: Path, _: object) -> NoReturn:
     raise AssertionError(f"the desk of {home} has started")
 
 

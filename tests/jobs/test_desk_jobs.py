@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from instance_database import Database
-from tests.doubles.job_works import SCRIPTED, noted
+from tests.doubles.job_works import SCRIPTED, notes
 from tests.tries import until
 from tests.worlds.jobs import KINDS, alive
 from torra.commands.command_line import main
@@ -65,8 +65,8 @@ def test_a_desk_that_ends_lays_its_job_back_and_the_next_one_does_it(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = ask(desk.database, tmp_path, how="long once", steps=30, seconds=0.1)
-    until(lambda: noted(tmp_path, "a", "begin"), 20.0)
-    child = int(noted(tmp_path, "a", "begin")[0].split()[1])
+    until(lambda: notes(tmp_path, "a", "begin"), 20.0)
+    child = int(notes(tmp_path, "a", "begin")[0].split()[1])
     assert desk.close()
     assert not alive(child)
     shown = torra(tmp_path, "jobs")

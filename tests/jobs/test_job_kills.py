@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doubles.job_works import noted
+from tests.doubles.job_works import notes
 from tests.faults.job_pair import BOUNDS, kill, start, worker_of
 from tests.tries import Tries, until
 from tests.worlds.jobs import FINAL, Office, alive
@@ -61,14 +61,14 @@ def test_the_next_desk_runs_the_job_on_as_its_second_attempt(tmp_path: Path) -> 
     office = Office(home)
     number = office.ask("a", how="long once", steps=20, seconds=0.5)
     first = start(home)
-    until(lambda: noted(home, "a", "begin"))
+    until(lambda: notes(home, "a", "begin"))
     kill(first)
     second = start(home)
     until(lambda: office.row(number)["state"] in FINAL, 20.0)
     kill(second)
     row = office.row(number)
     assert (row["state"], row["attempt"], row["epoch"]) == ("done", 2, 2)
-    assert [len(noted(home, "a", what)) for what in ("begin", "end", "twice")] == [2, 1, 0]
+    assert [len(notes(home, "a", what)) for what in ("begin", "end", "twice")] == [2, 1, 0]
     office.close()
 
 
@@ -78,7 +78,7 @@ def test_a_desk_that_dies_twice_with_a_job_ends_it(tmp_path: Path) -> None:
     number = office.ask("a", steps=100_000, seconds=0.1)
     for times in (1, 2):
         desk = start(home)
-        until(lambda: len(noted(home, "a", "begin")) == times, 20.0)  # noqa: B023
+        until(lambda: len(notes(home, "a", "begin")) == times, 20.0)  # noqa: B023
         kill(desk)
     last = start(home)
     until(lambda: office.row(number)["state"] in FINAL, 20.0)

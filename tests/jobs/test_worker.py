@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.job_works import SCRIPTED, noted
+from tests.doubles.job_works import SCRIPTED, notes
 from tests.tries import Tries, until
 from tests.worlds.jobs import Office, alive
 from torra.errors import ConfigError
@@ -36,7 +36,7 @@ def test_a_job_is_done_and_says_so(office: Office) -> None:
     assert (row["state"], row["attempt"]) == ("done", 1)
     assert (row["says"], row["made"]) == ("a took 3 steps.", "a")
     assert row["started_at"] and row["ended_at"] and row["asked_by"] == "command line"
-    assert len(noted(office.home, "a", "end")) == 1
+    assert len(notes(office.home, "a", "end")) == 1
     office.worker.turn()
     assert office.worker.child is None
 
@@ -101,8 +101,8 @@ def test_a_running_job_is_cancelled_within_two_seconds(
             assert took <= CANCELLED_SECONDS
         assert child is not None and not alive(child)
         assert office.row(number)["says"] == "Cancelled by a person."
-        assert noted(office.home, "a", "end") == []
-        assert len(noted(office.home, "a", "begin")) == 1
+        assert notes(office.home, "a", "end") == []
+        assert len(notes(office.home, "a", "begin")) == 1
         office.close()
 
 
@@ -111,7 +111,7 @@ def test_a_job_that_waits_is_cancelled_at_once(office: Office) -> None:
     cancel(office, number)
     assert office.row(number)["state"] == "cancelled"
     office.worker.turn()
-    assert noted(office.home, "a") == []
+    assert notes(office.home, "a") == []
     with pytest.raises(ConfigError, match="job 1 has ended already: it is cancelled"):
         cancel(office, number)
     with pytest.raises(ConfigError, match=r"there is no job 7; `torra jobs` lists them"):
@@ -142,7 +142,7 @@ def test_what_trying_again_would_not_mend_is_not_tried_again(
 ) -> None:
     row = office.turn_until(office.ask("a", how=how))
     assert (row["state"], row["attempt"], row["says"]) == ("error", 1, says)
-    assert len(noted(office.home, "a", "begin")) == 1
+    assert len(notes(office.home, "a", "begin")) == 1
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_what_may_pass_by_is_tried_twice(office: Office, how: str, says: str) ->
     row = office.turn_until(number)
     assert (row["state"], row["attempt"]) == ("error", 2)
     assert row["says"].casefold() == says.casefold()
-    assert len(noted(office.home, "a", "begin")) == 2
+    assert len(notes(office.home, "a", "begin")) == 2
 
 
 def test_a_child_that_died_once_is_tried_again_and_done(office: Office) -> None:
@@ -236,7 +236,7 @@ def test_one_that_was_cancelled_while_its_desk_died_is_not_tried_again(office: O
     office.worker.turn()
     office.epoch = 2  # the next desk
     row = office.turn_until(number)
-    assert (row["state"], len(noted(office.home, "a", "begin"))) == ("cancelled", 1)
+    assert (row["state"], len(notes(office.home, "a", "begin"))) == ("cancelled", 1)
 
 
 def test_what_is_decided_in_the_turn_in_which_the_lease_is_lost_is_not_written(

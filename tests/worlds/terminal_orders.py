@@ -65,9 +65,9 @@ class TerminalWorld:
         """Let time pass as the courier does, and return what is reported at the end."""
         end = self.clock.elapsed + seconds
         while True:
-            found = list(self.bridge.poll())
+            reports = list(self.bridge.poll())
             if self.clock.elapsed >= end:
-                return found
+                return reports
             self.clock.sleep(0.25)
 
     def settled(self, seconds: float | None = None) -> Report:
@@ -75,7 +75,7 @@ class TerminalWorld:
         self.bridge.settle(report)
         return report
 
-    def carried(self, item: Order) -> str:
+    def carry(self, item: Order) -> str:
         """Hand an order over on and on, as the courier does, until it has its end; return that."""
         status, left = "", 5
         while left and self.clock.elapsed < 70.0:
