@@ -1,8 +1,8 @@
 """All tables of a desk's database after a few ticks, read with plain SQL, a field a line.
 
-A file for each desk has its rows; schema.sql has the schema. JSON in a cell is shown as JSON (a
-large one in the first WHOLE rows of its table, then by hash), long words and bytes by length and
-hash, and tables of many plain rows by count and hash.
+A file for each desk has its rows in the order of their keys; schema.sql has the schema. JSON in a
+cell is shown as JSON (a large one in the first WHOLE rows of its table, then by hash), long words
+and bytes by length and hash, and tables of many plain rows by count and hash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from tests.doubles.vendor_line import prices
-from tests.golden.frozen import frozen, masked
+from tests.golden.exact import with_machine
+from tests.golden.frozen import frozen, masked, versionless
 from tests.golden.projection import projected
 from tests.worlds import (
     demo_orders,
@@ -36,8 +37,8 @@ from torra.tick.ladder import SpendingAccount
 MANY: Final = frozenset(("bars", "record_highs", "record_lows", "series", "facts", "flow"))
 """Tables that are shown by count and hash."""
 
-CALENDAR_TIME: Final = ("applied_at",)
-"""Columns of SQLite's helper, which reads the clock of the machine."""
+HELPERS: Final = ("_sqlite_migrations", "sqlite_sequence")
+"""Tables of SQLite and of its helper, which are left out."""
 
 LONGEST: Final = 200
 """Characters of a cell that are shown."""
@@ -60,19 +61,19 @@ def make(folder: Path) -> dict[str, str]:
             live(home)
         with closing(sqlite3.connect(home / "torra.db")) as database:
             database.row_factory = sqlite3.Row
-            found = {table: _rows(database, table) for table in _tables(database)}
+            rows = {table: _rows(database, table) for table in _tables(database)}
             texts["schema.sql"] = "\n".join(_schema(database))
-        named = projected(found, "tables")
-        shown = {table: _shown(table, rows) for table, rows in named.items()}
-        texts[f"{name}.json"] = masked(json.dumps(shown, indent=1, sort_keys=True), home)
-    return texts
+        shown = {name: _shown(name, many) for name, many in projected(rows, "tables").items()}
+        text = masked(json.dumps(shown, indent=1, sort_keys=True), home)
+        texts[f"{name}.json"] = versionless(text)
+    return with_machine(texts)
 
 
 def _tables(database: sqlite3.Connection) -> list[str]:
-    """Return the names of all tables but those in which the search of words keeps its own."""
-    found = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
-    own = tuple(f"{name}_" for name, sql in found if sql.startswith("CREATE VIRTUAL"))
-    return sorted(name for name, _ in found if not name.startswith(own))
+    """Return the names of all tables but HELPERS and the search's own."""
+    tables = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    own = tuple(f"{name}_" for name, sql in tables if sql.startswith("CREATE VIRTUAL"))
+    return sorted(name for name, _ in tables if not name.startswith((*HELPERS, *own)))
 
 
 def _schema(database: sqlite3.Connection) -> Iterator[str]:
@@ -82,18 +83,19 @@ def _schema(database: sqlite3.Connection) -> Iterator[str]:
 
 
 def _rows(database: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
-    """Return the rows of a table in the order of its columns."""
-    columns = len(database.execute(f'SELECT * FROM "{table}" LIMIT 0').description)
-    order = ", ".join(map(str, range(1, columns + 1)))
-    return [dict(row) for row in database.execute(f'SELECT * FROM "{table}" ORDER BY {order}')]
+    """Return the rows of a table in the order of its primary key, whatever column that is."""
+    key = "SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk"
+    names = [f'"{name}"' for (name,) in database.execute(key, (table,))] or ["rowid"]
+    rows = database.execute(f'SELECT * FROM "{table}" ORDER BY {", ".join(names)}')
+    return [dict(row) for row in rows]
 
 
 def _shown(table: str, rows: list[dict[str, Any]]) -> Any:
     """Return the rows of a table as they are shown, or their count and hash."""
     if table in MANY:
-        return {"rows": len(rows), "hash": _hash(repr([[*row.values()] for row in rows]))}
+        return {"rows": len(rows), "hash": _hash(repr([sorted(row.items()) for row in rows]))}
     return [
-        {name: _cell(row[name], number) for name in row if name not in CALENDAR_TIME}
+        {name: _cell(value, number) for name, value in row.items()}
         for number, row in enumerate(rows)
     ]
 
