@@ -18,9 +18,8 @@ from scoring_rubric import SHARED_PREFIX, WRITTEN_BYTES, build_review_prompt
 from tests.agents.test_injection import texts
 from tests.cases import cases
 from tests.doubles.scripted import NONCE
-from tests.lessons.test_checked_words import SEEN
 from tests.worlds.hostile_texts import TEXTS
-from tests.worlds.lesson_reviews import random_facts
+from tests.worlds.lesson_reviews import SEEN, random_facts
 from torra.clock import iso
 from torra.lessons.figures import evidence
 from torra.lessons.lesson import LessonFacts

@@ -21,8 +21,8 @@ from tests.desk.test_wiring import lose_the_lease
 from tests.doubles.scripted import NEVER, Blocks, Raises
 from tests.doubles.vendor_line import CANARIES, environment
 from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, Status, VendorServer
-from tests.lessons.test_checked_words import SEEN
 from tests.tries import Tries, until
+from tests.worlds.lesson_reviews import SEEN
 from tests.worlds.reviews import ASKS, COST, KEPT, MODEL, PRICES, SAID, Answers, Home, answer
 from tests.worlds.stores import NOON
 from tests.worlds.vendor_desk import tick

@@ -16,7 +16,16 @@ import httpx2
 from agent_config import AgentSettings
 from agents.contracts import Completion, Request
 from tests.doubles import scripted
-from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI, VENDORS, VendorServer
+from tests.doubles.vendor_server import (
+    ANTHROPIC,
+    GOOGLE,
+    OPENAI,
+    VENDORS,
+    Exchange,
+    Reply,
+    Status,
+    VendorServer,
+)
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
 from torra.providers.vendors.switchboard import Switchboard
@@ -33,6 +42,18 @@ REAL: Final = {vendor: f"realcanary{SHORT[vendor].lower()}5f1b9c" for vendor in 
 CUSTOM: Final = {vendor: f"customcanary{SHORT[vendor].lower()}77e0d2" for vendor in VENDORS}
 """The key for a server that is not the vendor's."""
 CANARIES: Final = (*REAL.values(), *CUSTOM.values())
+
+PICTURE: Final = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
+
+
+def knowing(*forms: str) -> Any:
+    """Return what a server says that takes only these response formats."""
+
+    def answer(exchange: Exchange) -> Any:
+        form = exchange.body.get("response_format", {}).get("type", "prompt")
+        return Reply(fenced=form == "prompt") if form in forms else Status(400)
+
+    return answer
 
 
 def environment(*servers: VendorServer, custom: bool = True, **more: str) -> dict[str, str]:

@@ -22,8 +22,8 @@ from tests.agents.test_prompts import at_the_desk, at_the_firm, golden_files
 from tests.agents.test_review_prompt import NOTE, about, rendered
 from tests.doubles import scripted
 from tests.golden.exact import as_json, in_lines, with_machine
-from tests.lessons.test_checked_words import SEEN
 from tests.worlds import reviews
+from tests.worlds.lesson_reviews import SEEN
 from torra.tick.chart_scorer import score_chart
 
 GARBAGE: Final = "no JSON"

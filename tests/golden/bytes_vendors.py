@@ -19,10 +19,10 @@ from typing import Any, Final
 from agent_config import MODELS
 from agents.contracts import Completion, Request
 from tests.doubles import vendor_line
+from tests.doubles.vendor_line import PICTURE, knowing
 from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI, VENDORS, Exchange, VendorServer
 from tests.faults import lives
 from tests.golden.exact import as_json, in_lines, rows, with_machine
-from tests.providers.test_vendor_wire import PICTURE, knowing
 from tests.worlds import desks, paid_ticks
 from torra.clock import System
 from torra.tick.ladder import SpendingAccount

@@ -13,8 +13,14 @@ from typing import Final
 
 from agents.feature_words import COMPONENTS
 from tests.cases import cases
-from tests.lessons.test_reviews import LOST, MARKET, NOW
-from tests.worlds.lesson_reviews import ATTACKS, hostile_review, random_facts, true_sentence
+from tests.worlds.lesson_reviews import (
+    ATTACKS,
+    NOW,
+    SEEN,
+    hostile_review,
+    random_facts,
+    true_sentence,
+)
 from torra.clock import TIMEFRAMES, iso
 from torra.lessons.checked_words import (
     CODE,
@@ -32,16 +38,6 @@ from torra.lessons.checked_words import (
 )
 from torra.lessons.lesson import LessonFacts, Words
 from torra.lessons.reviews import PART_BYTES, rules_words
-
-SEEN: Final = replace(
-    LOST,
-    situation=replace(
-        MARKET,
-        numbers={**MARKET.numbers, "adx14": 18.2, "rsi14": 61.37, "support_distance_atr": 1.234,
-                 "consensus": -0.51, "up_bars": 0.45},
-        strongest=(("st_break", -1), ("st_long", 1)),
-    ),
-)  # fmt: skip
 
 
 def said(text: str, facts: LessonFacts = SEEN) -> tuple[str, tuple[str, ...]]:

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 
 from tests.cases import cases
-from tests.lessons.test_checked_words import SEEN, said
-from tests.worlds.lesson_reviews import random_facts, true_sentence
+from tests.lessons.test_checked_words import said
+from tests.worlds.lesson_reviews import SEEN, random_facts, true_sentence
 from torra.lessons.checked_words import OUTCOME
 from torra.lessons.general_statements import is_general
 from torra.lessons.reviews import rules_words

@@ -6,30 +6,17 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from agents.feature_words import COMPONENTS
 from tests.cases import cases
-from tests.worlds.lesson_reviews import START, random_facts, random_situation
+from tests.worlds.lesson_reviews import LOST, MARKET, NOW, random_facts, random_situation
 from torra.exhibits.lesson_words import headline, verdict_on_veto
 from torra.lessons.checked_words import checked
-from torra.lessons.lesson import LessonFacts, Situation
+from torra.lessons.lesson import LessonFacts
 from torra.lessons.reviews import AUTHOR, PART_BYTES, rules_words
-
-NOW: Final = datetime(2026, 3, 2, 13, tzinfo=UTC)
-MARKET: Final = Situation(
-    {"volume_ratio": 0.6, "spread_atr": 0.04}, "range", "LONDON", strongest=(("st_break", -1),)
-)
-LOST: Final = LessonFacts(
-    sid="0123456789ab", kind="trade", instance="gold", symbol="XAUUSD", asset="gold",
-    timeframe="M15", side="LONG", bar_time=START, opened_at=START, closed_at=START, known_at=START,
-    outcome="loss", evolution="Falsified", reason="STOPPED", r=-1.0234, planned_r=2.0,
-    slipped_r=0.02, mae_r=-1.03, mfe_r=0.41, hours_held=3.5, surprise=0.9, profit=-51.2,
-    situation=MARKET,
-)  # fmt: skip
 
 
 def test_a_loss_says_what_spoke_against_it_and_how_far_it_was_ahead() -> None:

@@ -25,6 +25,7 @@ from scoring_rubric import SHARED_PREFIX
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles import vendor_line
+from tests.doubles.vendor_line import PICTURE, knowing
 from tests.doubles.vendor_server import (
     ANTHROPIC,
     GOOGLE,
@@ -49,7 +50,6 @@ from tests.tries import Tries
 from torra.providers.vendors.capabilities import capability
 
 ROLES: Final = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
-PICTURE: Final = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 PICTURE_TEXT: Final = base64.b64encode(PICTURE).decode()
 
 SENT_HEADERS: Final = {
@@ -405,16 +405,6 @@ def test_requests_go_out_at_once_and_connections_are_kept(
 
 
 # --- a local server that knows less ---------------------------------------------------------------
-
-
-def knowing(*forms: str) -> Any:
-    """Return what a server says that takes only these response formats."""
-
-    def answer(exchange: Exchange) -> Any:
-        form = exchange.body.get("response_format", {}).get("type", "prompt")
-        return Reply(fenced=form == "prompt") if form in forms else Status(400)
-
-    return answer
 
 
 @pytest.mark.journey

@@ -28,6 +28,27 @@ NUMBERS: Final = {
     "volume_ratio": (0, 5), "spread_atr": (0, 0.4), "up_bars": (0, 1), "ema_gap_atr": (-5, 5),
 }  # fmt: skip
 
+NOW: Final = datetime(2026, 3, 2, 13, tzinfo=UTC)
+MARKET: Final = Situation(
+    {"volume_ratio": 0.6, "spread_atr": 0.04}, "range", "LONDON", strongest=(("st_break", -1),)
+)
+LOST: Final = LessonFacts(
+    sid="0123456789ab", kind="trade", instance="gold", symbol="XAUUSD", asset="gold",
+    timeframe="M15", side="LONG", bar_time=START, opened_at=START, closed_at=START, known_at=START,
+    outcome="loss", evolution="Falsified", reason="STOPPED", r=-1.0234, planned_r=2.0,
+    slipped_r=0.02, mae_r=-1.03, mfe_r=0.41, hours_held=3.5, surprise=0.9, profit=-51.2,
+    situation=MARKET,
+)  # fmt: skip
+SEEN: Final = replace(
+    LOST,
+    situation=replace(
+        MARKET,
+        numbers={**MARKET.numbers, "adx14": 18.2, "rsi14": 61.37, "support_distance_atr": 1.234,
+                 "consensus": -0.51, "up_bars": 0.45},
+        strongest=(("st_break", -1), ("st_long", 1)),
+    ),
+)  # fmt: skip
+
 
 def random_situation(chance: random.Random) -> Situation:
     """Return a market at an opening, some of its numbers not known."""

@@ -14,7 +14,7 @@ from agent_config import AgentSettings, MemorySettings
 from agents.contracts import Completion, Request
 from instance_database import Database
 from tests.doubles.scripted import Scripted
-from tests.lessons.test_checked_words import SEEN
+from tests.worlds.lesson_reviews import SEEN
 from tests.worlds.stores import NOON, Hand, open_database
 from torra.clock import System
 from torra.config import Instance, Profile
