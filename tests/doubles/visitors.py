@@ -18,7 +18,13 @@ from torra.dashboard.view.desk_view import DeskView
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-ACCESS = Access({scope: f"token-to-{scope}" for scope in SCOPES}, "a key that signs sessions")
+
+def new_access() -> Access:
+    """Return the known tokens, with no session ended yet."""
+    return Access({scope: f"token-to-{scope}" for scope in SCOPES}, "a key that signs sessions")
+
+
+ACCESS = new_access()
 
 
 class LoggedIn:

@@ -27,7 +27,7 @@ def main(words: list[str] | None = None) -> int:
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(parts.PARTS)}")
     names = [name for name in parts.PARTS if not chosen.part or name in chosen.part]
     changed = 0
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(2, get_context("spawn"), max_tasks_per_child=1) as pool:
         for name, (today, seconds) in zip(names, pool.map(_timed, names), strict=True):
             if isinstance(today, str):
                 print(f"{name}: NOT MADE: {today}", flush=True)

@@ -22,7 +22,7 @@ from flask import Flask
 
 from tests.doubles import compiled_rules, scripted
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
-from tests.doubles.visitors import ACCESS, bearer
+from tests.doubles.visitors import bearer, new_access
 from tests.golden.frozen import NOW
 from tests.worlds import (
     arm_trades,
@@ -125,7 +125,7 @@ def degraded(home: Path, end: ExitStack) -> Flask:
 def hosted(home: Path, end: ExitStack) -> Flask:
     """Another program's scorer that has asked, and no desk."""
     home.mkdir()
-    return screens.hosted_app(home)
+    return screens.hosted_app(home, new_access())
 
 
 def firm(home: Path, end: ExitStack) -> Flask:
@@ -204,7 +204,7 @@ def lost(home: Path, end: ExitStack) -> Flask:
 
 def failing(_home: Path, _end: ExitStack) -> Flask:
     """A fault that nobody foresaw."""
-    return create_app(ScriptedView("failing"), access=ACCESS)
+    return create_app(ScriptedView("failing"), access=new_access())
 
 
 STATES: Final[Mapping[str, Callable[[Path, ExitStack], Flask]]] = {
@@ -241,4 +241,4 @@ def _of_pages(pages: desk_pages.Pages, end: ExitStack) -> Flask:
 
 def _app(backing: Backing) -> Flask:
     view = DatabaseView(backing.database, backing.settings, backing.desk)
-    return create_app(view, access=ACCESS, backing=backing)
+    return create_app(view, access=new_access(), backing=backing)

@@ -23,6 +23,7 @@ from tests.worlds import scorers
 from tests.worlds.demo_full_desk import FullDeskView
 from tests.worlds.demo_orders import build
 from torra.dashboard.app import create_app
+from torra.dashboard.doors.access import Access
 from torra.dashboard.doors.routes import by_name, every_route
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
@@ -45,7 +46,7 @@ def desk_app(folder: Path) -> Any:
     return create_app(view, access=ACCESS, backing=backing)
 
 
-def hosted_app(folder: Path) -> Any:
+def hosted_app(folder: Path, access: Access = ACCESS) -> Any:
     """Return the pages of a home on which another program's scorer has asked, and no desk runs."""
     overlay = scorers.overlay(folder, strict=True)
     for size in range(396, 401):
@@ -54,7 +55,7 @@ def hosted_app(folder: Path) -> Any:
     overlay.close()
     settings, database, desk = look_at(folder / "home")
     backing = Backing(folder / "home", database, settings, desk)
-    return create_app(DatabaseView(database, settings, desk), access=ACCESS, backing=backing)
+    return create_app(DatabaseView(database, settings, desk), access=access, backing=backing)
 
 
 def page_routes() -> set[str]:
