@@ -74,7 +74,7 @@ class Mutant(NamedTuple):
     after: str
 
 
-def drawn(root: Path, folder: str, count: int, seed: int) -> Iterator[Mutant]:
+def draw(root: Path, folder: str, count: int, seed: int) -> Iterator[Mutant]:
     """Yield mutants of a folder's modules, as many as there are if these are fewer."""
     chance = Random(f"{seed} {folder}")  # noqa: S311
     paths = [path.relative_to(root).as_posix() for path in sorted((root / folder).rglob("*.py"))]

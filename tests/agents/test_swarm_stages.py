@@ -45,7 +45,7 @@ from tests.tries import Tries
 from tests.worlds import desks, swarm_ticks
 from torra.config import Profile, validate
 from torra.providers.prices import PriceList
-from torra.tick.ladder import SpendingAccount, tick_worst_case
+from torra.tick.ladder import tick_worst_case
 from torra.tick.record import TickDebate
 
 FIRST: Final = (READER_ID, *EXPERTS)
@@ -334,11 +334,8 @@ def newest(folder: Path, profile: Profile, *, paid: bool = False) -> TickDebate:
     """Return the debate of the first quarter of an hour of a desk of the shipped bars."""
     script = {JUDGE_ID: lambda request: swarm_ticks.decided(request, win_share=0.2)}
     desk: Any = desks.open_desk(folder, provider=Scripted(script), profile=profile)
-    account = SpendingAccount(desk.database, PRICES, "mine", lambda _: False, lambda: desks.START)
-    desk.roster.setups = {
-        name: replace(setup, account=account if paid else None)
-        for name, setup in desk.setups.items()
-    }
+    if paid:
+        desks.charge(desk, PRICES, lambda: desks.START)
     desks.take_lease(desk)
     desks.clock_of(desk).set(desks.START + desks.QUARTER)
     (outcome,) = (one for one in desk.wake("BTCUSD") if one.key.timeframe == "M15")

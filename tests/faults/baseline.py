@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from coverage import CoverageData
 
-from scripts.small_changes import Mutant, drawn
+from scripts.small_changes import Mutant, draw
 from tests import ROOT
 from tests.faults.planting import HUNG, Fault, Text, copied, planted, run
 from torra.clock import System
@@ -75,7 +75,7 @@ def measured(room: str, workers: int) -> dict[str, Any]:
     """
     source, tests = ROOMS[room]
     began = System().monotonic()
-    mutants = list(drawn(ROOT, source, COUNT, SEED))
+    mutants = list(draw(ROOT, source, COUNT, SEED))
     if not mutants:
         raise ValueError(f"{source} has nothing to change: ROOMS needs the folder of today")
     files = [path.relative_to(ROOT).as_posix() for path in (ROOT / tests).rglob("test_*.py")]

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from scripts import gauge
-from scripts.small_changes import CHANGES, Mutant, drawn
+from scripts.small_changes import CHANGES, Mutant, draw
 from tests.cases import cases
 from tests.faults import baseline, nightly, promises
 from tests.faults.baseline import Reach, reaching
@@ -44,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_each_change_is_another_program_at_its_place(tree: Path) -> None:
-    mutants = list(drawn(tree, "room", 100, 1))
+    mutants = list(draw(tree, "room", 100, 1))
     changes = [one.change for one in mutants]
     assert {change.partition(":")[0] for change in changes} == {*CHANGES}
     assert len({one.after for one in mutants}) == len(mutants)
@@ -72,10 +72,10 @@ def test_each_change_is_another_program_at_its_place(tree: Path) -> None:
 
 
 def test_a_seed_draws_the_same_however_the_lines_move(tree: Path) -> None:
-    first = [one.change for one in drawn(tree, "room", 9, 1)]
+    first = [one.change for one in draw(tree, "room", 9, 1)]
     (tree / "room" / "desk.py").write_text(f'"""Moved."""\n\n{PROGRAM}', encoding="utf-8")
-    assert [one.change for one in drawn(tree, "room", 9, 1)] == first
-    assert [one.change for one in drawn(tree, "room", 9, 2)] != first
+    assert [one.change for one in draw(tree, "room", 9, 1)] == first
+    assert [one.change for one in draw(tree, "room", 9, 2)] != first
 
 
 def test_files_that_execute_the_statement_run_the_quickest_first() -> None:
@@ -103,7 +103,7 @@ def test_only_a_test_that_fails_or_hangs_notices(
 ) -> None:
     free: queue.Queue[Path] = queue.Queue()
     free.put(tree)
-    mutant = next(drawn(tree, "room", 1, 1))
+    mutant = next(draw(tree, "room", 1, 1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baseline, "run", lambda *_: (code, "words"))
         try:
@@ -115,7 +115,7 @@ def test_only_a_test_that_fails_or_hangs_notices(
 
 
 def test_a_run_goes_on_where_it_was_broken_off(tmp_path: Path, tree: Path) -> None:
-    mutants = list(drawn(tree, "room", 3, 1))
+    mutants = list(draw(tree, "room", 3, 1))
     notes = tmp_path / "notes" / baseline.digest(tree)
 
     def cut(rest: Sequence[Mutant]) -> Iterator[bool]:
@@ -168,7 +168,7 @@ def test_a_mutant_is_noticed_by_the_file_that_executes_it(tree: Path) -> None:
     assert baseline.reach(free, "test_red.py", "room") is None
     outcomes = {
         one.function: baseline.is_noticed(free, one, {"test_desk.py": reach})
-        for one in drawn(tree, "room", 100, 1)
+        for one in draw(tree, "room", 100, 1)
         if one.change.startswith("result")
     }
     assert outcomes == {"half": True, "nobody": False}

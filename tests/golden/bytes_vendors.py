@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,6 @@ from tests.faults import lives
 from tests.golden.exact import as_json, in_lines, rows, with_machine
 from tests.worlds import desks, paid_ticks
 from torra.clock import System
-from torra.tick.ladder import SpendingAccount
 
 ROLES: Final = ("technical", "bull_researcher", "risk_gate", "chart_scorer")
 PASSING: Final = frozenset(
@@ -102,11 +100,7 @@ def _short(home: Path) -> dict[str, Any]:
     desk = desks.open_desk(
         home, (quarters,), profile=lives.profile(CEILING, "full"), provider=voice
     )
-    account = SpendingAccount(
-        desk.database, vendor_line.prices(), "default", lambda _: False, System().real_now
-    )
-    setups = desk.roster.setups.items()
-    desk.roster.setups = {name: replace(setup, account=account) for name, setup in setups}
+    desks.charge(desk, vendor_line.prices(), System().real_now, "default")
     desks.take_lease(desk)
     for _ in range(6):
         desks.step(desk)

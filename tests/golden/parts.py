@@ -60,10 +60,15 @@ _HASH: Final = re.compile(r"(?<![.\w])[0-9a-f]{12,}\b")
 
 
 def texts_of(part: str) -> dict[str, str]:
-    """Return what the program gives today, by file name; every text ends with a newline."""
+    """Return what the program gives today, by file name; every text ends with a newline.
+
+    A carriage return is shown as \\r: the file of a golden would lose it.
+    """
     with tempfile.TemporaryDirectory() as folder, frozen():
         texts: Mapping[str, str] = import_module(f"tests.golden.{part}").make(Path(folder))
-    return {name: text.rstrip("\n") + "\n" for name, text in sorted(texts.items())}
+    return {
+        name: text.replace("\r", "\\r").rstrip("\n") + "\n" for name, text in sorted(texts.items())
+    }
 
 
 def committed(part: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """All tables of a desk's database after a few ticks, read with plain SQL, a field a line.
 
-A file for each desk has its rows in the order of their keys; schema.sql has the schema. JSON in a
+A file for each desk has its rows in the order of their keys; schema.txt has the schema. JSON in a
 cell is shown as JSON (a large one in the first WHOLE rows of its table, then by hash), long words
 and bytes by length and hash, and tables of many plain rows by count and hash.
 """
@@ -12,13 +12,12 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
 from tests.doubles.vendor_line import prices
+from tests.golden.brevity import digest
 from tests.golden.exact import with_machine
 from tests.golden.frozen import frozen, masked, versionless
 from tests.golden.projection import projected
@@ -32,7 +31,6 @@ from tests.worlds import (
     told_lessons,
 )
 from torra.config import Profile
-from torra.tick.ladder import SpendingAccount
 
 MANY: Final = frozenset(("bars", "record_highs", "record_lows", "series", "facts", "flow"))
 """Tables that are shown by count and hash."""
@@ -62,7 +60,7 @@ def make(folder: Path) -> dict[str, str]:
         with closing(sqlite3.connect(home / "torra.db")) as database:
             database.row_factory = sqlite3.Row
             rows = {table: _rows(database, table) for table in _tables(database)}
-            texts["schema.sql"] = "\n".join(_schema(database))
+            texts["schema.txt"] = "\n".join(_schema(database))
         shown = {name: _shown(name, many) for name, many in projected(rows, "tables").items()}
         text = masked(json.dumps(shown, indent=1, sort_keys=True), home)
         texts[f"{name}.json"] = versionless(text)
@@ -93,7 +91,7 @@ def _rows(database: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
 def _shown(table: str, rows: list[dict[str, Any]]) -> Any:
     """Return the rows of a table as they are shown, or their count and hash."""
     if table in MANY:
-        return {"rows": len(rows), "hash": _hash(repr([sorted(row.items()) for row in rows]))}
+        return {"rows": len(rows), "hash": digest(rows)}
     return [
         {name: _cell(value, number) for name, value in row.items()}
         for number, row in enumerate(rows)
@@ -103,7 +101,7 @@ def _shown(table: str, rows: list[dict[str, Any]]) -> Any:
 def _cell(value: Any, number: int) -> Any:
     """Return what is shown of a cell in a row of this number."""
     if isinstance(value, bytes):
-        return f"<{len(value)} bytes, {_hash(value.hex())}>"
+        return f"<{len(value)} bytes, {digest(value.hex())}>"
     if not isinstance(value, str):
         return value
     if value.startswith(("{", "[")):
@@ -115,23 +113,14 @@ def _cell(value: Any, number: int) -> Any:
         if document is not None and (len(value) < LARGE or number < WHOLE):
             return document
         value = json.dumps(document, sort_keys=True) if document is not None else value
-    return value if len(value) <= LONGEST else f"<{len(value)} characters, {_hash(value)}>"
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:16]
+    return value if len(value) <= LONGEST else f"<{len(value)} characters, {digest(value)}>"
 
 
 def _pay(home: Path) -> None:
     """Run ticks whose calls a vendor is paid for, until the hour's ceiling is felt."""
     profile = Profile().with_agents(provider="anthropic", max_api_cost_per_hour=0.3)
     desk = desks.open_desk(home, profile=profile, provider=journals.Moody())
-    account = SpendingAccount(
-        desk.database, prices(), "default", lambda _: False, desk.clock.real_now
-    )
-    desk.roster.setups = {
-        name: replace(setup, account=account) for name, setup in desk.setups.items()
-    }
+    desks.charge(desk, prices(), desk.clock.real_now, "default")
     desks.take_lease(desk)
     for _ in range(4):
         desks.step(desk)

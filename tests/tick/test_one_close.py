@@ -6,7 +6,6 @@ position and the risk of that moment.
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +30,7 @@ from torra.providers.rules.provider import RulesProvider
 from torra.store.ticks import RELEASED
 from torra.tick import debate, decision
 from torra.tick import record as tick_record
-from torra.tick.ladder import SpendingAccount, tick_worst_case
+from torra.tick.ladder import tick_worst_case
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: desks.START)
 EAGER: dict[str, Any] = {
@@ -425,9 +424,7 @@ def test_what_the_elder_may_cost_is_not_promised_to_the_younger(
     worst = tick_worst_case(PRICES, a_profile(agents=named).agents, lambda _: False)
     profile = a_profile(agents={**named, "max_api_cost_per_hour": worst * worths})
     desk = open_desk(profile=profile)
-    account = SpendingAccount(desk.database, PRICES, "a test", lambda _: False, desk.clock.now)
-    setup = desk.setups["BTCUSD"]
-    desk.roster.setups = {"BTCUSD": dataclasses.replace(setup, account=account)}
+    desks.charge(desk, PRICES, desk.clock.now, "a test")
     desk.wake("BTCUSD")
     flags = {
         name: (desk.database.latest_tick("BTCUSD", name) or {})["deliberation"]["flags"]

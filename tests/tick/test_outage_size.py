@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from math import floor
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +23,6 @@ from torra.dashboard.trade import proposals
 from torra.desk.schedule import Desk
 from torra.notices.watching import Watcher
 from torra.providers.prices import PriceList
-from torra.tick.ladder import SpendingAccount
 from torra.tick.sentence import NO_AGENT
 from torra.tick.tick_record import TickRecord
 
@@ -66,12 +64,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
         desk = desks.open_desk(folder, (ALONE,), profile=settings, provider=provider)
         opened.append(desk)
         if paid:
-            account = SpendingAccount(
-                desk.database, PriceList(PRICES), "mine", lambda _: False, System().real_now
-            )
-            desk.roster.setups = {
-                name: replace(setup, account=account) for name, setup in desk.setups.items()
-            }
+            desks.charge(desk, PriceList(PRICES), System().real_now)
         desks.take_lease(desk)
         desks.step(desk)
         (key,) = desk.database.journalled("BTCUSD")

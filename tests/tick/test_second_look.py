@@ -54,7 +54,6 @@ from torra.config import Profile, validate
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun.journal_replay import replay
-from torra.tick.ladder import SpendingAccount
 from torra.tick.spending import HOUR
 
 Scaled = Callable[..., int]
@@ -432,12 +431,7 @@ def test_a_second_look_is_paid_out_of_its_stages_reservation(tmp_path: Path, los
         tmp_path, (desks.EUR,), provider=Paid(script, lost), profile=profile(quorum=0)
     )
     try:
-        account = SpendingAccount(
-            desk.database, PriceList(PRICES), "mine", lambda _: False, System().real_now
-        )
-        desk.roster.setups = {
-            name: replace(setup, account=account) for name, setup in desk.setups.items()
-        }
+        desks.charge(desk, PriceList(PRICES), System().real_now)
         desks.take_lease(desk)
         desks.step(desk)
         record = desk.database.latest_tick("EURUSD", "H1")

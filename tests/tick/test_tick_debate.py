@@ -19,7 +19,7 @@ from torra.config import Profile, validate
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
-from torra.tick.ladder import SpendingAccount, tick_worst_case
+from torra.tick.ladder import tick_worst_case
 from torra.tick.spending import HOUR
 
 PRICES = {"quick": {"input": 1.0, "output": 5.0}, "deep": {"input": 2.0, "output": 10.0}}
@@ -71,12 +71,7 @@ def paid_desk(tmp_path: Path) -> Iterator[Callable[..., Any]]:
         voice = Paid()
         desk: Any = desks.open_desk(tmp_path, provider=voice, profile=profile(**agents))
         desk.ahead = Ahead()
-        account = SpendingAccount(
-            desk.database, PriceList(PRICES), "mine", lambda _: False, desk.ahead.now
-        )
-        desk.roster.setups = {
-            name: replace(setup, account=account) for name, setup in desk.setups.items()
-        }
+        desks.charge(desk, PriceList(PRICES), desk.ahead.now)
         desks.take_lease(desk)
         made.append(desk)
         return desk, voice

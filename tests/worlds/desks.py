@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from torra.desk.roster import InstanceSetup
 from torra.desk.schedule import Desk
 from torra.feeds.sample import SampleFeed
 from torra.market.longer_bars import aggregate
+from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
+from torra.tick.ladder import SpendingAccount
 
 THREE = Instance(symbol="BTCUSD", timeframes=("M15", "M30", "H1"))
 """Needs the feed `WithHalfHours`."""
@@ -96,6 +99,14 @@ class WithHalfHours(Holed):
 def take_lease(desk: Desk, seconds: float = 3600.0) -> None:
     desk.epoch = desk.database.acquire_lease(desk.owner, seconds)
     assert desk.epoch is not None
+
+
+def charge(desk: Any, prices: PriceList, now: Callable[[], datetime], user: str = "mine") -> None:
+    """Let the calls of a desk be booked for a user at these prices, as those of paid models are."""
+    account = SpendingAccount(desk.database, prices, user, lambda _: False, now)
+    desk.roster.setups = {
+        name: replace(setup, account=account) for name, setup in desk.setups.items()
+    }
 
 
 def clock_of(desk: Any) -> Simulated:
