@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.faults.changes import At, never, replace, returns
+from tests.faults.changes import At, never, replace, returns, sets
 from tests.faults.planting import Seam, Table, fault
 
 FIRM: Final[Table] = {
@@ -96,6 +96,7 @@ FIRM: Final[Table] = {
                 "torra.replay.rerun.replay_store:JournalDatabase.company",
                 returns("found", "...(..., held=held)"),
             ),
+            At("torra.store.tick_store:TickStore.company", sets("beside", "{}")),
             "test_every_tick_of_a_firm_runs_again_to_the_same_record",
         ),
     },
