@@ -138,7 +138,7 @@ def ticks(path: Path) -> int:
 
 def state(home: Path) -> tuple[str, str]:
     with closing(Database.open(home / "torra.db", now=System().real_now)) as database:
-        return database.trading_state(), database.trading_states(1)[0]["reason"]
+        return database.trading_state(), database.trading_states(1)[0].reason
 
 
 # --- a backup -------------------------------------------------------------------------------------

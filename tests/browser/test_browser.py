@@ -202,7 +202,7 @@ def test_a_browser_that_asks_for_an_icon_by_itself_gets_ours(look: Callable[...,
 
 def test_a_model_cannot_run_a_script(look: Callable[..., Any]) -> None:
     view = ScriptedView()
-    newest = view.symbol("BTCUSD", "M15", 5)["latest"]["bar_time"]
+    newest = view.symbol("BTCUSD", "M15", 5).latest.bar_time
     page = look(view, f"/symbol/BTCUSD/M15/{newest}").page
     assert "<script>alert(1)</script>" in page.inner_text("main")
     assert not re.search(r"<script>alert", page.content())

@@ -110,7 +110,7 @@ def test_a_phone_shows_the_yes_above_its_five_words(
     (row,) = backing.database.proposals()
     with Visit(browser, screen=PHONE) as visit:
         visit.admit(site)
-        visit.page.goto(f"{site.url}/approvals/{row['sid']}")
+        visit.page.goto(f"{site.url}/approvals/{row.sid}")
         yes = visit.page.locator("#approve").bounding_box()
         words = visit.page.locator(".rooms").bounding_box()
         assert yes and words and yes["y"] + yes["height"] <= words["y"]

@@ -82,8 +82,8 @@ def place(tmp_path: Path) -> Iterator[tuple[Backing, Simulated, Site]]:
 
 
 def waiting(backing, instance):
-    rows = [row for row in backing.database.proposals() if row["instance"] == instance]
-    return rows[0]["sid"]
+    rows = [row for row in backing.database.proposals() if row.instance == instance]
+    return rows[0].sid
 
 
 def test_a_proposal_is_read_and_approved_and_another_expires(
@@ -102,10 +102,10 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
         assert page.evaluate(WORDS) <= WORDS_ABOVE_THE_FOLD
         page.keyboard.press("a")
         assert page.evaluate("document.activeElement.matches('[data-approve]')")
-        assert backing.database.proposal(sid)["state"] == "WAITING", "one key decides nothing"
+        assert backing.database.proposal(sid).state == "WAITING", "one key decides nothing"
         page.keyboard.press("Enter")
         page.locator("text=Its signal is").wait_for()
-        assert backing.database.proposal(sid)["state"] == "APPROVED"
+        assert backing.database.proposal(sid).state == "APPROVED"
         assert backing.database.signal(sid)["state"] in ("PENDING", "WAITING")
         assert page.locator("[data-approve]").count() == 0
         entry = next(row for row in backing.database.audit_entries() if row["action"] == "approve")

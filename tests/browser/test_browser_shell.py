@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -31,6 +32,7 @@ from tests.doubles.browser import (
 from tests.doubles.visitors import ACCESS
 from tests.worlds.demo_view import ScriptedView
 from torra.dashboard.app import create_app
+from torra.dashboard.view.desk_values import DeskStatus
 
 pytestmark = needs_browser
 
@@ -71,8 +73,8 @@ requestAnimationFrame(look);
 class Waiting(ScriptedView):
     """The scripted desk with proposals that wait."""
 
-    def desk(self) -> dict[str, Any]:
-        return {**super().desk(), "waiting": 2}
+    def desk(self) -> DeskStatus:
+        return replace(super().desk(), waiting_by={"EURUSD": 2})
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,6 @@ from torra.dashboard.cells import common as cells
 from torra.dashboard.record import summary
 from torra.dashboard.screens import tick as deliberation
 from torra.dashboard.trade import approvals, proposals
-from torra.dashboard.trade.stored_rows import ProposalRow
 from torra.dashboard.view import rendering
 from torra.dashboard.view.backing import Backing
 from torra.exhibits import figures
@@ -75,7 +74,7 @@ def read(backing: Backing, address: str, scope: str = "admin") -> Page:
 
 def waiting(backing: Backing, instance: str = "BTCUSD") -> str:
     rows = backing.database.proposals()
-    return next(str(row["sid"]) for row in rows if row["instance"] == instance)
+    return next(str(row.sid) for row in rows if row.instance == instance)
 
 
 def check_refresh(page: Page, told: dict[str, Any]) -> None:
@@ -111,7 +110,7 @@ def test_the_queue_counts_down_in_real_seconds(backing: Backing) -> None:
 
 def test_what_is_over_is_not_waiting_though_nobody_has_booked_it(backing: Backing) -> None:
     late = waiting(backing, "EURUSD")
-    assert backing.database.proposal(late)["state"] == "WAITING"
+    assert backing.database.proposal(late).state == "WAITING"
     text = text_of(backing, "/approvals")
     queue, decided = text[text.index("</h2>") :].split("decided-name", 1)
     assert late not in queue
@@ -138,7 +137,7 @@ def test_an_empty_queue_says_how_to_be_asked(
 ) -> None:
     monkeypatch.setattr("torra.profiles.idle.settings", lambda _: pytest.fail("the whole table"))
     for row in backing.database.proposals():
-        backing.database.decide_proposal(row["sid"], "EXPIRED", "")
+        backing.database.decide_proposal(row.sid, "EXPIRED", "")
     assert "Nothing waits for you" in read(backing, "/approvals").text
     before: Mapping[str, Any] = backing.desk.setups
     judge = "A close that a judge asks for appears here"
@@ -188,19 +187,18 @@ def test_neighbours_that_expired_are_folded(backing: Backing) -> None:
     known = backing.database.proposals(None)[0]
     states = ("EXPIRED", "EXPIRED", "DENIED", "EXPIRED", "EXPIRED", "EXPIRED")
     rows = [
-        ProposalRow.read({**known, "state": state, "sid": f"T{n}"})
-        for n, state in enumerate(states)
+        known.model_copy(update={"state": state, "sid": f"T{n}"}) for n, state in enumerate(states)
     ]
     runs = approvals._folded(rows, backing.now())
     assert [len(run) for run in runs] == [2, 1, 3]
     database = backing.database
     for row in database.proposals():
-        database.decide_proposal(row["sid"], "EXPIRED", "SIGNAL_EXPIRED")
+        database.decide_proposal(row.sid, "EXPIRED", "SIGNAL_EXPIRED")
     page = read(backing, "/approvals")
     check_structure(page)
     assert "more expired unsent" in page.text
     links = [one.get("href") for one in page.all("a")]
-    assert all(f"/approvals/{row['sid']}" in links for row in database.decided_proposals())
+    assert all(f"/approvals/{row.sid}" in links for row in database.decided_proposals())
 
 
 # --- a tick that proposed -------------------------------------------------------------------------
@@ -208,9 +206,9 @@ def test_neighbours_that_expired_are_folded(backing: Backing) -> None:
 
 @pytest.mark.journey
 def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
-    row = next(one for one in backing.database.proposals() if one["instance"] == "BTCUSD")
+    row = next(one for one in backing.database.proposals() if one.instance == "BTCUSD")
     record = {name: row[name] for name in ("instance", "symbol", "timeframe", "bar_time")}
-    record |= {"action": "HOLD", "reason": PROPOSED, "as_of": row["created_at"]}
+    record |= {"action": "HOLD", "reason": PROPOSED, "as_of": row.created_at}
     known = TickRecord.read(record)
     told = cells.verdict_cells("k", known, lambda *_: "/x")
     assert told["k.action"]["text"] == "◔ proposed"
@@ -221,29 +219,29 @@ def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
         found = approvals.of_tick(known)
         assert approvals.of_tick(TickRecord.read({**record, "reason": "THRESHOLD"})) is None
     assert found is not None
-    assert (found.sid, found.action.word, found.waits) == (row["sid"], "open long", True)
+    assert (found.sid, found.action.word, found.waits) == (row.sid, "open long", True)
 
 
 @pytest.mark.parametrize("state", ["WAITING", "APPROVED", "REJECTED"])
 def test_the_page_of_a_proposing_tick_names_its_proposal(
     state: str, backing: Backing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def shown(name: str, desk: Any, **more: Any) -> str:
+    def shown(name: str, **more: Any) -> str:
         more.setdefault("proposal", approvals.of_tick(more["record"]))
-        return rendering.page(name, desk, **more)
+        return rendering.desk_page(name, **more)
 
-    monkeypatch.setattr(deliberation, "page", shown)
-    ticked = [one for one in backing.database.proposals(None) if one["instance"] != "XAUUSD"]
-    row = next(one for one in ticked if one["state"] == state)
-    page = read(backing, f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}")
+    monkeypatch.setattr(deliberation, "desk_page", shown)
+    ticked = [one for one in backing.database.proposals(None) if one.instance != "XAUUSD"]
+    row = next(one for one in ticked if one.state == state)
+    page = read(backing, f"/symbol/{row.instance}/{row.timeframe}/{row.bar_time}")
     check_structure(page)
     end = "waits for a person" if state == "WAITING" else "decided by a person"
-    assert f"{figures.mark(row['action']).word}, {end}" in page.text
+    assert f"{figures.mark(row.action).word}, {end}" in page.text
     card = page.text[page.text.index("Verdict") : page.text.index("Who took part")]
     assert PROPOSED not in card
     links = [one.get("href") for one in page.all("a")]
-    assert f"/approvals/{row['sid']}" in links
-    assert (f"/signals/{row['sid']}" in links) == (state == "APPROVED")
+    assert f"/approvals/{row.sid}" in links
+    assert (f"/signals/{row.sid}" in links) == (state == "APPROVED")
 
 
 # --- the thirty-second screen ---------------------------------------------------------------------
@@ -299,7 +297,7 @@ def test_looking_changes_nothing(backing: Backing) -> None:
         ]  # fmt: skip
 
     before = everything()
-    for sid in [row["sid"] for row in backing.database.proposals(None)]:
+    for sid in [row.sid for row in backing.database.proposals(None)]:
         for address in (f"/approvals/{sid}", f"/api/v1/approvals/{sid}"):
             assert visit(backing).get(address).status_code == 200
     assert everything() == before
@@ -328,15 +326,15 @@ def test_it_is_read_by_the_checks_of_now(backing: Backing) -> None:
     backing.database.set_latch("BTCUSD", "BUY")
     # a veto judges the opening, which breaks no rule of the desk
     assert set(patterns(sid)) == {*before} - {"clean"}
-    denied = next(one for one in backing.database.proposals(None) if one["state"] == "DENIED")
-    assert "refused" in patterns(str(denied["sid"]))
+    denied = next(one for one in backing.database.proposals(None) if one.state == "DENIED")
+    assert "refused" in patterns(str(denied.sid))
 
 
 def test_a_price_that_ran_away_shows(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> None:
     sid = waiting(backing)
     row = backing.database.proposal(sid)
     assert row is not None
-    far = row["price"] + 0.75 * row["atr"]
+    far = row.price + 0.75 * row.atr
     monkeypatch.setattr(by_hand, "market_now", lambda *_: (far, {}))
     page = read(backing, f"/approvals/{sid}")
     assert page.cells["p.drift"] == "+0.75 ATR"
@@ -446,13 +444,13 @@ def test_hostile_words_stay_words(backing: Backing, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_decided_proposal_is_shown_as_it_was(backing: Backing) -> None:
-    row = next(one for one in backing.database.proposals(None) if one["state"] == "APPROVED")
-    page = read(backing, f"/approvals/{row['sid']}")
+    row = next(one for one in backing.database.proposals(None) if one.state == "APPROVED")
+    page = read(backing, f"/approvals/{row.sid}")
     assert "✓ approved" in page.text
     assert "Its signal is FILLED" in page.text
     assert "Risk checks" not in page.text
-    raw = text_of(backing, f"/approvals/{row['sid']}")
+    raw = text_of(backing, f"/approvals/{row.sid}")
     assert "✓ approved</strong>, 20" in raw
-    first = json.loads(row["drafts"])[0]
+    first = json.loads(row.drafts)[0]
     assert page.cells["l.stop.price"] == f"{first['levels']['stop']:,.5f}"
     assert not [one for one in page.all("button") if one.get("id") == "approve"]

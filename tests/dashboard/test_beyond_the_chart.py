@@ -17,6 +17,7 @@ from torra.dashboard.view.stream_reading import brief
 from torra.evidence.companion_readings import NUMBERS
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
+from torra.tick.tick_record import Outside
 
 STREAM = "/symbol/EURUSD/H1"
 TICK = f"{STREAM}/{bars('EURUSD', 'H1')[-1]['time']}"
@@ -146,9 +147,9 @@ def test_the_symbol_page_is_kept_up_to_date_by_its_cells() -> None:
 
 
 def test_a_glance_keeps_what_a_tick_knew_and_that_it_could_not_know() -> None:
-    assert brief({"outside": KNOWN})["outside"] == KNOWN
-    assert brief({"outside": None})["outside"] is None
-    assert "outside" not in brief({})
+    assert brief({"outside": KNOWN}).outside == Outside.read(KNOWN)
+    assert "outside" in brief({"outside": None}).model_fields_set
+    assert "outside" not in brief({}).model_fields_set
 
 
 # --- the fundamental analyst ----------------------------------------------------------------------

@@ -24,7 +24,7 @@ def pages(tmp_path: Path) -> Pages:
 
 def sid_of(pages: Pages) -> str:
     (row,) = pages.database.proposals()
-    return str(row["sid"])
+    return str(row.sid)
 
 
 def ladder(page: Page) -> dict[str, list[str]]:
@@ -43,12 +43,12 @@ def test_it_says_what_the_close_brings_now_and_what_keeping_may_cost(pages: Page
     rows = ladder(page)
     assert list(rows) == ["Stop", "Entry", "Now", "Target"]
     for name, price in (
-        ("Stop", held.stop), ("Now", row["price"]), ("Target", held.target),
+        ("Stop", held.stop), ("Now", row.price), ("Target", held.target),
     ):  # fmt: skip
         moved = price - held.entry
         assert rows[name] == [
             figures.plain(price, 2), figures.signed(moved / risk, 2),
-            figures.signed(moved / row["atr"], 2), figures.signed(moved * worth, 2),
+            figures.signed(moved / row.atr, 2), figures.signed(moved * worth, 2),
         ], name  # fmt: skip
     assert rows["Entry"] == [figures.plain(held.entry, 2), "—", "—", "—"]
     now, stop = rows["Now"], rows["Stop"]

@@ -15,11 +15,11 @@ from tests.worlds import demo_orders
 from torra.clock import Scaled, Simulated, System
 from torra.config import Instance
 from torra.dashboard.cells import symbol_cells
-from torra.dashboard.cells.shown import Strip
 from torra.dashboard.trade import approvals
-from torra.dashboard.trade.stored_rows import SignalRow
 from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_values import DeskStatus
 from torra.dashboard.view.desk_view import DatabaseView
+from torra.store.trade.rows import SignalRow
 
 AT = datetime(2021, 11, 8, 3, 7, tzinfo=UTC)
 PAPER = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
@@ -32,22 +32,22 @@ def backing(tmp_path: Path) -> Iterator[Backing]:
     made.database.close()
 
 
-def desk_on(backing: Backing, clock: System) -> dict[str, Any]:
+def desk_on(backing: Backing, clock: System) -> DeskStatus:
     class Desk:
         active = True
         setups = backing.desk.setups
 
     Desk.clock = clock  # type: ignore[attr-defined]
     found: Any = Desk()
-    return dict(DatabaseView(backing.database, backing.settings, found).desk())
+    return DatabaseView(backing.database, backing.settings, found).desk()
 
 
 def test_a_clock_that_stands_is_told_with_its_longest_wait(backing: Backing) -> None:
     clock = Scaled(AT, 180.0)
-    assert desk_on(backing, clock)["stands"] == 0
+    assert desk_on(backing, clock).stands == 0
     clock.hold(90.0)
     told = desk_on(backing, clock)
-    assert 85 <= int(told["stands"]) <= 90
+    assert 85 <= int(told.stands) <= 90
     assert not symbol_cells.strip(told)["banner.stands"].get("hidden")
     clock.go_on()
     assert symbol_cells.strip(desk_on(backing, clock))["banner.stands"]["hidden"]
@@ -56,22 +56,22 @@ def test_a_clock_that_stands_is_told_with_its_longest_wait(backing: Backing) -> 
 def test_with_the_last_decision_the_clock_is_told_to_go_on(backing: Backing) -> None:
     clock = Scaled(AT, 180.0)
     clock.hold(90.0)
-    waiting = [row["sid"] for row in backing.database.proposals()]
+    waiting = [row.sid for row in backing.database.proposals()]
     assert waiting
     for sid in waiting:
-        assert desk_on(backing, clock)["stands"]
+        assert desk_on(backing, clock).stands
         backing.database.decide_proposal(sid, "REJECTED", "a test")
     # the desk itself has not looked yet
     assert clock.held > 0
-    assert desk_on(backing, clock)["stands"] == 0
+    assert desk_on(backing, clock).stands == 0
 
 
 def test_the_page_of_a_proposal_counts_down_once(backing: Backing) -> None:
     client = demo_orders.open_pages(backing).test_client()
-    (row, *_) = [row for row in backing.database.proposals() if row["instance"] == "BTCUSD"]
-    address = f"/approvals/{row['sid']}"
+    (row, *_) = [row for row in backing.database.proposals() if row.instance == "BTCUSD"]
+    address = f"/approvals/{row.sid}"
     assert client.get(address).text.count("data-countdown") == 1
-    client.post(f"/api/v1/proposals/{row['sid']}/approve", json={})
+    client.post(f"/api/v1/proposals/{row.sid}/approve", json={})
     decided = client.get(address).text
     assert decided.count("data-countdown") == 1 and 'data-live="p.booked"' in decided
     assert "data-expiry" not in decided and "Expires in" not in decided
@@ -80,8 +80,8 @@ def test_the_page_of_a_proposal_counts_down_once(backing: Backing) -> None:
 def test_a_desk_in_real_time_never_stands(backing: Backing) -> None:
     clock = System()
     clock.hold(90.0)
-    assert desk_on(backing, clock)["stands"] == 0
-    assert symbol_cells.strip(Strip())["banner.stands"]["hidden"]
+    assert desk_on(backing, clock).stands == 0
+    assert symbol_cells.strip(DeskStatus())["banner.stands"]["hidden"]
 
 
 def test_every_page_says_that_the_clock_stands(backing: Backing) -> None:
@@ -125,11 +125,11 @@ def test_a_broker_says_so_himself(backing: Backing) -> None:
 
 def test_the_page_of_an_approved_order_says_it(backing: Backing) -> None:
     client = demo_orders.open_pages(backing).test_client()
-    rows = [row for row in backing.database.proposals() if row["instance"] == "BTCUSD"]
-    address = f"/approvals/{rows[0]['sid']}"
+    rows = [row for row in backing.database.proposals() if row.instance == "BTCUSD"]
+    address = f"/approvals/{rows[0].sid}"
     before = client.get(f"/api/v1{address}").get_json()["version"]
     assert "On paper it fills" not in client.get(address).text
-    client.post(f"/api/v1/proposals/{rows[0]['sid']}/approve", json={})
+    client.post(f"/api/v1/proposals/{rows[0].sid}/approve", json={})
     words = Page(client.get(address).text).text
     assert "On paper it fills at the open of the M15 bar of" in words
     # the page is loaded anew as its order goes on

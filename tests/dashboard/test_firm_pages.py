@@ -17,9 +17,9 @@ from tests.worlds import firm_ticks
 from tests.worlds.desk_pages import Pages
 from tests.worlds.desks import START
 from tests.worlds.hostile_texts import MARKUP
+from tests.worlds.values import made_symbol
 from torra.config import Profile, validate
 from torra.dashboard.cells import timelines
-from torra.dashboard.cells.shown import Symbol
 from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
 from torra.dashboard.record.shown import EscalationTold, ShownTick
 from torra.dashboard.screens import watched
@@ -167,7 +167,7 @@ def test_a_latched_side_at_a_firm_is_not_told_as_the_gates() -> None:
 
 def test_an_approval_tells_the_thesis_and_the_managers_word(pages: Pages) -> None:
     (row,) = pages.database.proposals(limit=5)
-    page = read(pages, f"/approvals/{row['sid']}")
+    page = read(pages, f"/approvals/{row.sid}")
     check_structure(page)
     for words in (
         firm_ticks.CLAIM, firm_ticks.RISK, "What would end it", "Written by",
@@ -176,7 +176,7 @@ def test_an_approval_tells_the_thesis_and_the_managers_word(pages: Pages) -> Non
     ):  # fmt: skip
         assert words in page.text
     assert page.text.index(firm_ticks.CLAIM) < page.text.index("Why not")
-    told = pages.json(f"/api/v1/approvals/{row['sid']}")
+    told = pages.json(f"/api/v1/approvals/{row.sid}")
     assert told["proposal"]["thesis"]["claim"] == firm_ticks.CLAIM
     assert told["proposal"]["thesis"]["tier"] == "chief"
 
@@ -187,7 +187,7 @@ def test_what_a_trader_writes_is_text_on_every_page(tmp_path: Path) -> None:
 
     hostile = firm_ticks.lived(tmp_path, {"trader": attack})
     (row,) = hostile.database.proposals(limit=5)
-    for address in (TICK, f"/approvals/{row['sid']}"):
+    for address in (TICK, f"/approvals/{row.sid}"):
         assert SCRIPT not in hostile.text(address)
         assert "alert(" in hostile.text(address), "the attack stood in the answer"
 
@@ -196,7 +196,7 @@ def test_a_desk_without_a_trader_has_no_thesis_anywhere(tmp_path: Path) -> None:
     plain = {**firm_ticks.FIRM, "agents": {"mode": "budget"}}
     pages = firm_ticks.lived(tmp_path, profile=plain)
     (row,) = pages.database.proposals(limit=5)
-    for address in (TICK, f"/approvals/{row['sid']}"):
+    for address in (TICK, f"/approvals/{row.sid}"):
         page = read(pages, address)
         assert "Thesis" not in page.text
         assert "Trader" not in page.text
@@ -333,7 +333,7 @@ def test_the_lane_of_a_latched_side_is_that_of_what_latched_it() -> None:
             {"bar_time": f"2026-01-05T{10 + hour}:00:00Z", "verdict": "BUY", "reason": reason}
             for hour, reason in enumerate(reasons)
         ]
-        events = timelines.verdict_events(Symbol.read({"timeframe": "H1", "ticks": ticks[::-1]}))
+        events = timelines.verdict_events(made_symbol("H1", ticks=ticks[::-1]))
         return [value for _, value in events]
 
     assert lane("TRADER_DECLINED", "GATE_VETO", "GATE_VETO") == ["DECLINED"] * 3
@@ -350,7 +350,7 @@ def test_a_trader_that_was_not_heard_has_no_tick_on_an_approval(tmp_path: Path) 
     ):
         pages = firm_ticks.lived(tmp_path / mark[:2], script, profile=profile)
         (row,) = pages.database.proposals(limit=5)
-        words = read(pages, f"/approvals/{row['sid']}").text
+        words = read(pages, f"/approvals/{row.sid}").text
         assert chip in words
         assert mark in words
         assert "✓ Trader" not in words
@@ -400,7 +400,7 @@ def test_a_manager_that_names_neither_is_told_on_tick_and_approval(tmp_path: Pat
     pages = firm_ticks.lived(tmp_path, {"research_manager": neither})
     (row,) = pages.database.proposals(limit=5)
     # No analyst objects, so what is lost is lost to the bear.
-    assert "−4% panel split" in read(pages, f"/approvals/{row['sid']}").text
+    assert "−4% panel split" in read(pages, f"/approvals/{row.sid}").text
     tick = read(pages, TICK).text
     assert "Disagreed: Research manager (names neither), Bear." in tick
     assert "down from 100 % by what speaks against it" in tick
@@ -423,7 +423,7 @@ def test_a_tick_names_one_end_of_its_trade(pages: Pages) -> None:
     words = " ".join(read(pages, TICK).text.split())
     assert f"Proved wrong by {asked.report.falsifiers[0]}" in words
     (row,) = pages.database.proposals(limit=5)
-    assert read(pages, f"/approvals/{row['sid']}").text.count("a close below") == 1
+    assert read(pages, f"/approvals/{row.sid}").text.count("a close below") == 1
 
 
 def test_what_a_declined_opening_came_to_without_agents_is_not_known() -> None:

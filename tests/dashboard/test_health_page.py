@@ -20,15 +20,15 @@ from tests.doubles.visitors import bearer
 from tests.worlds import desks, swarm_ticks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from tests.worlds.flows import Flowing
+from tests.worlds.values import made
 from torra.clock import iso, parse
 from torra.collecting.asking import TopicState
 from torra.config import FEEDS, DeskSettings, Profile, validate
-from torra.dashboard.cells.shown import Overview
 from torra.dashboard.screens import health, health_checks
 from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
 from torra.dashboard.screens.health_checks import LEVELS, Sign
-from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view import swarm_flags
+from torra.dashboard.view.desk_values import Overview
 from torra.dashboard.view.kept import Kept
 from torra.desk import self_check
 from torra.desk.outlook import Outlook
@@ -137,14 +137,14 @@ def test_every_feed_has_its_remedy(feed: str) -> None:
 def test_a_market_that_is_closed_is_no_trouble() -> None:
     row = {
         "timeframe": "M15", "age_seconds": 90_000.0, "next_in_seconds": 5.0, "stale": False,
-        "quiet": {"count": 96}, "skipped": None,
+        "quiet": {"count": 96, "first": "", "last": ""}, "skipped": None,
     }  # fmt: skip
     overview = {"instances": [{"instance": "BTCUSD", "streams": [row]}]}
-    (one,) = health_checks.streams(Overview.read(overview), DeskSettings())
+    (one,) = health_checks.streams(made(Overview, overview), DeskSettings())
     assert one.level == "note" and "no bars for 96 closes" in one.detail
     (none,) = health_checks.streams(
-        Overview.read(
-            {"instances": [{"instance": "X", "streams": [{**row, "age_seconds": None}]}]}
+        made(
+            Overview, {"instances": [{"instance": "X", "streams": [{**row, "age_seconds": None}]}]}
         ),
         DeskSettings(),
     )
@@ -156,11 +156,11 @@ def test_a_market_that_is_closed_is_no_trouble() -> None:
 def test_a_stream_that_never_had_a_bar_wants_a_look_with_its_remedy(feed: str) -> None:
     row = {"timeframe": "H1", "age_seconds": None, "next_in_seconds": 5.0}
     overview = {"instances": [{"instance": "X", "feed": feed, "streams": [row]}]}
-    (one,) = health_checks.streams(Overview.read(overview), DeskSettings())
+    (one,) = health_checks.streams(made(Overview, overview), DeskSettings())
     assert one.level == ("note" if feed == "host" else "warn")
     assert one.remedy == health_checks.FIRST[feed]
     known = {"instance": "X", "streams": [{**row, "bar_age_seconds": 60.0}]}
-    (waits,) = health_checks.streams(Overview.read({"instances": [known]}), DeskSettings())
+    (waits,) = health_checks.streams(made(Overview, {"instances": [known]}), DeskSettings())
     assert waits.level == "note"
 
 
@@ -259,7 +259,7 @@ def test_a_bridge_that_denies_stands_there_with_its_facts(pages: Pages) -> None:
     pages.database.note_bridge("main", deny="", detail="", facts={}, reconciled_at=real)
     assert sign(pages, "bridges", "main")["level"] == "ok"
     row = pages.database.bridges()[0]
-    old = health_checks._bridge(BridgeRow.read(row), parse(row["at"]) + timedelta(minutes=4))
+    old = health_checks._bridge(row, parse(row.at) + timedelta(minutes=4))
     assert old.level == "warn" and "no desk looks after it" in old.detail
     assert ["Expert Advisor main", "1.4"] not in sign(pages, "versions", "versions")["facts"]
 

@@ -15,15 +15,18 @@ from tests.doubles.page_reader import Page, check_policy, check_structure, get
 from tests.doubles.page_reader import client as view_client
 from tests.worlds import demo_orders
 from tests.worlds.stores import NOON
+from tests.worlds.values import made, made_symbol
 from torra.dashboard.cells import common, home_cells, overview_cells, symbol_cells
-from torra.dashboard.cells.shown import Overview, ShownInstance, Strip, Symbol
 from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_values import DeskStatus, Holding, Overview, OverviewSymbol
 from torra.exhibits import figures
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney, DayCap, Money
 from torra.money.line import LinePoint
 from torra.money.open_positions import OpenNow
 from torra.money.results import Result
+from torra.verdict.risk_engine import OPENS, Position
+from torra.verdict.trade_outcome import CloseValue
 
 LEVELS = {"buy": 0.5, "sell": 0.5}
 
@@ -207,11 +210,11 @@ def test_agents_and_models_are_told_in_a_sentence() -> None:
     told = home_cells.agents(4, 1_767)
     assert told["agents.changed"]["text"] == "4 of 1,767"
     assert told["agents.more"]["text"] == ""
-    free = home_cells.models(Strip(cost_hour=0.0, ceiling=2.0))["models.more"]["text"]
+    free = home_cells.models(DeskStatus(cost_hour=0.0, ceiling=2.0))["models.more"]["text"]
     assert free == ""
-    assert home_cells.models(Strip(cost_hour=0.5, ceiling=2.0))["models.more"]["text"].startswith(
-        "25 %"
-    )
+    assert home_cells.models(DeskStatus(cost_hour=0.5, ceiling=2.0))["models.more"][
+        "text"
+    ].startswith("25 %")
 
 
 # --- what waits -----------------------------------------------------------------------------------
@@ -221,11 +224,11 @@ def test_a_proposal_is_shown_with_what_it_risks_and_leads_to_its_page(backing: B
     page, cells = home(backing)
     client = demo_orders.open_pages(backing, "read").test_client()
     queue = client.get("/approvals").get_data(as_text=True)
-    waiting = [row for row in backing.database.proposals() if f"wait.{row['sid']}" in queue]
+    waiting = [row for row in backing.database.proposals() if f"wait.{row.sid}" in queue]
     assert waiting
     links = {a["data-live"]: a for a in page.all("a") if a.get("data-live", "").endswith(".link")}
     shown = [links[f"w{place}.link"]["href"] for place in range(home_cells.WAITING)]
-    assert shown[: len(waiting)] == [f"/approvals/{row['sid']}" for row in waiting][:3]
+    assert shown[: len(waiting)] == [f"/approvals/{row.sid}" for row in waiting][:3]
     assert cells["w0.side"]["text"].split()[1] in ("Buy", "Sell", "Close", "Turn")
     assert "at risk" in cells["w0.levels"]["text"]
     assert cells["w0.row"] == {"hidden": False}
@@ -235,9 +238,9 @@ def test_a_proposal_is_shown_with_what_it_risks_and_leads_to_its_page(backing: B
 # --- a symbol -------------------------------------------------------------------------------------
 
 
-def symbol(**more: Any) -> ShownInstance:
+def symbol(**more: Any) -> OverviewSymbol:
     known = {"instance": "BTCUSD", "timeframes": ["M15", "H1"], "digits": 2, "thresholds": LEVELS}
-    return ShownInstance.read({**known, **more})
+    return made(OverviewSymbol, {**known, **more})
 
 
 @cases(
@@ -268,7 +271,7 @@ def test_a_distance_is_by_the_thresholds_of_the_tick_on_every_page() -> None:
         Overview(instances=(one,)), lambda *_: "", lambda _: "", lambda _: "", rows=True
     )
     page = symbol_cells.symbol(
-        Symbol.read({**one.model_dump(), "timeframe": "M15"}), lambda *_: ""
+        made_symbol(instance="BTCUSD", latest=tick, thresholds=LEVELS), lambda *_: ""
     )["cells"]
     for cells, key in ((rows["cells"], "i0"), (page, "head")):
         assert "0.090 short of the SELL threshold −0.20" in cells[f"{key}.reason"]["text"]
@@ -288,8 +291,11 @@ def test_a_distance_is_by_the_thresholds_of_the_tick_on_every_page() -> None:
 def test_money_has_the_colour_of_its_sign_and_the_side_has_none(
     side: str, profit: float | None, tone: str
 ) -> None:
-    held = {"side": side, "lots": 0.1, "entry": 100.0, "state": "FILLED", "profit": profit}
-    cells = common.position_cells("i0", symbol(position=held, currency="USD"))
+    position = Position(
+        "BTCUSD", "BTCUSD", OPENS[side], 0.1, 100.0, 90.0, 120.0, NOON, "T1", "FILLED"
+    )
+    held = Holding(position, None if profit is None else CloseValue(100.0, profit, 0.0))
+    cells = common.position_cells("i0", symbol(held=held, currency="USD"))
     assert cells["i0.gain"]["tone"] == tone
     assert cells["i0.gain"]["text"].startswith("" if profit is None else figures.signed(profit, 2))
     assert cells["i0.position"] == common.words(

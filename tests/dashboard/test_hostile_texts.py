@@ -150,7 +150,7 @@ def addresses(filled, some):
     ticks = filled.database.ticks("BTCUSD", "M15", 8)[: some + 1]
     skipped = [r for r in filled.database.tick_states("EURUSD", "H1", 9) if r["state"] == "skipped"]
     signals = sorted(row["sid"] for row in filled.database.signals(limit=100))
-    proposals = [row["sid"] for row in filled.database.proposals(None)]
+    proposals = [row.sid for row in filled.database.proposals(None)]
     spaces = {
         "sid": [*signals[:: max(1, len(signals) // some)], *proposals[:some]],
         "name": ["default", "strange", "broken", "arrived", "none"],

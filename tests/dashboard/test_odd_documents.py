@@ -120,7 +120,7 @@ def test_a_proposal_that_cannot_be_read_says_so(waiting: Filled, what: str) -> N
     plant(waiting, "proposals", "drafts", ODD[what])
     queue = waiting.client.get("/approvals")
     assert queue.status_code == 200 and "cannot be read" in queue.text
-    sid = proposals[0]["sid"]
+    sid = proposals[0].sid
     page = waiting.client.get(f"/approvals/{sid}")
     assert page.status_code == 200 and "cannot be read" in page.text
     told = waiting.client.get(f"/api/v1/approvals/{sid}")

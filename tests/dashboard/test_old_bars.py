@@ -35,8 +35,7 @@ def opened(home: Path, one: Instance, close: datetime, count: int = 300) -> Page
 def stream(pages: Pages, now: datetime) -> Any:
     pages.desk.clock.set(now)
     view = DatabaseView(pages.database, pages.backing.settings, pages.desk)
-    told: Any = view.overview()["instances"]
-    return told[0]["streams"][0]
+    return view.overview().instances[0].streams[0]
 
 
 def test_a_desk_whose_bars_are_old_warns_on_home_and_health(tmp_path: Path) -> None:
@@ -74,7 +73,7 @@ def test_a_closed_market_is_no_fault_and_a_hole_is(
 ) -> None:
     moment = parse(now)
     pages = opened(tmp_path, one, moment - hours * HOUR)
-    assert stream(pages, moment)["stale"] is stale
+    assert stream(pages, moment).stale is stale
     pages.desk.close()
 
 
@@ -93,7 +92,7 @@ def test_a_stream_is_stale_by_the_hours_that_its_market_had_a_week_before(
     close = parse("2021-11-12T22:00:00Z")
     pages.desk.clock.set(close - HOUR)
     desks.step(pages.desk)
-    assert stream(pages, parse(now))["stale"] is stale
+    assert stream(pages, parse(now)).stale is stale
     pages.desk.close()
 
 
@@ -108,7 +107,7 @@ def test_a_desk_whose_ticks_fail_while_bars_come_is_stale(
     newest = close + bars * HOUR
     pages.database.store_bars(desks.EUR.id, "H1", desks.sample().bars("EURUSD", "H1", newest, 300))
     told = stream(pages, newest + 0.6 * HOUR)
-    assert (told["stale"], told["bar_age_seconds"]) == (stale, 0.6 * HOUR.total_seconds())
+    assert (told.stale, told.bar_age_seconds) == (stale, 0.6 * HOUR.total_seconds())
     (sign,) = pages.json("/api/v1/health")["signs"]["streams"]
     assert sign["level"] == ("alert" if stale else "ok")
     if stale:
@@ -124,7 +123,7 @@ def test_a_stream_of_the_past_is_told_without_reading_its_bars(
     close = parse("2021-11-10T10:00:00Z")
     pages = opened(tmp_path, EUR, close)
     monkeypatch.delattr(BarStore, "closes")
-    assert stream(pages, close + timedelta(days=515))["stale"]
+    assert stream(pages, close + timedelta(days=515)).stale
     pages.desk.close()
 
 
@@ -133,13 +132,13 @@ def test_a_pause_of_every_night_is_no_fault(tmp_path: Path) -> None:
     close = parse("2021-11-10T22:00:00Z")
     pages.desk.clock.set(close - HOUR)
     desks.step(pages.desk)
-    assert stream(pages, close + 1.6 * HOUR)["stale"]
+    assert stream(pages, close + 1.6 * HOUR).stale
     gone = pd.Timestamp(close - timedelta(days=7))
     with pages.database.transaction():
         pages.database.connection().execute(
             "DELETE FROM bars WHERE bar_time = ?", [gone.strftime("%Y-%m-%dT%H:%M:%SZ")]
         )
-    assert not stream(pages, close + 1.6 * HOUR)["stale"]
+    assert not stream(pages, close + 1.6 * HOUR).stale
     pages.desk.close()
 
 

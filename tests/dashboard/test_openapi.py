@@ -142,7 +142,7 @@ def filled(path):
     known = {
         "instance": "BTCUSD",
         "timeframe": "M15",
-        "bar_time": ScriptedView().symbol("BTCUSD", "M15", 5)["latest"]["bar_time"],
+        "bar_time": ScriptedView().symbol("BTCUSD", "M15", 5).latest.bar_time,
     }
     return re.sub(r"{(\w+)}", lambda found: known.get(found[1], "unknown"), path)
 

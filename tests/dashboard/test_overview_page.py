@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.cases import cases
 from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ALARM, INSTANCES, ScriptedView
+from tests.worlds.values import made
 from torra.config import ROOT
 from torra.dashboard.cells import common, overview_cells
-from torra.dashboard.cells.shown import Named, Overview, ShownInstance, Strip
+from torra.dashboard.view.desk_values import Debate, DeskStatus, OverviewSymbol, SymbolStatus
 from torra.feeds.sample import SHIFT, TRUE_YEARS
 
 MANY = "many"
@@ -21,9 +23,9 @@ def order_of(page):
 
 def overview(sort="attention", **changes):
     data = ScriptedView("demo").overview()
-    data["desk"] |= changes
+    data = data._replace(desk=replace(data.desk, **changes))
     return overview_cells.overview(
-        Overview.read(data), lambda *_: "/t", lambda s: f"/w/{s}", lambda n: f"/s/{n}", sort
+        data, lambda *_: "/t", lambda s: f"/w/{s}", lambda n: f"/s/{n}", sort
     )
 
 
@@ -57,7 +59,7 @@ def test_a_busy_desk_tells_numbers_and_leads_on() -> None:
     assert {"/approvals", "/signals", "/health", "/costs"} <= addresses
 
 
-@cases(("cost", "tone"), [(1.59, ""), (1.6, "warn"), (2.0, "alert"), (None, ""), (2.5, "alert")])
+@cases(("cost", "tone"), [(1.59, ""), (1.6, "warn"), (2.0, "alert"), (2.5, "alert")])
 def test_the_cost_warns_near_the_ceiling(cost: float | None, tone: str) -> None:
     assert overview(cost_hour=cost)["cells"]["desk.cost"]["tone"] == tone
 
@@ -77,7 +79,7 @@ def instance(**changes):
     stream |= changes.pop("stream", {})
     stream["tick"] = tick | changes.pop("tick", {})
     latest = stream["tick"]
-    return ShownInstance.read({"instance": "A", "streams": [stream], "latest": latest, **changes})
+    return made(OverviewSymbol, {"instance": "A", "streams": [stream], "latest": latest, **changes})
 
 
 SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
@@ -98,12 +100,12 @@ SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
         ({"tick": {"source_type": "AGENT_PARTIAL"}}, ["◐ PARTIAL"]),
         ({"tick": {"deliberation": {"flags": ["degraded:2_of_5"]}}}, ["◍ DEGRADED"]),
         ({"latest": None}, ["○ no tick yet"]),
-        ({"stream": {"quiet": {"count": 3, "from": "", "to": ""}}}, ["◦ no bars"]),
+        ({"stream": {"quiet": {"count": 3, "first": "", "last": ""}}}, ["◦ no bars"]),
         ({"tick": {"reason": "GATE_VETO"}, "stream": {"stale": True}}, ["◷ stale M15", "⊘ VETO"]),
     ],
 )
 def test_each_reason_to_look_has_its_words(changes: dict[Any, Any], told: list[Any]) -> None:
-    assert [item.text for item in overview_cells.notices(instance(**changes), Strip())] == told
+    assert [item.text for item in overview_cells.notices(instance(**changes), DeskStatus())] == told
 
 
 def test_an_opening_that_is_too_small_is_told_beside_no_position() -> None:
@@ -114,9 +116,11 @@ def test_an_opening_that_is_too_small_is_told_beside_no_position() -> None:
 
 
 def test_an_approval_comes_before_everything() -> None:
-    first, *_ = overview_cells.notices(instance(stream={"stale": True}), Strip(waiting_by={"A": 1}))
+    first, *_ = overview_cells.notices(
+        instance(stream={"stale": True}), DeskStatus(waiting_by={"A": 1})
+    )
     assert (first.rank, first.text) == (0, "◔ approval waits")
-    assert not overview_cells.notices(instance(), Strip(waiting_by={"B": 1}))
+    assert not overview_cells.notices(instance(), DeskStatus(waiting_by={"B": 1}))
 
 
 def test_symbols_come_in_the_order_that_was_asked_for() -> None:
@@ -184,32 +188,29 @@ def test_the_filter_is_there_for_scripts_alone() -> None:
 
 def test_hostile_names_stay_text() -> None:
     data = ScriptedView("demo").overview()
-    data["debates"] = [
-        {
-            "stream_id": "s",
-            "instance": "<b>x</b>\u202e",
-            "timeframe": "H1",
-            "bar_time": "",
-            "at": "",
-        }
-    ]
+    data = data._replace(debates=[Debate("s", "<b>x</b>\u202e", "H1")])
     links = (lambda *_: "/t", lambda _: "/w", lambda _: "/s")
-    shown = overview_cells.overview(Overview.read(data), *links)
+    shown = overview_cells.overview(data, *links)
     assert shown["cells"]["glance.debate.0"]["text"] == "<b>x</b> H1"
 
 
 def test_a_symbol_whose_market_is_closed_comes_last() -> None:
-    closed = instance(stream={"quiet": {"count": 3, "from": "", "to": ""}})
-    (notice,) = overview_cells.notices(closed, Strip())
+    closed = instance(stream={"quiet": {"count": 3, "first": "", "last": ""}})
+    (notice,) = overview_cells.notices(closed, DeskStatus())
     assert notice.rank > overview_cells.CALM
-    stale = instance(stream={"quiet": {"count": 3, "from": "", "to": ""}, "stale": True})
-    assert min(one.rank for one in overview_cells.notices(stale, Strip())) < overview_cells.CALM
+    stale = instance(stream={"quiet": {"count": 3, "first": "", "last": ""}, "stale": True})
+    assert (
+        min(one.rank for one in overview_cells.notices(stale, DeskStatus())) < overview_cells.CALM
+    )
 
 
 def test_the_moved_bars_of_the_sample_are_told_where_the_price_is_read() -> None:
-    told = common.origin_cell(Named(symbol="EURUSD", feed="sample"))
+    told = common.origin_cell(SymbolStatus(symbol="EURUSD", feed="sample"))
     assert (told["text"], told["hidden"]) == ("prices of 2017, dated 2021", False)
-    for other in (Named(symbol="BTCUSD", feed="sample"), Named(symbol="EURUSD", feed="mt5_files")):
+    for other in (
+        SymbolStatus(symbol="BTCUSD", feed="sample"),
+        SymbolStatus(symbol="EURUSD", feed="mt5_files"),
+    ):
         assert common.origin_cell(other)["hidden"]
     assert set(TRUE_YEARS) == set(SHIFT)
     page = get("/")

@@ -50,7 +50,7 @@ def client(backing: Backing) -> FlaskClient:
 
 def waiting(backing: Backing, instance: str = "BTCUSD") -> str:
     rows = backing.database.proposals()
-    return next(str(row["sid"]) for row in rows if row["instance"] == instance)
+    return next(str(row.sid) for row in rows if row.instance == instance)
 
 
 def post(client: FlaskClient, address: str, **words: str) -> tuple[int, dict[str, Any]]:
@@ -178,7 +178,7 @@ def race(backing: Backing) -> list[bool]:
         past = backing.now() + timedelta(minutes=15)
         backing.database.expire_proposals(past, "SIGNAL_EXPIRED")
         row = backing.database.proposal(sid)
-        return row is not None and row["state"] == "EXPIRED"
+        return row is not None and row.state == "EXPIRED"
 
     def run(act: Any) -> None:
         gate.wait()
@@ -203,7 +203,7 @@ def test_clicks_from_pages_and_the_command_line_have_one_winner(
         assert sum(race(backing)) == 1
         row = backing.database.proposal(sid)
         assert row is not None
-        assert (backing.database.signal(sid) is not None) == (row["state"] == "APPROVED")
+        assert (backing.database.signal(sid) is not None) == (row.state == "APPROVED")
         backing.database.close()
 
 
@@ -211,12 +211,12 @@ def test_the_size_is_typed_where_real_money_is_traded(
     backing: Backing, client: FlaskClient
 ) -> None:
     sid = waiting(backing, "XAUUSD")
-    lots = json.loads(backing.database.proposal(sid)["drafts"])[0]["lots"]
+    lots = json.loads(backing.database.proposal(sid).drafts)[0]["lots"]
     for words in ({}, {"lots": "yes"}, {"lots": "nan"}, {"lots": str(lots * 2)}):
         code, told = post(client, f"proposals/{sid}/approve", **words)
         assert (code, told["status"]) == (409, "failed")
         assert "lots" in told["reason"]
-        assert backing.database.proposal(sid)["state"] == "WAITING"
+        assert backing.database.proposal(sid).state == "WAITING"
     code, told = post(client, f"proposals/{sid}/approve", lots=f"{lots:.2f}")
     assert (code, told["status"]) == (200, "done")
 
@@ -238,7 +238,7 @@ def test_a_rejection_keeps_the_words(backing: Backing, client: FlaskClient) -> N
     code, _ = post(client, f"proposals/{sid}/reject", reason="news ahead", words="the \u202eFed\n")
     row = backing.database.proposal(sid)
     assert row is not None
-    assert (code, row["state"], row["reason"]) == (200, "REJECTED", "news ahead: the Fed")
+    assert (code, row.state, row.reason) == (200, "REJECTED", "news ahead: the Fed")
 
 
 def test_nobody_decides_about_what_is_not_there(client: FlaskClient) -> None:
@@ -350,7 +350,7 @@ def test_a_halt_reaches_the_files_and_a_resume_takes_them_away(
     assert post(client, "halt", reason="the news")[1]["status"] == "done"
     assert halts(quick) == [True, True]
     newest = quick.database.trading_states(1)[0]
-    assert (newest["state"], newest["reason"]) == ("HALTED", "by a person: the news")
+    assert (newest.state, newest.reason) == ("HALTED", "by a person: the news")
     code, told = post(client, "reduce")
     assert (code, told["status"]) == (409, "failed")
     code, told = post(client, "resume")
@@ -570,7 +570,7 @@ def test_a_reason_that_is_no_text_is_refused(
     sid = waiting(backing)
     answer = client.post(f"/api/v1/proposals/{sid}/reject", json=body, headers=JSON)
     assert (answer.status_code, "must be text" in answer.get_json()["reason"]) == (409, True)
-    assert backing.database.proposal(sid)["state"] == "WAITING"
+    assert backing.database.proposal(sid).state == "WAITING"
     assert audited(backing)[0]["outcome"].startswith("failed: ")
 
 
@@ -637,5 +637,5 @@ def test_a_form_without_scripts_gets_a_page_and_needs_its_token(backing: Backing
     assert 'href="/approvals"' in answer.get_data(as_text=True)
     row = backing.database.proposal(sid)
     assert row is not None
-    assert (row["state"], row["reason"]) == ("REJECTED", "weak case")
+    assert (row.state, row.reason) == ("REJECTED", "weak case")
     assert audited(backing)[0]["actor"].startswith("session:")

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,15 @@ from tests.conftest import Scale
 from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
 from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds.demo_view import HOSTILE, SOURCES, ScriptedView, bars
+from tests.worlds.values import made_symbol
 from torra import harmless_text
 from torra.config import ROOT
 from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.cells import chart_data, skips, symbol_cells
-from torra.dashboard.cells.shown import ListedTick, Skip, Symbol
 from torra.dashboard.commands import group
 from torra.dashboard.record import arithmetic, reasoning
 from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.view.desk_values import Bars, DeskStatus, ListedTick, Skip
 from torra.exhibits import figures
 
 TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
@@ -242,12 +244,11 @@ def test_the_reason_of_an_action_is_a_sentence() -> None:
 
 
 def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
-    newest = {"timeframe": "M15", "instance": "BTCUSD", "desk": {}, "bars": [],
-              "thresholds": {"buy": 0.1, "sell": 0.1}}  # fmt: skip
+    newest: dict[str, Any] = {"instance": "BTCUSD", "thresholds": {"buy": 0.1, "sell": 0.1}}
     tick = {"bar_time": TICK_TIMES[-1], "consensus": -0.34, "verdict": "HOLD", "action": "HOLD",
             "reason": "THRESHOLD", "thresholds": {"buy": 0.5, "sell": 0.5}}  # fmt: skip
     ticks = [tick, {**tick, "bar_time": TICK_TIMES[-2], "thresholds": None}]
-    cells = symbol_cells.symbol(Symbol.read({**newest, "ticks": ticks}), lambda *_: "")["cells"]
+    cells = symbol_cells.symbol(made_symbol(**newest, ticks=ticks), lambda *_: "")["cells"]
     assert cells["tick.0.reason"]["text"] == "0.160 short of the SELL threshold −0.50"
     assert cells["tick.1.reason"]["text"] == "between the thresholds of its time"
 
@@ -288,10 +289,13 @@ def test_role_and_trading_state_are_told_apart() -> None:
 
 def test_the_demo_tells_its_pace() -> None:
     assert get("/").cells["desk.pace"] == "replayed 180 times faster than they happened"
-    assert symbol_cells.strip({"rate": 12.5})["desk.pace"]["text"].startswith(
+    assert symbol_cells.strip(DeskStatus(rate=12.5))["desk.pace"]["text"].startswith(
         "replayed 12.5 times "
     )
-    assert symbol_cells.strip({})["desk.pace"]["text"] == "replayed faster than they happened"
+    assert (
+        symbol_cells.strip(DeskStatus())["desk.pace"]["text"]
+        == "replayed faster than they happened"
+    )
 
 
 @pytest.mark.journey
@@ -310,8 +314,8 @@ def test_the_words_of_the_overview_are_explained_there() -> None:
 
 def test_the_agents_changes_are_counted() -> None:
     view = ScriptedView()
-    rows = {t: view.symbol("BTCUSD", t, 1000)["ticks"] for t in ("M15", "H1")}
-    changed = {t: sum(r["verdict"] != r["l1_verdict"] for r in rows[t]) for t in rows}
+    rows = {t: view.symbol("BTCUSD", t, 1000).ticks for t in ("M15", "H1")}
+    changed = {t: sum(r.verdict != r.l1_verdict for r in rows[t]) for t in rows}
     assert changed["M15"]
     every = f"agents changed {sum(changed.values())} of {sum(map(len, rows.values()))} verdicts"
     assert get("/").cells["i0.changes"] == every
@@ -367,11 +371,18 @@ def test_a_closed_market_is_no_failure() -> None:
 def test_health_is_well_while_the_market_is_closed() -> None:
     class Weekend(ScriptedView):
         def overview(self) -> Any:
-            data: Any = super().overview()
-            for one in data["instances"]:
-                for stream in one["streams"]:
-                    stream["stale"] = stream["stale"] and stream["timeframe"] == "M15"
-            return data
+            data = super().overview()
+            instances = [
+                replace(
+                    one,
+                    streams=[
+                        replace(stream, stale=stream.stale and stream.timeframe == "M15")
+                        for stream in one.streams
+                    ],
+                )
+                for one in data.instances
+            ]
+            return data._replace(instances=instances)
 
     answer = open_app(Weekend("weekend")).test_client().get("/healthz").get_json()
     assert answer["status"] == "ok"
@@ -384,8 +395,9 @@ def test_health_is_well_while_the_market_is_closed() -> None:
 def test_only_runs_of_one_reason_are_folded() -> None:
     reasons = ["no_bar", "no_bar", "stale", None, "no_bar", None, None]
     events = [
-        (Skip if reason else ListedTick)(bar_time=f"2021-12-01T{20 - n}:00:00Z", reason=reason)
+        Skip(bar_time, reason) if reason else ListedTick(bar_time=bar_time)
         for n, reason in enumerate(reasons)
+        for bar_time in (f"2021-12-01T{20 - n}:00:00Z",)
     ]
     folded = skips.fold(events)
     assert [getattr(event, "count", None) for event in folded] == [2, 1, None, 1, None, None]
@@ -411,7 +423,7 @@ def test_a_closed_trade_adds_up_from_what_the_page_shows() -> None:
         assert numbers([row[6]])[0] == pytest.approx(sign * (leave - fill) * lots, abs=0.01)
     plain = {"entry": 1.25, "price": 1.25, "side": "BUY"}
     for trade in (plain, {**plain, "price": None}):
-        (told,) = symbol_cells.trade_rows(Symbol.read({"trades": [trade], "digits": 2}))
+        (told,) = symbol_cells.trade_rows(made_symbol(trades=[trade], digits=2))
         assert (told["entry"], told["planned"]) == ("1.25", "")
 
 
@@ -665,7 +677,7 @@ def test_verdicts_that_were_held_back_are_marked_once() -> None:
         {"bar_time": f"2021-12-01T0{hour}:00:00Z", "verdict": verdict, "action": "HOLD"}
         for hour, verdict in enumerate(["HOLD", "BUY", "BUY", "HOLD", "SELL"])
     ]
-    markers = chart_data.chart(Symbol.read({"ticks": ticks, "timeframe": "H1"}))["markers"]
+    markers = chart_data.chart(made_symbol("H1", ticks=ticks), Bars())["markers"]
     assert [marker["kind"] for marker in markers] == ["BUY", "SELL"]
 
 
@@ -728,7 +740,7 @@ def test_flask_torra_status_tells_the_desk() -> None:
     assert "DEMO  2021-12-01 10:17 UTC  ACTIVE" in answer.output
     assert re.search(r"BTCUSD +M15 +HOLD", answer.output)
     told = app.test_cli_runner().invoke(args=["torra", "status", "--json"])
-    assert json.loads(told.output)["desk"]["ceiling"] == 2.0
+    assert json.loads(told.output)["ceiling"] == 2.0
 
 
 def test_flask_torra_status_without_the_pages_is_one_line() -> None:

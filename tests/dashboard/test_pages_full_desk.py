@@ -29,14 +29,15 @@ from tests.worlds.demo_full_desk import (
     debate,
 )
 from tests.worlds.demo_view import bars
+from tests.worlds.values import made
 from torra.clock import iso
 from torra.config import ROOT, DeskSettings, Instance, NewsSettings, Profile
 from torra.dashboard.cells import sources, symbol_cells
 from torra.dashboard.cells.common import reason
-from torra.dashboard.cells.shown import ShownInstance, Symbol
 from torra.dashboard.record import agreement, arithmetic, reasoning, surroundings, vetoes
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import why
+from torra.dashboard.view.desk_values import ListedTick, OverviewSymbol
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.stream_reading import LISTED, OWN, StreamReading
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
@@ -510,7 +511,7 @@ def test_a_broken_calendar_and_missing_news_show_on_the_overview_and_the_symbol_
 
 def warned(told, tick):
     streams = [{"timeframe": "H1", "tick": tick}]
-    return told([ShownInstance.read({"instance": "EURUSD", "streams": streams})])
+    return told([made(OverviewSymbol, {"instance": "EURUSD", "streams": streams})])
 
 
 @pytest.mark.parametrize("status", ["broken", "ended", "broken_ended"])
@@ -524,7 +525,7 @@ def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status: str) -> No
 
 def test_one_warning_names_every_stream_and_nothing_warns_of_nothing() -> None:
     streams = [{"timeframe": t, "tick": {"news": {"status": "broken"}}} for t in ("M15", "H1")]
-    told = sources.news_warning([ShownInstance.read({"instance": "EURUSD", "streams": streams})])
+    told = sources.news_warning([made(OverviewSymbol, {"instance": "EURUSD", "streams": streams})])
     assert told == f"{sources.NEWS['broken']} (EURUSD M15, EURUSD H1)"
     assert set(sources.NEWS) == {
         "broken", "no_file", "refused", "rate_limited", "unreachable"
@@ -564,7 +565,7 @@ def test_a_veto_names_its_rule_and_its_event() -> None:
     assert f"WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}" in box
     assert "or a veto of this side still holds" not in page.text
     assert "latched by an earlier veto" in re.split(r"\bSignal\b", page_of("latched").text)[0]
-    view = Symbol.read(FullDeskView().symbol("BTCUSD", "M15", 300))
+    view = FullDeskView().symbol("BTCUSD", "M15", 300)
     cells = symbol_cells.symbol(view, lambda *_: "")["cells"]
     reasons = [cell["text"] for key, cell in cells.items() if key.endswith(".reason")]
     assert f"WIDE_SPREAD; {EVENTS_NAMED}" in reasons
@@ -588,9 +589,9 @@ def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once() -> None:
     first, second = (reading.listed(("EURUSD", "H1"), 300, "k0", 45) for _ in range(2))
     assert read == [f"k{number}" for number in range(LISTED)]
     assert first == second
-    assert first[0] == rows[0]
-    assert first[1] == {**rows[1], "thresholds": {"buy": 0.2, "sell": 0.3}, "denied": []}
-    assert first[LISTED] == rows[LISTED]
+    own = {"thresholds": {"buy": 0.2, "sell": 0.3}, "denied": []}
+    assert first[1] == ListedTick.read(own)
+    assert first[0] == first[LISTED] == ListedTick()
 
 
 def test_a_veto_without_a_verdict_is_told_too() -> None:

@@ -11,7 +11,6 @@ import pytest
 from tests.worlds import desks
 from torra.config import DeskSettings
 from torra.dashboard.cells import symbol_cells
-from torra.dashboard.cells.shown import Symbol
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.schedule import Desk
 from torra.verdict import one_sided
@@ -31,7 +30,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 def told(desk: Desk, view: DatabaseView) -> tuple[Any, dict[str, Any]]:
     data: Any = view.symbol("BTCUSD", "M15", 20)
-    return data, symbol_cells.symbol(Symbol.read(data), lambda *_: "")["cells"]
+    return data, symbol_cells.symbol(data, lambda *_: "")["cells"]
 
 
 def test_every_timeframe_s_newest_verdicts_are_counted_anew_with_each_tick(
@@ -40,10 +39,10 @@ def test_every_timeframe_s_newest_verdicts_are_counted_anew_with_each_tick(
     view = DatabaseView(desk.database, SETTINGS, desk)
     run = sum(len(desk.database.ticks("BTCUSD", name, 100)) for name in ("M15", "H1"))
     data, cells = told(desk, view)
-    assert sum(data["sides"].values()) == run
+    assert sum(data.sides.values()) == run
     assert cells["head.sided"]["hidden"]
     desks.step(desk)
-    assert sum(told(desk, view)[0]["sides"].values()) > run
+    assert sum(told(desk, view)[0].sides.values()) > run
     with desk.database.transaction():
         desk.database.connection().execute("UPDATE chains SET verdict = 'SELL'")
     monkeypatch.setattr(one_sided, "TICKS", 5)

@@ -21,12 +21,12 @@ from tests.worlds.demo_view import HOSTILE
 from tests.worlds.stores import closing
 from torra.bridges import odd_rows
 from torra.dashboard.trade import signals, trade_rows
-from torra.dashboard.trade.stored_rows import SignalRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import adoption, timeframe_clocks
 from torra.exhibits import figures
 from torra.exhibits.figures import FORMULA
+from torra.store.trade.rows import SignalRow
 from torra.trading import courier
 from torra.trading.findings import External, Late, LevelsMoved, Missing, alarm_of
 from torra.verdict.risk_engine import DenyReason
@@ -89,19 +89,20 @@ def test_every_code_and_every_alarm_is_explained() -> None:
 
 
 def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:
-    row = dict(backing.database.signal("TWON0000000") or {}) | {"filled_lots": None, "lots": 0.02}
+    row = backing.database.order("TWON0000000") or SignalRow()
+    whole = {"filled_lots": None, "lots": 0.02}
     told = [
-        trade_rows.signal_line(SignalRow.read({**row, **change}), 5).filled_lots
+        trade_rows.signal_line(row.model_copy(update={**whole, **change}), 5).filled_lots
         for change in ({"state": "FILLED"}, {"state": "PENDING"}, {"filled_lots": 0.01})
     ]
     assert told == ["0.02", "—", "0.01"]
 
 
 def test_a_trade_that_a_person_closed_has_an_undecided_thesis(backing: Backing) -> None:
-    stored = dict(backing.database.signal("TWON0000000") or {})
+    stored = backing.database.order("TWON0000000") or SignalRow()
     lost = {"state": "CLOSED", "outcome": "loss", "evolution": "Falsified"}
     for reason, word in (("STOPPED", "went wrong"), ("BY_HAND", "undecided")):
-        row = SignalRow.read({**stored, **lost, "close_reason": reason})
+        row = stored.model_copy(update={**lost, "close_reason": reason})
         told = trade_rows.signal_line(row, 5)
         assert told.evolution is not None and told.evolution.word == word
         assert told.outcome is not None and told.outcome.word == "loss"
@@ -176,11 +177,11 @@ def test_a_position_shows_what_the_symbol_page_shows(backing: Backing) -> None:
     page, view = read(backing, "/signals"), view_of(backing)
     symbol = view.symbol("EURUSD", "H1", 10)
     assert symbol is not None
-    held: Any = symbol["position"]
-    key = f"pos.{held['signal_id']}"
-    assert page.cells[f"{key}.profit"] == figures.signed(held["profit"], 2)
-    assert page.cells[f"{key}.r"] == figures.signed(held["r_multiple"], 2)
-    assert page.cells[f"{key}.leave"] == figures.plain(held["leave"], 5)
+    held, now = symbol.held
+    key = f"pos.{held.signal_id}"
+    assert page.cells[f"{key}.profit"] == figures.signed(now.profit, 2)
+    assert page.cells[f"{key}.r"] == figures.signed(now.r, 2)
+    assert page.cells[f"{key}.leave"] == figures.plain(now.price, 5)
     assert page.cells[f"{key}.age"] == "45 min"
     assert page.cells["pos.TUNKNOWN000.profit"] == "—"
     missing = [one for _, one in page.tags if one.get("data-live") == "pos.TUNKNOWN000.profit"]

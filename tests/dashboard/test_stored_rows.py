@@ -1,42 +1,55 @@
-"""Rows of the trading tables as values: what cannot be read is its default, and nothing raises."""
+"""Rows of the trading tables as values: what cannot be read is its default, and the row says so."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from tests.cases import cases
-from torra.dashboard.trade.stored_rows import BridgeRow, ProposalRow, SignalRow
+from torra.dashboard.trade import trade_rows
+from torra.store.trade.rows import BridgeRow, ProposalRow, SignalRow
 
 LEVELS = {"entry": 1.0, "stop": 0.9, "target": 1.2, "atr": 0.05}
 
 
-@cases("facts", ["no JSON", "[1]", "", None, 7])
+@cases("facts", ["no JSON", "[1]", "", None, 7, "[" * 100_000, b"\xff"])
 def test_facts_that_cannot_be_read_are_none(facts: object) -> None:
-    row = BridgeRow.read({"name": "main", "facts": facts, "deny": None, "reconciled_at": 5})
-    assert (row.name, row.facts, row.deny, row.reconciled_at) == ("main", {}, "", None)
+    row = BridgeRow.load({"name": "main", "facts": facts, "deny": None, "reconciled_at": 5})
+    assert (row.name, row.account, row.deny, row.reconciled_at) == ("main", {}, "", None)
+    assert all(f"{name}: " in row.damaged for name in ("facts", "deny", "reconciled_at"))
+    assert trade_rows.bridge_line(row, ()).detail == f"damaged: {row.damaged}"
 
 
-def test_facts_are_what_the_column_holds() -> None:
-    row = BridgeRow.read({"facts": json.dumps({"account": 7, "algo": True})})
-    assert row.facts == {"account": 7, "algo": True}
+def test_a_whole_row_is_answered_as_it_is_stored() -> None:
+    stored = {"name": "main", "facts": json.dumps({"account": 7, "algo": True})}
+    row = BridgeRow.load(stored)
+    assert row.account == {"account": 7, "algo": True}
+    assert (row.as_json(), row.damaged) == (stored, "")
 
 
-@pytest.mark.parametrize("stored", [None, {}, {"state": 5, "lots": "many", "thesis": "{"}])
-def test_a_signal_of_which_nothing_can_be_read_is_empty(stored: object) -> None:
-    row = SignalRow.read(stored)
-    assert (row.state, row.lots, row.thesis, row.filled) == ("", None, {}, None)
+@pytest.mark.parametrize("lots", ["many", float("nan"), float("inf"), b"x", True])
+def test_of_a_damaged_signal_the_rest_is_read(lots: object) -> None:
+    row = SignalRow.load({"state": 5, "lots": lots, "thesis": "{", "side": "BUY"})
+    assert (row.state, row.lots, row.plan, row.filled, row.side) == ("", None, {}, None, "BUY")
+    assert "state: " in row.damaged and "thesis: " in row.damaged
+    assert trade_rows.signal_line(row, 2).detail == f"damaged: {row.damaged}"
 
 
 def test_of_a_reversal_the_opening_counts() -> None:
-    drafts = [
-        {"kind": "close", "lots": 0.3, "levels": None},
-        {"kind": "open", "lots": 0.2, "levels": LEVELS},
+    drafts: list[dict[str, Any]] = [
+        {"kind": "close", "side": "SELL", "lots": 0.3, "closes": "T1", "levels": None},
+        {"kind": "open", "side": "SELL", "lots": 0.2, "closes": "T1", "levels": LEVELS},
     ]
-    first = ProposalRow.read({"drafts": json.dumps(drafts)}).first
+    first = ProposalRow.load({"drafts": json.dumps(drafts)}).first
     assert first.levels is not None
     assert (first.lots, first.levels.stop) == (0.2, 0.9)
-    only = ProposalRow.read({"drafts": json.dumps(drafts[:1])}).first
+    only = ProposalRow.load({"drafts": json.dumps(drafts[:1])}).first
     assert (only.lots, only.levels) == (0.3, None)
-    assert ProposalRow.read({"drafts": "[}"}).first.levels is None
+
+
+@cases("drafts", ["[}", "[]", "{}", '[{"kind": "odd"}]', '[{"kind": "open", "side": "UP"}]'])
+def test_a_proposal_whose_orders_are_none_is_damaged(drafts: str) -> None:
+    row = ProposalRow.load({"drafts": drafts})
+    assert "drafts: " in row.damaged and row.orders == () and row.first.levels is None

@@ -288,12 +288,12 @@ def left_behind(before: set[threading.Thread]) -> list[str]:
 
 def check_stream(database: Database, stream_id: str) -> dict[int, str]:
     rows = database.events_after(stream_id, 0, 10_000)
-    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
-    assert [row["terminal"] for row in rows] == [0] * (len(rows) - 1) + [1]
-    assert rows[-1]["event"] in ("decision", "error")
-    payloads = [json.loads(row["payload"]) for row in rows]
+    assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+    assert [row.terminal for row in rows] == [0] * (len(rows) - 1) + [1]
+    assert rows[-1].event in ("decision", "error")
+    payloads = [json.loads(row.payload) for row in rows]
     for row, payload in zip(rows, payloads, strict=True):
-        if row["event"].startswith("agent_") or row["event"] == "debate_round":
+        if row.event.startswith("agent_") or row.event == "debate_round":
             assert payload["round"] == 1 and payload["phase"] in (
                 "analysts",
                 "debate",
@@ -301,7 +301,7 @@ def check_stream(database: Database, stream_id: str) -> dict[int, str]:
                 "fallback",
             )
     return {
-        row["seq"]: json.dumps([row["event"], payload])
+        row.seq: json.dumps([row.event, payload])
         for row, payload in zip(rows, payloads, strict=True)
     }
 

@@ -748,4 +748,4 @@ def test_a_host_hears_of_ticks_and_changes_and_cannot_break_them(
         (events, "tick", "BTCUSD"), (events, "signals", None), (events, "state", None),
     ]  # fmt: skip
     assert caplog.text.count("RuntimeError: the host's own") == 3
-    assert [one["event"] for one in database.events_after("desk", 0)] == ["changed"] * 6
+    assert [one.event for one in database.events_after("desk", 0)] == ["changed"] * 6

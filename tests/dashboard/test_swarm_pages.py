@@ -500,7 +500,7 @@ def test_a_gate_that_was_not_needed_is_told_as_no_failure(tmp_path: Path) -> Non
 
 def test_an_approval_tells_what_the_swarm_came_to(pages: Pages) -> None:
     (row,) = pages.database.proposals(limit=5)
-    page = Page(pages.text(f"/approvals/{row['sid']}"))
+    page = Page(pages.text(f"/approvals/{row.sid}"))
     check_structure(page)
     for words in (
         "A range: 70 % of a size", "the judge: long, target before stop 48 %, worth +0.40 R",
@@ -564,7 +564,7 @@ def test_help_reads_a_split_by_the_board_where_a_judge_sits(pages: Pages) -> Non
 def test_an_approval_says_no_side_of_a_judge_that_takes_none(tmp_path: Path) -> None:
     held = swarm_ticks.lived(tmp_path, swarm_ticks.SCRIPTS["held"])
     (row,) = held.database.proposals(limit=5)
-    text = Page(held.text(f"/approvals/{row['sid']}")).text
+    text = Page(held.text(f"/approvals/{row.sid}")).text
     assert "■ no side" in text
     assert "the judge takes no side" in text
     assert "■ neither" not in text

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from tests.cases import cases
 from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ScriptedView, bars
+from tests.worlds.values import made_symbol
 from torra import clock
 from torra.config import ROOT, Markov
 from torra.dashboard.cells import chart_data, price_lines, state_odds, symbol_cells, timelines
 from torra.dashboard.cells.overview_cells import first_tick
-from torra.dashboard.cells.shown import ShownMarkov as Odds
-from torra.dashboard.cells.shown import Strip, Symbol, Timed
+from torra.dashboard.view.desk_values import Bars, DeskStatus, Stream
+from torra.dashboard.view.desk_values import StateHistory as Odds
 from torra.exhibits import figures
 from torra.verdict import sentiment_rules
 
@@ -124,9 +125,10 @@ def test_verdicts_tell_vetoes_and_skips_apart() -> None:
         {"bar_time": "2026-02-13T00:15:00Z", "verdict": "BUY", "reason": "POSITION_HELD"},
         {"bar_time": "2026-02-13T00:45:00Z", "verdict": "SELL", "denied": ["GATE_VETO"]},
     ]
-    skipped = [{"bar_time": f"2026-02-13T00:{minute}:00Z"} for minute in ("30", "45")]
-    data = {"timeframe": "M15", "ticks": ticks[::-1], "skipped": skipped}
-    found = timelines.verdict_events(Symbol.read(data))
+    skipped = [
+        {"bar_time": f"2026-02-13T00:{minute}:00Z", "reason": "stale"} for minute in ("30", "45")
+    ]
+    found = timelines.verdict_events(made_symbol(ticks=ticks[::-1], skipped=skipped))
     assert [value for _, value in found] == ["VETO", "BUY", "skipped", "VETO"]
     assert found[0][0] == START + STEP
     assert "DECLINED" not in timelines.verdict_lanes(found)
@@ -134,7 +136,7 @@ def test_verdicts_tell_vetoes_and_skips_apart() -> None:
 
 def test_a_decline_has_a_lane_of_its_own_where_there_is_one() -> None:
     tick = {"bar_time": "2026-02-13T00:00:00Z", "verdict": "BUY", "reason": "TRADER_DECLINED"}
-    found = timelines.verdict_events(Symbol.read({"timeframe": "M15", "ticks": [tick]}))
+    found = timelines.verdict_events(made_symbol(ticks=[tick]))
     assert [value for _, value in found] == ["DECLINED"]
     assert timelines.verdict_lanes(found) == figures.VERDICTS
 
@@ -146,19 +148,12 @@ def markov_of(consensus, smoothing=1.0):
     history = [(START + place * STEP, value) for place, value in enumerate(consensus)]
     settings = Markov(smoothing=smoothing)
     view = sentiment_rules.markov(history, "M15", settings)
-    return view, {
-        "state": view.state,
-        "duration": view.duration,
-        "counts": [list(row) for row in view.counts],
-        "next": dict(view.next_probabilities),
-        "smoothing": settings.smoothing,
-        "history": [{"close_time": clock.iso(close), "state": "NEUTRAL"} for close, _ in history],
-    }
+    return Odds(view, settings.smoothing, [(clock.iso(close), "NEUTRAL") for close, _ in history])
 
 
 def test_the_odds_are_the_brains_own_counts_and_probabilities() -> None:
-    view, told = markov_of([0.5, 0.5, 0.2, 0.5, 0.5, 0.5, 0.0, 0.5, 0.5])
-    cells = state_odds.odds_cells(Odds.read(told), "M15")
+    known = markov_of([0.5, 0.5, 0.2, 0.5, 0.5, 0.5, 0.0, 0.5, 0.5])
+    view, cells = known.view, state_odds.odds_cells(known, "M15")
     assert cells["markov.now"]["text"] == "▲▲ strong bullish for 2 ticks (30 min)"
     row = view.counts[sentiment_rules.STATES.index("STRONG_BULLISH")]
     for name, count in zip(sentiment_rules.STATES, row, strict=True):
@@ -180,17 +175,14 @@ def test_the_odds_are_the_brains_own_counts_and_probabilities() -> None:
 
 
 def test_enough_moves_need_no_warning_and_no_history_has_no_number() -> None:
-    _, told = markov_of([0.5] * 30, smoothing=0.5)
-    cells = state_odds.odds_cells(Odds.read(told), "M15")
+    cells = state_odds.odds_cells(markov_of([0.5] * 30, smoothing=0.5), "M15")
     assert cells["markov.few"]["hidden"]
     assert "0.5 is added" in " ".join(cells["markov.exact"]["text"].split())
-    nothings: tuple[Any, ...] = (markov_of([])[1], None, {})
-    for nothing in nothings:
-        cells = state_odds.odds_cells(Odds.read(nothing), "M15")
-        assert cells["markov.now"]["text"] == figures.DASH
-        assert all(cells[f"markov.next.{n}"]["text"] == figures.DASH for n in figures.STATES)
-        assert "No state yet" in cells["markov.told"]["text"]
-        assert cells["markov.few"]["hidden"]
+    cells = state_odds.odds_cells(markov_of([]), "M15")
+    assert cells["markov.now"]["text"] == figures.DASH
+    assert all(cells[f"markov.next.{n}"]["text"] == figures.DASH for n in figures.STATES)
+    assert "No state yet" in cells["markov.told"]["text"]
+    assert cells["markov.few"]["hidden"]
 
 
 # --- the page ---
@@ -205,8 +197,8 @@ def test_the_page_is_sound_in_every_state(state: str) -> None:
 
 def test_the_page_tells_states_as_picture_table_and_words() -> None:
     page = get(ADDRESS)
-    view = ScriptedView().symbol("BTCUSD", "M15", 300)["markov"]
-    assert page.cells["markov.now"].startswith(figures.mark(view["state"]).text)
+    view = ScriptedView().symbol("BTCUSD", "M15", 300).states.view
+    assert page.cells["markov.now"].startswith(figures.mark(view.state).text)
     pictures = [a for a in page.all("svg") if a.get("role") == "img"]
     assert len(pictures) == 2
     assert all("table below" in a["aria-label"] for a in pictures)
@@ -217,20 +209,20 @@ def test_the_page_tells_states_as_picture_table_and_words() -> None:
     assert "States of BTCUSD M15: newest runs first" in page.text
     moves = [row for row in page.rows if len(row) == 6 and row[0] == figures.mark("NEUTRAL").text]
     assert len(moves) == 1
-    assert [int(cell) for cell in moves[0][1:]] == view["counts"][2][::-1]
+    assert [int(cell) for cell in moves[0][1:]] == list(view.counts[2][::-1])
     assert "No tick yet." in get(ADDRESS, "empty").text
 
 
 def test_an_empty_symbol_says_what_it_waits_for() -> None:
     assert "no bar is stored" in get(ADDRESS, "empty").cells["head.reason"]
     told = {
-        "bars": first_tick([Timed()], Strip(role="ACTIVE"), "store"),
-        "close": first_tick([Timed(bar_age_seconds=60.0)], Strip(role="ACTIVE"), "store"),
+        "bars": first_tick([Stream()], DeskStatus(role="ACTIVE"), "store"),
+        "close": first_tick([Stream(bar_age_seconds=60.0)], DeskStatus(role="ACTIVE"), "store"),
         "old": first_tick(
-            [Timed(bar_age_seconds=515 * 86_400.0, stale=True)], Strip(role="ACTIVE"), "store"
+            [Stream(bar_age_seconds=515 * 86_400.0, stale=True)], DeskStatus(role="ACTIVE"), "store"
         ),
-        "standby": first_tick([Timed()], Strip(role="STANDBY"), "store"),
-        "feed": first_tick([Timed()], Strip(), "mt5_files"),
+        "standby": first_tick([Stream()], DeskStatus(role="STANDBY"), "store"),
+        "feed": first_tick([Stream()], DeskStatus(), "mt5_files"),
     }
     assert len(set(told.values())) == 5
     assert "torra import" in told["bars"]
@@ -246,17 +238,15 @@ def test_an_empty_symbol_says_what_it_waits_for() -> None:
 
 def test_the_chart_is_told_every_score_and_decision_by_bar() -> None:
     chart = client().get(f"/api/v1{ADDRESS}").get_json()["chart"]
-    ticks = ScriptedView().symbol("BTCUSD", "M15", 300)["ticks"][::-1]
+    ticks = ScriptedView().symbol("BTCUSD", "M15", 300).ticks[::-1]
     assert len(chart["times"]) == len(ticks) == len(chart["told"])
     assert set(chart["lines"]) == set(chart_data.LINES)
     for name in chart_data.LINES:
-        assert chart["lines"][name] == [tick[name] for tick in ticks]
+        assert chart["lines"][name] == [getattr(tick, name) for tick in ticks]
     newest = ticks[-1]
-    assert chart["times"][-1] == int(clock.parse(newest["bar_time"]).timestamp())
-    assert figures.mark(newest["verdict"]).text in chart["told"][-1]
-    holed = chart_data.chart(
-        Symbol.read({"ticks": [{"bar_time": "2021-12-01T00:00:00Z"}], "timeframe": "M15"})
-    )
+    assert chart["times"][-1] == int(clock.parse(newest.bar_time).timestamp())
+    assert figures.mark(newest.verdict).text in chart["told"][-1]
+    holed = chart_data.chart(made_symbol(ticks=[{"bar_time": "2021-12-01T00:00:00Z"}]), Bars())
     assert all(values == [None] for values in holed["lines"].values())
 
 
@@ -275,13 +265,14 @@ def test_a_fill_that_no_tick_tells_has_an_arrow(
     action: str, position: dict[str, str] | None, trades, marked: list[Any]
 ) -> None:
     opened = {"opened_at": "2026-02-13T00:20:07Z"}
-    data = {
-        "timeframe": "M15",
-        "ticks": [{"bar_time": "2026-02-13T00:00:00Z", "action": action}],
-        "position": position and {**position, **opened},
-        "trades": [{**trade, **opened} for trade in trades],
-    }
-    markers = chart_data.chart(Symbol.read(data))["markers"]
+    levels = dict.fromkeys(("lots", "entry", "stop", "target"), 1.0)
+    names = dict.fromkeys(("instance", "symbol", "signal_id"), "")
+    data = made_symbol(
+        ticks=[{"bar_time": "2026-02-13T00:00:00Z", "action": action}],
+        held=position and {"position": {**position, **opened, **levels, **names}},
+        trades=[{**trade, **opened} for trade in trades],
+    )
+    markers = chart_data.chart(data, Bars())["markers"]
     assert sorted(marker["kind"] for marker in markers) == marked
     if action == "HOLD" and markers:
         assert markers[0]["time"] == int((START + STEP).timestamp())
@@ -306,8 +297,6 @@ def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks() -> None:
 
 
 def test_lanes_are_made_once_for_page_and_cells() -> None:
-    shown = symbol_cells.symbol(
-        Symbol.read(ScriptedView().symbol("BTCUSD", "M15", 300)), lambda *_: "/x"
-    )
+    shown = symbol_cells.symbol(ScriptedView().symbol("BTCUSD", "M15", 300), lambda *_: "/x")
     for line in shown["lanes"].values():
         assert line["cells"].items() <= shown["cells"].items()

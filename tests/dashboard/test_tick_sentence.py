@@ -92,8 +92,8 @@ def test_a_sentence_from_a_store_is_cleaned_and_hidden_where_there_is_none() -> 
 def test_a_glance_keeps_the_sentence_of_a_record_or_makes_it() -> None:
     record = client().get(f"/api/v1/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}").get_json()
     said = record.pop("sentence")
-    assert brief(record)["sentence"] == said == told(TickRecord.read(record))
-    assert brief(record | {"sentence": "Said then."})["sentence"] == "Said then."
+    assert brief(record).sentence == said == told(TickRecord.read(record))
+    assert brief(record | {"sentence": "Said then."}).sentence == "Said then."
     assert reasoning.story(ShownTick.read(record))["sentence"] == said
 
 

@@ -54,7 +54,7 @@ def client(backing: Backing, scope: str = "approve") -> Any:
 
 
 def trades(backing: Backing) -> list[dict[str, Any]]:
-    found = backing.database.closed_trades(limit=100)
+    found = [row.as_json() for row in backing.database.closed_trades(limit=100)]
     assert len(found) > 1
     return found
 
@@ -248,14 +248,14 @@ def test_a_tick_tells_what_became_of_its_opening(lived: Backing, backing: Backin
         told = " ".join(Page(text_of(lived, address)).words)
         assert "What became of it" in told and f"{row['profit']:+.2f}"[1:] in told
     waiting = {
-        f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}": row
+        f"/symbol/{row.instance}/{row.timeframe}/{row.bar_time}": row
         for row in backing.database.proposals("WAITING")
     }
     stored = (one for one in waiting if client(backing).get(one).status_code == 200)
     address = next(stored)
     first = waiting[address]
     assert "It waits for your yes." in text_of(backing, address)
-    answer = client(backing).post(f"/api/v1/proposals/{first['sid']}/reject", headers=JSON)
+    answer = client(backing).post(f"/api/v1/proposals/{first.sid}/reject", headers=JSON)
     assert answer.status_code == 200
     assert "A person rejected it." in text_of(backing, address)
 

@@ -42,7 +42,7 @@ def trades(backing: Backing, query: str = "") -> dict[str, Any]:
 
 
 def closed(backing: Backing) -> list[dict[str, Any]]:
-    return backing.database.closed_trades(limit=1_000)
+    return [row.as_json() for row in backing.database.closed_trades(limit=1_000)]
 
 
 def test_the_page_shows_sums_and_every_closed_trade(backing: Backing) -> None:

@@ -33,15 +33,15 @@ from torra.clock import duration, iso
 from torra.config import Profile
 from torra.dashboard.cells import common as cells
 from torra.dashboard.cells import overview_cells
-from torra.dashboard.cells.shown import ShownInstance, ShownStream, Strip
 from torra.dashboard.record.reasoning import headline
 from torra.dashboard.screens import views
 from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_values import ChangeCount, DeskStatus, OverviewSymbol, Stream
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_reading import BRIEF, StreamReading, brief
 from torra.store.connection import TickKey
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import ThresholdsRecord, TickRecord
 from torra.verdict.one_sided import TICKS
 
 PAGES = ("overview", "symbol", "tick")
@@ -183,23 +183,23 @@ def add_tick(opened, instance, close, score):
 def test_a_new_tick_is_seen_at_once(fresh: Opened) -> None:
     view, name = fresh.view(), fresh.desk.instances[0].id
     client = fresh.client(view)
-    before = view.overview()["instances"][0]
-    listed = view.symbol(name, "M15", 300)["ticks"]
+    before = view.overview().instances[0]
+    listed = view.symbol(name, "M15", 300).ticks
     client.get("/")
     key = add_tick(fresh, name, large_database.NOW + duration("M15"), 0.9)
-    after = view.overview()["instances"][0]
-    assert after["streams"][0]["tick"]["bar_time"] == iso(key.bar_time)
-    assert after["streams"][0]["history"][:-1] == before["streams"][0]["history"][-47:]
+    after = view.overview().instances[0]
+    assert after.streams[0].tick.bar_time == iso(key.bar_time)
+    assert after.streams[0].history[:-1] == before.streams[0].history[-47:]
     (counted,) = fresh.database._rows(
-        "SELECT sum(verdict <> l1_verdict) AS changed, count(*) AS 'all' FROM chains "
+        "SELECT sum(verdict <> l1_verdict) AS changed, count(*) AS every FROM chains "
         "WHERE instance = ?",
         name,
     )
-    assert after["changes"] == counted != before["changes"]
+    assert after.changes == ChangeCount(**counted) != before.changes
     data = view.symbol(name, "M15", 300)
-    assert [t["torra_key"] for t in data["ticks"][1:]] == [t["torra_key"] for t in listed]
-    assert data["markov"]["history"][-1]["close_time"] == iso(large_database.NOW + duration("M15"))
-    assert headline(TickRecord.read(data["latest"])) in client.get("/").get_data(as_text=True)
+    assert [t.bar_time for t in data.ticks[1:]] == [t.bar_time for t in listed]
+    assert data.states.history[-1][0] == iso(large_database.NOW + duration("M15"))
+    assert headline(data.latest) in client.get("/").get_data(as_text=True)
 
 
 def test_a_tick_that_came_late_takes_its_place(fresh: Opened) -> None:
@@ -211,13 +211,13 @@ def test_a_tick_that_came_late_takes_its_place(fresh: Opened) -> None:
     with database.transaction():
         for table in ("journal", "chains", "sentiment"):
             database._change(f"DELETE FROM {table} WHERE torra_key = ?", key)
-    short = view.overview()["instances"][0]["streams"][0]["history"]
-    assert len(view.symbol(name, "M15", 300)["ticks"]) == len(short)
+    short = view.overview().instances[0].streams[0].history
+    assert len(view.symbol(name, "M15", 300).ticks) == len(short)
     add_tick(fresh, name, close - duration("M15"), 0.25)
-    stream = view.overview()["instances"][0]["streams"][0]
-    assert stream["history"][:-2] == short[:-1]
-    assert stream["history"][-1] == short[-1]
-    assert view.symbol(name, "M15", 300)["ticks"][1]["torra_key"] == key
+    stream = view.overview().instances[0].streams[0]
+    assert stream.history[:-2] == short[:-1]
+    assert stream.history[-1] == short[-1]
+    assert view.symbol(name, "M15", 300).ticks[1].bar_time == key.split("|")[2]
 
 
 def test_ages_and_waits_go_on_while_rows_are_kept(fresh: Opened) -> None:
@@ -250,9 +250,9 @@ def test_a_profile_that_is_changed_while_the_desk_runs_is_seen_at_once(fresh: Op
     changed = large_database.profile().model_copy(
         update={"thresholds": type(large_database.profile().thresholds)(buy=0.3, sell=0.7)}
     )
-    assert view.overview()["instances"][0]["thresholds"] == {"buy": 0.5, "sell": 0.5}
+    assert view.overview().instances[0].thresholds == ThresholdsRecord(buy=0.5, sell=0.5)
     fresh.looking.setups[name].profile = changed
-    assert view.overview()["instances"][0]["thresholds"] == {"buy": 0.3, "sell": 0.7}
+    assert view.overview().instances[0].thresholds == ThresholdsRecord(buy=0.3, sell=0.7)
 
 
 def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh: Opened) -> None:
@@ -267,9 +267,9 @@ def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh: Opened) -> None:
             kept = reading.tick(row["torra_key"])
             whole = fresh.database.told_tick(row["torra_key"])
             assert kept == brief(whole)
-            assert set(BRIEF) - {"company"} <= set(kept), "a firm alone has company"
+            assert set(BRIEF) - {"company"} <= kept.model_fields_set, "a firm alone has company"
             assert told_of(one.id, whole, link) == told_of(one.id, kept, link)
-            assert len(json.dumps(kept)) < len(json.dumps(whole)) / 3
+            assert len(kept.model_dump_json()) < len(json.dumps(whole)) / 3
 
 
 @cases("case", CASES)
@@ -286,11 +286,11 @@ def test_a_glance_of_every_kind_of_tick_needs_no_more(case: str) -> None:
 def told_of(name, tick, link):
     """Return every cell that is made from a tick."""
     known = TickRecord.read(tick)
-    stream = ShownStream(timeframe="M15", tick=known)
-    one = ShownInstance(instance=name, streams=(stream,), latest=known)
+    stream = Stream(timeframe="M15", tick=known)
+    one = OverviewSymbol(instance=name, streams=(stream,), latest=known)
     found = [cells.verdict_cells("k", known, link), cells.voice_cells("k", known)]
     found += [overview_cells._stream("s", one, stream, link), cells.warning_cells([one])]
-    return found, overview_cells.notices(one, Strip())
+    return found, overview_cells.notices(one, DeskStatus())
 
 
 # --- what is kept ---

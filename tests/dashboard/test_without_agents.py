@@ -14,10 +14,10 @@ from tests.doubles.page_reader import Page, check_structure
 from tests.worlds import demo_orders
 from torra.clock import Simulated, parse
 from torra.config import Profile, Risk
-from torra.dashboard.trade.stored_rows import ProposalRow
 from torra.dashboard.trade.without_agents import Terms, line
 from torra.dashboard.view.backing import Backing
 from torra.store.connection import TickKey
+from torra.store.trade.rows import ProposalRow
 from torra.tick.tick_record import TickRecord
 from torra.trading_terms import SYMBOLS
 from torra.verdict.order_levels import Levels, levels
@@ -25,13 +25,13 @@ from torra.verdict.order_levels import Levels, levels
 SPEC: Final = SYMBOLS["BTCUSD"]
 PROFILE: Final = Profile(risk=Risk(capital=10_000.0))
 ATR: Final = 200.0
-LONG: Final = {"kind": "open", "side": "BUY", "lots": 0.03}
-CLOSE: Final = {"kind": "close", "side": "BUY", "lots": 0.02}
+LONG: Final = {"kind": "open", "side": "BUY", "lots": 0.03, "closes": None}
+CLOSE: Final = {"kind": "close", "side": "BUY", "lots": 0.02, "closes": "T1"}
 
 
 def row(*drafts: dict[str, Any]) -> ProposalRow:
     stored = json.dumps(drafts or [LONG])
-    return ProposalRow.read({"verdict": "BUY", "price": 60_000.0, "drafts": stored})
+    return ProposalRow.load({"verdict": "BUY", "price": 60_000.0, "drafts": stored})
 
 
 def record(verdict: str | None, consensus: float = 0.52, **rule: Any) -> TickRecord:
@@ -132,11 +132,11 @@ def backing(tmp_path: Path) -> Iterator[Backing]:
     made.database.close()
 
 
-def pages(backing: Backing, instance: str) -> tuple[Page, dict[str, Any], dict[str, Any]]:
-    stored = next(one for one in backing.database.proposals() if one["instance"] == instance)
+def pages(backing: Backing, instance: str) -> tuple[Page, dict[str, Any], ProposalRow]:
+    stored = next(one for one in backing.database.proposals() if one.instance == instance)
     client = demo_orders.open_pages(backing).test_client()
-    page = Page(client.get(f"/approvals/{stored['sid']}").get_data(as_text=True))
-    answer = client.get(f"/api/v1/approvals/{stored['sid']}").get_json()
+    page = Page(client.get(f"/approvals/{stored.sid}").get_data(as_text=True))
+    answer = client.get(f"/api/v1/approvals/{stored.sid}").get_json()
     check_structure(page)
     assert page.cells["p.without"] == answer["cells"]["p.without"]["text"]
     return page, answer, stored
@@ -144,9 +144,9 @@ def pages(backing: Backing, instance: str) -> tuple[Page, dict[str, Any], dict[s
 
 def test_the_page_says_it_at_the_price_of_now(backing: Backing) -> None:
     page, answer, stored = pages(backing, "BTCUSD")
-    key = TickKey("BTCUSD", stored["timeframe"], parse(stored["bar_time"]))
+    key = TickKey("BTCUSD", stored.timeframe, parse(stored.bar_time))
     known = backing.database.tick(key)
-    assert known is not None and known["l1_verdict"] == stored["verdict"] == "BUY"
+    assert known is not None and known["l1_verdict"] == stored.verdict == "BUY"
     at, profile = answer["now"]["levels"], demo_orders.PROFILE
     rule = known["gate"]["rule"]["multiplier"]
     full = min(

@@ -315,8 +315,8 @@ def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(
         thread.join(20)
     assert digests(desk) == {"BTCUSD": Profile().digest(), "EURUSD": CAREFUL.digest()}
     (alarm,) = desk.database.alarms()
-    assert (alarm["key"], alarm["kind"]) == ("profile BTCUSD", "PROFILE")
-    assert f"goes on with its old profile, its tick had to end first: {error}" in alarm["detail"]
+    assert (alarm.key, alarm.kind) == ("profile BTCUSD", "PROFILE")
+    assert f"goes on with its old profile, its tick had to end first: {error}" in alarm.detail
     monkeypatch.setattr(desk.database, "apply_profile", real)
     desk.adopt(NAME, CAREFUL)
     assert desk.database.alarms() == []
@@ -335,7 +335,7 @@ def test_a_position_that_the_running_tick_opens_keeps_the_conditions(
     for thread in waiting:
         thread.join(20)
     assert digests(desk)["BTCUSD"] == Profile().digest()
-    assert "while BTCUSD holds a position" in desk.database.alarms()[0]["detail"]
+    assert "while BTCUSD holds a position" in desk.database.alarms()[0].detail
 
 
 # --- take-over ------------------------------------------------------------------------------------
@@ -388,7 +388,7 @@ def test_a_file_that_cannot_be_read_leaves_what_was_applied_last(tmp_path: Path,
     assert digests(desk) == {"BTCUSD": TIGHT.digest()}
     assert told == [TIGHT.digest()]
     assert desk.kill_switch.engaged() == ""
-    details = [row["detail"] for row in desk.database.alarms()]
+    details = [row.detail for row in desk.database.alarms()]
     assert [text.split(". ")[0] for text in details] == (
         ["BTCUSD goes on with the profile that ran last"] if read else []
     )
@@ -406,8 +406,8 @@ def test_a_desk_without_a_profile_that_can_be_used_halts(
     desk, told = taking_over(tmp_path, refuses, fitting)
     assert told == []
     assert desk.kill_switch.engaged() == "halted"
-    assert desk.database.trading_states(1)[0]["reason"].startswith("BTCUSD has no profile")
-    assert desk.database.alarms()[0]["detail"].startswith("BTCUSD has no profile to go on with")
+    assert desk.database.trading_states(1)[0].reason.startswith("BTCUSD has no profile")
+    assert desk.database.alarms()[0].detail.startswith("BTCUSD has no profile to go on with")
     desk.close()
 
 
@@ -470,7 +470,7 @@ def test_a_take_over_that_cannot_open_headlines_keeps_what_ran_last(
     adoption.take_over(desk.roster, pytest.fail)
     assert digests(desk) == {"BTCUSD": CAREFUL.digest()}
     assert desk.roster.outlook is before
-    assert "headlines and events: it is broken" in desk.database.alarms()[0]["detail"]
+    assert "headlines and events: it is broken" in desk.database.alarms()[0].detail
     desk.close()
 
 

@@ -73,10 +73,10 @@ def told(database: Database, key: str = KEY) -> list[list[dict[str, Any]]]:
 
 def whole(database: Database, row: dict[str, Any]) -> list[dict[str, Any]]:
     rows = database.events_after(row["stream_id"], 0, 10_000)
-    assert [one["seq"] for one in rows] == list(range(1, len(rows) + 1))
-    ends = [one["seq"] for one in rows if one["terminal"]]
+    assert [one.seq for one in rows] == list(range(1, len(rows) + 1))
+    ends = [one.seq for one in rows if one.terminal]
     assert ends == ([len(rows)] if row["ended"] else [])
-    return [{"event": one["event"], **json.loads(one["payload"])} for one in rows]
+    return [{"event": one.event, **json.loads(one.payload)} for one in rows]
 
 
 def kinds(stream: list[dict[str, Any]]) -> list[str]:
@@ -84,7 +84,7 @@ def kinds(stream: list[dict[str, Any]]) -> list[str]:
 
 
 def changes(database: Database) -> list[dict[str, Any]]:
-    return [json.loads(row["payload"]) for row in database.events_after(DESK_STREAM, 0, 10_000)]
+    return [json.loads(row.payload) for row in database.events_after(DESK_STREAM, 0, 10_000)]
 
 
 # --- a tick ---------------------------------------------------------------------------------------

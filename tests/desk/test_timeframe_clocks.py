@@ -39,7 +39,7 @@ def hold(desk: Desk, hours: pd.DataFrame, upto: datetime | None = None) -> None:
 
 
 def alarms(desk: Desk) -> list[tuple[str, str]]:
-    return [(row["kind"], row["detail"]) for row in desk.database.alarms()]
+    return [(row.kind, row.detail) for row in desk.database.alarms()]
 
 
 def test_a_shifted_timeframe_raises_one_alarm_that_says_which_and_by_how_much(desk: Desk) -> None:

@@ -13,6 +13,7 @@ from torra.config import Profile, validate
 from torra.desk.bar_closes import next_close
 from torra.desk.promotion import PromotionSubject
 from torra.desk.schedule import Desk
+from torra.money.open_positions import bar_of
 from torra.replay.live import made
 from torra.store.standings import WarmUps, in_warm_up
 from torra.trading import by_hand
@@ -63,15 +64,13 @@ def test_a_record_without_its_moment_was_no_warm_up(tmp_path: Path) -> None:
         )
     assert old.database.warm_up_end("BTCUSD", "M15") is None
     # A signal whose bar cannot be told is left unmarked, and nothing raises.
-    assert not WarmUps(old.database).made(
-        {"bar_time": None, "timeframe": "M15", "instance": "BTCUSD"}
-    )
+    assert not WarmUps(old.database).made("BTCUSD", "M15", "no time")
 
 
 @pytest.mark.journey
 def test_signals_are_marked_and_counted(desk: Desk) -> None:
     rows = desk.database.signals(limit=1000)
-    marked = [WarmUps(desk.database).made(row) for row in rows]
+    marked = [WarmUps(desk.database).made(*bar_of(row)) for row in rows]
     assert any(marked)
     # An order of the running desk is decided at a later close.
     assert marked == [parse(row["decided_at"]) <= desks.START for row in rows]
@@ -105,7 +104,7 @@ def test_the_scorecard_says_what_a_person_closed(desk: Desk) -> None:
     assert closed
     sql = "UPDATE signals SET close_reason = 'BY_HAND' WHERE sid = ?"
     with desk.database.transaction():
-        desk.database.connection().execute(sql, (closed[0]["sid"],))
+        desk.database.connection().execute(sql, (closed[0].sid,))
     found = made(desk.database, PromotionSubject("default", TRADING, (desks.BTC,)))
     assert found.document is not None
     assert found.as_json()["left_out"] == {"by_hand": 1}

@@ -157,7 +157,7 @@ def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_pa
     for thread in threading.enumerate():
         if thread.name == "torra-block":
             thread.join(10)
-    assert [row["provider"] for row in database.provider_blocks()] == ["google"] * remember
+    assert [row.provider for row in database.provider_blocks()] == ["google"] * remember
     assert models.switchboard.blocked() == {"google": "402: the account has no credit"}
     models.close()
     database.close()

@@ -252,7 +252,7 @@ def booked(folder: Path) -> float:
 def lessons_of_trades(folder: Path) -> Counter[str]:
     """Look that each closed trade has one lesson, with its words; return how many of each kind."""
     with closing(desks.open_database(folder)) as database:
-        closed = {row["sid"] for row in database.closed_trades(limit=10_000)}
+        closed = {row.sid for row in database.closed_trades(limit=10_000)}
         lessons = database.lessons_since(0, 0).lessons
     trades = [one.facts.sid for one in lessons if one.facts.kind == "trade"]
     assert sorted(trades) == sorted(closed)

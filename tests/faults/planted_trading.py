@@ -270,7 +270,7 @@ TRADING: Final[Table] = {
         ),
         "odd-proposal": fault(
             "a proposal that cannot be read is a failure of its page",
-            At("torra.dashboard.trade.stored_rows:json_of", replace("MALFORMED", "()")),
+            At("torra.store.trade.rows:Row.load", replace("ValidationError", "()")),
             "test_a_proposal_that_cannot_be_read_says_so",
         ),
     },

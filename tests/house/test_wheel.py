@@ -20,6 +20,7 @@ LOOK = """
 from torra.config import CHECKOUT, ROOT, load_profile
 from torra.dashboard import create_app
 from torra.dashboard.doors.access import Access
+from torra.dashboard.view.desk_values import DeskStatus, Overview
 from torra.dashboard.view.desk_view import DeskView
 from torra.feeds.sample import SampleFeed
 from torra.jobs.process import Bounds, JobProcess
@@ -27,9 +28,9 @@ from torra.news.lexicon import score
 
 class Bare:
     def desk(self):
-        return {"trading_state": "ACTIVE", "role": "ACTIVE", "now": "2021-12-01T10:00:00Z"}
+        return DeskStatus(trading_state="ACTIVE", role="ACTIVE", now="2021-12-01T10:00:00Z")
     def overview(self):
-        return {"desk": self.desk(), "instances": []}
+        return Overview(self.desk())
 
 access = Access.made()
 client = create_app(Bare(), access=access).test_client()

@@ -53,7 +53,7 @@ def test_a_desk_does_a_job_and_its_stream_tells(desk: Desk, tmp_path: Path) -> N
 
     def told() -> list[dict[str, Any]]:
         rows = desk.database.events_after(DESK_STREAM, 0, 1000)
-        changes = (json.loads(row["payload"]) for row in rows)
+        changes = (json.loads(row.payload) for row in rows)
         return [one for one in changes if one["what"] == "jobs" and one.get("job") == str(number)]
 
     until(lambda: any(one["state"] == "done" for one in told()))

@@ -126,7 +126,7 @@ def test_it_equals_a_recount_however_late_the_trades_came(
             late = timedelta(hours=dice.randrange(60)) if dice.random() < 1 / 6 else timedelta()
             close_one(database, dice, number, at - late)
             if dice.random() < 0.4:
-                rows = database.closed_trades(limit=1_000)
+                rows = [row.as_json() for row in database.closed_trades(limit=1_000)]
                 same(book.money(SETUPS, at), recount(rows, at))
         assert book.money(SETUPS, at) == MoneyBook(database).money(SETUPS, at)
         database.close()
@@ -148,7 +148,7 @@ def test_a_desk_on_paper_comes_to_what_its_fills_say(
         lots = row["filled_lots"] or row["lots"]
         return way * (leave - row["price"]) / spec.tick_size * spec.tick_value * lots
 
-    closed = database.closed_trades(limit=1_000)
+    closed = [row.as_json() for row in database.closed_trades(limit=1_000)]
     assert len(closed) > 5
     whole = account.whole.profit + account.warm_up.profit
     assert whole == pytest.approx(sum(worth(row, row["close_price"]) for row in closed), abs=0.005)

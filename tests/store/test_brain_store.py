@@ -502,7 +502,7 @@ def test_the_trading_state_is_kept_with_its_history(database: Database) -> None:
     assert database.trading_state() == "HALTED"
     with pytest.raises(ValueError, match="no trading state"):
         database.set_trading_state("PAUSED", "")
-    assert [row["state"] for row in database.trading_states()] == ["HALTED"]
+    assert [row.state for row in database.trading_states()] == ["HALTED"]
 
 
 def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def database(tmp_path: Path, hand: stores.Hand) -> Iterator[Database]:
 
 def told(database: Database, stream_id: str, after: int = 0) -> list[tuple[int, str]]:
     rows = database.events_after(stream_id, after, 10_000)
-    return [(row["seq"], row["event"]) for row in rows]
+    return [(row.seq, row.event) for row in rows]
 
 
 def test_numbers_start_at_one_and_go_on(database: Database) -> None:
@@ -57,7 +57,7 @@ def test_numbers_start_at_one_and_go_on(database: Database) -> None:
     assert row["torra_key"] == KEY and row["at"] == "2026-02-13T12:00:00.000Z"
     assert told(database, "t", 2) == [(3, "agent_start"), (4, "decision")]
     assert told(database, "t", 4) == []
-    assert database.events_after("t", 0, 1)[0]["seq"] == 1
+    assert database.events_after("t", 0, 1)[0].seq == 1
 
 
 def test_nothing_follows_the_end(database: Database) -> None:

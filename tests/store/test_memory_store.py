@@ -137,7 +137,9 @@ def test_ticks_are_the_same_in_memory_as_in_a_database(
         between=lambda store: kept(store) if next(numbers) % 5 == 4 else store,
     )  # fmt: skip
     assert records(one) == records(other)
-    assert other.store.take_trades() == trades(database.closed_trades(BTC, 1000))
+    assert other.store.take_trades() == trades(
+        [row.as_json() for row in database.closed_trades(BTC, 1000)]
+    )
     assert other.store.take_trades() == []
     assert other.store.trading_state() == database.trading_state()
     assert other.store.positions() == database.positions()

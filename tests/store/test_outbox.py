@@ -45,7 +45,7 @@ def test_a_signal_is_written_once(database: Database) -> None:
     (row,) = database.signals()
     assert (row["sid"], row["lots"], row["state"]) == ("T1", 0.5, "PENDING")
     assert (row["decided_at"], row["expires"]) == ("2026-02-13T12:00:00Z", "2026-02-13T12:03:00Z")
-    assert [step["to_state"] for step in database.signal_events("T1")] == ["PENDING"]
+    assert [step.to_state for step in database.signal_events("T1")] == ["PENDING"]
 
 
 @pytest.mark.parametrize("wrong", [{"colour": "red"}, {"state": "FILLED"}])
@@ -128,8 +128,8 @@ def test_a_position_is_closed_once(database: Database) -> None:
     assert end(database, "T1", profit=99.0) is False
     assert database.position("BTCUSD") is None
     (trade,) = database.closed_trades("BTCUSD")
-    assert (trade["profit"], trade["r_multiple"], trade["close_reason"]) == (-5.0, -1.0, "STOPPED")
-    assert (trade["close_price"], trade["closed_at"]) == (90.0, "2026-02-13T12:30:00Z")
+    assert (trade.profit, trade.r_multiple, trade.close_reason) == (-5.0, -1.0, "STOPPED")
+    assert (trade.close_price, trade.closed_at) == (90.0, "2026-02-13T12:30:00Z")
     assert database.closed_trades("EURUSD") == []
     assert len(database.closed_trades()) == 1
     assert database.closed_trades(as_of=NOON + 2 * STEP) == []
@@ -138,7 +138,7 @@ def test_a_position_is_closed_once(database: Database) -> None:
 def test_every_step_is_on_record(database: Database) -> None:
     hold(database)
     end(database, "T1")
-    steps = [(row["from_state"], row["to_state"]) for row in database.signal_events("T1")]
+    steps = [(row.from_state, row.to_state) for row in database.signal_events("T1")]
     states = [None, "PENDING", "PUBLISHED", "FILLED", "CLOSED"]
     assert steps == list(pairwise(states))
     assert database.move_signal("T1", "CLOSED") is False, "the same step again is no step"
@@ -324,5 +324,5 @@ def test_an_instance_never_holds_two(
             assert held is not None
             assert held.signal_id == live[0]
         for row in rows:
-            assert database.signal_events(row["sid"])[-1]["to_state"] == row["state"]
+            assert database.signal_events(row["sid"])[-1].to_state == row["state"]
     database.close()

@@ -79,7 +79,7 @@ def test_threads_wait_for_each_other_and_lose_nothing(database: Database, scaled
     with ThreadPoolExecutor(8) as pool:
         for task in [pool.submit(lambda: [bump(database) for _ in range(each)]) for _ in range(8)]:
             task.result()
-    assert database.trading_states(1)[0]["reason"] == f"{8 * each:09d}"
+    assert database.trading_states(1)[0].reason == f"{8 * each:09d}"
 
 
 def test_a_connection_ends_with_its_thread(database: Database) -> None:
@@ -202,7 +202,7 @@ def test_an_inner_failure_that_is_caught_undoes_its_own_part_only(database: Data
         with pytest.raises(RuntimeError), database.transaction():  # noqa: PT012
             database.set_trading_state("HALTED", "undone")
             raise RuntimeError
-    assert [row["reason"] for row in database.trading_states()] == ["kept"]
+    assert [row.reason for row in database.trading_states()] == ["kept"]
 
 
 def test_library_writes_do_not_commit_early(database: Database) -> None:
@@ -228,8 +228,8 @@ def test_an_upsert_joins_the_transaction_and_keeps_what_it_is_not_told(database:
         raise RuntimeError
     database.note_bridge("main", deny="CLOCK_SKEW", detail="c", facts={"a": 1})
     (row,) = database.bridges()
-    assert (row["deny"], row["detail"], row["facts"]) == ("CLOCK_SKEW", "c", '{"a":1}')
-    assert row["reconciled_at"] == stamp(NOON)
+    assert (row.deny, row.detail, row.facts) == ("CLOCK_SKEW", "c", '{"a":1}')
+    assert row.reconciled_at == stamp(NOON)
 
 
 def test_an_upsert_makes_no_table(database: Database) -> None:

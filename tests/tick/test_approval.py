@@ -92,7 +92,7 @@ def test_a_proposal_is_no_signal(database: Database) -> None:
     sid = propose(database)
     assert database.signals() == []
     (row,) = database.proposals()
-    assert (row["sid"], row["state"], row["action"]) == (sid, "WAITING", "OPEN_BUY")
+    assert (row.sid, row.state, row.action) == (sid, "WAITING", "OPEN_BUY")
     assert propose(database) == sid, "the same tick again is the same proposal"
     assert len(database.proposals()) == 1
 
@@ -109,7 +109,7 @@ def test_approving_sends_under_the_ticks_own_id_with_fresh_levels_and_life(
     assert (row["entry"], row["stop"], row["target"]) == (2001.0, 1991.0, 2021.0)
     assert row["decided_at"] == "2026-02-13T12:05:00Z"
     assert row["expires"] == "2026-02-13T12:08:00Z"
-    assert database.proposal(sid)["state"] == "APPROVED"
+    assert database.proposal(sid).state == "APPROVED"
     assert now + LIFE < EXPIRES
 
 
@@ -145,7 +145,7 @@ def test_clicks_at_the_same_moment_send_one_signal(tmp_path: Path, scaled: Any) 
         for thread in threads:
             thread.join()
         assert ends.count("refused") == 2, ends
-        state = database.proposal(sid)["state"]
+        state = database.proposal(sid).state
         assert len(database.signals()) == (state == "APPROVED")
         database.close()
 
@@ -171,7 +171,7 @@ def test_what_nobody_decides_expires_by_itself(database: Database) -> None:
     sid = propose(database)
     assert database.expire_proposals(EXPIRES - timedelta(seconds=1), "late") == 0
     assert database.expire_proposals(EXPIRES, "late") == 1
-    assert database.proposal(sid)["state"] == "EXPIRED"
+    assert database.proposal(sid).state == "EXPIRED"
     assert database.expire_proposals(EXPIRES, "late") == 0
 
 
@@ -221,7 +221,7 @@ def test_a_yes_that_would_send_too_much_halts_the_desk(database: Database) -> No
     decided = approve(database, sid, profile=PROFILE.model_copy(update={"risk": once}))
     assert (decided.state, decided.reason) == ("DENIED", "MESSAGE_RATE")
     assert database.trading_state() == "HALTED"
-    assert database.trading_states(1)[0]["reason"] == f"MESSAGE_RATE of {GOLD.id}, by approval"
+    assert database.trading_states(1)[0].reason == f"MESSAGE_RATE of {GOLD.id}, by approval"
 
 
 def test_a_position_that_came_meanwhile_denies_the_opening(database: Database) -> None:
@@ -236,7 +236,7 @@ def test_a_close_and_a_reversal_can_be_approved(database: Database) -> None:
     held = hold(database)
     profile = PROFILE.model_copy(update={"on_opposite": "reverse"})
     sid = propose(database, "SELL", profile=profile)
-    assert database.proposal(sid)["action"] == "REVERSE"
+    assert database.proposal(sid).action == "REVERSE"
     decided = approve(database, sid, profile=profile)
     assert decided.state == "APPROVED"
     close, opening = decided.signals
@@ -291,7 +291,7 @@ def test_a_rejected_proposal_keeps_its_reason(database: Database) -> None:
     assert approval.reject(database, sid, "the news").state == "REJECTED"
     row = database.proposal(sid)
     assert row is not None
-    assert (row["state"], row["reason"]) == ("REJECTED", "the news")
+    assert (row.state, row.reason) == ("REJECTED", "the news")
     assert database.signals() == []
 
 
@@ -375,5 +375,5 @@ def test_a_typed_size_must_be_that_of_now(database: Database) -> None:
     lots = preview(database, sid).lots
     with pytest.raises(ConfigError, match=f"the size is {lots:g} lots"):
         approve(database, sid, typed=lots * 2)
-    assert database.proposal(sid)["state"] == "WAITING"
+    assert database.proposal(sid).state == "WAITING"
     assert approve(database, sid, typed=lots).state == "APPROVED"

@@ -16,8 +16,8 @@ from tests.cases import cases
 from tests.tick.test_approval import ATR, GOLD, PRICE, approve, at, decision, hold
 from tests.worlds.stores import NOON, key_of, open_database
 from torra.config import Profile, validate
-from torra.dashboard.trade.stored_rows import ProposalRow
 from torra.errors import ConfigError
+from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 from torra.tick import decision as deciding
 
@@ -46,7 +46,7 @@ def ask(
     as_of: datetime = NOON,
     timeframe: str = "M15",
     late: timedelta = timedelta(0),
-) -> list[dict[str, Any]]:
+) -> list[ProposalRow]:
     """Return the proposals that wait after a tick on which these reports count."""
     inputs: Any = SimpleNamespace(instance=GOLD, as_of=as_of)
     debated: Any = SimpleNamespace(counted=SimpleNamespace(reports=reports or (report(),)))
@@ -60,20 +60,20 @@ def ask(
 def test_a_person_gets_one_proposal_with_the_judges_reason(database: Database) -> None:
     opened = hold(database)
     (row,) = ask(database)
-    (draft,) = ProposalRow.read(row).drafts
-    assert (row["action"], row["verdict"], draft.kind) == ("CLOSE", "SELL", "close")
+    (draft,) = row.orders
+    assert (row.action, row.verdict, draft.kind) == ("CLOSE", "SELL", "close")
     assert draft.asked_by is not None
     assert (draft.asked_by.agent, draft.asked_by.why) == ("judge", WHY)
     assert approval.told(row)["asked_by"] == {"agent": "judge", "why": WHY}
-    assert row["expires"] == "2026-02-13T12:15:00Z"
+    assert row.expires == "2026-02-13T12:15:00Z"
     assert [one["kind"] for one in database.signals()] == ["open"], "nothing is sent by itself"
     assert ask(database, timeframe="H1") == [row], "one proposal of a position is enough"
-    assert approval.asker_of(row) == ("judge", WHY)
-    assert approve(database, row["sid"], profile=AUTO).state == "APPROVED"
+    assert row.asked_by == ("judge", WHY)
+    assert approve(database, row.sid, profile=AUTO).state == "APPROVED"
     (close, _) = database.signals()
     assert (close["kind"], close["side"], close["closes"]) == ("close", "SELL", opened)
     with pytest.raises(ConfigError, match="is APPROVED"):
-        approve(database, row["sid"], profile=AUTO)
+        approve(database, row.sid, profile=AUTO)
     assert ask(database, as_of=NOON + timedelta(minutes=15)) == [], "it is being closed"
     assert len(database.signals()) == 2
 
@@ -84,9 +84,9 @@ def test_a_close_that_was_asked_for_only_closes(tmp_path: Path, opposite: str) -
     profile = AUTO.model_copy(update={"on_opposite": opposite})
     hold(database)
     (row,) = ask(database, profile=profile)
-    found = approval.preview(database, row["sid"], at(profile=profile))
+    found = approval.preview(database, row.sid, at(profile=profile))
     assert found.passes and [one.kind for one in found.action.drafts] == ["close"]
-    assert approve(database, row["sid"], profile=profile).state == "APPROVED"
+    assert approve(database, row.sid, profile=profile).state == "APPROVED"
     database.close()
 
 
@@ -140,7 +140,7 @@ def test_a_position_that_is_gone_denies_it_and_opens_nothing(database: Database)
     database.close_position(
         opened, price=PRICE - 2 * ATR, time=NOON, profit=-1.0, r_multiple=-1.0, reason="STOPPED"
     )
-    done = approve(database, row["sid"], profile=AUTO)
+    done = approve(database, row.sid, profile=AUTO)
     assert (done.state, done.reason) == ("DENIED", approval.POSITION_CHANGED)
     assert [one["kind"] for one in database.signals()] == ["open"]
 
@@ -148,7 +148,7 @@ def test_a_position_that_is_gone_denies_it_and_opens_nothing(database: Database)
 def test_a_halted_desk_does_not_send_it(database: Database) -> None:
     hold(database)
     (row,) = ask(database)
-    done = approve(database, row["sid"], profile=AUTO, halted="a person")
+    done = approve(database, row.sid, profile=AUTO, halted="a person")
     assert (done.state, done.reason) == ("DENIED", "TRADING_HALTED")
 
 
@@ -157,6 +157,6 @@ def test_it_expires_at_the_next_close_and_may_be_asked_for_again(database: Datab
     (first,) = ask(database)
     later = NOON + timedelta(minutes=15)
     waiting = ask(database, as_of=later)
-    assert {row["sid"] for row in waiting} > {first["sid"]}
-    done = approve(database, first["sid"], profile=AUTO, now=later)
+    assert {row.sid for row in waiting} > {first.sid}
+    done = approve(database, first.sid, profile=AUTO, now=later)
     assert (done.state, done.reason) == ("EXPIRED", "SIGNAL_EXPIRED")

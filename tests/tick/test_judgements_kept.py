@@ -55,9 +55,9 @@ def kept(folder: Path, profile: Profile) -> tuple[Situation, list[dict[str, Any]
             desks.step(desk)
             for row in desk.database.proposals(None, limit=1):
                 (instance,) = desk.setups
-                key = TickKey(instance, row["timeframe"], parse(row["bar_time"]))
+                key = TickKey(instance, row.timeframe, parse(row.bar_time))
                 tick = desk.database.tick(key)
-                found = desk.database.situation(opening_id(key, row))
+                found = desk.database.situation(opening_id(key, row.as_json()))
                 assert tick and found
                 return found, tick["deliberation"]["reports"]
     finally:

@@ -149,9 +149,9 @@ def test_old_rows_are_forgotten(database: Database) -> None:
 def test_blocked_vendors_are_told_until_their_time_is_over(database: Database, hand: Hand) -> None:
     database.block_provider("anthropic", "401: the key was refused", NOON + HOUR)
     database.block_provider("google", "quota", NOON + 2 * HOUR)
-    assert [row["provider"] for row in database.provider_blocks()] == ["anthropic", "google"]
+    assert [row.provider for row in database.provider_blocks()] == ["anthropic", "google"]
     hand.pass_by(3601)
-    assert [row["reason"] for row in database.provider_blocks()] == ["quota"]
+    assert [row.reason for row in database.provider_blocks()] == ["quota"]
     database.clear_blocks()
     assert database.provider_blocks() == []
 

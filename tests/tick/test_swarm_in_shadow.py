@@ -42,7 +42,7 @@ def shares(folder: Path, given: Profile, ticks: int, *, alone: bool = False) -> 
     for _ in range(ticks):
         desks.step(desk)
     found = {
-        (row["timeframe"], row["bar_time"], row["verdict"]): row["multiplier"]
+        (row.timeframe, row.bar_time, row.verdict): row.multiplier
         for row in desk.database.proposals(None, limit=10**6)
     }
     desk.database.close()

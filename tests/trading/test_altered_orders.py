@@ -91,7 +91,7 @@ def altered(database: Database, sid: str, chance: random.Random) -> dict[str, An
 
 def seen(world: World) -> str:
     alarms = world.database.alarms()
-    return " ".join(str(row["kind"]) for row in alarms)
+    return " ".join(str(row.kind) for row in alarms)
 
 
 # --- what is not sent -----------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_the_alarm_names_the_order_and_comes_once(tmp_path: Path) -> None:
     for _ in range(5):
         world.turn()
     (alarm,) = world.database.alarms()
-    assert alarm["detail"].startswith("T1 open BUY of XAUUSD was not sent: ")
+    assert alarm.detail.startswith("T1 open BUY of XAUUSD was not sent: ")
     assert len(world.database.trading_states()) == 1
     world.database.close()
 

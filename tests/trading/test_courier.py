@@ -393,7 +393,7 @@ def test_a_strange_position_stops_openings_and_raises_one_alarm(world: World) ->
         world.turn(RECONCILE_SECONDS)
     assert world.database.trading_state() == "REDUCING"
     (alarm,) = world.database.alarms()
-    assert alarm["kind"] == "EXTERNAL"
+    assert alarm.kind == "EXTERNAL"
 
 
 def test_a_bridge_that_is_not_well_is_on_record(world: World) -> None:
@@ -401,12 +401,12 @@ def test_a_bridge_that_is_not_well_is_on_record(world: World) -> None:
     world.database.enqueue_signal(opening("T1", **ROW))
     world.turn()
     (row,) = world.database.bridges()
-    assert (row["name"], row["deny"]) == ("scripted main", "BRIDGE_DEAD")
-    assert "Expert Advisor" in row["detail"]
+    assert (row.name, row.deny) == ("scripted main", "BRIDGE_DEAD")
+    assert "Expert Advisor" in row.detail
     assert "Expert Advisor" in world.database.signal("T1")["detail"]
     world.bridge.told = ScriptedBridge().told
     world.turn()
-    assert world.database.bridges()[0]["deny"] == ""
+    assert world.database.bridges()[0].deny == ""
 
 
 def test_proposals_expire(world: World) -> None:

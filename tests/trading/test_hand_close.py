@@ -197,8 +197,8 @@ def test_a_close_that_did_not_close_is_an_alarm_until_the_position_is_gone(
     market.close()
     market.look(40, advisor=False, seconds=5.0)
     (alarm,) = market.database.alarms()
-    assert (alarm["kind"], alarm["key"]) == ("HAND_CLOSE", f"HAND_CLOSE {sid}")
-    assert "ended EXPIRED, and the position is still open" in alarm["detail"]
+    assert (alarm.kind, alarm.key) == ("HAND_CLOSE", f"HAND_CLOSE {sid}")
+    assert "ended EXPIRED, and the position is still open" in alarm.detail
     market.look(8, seconds=2.5)
     market.close()
     market.look(5)
@@ -357,7 +357,7 @@ def test_on_paper_it_fills_at_the_open_of_the_next_bar(paper: Market) -> None:
     assert row is not None
     assert (row["state"], row["close_reason"], row["close_price"]) == ("CLOSED", "BY_HAND", 1.106)
     (closed,) = paper.database.closed_trades("EURUSD")
-    assert json.loads(closed["thesis"])["reason"] == "BY_HAND"
+    assert json.loads(closed.thesis)["reason"] == "BY_HAND"
 
 
 def test_on_paper_an_opening_is_taken_back_at_once(paper: Market) -> None:

@@ -22,7 +22,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def alarms(world: World) -> list[tuple[str, str]]:
-    return [(row["kind"], row["detail"]) for row in world.database.alarms()]
+    return [(row.kind, row.detail) for row in world.database.alarms()]
 
 
 def test_books_that_cannot_be_are_no_comparison(world: World) -> None:

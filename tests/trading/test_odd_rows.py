@@ -41,7 +41,7 @@ def plant(world: World, *statements: str) -> None:
 
 
 def alarms(world: World) -> list[tuple[str, str]]:
-    return [(row["kind"], row["detail"]) for row in world.database.alarms()]
+    return [(row.kind, row.detail) for row in world.database.alarms()]
 
 
 WRONG = {

@@ -128,8 +128,8 @@ class Life:
                     instance=EUR, profile=self.profile, now=self.clock.now(), price=self.bid,
                     halted="",
                 )  # fmt: skip
-                life = signal_life(row["timeframe"])
-                decided = approval.approve(self.database, row["sid"], now, life=life)
+                life = signal_life(row.timeframe)
+                decided = approval.approve(self.database, row.sid, now, life=life)
             except ConfigError:
                 self.seen["refused"] += 1
             else:

@@ -72,7 +72,7 @@ def test_ten_thousand_verdicts_in_an_hour_are_capped_and_halt_the_desk(
         finish(database, moment)
     assert len(database.signals(limit=verdicts)) == cap
     assert database.trading_state() == "HALTED"
-    assert database.trading_states(1)[0]["reason"] == reason
+    assert database.trading_states(1)[0].reason == reason
     later = NOON + 5 * HOUR
     assert decide(database, "BUY", later, profile).reason == "TRADING_HALTED", (
         "time does not resume"
@@ -115,6 +115,6 @@ def test_a_tick_that_would_send_too_much_halts_its_desk(tmp_path: Path) -> None:
             break
     assert (record["action"], record["reason"], record["signals"]) == ("HOLD", "MESSAGE_RATE", [])
     assert desk.database.trading_state() == "HALTED"
-    told = desk.database.trading_states(1)[0]["reason"]
+    told = desk.database.trading_states(1)[0].reason
     assert told == f"MESSAGE_RATE of EURUSD H1 at {iso(moment)}"
     desk.database.close()

@@ -187,7 +187,7 @@ def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
     database = open_home(home)
     sid = propose(database)
     assert torra(home, "approve", sid).exit_code == 2, "no price is known yet"
-    assert database.proposal(sid)["state"] == "WAITING"
+    assert database.proposal(sid).state == "WAITING"
     torra(home, "halt")
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
@@ -291,7 +291,7 @@ def test_what_cannot_be_put_on_record_is_not_done_but_a_halt_is(
                   ("resume", "--reason", "looked")):  # fmt: skip
         result = torra(home, *words)
         assert (result.exit_code, "database is locked" in result.stderr) == (1, True), words
-    assert database.proposal(sid)["state"] == "WAITING"
+    assert database.proposal(sid).state == "WAITING"
     assert [row["state"] for row in database.signals()] == ["PUBLISHED"]
     assert (database.trading_states(), len(database.alarms())) == ([], 1)
     assert caplog.records == []

@@ -161,10 +161,14 @@ def test_what_the_database_kept_is_remembered(tmp_path: Path) -> None:
         }
         database.close_position(sid, price=price, **end)
     then = NOON + 3 * HOUR
-    found = remembered(database.closed_trades("BTCUSD", as_of=then), then)
+    found = remembered(
+        [row.as_json() for row in database.closed_trades("BTCUSD", as_of=then)], then
+    )
     assert [(row["outcome"], row["hours_ago"]) for row in found] == [("win", 1.0), ("loss", 2.0)]
     later = then + HOUR
-    found = remembered(database.closed_trades("BTCUSD", as_of=later), later)
+    found = remembered(
+        [row.as_json() for row in database.closed_trades("BTCUSD", as_of=later)], later
+    )
     assert [row["outcome"] for row in found] == ["scratch", "win", "loss"]
     assert [row["r_multiple"] for row in found] == [0.02, 2.1, -1.0]
     database.close()

@@ -34,6 +34,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.rendering import EXTENSION
 from torra.store.connection import TickKey
+from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import Account, Decision
@@ -174,22 +175,22 @@ def _ran() -> bytes:
 
 def _decide(database: Any, now: datetime) -> None:
     """End each proposal of BTCUSD in another way, all but the newest."""
-    waiting = [row for row in database.proposals() if row["instance"] == "BTCUSD"]
+    waiting = [row for row in database.proposals() if row.instance == "BTCUSD"]
     for row in waiting:
-        quarters = (datetime.fromisoformat(row["created_at"]) - START) // QUARTER
-        if row["timeframe"] == "H1":
-            approval.reject(database, row["sid"], "news ahead: the minutes at two")
+        quarters = (datetime.fromisoformat(row.created_at) - START) // QUARTER
+        if row.timeframe == "H1":
+            approval.reject(database, row.sid, "news ahead: the minutes at two")
         elif quarters == 1:
-            database.decide_proposal(row["sid"], "EXPIRED", "SIGNAL_EXPIRED")
+            database.decide_proposal(row.sid, "EXPIRED", "SIGNAL_EXPIRED")
         elif quarters < STEPS:
-            _approve(database, row, desks.BTC, now, row["price"] * 1.2)  # it has gone too far
+            _approve(database, row, desks.BTC, now, row.price * 1.2)  # it has gone too far
 
 
 def _approve(
-    database: Any, row: dict[str, Any], instance: Instance, now: datetime, price: float
+    database: Any, row: ProposalRow, instance: Instance, now: datetime, price: float
 ) -> approval.Decided:
     at = approval.Moment(instance=instance, profile=PROFILE, now=now, price=price, halted="")
-    return approval.approve(database, row["sid"], at, life=QUARTER / 5)
+    return approval.approve(database, row.sid, at, life=QUARTER / 5)
 
 
 def _write(database: Any, now: datetime) -> None:
@@ -202,10 +203,10 @@ def _write(database: Any, now: datetime) -> None:
         detail = DETAILS.get(path[-1], "")
         database.enqueue_signal({**row, "state": path[0], "detail": detail})
         _lead(database, sid, path, now, detail)
-    held = next(row for row in database.proposals() if row["instance"] == "EURUSD")
-    decided = _approve(database, held, desks.EUR, now, held["price"])
+    held = next(row for row in database.proposals() if row.instance == "EURUSD")
+    decided = _approve(database, held, desks.EUR, now, held.price)
     assert decided.state == "APPROVED", decided
-    _lead(database, held["sid"], ("PENDING", "PUBLISHED", "FILLED"), now)
+    _lead(database, held.sid, ("PENDING", "PUBLISHED", "FILLED"), now)
     database.raise_alarm("UNKNOWN TUNKNOWN000", "UNKNOWN", "TUNKNOWN000 open BUY 0.01 XAUUSD")
     facts = {"free_margin": 8123.5, "leverage": 30.0, "algo": True}
     compared = System().real_now() - timedelta(seconds=20)

@@ -20,10 +20,11 @@ from agents.contracts import VECTORS, AgentReport
 from agents.debate import synthesis
 from agents.registry import AGENTS
 from tests import ROOT
+from tests.worlds.values import made
 from torra import clock
 from torra.config import Markov
 from torra.dashboard.view import bar_reading
-from torra.dashboard.view.desk_view import OverviewTold
+from torra.dashboard.view.desk_values import Bars, DeskStatus, Overview, Symbol
 from torra.dashboard.view.stream_reading import HISTORY, OWN
 from torra.errors import StoreUnavailable
 from torra.tick.sentence import told
@@ -97,15 +98,15 @@ class ScriptedView:
         self.sources = sources
         self._rows: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
 
-    def desk(self) -> dict[str, Any]:
+    def desk(self) -> DeskStatus:
         if self.state == "broken":
             raise StoreUnavailable("disk I/O error")
         if self.state == "failing":
             raise RuntimeError("a fault that nobody foresaw <secret>")
         trading = {"halted": "HALTED", "reducing": "REDUCING"}.get(self.state, "ACTIVE")
         busy = self.state in ("busy", "many")
-        return {
-            **({"waiting": 2, "waiting_by": {"EURUSD": 2}, "alarms": [ALARM]} if busy else {}),
+        status = {
+            **({"waiting_by": {"EURUSD": 2}, "alarms": [ALARM]} if busy else {}),
             "demo": self.state == "demo",
             "rate": clock.SAMPLE_RATE if self.state == "demo" else None,
             "now": clock.iso(NOW),
@@ -119,11 +120,12 @@ class ScriptedView:
             "failing": [FAILS] if self.state == "unheard" else [],
             "blocks": [BLOCK] if self.state == "blocked" else [],
         }
+        return made(DeskStatus, status)
 
-    def overview(self) -> OverviewTold:
+    def overview(self) -> Overview:
         desk = self.desk()
         if self.state == "bare":
-            return {"desk": desk, "instances": [], "debates": []}
+            return Overview(desk)
         instances = [self._instance(name) for name in STREAMS]
         if self.state == "many":
             named = [f"{name}-{number:02d}" for number in range(INSTANCES) for name in STREAMS]
@@ -133,7 +135,8 @@ class ScriptedView:
             ]
         else:
             instances = [{**one, **self._chart(one)} for one in instances]
-        return {"desk": desk, "instances": instances, "debates": self._debates()}
+        told = {"desk": desk, "instances": instances, "debates": self._debates()}
+        return made(Overview, told)
 
     def _chart(self, one: dict[str, Any]) -> dict[str, Any]:
         name = one["instance"]
@@ -156,7 +159,7 @@ class ScriptedView:
             ],
         }
 
-    def symbol(self, instance: str, timeframe: str, limit: int) -> dict[str, Any] | None:
+    def symbol(self, instance: str, timeframe: str, limit: int) -> Symbol | None:
         desk = self.desk()
         if timeframe not in STREAMS.get(instance, ()):
             return None
@@ -164,23 +167,22 @@ class ScriptedView:
         rows = [] if self._silent(instance) else self._ticks(instance, timeframe)[:limit]
         names = list(STREAMS)
         place = names.index(instance)
-        return {
+        told = {
             "desk": desk,
             **self._names(instance),
-            "timeframe": timeframe,
+            "stream": stream,
             "latest": stream["tick"],
-            "position": self._position(instance),
+            "held": self._held(instance),
             "changes": self._changes(instance, timeframe),
             "bars": self._drawn(instance, timeframe, limit)["bars"],
             "ticks": rows,
             "trades": self._trades(instance),
             "skipped": self._skips(instance, timeframe),
-            "markov": self._markov(instance, timeframe),
-            "debates": [one for one in self._debates() if one["instance"] == instance],
+            "states": self._states(instance, timeframe),
             "previous": names[place - 1] if place else None,
             "next": names[place + 1] if place + 1 < len(names) else None,
-            **{name: stream[name] for name in ("next_in_seconds", "age_seconds", "stale", "quiet")},
         }
+        return made(Symbol, told)
 
     def _drawn(self, instance: str, timeframe: str, limit: int, upto: str = "~") -> dict[str, Any]:
         every = [] if self._silent(instance) else bars(instance, timeframe)
@@ -188,13 +190,13 @@ class ScriptedView:
         shown = closed[-limit:]
         return {"bars": shown, "columns": bar_reading.columns(closed, len(shown))}
 
-    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> dict[str, Any] | None:
+    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> Bars | None:
         if timeframe not in STREAMS.get(instance, ()):
             return None
         known = {tick["bar_time"] for tick in self._ticks(instance, timeframe)}
         drawn = self._drawn(instance, timeframe, limit, as_of)
         there = [bar["time"] for bar in drawn["bars"] if bar["time"] in known]
-        return {"digits": DIGITS[instance], **drawn, "ticks": there}
+        return made(Bars, {"digits": DIGITS[instance], **drawn, "ticks": there})
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
         desk = self.desk()
@@ -204,7 +206,13 @@ class ScriptedView:
             if skip["bar_time"] == bar_time:
                 why = {"reason": skip["reason"], "detail": skip["detail"]}
                 key = {"instance": instance, "timeframe": timeframe, "bar_time": bar_time}
-                return {**key, "skipped": why, "desk": desk, "previous": None, "next": None}
+                return {
+                    **key,
+                    "skipped": why,
+                    "desk": desk.as_json(),
+                    "previous": None,
+                    "next": None,
+                }
         times = [bar["time"] for bar in bars(instance, timeframe)]
         if bar_time not in times[60:]:
             return None
@@ -212,7 +220,7 @@ class ScriptedView:
         told = self._record(instance, timeframe, place)
         return {
             **told,
-            "desk": desk,
+            "desk": desk.as_json(),
             "outcomes": outcomes(told["signal"]),
             "headlines": self._headlines(told),
             "digits": DIGITS[instance],
@@ -234,27 +242,21 @@ class ScriptedView:
                 "stream_id": f"stream-{number}",
                 "instance": name,
                 "timeframe": "H1",
-                "bar_time": clock.iso(clock.floor(NOW, "H1")),
-                "at": "2026-11-21T21:00:00.000Z",
             }
             for number, name in enumerate(("EURUSD", "BTCUSD"))
         ]
 
-    def _markov(self, instance: str, timeframe: str) -> dict[str, Any]:
+    def _states(self, instance: str, timeframe: str) -> dict[str, Any]:
         rows = [] if self._silent(instance) else self._ticks(instance, timeframe)[::-1]
         history = [(clock.parse(row["close_time"]), row["consensus"]) for row in rows]
         settings = Markov(cut_points=CUT_POINTS)
         view = sentiment_rules.markov(history, timeframe, settings)
         return {
-            "state": view.state,
-            "duration": view.duration,
-            "counts": [list(row) for row in view.counts],
-            "next": dict(view.next_probabilities),
+            "view": view,
             "smoothing": settings.smoothing,
-            "cut_points": list(CUT_POINTS),
             "history": [
-                {"close_time": clock.iso(close), "state": sentiment_rules.state(value, CUT_POINTS)}
-                for close, value in history
+                (clock.iso(close), sentiment_rules.state(score, CUT_POINTS))
+                for close, score in history
             ],
         }
 
@@ -275,7 +277,7 @@ class ScriptedView:
             **self._names(name),
             "streams": streams,
             "latest": max(ticks, key=lambda tick: tick["as_of"], default=None),
-            "position": self._position(name),
+            "held": self._held(name),
             "changes": self._changes(name, *STREAMS[name]),
         }
 
@@ -294,13 +296,12 @@ class ScriptedView:
         quiet = None
         if skips and self.state == "weekend":
             ends = [clock.iso(clock.parse(skips[p]["bar_time"]) + step) for p in (-1, 0)]
-            quiet = {"count": len(skips), "from": ends[0], "to": ends[1]}
+            quiet = {"count": len(skips), "first": ends[0], "last": ends[1]}
         history = [] if silent else [row["consensus"] for row in self._ticks(instance, timeframe)]
         return {
             "timeframe": timeframe,
             "tick": record,
             "history": history[:48][::-1],
-            "next_close": clock.iso(close),
             "next_in_seconds": (close - NOW).total_seconds() / 180,
             "age_seconds": age,
             "stale": old and quiet is None,
@@ -308,11 +309,11 @@ class ScriptedView:
             "skipped": {**skips[0], "bar_time": clock.iso(close)} if skips else None,
         }
 
-    def _position(self, instance: str) -> dict[str, Any] | None:
+    def _held(self, instance: str) -> dict[str, Any] | None:
         if instance != "BTCUSD" or self.state == "empty":
             return None
         close = bars("BTCUSD", "M15")[-1]["close"]
-        return {
+        position = {
             "instance": instance,
             "symbol": instance,
             "side": "LONG",
@@ -320,18 +321,17 @@ class ScriptedView:
             "entry": close - 220.0,
             "stop": close - 760.0,
             "target": close + 860.0,
-            "opened_at": clock.iso(NOW - timedelta(hours=3)),
+            "opened_at": NOW - timedelta(hours=3),
             "signal_id": "TAB12CD34EF56",
             "state": "FILLED",
-            "profit": 220.0 * 0.05,
-            "r_multiple": 220.0 / 540.0,
-            "leave": close,
         }
+        return {"position": position, "now": (close, 220.0 * 0.05, 220.0 / 540.0)}
 
     def _changes(self, instance: str, *timeframes: str) -> dict[str, int]:
         rows = [] if self._silent(instance) else [self._ticks(instance, t) for t in timeframes]
         ticks = [tick for some in rows for tick in some]
-        return {"changed": sum(t["verdict"] != t["l1_verdict"] for t in ticks), "all": len(ticks)}
+        changed = sum(t["verdict"] != t["l1_verdict"] for t in ticks)
+        return {"changed": changed, "every": len(ticks)}
 
     def _trades(self, instance: str) -> list[dict[str, Any]]:
         if instance != "BTCUSD" or self.state == "empty":

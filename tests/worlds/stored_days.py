@@ -31,6 +31,7 @@ from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.evidence.flow_readings import FlowThen
 from torra.feeds.companions import CompanionReader
+from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 
 POSITIONS: Final = ("long", "short", "open_interest")
@@ -144,17 +145,17 @@ def _lead(desk: Desk, feed: journals.Revising, number: int, half: int) -> None:
             _approve(desk, row)
 
 
-def _approve(desk: Desk, row: Mapping[str, Any]) -> None:
-    setup = desk.setups[row["instance"]]
+def _approve(desk: Desk, row: ProposalRow) -> None:
+    setup = desk.setups[row.instance]
     moment = approval.Moment(
         instance=setup.instance,
         profile=setup.profile,
-        now=parse(row["created_at"]) + timedelta(seconds=30),
-        price=row["price"],
+        now=parse(row.created_at) + timedelta(seconds=30),
+        price=row.price,
         halted="",
     )
     with suppress(ConfigError):
-        approval.approve(desk.database, row["sid"], moment, life=timedelta(hours=2))
+        approval.approve(desk.database, row.sid, moment, life=timedelta(hours=2))
 
 
 def _fail_once(database: Database) -> None:

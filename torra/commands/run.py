@@ -151,7 +151,7 @@ def _halted(desk: Desk) -> str:
     """Return why nothing goes out, as it was said when that began; "" when trading goes on."""
     why = desk.kill_switch.engaged()
     newest = desk.database.trading_states(1) if why else []
-    told = next((str(row["reason"]) for row in newest if row["state"] == "HALTED"), "")
+    told = next((row.reason for row in newest if row.state == "HALTED"), "")
     return told or why
 
 

@@ -16,7 +16,7 @@ from flask.cli import with_appcontext
 from torra.harmless_text import escaped
 
 if TYPE_CHECKING:
-    from torra.dashboard.cells.shown import Overview
+    from torra.dashboard.view.desk_values import Overview
     from torra.dashboard.view.rendering import PageState
 
 # as in view.rendering, which is not imported here: it would load the pages
@@ -33,10 +33,8 @@ def group() -> None:
 @with_appcontext
 def status(as_json: bool) -> None:
     """Show the desk: role, trading state, and the newest tick of every stream."""
-    from torra.dashboard.cells.shown import Overview  # noqa: PLC0415  loaded for this command only
-
     data = _state().desk_view.overview()
-    click.echo(escaped(json.dumps(data, indent=2) if as_json else table(Overview.read(data))))
+    click.echo(escaped(json.dumps(data.desk.as_json(), indent=2) if as_json else table(data)))
 
 
 @group.command()

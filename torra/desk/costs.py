@@ -289,7 +289,7 @@ def report(
     told = _profiles(home, database, known, found, read_from, now)
     past = past or LedgerSums()
     groups = past.groups(database, known, now) if database else []
-    blocked: list[Any] = database.provider_blocks() if database else []
+    blocked: list[Any] = [row.as_json() for row in database.provider_blocks()] if database else []
     return {
         **_sums(now, groups),
         "days": past.days(database, known, now) if database else _empty_days(now),

@@ -553,7 +553,7 @@ def _blocks(database: Database) -> Iterator[CheckResult]:
         yield CheckResult(
             "provider",
             "warning",
-            f"{row['provider']} is not asked until {row['until']}: {row['reason']}",
+            f"{row.provider} is not asked until {row.until}: {row.reason}",
             "mend the key or the account, then start the desk again",
         )
 

@@ -91,8 +91,8 @@ class Models:
         """Ask no vendor that the database says is not to be asked now."""
         now = System().real_now()
         for row in self.database.provider_blocks():
-            left = (parse(row["until"]) - now).total_seconds()
-            self.switchboard.block(row["provider"], row["reason"], left)
+            left = (parse(row.until) - now).total_seconds()
+            self.switchboard.block(row.provider, row.reason, left)
 
     def close(self) -> None:
         """Cancel what runs and close every connection to a vendor."""

@@ -8,7 +8,6 @@ worth in the other.
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from torra.money.line import LinePoint, OpenThen, begin_of, line, moments
 from torra.money.open_positions import PAPER, OpenNow, open_now
 from torra.money.results import ClosedTrade, Curve, Fall, Result, Tally, together
 from torra.store.standings import WarmUps
+from torra.store.trade.rows import BridgeRow
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -261,7 +261,7 @@ class MoneyBook:
     def _opened(self, ends: Sequence[tuple[str, float]]) -> str:
         """Return when the first trade of an account was filled (ISO); "" where none is known."""
         found = self._database.closed_at(ends[0][0]) if ends else None
-        return str(found["opened_at"] or "") if found else ""
+        return str(found.opened_at or "") if found else ""
 
     def _changes(self, upto: int) -> dict[str, list[AccountMark]]:
         """Return by bridge where another account came behind it since the last look."""
@@ -353,7 +353,7 @@ def _trade(row: Sequence[Any], warm_ups: WarmUps) -> ClosedTrade:
         bridge=bridge or PAPER,
         profit=_number(profit),
         r=_number(r),
-        warm_up=warm_ups.made({"instance": instance, "timeframe": timeframe, "bar_time": bar_time}),
+        warm_up=warm_ups.made(instance, timeframe, bar_time),
     )
 
 
@@ -378,16 +378,13 @@ def known_currencies(database: Database, paper: str) -> dict[str, str]:
     return {PAPER: paper, **currencies_of(database.bridges())}
 
 
-def currencies_of(bridges: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def currencies_of(bridges: Iterable[BridgeRow]) -> dict[str, str]:
     """Return what each bridge told of its account's currency, by the bridge's name."""
     found = {}
     for row in bridges:
-        try:
-            told = json.loads(row["facts"])["currency"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
-        if isinstance(told, str) and told.isascii() and told.isalpha() and len(told) == 3:
-            found[str(row["name"])] = told.upper()
+        name = row.account.get("currency")
+        if isinstance(name, str) and name.isascii() and name.isalpha() and len(name) == 3:
+            found[row.name] = name.upper()
     return found
 
 

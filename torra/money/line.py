@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from torra.clock import iso, parse
 from torra.config import Instance, Profile, SymbolSpec
-from torra.money.open_positions import PAPER, spec_of
+from torra.money.open_positions import PAPER, bar_of, spec_of
 from torra.store.standings import WarmUps
-from torra.verdict.position_size import worth
-from torra.verdict.risk_engine import OPENS
-from torra.verdict.trade_outcome import gain, leaving
+from torra.store.trade.positions import as_position
+from torra.verdict.trade_outcome import value_at_bid
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -86,7 +85,7 @@ class OpenThen:
         self._held = [
             row
             for row in database.openings()
-            if row["opened_at"] is not None and not self._warm_ups.made(row)
+            if row["opened_at"] is not None and not self._warm_ups.made(*bar_of(row))
         ]
 
     def worth(self, at: datetime) -> dict[str, float | None]:
@@ -114,7 +113,7 @@ class OpenThen:
             row = self._database.next_closed(name, moment)
             if row is None or row["opened_at"] is None or row["opened_at"] > moment:
                 continue
-            if not self._warm_ups.made(row):
+            if not self._warm_ups.made(*bar_of(row)):
                 yield row
         yield from (row for row in self._held if row["opened_at"] <= moment)
 
@@ -126,9 +125,7 @@ class OpenThen:
         price = self._database.newest_close(item.id, item.timeframes, at)
         if price is None:
             return None
-        side = OPENS[row["side"]]
-        lots = row["lots"] if row["filled_lots"] is None else row["filled_lots"]
-        return worth(gain(side, row["price"], leaving(side, price, spec.spread)), lots, spec)
+        return value_at_bid(as_position(row, (), {}), price, spec).profit
 
 
 def begin_of(period: str, now: datetime, first: str) -> datetime:

@@ -9,14 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import ConfigError
 from torra.store.standings import WarmUps
 from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
-from torra.verdict.trade_outcome import gain, leaving, planned_risk
+from torra.verdict.trade_outcome import gain, planned_risk, value_at_bid
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -73,7 +73,7 @@ def open_now(
         positions, orders = held.setdefault(where or PAPER, ([], []))
         kind = orders if opening["price"] is None else positions
         stake = _stake(database, setups, one, now)
-        kind.append(stake._replace(warm_up=warm_ups.made(opening)))
+        kind.append(stake._replace(warm_up=warm_ups.made(*bar_of(opening))))
     return {where: _together(*stakes) for where, stakes in held.items()}
 
 
@@ -91,10 +91,7 @@ def _stake(
     whole = planned_risk(held.planned_stop, held.target)
     risk = worth(distance, held.lots, spec)
     price = database.newest_close(item.id, item.timeframes, now)
-    result = None
-    if price is not None:
-        won = gain(held.side, held.entry, leaving(held.side, price, spec.spread))
-        result = worth(won, held.lots, spec)
+    result = None if price is None else value_at_bid(held, price, spec).profit
     return _Stake(result, risk, distance / whole if whole else None)
 
 
@@ -111,6 +108,11 @@ def _together(positions: Sequence[_Stake], orders: Sequence[_Stake]) -> OpenNow:
         orders=len(orders),
         warm_up=math.fsum(one.result or 0.0 for one in positions if one.warm_up),
     )
+
+
+def bar_of(signal: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return instance, timeframe and time of the bar that decided a signal."""
+    return signal["instance"], signal["timeframe"], signal["bar_time"]
 
 
 def spec_of(profile: Profile, symbol: str) -> SymbolSpec | None:

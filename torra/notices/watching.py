@@ -12,11 +12,11 @@ writes nothing. A database that fails raises StoreUnavailable, and the next look
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agents.debate.deliberation import OUTAGE
 from instance_database import Database
@@ -30,8 +30,12 @@ from torra.notices.words import Said, Tongue
 from torra.providers.call_health import health
 from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
+from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.sentence import NO_AGENT
 from torra.verdict.signal_states import EXECUTED
+
+Order = SignalRow | ProposalRow
+"""A signal, or the proposal of one."""
 
 if TYPE_CHECKING:
     from torra.money.book import Setups
@@ -184,39 +188,39 @@ class Watcher:
         rows = self._database.steps_after(int(stood), AT_ONCE)
         if not rows:
             return
-        look.cursors["steps"] = str(rows[-1]["step"])
+        look.cursors["steps"] = str(rows[-1].step)
         warm_ups = WarmUps(self._database)  # anew: a warm-up that runs has another end by now
         currencies: dict[str, str] | None = None
         for row in rows:
-            if row["kind"] != "open" or warm_ups.made(row):
+            if row.kind != "open" or warm_ups.made(*row.bar):
                 continue
             spec = _spec(setups, row)
-            if row["to_state"] in EXECUTED:
-                said, kind, when = self._cut(tongue.fill(row, spec), row), "fill", row["opened_at"]
-            elif row["to_state"] in REFUSED:
+            if row.to_state in EXECUTED:
+                said, kind, when = self._cut(tongue.fill(row, spec), row), "fill", row.opened_at
+            elif row.to_state in REFUSED:
                 said, kind, when = tongue.refused(row, spec), "refused", None
-            elif row["to_state"] == "CLOSED":
+            elif row.to_state == "CLOSED":
                 currencies = currencies or _currencies(self._database, self._paper)
-                currency = currencies.get(str(row["bridge"] or PAPER), "")
-                said, kind, when = tongue.closed(row, spec, currency), "close", row["closed_at"]
+                currency = currencies.get(str(row.bridge or PAPER), "")
+                said, kind, when = tongue.closed(row, spec, currency), "close", row.closed_at
             else:
                 continue
-            look.add(f"{kind}:{row['sid']}", kind, "trade", said, row["instance"], _moment(when))
+            look.add(f"{kind}:{row.sid}", kind, "trade", said, row.instance, _moment(when))
 
     def _proposals(self, look: Look, tongue: Tongue, setups: Setups) -> None:
         """Tell proposals that wait for a person."""
         told = _names(self._database.notice_cursor("proposals"))
         rows = self._database.proposals("WAITING")
-        look.cursors["proposals"] = _names_text(row["sid"] for row in rows)
+        look.cursors["proposals"] = _names_text(row.sid for row in rows)
         for row in rows:
-            if row["sid"] not in told:
+            if row.sid not in told:
                 said = self._cut(tongue.proposal(row, _spec(setups, row)), row)
-                key = f"proposal:{row['sid']}"
-                look.add(key, "proposal", "decision", said, row["instance"])
+                key = f"proposal:{row.sid}"
+                look.add(key, "proposal", "decision", said, row.instance)
 
-    def _cut(self, said: Said, row: Mapping[str, Any]) -> Said:
+    def _cut(self, said: Said, row: Order) -> Said:
         """Return a notice of an order that says so where models failed on the order's tick."""
-        key = "|".join(str(row[name]) for name in ("instance", "timeframe", "bar_time"))
+        key = f"{row.instance}|{row.timeframe}|{row.bar_time}"
         found = self._database.words_of([key], ("flags", "action")).get(key, {})
         outage = OUTAGE in (found.get("flags") or ())
         return said._replace(text=f"{said.text} {NO_AGENT.capitalize()}.") if outage else said
@@ -224,13 +228,12 @@ class Watcher:
     def _alarms(self, look: Look, tongue: Tongue) -> None:
         """Tell alarms that stand."""
         told = _names(self._database.notice_cursor("alarms"))
-        rows = self._database.alarms()
-        stands = {f"{row['key']} {row['at']}": row for row in rows}
+        stands = {f"{row.key} {row.at}": row for row in self._database.alarms()}
         look.cursors["alarms"] = _names_text(stands)
         for name, row in stands.items():
             if name not in told:
-                concerned = self._concerned(str(row["key"]))
-                said = tongue.alarm(str(row["kind"]), concerned)
+                concerned = self._concerned(row.key)
+                said = tongue.alarm(row.kind, concerned)
                 look.add(f"alarm:{name}", "alarm", "alarm", said, concerned)
 
     def _concerned(self, key: str) -> str:
@@ -248,10 +251,10 @@ class Watcher:
             look.cursors["states"] = str(self._database.newest_state())
             return
         for row in self._database.states_after(int(stood), AT_ONCE):
-            look.cursors["states"] = str(row["id"])
-            level: Level = "alarm" if row["state"] == "HALTED" else "note"
-            said = tongue.state(row["state"], row["reason"])
-            look.add(f"state:{row['id']}", "halt", level, said)
+            look.cursors["states"] = str(row.id)
+            level: Level = "alarm" if row.state == "HALTED" else "note"
+            said = tongue.state(row.state, row.reason)
+            look.add(f"state:{row.id}", "halt", level, said)
 
     def _ceilings(self, look: Look, tongue: Tongue, setups: Setups) -> None:
         """Tell profiles that have used most of the hour's ceiling, once an hour each."""
@@ -333,10 +336,10 @@ def _currencies(database: Database, paper: str) -> dict[str, str]:
     return known_currencies(database, paper)
 
 
-def _spec(setups: Iterable[tuple[Instance, Profile]], row: Mapping[str, Any]) -> SymbolSpec | None:
+def _spec(setups: Iterable[tuple[Instance, Profile]], row: Order) -> SymbolSpec | None:
     for item, profile in setups:
-        if item.id == row["instance"]:
-            return _terms(profile, str(row["symbol"]))
+        if item.id == row.instance:
+            return _terms(profile, row.symbol)
     return None
 
 

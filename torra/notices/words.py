@@ -7,20 +7,19 @@ or token gets in. With `short` no price, no size and no amount is told. Pure fun
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from torra.bridges.guards import GUARDS
 from torra.clock import parse
 from torra.config import SymbolSpec
-from torra.errors import MALFORMED
 from torra.harmless_text import HOSTILE
 from torra.providers.call_health import ModelHealth
+from torra.store.trade.rows import Draft, ProposalRow, SignalEvent, SignalRow
 from torra.verdict.deny_reasons import DENIALS
 from torra.verdict.signal_states import NOT_CONFIRMED
 
@@ -97,49 +96,47 @@ class Tongue:
         """Return a title, with its mark, and a text."""
         return Said(f"{self.mark}{subject}: {told}", text)
 
-    def proposal(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> Said:
+    def proposal(self, row: ProposalRow, spec: SymbolSpec | None) -> Said:
         """Say that a proposal waits for a person."""
-        orders = [one for draft in _drafts(row["drafts"]) if (one := self._order(draft, spec))]
+        orders = [one for draft in row.orders if (one := self._order(draft, spec))]
         what = " and ".join(orders) or "an order"
-        until = f"Until {clock(row['expires'])} UTC."
-        return self.say(row["instance"], "a proposal waits", f"{_begin(what)}. {until}")
+        until = f"Until {clock(row.expires)} UTC."
+        return self.say(row.instance, "a proposal waits", f"{_begin(what)}. {until}")
 
-    def fill(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> Said:
+    def fill(self, row: SignalRow, spec: SymbolSpec | None) -> Said:
         """Say that a position was opened."""
-        side = "bought" if row["side"] == "BUY" else "sold"
+        side = "bought" if row.side == "BUY" else "sold"
         if self.short:
-            return self.say(row["instance"], side, f"A position is open ({row['timeframe']}).")
-        lots = row["filled_lots"] if row["filled_lots"] is not None else row["lots"]
-        at = row["price"] if row["price"] is not None else row["entry"]
+            return self.say(row.instance, side, f"A position is open ({row.timeframe}).")
+        lots = row.filled_lots if row.filled_lots is not None else row.lots
+        at = row.price if row.price is not None else row.entry
         told = f"{side} {size(lots)} lots at {price(at, spec)}"
-        levels = f"Stop {price(row['stop'], spec)}, target {price(row['target'], spec)}."
-        return self.say(row["instance"], told, levels)
+        levels = f"Stop {price(row.stop, spec)}, target {price(row.target, spec)}."
+        return self.say(row.instance, told, levels)
 
-    def closed(self, row: Mapping[str, Any], spec: SymbolSpec | None, currency: str) -> Said:
+    def closed(self, row: SignalRow, spec: SymbolSpec | None, currency: str) -> Said:
         """Say that a position was closed, and with which result."""
-        how = EXITS.get(str(row["close_reason"]), "")
-        was = "long" if row["side"] == "BUY" else "short"
+        how = EXITS.get(str(row.close_reason), "")
+        was = "long" if row.side == "BUY" else "short"
         if self.short:
-            return self.say(
-                row["instance"], "closed", f"The {was} position ended {how}".strip() + "."
-            )
-        result = money(row["profit"], currency)
-        r = "" if number(row["r_multiple"]) is None else f", {row['r_multiple']:+.2f} R"
-        at = f" at {price(row['close_price'], spec)}" if number(row["close_price"]) else ""
-        lots = row["filled_lots"] if row["filled_lots"] is not None else row["lots"]
+            return self.say(row.instance, "closed", f"The {was} position ended {how}".strip() + ".")
+        result = money(row.profit, currency)
+        r = "" if number(row.r_multiple) is None else f", {row.r_multiple:+.2f} R"
+        at = f" at {price(row.close_price, spec)}" if number(row.close_price) else ""
+        lots = row.filled_lots if row.filled_lots is not None else row.lots
         text = " ".join(f"The {was} position of {size(lots)} lots ended {how}".split())
-        return self.say(row["instance"], f"closed, {result}{r}", f"{text}{at}.")
+        return self.say(row.instance, f"closed, {result}{r}", f"{text}{at}.")
 
-    def refused(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> Said:
+    def refused(self, row: SignalEvent, spec: SymbolSpec | None) -> Said:
         """Say that an order to open a position was refused, or ran out of time."""
-        told = "an order was refused" if row["to_state"] == "REJECTED" else "an order expired"
-        side = "buy" if row["side"] == "BUY" else "sell"
-        order = f"to {side}" if self.short else f"to {side} {size(row['lots'])} lots"
-        at = "" if self.short else f" near {price(row['entry'], spec)}"
-        code = CODE.match(str(row["detail"] or ""))
+        told = "an order was refused" if row.to_state == "REJECTED" else "an order expired"
+        side = "buy" if row.side == "BUY" else "sell"
+        order = f"to {side}" if self.short else f"to {side} {size(row.lots)} lots"
+        at = "" if self.short else f" near {price(row.entry, spec)}"
+        code = CODE.match(str(row.detail or ""))
         why = MEANINGS.get(code[0], "") if code else ""
         because = f": {why}" if why else ""
-        return self.say(row["instance"], told, f"The order {order}{at} was not filled{because}.")
+        return self.say(row.instance, told, f"The order {order}{at} was not filled{because}.")
 
     def state(self, state: str, reason: str) -> Said:
         """Say that trading was halted, reduced or resumed."""
@@ -198,19 +195,15 @@ class Tongue:
         """Return the notice of `torra notices test`."""
         return self.say("Torra", "a test", "If you read this, notices reach you.")
 
-    def _order(self, draft: Mapping[str, Any], spec: SymbolSpec | None) -> str:
-        side = "buy" if draft.get("side") == "BUY" else "sell"
-        if draft.get("kind") == "close":
-            return "close the position" if self.short else f"close {size(draft.get('lots'))} lots"
+    def _order(self, draft: Draft, spec: SymbolSpec | None) -> str:
+        side = "buy" if draft.side == "BUY" else "sell"
+        if draft.kind == "close":
+            return "close the position" if self.short else f"close {size(draft.lots)} lots"
         if self.short:
             return side
-        told = f"{side} {size(draft.get('lots'))} lots"
-        levels = draft.get("levels")
-        if isinstance(levels, Mapping):
-            told += (
-                f" at {price(levels.get('entry'), spec)}, stop {price(levels.get('stop'), spec)}"
-            )
-        return told
+        at = draft.levels
+        levels = f" at {price(at.entry, spec)}, stop {price(at.stop, spec)}" if at else ""
+        return f"{side} {size(draft.lots)} lots{levels}"
 
 
 def harmless(text: str) -> str:
@@ -264,13 +257,6 @@ def span(length: timedelta) -> str:
         return f"{minutes} minutes"
     hours = minutes // 60
     return f"{hours} hours" if hours < 72 else f"{hours // 24} days"
-
-
-def _drafts(told: str) -> Sequence[Mapping[str, Any]]:
-    try:
-        return [one for one in json.loads(told) if isinstance(one, dict)]
-    except MALFORMED:
-        return []
 
 
 def _begin(text: str) -> str:

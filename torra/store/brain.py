@@ -24,7 +24,6 @@ from torra.config import Profile, SymbolSpec
 from torra.store.connection import TickKey
 from torra.store.trade.positions import PositionStore
 from torra.verdict import call_policy, sentiment_rules
-from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
 from torra.verdict.sentiment_rules import (
     MARKOV_HISTORY,
@@ -33,7 +32,7 @@ from torra.verdict.sentiment_rules import (
     number,
     numbers,
 )
-from torra.verdict.trade_outcome import gain, leaving
+from torra.verdict.trade_outcome import value_at_bid
 
 Composites = dict[str, tuple[datetime, dict[str, float]]]
 """By timeframe: close time and composites by chain of a stream's newest tick."""
@@ -227,5 +226,4 @@ def _profit(position: Position, price: float | None, spec: SymbolSpec) -> float:
     """Return what closing now would bring, in account currency; 0 for one not filled yet."""
     if price is None or position.state not in ("FILLED", "CLOSED"):
         return 0.0
-    leave = leaving(position.side, price, spec.spread)  # bars are bid prices
-    return worth(gain(position.side, position.entry, leave), position.lots, spec)
+    return value_at_bid(position, price, spec).profit

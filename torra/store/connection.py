@@ -32,7 +32,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 import sqlite_utils
 
@@ -40,6 +40,11 @@ from torra import owner_only
 from torra.clock import System, duration, iso
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.home import BACKUP_FOLDER
+
+if TYPE_CHECKING:
+    from torra.store.trade.rows import Row
+
+Stored = TypeVar("Stored", bound="Row")
 
 CLOSE_SECONDS: Final = 1.0
 """How long closing a database waits for other threads to end what they are doing with it."""
@@ -271,6 +276,14 @@ class Store:
 
     def _row(self, sql: str, *values: object) -> dict[str, Any] | None:
         rows = self._rows(sql, *values)
+        return rows[0] if rows else None
+
+    def _all(self, kind: type[Stored], sql: str, *values: object) -> list[Stored]:
+        """Return rows as values of their model."""
+        return [kind.load(row) for row in self._rows(sql, *values)]
+
+    def _one(self, kind: type[Stored], sql: str, *values: object) -> Stored | None:
+        rows = self._all(kind, sql, *values)
         return rows[0] if rows else None
 
     def _change(self, sql: str, *values: object) -> int:

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from torra.errors import bounded
 from torra.store.connection import Store, stamp
+from torra.store.trade.rows import ProviderBlock
 
 SUMMED: Final = "replay."
 """Prefix of profiles whose rows are never pruned: a replay that goes on after months would
@@ -278,9 +279,10 @@ class LedgerStore(Store):
         row = {"provider": provider, "reason": bounded(reason)}
         self._upsert("provider_blocks", {**row, "since": self._moment(), "until": _ceil(until)})
 
-    def provider_blocks(self) -> list[dict[str, Any]]:
-        """Return the vendors that are not asked now: provider, reason, since, until."""
-        return self._rows(
+    def provider_blocks(self) -> list[ProviderBlock]:
+        """Return the vendors that are not asked now."""
+        return self._all(
+            ProviderBlock,
             "SELECT provider, reason, since, until FROM provider_blocks WHERE until > ? "
             "ORDER BY provider",
             self._moment(),

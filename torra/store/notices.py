@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from torra.errors import bounded
 from torra.store.connection import Store, stamp
+from torra.store.trade.rows import SignalEvent, TradingStateRow
 
 COLUMNS: Final = ("key", "kind", "level", "title", "text", "instance", "desk_time", "at", "silent")
 
@@ -189,21 +190,20 @@ class NoticeStore(Store):
 
     # --- what is looked at --------------------------------------------------------------------
 
-    def steps_after(self, number: int, limit: int) -> list[dict[str, Any]]:
-        """Return the steps of signals with a greater number, oldest first, each with its signal.
-
-        The step's own columns are step (its number), to_state and step_at.
-        """
-        return self._rows(
-            "SELECT s.*, e.id AS step, e.to_state, e.at AS step_at "
+    def steps_after(self, number: int, limit: int) -> list[SignalEvent]:
+        """Return the steps of signals with a greater number, oldest first, each with its signal."""
+        return self._all(
+            SignalEvent,
+            "SELECT s.*, e.id AS step, e.to_state "
             "FROM signal_events e CROSS JOIN signals s ON s.sid = e.sid "
             "WHERE e.id > ? ORDER BY e.id LIMIT ?",
             number, limit,
         )  # fmt: skip
 
-    def states_after(self, number: int, limit: int) -> list[dict[str, Any]]:
+    def states_after(self, number: int, limit: int) -> list[TradingStateRow]:
         """Return the changes of the trading state with a greater number, oldest first."""
-        return self._rows(
+        return self._all(
+            TradingStateRow,
             "SELECT id, state, reason, at FROM desk_state WHERE id > ? ORDER BY id LIMIT ?",
             number, limit,
         )  # fmt: skip

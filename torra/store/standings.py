@@ -322,18 +322,13 @@ class WarmUps:
         end = self._ends[key]
         return end is not None and close <= end
 
-    def made(self, signal: Mapping[str, Any]) -> bool:
-        """Return whether a stored signal was decided in warm-up; False where its bar is not known.
-
-        `signal` has instance, timeframe and bar_time as in the table signals.
-        """
+    def made(self, instance: str, timeframe: str, bar_time: str) -> bool:
+        """Return whether what a bar decided is of the warm-up; False where the bar is none."""
         try:
-            close = parse(str(signal["bar_time"])) + duration(signal["timeframe"])
-        except (KeyError, ValueError, TypeError, OverflowError):
+            close = parse(bar_time) + duration(timeframe)
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
             return False
-        if not isinstance(signal["instance"], str):
-            return False  # an odd row, of which nothing is known
-        return self.has(signal["instance"], signal["timeframe"], close)
+        return self.has(str(instance), timeframe, close)
 
 
 def _named(names: Sequence[str], told: str | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from torra.store.connection import Store
 from torra.store.envelopes import DESK_STREAM, StreamEvent
+from torra.store.trade.rows import DeskEvent
 
 DESK_EVENTS: Final = 1000
 """Newest events of the stream `desk` that are kept."""
@@ -105,9 +106,10 @@ class EventStore(Store):
             limit,
         )
 
-    def events_after(self, stream_id: str, seq: int, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the events of a stream with greater numbers: seq, event, terminal, payload, at."""
-        return self._rows(
+    def events_after(self, stream_id: str, seq: int, limit: int = 100) -> list[DeskEvent]:
+        """Return the events of a stream with greater numbers."""
+        return self._all(
+            DeskEvent,
             "SELECT seq, event, terminal, payload, at FROM stream_events "
             "WHERE stream_id = ? AND seq > ? ORDER BY seq LIMIT ?",
             stream_id, seq, limit,

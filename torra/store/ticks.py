@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 from torra.clock import closes, duration, iso, parse
 from torra.errors import StoreUnavailable, bounded
 from torra.store.connection import Store, TickKey, stamp
+from torra.store.trade.rows import TradingStateRow
 from torra.verdict.risk_engine import TradingState
 
 RELEASED: Final = -1
@@ -305,10 +306,10 @@ class ClaimStore(Store):
     def _note_state(self, state: str, reason: str) -> None:
         self._add("desk_state", {"state": state, "reason": bounded(reason), "at": self._moment()})
 
-    def trading_states(self, limit: int = 20) -> list[dict[str, Any]]:
-        """Return the newest changes of the trading state: state, reason, at."""
+    def trading_states(self, limit: int = 20) -> list[TradingStateRow]:
+        """Return the newest changes of the trading state."""
         sql = "SELECT state, reason, at FROM desk_state ORDER BY id DESC LIMIT ?"
-        return self._rows(sql, limit)
+        return self._all(TradingStateRow, sql, limit)
 
     def apply_profile(self, instance: str, profile_json: str, digest: str) -> bool:
         """Keep the profile that an instance runs from now on; False when it already did."""

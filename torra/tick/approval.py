@@ -13,11 +13,10 @@ changes nothing: a page shows before the yes what the yes would meet at that mom
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal
 
 import signal_bridge
 from agent_config import JUDGE_ID
@@ -26,20 +25,19 @@ from agents.debate.deliberation import Deliberation
 from instance_database import Database, TickKey
 from torra.clock import duration, iso, parse
 from torra.config import Instance, Profile
-from torra.errors import MALFORMED, ConfigError
+from torra.errors import ConfigError
 from torra.lessons.lesson import Thesis
 from torra.store.tick_store import TickStore
+from torra.store.trade.rows import Draft, OrderRequest, ProposalRow
 from torra.verdict import risk_engine
 from torra.verdict.deny_reasons import ENGINE
 from torra.verdict.risk_engine import (
     CLOSES,
-    OPENS,
     Account,
     Action,
     Decision,
     DenyReason,
     Intent,
-    Kind,
     Levels,
     Position,
     SignalDraft,
@@ -73,13 +71,6 @@ WITHOUT_NUMBERS: Final = (
 """Checks that are asked whatever the numbers of ticket and account are."""
 
 Asked = Literal["ok", "failed", "not asked"]
-
-
-class Asker(NamedTuple):
-    """Who asks for a proposal in place of a verdict, and why."""
-
-    agent: str
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +133,7 @@ def propose(
     symbol: str,
     created: datetime,
     expires: datetime,
-    asked: Asker | None = None,
+    asked: OrderRequest | None = None,
 ) -> str:
     """Write what an action would send as a proposal; return its id, that of its first opening.
 
@@ -211,19 +202,8 @@ def propose_close(
         symbol=symbol,
         created=created,
         expires=expires,
-        asked=Asker(asked.agent_id, asked.said),
+        asked=OrderRequest(asked.agent_id, asked.said),
     )
-
-
-def asker_of(row: Mapping[str, Any]) -> Asker | None:
-    """Return who asks for a proposal in place of a verdict, None where a verdict does."""
-    try:
-        for draft in json.loads(row["drafts"]):
-            if ASKED_BY in draft:
-                return Asker(str(draft[ASKED_BY]["agent"]), str(draft[ASKED_BY]["why"]))
-    except MALFORMED:
-        pass  # `_meaning_of` refuses it
-    return None
 
 
 def approve(
@@ -240,7 +220,7 @@ def approve(
     """
     with database.transaction():
         row = _waiting(database, sid)
-        if at.now >= parse(row["expires"]):
+        if at.now >= parse(row.expires):
             return _end(database, sid, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
         if _drifted(row, at.price):
             return _end(database, sid, "DENIED", DenyReason.PRICE_COLLAR.value)
@@ -259,10 +239,10 @@ def approve(
             signal_bridge.write_signal(
                 database,
                 draft,
-                instance=row["instance"],
-                symbol=row["symbol"],
-                timeframe=row["timeframe"],
-                bar_time=parse(row["bar_time"]),
+                instance=row.instance,
+                symbol=row.symbol,
+                timeframe=row.timeframe,
+                bar_time=parse(row.bar_time),
                 # From the yes: counted from the tick's close the signal could be old at once.
                 created=at.now,
                 expires=at.now + life,
@@ -285,17 +265,17 @@ def preview(database: Database, sid: str, at: Moment) -> Preview:
     # `approve` asks for expiry, then drift, then the checks; here the last word wins, so reversed.
     if _drifted(row, at.price):
         state, reason = "DENIED", DenyReason.PRICE_COLLAR.value
-    if at.now >= parse(row["expires"]):
+    if at.now >= parse(row.expires):
         state, reason = "EXPIRED", DenyReason.SIGNAL_EXPIRED.value
     levels = _levels(row, at)
     held = database.position(at.instance.id)
-    wanted = risk_engine.intent(row["verdict"], held, _profile(row, at).on_opposite)
+    wanted = risk_engine.intent(row.verdict, held, _profile(row, at).on_opposite)
     return Preview(
         state=state,
         reason=reason,
         action=action,
         price=at.price,
-        drift=(at.price - row["price"]) / row["atr"] if row["atr"] else None,
+        drift=(at.price - row.price) / row.atr if row.atr else None,
         levels=levels,
         lots=_lots(row, action, levels, at),
         checks=_checks(row, action, wanted, levels, drifted=_drifted(row, at.price)),
@@ -309,13 +289,13 @@ def reject(database: Database, sid: str, reason: str = "") -> Decided:
         return _end(database, sid, "REJECTED", reason)
 
 
-def opens(row: Mapping[str, Any]) -> str | None:
+def opens(row: ProposalRow) -> str | None:
     """Return the side that a proposal would open; None when it only closes."""
     sides = (side for kind, side, _ in _meaning_of(row) if kind == "open")
     return next(sides, None)
 
 
-def _verdict(row: Mapping[str, Any], action: Action) -> tuple[str, str]:
+def _verdict(row: ProposalRow, action: Action) -> tuple[str, str]:
     """Return how a proposal ends whose checks were asked anew."""
     # Sizes and levels may differ, they are of now; what is closed and opened may not.
     if _meaning(action.drafts) == _meaning_of(row):
@@ -324,8 +304,8 @@ def _verdict(row: Mapping[str, Any], action: Action) -> tuple[str, str]:
     return "DENIED", POSITION_CHANGED if other else action.reason
 
 
-def _drifted(row: Mapping[str, Any], price: float) -> bool:
-    return bool(abs(price - row["price"]) > DRIFT_ATR * row["atr"])
+def _drifted(row: ProposalRow, price: float) -> bool:
+    return bool(abs(price - row.price) > DRIFT_ATR * row.atr)
 
 
 def _check_typed(typed: float | None, action: Action) -> None:
@@ -337,15 +317,15 @@ def _check_typed(typed: float | None, action: Action) -> None:
         )
 
 
-def _levels(row: Mapping[str, Any], at: Moment) -> Levels | None:
+def _levels(row: ProposalRow, at: Moment) -> Levels | None:
     side = opens(row)
     if side is None:
         return None
-    found = risk_engine.levels(side, at.price, row["atr"], at.profile.symbol(at.instance.symbol))
+    found = risk_engine.levels(side, at.price, row.atr, at.profile.symbol(at.instance.symbol))
     return None if isinstance(found, DenyReason) else found
 
 
-def _lots(row: Mapping[str, Any], action: Action, levels: Levels | None, at: Moment) -> float:
+def _lots(row: ProposalRow, action: Action, levels: Levels | None, at: Moment) -> float:
     """Return what would be sent; where a check objects, what it objected to."""
     drafts = [draft for draft in action.drafts if draft.kind == "open" or opens(row) is None]
     if drafts:
@@ -353,11 +333,11 @@ def _lots(row: Mapping[str, Any], action: Action, levels: Levels | None, at: Mom
     if levels is None:
         return 0.0
     spec = at.profile.symbol(at.instance.symbol)
-    return risk_engine.size(levels, spec, at.profile.risk, row["multiplier"])
+    return risk_engine.size(levels, spec, at.profile.risk, row.multiplier)
 
 
 def _checks(
-    row: Mapping[str, Any],
+    row: ProposalRow,
     action: Action,
     wanted: Intent,
     levels: Levels | None,
@@ -380,13 +360,13 @@ def _checks(
     return {**found, POSITION_CHANGED: "failed" if changed else "ok"}
 
 
-def _waiting(database: Database, sid: str) -> dict[str, Any]:
+def _waiting(database: Database, sid: str) -> ProposalRow:
     row = database.proposal(sid)
     if row is None:
         raise ConfigError(f"there is no proposal {sid}; `torra signals` lists those that wait")
-    if row["state"] != "WAITING":
-        told = f" ({row['reason']})" if row["reason"] else ""
-        raise ConfigError(f"the proposal {sid} is {row['state']} since {row['decided_at']}{told}")
+    if row.state != "WAITING":
+        told = f" ({row.reason})" if row.reason else ""
+        raise ConfigError(f"the proposal {sid} is {row.state} since {row.decided_at}{told}")
     return row
 
 
@@ -395,29 +375,29 @@ def _end(database: Database, sid: str, state: str, reason: str) -> Decided:
     return Decided(sid, state, reason)
 
 
-def _review(database: Database, row: Mapping[str, Any], at: Moment) -> Action:
+def _review(database: Database, row: ProposalRow, at: Moment) -> Action:
     """Ask every check anew; what the gate said then still holds, and a veto since then counts."""
     instance, profile = at.instance, _profile(row, at)
-    created, expires = parse(row["created_at"]), parse(row["expires"])
-    step = duration(row["timeframe"])
+    created, expires = parse(row.created_at), parse(row.expires)
+    step = duration(row.timeframe)
     position = database.position(instance.id)
-    if asker_of(row) and (position is None or position.signal_id not in _closes(row)):
+    if row.asked_by and (position is None or position.signal_id not in _closes(row)):
         return Action("HOLD", POSITION_CHANGED)  # nothing is opened in its place, nor asked about
     decision = Decision(
-        verdict=row["verdict"],
+        verdict=row.verdict,
         price=at.price,
-        atr=row["atr"],
-        multiplier=row["multiplier"],
-        veto=database.latch(instance.id, row["verdict"]),
+        atr=row.atr,
+        multiplier=row.multiplier,
+        veto=database.latch(instance.id, row.verdict),
         # The gate cannot be asked again without another debate.
         opening_stands=True,
-        bar_age=max(0.0, (at.now - parse(row["bar_time"]) - step) / step),
+        bar_age=max(0.0, (at.now - parse(row.bar_time) - step) / step),
         score_age=(at.now - created) / (expires - created),
-        duplicate=database.signal(row["sid"]) is not None,
+        duplicate=database.signal(row.sid) is not None,
     )
     account = Account(
         trading_state="HALTED" if at.halted else database.trading_state(),
-        **database.exposure(instance.id, row["timeframe"], as_of=at.now),
+        **database.exposure(instance.id, row.timeframe, as_of=at.now),
         **at.figures,
         **_levered(database, row, at),
     )
@@ -425,64 +405,54 @@ def _review(database: Database, row: Mapping[str, Any], at: Moment) -> Action:
     return risk_engine.review(decision, position, account, spec, profile)
 
 
-def _profile(row: Mapping[str, Any], at: Moment) -> Profile:
+def _profile(row: ProposalRow, at: Moment) -> Profile:
     """Return the settings that a proposal is judged by: a close that was asked for only closes."""
-    return at.profile.model_copy(update={"on_opposite": "close"}) if asker_of(row) else at.profile
+    return at.profile.model_copy(update={"on_opposite": "close"}) if row.asked_by else at.profile
 
 
-def _closes(row: Mapping[str, Any]) -> list[str | None]:
+def _closes(row: ProposalRow) -> list[str | None]:
     return [closes for kind, _, closes in _meaning_of(row) if kind == "close"]
 
 
-def _by(asked: Asker | None) -> dict[str, Any]:
+def _by(asked: OrderRequest | None) -> dict[str, Any]:
     return {ASKED_BY: asked._asdict()} if asked else {}
 
 
-def _levered(database: Database, row: Mapping[str, Any], at: Moment) -> dict[str, Any]:
+def _levered(database: Database, row: ProposalRow, at: Moment) -> dict[str, Any]:
     """Return what leverage caps are asked of, where there are any."""
     if not at.profile.risk.leverage_caps:
         return {}
-    return {"levered": database.levered(at.instance.id, row["timeframe"], at.instance.route)}
+    return {"levered": database.levered(at.instance.id, row.timeframe, at.instance.route)}
 
 
-def _meaning(drafts: Sequence[SignalDraft]) -> list[tuple[str, str, str | None]]:
+def _meaning(drafts: Iterable[SignalDraft | Draft]) -> list[tuple[str, str, str | None]]:
     """Return what drafts do: kind, side and the position that they are about."""
     return [(draft.kind, draft.side, draft.closes) for draft in drafts]
 
 
-def _meaning_of(row: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
+def _meaning_of(row: ProposalRow) -> list[tuple[str, str, str | None]]:
     """Return what the orders of a proposal do; raises ConfigError for one that cannot be read."""
-    try:
-        drafts = json.loads(row["drafts"])
-        found = [(draft["kind"], draft["side"], draft["closes"]) for draft in drafts]
-        # Whatever JSON can hold may stand there: an order has a kind and a side that are known.
-        known = all(kind in get_args(Kind) and side in OPENS for kind, side, _ in found)
-    except MALFORMED as error:
-        raise _unreadable(row) from error
-    if not found or not known:
-        raise _unreadable(row)
-    return found
+    if row.damaged:
+        raise ConfigError(
+            f"the proposal {row.sid} cannot be read: its orders are none, so nothing was sent; "
+            "reject it"
+        )
+    return _meaning(row.orders)
 
 
-def _unreadable(row: Mapping[str, Any]) -> ConfigError:
-    return ConfigError(
-        f"the proposal {row['sid']} cannot be read: its orders are none, so nothing was sent; "
-        "reject it"
-    )
-
-
-def told(row: Mapping[str, Any], thesis: Thesis | None = None) -> dict[str, Any]:
+def told(row: ProposalRow, thesis: Thesis | None = None) -> dict[str, Any]:
     """Return a proposal as plain JSON for the commands, with its thesis where it has one."""
     names = ("sid", "instance", "timeframe", "verdict", "action", "price", "expires", "state")
-    known = {name: row[name] for name in names} | {"created_at": iso(parse(row["created_at"]))}
-    asked = asker_of(row)
+    known = {name: getattr(row, name) for name in names}
+    known["created_at"] = iso(parse(row.created_at))
+    asked = row.asked_by
     told = {"asked_by": asked._asdict()} if asked else {}
     return {**known, **told, **({"thesis": thesis.as_dict()} if thesis else {})}
 
 
-def thesis_of(row: Mapping[str, Any], database: Database) -> Thesis | None:
+def thesis_of(row: ProposalRow, database: Database) -> Thesis | None:
     """Return what the trader wrote of a proposal's opening; None where it wrote nothing."""
-    where = (row["instance"], row["symbol"], row["timeframe"], parse(row["bar_time"]))
-    sid = signal_bridge.signal_id(*where, kind="open", side=row["verdict"])
+    where = (row.instance, row.symbol, row.timeframe, parse(row.bar_time))
+    sid = signal_bridge.signal_id(*where, kind="open", side=row.verdict)
     seen = database.situation(sid)
     return None if seen is None else seen.thesis

@@ -15,7 +15,6 @@ proposal that a check ended is no error; its `Done` says so.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,9 +27,10 @@ from typing import Any, Final
 from instance_database import Database, open_home
 from torra.clock import System, iso
 from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile
-from torra.errors import MALFORMED, ConfigError, DataUnavailable, StoreUnavailable, TorraError
+from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
 from torra.home import DATABASE, HALT, lost
 from torra.store.standings import WarmUps
+from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 from torra.trading import channels
 from torra.trading.findings import missing_key
@@ -186,9 +186,10 @@ def resume_desk(
 
     def record() -> None:
         done = _changed(database, before)
-        after = {**done.after, "alarms_ended": [row["key"] for row in ended]}
+        after = {**done.after, "alarms_ended": [row.key for row in ended]}
         # Called once for each transaction of the resume; the last one tells how it ended.
-        found.append(Done({**done.document, "alarms_ended": ended}, done.before, after))
+        document = {**done.document, "alarms_ended": [row.as_json() for row in ended]}
+        found.append(Done(document, done.before, after))
         _write(database, person, "resume", "", found[-1])
 
     try:
@@ -210,7 +211,7 @@ def approve_proposal(reach: Reach, sid: str, person: Person, typed: float | None
         # Inside the transaction: a yes that had to wait for the lock is judged after the wait.
         decided = approval.approve(
             reach.database, sid, _moment(reach, instance),
-            life=signal_life(row["timeframe"]), typed=typed,
+            life=signal_life(row.timeframe), typed=typed,
         )  # fmt: skip
         return _decided(decided, row)
 
@@ -227,7 +228,7 @@ def reject_proposal(database: Database, sid: str, reason: str, person: Person) -
     """Take a proposal off the table; raises ConfigError."""
 
     def act() -> Done:
-        row = database.proposal(sid) or {"state": None}
+        row = database.proposal(sid) or ProposalRow()
         decided = approval.reject(database, sid, reason or BY_A_PERSON)
         return _decided(decided, row, wanted="REJECTED")
 
@@ -303,18 +304,19 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
     if not (home / DATABASE).exists():
         return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
     with open_desk(home) as database:
-        rows, warmed = database.signals(instance=instance, limit=limit), WarmUps(database)
+        rows, warmed = database.signal_page(instance=instance, limit=limit), WarmUps(database)
         return {
             **_state(database),
-            "bridges": database.bridges(),
-            "alarms": database.alarms(),
+            "bridges": [row.as_json() for row in database.bridges()],
+            "alarms": [row.as_json() for row in database.alarms()],
             "proposals": [
                 approval.told(row, approval.thesis_of(row, database))
                 for row in database.proposals()
-                if instance in (None, row["instance"])
+                if instance in (None, row.instance)
             ],
             "signals": [
-                {name: row[name] for name in TOLD} | {"warm_up": warmed.made(row)} for row in rows
+                {name: getattr(row, name) for name in TOLD} | {"warm_up": warmed.made(*row.bar)}
+                for row in rows
             ],
         }
 
@@ -379,13 +381,13 @@ def market_now(
     way = None if instance.bridge == "paper" else settings.channels.get(instance.channel)
     figures = channels.taken(way, "")
     for row in database.bridges():
-        if row["name"] == instance.route:
-            facts = facts_of(row)
+        if row.name == instance.route:
+            facts = row.account
             named = ("free_margin", "leverage")
             figures |= {name: facts[name] for name in named if facts.get(name)}
             if isinstance(facts.get("equity"), int | float):
                 figures["equity"] = facts["equity"]  # none is left of an account at 0
-            figures["clock_ok"] = row["deny"] != DenyReason.CLOCK_SKEW.value
+            figures["clock_ok"] = row.deny != DenyReason.CLOCK_SKEW.value
     known = dict(os.environ) if environment is None else environment
     quote = channels.quote(settings, instance, known, now)
     if quote is not None:
@@ -394,15 +396,6 @@ def market_now(
     if newest is None:
         raise DataUnavailable("no_price", f"no bar of {instance.id} is stored yet")
     return newest[1], figures
-
-
-def facts_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a bridge's row tells of its account; of a row that cannot be read nothing."""
-    try:
-        facts = json.loads(row["facts"])
-    except MALFORMED:
-        return {}
-    return facts if isinstance(facts, dict) else {}
 
 
 def files_to_halt(home: Path, settings: Callable[[], DeskSettings]) -> dict[str, Path]:
@@ -569,14 +562,14 @@ def _partly(failed: Sequence[str], held: Sequence[str]) -> str:
     return f"halted, but not everywhere: {told}. What holds: {', '.join(held)}"
 
 
-def _proposal(reach: Reach, sid: str) -> tuple[dict[str, Any], Instance]:
+def _proposal(reach: Reach, sid: str) -> tuple[ProposalRow, Instance]:
     row = reach.database.proposal(sid)
     if row is None:
         raise ConfigError(f"there is no proposal {sid}; `torra signals` lists those that wait")
-    return row, reach.settings.instance(row["instance"])
+    return row, reach.settings.instance(row.instance)
 
 
-def _decided(decided: approval.Decided, row: Mapping[str, Any], wanted: str = "APPROVED") -> Done:
+def _decided(decided: approval.Decided, row: ProposalRow, wanted: str = "APPROVED") -> Done:
     after = {
         "state": decided.state,
         "reason": decided.reason,
@@ -586,7 +579,7 @@ def _decided(decided: approval.Decided, row: Mapping[str, Any], wanted: str = "A
         ],
     }
     refused = "" if decided.state == wanted else f"{decided.state}: {decided.reason}"
-    return Done(asdict(decided), {"state": row["state"]}, after, refused)
+    return Done(asdict(decided), {"state": row.state or None}, after, refused)
 
 
 def _changed(database: Database, before: str) -> Done:
@@ -613,11 +606,10 @@ def open_desk(home: Path) -> Iterator[Database]:
 
 
 def _state(database: Database) -> dict[str, Any]:
-    newest: Sequence[Mapping[str, Any]] = database.trading_states(1)
-    row = newest[0] if newest else {"reason": "", "at": None}
+    newest = database.trading_states(1)
     return {
         "trading_state": database.trading_state(),
-        "reason": row["reason"],
-        "at": row["at"],
+        "reason": newest[0].reason if newest else "",
+        "at": newest[0].at if newest else None,
         "now": iso(System().real_now().replace(microsecond=0)),
     }

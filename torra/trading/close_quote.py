@@ -15,21 +15,11 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.money.book import known_currencies
 from torra.money.open_positions import PAPER
 from torra.trading.by_hand import Reach, market_now
-from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
-from torra.verdict.trade_outcome import gain, leaving, r_of
+from torra.verdict.trade_outcome import CloseValue, leaving, value_at
 
 PRICES: Final = ("stop", "entry", "target")
 UNFILLED: Final = "not filled yet"
-
-
-@dataclass(frozen=True, slots=True)
-class CloseValue:
-    """The end of a position at a price: its profit in the account's currency, and in planned R."""
-
-    price: float
-    profit: float
-    r: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +56,7 @@ def quote(reach: Reach, held: Position) -> CloseQuote:
         instance = reach.settings.instance(held.instance)
         found = replace(found, real=reach.settings.trades_real_money(instance))
         spec = reach.profile(instance).symbol(held.symbol)
-        ends = {name: _end(held, getattr(held, name), spec) for name in PRICES}
+        ends = {name: value_at(held, getattr(held, name), spec) for name in PRICES}
         found = replace(found, spec=spec, ends=ends)
         bid, figures = market_now(
             reach.settings, reach.database, instance, reach.now(), reach.environment
@@ -77,10 +67,4 @@ def quote(reach: Reach, held: Position) -> CloseQuote:
         return replace(found, bid=bid)
     # a long leaves at the bid, a short pays the spread
     leave = leaving(held.side, bid, figures.get("live_spread", spec.spread))
-    return replace(found, bid=bid, ends={**ends, "now": _end(held, leave, spec)})
-
-
-def _end(held: Position, price: float, spec: SymbolSpec) -> CloseValue:
-    won = gain(held.side, held.entry, price)
-    r = r_of(held.side, held.entry, price, held.planned_stop, held.target)
-    return CloseValue(price, worth(won, held.lots, spec), r)
+    return replace(found, bid=bid, ends={**ends, "now": value_at(held, leave, spec)})

@@ -363,7 +363,7 @@ class Courier:
         if now < self._looked_at_hands + HANDS_SECONDS:
             return
         self._looked_at_hands = now
-        stands = {row["key"] for row in self._database.alarms() if row["kind"] == HAND_CLOSE}
+        stands = {row.key for row in self._database.alarms() if row.kind == HAND_CLOSE}
         told = {
             f"{HAND_CLOSE} {opening['sid']}": (
                 f"{opening['instance']}: the close by hand {close['sid']} ended {close['state']}, "
@@ -389,7 +389,7 @@ class Courier:
     def _wait_for_people(self) -> None:
         clock = self._clock()
         if clock.accelerated:
-            waiting = [str(row["sid"]) for row in self._database.proposals("WAITING")]
+            waiting = [row.sid for row in self._database.proposals("WAITING")]
             if self._patience.look(clock, waiting):
                 self._earlier()
 

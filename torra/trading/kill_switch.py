@@ -122,7 +122,7 @@ class KillSwitch:
                 self._database.halt(reason)
                 self._fault = ""  # the database has it now, and it outlives this process
             elif self._database.trading_state() == "HALTED":
-                reason = str(self._database.trading_states(1)[0]["reason"])
+                reason = self._database.trading_states(1)[0].reason
         except StoreUnavailable as error:
             log.error("kill switch: %s", error)
         if reason:
@@ -183,7 +183,7 @@ class KillSwitch:
         """Return the reason of a halt since the resume that is no echo of the one before it."""
         if self._fault or self._database.trading_state() != "HALTED":
             return self._fault
-        reason = str(self._database.trading_states(1)[0]["reason"])
+        reason = self._database.trading_states(1)[0].reason
         return "" if reason.startswith(FILE_OF) else reason
 
     def _found(self) -> str:

@@ -16,10 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from torra.clock import time_of
-from torra.verdict.risk_engine import OPENS, TARGET_R, PositionSide
+from torra.config import SymbolSpec
+from torra.verdict.position_size import worth
+from torra.verdict.risk_engine import OPENS, TARGET_R, Position, PositionSide
 
 Outcome = Literal["win", "loss", "scratch"]
 Evolution = Literal["Strengthened", "Weakened", "Falsified", "Realized", "Unknown"]
@@ -152,6 +154,26 @@ def r_of(side: PositionSide, entry: float, price: float, stop: float, target: fl
     Costs that are not in the price (commission, swap) are not in it either.
     """
     return _share(gain(side, entry, price), planned_risk(stop, target))
+
+
+class CloseValue(NamedTuple):
+    """The end of a position at a price: its profit in the account's currency, and in planned R."""
+
+    price: float
+    profit: float
+    r: float
+
+
+def value_at(held: Position, price: float, spec: SymbolSpec) -> CloseValue:
+    """Return what a position comes to that is left at a price."""
+    won = gain(held.side, held.entry, price)
+    r = r_of(held.side, held.entry, price, held.planned_stop, held.target)
+    return CloseValue(price, worth(won, held.lots, spec), r)
+
+
+def value_at_bid(held: Position, bid: float, spec: SymbolSpec) -> CloseValue:
+    """Return what a position comes to that is left now: bars are bid prices."""
+    return value_at(held, leaving(held.side, bid, spec.spread), spec)
 
 
 def outcome_of(r_multiple: float, profit: float | None) -> Outcome:

@@ -8,26 +8,20 @@ Pure functions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, TypedDict
 
 from agents.contracts import VECTORS
 from torra import clock
 from torra.dashboard.cells import price_lines
-from torra.dashboard.cells.common import ThresholdPlaces, action_cell, limits, side_of
-from torra.dashboard.cells.shown import (
-    Bars,
-    ClosedTrade,
-    ListedTick,
-    PriceBar,
-    ShownPosition,
-    Symbol,
-)
+from torra.dashboard.cells.common import ThresholdPlaces, action_cell, limits
 from torra.dashboard.record.shown import ShownTick
-from torra.dashboard.trade.stored_rows import SignalRow
+from torra.dashboard.view.desk_values import Bars, ListedTick, PriceBar, Symbol
 from torra.exhibits import figures
+from torra.store.trade.rows import SignalRow
 from torra.tick.tick_record import SignalRecord, ThresholdsRecord
 from torra.verdict.order_levels import Levels
+from torra.verdict.risk_engine import Position
 
 HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
 """States of a position that the market has executed."""
@@ -92,17 +86,16 @@ class ChartData(PriceData):
     told: list[str]
 
 
-def chart(data: Symbol) -> ChartData:
+def chart(data: Symbol, drawn: Bars) -> ChartData:
     """Return the data of the chart; times are UTC seconds, tones are names of colours."""
     ticks = sorted(data.ticks, key=lambda tick: str(tick.bar_time))
     times = tuple(str(tick.bar_time) for tick in ticks)
-    drawn = Bars(digits=data.digits, bars=data.bars, columns=data.columns, ticks=times)
     return {
-        **prices(drawn),
+        **prices(drawn._replace(ticks=times)),
         "consensus": _series((tick.bar_time, tick.consensus) for tick in ticks),
         "l1": _series((tick.bar_time, tick.l1_consensus) for tick in ticks),
         "markers": _tick_markers(ticks) + _fills(data, ticks) + _exits(data),
-        "levels": _levels(data.position) if data.position else [],
+        "levels": _levels(data.held.position) if data.held else [],
         "thresholds": limits(data.thresholds),
         "lines": {name: [getattr(tick, name) for tick in ticks] for name in LINES},
         "told": [_told(tick) for tick in ticks],
@@ -219,29 +212,28 @@ def _fills(data: Symbol, ticks: Sequence[ListedTick]) -> list[Marker]:
 
     A tick's own action is drawn at its bar; its fill follows within the two bars after the close.
     """
-    step = clock.duration(data.timeframe) if data.timeframe else timedelta()
+    timeframe = data.stream.timeframe
+    step = clock.duration(timeframe)
     markers = []
     for side, opened in sorted(set(_openings(data))):
         action = f"OPEN_{side}"
         closes = (clock.parse(str(t.bar_time)) + step for t in ticks if t.action == action)
         if any(close <= opened <= close + 2 * step for close in closes):
             continue
-        bar_time = clock.iso(clock.floor(opened, data.timeframe))
+        bar_time = clock.iso(clock.floor(opened, timeframe))
         markers.append(_marker(bar_time, figures.mark(action).tone, side.lower(), action))
     return markers
 
 
 def _openings(data: Symbol) -> Iterator[tuple[str, datetime]]:
     """Yield side and time of each fill: of ended trades and of the position that is held."""
-    held = data.position
-    rows: list[ClosedTrade | ShownPosition] = [*data.trades]
+    for row in data.trades:
+        if row.side and row.opened_at:
+            yield row.side, clock.parse(row.opened_at)
+    held = data.held and data.held.position
     # a position that is only ordered has no fill to mark yet
     if held and held.state in HELD:
-        rows.append(held)
-    for row in rows:
-        side = {"LONG": "BUY", "SHORT": "SELL"}.get(str(side_of(row.side)))
-        if side and row.opened_at:
-            yield side, clock.parse(row.opened_at)
+        yield "BUY" if held.side == "LONG" else "SELL", held.opened_at
 
 
 def _exits(data: Symbol) -> list[Marker]:
@@ -251,7 +243,7 @@ def _exits(data: Symbol) -> list[Marker]:
         if not closed:
             continue
         # a chart marks bars: an exit within a bar stands at that bar
-        bar_time = clock.iso(clock.floor(clock.parse(closed), data.timeframe))
+        bar_time = clock.iso(clock.floor(clock.parse(closed), data.stream.timeframe))
         gain = trade.profit
         text = _exit(trade.close_reason, gain)
         markers.append(_marker(bar_time, figures.tone(gain, 0) or "flat", text, "EXIT"))
@@ -266,7 +258,7 @@ def _marker(bar_time: str | None, tone: str, text: str, kind: str) -> Marker:
     return {"time": _seconds(bar_time), "tone": tone, "text": text, "kind": kind}
 
 
-def _levels(of: ShownPosition | SignalRecord | Levels | SignalRow) -> list[Level]:
+def _levels(of: Position | SignalRecord | Levels | SignalRow) -> list[Level]:
     """Return the levels of a position or of an order, as far as it has them."""
     found = (("entry", "note", of.entry), ("stop", "down", of.stop), ("target", "up", of.target))
     return [

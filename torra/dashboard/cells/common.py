@@ -10,9 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypedDict
 
 from torra.dashboard.cells import skips, sources
-from torra.dashboard.cells.shown import Named, ShownInstance, ShownPosition, ShownTally, Skip, Timed
 from torra.dashboard.record import agreement, summary, vetoes
 from torra.dashboard.record.reasoning import SENTENCE, headline, why
+from torra.dashboard.view.desk_values import (
+    ChangeCount,
+    OverviewSymbol,
+    Skip,
+    Stream,
+    SymbolStatus,
+)
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.feeds.sample import SHOWN_AS, TRUE_YEARS
@@ -20,6 +26,7 @@ from torra.store.hosted import FEED
 from torra.tick import sentence
 from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
 from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.trade_outcome import CloseValue
 
 Cells = dict[str, Cell]
 TickLink = Callable[[str, str, str], str]
@@ -40,7 +47,7 @@ class ThresholdPlaces(TypedDict):
     sell_y: float | None
 
 
-def warning_cells(instances: Sequence[ShownInstance]) -> Cells:
+def warning_cells(instances: Sequence[OverviewSymbol]) -> Cells:
     """Return the warnings of calendar and news, hidden when there is nothing to warn of."""
     told = {
         "calendar": sources.calendar_warning(instances),
@@ -98,7 +105,7 @@ def voice_cells(key: str, tick: TickRecord) -> Cells:
     }
 
 
-def age_cells(key: str, stream: Timed) -> Cells:
+def age_cells(key: str, stream: Stream) -> Cells:
     """Return how old a stream is, whether that is too old, and the wait for its next tick."""
     age, stale = stream.age_seconds, stream.stale
     badge = words("◷ stale", "warn", "no tick comes, and no closed market explains it")
@@ -115,16 +122,16 @@ def age_cells(key: str, stream: Timed) -> Cells:
     }
 
 
-def position_cells(key: str, instance: Named) -> Cells:
+def position_cells(key: str, instance: SymbolStatus) -> Cells:
     """Return an instance's position, its levels, and the result of closing it now."""
-    position = instance.position
+    held = instance.held
     if instance.feed == FEED:
         return {
             f"{key}.position": words("your scorer's", "flat"),
             f"{key}.gain": words(""),
             f"{key}.levels": words("Torra sends nothing here, and knows no position"),
         }
-    if not position:
+    if not held:
         small = instance.latest is not None and DenyReason.SIZE_ZERO in instance.latest.denied
         return {
             f"{key}.position": words("no position: too small" if small else "no position", "flat"),
@@ -132,51 +139,47 @@ def position_cells(key: str, instance: Named) -> Cells:
             f"{key}.levels": words(""),
         }
     digits = digits_of(instance)
-    side = figures.mark(side_of(position.side))
-    state = position.state or ""
+    position, now = held
+    side = figures.mark(position.side)
+    state = position.state
     opening = "" if state in ("", "FILLED") else f" ({figures.clean(state, 20).lower()})"
     lots = figures.plain(position.lots, 2)
     price = figures.plain(position.entry, digits)
     return {
         f"{key}.position": words(f"{side.text} {lots} at {price}{opening}"),
-        f"{key}.gain": words(_gain(position, instance.currency), figures.tone(position.profit, 2)),
+        f"{key}.gain": words(_gain(now, instance.currency), figures.tone(now and now.profit, 2)),
         f"{key}.levels": words(
             f"stop {figures.plain(position.stop, digits)}, "
-            f"target {figures.plain(position.target, digits)}{_leave(position, digits)}",
+            f"target {figures.plain(position.target, digits)}"
+            + (f", closing now at {figures.plain(now.price, digits)}" if now else ""),
             title="what a close at the newest bar's close would get: a long leaves at the bid, "
             "a short pays the spread on top of it",
         ),
     }
 
 
-def _gain(position: ShownPosition, currency: str | None) -> str:
-    if position.profit is None:
+def _gain(now: CloseValue | None, currency: str) -> str:
+    if now is None:
         return ""
-    money, r = figures.signed(position.profit, 2), figures.signed(position.r_multiple, 2)
-    told = f"{money}\u00a0{figures.clean(currency, 8)}" if currency else money
-    return f"{told}, {r}\u00a0R"
+    money, r = figures.signed(now.profit, 2), figures.signed(now.r, 2)
+    amount = f"{money}\u00a0{figures.clean(currency, 8)}" if currency else money
+    return f"{amount}, {r}\u00a0R"
 
 
-def _leave(position: ShownPosition, digits: int) -> str:
-    if position.leave is None:
-        return ""
-    return f", closing now at {figures.plain(position.leave, digits)}"
-
-
-def origin_cell(instance: Named) -> Cell:
+def origin_cell(instance: SymbolStatus) -> Cell:
     """Return of when the shipped bars of a symbol truly are, where the demo moves their dates."""
     year = TRUE_YEARS.get(instance.symbol, "") if instance.feed == SAMPLE else ""
     return words(f"prices of {year}, dated {SHOWN_AS}" if year else "") | showing(year)
 
 
-def changes_cell(changes: ShownTally) -> Cell:
+def changes_cell(changes: ChangeCount) -> Cell:
     """Return how many verdicts the agents changed."""
-    changed, every = figures.plain(changes.changed, 0), figures.plain(changes.all, 0)
+    changed, every = figures.plain(changes.changed, 0), figures.plain(changes.every, 0)
     told = f"agents changed {changed} of {every} verdicts"
     return words(told, title="ticks on which the verdict would have been another without agents")
 
 
-def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: Timed) -> Cell:
+def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: Stream) -> Cell:
     """Return the skips since the newest tick; hidden without any."""
     told, tone = skips.note(tick, skipped, stream)
     return words(told, tone) | showing(bool(told))
@@ -221,12 +224,12 @@ def limits(thresholds: ThresholdsRecord) -> ThresholdPlaces:
     }
 
 
-def thresholds_of(data: Named) -> ThresholdsRecord:
+def thresholds_of(data: SymbolStatus) -> ThresholdsRecord:
     """Return the thresholds of the newest tick; without one those of the profile of now."""
     return (data.latest and data.latest.thresholds) or data.thresholds
 
 
-def zone_cells(key: str, data: Named) -> Cells:
+def zone_cells(key: str, data: SymbolStatus) -> Cells:
     """Return the ends of a signed bar that lie past a threshold; not known ones have no width."""
     known = thresholds_of(data)
     buy = figures.position_on_axis(1.0 if known.buy is None else known.buy)
@@ -237,14 +240,9 @@ def zone_cells(key: str, data: Named) -> Cells:
     }
 
 
-def digits_of(data: Named) -> int:
+def digits_of(data: SymbolStatus) -> int:
     """Return the decimals of a symbol's prices; 5 when they are not known."""
     return 5 if data.digits is None else data.digits
-
-
-def side_of(side: str | None) -> str | None:
-    """Return BUY and SELL as the position that they make."""
-    return {"BUY": "LONG", "SELL": "SHORT"}.get(str(side), side)
 
 
 def words(text: str, tone: str = "", title: str = "") -> Cell:

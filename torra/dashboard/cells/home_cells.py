@@ -21,8 +21,8 @@ from torra.dashboard.cells.common import (
     words,
     zone_cells,
 )
-from torra.dashboard.cells.shown import ShownInstance, Strip
 from torra.dashboard.record import reasoning
+from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol
 from torra.evaluation.wording import count
 from torra.exhibits import figures, glances
 from torra.exhibits import money as money_words
@@ -228,7 +228,7 @@ def agents(changed: int, every: int, worth: str = "", watch: str = "") -> Cells:
     }
 
 
-def models(desk: Strip) -> Cells:
+def models(desk: DeskStatus) -> Cells:
     """Return what the language models cost in the last hour, beside the ceiling."""
     cost, ceiling = desk.cost_hour, desk.ceiling
     if not cost:
@@ -281,7 +281,7 @@ ALIKE: Final = re.compile(r", and without (?:agents|them) it would hold too")
 # --- a symbol -------------------------------------------------------------------------------------
 
 
-def tile(key: str, instance: ShownInstance) -> Cells:
+def tile(key: str, instance: OverviewSymbol) -> Cells:
     """Return price, change and the small chart of a symbol, and its distance to a verdict."""
     digits = digits_of(instance)
     price, before = instance.price, instance.day_close
@@ -301,8 +301,8 @@ def tile(key: str, instance: ShownInstance) -> Cells:
         f"{key}.origin": origin_cell(instance),
         **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
     }
-    held = instance.position
-    if held:
+    if instance.held:
+        held = instance.held.position
         stop, target = figures.plain(held.stop, digits), figures.plain(held.target, digits)
         cells[f"{key}.levels"] = words(f"stop {stop}, target {target}")
     return cells
@@ -320,7 +320,7 @@ def brief(sentence: str) -> str:
     return rest[:1].upper() + rest[1:]
 
 
-def near(instance: ShownInstance) -> str:
+def near(instance: OverviewSymbol) -> str:
     """Return in a few words how far the consensus is from a verdict."""
     found = reasoning.distance(instance.latest) if instance.latest else None
     if found is None:
@@ -329,20 +329,20 @@ def near(instance: ShownInstance) -> str:
     return f"{far} short of {side}" if found.gap > 0 else f"past {side} by {far}"
 
 
-def _drawn(instance: ShownInstance) -> glances.CandlePaths:
+def _drawn(instance: OverviewSymbol) -> glances.CandlePaths:
     bars: list[Candle | None] = []
     for bar in instance.bars:
-        prices = (bar.open, bar.high, bar.low, bar.close)
+        prices = bar[1:5]
         known = [price for price in prices if price is not None]
         bars.append(Candle(*known) if len(known) == len(prices) else None)
     frame = min(instance.timeframes, key=clock.duration, default="")
-    places = {str(bar.time): place for place, bar in enumerate(instance.bars)}
+    places = {bar.time: place for place, bar in enumerate(instance.bars)}
 
     def at(side: str, what: str) -> Iterable[int]:
         for mark in instance.marks:
             if mark.what != what or (side and mark.side != side):
                 continue
-            found = places.get(_bar_of(str(mark.at), frame))
+            found = places.get(_bar_of(mark.at, frame))
             if found is not None:
                 yield found
 

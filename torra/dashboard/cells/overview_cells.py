@@ -35,16 +35,9 @@ from torra.dashboard.cells.common import (
     warning_cells,
     words,
 )
-from torra.dashboard.cells.shown import (
-    Overview,
-    ShownDebate,
-    ShownInstance,
-    ShownStream,
-    Strip,
-    Timed,
-)
 from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.record import vetoes
+from torra.dashboard.view.desk_values import Debate, DeskStatus, Overview, OverviewSymbol, Stream
 from torra.dashboard.view.stream_reading import CHARTED
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
@@ -169,7 +162,7 @@ def overview(
     }
 
 
-def _row(key: str, instance: ShownInstance, rank: int, address: str, own: Cells) -> InstanceRow:
+def _row(key: str, instance: OverviewSymbol, rank: int, address: str, own: Cells) -> InstanceRow:
     return {
         "key": key,
         "rank": rank,
@@ -210,7 +203,7 @@ def glance_cells(data: Overview, watch: WatchLink, *, calm: bool) -> Cells:
     `calm`: what is well is hidden, and the tiles tell their next ticks themselves.
     """
     desk, streams = data.desk, [stream for one in data.instances for stream in one.streams]
-    waiting, alarms = desk.waiting or 0, len(desk.alarms)
+    waiting, alarms = desk.waiting, len(desk.alarms)
     cells: Cells = {
         "glance.waiting": words(f"{waiting} to decide" if waiting else "nothing to decide",
                                 "warn" if waiting else ""),
@@ -238,7 +231,7 @@ def timeframes_of(data: Overview) -> list[str]:
     return sorted(names, key=clock.duration)
 
 
-def _feeds(streams: Sequence[ShownStream]) -> Cell:
+def _feeds(streams: Sequence[Stream]) -> Cell:
     """Return how many streams are stale, without bars or without a tick, in words."""
     counts = Counter(_freshness(stream) for stream in streams)
     told = [f"{counts[word]} of {len(streams)} {word}" for word in FRESHNESS if counts[word]]
@@ -251,7 +244,7 @@ def _feeds(streams: Sequence[ShownStream]) -> Cell:
 FRESHNESS: Final = ("stale", "with no new bars", "without a tick yet")
 
 
-def _freshness(stream: ShownStream) -> str:
+def _freshness(stream: Stream) -> str:
     states = (stream.stale, stream.quiet, not stream.tick)
     return next((word for word, holds in zip(FRESHNESS, states, strict=True) if holds), "")
 
@@ -261,14 +254,14 @@ def _countdown(left: float | None) -> Cell:
     return told if left is None else told | {"set": {"data-countdown": round(left, 1)}}
 
 
-def _debate_cells(debates: Sequence[ShownDebate], watch: WatchLink) -> Cells:
+def _debate_cells(debates: Sequence[Debate], watch: WatchLink) -> Cells:
     number = len(debates)
     cells = {"glance.debates": words(f"{number} running" if number else "none runs now")}
     # empty places too: the page's script fills cells and makes none
     for place in range(WATCHED):
         key = f"glance.debate.{place}"
         one = debates[place] if place < number else None
-        address = watch(str(one.stream_id)) if one else ""
+        address = watch(one.stream_id) if one else ""
         told = f"{figures.clean(one.instance, 40)} {one.timeframe}" if one else ""
         cells[key] = words(told) | showing(address) | {"set": {"href": address or "#"}}
     return cells
@@ -281,12 +274,12 @@ def _number(count: int, one: str, many: str) -> str:
 # --- an instance --------------------------------------------------------------------------------
 
 
-def notices(instance: ShownInstance, desk: Strip) -> list[Notice]:
+def notices(instance: OverviewSymbol, desk: DeskStatus) -> list[Notice]:
     """Return why an instance wants a look, the most urgent first."""
     return sorted(_notices(instance, desk))
 
 
-def _notices(instance: ShownInstance, desk: Strip) -> Iterable[Notice]:
+def _notices(instance: OverviewSymbol, desk: DeskStatus) -> Iterable[Notice]:
     if desk.waiting_by.get(instance.instance):
         yield Notice(0, "◔ approval waits", "warn")
     stale = [stream.timeframe for stream in instance.streams if stream.stale]
@@ -313,7 +306,7 @@ def _notices(instance: ShownInstance, desk: Strip) -> Iterable[Notice]:
         yield Notice(RESTING, "◦ no bars", "flat")
 
 
-def _left_out(stream: ShownStream) -> bool:
+def _left_out(stream: Stream) -> bool:
     """Return whether a stream's newest close was skipped for more than want of a bar."""
     told, tone = skips.note(stream.tick, stream.skipped, stream)
     return bool(told) and tone == "warn"
@@ -333,7 +326,7 @@ def _watch(stream_id: str | None, watch: WatchLink) -> Cell:
     return words("◌ debating: watch", "note") | showing(address) | {"set": {"href": address or "#"}}
 
 
-def _instance(key: str, instance: ShownInstance, desk: Strip, link: TickLink) -> Cells:
+def _instance(key: str, instance: OverviewSymbol, desk: DeskStatus, link: TickLink) -> Cells:
     cells = verdict_cells(key, instance.latest, link) | position_cells(key, instance)
     del cells[f"{key}.source"]  # each stream shows its own
     if not instance.latest:
@@ -354,11 +347,11 @@ def _linked(key: str, cells: Cells) -> None:
     }
 
 
-def _shorten(key: str, cells: Cells, instance: ShownInstance) -> None:
+def _shorten(key: str, cells: Cells, instance: OverviewSymbol) -> None:
     """Remove from a row what its symbol's page shows, and cells without content."""
     del cells[f"{key}.changes"]
     del cells[f"{key}.sentence"]
-    cells[f"{key}.levels"] |= showing(instance.position)
+    cells[f"{key}.levels"] |= showing(instance.held)
     cells[f"{key}.when"] |= showing(instance.latest)
 
 
@@ -369,7 +362,7 @@ FEEDS: Final = {
 """Where bars come from, by feed; any other one is a channel to MetaTrader 5."""
 
 
-def first_tick(streams: Sequence[Timed], desk: Strip, feed: str | None = None) -> str:
+def first_tick(streams: Sequence[Stream], desk: DeskStatus, feed: str | None = None) -> str:
     """Return why no tick has run yet, and what the first one needs."""
     if desk.role == "STANDBY":
         return (
@@ -388,7 +381,7 @@ def first_tick(streams: Sequence[Timed], desk: Strip, feed: str | None = None) -
     return "No tick has run yet: the first comes with the close of the next bar."
 
 
-def _meanings(instances: Sequence[ShownInstance]) -> Cell:
+def _meanings(instances: Sequence[OverviewSymbol]) -> Cell:
     """Return the meanings of the source types that the overview shows now."""
     ticks = [stream.tick for one in instances for stream in one.streams if stream.tick]
     names = sorted({str(tick.source_type) for tick in ticks} & set(figures.SOURCES))
@@ -399,7 +392,7 @@ def _meanings(instances: Sequence[ShownInstance]) -> Cell:
 # --- a stream -----------------------------------------------------------------------------------
 
 
-def _stream(key: str, instance: ShownInstance, stream: ShownStream, link: TickLink) -> Cells:
+def _stream(key: str, instance: OverviewSymbol, stream: Stream, link: TickLink) -> Cells:
     """Return everything of a stream, for a card."""
     tick = stream.tick or TickRecord()
     cells: Cells = {}
@@ -420,7 +413,7 @@ def _stream(key: str, instance: ShownInstance, stream: ShownStream, link: TickLi
     return cells | age_cells(key, stream)
 
 
-def _line(key: str, instance: ShownInstance, stream: ShownStream, link: TickLink) -> Cells:
+def _line(key: str, instance: OverviewSymbol, stream: Stream, link: TickLink) -> Cells:
     """Return the cells for which a row has room: composite, source, age, wait."""
     tick = stream.tick or TickRecord()
     told = source_cell(tick.source_type)

@@ -8,11 +8,12 @@ functions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
 from torra import clock
-from torra.dashboard.cells.shown import ListedTick, Skip, Timed
+from torra.dashboard.view.desk_values import ListedTick, Skip, Stream
 from torra.dashboard.view.stream_reading import NO_BAR
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord
@@ -29,7 +30,7 @@ def fold(events: Sequence[ListedTick | Skip]) -> list[ListedTick | Skip]:
     return found
 
 
-def note(tick: TickRecord | None, skipped: Skip | None, stream: Timed) -> tuple[str, str]:
+def note(tick: TickRecord | None, skipped: Skip | None, stream: Stream) -> tuple[str, str]:
     """Return text and tone of what a stream skipped since its newest tick; empty for nothing."""
     quiet = stream.quiet
     if quiet:
@@ -64,7 +65,7 @@ def _reason(event: ListedTick | Skip) -> str | None:
 
 
 def _folded(run: Sequence[Skip]) -> Skip:
-    return run[0].model_copy(update={"count": len(run), "oldest": run[-1].bar_time})
+    return replace(run[0], count=len(run), oldest=run[-1].bar_time)
 
 
 def run_text(reason: str | None, count: int, first: str | None, last: str | None) -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from torra.dashboard.cells.shown import ShownInstance
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.surroundings import EventRow
+from torra.dashboard.view.desk_values import OverviewSymbol
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord
 
@@ -38,12 +38,12 @@ JUST_NOW: Final = 60.0
 """Minutes for which the overview still shows an event that has passed."""
 
 
-def calendar_warning(instances: Iterable[ShownInstance]) -> str:
+def calendar_warning(instances: Iterable[OverviewSymbol]) -> str:
     """Return what is wrong with the calendar, and on which streams; empty for nothing."""
     return _warning(instances, CALENDAR, _calendar)
 
 
-def news_warning(instances: Iterable[ShownInstance]) -> str:
+def news_warning(instances: Iterable[OverviewSymbol]) -> str:
     """Return what is wrong with the headlines, and on which streams; empty for nothing."""
     return _warning(instances, NEWS, lambda tick: str(tick.news.status if tick.news else None))
 
@@ -79,7 +79,7 @@ def _calendar(tick: TickRecord) -> str:
 
 
 def _warning(
-    instances: Iterable[ShownInstance],
+    instances: Iterable[OverviewSymbol],
     words: Mapping[str, str],
     status: Callable[[TickRecord], str],
 ) -> str:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from torra import clock
 from torra.dashboard.cells.common import Cells, showing, words
-from torra.dashboard.cells.shown import ShownMarkov
+from torra.dashboard.view.desk_values import StateHistory
 from torra.exhibits import figures
 from torra.exhibits.figures import STATES, Cell, Mark
 from torra.verdict.sentiment_rules import STATES as COUNTED
@@ -28,9 +28,9 @@ class State(NamedTuple):
     mark: Mark
 
 
-def odds_cells(known: ShownMarkov, timeframe: str) -> Cells:
+def odds_cells(known: StateHistory, timeframe: str) -> Cells:
     """Return the cells markov.now, .told, .few, .next.STATE, .bar.STATE, .count.STATE, .moves.*."""
-    state, counts = known.state, _counts(known)
+    state, counts = known.view.state, _counts(known)
     row = counts.get(str(state), {})
     cells: Cells = {
         "markov.now": _now(known, timeframe),
@@ -39,7 +39,7 @@ def odds_cells(known: ShownMarkov, timeframe: str) -> Cells:
         "markov.few": words(_few(row), "warn") | showing(state and sum(row.values()) < FEW),
     }
     for name in STATES:
-        chance = known.next.get(name) if state else None
+        chance = known.view.next_probabilities.get(name) if state else None
         told = "" if chance else "no tick yet"
         cells[f"markov.next.{name}"] = words(_percent(chance), title=told)
         cells[f"markov.bar.{name}"] = _bar(chance)
@@ -55,27 +55,27 @@ def rows() -> list[State]:
     return [State(name, figures.mark(name)) for name in STATES]
 
 
-def _counts(known: ShownMarkov) -> dict[str, dict[str, int]]:
+def _counts(known: StateHistory) -> dict[str, dict[str, int]]:
     # no table is a stream without ticks; a table of another size is a fault, and zip() raises
     return {
         # the counts are in the brain's order of states, which is not the page's
         name: dict(zip(COUNTED, row, strict=True))
-        for name, row in zip(COUNTED, known.counts, strict=bool(known.counts))
+        for name, row in zip(COUNTED, known.view.counts, strict=bool(known.view.counts))
     }
 
 
-def _now(known: ShownMarkov, timeframe: str) -> Cell:
-    state = known.state
+def _now(known: StateHistory, timeframe: str) -> Cell:
+    state = known.view.state
     if not state:
         return words(figures.DASH, title="no tick yet")
     shown = figures.mark(state)
-    ticks = known.duration or 0
+    ticks = known.view.duration
     span = figures.span((ticks * clock.duration(timeframe)).total_seconds())
     return words(f"{shown.text} for {ticks} tick{'s' * (ticks != 1)} ({span})", shown.tone)
 
 
-def _told(known: ShownMarkov, row: Mapping[str, int]) -> str:
-    state = known.state
+def _told(known: StateHistory, row: Mapping[str, int]) -> str:
+    state = known.view.state
     if not state:
         return "No state yet: the first tick brings it, and moves are counted from the second on."
     total, name = sum(row.values()), figures.mark(state).word
@@ -88,7 +88,7 @@ def _told(known: ShownMarkov, row: Mapping[str, int]) -> str:
     )
 
 
-def _exactly(known: ShownMarkov) -> str:
+def _exactly(known: StateHistory) -> str:
     return (
         f"A percentage is how often a state followed, after {figures.loose(known.smoothing)} is "
         "added to each of the five counts so that what has not happened yet is not called "

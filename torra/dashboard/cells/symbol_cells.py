@@ -8,10 +8,8 @@ link) and "hidden". Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, TypedDict
-
-from pydantic import JsonValue
 
 from torra import clock
 from torra.dashboard.cells import skips, sources, state_odds, timelines
@@ -26,7 +24,6 @@ from torra.dashboard.cells.common import (
     origin_cell,
     position_cells,
     showing,
-    side_of,
     skip_cell,
     source_cell,
     state_cell,
@@ -37,24 +34,21 @@ from torra.dashboard.cells.common import (
     words,
     zone_cells,
 )
-from torra.dashboard.cells.shown import (
-    ClosedTrade,
-    ListedTick,
-    ShownAlarm,
-    ShownBlock,
-    ShownInstance,
-    ShownStream,
-    Skip,
-    Strip,
-    Symbol,
-)
 from torra.dashboard.cells.timelines import Timeline
 from torra.dashboard.record import reasoning
 from torra.dashboard.record.reasoning import standing, why
+from torra.dashboard.view.desk_values import (
+    DeskStatus,
+    ListedTick,
+    OverviewSymbol,
+    Skip,
+    Symbol,
+)
 from torra.dashboard.view.stream_reading import LISTED as TICKS_SHOWN
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.exhibits.figures import Cell, Mark, cell
+from torra.store.trade.rows import AlarmRow, ProviderBlock, SignalRow
 from torra.tick.tick_record import TickRecord
 from torra.verdict.one_sided import one_sided
 
@@ -64,6 +58,9 @@ ROLES: Final = {
     "HOSTED": "your scorer",
 }
 """What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""
+
+SIDES: Final = {"BUY": "LONG", "SELL": "SHORT"}
+"""The position that an order of a side opens."""
 
 SHORT: Final = {
     "price_action": "Price action",
@@ -117,16 +114,15 @@ def _trading(role: str | None, state: str) -> Cell:
     return worded(state, state.lower())
 
 
-def strip(told: Strip | Mapping[str, JsonValue]) -> Cells:
+def strip(desk: DeskStatus) -> Cells:
     """Return the cells of the state strip and of the banners above every page."""
-    desk = Strip.read(told)
     cost, ceiling = desk.cost_hour, desk.ceiling
-    share = 0.0 if cost is None or not ceiling else min(1.0, cost / ceiling)
-    trading = str(desk.trading_state)
+    share = 0.0 if not ceiling else min(1.0, cost / ceiling)
+    trading = desk.trading_state
     used = figures.money(cost, 4 if cost else 2)
     return {
         "desk.time": words(figures.moment(desk.now, seconds=True)),
-        "desk.role": worded(desk.role, ROLES.get(str(desk.role))),
+        "desk.role": worded(desk.role, ROLES.get(desk.role)),
         "desk.trading": _trading(desk.role, trading),
         "desk.cost": words(used, "alert" if share >= 1 else "warn" if share >= 0.8 else ""),
         "desk.ceiling": words(figures.money(ceiling, 2)),
@@ -148,24 +144,24 @@ def strip(told: Strip | Mapping[str, JsonValue]) -> Cells:
     }
 
 
-def _waiting(number: int | None) -> Cell:
+def _waiting(number: int) -> Cell:
     """Return how many proposals wait for a person; hidden when none does."""
     told = figures.plain(number, 0) if number else ""
     return words(told, "warn", "proposals that wait for a person") | showing(bool(number))
 
 
-def _alarms(alarms: Sequence[ShownAlarm]) -> str:
+def _alarms(alarms: Sequence[AlarmRow]) -> str:
     """Return the subjects of the standing alarms."""
     return "; ".join(
         f"{figures.clean(item.kind, 40)}: {figures.clean(item.detail, 300)}" for item in alarms
     )
 
 
-def _blocks(blocks: Sequence[ShownBlock]) -> str:
+def _blocks(blocks: Sequence[ProviderBlock]) -> str:
     """Return the providers that are not asked for now, with reason and end (real time, UTC)."""
     return "; ".join(
         f"{figures.clean(item.provider, 40)}: {figures.clean(item.reason, 200)} "
-        f"(until {str(item.until)[11:16]} UTC, real time)"
+        f"(until {item.until[11:16]} UTC, real time)"
         for item in blocks
     )
 
@@ -177,19 +173,18 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     """
     cells = strip(data.desk)
     latest = data.latest
-    stream = ShownStream(timeframe=data.timeframe, tick=latest)
-    cells |= warning_cells([ShownInstance(instance=data.instance, streams=(stream,))])
+    cells |= warning_cells([OverviewSymbol(instance=data.instance, streams=(data.stream,))])
     near = sources.near_event([latest], data.desk.now)
     cells["head.event"] = words(near) | showing(near)
     cells |= verdict_cells("head", latest, link)
     if first_tick and not latest:
         cells["head.reason"] = words(first_tick)
     cells |= position_cells("head", data) | zone_cells("head.consensus", data)
-    cells |= age_cells("head", data)
+    cells |= age_cells("head", data.stream)
     cells |= voice_cells("head", latest or TickRecord())
     cells["head.changes"] = changes_cell(data.changes)
     cells["head.origin"] = origin_cell(data)
-    cells["head.skip"] = skip_cell(latest, next(iter(data.skipped), None), data)
+    cells["head.skip"] = skip_cell(latest, next(iter(data.skipped), None), data.stream)
     sided = one_sided(data.sides)
     cells["head.sided"] = words(f"! One side is rare: {sided}." if sided else "", "warn") | showing(
         sided
@@ -198,13 +193,13 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     for place, event in enumerate(events):
         cells |= _listed(f"tick.{place}", data, event, link)
     cells["ticks.empty"] = showing(not events)
-    cells |= state_odds.odds_cells(data.markov, data.timeframe)
+    cells |= state_odds.odds_cells(data.states, data.stream.timeframe)
     drawn = lanes(data)
     for line in drawn.values():
         cells |= line["cells"]
     beyond = None if latest is None else reasoning.beyond(latest)
     cells |= _beyond(beyond)
-    shape = f"{data.instance}/{data.timeframe}/{'chart' if data.bars else 'empty'}"
+    shape = f"{data.instance}/{data.stream.timeframe}/{'chart' if data.bars else 'empty'}"
     if beyond is not None:
         shape += f"/{len(beyond['rows'])} and {len(beyond['notes'])} from beyond"
     return {
@@ -229,8 +224,8 @@ def _beyond(told: OutsideShown | None) -> Cells:
 
 def lanes(data: Symbol) -> dict[str, Timeline]:
     """Return the timelines of a symbol page: its states and its verdicts."""
-    step = clock.duration(data.timeframe)
-    states, verdicts = timelines.state_events(data.markov), timelines.verdict_events(data)
+    step = clock.duration(data.stream.timeframe)
+    states, verdicts = timelines.state_events(data.states), timelines.verdict_events(data)
     return {
         "states": timelines.timeline("states", states, step, figures.STATES),
         "verdicts": timelines.timeline(
@@ -253,7 +248,7 @@ def trade_rows(data: Symbol) -> list[TradeRow]:
     digits = digits_of(data)
     return [
         {
-            "side": figures.mark(side_of(trade.side)).ink,
+            "side": figures.mark(SIDES.get(trade.side)).ink,
             "lots": figures.plain(trade.lots, 2),
             "entry": figures.plain(_filled(trade), digits),
             "planned": _planned(trade, digits),
@@ -274,7 +269,7 @@ def bar_rows(data: Symbol, limit: int = TICKS_SHOWN) -> list[BarRow]:
     rows: list[BarRow] = []
     for bar in data.bars[-limit:][::-1]:
         tick = ticks.get(bar.time)
-        prices = (bar.open, bar.high, bar.low, bar.close)
+        prices = bar[1:5]
         rows.append(
             {
                 "time": figures.moment(bar.time),
@@ -287,26 +282,27 @@ def bar_rows(data: Symbol, limit: int = TICKS_SHOWN) -> list[BarRow]:
     return rows
 
 
-def _filled(trade: ClosedTrade) -> float | None:
+def _filled(trade: SignalRow) -> float | None:
     """Return the price of a fill, from which profit counts; the planned price without one."""
     return trade.entry if trade.price is None else trade.price
 
 
-def _planned(trade: ClosedTrade, digits: int) -> str:
+def _planned(trade: SignalRow, digits: int) -> str:
     planned, filled = (figures.plain(v, digits) for v in (trade.entry, _filled(trade)))
     return "" if planned in (filled, figures.DASH) else f"planned {planned}"
 
 
 def _listed(key: str, data: Symbol, event: ListedTick | Skip, link: TickLink) -> Cells:
     bar_time = str(event.bar_time)
-    address = link(data.instance, data.timeframe, bar_time)
+    timeframe = data.stream.timeframe
+    address = link(data.instance, timeframe, bar_time)
     close = event.close_time
     names = ("verdict", "l1_verdict", "action", "consensus", "l1_consensus", "source")
     if isinstance(event, Skip):
         cells: Cells = {name: dash("skipped") for name in names}
         tone = skips.tone(event)
         cells["action"] = state_cell("skipped") | {"tone": tone}
-        cells["reason"] = words(skips.text(event, data.timeframe), tone)
+        cells["reason"] = words(skips.text(event, timeframe), tone)
     else:
         cells = {
             "verdict": state_cell(event.verdict),
@@ -320,7 +316,7 @@ def _listed(key: str, data: Symbol, event: ListedTick | Skip, link: TickLink) ->
         close = close or event.as_of
     if not close:
         # a skipped close has no record with its time
-        close = skips.close_of(bar_time, data.timeframe)
+        close = skips.close_of(bar_time, timeframe)
     cells["when"] = words(figures.moment(close)) | {"set": {"href": address}}
     return {f"{key}.{name}": value for name, value in cells.items()}
 

@@ -16,7 +16,7 @@ from typing import Final, TypedDict
 
 from torra import clock
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.cells.shown import ListedTick, ShownMarkov, Symbol
+from torra.dashboard.view.desk_values import ListedTick, StateHistory, Symbol
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, Mark
 
@@ -119,14 +119,14 @@ def timeline(
     }  # fmt: skip
 
 
-def state_events(markov: ShownMarkov) -> list[tuple[datetime, str]]:
+def state_events(states: StateHistory) -> list[tuple[datetime, str]]:
     """Return the states of a stream's history by their closes, oldest first."""
-    return [(clock.parse(str(one.close_time)), str(one.state)) for one in markov.history]
+    return [(clock.parse(close), state) for close, state in states.history]
 
 
 def verdict_events(data: Symbol) -> list[tuple[datetime, str]]:
     """Return verdict, veto or skip of every close of a symbol page, oldest first."""
-    step = clock.duration(data.timeframe)
+    step = clock.duration(data.stream.timeframe)
     ticks: dict[str, str] = {}
     held = ""
     for tick in sorted(data.ticks, key=lambda one: str(one.bar_time)):

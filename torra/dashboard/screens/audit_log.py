@@ -20,9 +20,8 @@ from flask import Response, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
-from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
 from torra.harmless_text import escaped
@@ -114,15 +113,10 @@ def api_audit() -> ResponseReturnValue:
 
 
 def _shown(chain: Mark | None) -> str:
-    desk = desk_view().desk()
     known = {"action": _word("action"), "actor": _word("actor")}
     rows, more = _entries(_number("before", None), SHOWN) if state().backing else ([], False)
-    return page(
+    return desk_page(
         "audit.html",
-        desk,
-        live=url_for(".api_desk"),
-        cells=symbol_cells.strip(desk),
-        shape="desk",
         rows=[_line(row) for row in rows],
         known=known,
         filtered=any(known.values()),

@@ -15,10 +15,9 @@ from weakref import WeakKeyDictionary
 from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.view import list_query
-from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
 
@@ -65,7 +64,6 @@ def changed_page() -> str:
     """Show the ticks that agents changed, newest first."""
     from torra.replay.changed import words  # noqa: PLC0415
 
-    desk = desk_view().desk()
     behind = state().backing
     known = {"instance": request.args.get("instance", "")[:80], "what": _words()}
     try:
@@ -74,12 +72,8 @@ def changed_page() -> str:
         abort(400)
     currency = _currency(behind)
     told = _paths(behind) if behind is not None and found and found.of <= FEW else ()
-    return page(
+    return desk_page(
         "changed.html",
-        desk,
-        live=url_for(".api_desk"),
-        cells=symbol_cells.strip(desk),
-        shape="desk",
         found=found,
         lines=[_line(one, currency) for one in found.ticks] if found else [],
         nothing=words.empty(found, known["what"]) if found else "",

@@ -19,11 +19,10 @@ from flask.typing import ResponseReturnValue
 from agent_config import MODES
 from torra.clock import parse
 from torra.config import Profile
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.rendering import backing, desk_view, page
+from torra.dashboard.view.rendering import backing, desk_cells, desk_page
 from torra.desk import costs as cost_report
 from torra.desk.costs import CallSums, CostReport, DaySum, KeptCall, LateShare, ProfileCost
 from torra.errors import ConfigError
@@ -132,12 +131,10 @@ _PASTS: WeakKeyDictionary[Database, cost_report.LedgerSums] = WeakKeyDictionary(
 
 def costs() -> str:
     """Show what models cost, by hour, day, role and model, against the ceilings."""
-    desk = desk_view().desk()
     told = document(backing())
-    arranged = shown(symbol_cells.strip(desk), told)
-    return page(
+    arranged = shown(told)
+    return desk_page(
         "costs.html",
-        desk,
         live=url_for(".api_costs"),
         told=told,
         cells=arranged.cells,
@@ -169,10 +166,9 @@ def models(behind: Backing) -> list[ModelPrice]:
 
 def api_costs() -> ResponseReturnValue:
     """Answer the figures of the screen Cost."""
-    strip = symbol_cells.strip(desk_view().desk())
     told = document(backing())
-    arranged = shown(strip, told)
-    return jsonify(shape=arranged.shape, cells=arranged.cells, report=told)
+    arranged = shown(told)
+    return jsonify(shape=arranged.shape, cells=desk_cells() | arranged.cells, report=told)
 
 
 def document(behind: Backing) -> ShownReport:
@@ -218,9 +214,9 @@ def _vendors(behind: Backing, name: str) -> list[str]:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def shown(strip: Cells, told: ShownReport) -> CostsScreen:
-    """Return the screen; `strip` are the cells of the state strip."""
-    cells = dict(strip)
+def shown(told: ShownReport) -> CostsScreen:
+    """Return the screen."""
+    cells: Cells = {}
     cells |= _sum("last_hour", told["last_hour"]) | _sum("today", told["today"])
     cells |= _sum("last_24_hours", told["last_24_hours"])
     month = sum(row["usd"] for row in told["days"])

@@ -18,17 +18,16 @@ from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.clock import iso
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.cells.shown import Overview
+from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.screens import health_checks
 from torra.dashboard.screens.health_checks import LEVELS, Sign
-from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import CommandOutcome, command
+from torra.dashboard.view.desk_values import Overview
 from torra.dashboard.view.kept import Kept
-from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.dashboard.view.rendering import backing, desk_page, desk_view, state
 from torra.dashboard.view.swarm_flags import Flagged
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.self_check import CheckResult, glance
@@ -182,11 +181,11 @@ def checkup(behind: Backing) -> Checkup:
 def health() -> str:
     """Show what is well and what wants a look, the worst first."""
     overview = desk_view().overview()
-    told, _ = look(Overview.read(overview))
-    arranged = shown(symbol_cells.strip(overview["desk"]), told)
-    return page(
+    told, _ = look(overview)
+    arranged = shown(told)
+    return desk_page(
         "health.html",
-        overview["desk"],
+        overview.desk,
         live=url_for(".api_health"),
         cells=arranged.cells,
         shape=arranged.shape,
@@ -199,11 +198,11 @@ def health() -> str:
 def api_health() -> ResponseReturnValue:
     """Answer every sign of health, and the cells of the screen."""
     overview = desk_view().overview()
-    told, checked = look(Overview.read(overview))
-    arranged = shown(symbol_cells.strip(overview["desk"]), told)
+    told, checked = look(overview)
+    arranged = shown(told)
     return jsonify(
         shape=arranged.shape,
-        cells=arranged.cells,
+        cells=strip(overview.desk) | arranged.cells,
         status=worst(told),
         check=checked,
         signs={name: [asdict(sign) for sign in found] for name, found in told.items()},
@@ -233,7 +232,6 @@ def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
     now = behind.desk.clock.real_now()
     memory = checkup(behind)
     checked = memory.told()
-    bridges = [BridgeRow.read(row) for row in behind.database.bridges()]
     found: Signs = {
         "trading": [
             *health_checks.trading(overview.desk),
@@ -249,7 +247,7 @@ def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
         "database": [*health_checks.database(behind), _sound(checked)],
         "events": [*health_checks.event_streams(behind), *health_checks.notices(behind)],
         "access": list(health_checks.access(behind, state().remote)),
-        "versions": list(health_checks.versions(bridges)),
+        "versions": list(health_checks.versions(behind.database.bridges())),
         "checklist": list(health_checks.checklist(memory.findings(behind, now))),
         LASTING: list(health_checks.lasting(memory.findings(behind, now))),
     }
@@ -284,9 +282,9 @@ def worst(found: Signs) -> str:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def shown(strip: Cells, found: Signs) -> HealthScreen:
-    """Return the screen; `strip` are the cells of the state strip."""
-    cells = dict(strip)
+def shown(found: Signs) -> HealthScreen:
+    """Return the screen."""
+    cells: Cells = {}
     groups: list[Group] = []
     urgent: list[tuple[int, SignRow]] = []
     for name, title in GROUPS:

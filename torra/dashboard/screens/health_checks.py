@@ -24,12 +24,11 @@ from instance_database import Database
 from torra.clock import duration, iso, parse
 from torra.config import DeskSettings, Instance
 from torra.dashboard.cells import sources
-from torra.dashboard.cells.shown import Overview, ShownBlock, ShownStream, Strip
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens.health_rows import LeaseRow
-from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_values import DeskStatus, Overview, Stream
 from torra.dashboard.view.desk_view import RunningSetup, version
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.swarm_flags import Flagged
@@ -56,6 +55,7 @@ from torra.providers.call_health import ModelHealth
 from torra.providers.vendors.addresses import address
 from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
+from torra.store.trade.rows import BridgeRow, ProviderBlock
 
 if TYPE_CHECKING:
     from torra.collecting.asking import TopicState
@@ -130,7 +130,7 @@ def streams(overview: Overview, settings: DeskSettings) -> Iterator[Sign]:
             yield _stream(name, row, feeds.get(one.instance, one.feed))
 
 
-def _stream(name: str, row: ShownStream, feed: str | None) -> Sign:
+def _stream(name: str, row: Stream, feed: str | None) -> Sign:
     age = f"the newest tick closed {figures.span(row.age_seconds)} ago"
     then = f"next close in {figures.countdown(row.next_in_seconds)}"
     if row.skipped:
@@ -154,7 +154,7 @@ def _stream(name: str, row: ShownStream, feed: str | None) -> Sign:
     return Sign(name, "ok", f"{age}; {then}")
 
 
-def trading(desk: Strip) -> Iterator[Sign]:
+def trading(desk: DeskStatus) -> Iterator[Sign]:
     """Yield the trading state and the standing alarms."""
     state, why = desk.trading_state, desk.trading_reason or "no reason was given"
     if state == "HALTED":
@@ -275,7 +275,7 @@ def _wakes(behind: Backing, now: datetime) -> Iterator[Sign]:
 
 def bridges(behind: Backing, now: datetime) -> Iterator[Sign]:
     """Yield each bridge as it was stored last: what keeps it from sending, and its facts."""
-    rows = [BridgeRow.read(row) for row in behind.database.bridges()]
+    rows = behind.database.bridges()
     noted = {row.name for row in rows}
     for row in rows:
         yield _bridge(row, now)
@@ -307,7 +307,7 @@ def _bridge(row: BridgeRow, now: datetime) -> Sign:
 def _facts(row: BridgeRow) -> list[tuple[str, str]]:
     return [
         (name.replace("_", " "), _worded(value))
-        for name, value in row.facts.items()
+        for name, value in row.account.items()
         if isinstance(value, (str, int, float)) and value != ""
     ]
 
@@ -320,8 +320,7 @@ def providers(behind: Backing) -> Iterator[Sign]:
     """Yield each vendor: whether its key is set, whether it is asked, and how it answered."""
     desks = [setup.profile.agents for setup in behind.desk.setups.values()]
     used = {vendor for desk in desks for vendor in desk.vendors()}
-    blocked = [ShownBlock.read(row) for row in behind.database.provider_blocks()]
-    blocks = {row.provider: row for row in blocked}
+    blocks = {row.provider: row for row in behind.database.provider_blocks()}
     models = call_health.health(desks, behind.database.newest_calls)
     # vendors that cost money always; others only if they are used
     for name in (*VENDORS, *sorted(used - {*VENDORS, "none", ""})):
@@ -330,7 +329,11 @@ def providers(behind: Backing) -> Iterator[Sign]:
 
 
 def _provider(
-    name: str, used: bool, block: ShownBlock | None, models: Sequence[ModelHealth], behind: Backing
+    name: str,
+    used: bool,
+    block: ProviderBlock | None,
+    models: Sequence[ModelHealth],
+    behind: Backing,
 ) -> Sign:
     key, remedy = _key(name, behind.environment)
     facts = (("key", key), ("used", "yes" if used else "no"), *map(_answers, models))

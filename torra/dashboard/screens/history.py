@@ -20,15 +20,14 @@ from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.clock import TIMEFRAMES
-from torra.dashboard.cells import skips, symbol_cells
+from torra.dashboard.cells import skips
 from torra.dashboard.cells.common import action_cell, state_cell, words
-from torra.dashboard.cells.shown import ListedTick
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import summary
 from torra.dashboard.record.reasoning import REASONS
-from torra.dashboard.trade.stored_rows import without_bytes
 from torra.dashboard.view import list_query, refusers
-from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.dashboard.view.desk_values import ListedTick
+from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
@@ -207,10 +206,8 @@ class Missing:
 
 def history_page() -> str:
     """Show the ticks that are asked for, newest first, with the choices and their counts."""
-    desk = desk_view().desk()
-    shown = {"live": url_for(".api_desk"), "cells": symbol_cells.strip(desk), "shape": "desk"}
     if state().backing is None:
-        return page("history.html", desk, **shown, here=False)
+        return desk_page("history.html", here=False)
     try:
         asked = asked_for()
     except ConfigError as error:
@@ -220,10 +217,8 @@ def history_page() -> str:
     counts = _counts(database, asked, kinds)
     rows, older = _listed(database, asked, kinds)
     whose = refusers.refusals(database, rows)
-    return page(
+    return desk_page(
         "history.html",
-        desk,
-        **shown,
         here=True,
         asked=asked,
         told=_told(asked, kinds, counts),
@@ -252,13 +247,8 @@ def api_history() -> ResponseReturnValue:
     counts = _counts(database, asked, kinds)
     rows, older = _listed(database, asked, kinds)
     return jsonify(
-        ticks=[
-            without_bytes({key: row[key] for key in row if key != "sentiment_id"}) for row in rows
-        ],
-        skipped=[
-            without_bytes({key: row[key] for key in row})
-            for row in _without_tick(database, asked, rows, older)
-        ],
+        ticks=[_plain(row) for row in rows],
+        skipped=[_plain(row) for row in _without_tick(database, asked, rows, older)],
         next=older,
         count=None if counts is None else _sum(asked, kinds, counts),
         counts={
@@ -446,6 +436,15 @@ def why(reason: str) -> str:
     """Return the reason of an action in few words."""
     known = WHY_HELD.get(reason) or REASONS.get(reason)
     return known or figures.clean(reason, 60) or "not recorded"
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as it is answered: None for a column that holds bytes, which none has."""
+    return {
+        name: None if isinstance(value, bytes) else value
+        for name, value in row.items()
+        if name != "sentiment_id"
+    }
 
 
 def _line(row: Mapping[str, Any], refused: str = "") -> HistoryLine:

@@ -16,12 +16,12 @@ from flask.typing import ResponseReturnValue
 
 from torra.dashboard.cells import home_cells
 from torra.dashboard.cells import overview_cells as glance
-from torra.dashboard.cells.shown import Overview
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.screens.views import Links, watch_link
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_values import Overview
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.rendering import desk_view, page, state
 from torra.desk.promotion import watch_only
@@ -59,10 +59,13 @@ def symbols() -> str:
 
 def api_overview() -> ResponseReturnValue:
     """Answer the desk as it is stored, and the cells of Home or, with `rows`, of all symbols."""
-    told = desk_view().overview()
-    shown, _ = _cells(Overview.read(told), rows=request.args.get("rows") == "yes")
+    data = desk_view().overview()
+    shown, _ = _cells(data, rows=request.args.get("rows") == "yes")
     return jsonify(
-        shape=shown["shape"], order=shown["order"], cells=shown["cells"], desk=told["desk"]
+        shape=shown["shape"],
+        order=shown["order"],
+        cells=shown["cells"],
+        desk=data.desk.as_json(),
     )
 
 
@@ -70,7 +73,7 @@ def api_overview() -> ResponseReturnValue:
 
 
 def _shown(template: str, api: str, *, rows: bool) -> str:
-    data, sort, period = Overview.read(desk_view().overview()), _sort(), _period()
+    data, sort, period = desk_view().overview(), _sort(), _period()
     asked: dict[str, Any] = {
         "sort": sort if "sort" in request.args else None,
         "line": period if "line" in request.args else None,
@@ -110,8 +113,8 @@ def _cells(data: Overview, *, rows: bool) -> tuple[glance.OverviewShown, Money |
 
 def _money(data: Overview, found: Money | None) -> Mapping[str, Any]:
     known = [one.changes for one in data.instances if one.feed != FEED]
-    made = sum(one.changed or 0 for one in known)
-    every = sum(one.all or 0 for one in known)
+    made = sum(one.changed for one in known)
+    every = sum(one.every for one in known)
     behind = state().backing
     worth = "" if behind is None else behind.database.newest_says("worth")
     watch = "" if behind is None else _watch(behind)

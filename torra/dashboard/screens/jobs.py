@@ -17,14 +17,13 @@ from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
 from torra.clock import iso, parse
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.settings import tried
 from torra.dashboard.trade.orders import person
 from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
-from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.dashboard.view.rendering import backing, desk_cells, desk_page, state
 from torra.errors import ConfigError
 from torra.evaluation.wording import arm_called
 from torra.exhibits import figures
@@ -110,16 +109,13 @@ def going_on() -> list[Row]:
 
 def jobs() -> str:
     """Show the jobs that wait and run, and those that have ended."""
-    desk = desk_view().desk()
     if state().backing is None:
-        cells, live = symbol_cells.strip(desk), url_for(".api_desk")
-        return page("jobs.html", desk, live=live, cells=cells, shape="desk", here=False)
+        return desk_page("jobs.html", here=False)
     found = shown(backing().database.jobs(LISTED))
-    return page(
+    return desk_page(
         "jobs.html",
-        desk,
         live=url_for(".api_jobs"),
-        cells=symbol_cells.strip(desk) | found.cells,
+        cells=found.cells,
         shape="jobs",
         here=True,
         jobs=found,
@@ -133,7 +129,7 @@ def api_jobs() -> ResponseReturnValue:
     return jsonify(
         shape="jobs",
         version=found.version,
-        cells=symbol_cells.strip(desk_view().desk()) | found.cells,
+        cells=desk_cells() | found.cells,
         **_document(rows),
     )
 
@@ -141,13 +137,12 @@ def api_jobs() -> ResponseReturnValue:
 def job(number: str) -> str:
     """Show one job: what was asked, how far it is, what it came to."""
     row = backing().database.job(_number(number)) or abort(404)
-    desk, found = desk_view().desk(), shown([row])
+    found = shown([row])
     is_try = row["kind"] == tried.KIND
-    return page(
+    return desk_page(
         "job.html",
-        desk,
         live=url_for(".api_job", number=number),
-        cells=symbol_cells.strip(desk) | found.cells,
+        cells=found.cells,
         shape="job",
         jobs=found,
         one=found.lines[0],
@@ -164,7 +159,7 @@ def api_job(number: str) -> ResponseReturnValue:
     return jsonify(
         shape="job",
         version=found.version,
-        cells=symbol_cells.strip(desk_view().desk()) | found.cells,
+        cells=desk_cells() | found.cells,
         **_document([row]),
     )
 

@@ -19,11 +19,10 @@ from pydantic import JsonValue
 
 from torra.clock import iso
 from torra.config import ROOT
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.screens import jobs
 from torra.dashboard.view.commanding import CommandOutcome, answer, command
-from torra.dashboard.view.rendering import backing, desk_view, page
+from torra.dashboard.view.rendering import backing, desk_cells, desk_page
 from torra.errors import ConfigError
 from torra.evaluation.wording import arm_called
 from torra.exhibits import figures, pages, trade_file
@@ -114,14 +113,12 @@ class StartForm:
 
 def replays() -> str:
     """Show every replay and scorecard of the home, and the form that starts a replay."""
-    desk = desk_view().desk()
     found, older = shelf().listed()
     going = jobs.shown(jobs.going_on())
-    return page(
+    return desk_page(
         "replays.html",
-        desk,
         live=url_for(".api_replays"),
-        cells=symbol_cells.strip(desk) | going.cells,
+        cells=going.cells,
         shape="replays",
         version=f"{_names(found)} {going.version}",
         jobs=going,
@@ -141,7 +138,7 @@ def api_replays() -> ResponseReturnValue:
     return jsonify(
         shape="replays",
         version=f"{_names(found)} {going.version}",
-        cells=symbol_cells.strip(desk_view().desk()) | going.cells,
+        cells=desk_cells() | going.cells,
         replays=[_told(item) for item in found],
         left_out=older,
     )
@@ -150,18 +147,13 @@ def api_replays() -> ResponseReturnValue:
 def replay(name: str) -> str:
     """Show one replay or scorecard: its tables and its lines."""
     found = shelf().document(name) or abort(404)
-    desk = desk_view().desk()
     if isinstance(found, Listed):
         one, paper, trades = {"problem": figures.clean(found.problem, 300)}, "", None
     else:
         trades = trade_lines(shelf().trades(name) or "")
         one, paper = pages.arranged(found), url_for(".replay_report", name=name)
-    return page(
+    return desk_page(
         "replay.html",
-        desk,
-        live=url_for(".api_desk"),
-        cells=symbol_cells.strip(desk),
-        shape="desk",
         name=name,
         one=one,
         raw=url_for(".api_replay", name=name),

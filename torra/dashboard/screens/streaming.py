@@ -31,7 +31,6 @@ from instance_database import Database
 from torra.clock import Clock, System
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Fields, Route
-from torra.dashboard.trade.stored_rows import json_of
 from torra.dashboard.view.rendering import backing, state
 from torra.dashboard.view.stream_slots import LIFE_SECONDS
 from torra.desk.event_stream import EventStream
@@ -113,14 +112,13 @@ class Follower:
             rows = self.database.events_after(self.stream_id, seq, AT_ONCE)
             if not self.still_in():  # asked before anything is told
                 return
-            if rows and rows[0]["seq"] != seq + 1:  # a slow reader of a stream that is kept short
+            if rows and rows[0].seq != seq + 1:  # a slow reader of a stream that is kept short
                 seq = self._newest()
                 yield self._told(seq, "reset", {"seq": seq})
                 continue
             for row in rows:
-                seq, terminal = row["seq"], bool(row["terminal"])
-                payload = cleaned(json_of(row["payload"]) or {})
-                yield self._told(seq, row["event"], payload, terminal=terminal)
+                seq, terminal = row.seq, bool(row.terminal)
+                yield self._told(seq, row.event, cleaned(row.body), terminal=terminal)
                 if terminal:
                     return
             now = self.clock.monotonic()

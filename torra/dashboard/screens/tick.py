@@ -22,7 +22,6 @@ from flask.typing import ResponseReturnValue
 from torra import clock
 from torra.config import Profile
 from torra.dashboard.cells import price_lines, symbol_cells
-from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import (
     inputs,
@@ -38,7 +37,7 @@ from torra.dashboard.trade import approvals, journal, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
 from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.rendering import desk_view, page, state
+from torra.dashboard.view.rendering import desk_page, desk_view, state
 from torra.exhibits import figures
 from torra.store.standings import in_warm_up
 from torra.tick.marks import INVENTED_IDS
@@ -62,15 +61,11 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
     if told is None:
         running = watching.running(f"{instance}|{timeframe}|{moment}")
         return redirect(watching.address(running)) if running else abort(404)
-    record, desk = limited(ShownTick.read(told)), Strip.read(told["desk"])
+    record = limited(ShownTick.read(told))
     sections, proposal = story(record), approvals.of_tick(record)
     first = front(record, sections)
-    return page(
+    return desk_page(
         "tick.html",
-        desk,
-        live=url_for(".api_desk"),
-        cells=symbol_cells.strip(desk),
-        shape="desk",
         record=record,
         close_time=figures.moment(record.as_of),
         warm_up=record.hosted is None and in_warm_up(record.now, record.as_of),

@@ -17,7 +17,6 @@ from torra import clock
 from torra.dashboard.cells import chart_data, price_lines, state_odds
 from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
-from torra.dashboard.cells.shown import Bars, Overview, Strip, Symbol
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import reading_patterns, surroundings
 from torra.dashboard.record.shown import ShownTick
@@ -25,7 +24,8 @@ from torra.dashboard.screens.tick import tick_page
 from torra.dashboard.trade import approvals, trade_rows
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
-from torra.dashboard.view.rendering import EXTENSION, desk_view, page, state
+from torra.dashboard.view.desk_values import Bars, Symbol
+from torra.dashboard.view.rendering import EXTENSION, desk_cells, desk_page, desk_view, page, state
 from torra.dashboard.view.stream_reading import Json
 from torra.errors import ConfigError
 from torra.exhibits import figures, glossary
@@ -80,14 +80,14 @@ def watch_link(stream_id: str) -> str:
 
 def instance_page(instance: str) -> ResponseReturnValue:
     """Show the shortest timeframe of an instance."""
-    data = Overview.read(desk_view().overview())
+    data = desk_view().overview()
     known = {one.instance: one.timeframes for one in data.instances}
     return symbol_page(instance, known[instance][0]) if known.get(instance) else abort(404)
 
 
 def symbol_page(instance: str, timeframe: str) -> str:
     """Show the chart and the ticks of one stream."""
-    data = Symbol.read(known_symbol(instance, timeframe))
+    data = known_symbol(instance, timeframe)
     closes = [bar.close for bar in data.bars]
     return page(
         "symbol.html",
@@ -106,20 +106,16 @@ def symbol_page(instance: str, timeframe: str) -> str:
 
 def symbol_cells(data: Symbol) -> screens.SymbolShown:
     """Return the cells of a symbol page."""
-    first = "" if data.latest else glance.first_tick([data], data.desk, data.feed)
+    first = "" if data.latest else glance.first_tick([data.stream], data.desk, data.feed)
     return screens.symbol(data, Links().tick, first)
 
 
 def help_page() -> str:
     """Explain how to read the numbers."""
-    desk, behind = desk_view().desk(), state().backing
+    behind = state().backing
     setups = behind.desk.setups.values() if behind and behind.desk else ()
-    return page(
+    return desk_page(
         "help.html",
-        desk,
-        live=url_for(".api_desk"),
-        cells=screens.strip(desk),
-        shape="desk",
         sources=figures.SOURCES,
         marks=figures.MARKS,
         regimes=surroundings.REGIMES,
@@ -140,7 +136,7 @@ def missing_page(missing: str) -> ResponseReturnValue:  # noqa: ARG001  the rule
 
 def healthz() -> ResponseReturnValue:
     """Answer a monitor: what runs, how old each stream is."""
-    data = Overview.read(desk_view().overview())
+    data = desk_view().overview()
     streams = [
         {
             "instance": one.instance,
@@ -172,22 +168,20 @@ def healthz() -> ResponseReturnValue:
 
 def api_desk() -> ResponseReturnValue:
     """Answer the cells of the state strip."""
-    return jsonify(shape="desk", cells=screens.strip(desk_view().desk()))
+    return jsonify(shape="desk", cells=desk_cells())
 
 
 def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
     """Answer the cells and the chart of a symbol page."""
-    told = known_symbol(instance, timeframe)
+    data = known_symbol(instance, timeframe)
     # the lines over the price are the chart's alone: the page itself does without
-    now = str(Strip.read(told["desk"]).now)
-    drawn = desk_view().bars(instance, timeframe, now, CHART_BARS) or {}
-    data = Symbol.read({**told, **drawn, "ticks": told["ticks"]})
+    drawn = desk_view().bars(instance, timeframe, data.desk.now, CHART_BARS) or Bars()
     shown = symbol_cells(data)
     return jsonify(
         shape=shown["shape"],
         rows=shown["rows"],
         cells=shown["cells"],
-        chart=chart_data.chart(data),
+        chart=chart_data.chart(data, drawn),
     )
 
 
@@ -196,14 +190,14 @@ def api_bars(instance: str, timeframe: str) -> ResponseReturnValue:
     asked = request.args.get("before", "")
     try:
         limit = list_query.limit(CHART_BARS, MOST)
-        before = clock.iso(clock.parse(asked)) if asked else desk_view().desk()["now"]
+        before = clock.iso(clock.parse(asked)) if asked else desk_view().desk().now
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
     except (ValueError, OverflowError):
         wrong = f"before is a time, such as 2026-05-01T10:00:00Z, not {figures.clean(asked, 40)}"
         return jsonify(error=wrong, status=400), 400
     told = desk_view().bars(instance, timeframe, str(before), limit) or abort(404)
-    return jsonify(chart_data.prices(Bars.read(told)))
+    return jsonify(chart_data.prices(told))
 
 
 def api_moment(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
@@ -213,7 +207,7 @@ def api_moment(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVa
     told = desk_view().bars(instance, timeframe, close, MOMENT_BARS) or abort(404)
     row = approvals.row_of(record)
     levels = row.first.levels if row is not None else None
-    chart = chart_data.moment(record, Bars.read(told), levels)
+    chart = chart_data.moment(record, told, levels)
     return jsonify(chart=chart, cited=price_lines.cited(record))
 
 
@@ -222,7 +216,7 @@ def api_tick(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValu
     return jsonify(known_tick(instance, timeframe, bar_time))
 
 
-def known_symbol(instance: str, timeframe: str) -> Json:
+def known_symbol(instance: str, timeframe: str) -> Symbol:
     """Return a stream's data or end the request with 404."""
     return desk_view().symbol(instance, timeframe, CHART_BARS) or abort(404)
 

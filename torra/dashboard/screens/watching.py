@@ -15,12 +15,10 @@ from typing import Final, Literal, NotRequired, TypedDict
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.screens import watched
-from torra.dashboard.trade.stored_rows import json_of
 from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.exhibits import figures
 from torra.providers.rules import provider
 from torra.tick.tick_record import Flag, RecordPart, Word
@@ -37,14 +35,9 @@ REFRESH_MS: Final = 3000
 
 def watching() -> str:
     """Show which debates run, and the newest that have ended."""
-    data = desk_view().desk()
     listed = debates()
-    return page(
+    return desk_page(
         "watching.html",
-        data,
-        live=url_for(".api_desk"),
-        cells=symbol_cells.strip(data),
-        shape="desk",
         running=[one for one in listed if not one["ended"]],
         ended=[one for one in listed if one["ended"]],
         backed=state().backing is not None,
@@ -62,13 +55,8 @@ def asks_rules_only(behind: Backing | None) -> bool:
 def watch(stream_id: str) -> str:
     """Show one debate: who is at work, what was said, and what came of it."""
     row = known_stream(stream_id)
-    data = desk_view().desk()
-    return page(
+    return desk_page(
         "watch.html",
-        data,
-        live=url_for(".api_desk"),
-        cells=symbol_cells.strip(data),
-        shape="desk",
         stream=row,
         now=picture(row),
         follow=url_for(".api_stream", stream_id=row.stream_id),
@@ -198,7 +186,7 @@ def _events(
     behind: Backing, row: StreamRow, after: int = 0, limit: int = MOST_EVENTS
 ) -> Iterable[watched.DebateEvent]:
     for event in behind.database.events_after(row.stream_id, after, limit):
-        yield watched.DebateEvent.read({**event, "payload": json_of(event["payload"]) or {}})
+        yield watched.DebateEvent.read({**event.as_json(), "payload": event.body})
 
 
 def _end(row: StreamRow, behind: Backing) -> tuple[str, str, Literal["decision", "error"]]:

@@ -23,7 +23,6 @@ from flask.typing import ResponseReturnValue
 
 from agent_config import VENDORS
 from torra.clock import parse
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.doors.access import Visitor
 from torra.dashboard.doors.routes import Fields, Route
@@ -32,7 +31,14 @@ from torra.dashboard.settings.new_symbol import ACTION as ADDED
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.commanding import words as sent_words
-from torra.dashboard.view.rendering import EXTENSION, backing, desk_view, page, state, tick_link
+from torra.dashboard.view.rendering import (
+    EXTENSION,
+    backing,
+    desk_cells,
+    desk_page,
+    state,
+    tick_link,
+)
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
 from torra.home import FIRST_RUN, LIVED
 from torra.profiles.practice import EASY
@@ -122,19 +128,16 @@ class Tour:
 
 def first_run() -> str:
     """Show the six first steps, what is done of them, and the practice of an approval."""
-    desk = desk_view().desk()
     if state().backing is None:
-        live, cells = url_for(".api_desk"), symbol_cells.strip(desk)
-        return page("first_run.html", desk, live=live, cells=cells, shape="desk", here=False)
+        return desk_page("first_run.html", here=False)
     known = backing()
     steps = _steps(known)
     on = practice.going(known)
     waiting = known.database.proposals(limit=1)
-    return page(
+    return desk_page(
         "first_run.html",
-        desk,
         live=url_for(".api_first_run"),
-        cells=symbol_cells.strip(desk) | _cells(known),
+        cells=_cells(known),
         shape="first-run",
         version=_version(steps, known),
         here=True,
@@ -145,7 +148,7 @@ def first_run() -> str:
         practising=on is not None,
         cannot=practice.refusal(known),
         within=practice.likely_within(known),
-        proposal=url_for(".approval", sid=waiting[0]["sid"]) if waiting else "",
+        proposal=url_for(".approval", sid=waiting[0].sid) if waiting else "",
     )
 
 
@@ -156,7 +159,7 @@ def api_first_run() -> ResponseReturnValue:
     return jsonify(
         shape="first-run",
         version=_version(steps, known),
-        cells=symbol_cells.strip(desk_view().desk()) | _cells(known),
+        cells=desk_cells() | _cells(known),
         steps=[{"step": one.told.name, "mark": one.mark, "note": one.note} for one in steps],
         practising=practice.going(known) is not None,
         likely_within_seconds=practice.likely_within(known),

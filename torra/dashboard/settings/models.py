@@ -19,11 +19,10 @@ from flask.typing import ResponseReturnValue
 from agent_config import VENDORS, full_name
 from agents.registry import AGENTS
 from torra.config import Profile
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade.orders import person
 from torra.dashboard.view.commanding import CommandOutcome, command, words
-from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.desk import costs as cost_report
 from torra.desk.models import expected_cost, expert_standing
 from torra.desk.models import report as model_report
@@ -124,14 +123,9 @@ class StandingLine:
 
 def models() -> str:
     """Show which models can be asked, who asks them and what they cost."""
-    desk = desk_view().desk()
     told = _report() if state().backing else None
-    return page(
+    return desk_page(
         "models.html",
-        desk,
-        live=url_for(".api_desk"),
-        cells=symbol_cells.strip(desk),
-        shape="desk",
         here=told is not None,
         vendors=[_card(row) for row in told["vendors"]] if told else [],
         spending=[_spending(row) for row in told["profiles"]] if told else [],

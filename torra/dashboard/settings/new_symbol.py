@@ -18,11 +18,10 @@ from flask import jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.view.commanding import CommandOutcome, command, wants_json, words
-from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.market.broker_clock import USUAL
@@ -277,15 +276,10 @@ def _page(
     form: Form | None, *, plan: Addition | None = None, done: Addition | None = None,
     trouble: str = "",
 ) -> str:  # fmt: skip
-    desk = desk_view().desk()
     known = state().backing
     shown = plan or done
-    return page(
+    return desk_page(
         "new_symbol.html",
-        desk,
-        live=url_for(".api_desk"),
-        cells=symbol_cells.strip(desk),
-        shape="desk",
         here=known is not None,
         form=form,
         plan=plan,

@@ -227,4 +227,4 @@ def _look(known: Backing, practice: Practice) -> None:
 def _decided(known: Backing, since: datetime) -> bool:
     rows = [row for state in DECIDED for row in known.database.proposals(state, 5)]
     whole = since.replace(microsecond=0)
-    return any(row["decided_at"] and parse(row["decided_at"]) >= whole for row in rows)
+    return any(row.decided_at and parse(row.decided_at) >= whole for row in rows)

@@ -21,7 +21,6 @@ from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
 from torra.config import Instance, Profile
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.shown import WATCH_ONLY
@@ -31,7 +30,7 @@ from torra.dashboard.settings.profile_form import ChangeLine, CheckLines, Values
 from torra.dashboard.settings.trials import Trials, bounded, rerun
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import CommandOutcome, command, given, wants_json
-from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.desk.promotion import watch_only
 from torra.errors import ConfigError
 from torra.exhibits import figures
@@ -130,7 +129,7 @@ def profiles() -> str:
     """Show every profile and who uses it."""
     known = state().backing
     shown = listed(known) if known else None
-    return _page("profiles.html", shown=shown)
+    return desk_page("profiles.html", shown=shown)
 
 
 def api_profiles() -> ResponseReturnValue:
@@ -220,7 +219,7 @@ def _profile_page(
     made = checked.profile if checked else loaded.profile if values is None else None
     every = profile_form.sections(here, usual or here, faults, made) if here else []
     main, rest = main_settings.taken_out(every, flat(usual or here or {}), currency)
-    return _page(
+    return desk_page(
         "profile.html",
         name=loaded.name,
         about=summary(known, loaded),
@@ -245,18 +244,6 @@ def _profile_page(
         watch_only=WATCH_ONLY
         if loaded.profile and watch_only(known.database, loaded.profile)
         else "",
-    )
-
-
-def _page(template: str, **context: object) -> str:
-    desk = desk_view().desk()
-    return page(
-        template,
-        desk,
-        live=url_for("torra_agents.api_desk"),
-        cells=symbol_cells.strip(desk),
-        shape="desk",
-        **context,
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
@@ -20,22 +20,29 @@ from pydantic import JsonValue
 
 from torra.clock import duration, floor, iso, parse
 from torra.config import Instance, Profile, SymbolSpec
-from torra.dashboard.cells import price_lines, symbol_cells
+from torra.dashboard.cells import price_lines
 from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.home_cells import Waiting
-from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import reading_patterns, summary, swarm, thesis
 from torra.dashboard.record.shown import EscalationTold
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
-from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
-from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.dashboard.view.desk_values import DeskStatus
+from torra.dashboard.view.rendering import (
+    backing,
+    desk_cells,
+    desk_page,
+    desk_view,
+    state,
+    tick_link,
+)
 from torra.desk.promotion import watch_only
 from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
 from torra.profiles.idle import why_idle
+from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.tick_record import TickRecord
 from torra.trading.patience import LONGEST
 from torra.verdict.position_size import worth
@@ -94,7 +101,6 @@ class ShownProposal:
     `typing` is whether the size must be typed.
     """
 
-    stored: dict[str, JsonValue]
     row: ProposalRow
     line: ProposalLine
     closing: CloseQuote | None
@@ -123,11 +129,9 @@ def approvals() -> str:
     """Show the proposals that wait for a person, and how the newest others ended."""
     desk = desk_view().desk()
     if state().backing is None:
-        cells = symbol_cells.strip(desk)
-        live = url_for(".api_desk")
-        return page("approvals.html", desk, live=live, cells=cells, shape="desk", queue=None)
-    found = _queue(Strip.read(desk))
-    return page(
+        return desk_page("approvals.html", queue=None)
+    found = _queue(desk)
+    return desk_page(
         "approvals.html",
         desk,
         live=url_for(".api_approvals"),
@@ -146,10 +150,10 @@ def approvals() -> str:
 def api_approvals() -> ResponseReturnValue:
     """Answer the queue: proposals that wait, newest first, and the newest decided ones."""
     database, now = backing().database, backing().now()
-    found = _queue(Strip.read(desk_view().desk()))
+    found = _queue(desk_view().desk())
     return jsonify(
         shape="approvals",
-        cells=found.cells,
+        cells=desk_cells() | found.cells,
         version=found.version,
         waiting=[_told(row, now) for row in database.proposals(limit=WAITING_SHOWN)],
         decided=[_told(row, now) for row in database.decided_proposals(DECIDED_SHOWN)],
@@ -158,13 +162,11 @@ def api_approvals() -> ResponseReturnValue:
 
 def approval(sid: str) -> str:
     """Show one proposal so that a person can decide within thirty seconds."""
-    desk = desk_view().desk()
-    found = _proposal(sid, symbol_cells.strip(desk))
+    found = _proposal(sid)
     row = found.row
     record, side = found.record, row.verdict
-    return page(
+    return desk_page(
         "approval.html",
-        desk,
         live=url_for(".api_approval", sid=sid),
         cells=found.cells,
         shape="approval",
@@ -184,7 +186,7 @@ def approval(sid: str) -> str:
         patterns=reading_patterns.on_approval(record, found.refused),
         thesis=thesis.shown(record, _escalation(row, record)),
         swarm=swarm.brief(record),
-        asked=row.first.asked_by,
+        asked=row.asked_by,
         sums=proposals.sums(record, row.multiplier),
         chips=proposals.groups(record),
         currency=found.currency,
@@ -198,12 +200,12 @@ def approval(sid: str) -> str:
 
 def api_approval(sid: str) -> ResponseReturnValue:
     """Answer one proposal and how approving it would end now, with every check."""
-    found = _proposal(sid, symbol_cells.strip(desk_view().desk()))
+    found = _proposal(sid)
     return jsonify(
         shape="approval",
-        cells=found.cells,
+        cells=desk_cells() | found.cells,
         version=found.version,
-        proposal=_told(found.stored, backing().now()),
+        proposal=_told(found.row, backing().now()),
         now=proposals.foreseen(found.preview, found.trouble),
     )
 
@@ -211,7 +213,7 @@ def api_approval(sid: str) -> ResponseReturnValue:
 def waiting(most: int) -> list[Waiting]:
     """Return the newest proposals that wait, as Home shows them."""
     now = backing().now()
-    rows = [ProposalRow.read(row) for row in backing().database.proposals(limit=WAITING_SHOWN)]
+    rows = backing().database.proposals(limit=WAITING_SHOWN)
     return [_glance(row) for row in rows if proposals.standing(row, now) == "WAITING"][:most]
 
 
@@ -235,15 +237,15 @@ def row_of(record: TickRecord) -> ProposalRow | None:
         sid = signal_id(instance, symbol, timeframe, moment, kind=kind, side=side)
         row = known.database.proposal(sid)
         if row is not None:
-            return ProposalRow.read(row)
+            return row
     return None
 
 
 # --- details --------------------------------------------------------------------------------------
 
 
-def _told(row: dict[str, Any], now: datetime) -> dict[str, JsonValue]:
-    """Return a stored proposal as plain JSON, with what its trader wrote."""
+def _told(row: ProposalRow, now: datetime) -> dict[str, JsonValue]:
+    """Return a proposal as plain JSON, with what its trader wrote."""
     from torra.tick.approval import thesis_of  # noqa: PLC0415  a page alone must not load the desk
 
     return proposals.told(row, now, thesis_of(row, backing().database))
@@ -271,19 +273,16 @@ def _glance(row: ProposalRow) -> Waiting:
     )
 
 
-def _queue(desk: Strip) -> Queue:
+def _queue(desk: DeskStatus) -> Queue:
     database, now = backing().database, backing().now()
-    rows = [ProposalRow.read(row) for row in database.proposals(limit=WAITING_SHOWN)]
+    rows = database.proposals(limit=WAITING_SHOWN)
     waiting = [row for row in rows if proposals.standing(row, now) == "WAITING"]
     over = [row for row in rows if row not in waiting]  # nobody has booked their end yet
-    booked = [ProposalRow.read(row) for row in database.decided_proposals(DECIDED_READ)]
+    booked = database.decided_proposals(DECIDED_READ)
     ended = _folded([*over, *booked], now)[:DECIDED_SHOWN]
     profiles = [setup.profile for setup in backing().desk.setups.values()]
     return Queue(
-        cells={
-            **symbol_cells.strip(desk),
-            **{f"wait.{row.sid}": proposals.left(_seconds_left(row)) for row in waiting},
-        },
+        cells={f"wait.{row.sid}": proposals.left(_seconds_left(row)) for row in waiting},
         queue=[_listed(row) for row in waiting],
         decided=[replace(_ended(run[0]), folded=_more(run[1:])) for run in ended],
         lives=lives(backing().settings.instances, desk.rate),
@@ -348,22 +347,21 @@ def _listed(row: ProposalRow) -> ProposalLine:
 def _ended(row: ProposalRow) -> ProposalLine:
     """Return a decided proposal, an approved one with its signal as it is now."""
     shown = proposals.listed(row, backing().now(), _digits(row))
-    signal = backing().database.signal(row.sid) if row.state == "APPROVED" else None
-    return replace(shown, signal=SignalRow.read(signal)) if signal else shown
+    signal = backing().database.order(row.sid) if row.state == "APPROVED" else None
+    return replace(shown, signal=signal)
 
 
-def _proposal(sid: str, strip: Cells) -> ShownProposal:
-    """Return a proposal as it is now, 404 without one; `strip` are the cells of the state strip."""
+def _proposal(sid: str) -> ShownProposal:
+    """Return a proposal as it is now, 404 without one."""
     known = backing()
-    stored = known.database.proposal(sid) or abort(404)
-    row = ProposalRow.read(stored)
+    row = known.database.proposal(sid) or abort(404)
     waits = proposals.standing(row, known.now()) == "WAITING"
     instance, profile, spec, trouble = _terms(row)
     preview, trouble = _preview(sid) if waits and not trouble else (None, trouble)
     typing = waits and instance is not None and orders.needs_typing(instance)
     currency = backing().currency(instance.route) if instance else ""
     closing = _closing(row) if waits else None
-    cells = dict(strip)
+    cells: Cells = {}
     if closing:
         cells |= proposals.close_ladder(closing, row.atr)
     elif row.first.kind != "close":
@@ -383,7 +381,6 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
         cells |= {"p.booked": proposals.until_booked(booked)}
     went = line.signal.state if line.signal else ""
     return ShownProposal(
-        stored=stored,
         row=row,
         line=line,
         closing=closing,

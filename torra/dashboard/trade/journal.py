@@ -20,19 +20,18 @@ from flask.typing import ResponseReturnValue
 from torra import clock
 from torra.clock import duration, parse
 from torra.dashboard.cells import chart_data
-from torra.dashboard.cells.shown import Bars
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import trade_rows, without_tick
 from torra.dashboard.trade.proposals import ProposalLine
-from torra.dashboard.trade.stored_rows import SignalRow
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing, desk_view, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
+from torra.store.trade.rows import SignalRow
 from torra.tick.sentence import NO_AGENT, outage_of
 from torra.tick.words import swarm_words
 
@@ -116,7 +115,7 @@ def became(record: ShownTick, proposal: ProposalLine | None) -> str:
         return "It waits for your yes."
     sid = next((one.sid for one in record.written if one.kind == "open" and one.sid), None)
     sid = proposal.sid if proposal else sid
-    row = SignalRow.read(behind.database.signal(sid) or {}) if sid else SignalRow()
+    row = (sid and behind.database.order(sid)) or SignalRow()
     spec, currency = without_tick.terms(record)
     came = headline(row, trade_rows.digits_of(spec), currency)
     if not came and row.kind == "open":
@@ -173,7 +172,7 @@ def api_trade_chart(sid: str) -> ResponseReturnValue:
         as_of = min(end + BARS_AFTER * step, backing().now())
         number = max(1, min(MOST, int((as_of - begin) / step) + BARS_BEFORE))
         told = desk_view().bars(row.instance, timeframe, clock.iso(as_of), number)
-        drawn = chart_data.trade(row, Bars.read(told), timeframe) if told else None
+        drawn = chart_data.trade(row, told, timeframe) if told else None
     except (ValueError, OverflowError):
         abort(404)  # a time of a damaged row: the page says that it has no chart
     return jsonify(chart=drawn, cited=[]) if drawn else abort(404)
@@ -251,7 +250,7 @@ def _tags(text: str) -> list[str]:
 
 def _opening(sid: str) -> SignalRow | None:
     """Return the signal that opened a trade, None where there is none of this id."""
-    row = SignalRow.read(backing().database.signal(sid) or {})
+    row = backing().database.order(sid) or SignalRow()
     return row if row.kind == "open" else None
 
 

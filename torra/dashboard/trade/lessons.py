@@ -17,13 +17,11 @@ from flask.typing import ResponseReturnValue
 
 from agent_config import AgentSettings
 from torra.clock import duration, iso
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
-from torra.dashboard.trade.stored_rows import SignalRow
 from torra.dashboard.view import list_query
 from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures, lesson_words
 from torra.exhibits.figures import Mark
@@ -31,6 +29,7 @@ from torra.exhibits.lesson_words import FactShown, ThesisTold, WordsShown
 from torra.lessons.lesson import KINDS, Lesson, LessonFacts, Thesis
 from torra.money.open_positions import PAPER
 from torra.store.standings import WarmUps
+from torra.store.trade.rows import SignalRow
 
 if TYPE_CHECKING:
     from torra.dashboard.view.desk_view import RunningSetup
@@ -117,20 +116,16 @@ class ProfileTold:
 
 def lessons() -> str:
     """Show the lessons of closed trades and of vetoes, newest first."""
-    desk = desk_view().desk()
-    shown = {"live": url_for(".api_desk"), "cells": symbol_cells.strip(desk), "shape": "desk"}
     if state().backing is None:
-        return page("lessons.html", desk, **shown, here=False)
+        return desk_page("lessons.html", here=False)
     try:
         asked = _asked()
     except ConfigError:
         abort(400)
     found, older = _listed(asked)
     behind = backing()
-    return page(
+    return desk_page(
         "lessons.html",
-        desk,
-        **shown,
         here=True,
         lessons=shown_of(found, behind),
         count=behind.database.lesson_count(),
@@ -166,7 +161,7 @@ def shown_of(found: Sequence[Lesson], behind: Backing) -> list[LessonShown]:
     shown = []
     for lesson in found:
         facts = lesson.facts
-        signal = SignalRow.read(behind.database.signal(facts.sid) or {})
+        signal = behind.database.order(facts.sid) or SignalRow()
         ticks = behind.database.lesson_ticks(lesson.number, TICKS + 1)
         money = currency(signal.bridge or PAPER) if signal.sid else ""
         shown.append(

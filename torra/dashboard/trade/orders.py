@@ -99,7 +99,7 @@ def approve(sid: str) -> ResponseReturnValue:
         row = backing().database.proposal(sid)
         lots = None
         if row is not None:
-            instance = backing().settings.instance(row["instance"])
+            instance = backing().settings.instance(row.instance)
             # real money: a click alone must not send the order
             lots = typed_lots(instance, words().get("lots", ""))
         done = by_hand.approve_proposal(reach(), sid, person(), lots)

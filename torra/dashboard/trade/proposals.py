@@ -9,6 +9,7 @@ torra.tick.approval decides.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,12 +28,12 @@ from torra.dashboard.record.arithmetic import DecisionStep, Step
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY
 from torra.dashboard.record.thesis import Judged, costs
-from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow, json_of
 from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
 from torra.exhibits.money import close_headline, close_result, in_currency
 from torra.lessons.lesson import Thesis
+from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.marks import GATE
 from torra.tick.sentence import NO_AGENT, outage_of
 from torra.tick.tick_record import AgreementTold, TickRecord
@@ -173,8 +174,7 @@ def listed(
 
 def name_of(row: ProposalRow) -> str:
     """Return what a line calls a proposal: of one whose orders cannot be read it says so."""
-    known = any(draft.kind in ("open", "close") for draft in row.drafts)
-    odd = "" if known else UNREADABLE
+    odd = UNREADABLE if row.damaged else ""
     return figures.clean(f"{row.instance} {row.timeframe}", 60) + odd
 
 
@@ -476,18 +476,16 @@ def sums(record: TickRecord, multiplier: float | None) -> ProposalSteps:
 # --- as JSON --------------------------------------------------------------------------------------
 
 
-def told(
-    row: Mapping[str, JsonValue], now: datetime, thesis: Thesis | None = None
-) -> dict[str, JsonValue]:
+def told(row: ProposalRow, now: datetime, thesis: Thesis | None = None) -> dict[str, JsonValue]:
     """Return a stored proposal as plain JSON, with its thesis where it has one."""
     names = (
         "sid", "instance", "symbol", "timeframe", "bar_time", "verdict", "action", "price", "atr",
         "multiplier", "created_at", "expires", "reason", "decided_at",
     )  # fmt: skip
-    found = {name: row[name] for name in names}
-    state = standing(ProposalRow.read(row), now)
+    found = {name: getattr(row, name) for name in names}
     # None for orders that cannot be read: the others of the list are told all the same
-    known = {**found, "state": state, "drafts": json_of(row["drafts"])}
+    drafts = json.loads(row.drafts) if row.orders else None
+    known = {**found, "state": standing(row, now), "drafts": drafts}
     return {**known, "thesis": thesis.as_dict()} if thesis else known
 
 

@@ -12,28 +12,21 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.dashboard.cells import price_lines, symbol_cells
+from torra.dashboard.cells import price_lines
 from torra.dashboard.cells.common import Cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import journal, lessons, orders, trade_rows
-from torra.dashboard.trade.stored_rows import (
-    AlarmRow,
-    BridgeRow,
-    SignalRow,
-    SignalStep,
-    TradingStateRow,
-    without_bytes,
-)
 from torra.dashboard.trade.trade_rows import AlarmLine, BridgeLine, PositionLine
-from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.dashboard.view.rendering import backing, desk_cells, desk_page, state
 from torra.money.open_positions import PAPER
 from torra.store.standings import WarmUps
+from torra.store.trade.rows import SignalRow, SignalStep
 from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import SENT
 
@@ -66,9 +59,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The signals of one page, and the next one if there is one: as stored, and as values."""
+    """The signals of one page, and the next one if there is one."""
 
-    stored: list[dict[str, JsonValue]]
     rows: list[SignalRow]
 
     @property
@@ -96,41 +88,37 @@ class SignalsScreen:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A signal with its steps and the orders that belong to it, as they are stored."""
+    """A signal with its steps and the orders that belong to it."""
 
-    row: dict[str, JsonValue]
-    events: list[dict[str, JsonValue]]
-    closes: list[dict[str, JsonValue]]
-    opening: dict[str, JsonValue] | None
+    row: SignalRow
+    events: list[SignalStep]
+    closes: list[SignalRow]
+    opening: SignalRow | None
     proposed: bool
 
     @property
     def others(self) -> list[SignalRow]:
         """The orders that belong to it: its closes, and the opening that it ends."""
-        found = [*self.closes, *([self.opening] if self.opening else [])]
-        return [SignalRow.read(row) for row in found]
+        return [*self.closes, *([self.opening] if self.opening else [])]
 
     @property
     def version(self) -> str:
         """What changes with everything that the page shows."""
-        rows = [SignalRow.read(self.row), *self.others]
+        rows = [self.row, *self.others]
         return " ".join(f"{row.sid}:{row.state}:{len(row.detail)}" for row in rows)
 
 
 def signals() -> str:
     """Show positions, bridges, alarms, the trading state and the newest signals."""
-    desk = desk_view().desk()
     if state().backing is None:
-        cells, live = symbol_cells.strip(desk), url_for(".api_desk")
-        return page("signals.html", desk, live=live, cells=cells, shape="desk", here=False)
+        return desk_page("signals.html", here=False)
     asked = _asked()
-    found = _standing(symbol_cells.strip(desk))
+    found = _standing()
     listed = _listed(asked)
     states = backing().database.trading_states(HISTORY)
     ways = sorted({item.route for item in backing().settings.instances})
-    return page(
+    return desk_page(
         "signals.html",
-        desk,
         here=True,
         live=url_for(
             ".api_signals", instance=asked.instance, state=asked.state, before=asked.before
@@ -143,7 +131,7 @@ def signals() -> str:
         alarms=found.alarms,
         ended=found.ended,
         engaged=found.engaged,
-        states=[trade_rows.state_line(TradingStateRow.read(row)) for row in states],
+        states=[trade_rows.state_line(row) for row in states],
         signals=[trade_rows.signal_line(row, digits_of_row(row)) for row in listed.rows[:SHOWN]],
         warmed=sum(row.warm_up for row in listed.rows[:SHOWN]),
         older=listed.older,
@@ -158,27 +146,27 @@ def signals() -> str:
 
 def api_signals() -> ResponseReturnValue:
     """Answer positions, bridges, alarms, trading states and one page of signals as stored."""
-    found, listed = _standing(symbol_cells.strip(desk_view().desk())), _listed(_asked())
+    found, listed = _standing(), _listed(_asked())
     database = backing().database
     return jsonify(
         shape="signals",
-        cells=found.cells,
+        cells=desk_cells() | found.cells,
         version=_version(found, listed),
-        signals=[without_bytes(row) for row in listed.stored[:SHOWN]],
+        signals=[row.as_json() for row in listed.rows[:SHOWN]],
         before=listed.older,
         positions=found.held,
-        bridges=[without_bytes(row) for row in database.bridges()],
-        alarms=[without_bytes(row) for row in database.alarms()],
-        states=[without_bytes(row) for row in database.trading_states(HISTORY)],
+        bridges=[row.as_json() for row in database.bridges()],
+        alarms=[row.as_json() for row in database.alarms()],
+        states=[row.as_json() for row in database.trading_states(HISTORY)],
     )
 
 
 def signals_csv() -> Response:
     """Answer signals as a file, newest first, by the same filter."""
     database = backing().database
-    rows = marked(database.signal_page(**asdict(_asked()), limit=EXPORTED), database)
+    rows = marked(_page(_asked(), EXPORTED), database)
     return Response(
-        trade_rows.csv_lines(rows),
+        trade_rows.csv_lines(row.model_dump() for row in rows),
         mimetype="text/csv",
         headers={"Content-Disposition": 'attachment; filename="torra-signals.csv"'},
     )
@@ -186,21 +174,18 @@ def signals_csv() -> Response:
 
 def signal(sid: str) -> str:
     """Show the whole life of one signal, from its decision to what came of it."""
-    desk = desk_view().desk()
     found = _life(sid)
-    row = SignalRow.read(found.row)
+    row = found.row
     digits = digits_of_row(row)
     currency = backing().currency(row.bridge or PAPER)
-    return page(
+    return desk_page(
         "signal.html",
-        desk,
         live=url_for(".api_signal", sid=sid),
-        cells=symbol_cells.strip(desk),
         shape="signal",
         version=found.version,
         row=trade_rows.signal_line(row, digits),
-        steps=trade_rows.step_lines(map(SignalStep.read, found.events)),
-        thesis=trade_rows.thesis_lines(row.thesis),
+        steps=trade_rows.step_lines(found.events),
+        thesis=trade_rows.thesis_lines(row.plan),
         others=[trade_rows.signal_line(other, digits) for other in found.others],
         proposal=found.proposed,
         made=journal.made_of(row),
@@ -220,12 +205,12 @@ def api_signal(sid: str) -> ResponseReturnValue:
     found = _life(sid)
     return jsonify(
         shape="signal",
-        cells=symbol_cells.strip(desk_view().desk()),
+        cells=desk_cells(),
         version=found.version,
-        signal=without_bytes(found.row),
-        events=found.events,
-        closes=found.closes,
-        opening=found.opening,
+        signal=found.row.as_json(),
+        events=[step.as_json() for step in found.events],
+        closes=[row.as_json() for row in found.closes],
+        opening=found.opening and found.opening.as_json(),
         **({"thesis": told.as_dict()} if (told := lessons.written_of(sid)) else {}),
     )
 
@@ -248,22 +233,24 @@ def _asked() -> Asked:
 
 def _listed(asked: Asked) -> Listing:
     # one signal more than a page shows, to know whether there are older ones
-    database = backing().database
-    found = marked(database.signal_page(**asdict(asked), limit=SHOWN + 1), database)
-    return Listing(found, [SignalRow.read(row) for row in found])
+    return Listing(marked(_page(asked, SHOWN + 1), backing().database))
 
 
-def marked(rows: Sequence[dict[str, Any]], database: Database) -> list[dict[str, Any]]:
-    """Return stored signals, each with whether it was decided in warm-up."""
+def _page(asked: Asked, limit: int) -> list[SignalRow]:
+    return backing().database.signal_page(**asdict(asked), limit=limit)
+
+
+def marked(rows: Sequence[SignalRow], database: Database) -> list[SignalRow]:
+    """Return signals, each with whether it was decided in warm-up."""
     warmed = WarmUps(database)
-    return [row | {"warm_up": warmed.made(row)} for row in rows]
+    return [row.model_copy(update={"warm_up": warmed.made(*row.bar)}) for row in rows]
 
 
-def _standing(strip: Cells) -> SignalsScreen:
-    """Return all but the list; `strip` are the cells of the state strip."""
+def _standing() -> SignalsScreen:
+    """Return all but the list."""
     known = backing()
     database = known.database
-    cells = dict(strip)
+    cells: Cells = {}
     positions, held = [], []
     for item in database.positions():
         line, told, figures = _position(item, known.now())
@@ -273,12 +260,12 @@ def _standing(strip: Cells) -> SignalsScreen:
     if positions:
         asks = (str(cells[f"pos.{row.sid}.ask"]["set"]["data-confirm"]) for row in positions)
         cells["pos.ask"] = {"set": {"data-confirm": " ".join(asks)}}
-    bridges = [BridgeRow.read(row) for row in database.bridges()]
+    bridges = database.bridges()
     for place, row in enumerate(bridges):
         cells |= trade_rows.bridge_cells(row, place, known.desk.clock.real_now())
     used = {item.route for item in known.settings.instances}
-    alarms = [AlarmRow.read(row) for row in database.alarms()]
-    newest = [AlarmRow.read(row) for row in database.alarms(standing=False, limit=50)]
+    alarms = database.alarms()
+    newest = database.alarms(standing=False, limit=50)
     ended = [row for row in newest if row.ended_at]
     return SignalsScreen(
         cells=cells,
@@ -296,7 +283,7 @@ def _position(held: Position, now: datetime) -> tuple[PositionLine, dict[str, Js
     """Return a position as a line and as plain JSON, and as cells the result of a close now."""
     from torra.trading import close_quote  # noqa: PLC0415  a page alone must not load the desk
 
-    opening = SignalRow.read(backing().database.signal(held.signal_id))
+    opening = backing().database.order(held.signal_id) or SignalRow()
     found = close_quote.quote(orders.reach(), held)
     cells = trade_rows.position_cells(found, opening, now)
     told: dict[str, JsonValue] = {
@@ -331,12 +318,12 @@ def _version(found: SignalsScreen, listed: Listing) -> str:
 
 def _life(sid: str) -> Life:
     database = backing().database
-    (row,) = marked([database.signal(sid) or abort(404)], database)
+    (row,) = marked([database.order(sid) or abort(404)], database)
     return Life(
         row=row,
         events=database.signal_events(sid),
-        closes=database.closes_of(row["instance"], sid),
-        opening=database.signal(row["closes"]) if row["closes"] else None,
+        closes=database.orders_of(row.instance, sid),
+        opening=database.order(row.closes) if row.closes else None,
         proposed=database.proposal(sid) is not None,
     )
 

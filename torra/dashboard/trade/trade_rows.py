@@ -2,7 +2,7 @@
 
 Every state has its mark and every code its meaning. A number that is not known yet is a dash with
 the reason. Text that a broker or an Expert Advisor wrote passes through `figures.clean`. Pure
-functions over the values of `stored_rows`.
+functions over the rows of the store.
 """
 
 from __future__ import annotations
@@ -22,18 +22,12 @@ from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.trade import proposals
-from torra.dashboard.trade.stored_rows import (
-    AlarmRow,
-    BridgeRow,
-    SignalRow,
-    SignalStep,
-    TradingStateRow,
-)
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, Cell, Mark, cell
 from torra.exhibits.money import close_headline, close_outlook
 from torra.money.open_positions import PAPER
+from torra.store.trade.rows import AlarmRow, BridgeRow, SignalRow, SignalStep, TradingStateRow
 from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import EXECUTED, NOT_CONFIRMED
 from torra.verdict.trade_outcome import evolution_of
@@ -232,7 +226,7 @@ BY_HAND: Final = Mark("☞", "by hand", "note")
 def signal_line(row: SignalRow, digits: int) -> SignalLine:
     """Return a signal from its decision to its result."""
     ended = row.state == "CLOSED"
-    detail = row.close_reason if ended else row.detail
+    detail = f"damaged: {row.damaged}" if row.damaged else row.close_reason if ended else row.detail
     # the market has not answered where a person took the trade off
     judged = "Unknown" if (row.close_reason or "").startswith("BY_HAND") else row.evolution
     not_yet = NO_RESULT.get(row.kind, "not closed")
@@ -429,10 +423,10 @@ def bridge_line(row: BridgeRow, used: Iterable[str]) -> BridgeLine:
         used=row.name in tuple(used),
         mark=Mark("✕", deny, "alert") if deny else Mark("●", "ready", "note"),
         meaning=explain(deny),
-        detail=figures.clean(row.detail, 300),
+        detail=figures.clean(f"damaged: {row.damaged}" if row.damaged else row.detail, 300),
         facts=[
             Fact(figures.title(name), figures.loose(value))
-            for name, value in list(row.facts.items())[:FACTS]
+            for name, value in list(row.account.items())[:FACTS]
         ],
     )
 

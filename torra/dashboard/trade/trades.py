@@ -17,19 +17,18 @@ from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
 from torra.clock import iso
-from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
 from torra.dashboard.trade.signals import digits_of_row, marked
-from torra.dashboard.trade.stored_rows import SignalRow, without_bytes
 from torra.dashboard.view import list_query
-from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
 from torra.exhibits import figures, pages
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney
 from torra.money.line import PERIODS, LinePoint
 from torra.store.trade.notes import TradeNote
+from torra.store.trade.rows import SignalRow
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -89,10 +88,8 @@ class TradeLine:
 
 def trades() -> str:
     """Show what the closed trades came to, and the newest of them."""
-    desk = desk_view().desk()
-    shown = {"live": url_for(".api_desk"), "cells": symbol_cells.strip(desk), "shape": "desk"}
     if state().backing is None:
-        return page("trades.html", desk, **shown, here=False)
+        return desk_page("trades.html", here=False)
     try:
         asked = _asked()
     except ConfigError:
@@ -101,11 +98,8 @@ def trades() -> str:
     found = backing().money()
     period = _period()
     drawn = backing().money_lines(period)
-    lines = [SignalRow.read(row) for row in rows]
-    return page(
+    return desk_page(
         "trades.html",
-        desk,
-        **shown,
         here=True,
         accounts=[_card(one, found.day, drawn.get(one.account)) for one in found.accounts],
         period=period,
@@ -113,9 +107,9 @@ def trades() -> str:
         caps=words.caps(found),
         not_counted=words.NOT_COUNTED,
         head=words.HEAD,
-        trades=_lines(lines),
+        trades=_lines(rows),
         tags=_with(backing().database.known_tags(), request.args.get("tag", "")),
-        warmed=sum(row.warm_up for row in lines),
+        warmed=sum(row.warm_up for row in rows),
         asked=asked,
         known={name: request.args.get(name, "")[:80] for name in QUERY},
         instances=_with(
@@ -123,7 +117,7 @@ def trades() -> str:
         ),
         reasons=_with(
             sorted(
-                {row.close_reason or "unknown" for row in lines}
+                {row.close_reason or "unknown" for row in rows}
                 | {one for account in found.accounts for one in account.by_reason}
             ),
             request.args.get("reason", ""),
@@ -157,7 +151,7 @@ def api_trades() -> ResponseReturnValue:
         rows, older = _listed(_asked())
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
-    return jsonify(trades=rows, next=older)
+    return jsonify(trades=[row.as_json() for row in rows], next=older)
 
 
 def trades_csv() -> Response:
@@ -226,24 +220,24 @@ def _one_of(name: str, word: str, known: tuple[str, ...]) -> str:
     return word
 
 
-def _listed(asked: Asked) -> tuple[list[dict[str, JsonValue]], str | None]:
+def _listed(asked: Asked) -> tuple[list[SignalRow], str | None]:
     """Return the trades of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
     rows = _rows(backing().database, asked, asked.before, asked.limit + 1)
     shown = rows[: asked.limit]
-    older = f"{shown[-1]['closed_at']}|{shown[-1]['seq']}" if len(rows) > asked.limit else None
-    return [without_bytes(row) for row in shown], older
+    older = f"{shown[-1].closed_at}|{shown[-1].seq}" if len(rows) > asked.limit else None
+    return shown, older
 
 
 def _rows(
     database: Database, asked: Asked, before: tuple[str, int] | None, limit: int
-) -> list[dict[str, Any]]:
+) -> list[SignalRow]:
     found = database.closed_list(asked.only, came_to=asked.came_to, before=before, limit=limit)
-    written = database.trade_notes([str(row["sid"]) for row in found])
+    written = database.trade_notes([row.sid for row in found])
     noted = [
-        row | {"note": told.note, "tags": " ".join(told.tags)}
+        row.model_copy(update={"note": own.note, "tags": " ".join(own.tags)})
         for row in found
-        for told in (written.get(str(row["sid"]), TradeNote()),)
+        for own in (written.get(row.sid, TradeNote()),)
     ]
     return marked(noted, database)
 
@@ -274,8 +268,8 @@ def _all(behind: Backing, asked: Asked) -> Iterator[Mapping[str, JsonValue]]:
     before = asked.before
     currency = cache(behind.currency)
     while rows := _rows(behind.database, asked, before, AT_ONCE):
-        yield from (row | {"currency": currency(str(row["bridge"]))} for row in rows)
-        before = str(rows[-1]["closed_at"]), int(rows[-1]["seq"])
+        yield from (row.model_dump() | {"currency": currency(str(row.bridge))} for row in rows)
+        before = str(rows[-1].closed_at), rows[-1].seq
 
 
 def _address(before: str | None, endpoint: str = ".trades") -> str:

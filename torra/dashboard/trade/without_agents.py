@@ -16,8 +16,8 @@ from agents import risk_gate
 from agents.contracts import Feature
 from torra.config import Profile, SymbolSpec
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.trade.stored_rows import ProposalRow
 from torra.exhibits import figures
+from torra.store.trade.rows import ProposalRow
 from torra.tick.sentence import number
 from torra.tick.tick_record import TickRecord
 from torra.verdict.deny_reasons import DenyReason
@@ -53,7 +53,7 @@ def _trade(row: ProposalRow, record: TickRecord, at: Terms) -> str:
     first = row.first
     if alone == row.verdict and first.kind == "close":
         return f"the same close, {_lots(first.lots)}"
-    if alone != row.verdict and any(draft.kind == "close" for draft in row.drafts):
+    if alone != row.verdict and any(draft.kind == "close" for draft in row.orders):
         # what the proposal closes is on the side of L1
         return "no trade, what is open stays open"
     return _opening(OTHER[OTHER[alone]], row, record, at)

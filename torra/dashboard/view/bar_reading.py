@@ -8,12 +8,12 @@ are kept until the stream has another bar. Nothing is written.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
+from torra.dashboard.view.desk_values import PriceBar
 from torra.dashboard.view.kept import Kept
-from torra.dashboard.view.stream_reading import Json
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -38,12 +38,8 @@ MOST_OF_ALL: Final = 1e15
 
 BAR: Final = ("open", "high", "low", "close", "volume")
 
-
-class Drawn(TypedDict):
-    """Bars, oldest first, and for each of them the price of each line."""
-
-    bars: list[Json]
-    columns: dict[str, list[float | None]]
+Columns = dict[str, list[float | None]]
+"""Prices by the name of a column, one for each bar, None where it is not known."""
 
 
 class BarReading:
@@ -51,32 +47,31 @@ class BarReading:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._columns: Kept[dict[str, list[float | None]]] = Kept(KEPT)
+        self._columns: Kept[Columns] = Kept(KEPT)
 
-    def read(self, instance: str, timeframe: str, as_of: datetime, limit: int) -> Drawn:
-        """Return the newest `limit` bars that were closed at `as_of`, oldest first.
-
-        {"bars": [{time, open, high, low, close, volume}], "columns": {name: [price or None]}}; a
-        column has a value for each bar, None where it is not known.
-        """
+    def read(
+        self, instance: str, timeframe: str, as_of: datetime, limit: int
+    ) -> tuple[list[PriceBar], Columns]:
+        """Return the newest `limit` bars that were closed at `as_of`, oldest first, and COLUMNS."""
         wanted = min(limit, MOST)
         rows = self._database.newest_bars(instance, timeframe, as_of=as_of, limit=wanted)
         shown = tuple((row["bar_time"], row["revision"]) for row in rows)
 
-        def made() -> dict[str, list[float | None]]:
+        def made() -> Columns:
             every = self._database.newest_bars(
                 instance, timeframe, as_of=as_of, limit=wanted + SETTLED
             )
             return columns(every, len(rows))
 
-        kept = self._columns.get((instance, timeframe, shown), made)
-        bars: list[Json] = [
-            {"time": row["bar_time"], **{name: row[name] for name in BAR}} for row in rows
-        ]
-        return {"bars": bars, "columns": kept}
+        return price_bars(rows), self._columns.get((instance, timeframe, shown), made)
 
 
-def columns(rows: Sequence[Mapping[str, Any]], newest: int) -> dict[str, list[float | None]]:
+def price_bars(rows: Iterable[Mapping[str, Any]]) -> list[PriceBar]:
+    """Return bars by their rows; a price or volume that is no finite number is None."""
+    return [PriceBar(row["bar_time"], *(_number(row[name]) for name in BAR)) for row in rows]
+
+
+def columns(rows: Sequence[Mapping[str, Any]], newest: int) -> Columns:
     """Return COLUMNS of the `newest` of some bars, None where a value is not known."""
     # Here: a page alone must not load the indicators.
     import pandas as pd  # noqa: PLC0415
@@ -92,6 +87,10 @@ def columns(rows: Sequence[Mapping[str, Any]], newest: int) -> dict[str, list[fl
         name: [value if math.isfinite(value) else None for value in frame[name].tolist()[-newest:]]
         for name in COLUMNS
     }
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, float) and math.isfinite(value) else None
 
 
 def _is_price(value: object) -> bool:

@@ -1,9 +1,8 @@
 """The data source of the pages: the protocol DeskView, and DatabaseView, which reads the database.
 
-A view only reads. It returns plain dicts (times as ISO text with Z, numbers as stored, None for
-unknown), so a script in a test can stand in for it. If the database cannot be read, it raises
-StoreUnavailable, which the pages turn into one clear page. `exhibits.text` and `cells` do the
-formatting.
+A view only reads. It returns the values of torra.dashboard.view.desk_values, so a script in a test
+can stand in for it. If the database cannot be read, it raises StoreUnavailable, which the pages
+turn into one clear page.
 """
 
 from __future__ import annotations
@@ -16,14 +15,25 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import cache, partial
 from importlib import metadata
-from typing import TYPE_CHECKING, Final, Protocol, TypedDict
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from torra import clock as clocks
 from torra.config import DeskSettings, Instance, Profile, SymbolSpec
 from torra.dashboard.view import stream_reading
-from torra.dashboard.view.bar_reading import BarReading, Drawn
+from torra.dashboard.view.bar_reading import BarReading, price_bars
+from torra.dashboard.view.desk_values import (
+    Bars,
+    ChangeCount,
+    Debate,
+    DeskStatus,
+    Holding,
+    Overview,
+    OverviewSymbol,
+    PriceBar,
+    StateHistory,
+    Symbol,
+    TradeMark,
+)
 from torra.dashboard.view.hosted_streams import HostedStreams
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_reading import Json, StreamReading
@@ -33,19 +43,16 @@ from torra.money.book import known_currencies
 from torra.outside.invented import headlines
 from torra.providers import call_health
 from torra.store.hosted import is_hosted
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import ThresholdsRecord, TickRecord
 from torra.verdict import one_sided, sentiment_rules
-from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
-from torra.verdict.trade_outcome import gain, leaving, planned_risk
+from torra.verdict.trade_outcome import value_at_bid
 
 if TYPE_CHECKING:
     from instance_database import Database, TickKey
 
 DEBATE_SECONDS: Final = 900
 """Real seconds that a debate may last; an older one without an end was left by a dead desk."""
-
-LISTED: Final = stream_reading.LISTED
 
 KEPT_COUNTS: Final = 200
 """Instances whose counted verdicts are kept until their next tick."""
@@ -56,75 +63,23 @@ MARKOV_TICKS: Final = 500
 COST_WINDOW: Final = timedelta(hours=1)
 
 
-class OverviewTold(TypedDict):
-    """The desk with its instances and the debates that run now (DeskView.overview)."""
-
-    desk: Json
-    instances: list[Json]
-    debates: list[Json]
-
-
 class DeskView(Protocol):
     """The data source of the pages."""
 
-    def desk(self) -> Json:
-        """Return the state strip.
-
-        demo, rate (how many times faster than real time, None for a desk in real time), now,
-        stands (real seconds for which the demo's clock stands still at most, 0 while it runs),
-        real_now, role (ACTIVE, STANDBY, or HOSTED where there are the streams of other scorers
-        alone), trading_state, trading_reason, version, cost_hour and
-        ceiling (USD), failing (models whose calls fail, a line each), blocks (providers that are
-        not asked for now: provider, reason, until),
-        waiting (proposals that wait for a person), waiting_by (how many, by instance), alarms
-        (that stand: key, kind, detail, at).
-        """
+    def desk(self) -> DeskStatus:
+        """Return the state of the desk."""
         ...
 
-    def overview(self) -> OverviewTold:
-        """Return every instance with its streams.
-
-        An instance: instance, symbol, feed, digits, currency (of its account, "" where nobody has
-        told it), timeframes, thresholds, latest (the newest of
-        its streams' ticks) or None, position or None, changes, streams. A stream: timeframe, tick
-        (of the newest record what stream_reading.brief keeps) or None, history (consensus, oldest
-        first), next_close, next_in_seconds (real), age_seconds (desk) or None, stale, skipped
-        (newest skip since the newest tick) or None, quiet, bar_age_seconds (of a late stream, since
-        its newest bar closed). A
-        debate that runs now, newest first: stream_id, instance, timeframe, bar_time, at.
-
-        A position has besides its own fields `profit`, `r_multiple` and `leave`: what closing it at
-        the newest close would bring and at which price, None while it is not filled. `changes` is
-        {"changed", "all"}: verdicts that the agents changed. `quiet` is {"count", "from", "to"},
-        the closes without a bar since the newest tick, when nothing else happened since; else None.
-
-        A desk of at most CHARTED instances has of each besides: price (its newest close), day_close
-        (the last one of the UTC day before), bars (the newest HISTORY of its shortest timeframe,
-        oldest first) and marks, the trades in them: at, side, and what ("open" or "close").
-        """
+    def overview(self) -> Overview:
+        """Return every instance with its streams; of at most CHARTED with their small charts."""
         ...
 
-    def symbol(self, instance: str, timeframe: str, limit: int) -> Json | None:
-        """Return one stream, or None when the desk has no such stream.
-
-        {"desk", instance, symbol, digits, currency, timeframe, timeframes, thresholds, latest,
-        position, bars (as `bars` has them, without columns), ticks (newest first, key columns; the
-        first LISTED with OWN of their records), trades, skipped, previous and next (names of the
-        neighbouring instances), changes (of the stream), next_in_seconds, age_seconds, stale,
-        quiet, markov}. `latest` is a tick as the overview has it. A trade is a row of its signal:
-        entry was planned, price filled. `markov`: state, duration (ticks), counts (from and to, in
-        the order of sentiment_rules.STATES), next (probabilities), smoothing, cut_points, history
-        (close_time and state, oldest first).
-        """
+    def symbol(self, instance: str, timeframe: str, limit: int) -> Symbol | None:
+        """Return one stream with its newest `limit` bars and ticks; None for no such stream."""
         ...
 
-    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> Json | None:
-        """Return the newest `limit` bars that were closed at a moment (ISO), None for no stream.
-
-        {"digits", "bars" (oldest first: time, open, high, low, close, volume), "columns" (prices by
-        the names of bar_reading.COLUMNS, for each bar, None where not known), "ticks" (bar times
-        within that have a tick)}.
-        """
+    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> Bars | None:
+        """Return the newest `limit` bars that were closed at a moment (ISO), None for no stream."""
         ...
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
@@ -199,93 +154,88 @@ class DatabaseView:
         """Return the instances of the desk, and after them those of other scorers."""
         return [*self._settings.instances, *self._hosted.instances()]
 
-    def desk(self) -> Json:
-        """Return the state strip."""
+    def desk(self) -> DeskStatus:
+        """Return the state of the desk."""
         clock = self._clock
         real = clock.real_now()
         states = self._database.trading_states(1)
         # by profile: the instances of one profile share its ceiling
         budgets = {one.profile: self._profile(one).agents for one in self._instances()}
         waiting = Counter(self._database.waiting())
-        return {
-            "demo": clock.accelerated,
-            "rate": clock.rate if clock.accelerated else None,
-            "now": clocks.iso(clock.now().replace(microsecond=0)),
+        return DeskStatus(
+            demo=clock.accelerated,
+            rate=clock.rate if clock.accelerated else None,
+            now=clocks.iso(clock.now().replace(microsecond=0)),
             # Only a demo's clock can stand, and after the last decision it is about to go on.
-            "stands": math.ceil(getattr(clock, "held", 0.0)) if waiting else 0,
-            "real_now": clocks.iso(real.replace(microsecond=0)),
-            "role": self._role(),
-            "trading_state": states[0]["state"] if states else "ACTIVE",
-            "trading_reason": states[0]["reason"] if states else "",
-            "version": self._version,
-            "cost_hour": self._database.spent_together(list(budgets), real - COST_WINDOW),
-            "ceiling": sum(agents.max_api_cost_per_hour for agents in budgets.values()),
-            "waiting": waiting.total(),
-            "waiting_by": dict(waiting),
-            "alarms": [*self._database.alarms(limit=5)],
-            "failing": [
+            stands=math.ceil(getattr(clock, "held", 0.0)) if waiting else 0,
+            real_now=clocks.iso(real.replace(microsecond=0)),
+            role=self._role(),
+            trading_state=states[0].state if states else "ACTIVE",
+            trading_reason=states[0].reason if states else "",
+            version=self._version,
+            cost_hour=self._database.spent_together(list(budgets), real - COST_WINDOW),
+            ceiling=sum(agents.max_api_cost_per_hour for agents in budgets.values()),
+            waiting_by=waiting,
+            alarms=self._database.alarms(limit=5),
+            failing=[
                 f"{one.name}: {call_words.line(one)}"
                 for one in call_health.health(budgets.values(), self._database.newest_calls)
                 if one.failing
             ],
-            "blocks": [
-                row for row in self._database.provider_blocks() if clocks.parse(row["until"]) > real
-            ],
-        }
+            blocks=self._database.provider_blocks(),
+        )
 
     def _role(self) -> str:
         if self._desk.active:
             return "ACTIVE"
         return "STANDBY" if self._settings.instances else "HOSTED"
 
-    def overview(self) -> OverviewTold:
+    def overview(self) -> Overview:
         """Return every instance with its streams."""
         every = self._instances()
-        names = [one.id for one in every]
-        tallies = self._database.verdict_tallies(names)
-        read = self._streams.read(every, self._clock, tallies)
-        held = {position.instance: position for position in self._database.positions()}
+        tallies = self._database.verdict_tallies([one.id for one in every])
+        streams = self._streams.read(every, self._clock, tallies)
+        positions = {position.instance: position for position in self._database.positions()}
         currencies = known_currencies(self._database, self._settings.paper_currency)
-        return {
-            "desk": self.desk(),
-            "debates": self._debates(),
-            "instances": [
-                {
+        charted = len(every) <= stream_reading.CHARTED
+        instances = []
+        for one in every:
+            own = [streams[one.id, timeframe] for timeframe in one.timeframes]
+            held = positions.get(one.id)
+            ticks = [stream.tick for stream in own if stream.tick]
+            instances.append(
+                OverviewSymbol(
                     **self._names(one, currencies),
-                    **_of_instance([read[one.id, timeframe] for timeframe in one.timeframes]),
-                    "position": self._position(one, held.get(one.id)),
-                    "changes": _changes(tallies, [(one.id, name) for name in one.timeframes]),
-                    **(
-                        self._chart(one, held.get(one.id))
-                        if len(every) <= stream_reading.CHARTED
-                        else {}
-                    ),
-                }
-                for one in every
-            ],
-        }
+                    streams=own,
+                    latest=max(ticks, key=lambda tick: str(tick.as_of), default=None),
+                    held=self._holding(one, held),
+                    changes=_changes(tallies, [(one.id, name) for name in one.timeframes]),
+                    **(self._chart(one, held) if charted else {}),
+                )
+            )
+        return Overview(self.desk(), instances, self._debates())
 
-    def _chart(self, one: Instance, held: Position | None) -> Json:
+    def _chart(self, one: Instance, held: Position | None) -> dict[str, Any]:
         """Return the small chart of an instance: its price, bars and trades."""
         now = self._clock.now()
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         bars = self._bars(one.id, min(one.timeframes, key=clocks.duration), stream_reading.HISTORY)
-        since = str(bars[0]["time"]) if bars else ""
-        marks: list[Json] = []
+        since = bars[0].time if bars else ""
+        marks: list[TradeMark] = []
         if held is not None:
             side = "BUY" if held.side == "LONG" else "SELL"
-            marks.append({"at": clocks.iso(held.opened_at), "side": side, "what": "open"})
+            marks.append(TradeMark(clocks.iso(held.opened_at), side, "open"))
         for row in self._database.closed_trades(one.id, limit=stream_reading.HISTORY):
-            ends = (("open", row["opened_at"]), ("close", row["closed_at"]))
-            marks += [{"at": at, "side": row["side"], "what": what} for what, at in ends]
+            marks.append(TradeMark(row.opened_at or "", row.side, "open"))
+            marks.append(TradeMark(row.closed_at or "", row.side, "close"))
         return {
             "price": self._database.newest_close(one.id, one.timeframes, now),
             "day_close": self._database.newest_close(one.id, one.timeframes, midnight),
-            "bars": [*bars],
-            "marks": [mark for mark in marks if str(mark["at"] or "") >= since],
+            "bars": bars,
+            "marks": [mark for mark in marks if str(mark.at) >= since],
         }
 
-    def symbol(self, instance: str, timeframe: str, limit: int) -> Json | None:
+    def symbol(self, instance: str, timeframe: str, limit: int) -> Symbol | None:
         """Return one stream with its bars, ticks and trades."""
         found = self._find(instance, timeframe)
         if found is None:
@@ -293,44 +243,49 @@ class DatabaseView:
         key = (found.id, timeframe)
         tallies = self._database.verdict_tallies([found.id])
         stream = self._streams.read([found], self._clock, tallies)[key]
-        ticks = self._streams.listed(key, limit, stream["key"], tallies.get(key, (0, 0))[1])
-        oldest = str(ticks[-1]["bar_time"]) if ticks else ""
-        return {
-            "desk": self.desk(),
+        ticks = self._streams.listed(key, limit, stream.key, tallies.get(key, (0, 0))[1])
+        oldest = str(ticks[-1].bar_time) if ticks else ""
+        before, after = neighbours([one.id for one in self._instances()], found.id)
+        return Symbol(
+            desk=self.desk(),
             **self._names(found, known_currencies(self._database, self._settings.paper_currency)),
-            **stream,
-            "latest": stream["tick"],
-            "position": self._position(found, self._database.position(found.id)),
-            "changes": _changes(tallies, [key]),
-            "bars": [*self._bars(found.id, timeframe, limit)],
-            "ticks": [*ticks],
-            "trades": [_plain(row) for row in self._database.closed_trades(found.id, 20)],
-            "skipped": [*self._database.skips_from(*key, oldest, limit)],
-            "markov": self._markov(found, timeframe),
-            "debates": [one for one in self._debates() if one["instance"] == found.id],
-            "sides": self._sides(found),
-            **self._beside(found),
-        }
+            stream=stream,
+            latest=stream.tick,
+            held=self._holding(found, self._database.position(found.id)),
+            changes=_changes(tallies, [key]),
+            bars=self._bars(found.id, timeframe, limit),
+            ticks=ticks,
+            trades=self._database.closed_trades(found.id, 20),
+            skipped=[
+                stream_reading.skip_of(row)
+                for row in self._database.skips_from(*key, oldest, limit)
+            ],
+            states=self._states(found, timeframe),
+            sides=self._sides(found, tallies),
+            previous=before,
+            next=after,
+        )
 
-    def _sides(self, found: Instance) -> Json:
+    def _sides(
+        self, found: Instance, tallies: Mapping[tuple[str, str], tuple[int, int]]
+    ) -> Mapping[str, int]:
         """Return how often the newest ticks of an instance said each verdict."""
         names = list(found.timeframes)
-        tallies = self._database.verdict_tallies([found.id])
         # Counted anew where a tick has come, or one was deleted.
         key = (found.id, *sorted((name, ticks) for (_, name), (_, ticks) in tallies.items()))
         count = partial(self._database.verdicts_of, found.id, names, one_sided.TICKS)
-        return {**self._counted.get(key, count)}
+        return self._counted.get(key, count)
 
-    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> Json | None:
+    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> Bars | None:
         """Return bars up to a moment, with the lines that arguments cite."""
         found = self._find(instance, timeframe)
         if found is None:
             return None
         moment = min(clocks.parse(as_of), self._clock.now())
-        drawn = self._drawn.read(found.id, timeframe, moment, limit)
-        times = [str(bar["time"]) for bar in drawn["bars"]]
-        there = self._database.tick_times(found.id, timeframe, times[0], times[-1]) if times else []
-        return {"digits": self._digits(found), **_told_bars(drawn), "ticks": [*there]}
+        bars, columns = self._drawn.read(found.id, timeframe, moment, limit)
+        ends = (bars[0].time, bars[-1].time) if bars else ()
+        ticks = self._database.tick_times(found.id, timeframe, *ends) if ends else ()
+        return Bars(self._digits(found), bars, columns, ticks)
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
         """Return the whole record of one tick."""
@@ -347,7 +302,7 @@ class DatabaseView:
         before, after = self._database.beside(found.id, timeframe, at)
         return {
             **known,
-            "desk": self.desk(),
+            "desk": self.desk().as_json(),
             "digits": self._digits(found),
             "outcomes": self._outcomes(told),
             "told_outcome": self._told_outcome(found.id, timeframe, moment),
@@ -356,37 +311,27 @@ class DatabaseView:
             "next": after,
         }
 
-    def _debates(self) -> list[Json]:
+    def _debates(self) -> list[Debate]:
         since = self._clock.real_now() - timedelta(seconds=DEBATE_SECONDS)
-        running = []
-        for row in self._database.running_debates(since):
-            instance, timeframe, bar_time = [*str(row["torra_key"]).split("|"), "", ""][:3]
-            told = {"instance": instance, "timeframe": timeframe, "bar_time": bar_time}
-            running.append({"stream_id": row["stream_id"], "at": row["at"], **told})
-        return running
+        return [
+            Debate(row["stream_id"], *[*str(row["torra_key"]).split("|"), ""][:2])
+            for row in self._database.running_debates(since)
+        ]
 
-    def _markov(self, one: Instance, timeframe: str) -> Json:
+    def _states(self, one: Instance, timeframe: str) -> StateHistory:
         rows = self._database.consensus_history(one.id, timeframe, MARKOV_TICKS)
         settings = self._profile(one).markov
         history = [(clocks.parse(row["close_time"]), row["consensus"]) for row in rows]
-        view = sentiment_rules.markov(history, timeframe, settings)
-        return {
-            "state": view.state,
-            "duration": view.duration,
-            "counts": [list(row) for row in view.counts],
-            "next": {str(name): chance for name, chance in view.next_probabilities.items()},
-            "smoothing": settings.smoothing,
-            "cut_points": list(settings.cut_points),
-            "history": [
-                {
-                    "close_time": row["close_time"],
-                    "state": sentiment_rules.state(row["consensus"], settings.cut_points),
-                }
+        return StateHistory(
+            sentiment_rules.markov(history, timeframe, settings),
+            settings.smoothing,
+            [
+                (row["close_time"], sentiment_rules.state(row["consensus"], settings.cut_points))
                 for row in rows
             ],
-        }
+        )
 
-    def _names(self, one: Instance, currencies: Mapping[str, str]) -> Json:
+    def _names(self, one: Instance, currencies: Mapping[str, str]) -> dict[str, Any]:
         thresholds = self._profile(one).thresholds
         return {
             "instance": one.id,
@@ -394,8 +339,8 @@ class DatabaseView:
             "feed": one.feed,
             "digits": self._digits(one),
             "currency": currencies.get(one.route, ""),
-            "timeframes": list(one.timeframes),
-            "thresholds": {"buy": thresholds.buy, "sell": thresholds.sell},
+            "timeframes": one.timeframes,
+            "thresholds": ThresholdsRecord(buy=thresholds.buy, sell=thresholds.sell),
         }
 
     def _digits(self, one: Instance) -> int | None:
@@ -408,22 +353,23 @@ class DatabaseView:
         except ConfigError:
             return None
 
-    def _position(self, one: Instance, held: Position | None) -> Json | None:
+    def _holding(self, one: Instance, held: Position | None) -> Holding | None:
         if held is None:
             return None
-        opening = self._database.signal(held.signal_id) or {}
-        filled = opening.get("price") is not None
-        now = self._clock.now()
-        price = self._database.newest_close(one.id, one.timeframes, now) if filled else None
-        return {**_plain(asdict(held)), **_gain(held, price, self._spec(one))}
+        opening = self._database.order(held.signal_id)
+        spec, now = self._spec(one), self._clock.now()
+        if opening is None or opening.price is None or spec is None:
+            return Holding(held)
+        price = self._database.newest_close(one.id, one.timeframes, now)
+        return Holding(held, None if price is None else value_at_bid(held, price, spec))
 
     def _outcomes(self, record: TickRecord) -> Json:
-        found: dict[str, JsonValue] = {}
+        found: dict[str, Any] = {}
         for sid in [signal.sid for signal in record.written]:
-            row = self._database.signal(sid) if sid else None
+            row = self._database.order(sid) if sid else None
             if sid and row:
-                ended = self._database.signal(row["closes"]) if row.get("closes") else None
-                found[sid] = {**row, "closed": ended}
+                ended = self._database.order(row.closes) if row.closes else None
+                found[sid] = {**row.as_json(), "closed": ended and ended.as_json()}
         return found
 
     def _told_outcome(self, instance: str, timeframe: str, moment: datetime) -> Json | None:
@@ -435,7 +381,14 @@ class DatabaseView:
         items = record.news.items if record.news else ()
         ids = [item.id for item in items if item.id]
         found = [*headlines(ids)] or self._database.news_items(ids)
-        return [_plain(asdict(item)) for item in found]
+        return [
+            {
+                **asdict(item),
+                "published": clocks.iso(item.published),
+                "first_seen": clocks.iso(item.first_seen),
+            }
+            for item in found
+        ]
 
     def _find(self, name: str, timeframe: str) -> Instance | None:
         for one in self._instances():
@@ -443,11 +396,9 @@ class DatabaseView:
                 return one
         return None
 
-    def _bars(self, instance: str, timeframe: str, limit: int) -> list[Json]:
+    def _bars(self, instance: str, timeframe: str, limit: int) -> list[PriceBar]:
         now = self._clock.now()
-        rows = self._database.newest_bars(instance, timeframe, as_of=now, limit=limit)
-        names = ("open", "high", "low", "close", "volume")
-        return [{"time": row["bar_time"], **{name: row[name] for name in names}} for row in rows]
+        return price_bars(self._database.newest_bars(instance, timeframe, as_of=now, limit=limit))
 
     def _skip_at(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
         row = self._database.tick_state(instance, timeframe, bar_time)
@@ -460,10 +411,6 @@ class DatabaseView:
             "skipped": {"reason": row["reason"], "detail": row["detail"]},
         }
 
-    def _beside(self, found: Instance) -> Json:
-        names = [one.id for one in self._instances()]
-        return neighbours(names, found.id)
-
 
 @cache
 def version() -> str:
@@ -474,59 +421,25 @@ def version() -> str:
         return ""
 
 
-def neighbours(ordered: list[str], wanted: str) -> Json:
+def neighbours(ordered: list[str], wanted: str) -> tuple[str | None, str | None]:
     """Return the entries before and after a name, which need not be in the list itself."""
     place = ordered.index(wanted) if wanted in ordered else bisect_left(ordered, wanted)
     after = place + (wanted in ordered)
-    return {
-        "previous": ordered[place - 1] if place > 0 else None,
-        "next": ordered[after] if after < len(ordered) else None,
-    }
-
-
-def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Json:
-    """Return the result of closing now: a long leaves at the bid, a short pays the spread.
-
-    Money is counted as the brain's memory does (instance_database), R as the books do at the end.
-    """
-    if price is None or spec is None:
-        return {"profit": None, "r_multiple": None, "leave": None}
-    leave = leaving(held.side, price, spec.spread)
-    won, risk = gain(held.side, held.entry, leave), planned_risk(held.planned_stop, held.target)
-    return {
-        "profit": worth(won, held.lots, spec),
-        "r_multiple": won / risk if risk else None,
-        "leave": leave,
-    }
-
-
-def _of_instance(streams: list[Json]) -> Json:
-    """Return an instance's streams and the newest tick of them all."""
-    records = [tick for stream in streams if isinstance(tick := stream["tick"], dict)]
-    latest = max(records, key=lambda record: str(record["as_of"]), default=None)
-    return {"streams": [*streams], "latest": latest}
+    return (
+        ordered[place - 1] if place > 0 else None,
+        ordered[after] if after < len(ordered) else None,
+    )
 
 
 def _changes(
     tallies: Mapping[tuple[str, str], tuple[int, int]], streams: Iterable[tuple[str, str]]
-) -> Json:
+) -> ChangeCount:
     """Return how many verdicts of some streams the agents changed, and how many there are."""
     found = [tallies.get(stream, (0, 0)) for stream in streams]
-    return {"changed": sum(one[0] for one in found), "all": sum(one[1] for one in found)}
+    return ChangeCount(sum(one[0] for one in found), sum(one[1] for one in found))
 
 
 def _key(instance: str, timeframe: str, moment: datetime) -> TickKey:
     from instance_database import TickKey  # noqa: PLC0415  the pages must not load the database
 
     return TickKey(instance, timeframe, moment)
-
-
-def _told_bars(drawn: Drawn) -> Json:
-    columns: Json = {name: [*values] for name, values in drawn["columns"].items()}
-    return {"bars": [*drawn["bars"]], "columns": columns}
-
-
-def _plain(row: Mapping[str, JsonValue | datetime]) -> Json:
-    """Return a row with ISO times."""
-    told = row.items()
-    return {name: clocks.iso(item) if isinstance(item, datetime) else item for name, item in told}

@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 from flask import abort, current_app, g, render_template, request, url_for
 
 from torra.config import DeskSettings
-from torra.dashboard.cells.shown import Strip
+from torra.dashboard.cells.common import Cells
+from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.doors.access import Access, Visitor
 from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_values import DeskStatus
 from torra.dashboard.view.desk_view import DeskView
-from torra.dashboard.view.stream_reading import Json
 from torra.exhibits import figures, glossary
 
 EXTENSION: Final = "torra_agents"
@@ -140,7 +141,7 @@ def tick_link(instance: str, timeframe: str, bar_time: str) -> str:
     return url_for(f"{EXTENSION}.tick", instance=instance, timeframe=timeframe, bar_time=bar_time)
 
 
-def page(template: str, desk: Json | Strip | None = None, **context: object) -> str:
+def page(template: str, desk: DeskStatus | None = None, **context: object) -> str:
     """Render one of our templates with the values that all of them use.
 
     `endpoints` are those to which a visitor's page may link; `ordered` is whether a desk that takes
@@ -167,6 +168,30 @@ def page(template: str, desk: Json | Strip | None = None, **context: object) -> 
         ordered=known.backing is not None,
         **context,
     )
+
+
+def desk_page(
+    template: str,
+    desk: DeskStatus | None = None,
+    *,
+    cells: Cells | None = None,
+    live: str = "",
+    shape: str = "desk",
+    **context: object,
+) -> str:
+    """Render a page with the strip of the desk besides its own cells.
+
+    `live` is the address of its cells, by default that of the strip alone; `shape` is theirs.
+    """
+    desk = desk or desk_view().desk()
+    shown = {**strip(desk), **(cells or {})}
+    live = live or url_for(f"{EXTENSION}.api_desk")
+    return page(template, desk, cells=shown, live=live, shape=shape, **context)
+
+
+def desk_cells() -> Cells:
+    """Return the cells of the strip of the desk."""
+    return strip(desk_view().desk())
 
 
 def room_of(endpoint: str | None) -> Room | None:

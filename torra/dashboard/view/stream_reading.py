@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue
 
 from torra import clock as clocks
 from torra.config import Instance, Profile
 from torra.dashboard.record import vetoes
+from torra.dashboard.view.desk_values import ListedTick, Quiet, Skip, Stream
 from torra.dashboard.view.kept import Kept
 from torra.market.closed_hours import WEEK, closed_at_most
 from torra.store.hosted import is_hosted
 from torra.tick import sentence
-from torra.tick.tick_record import RecordPart, TickRecord
+from torra.tick.tick_record import DebateRecord, News, ReportRecord, TickRecord
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -60,8 +61,6 @@ LISTED: Final = 40
 OWN: Final = ("thresholds", "gate", "denied", "events", "as_of")
 """Parts of its own record that a listed tick has besides its key columns; today's may differ."""
 
-NO_WAIT: Final[Mapping[str, JsonValue]] = {"next_close": None, "next_in_seconds": None}
-
 STREAMS_KEPT: Final = 512
 """Streams whose newest tick and history are kept."""
 
@@ -80,46 +79,26 @@ MEASURED: Final = frozenset(name for name, _ in vetoes.MEASURED.values())
 """Features that the words of a veto name."""
 
 
-class SkipRun(RecordPart):
-    """The skipped closes since a tick: the newest, and how many of them had `others` reasons."""
-
-    reason: str = ""
-    count: int = 0
-    others: int = 0
-    oldest: str = ""
-    bar_time: str = ""
-
-
-def brief(record: Json) -> Json:
+def brief(record: Json) -> TickRecord:
     """Return the parts of a tick's record that a glance needs: its numbers, and who was silent."""
-    deliberation, news = _mapping(record.get("deliberation")), _mapping(record.get("news"))
-    return {
-        **{name: record[name] for name in BRIEF if name in record},
+    whole = TickRecord.read(record)
+    spoken, news = whole.deliberation, whole.news
+    parts = {name: getattr(whole, name) for name in BRIEF if name in whole.model_fields_set}
+    return TickRecord.model_construct(
+        **parts,
         # told here: what is kept of the record is too little for it
-        "sentence": sentence.told(TickRecord.read(record)),
-        "news": {"status": news.get("status")} if news else None,
-        "features": [
-            item
-            for item in map(_mapping, _sequence(record.get("features")))
-            if item.get("id") in MEASURED
-        ],
-        "deliberation": {
-            "flags": _sequence(deliberation.get("flags")),
-            "failures": _mapping(deliberation.get("failures")),
-            "reports": [
-                {name: report.get(name) for name in ("agent_id", "abstained")}
-                for report in map(_mapping, _sequence(deliberation.get("reports")))
-            ],
-        },
-    }
-
-
-def _mapping(value: JsonValue) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _sequence(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
+        sentence=sentence.told(whole),
+        news=News(status=news.status) if news else None,
+        features=tuple(item for item in whole.features if item.id in MEASURED),
+        deliberation=DebateRecord(
+            flags=spoken.flags,
+            failures=spoken.failures,
+            reports=tuple(
+                ReportRecord(agent_id=report.agent_id, abstained=report.abstained)
+                for report in spoken.reports
+            ),
+        ),
+    )
 
 
 class StreamReading:
@@ -128,28 +107,32 @@ class StreamReading:
     def __init__(self, database: Database, profile: Callable[[Instance], Profile]) -> None:
         self._database = database
         self._profile = profile
-        self._ticks: Kept[Json | None] = Kept(STREAMS_KEPT)
-        self._histories: Kept[list[JsonValue]] = Kept(STREAMS_KEPT)
-        self._lists: Kept[list[Json]] = Kept(LISTS_KEPT)
+        self._ticks: Kept[TickRecord | None] = Kept(STREAMS_KEPT)
+        self._histories: Kept[list[float | None]] = Kept(STREAMS_KEPT)
+        self._lists: Kept[list[ListedTick]] = Kept(LISTS_KEPT)
 
     def read(
         self,
         instances: Sequence[Instance],
         clock: clocks.Clock,
         tallies: Mapping[StreamKey, tuple[int, int]],
-    ) -> dict[StreamKey, Json]:
-        """Return each stream's newest tick, history, ages, next close and skips."""
+    ) -> dict[StreamKey, Stream]:
+        """Return each stream's newest tick, history, ages, wait and skips."""
         now = clock.now()
         every = {(one.id, timeframe): one for one in instances for timeframe in one.timeframes}
         streams = list(every)
         found = self._database.newest_of(streams)
-        waits = {name: _next(name, now, clock) for name in {timeframe for _, timeframe in streams}}
+        waits = {name: _wait(name, now, clock) for name in {timeframe for _, timeframe in streams}}
         return {
-            stream: {
-                **self._stream(one, stream[1], *found[stream], now, tallies.get(stream, (0, 0))[1]),
+            stream: self._stream(
+                one,
+                stream[1],
+                *found[stream],
+                now,
+                tallies.get(stream, (0, 0))[1],
                 # Another scorer asks when it likes: nobody knows when the next tick comes.
-                **(NO_WAIT if is_hosted(stream[0]) else waits[stream[1]]),
-            }
+                None if is_hosted(one.id) else waits[stream[1]],
+            )
             for stream, one in every.items()
         }
 
@@ -161,34 +144,35 @@ class StreamReading:
         newest: str | None,
         now: datetime,
         count: int,
-    ) -> Json:
+        wait: float | None,
+    ) -> Stream:
         stream = (one.id, timeframe)
         step = clocks.duration(timeframe)
         tick = self.tick(key) if key else None
-        last = str(tick["bar_time"]) if tick else ""
+        last = str(tick.bar_time) if tick else ""
         # most streams have skipped nothing since: no query for those
         behind = newest is not None and newest > last
         most = SKIPS_COUNTED if tick else HISTORY
         skips = self._database.skips_after(*stream, last, most) if behind else None
-        quiet = _quiet(SkipRun.read(skips), now, step)
-        age = (now - clocks.parse(str(tick["as_of"]))).total_seconds() if tick else None
+        quiet = _quiet(skips, now, step) if skips else None
+        age = (now - clocks.parse(str(tick.as_of))).total_seconds() if tick else None
         late = age is None or age > STALE_AFTER * step.total_seconds()
         bar_age, missing, overdue = (
             self._bars(one, timeframe, last, now) if late else (None, False, False)
         )
-        # by the count as well: a late tick joins the history and is not the newest
-        history = self._histories.get((stream, key, count), lambda: self._history(stream))
-        return {
-            "timeframe": timeframe,
-            "key": key,
-            "tick": tick,
-            "history": history,
-            "age_seconds": age,
-            "stale": overdue or (missing and bool(tick) and not quiet),
-            "quiet": quiet,
-            "skipped": skips,
-            "bar_age_seconds": bar_age,
-        }
+        return Stream(
+            timeframe=timeframe,
+            key=key,
+            tick=tick,
+            # by the count as well: a late tick joins the history and is not the newest
+            history=self._histories.get((stream, key, count), lambda: self._history(stream)),
+            next_in_seconds=wait,
+            age_seconds=age,
+            bar_age_seconds=bar_age,
+            stale=overdue or (missing and tick is not None and not quiet),
+            quiet=quiet,
+            skipped=skip_of(skips) if skips else None,
+        )
 
     def _bars(
         self, one: Instance, timeframe: str, last: str, now: datetime
@@ -212,17 +196,19 @@ class StreamReading:
         age = now - close
         return age.total_seconds(), missing, age >= patience
 
-    def tick(self, key: str) -> Json | None:
+    def tick(self, key: str) -> TickRecord | None:
         """Return the parts of one tick that a glance needs."""
 
-        def made() -> Json | None:
+        def made() -> TickRecord | None:
             record = self._database.told_tick(key)
             return None if record is None else brief(record)
 
         # Another scorer may ask again about a bar: then its tick is another one.
         return made() if is_hosted(key) else self._ticks.get(key, made)
 
-    def listed(self, stream: StreamKey, limit: int, newest: JsonValue, count: int) -> list[Json]:
+    def listed(
+        self, stream: StreamKey, limit: int, newest: str | None, count: int
+    ) -> list[ListedTick]:
         """Return the newest ticks of a stream, the first LISTED with parts of their records.
 
         `newest` and `count` show whether a list that was read before is still right.
@@ -233,26 +219,31 @@ class StreamReading:
             (stream, limit, newest, count), lambda: self._read_list(stream, limit)
         )
 
-    def _read_list(self, stream: StreamKey, limit: int) -> list[Json]:
+    def _read_list(self, stream: StreamKey, limit: int) -> list[ListedTick]:
         ticks = self._database.told_ticks(*stream, limit)
         own = self._database.words_of([str(tick["torra_key"]) for tick in ticks[:LISTED]], OWN)
-        return [{**tick, **own.get(str(tick["torra_key"]), {})} for tick in ticks]
+        return [ListedTick.read({**tick, **own.get(str(tick["torra_key"]), {})}) for tick in ticks]
 
-    def _history(self, stream: StreamKey) -> list[JsonValue]:
+    def _history(self, stream: StreamKey) -> list[float | None]:
         return [row["consensus"] for row in self._database.consensus_history(*stream, HISTORY)]
 
 
-def _next(timeframe: str, now: datetime, clock: clocks.Clock) -> Json:
+def skip_of(row: Mapping[str, Any]) -> Skip:
+    """Return a skipped close by its row, or a run of them."""
+    names = ("bar_time", "reason", "detail", "close_time", "count", "oldest")
+    return Skip(**{name: row[name] for name in names if name in row})
+
+
+def _wait(timeframe: str, now: datetime, clock: clocks.Clock) -> float:
     close = clocks.floor(now, timeframe) + clocks.duration(timeframe)
-    wait = clock.real_time_of(close) - clock.real_now()
-    return {"next_close": clocks.iso(close), "next_in_seconds": wait.total_seconds()}
+    return (clock.real_time_of(close) - clock.real_now()).total_seconds()
 
 
-def _quiet(skips: SkipRun, now: datetime, step: timedelta) -> Json | None:
+def _quiet(run: Mapping[str, Any], now: datetime, step: timedelta) -> Quiet | None:
     """Return the run of closes without a bar that a stream is in; None when it is in none."""
-    if skips.reason != NO_BAR or skips.others:
+    if run["reason"] != NO_BAR or run["others"]:
         return None
-    first, last = (clocks.parse(at) + step for at in (skips.oldest, skips.bar_time))
+    first, last = (clocks.parse(run[name]) + step for name in ("oldest", "bar_time"))
     if now - last > QUIET_WITHIN * step:
         return None  # nobody has looked for a bar for longer than a desk that is awake takes
-    return {"count": skips.count, "from": clocks.iso(first), "to": clocks.iso(last)}
+    return Quiet(run["count"], clocks.iso(first), clocks.iso(last))

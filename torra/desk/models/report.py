@@ -32,6 +32,7 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import PACKAGES, installed
 from torra.providers.vendors.addresses import key_sign
 from torra.providers.vendors.capabilities import warning
+from torra.store.trade.rows import ProviderBlock
 from torra.tick.ladder import tick_worst_case
 from torra.tick.marks import PROPOSED
 from torra.tick.spending import HOUR
@@ -169,7 +170,7 @@ def report(
     """
     now = System().real_now().replace(microsecond=0)
     prices = PriceList.read(home / PRICES)
-    rests = {row["provider"]: row for row in (database.provider_blocks() if database else ())}
+    rests = {row.provider: row for row in (database.provider_blocks() if database else ())}
     tested = newest(database) if database else {}
     spent = _by_model(database, profiles, now)
     read = database.newest_calls if database else None
@@ -293,7 +294,7 @@ def _vendor(
     environment: Mapping[str, str],
     spent: Mapping[tuple[str, str], tuple[float, int]],
     heard: Mapping[tuple[str, str], ModelHealth],
-    rest: Mapping[str, Any] | None,
+    rest: ProviderBlock | None,
     tested: dict[str, Any] | None,
     now: datetime,
 ) -> VendorTold:
@@ -330,8 +331,8 @@ def _vendor(
         "trouble": sign.trouble,
         "package": "" if installed(name) else PACKAGES[name],
         "used_by": [found for found, one in profiles.items() if name in one.agents.vendors()],
-        "rests_until": str(rest["until"]) if rest else None,
-        "rests_because": str(rest["reason"]) if rest else "",
+        "rests_until": rest.until if rest else None,
+        "rests_because": rest.reason if rest else "",
         "models": models,
         "tested": tested,
     }

@@ -10,13 +10,13 @@ StoreUnavailable and keeps nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from torra.errors import MALFORMED, bounded
+from torra.errors import bounded
 from torra.store.connection import Store, stamp, to_json
+from torra.store.trade.rows import AlarmRow, BridgeRow, ProposalRow, SignalRow
 
 WAITING: Final = "WAITING"
 DECIDED: Final = ("APPROVED", "REJECTED", "EXPIRED", "DENIED")
@@ -55,29 +55,31 @@ class ExecutionStore(Store):
             self._add("proposals", {**known, "state": WAITING, "reason": ""})
             return True
 
-    def proposal(self, sid: str) -> dict[str, Any] | None:
+    def proposal(self, sid: str) -> ProposalRow | None:
         """Return one proposal; None when there is none of that id."""
-        return self._row("SELECT * FROM proposals WHERE sid = ?", sid)
+        return self._one(ProposalRow, "SELECT * FROM proposals WHERE sid = ?", sid)
 
-    def proposals(self, state: str | None = WAITING, limit: int = 100) -> list[dict[str, Any]]:
+    def proposals(self, state: str | None = WAITING, limit: int = 100) -> list[ProposalRow]:
         """Return the proposals in a state, all with None, newest first."""
         where = "" if state is None else "WHERE state = ? "
-        return self._rows(
+        return self._all(
+            ProposalRow,
             f"SELECT * FROM proposals {where}ORDER BY created_at DESC, sid LIMIT ?",  # noqa: S608
             *([] if state is None else [state]), limit,
         )  # fmt: skip
 
-    def decided_proposals(self, limit: int = 20) -> list[dict[str, Any]]:
+    def decided_proposals(self, limit: int = 20) -> list[ProposalRow]:
         """Return the newest proposals that have ended, newest expiry first."""
         rows = [
             row
             for state in DECIDED  # each by its index, so that no look at them reads them all
-            for row in self._rows(
+            for row in self._all(
+                ProposalRow,
                 "SELECT * FROM proposals WHERE state = ? ORDER BY expires DESC LIMIT ?",
                 state, limit,
             )
         ]  # fmt: skip
-        return sorted(rows, key=lambda row: (row["expires"], row["sid"]), reverse=True)[:limit]
+        return sorted(rows, key=lambda row: (row.expires, row.sid), reverse=True)[:limit]
 
     def decide_proposal(self, sid: str, state: str, reason: str) -> bool:
         """End a proposal that waits; False when it does not wait any more."""
@@ -96,7 +98,10 @@ class ExecutionStore(Store):
         One whose orders cannot be read closes nothing.
         """
         sql = f"SELECT drafts FROM proposals WHERE {WAITS}"  # noqa: S608
-        return any(closes in _closed(row["drafts"]) for row in self._rows(sql, stamp(now)))
+        rows = self._all(ProposalRow, sql, stamp(now))
+        return any(
+            draft.closes == closes for row in rows for draft in row.orders if draft.kind == "close"
+        )
 
     def proposals_due(self, now: datetime) -> int:
         """Return how many proposals wait whose time has run out."""
@@ -109,7 +114,20 @@ class ExecutionStore(Store):
             reason, self._moment(), stamp(now),
         )  # fmt: skip
 
-    # --- signals, a page at a time --------------------------------------------------------------
+    # --- signals as they are shown --------------------------------------------------------------
+
+    def order(self, sid: str) -> SignalRow | None:
+        """Return a signal as it is shown; None when there is none of that id."""
+        return self._one(SignalRow, "SELECT * FROM signals WHERE sid = ?", sid)
+
+    def orders_of(self, instance: str, sid: str) -> list[SignalRow]:
+        """Return the closes of one position, and the openings that waited for its end."""
+        return self._all(
+            SignalRow,
+            "SELECT * FROM signals INDEXED BY signals_closes WHERE instance = ? AND closes = ? "
+            "ORDER BY seq",
+            instance, sid,
+        )  # fmt: skip
 
     def signal_page(
         self,
@@ -118,7 +136,7 @@ class ExecutionStore(Store):
         state: str | None = None,
         instance: str | None = None,
         limit: int = 50,
-    ) -> list[dict[str, Any]]:
+    ) -> list[SignalRow]:
         """Return signals, newest first, of one state and one instance where they are given.
 
         `before` is the number (seq) above the first of them.
@@ -126,7 +144,8 @@ class ExecutionStore(Store):
         asked = {"state": state, "instance": instance}
         wanted = {name: value for name, value in asked.items() if value is not None}
         where = "".join(f"{name} = ? AND " for name in wanted)
-        return self._rows(
+        return self._all(
+            SignalRow,
             f"SELECT * FROM signals WHERE {where}seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
             *wanted.values(), FIRST if before is None else before, limit,
         )  # fmt: skip
@@ -146,9 +165,9 @@ class ExecutionStore(Store):
             self._upsert("alarms", {**told, "at": self._moment(), "ended_at": None})
             return True
 
-    def alarm(self, key: str) -> dict[str, Any] | None:
+    def alarm(self, key: str) -> AlarmRow | None:
         """Return the newest alarm of a key, whether or not it stands; None when there was none."""
-        return self._row("SELECT * FROM alarms WHERE key = ?", key)
+        return self._one(AlarmRow, "SELECT * FROM alarms WHERE key = ?", key)
 
     def end_alarm(self, key: str) -> bool:
         """End an alarm that stands; False when none does."""
@@ -163,11 +182,11 @@ class ExecutionStore(Store):
         """End every alarm that stands: a person has seen them."""
         return self._change("UPDATE alarms SET ended_at = ? WHERE ended_at IS NULL", self._moment())
 
-    def alarms(self, *, standing: bool = True, limit: int = 100) -> list[dict[str, Any]]:
-        """Return alarms (those that stand), newest first: key, kind, detail, at, ended_at."""
+    def alarms(self, *, standing: bool = True, limit: int = 100) -> list[AlarmRow]:
+        """Return alarms (those that stand), newest first."""
         where = "WHERE ended_at IS NULL " if standing else ""
         sql = f"SELECT * FROM alarms {where}ORDER BY at DESC, key LIMIT ?"  # noqa: S608
-        return self._rows(sql, limit)
+        return self._all(AlarmRow, sql, limit)
 
     # --- bridges --------------------------------------------------------------------------------
 
@@ -188,14 +207,6 @@ class ExecutionStore(Store):
         told = {"reconciled_at": stamp(reconciled_at)} if reconciled_at else {}
         self._upsert("bridges", {**row, **told, "at": self._moment()})
 
-    def bridges(self) -> list[dict[str, Any]]:
-        """Return every bridge: name, deny, detail, facts (JSON text), at, reconciled_at."""
-        return self._rows("SELECT * FROM bridges ORDER BY name")
-
-
-def _closed(drafts: str) -> list[Any]:
-    """Return which openings' positions the stored orders of a proposal would close."""
-    try:
-        return [one["closes"] for one in json.loads(drafts) if one["kind"] == "close"]
-    except MALFORMED:
-        return []
+    def bridges(self) -> list[BridgeRow]:
+        """Return every bridge."""
+        return self._all(BridgeRow, "SELECT * FROM bridges ORDER BY name")

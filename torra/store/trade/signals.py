@@ -24,6 +24,7 @@ from torra.config import Profile, SymbolSpec
 from torra.errors import bounded
 from torra.store.connection import Store, stamp
 from torra.store.trade.positions import PositionStore
+from torra.store.trade.rows import SignalRow, SignalStep
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.signal_states import (
@@ -237,9 +238,10 @@ class SignalStore(Store, PositionStore):
             *instances, *SENT, stamp(ended_after), *EXECUTED,
         )  # fmt: skip
 
-    def signal_events(self, sid: str) -> list[dict[str, Any]]:
-        """Return every step of a signal, oldest first: from_state, to_state, detail, at."""
-        return self._rows(
+    def signal_events(self, sid: str) -> list[SignalStep]:
+        """Return every step of a signal, oldest first."""
+        return self._all(
+            SignalStep,
             "SELECT from_state, to_state, detail, at FROM signal_events WHERE sid = ? ORDER BY id",
             sid,
         )
@@ -261,7 +263,7 @@ class SignalStore(Store, PositionStore):
 
     def closed_trades(
         self, instance: str | None = None, limit: int = 100, *, as_of: datetime | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[SignalRow]:
         """Return closed trades (of one instance), newest first, that were closed before `as_of`.
 
         The end of a trade at a bar's open is known when that bar has closed, hence before.
@@ -273,7 +275,9 @@ class SignalStore(Store, PositionStore):
         )
         # "~" sorts after every time.
         known = "~" if as_of is None else stamp(as_of)
-        return self._rows(sql, known, *([instance] if instance is not None else []), limit)
+        return self._all(
+            SignalRow, sql, known, *([instance] if instance is not None else []), limit
+        )
 
     def closed_results(self, since: str = "") -> list[tuple[Any, ...]]:
         """Return what each trade came to that was closed at `since` (ISO) or later, oldest first.
@@ -304,9 +308,9 @@ class SignalStore(Store, PositionStore):
             instance, after,
         )  # fmt: skip
 
-    def closed_at(self, moment: str) -> dict[str, Any] | None:
+    def closed_at(self, moment: str) -> SignalRow | None:
         """Return a trade that closed at a moment (ISO); None where none did."""
-        return self._row(f"SELECT * {CLOSED} AND closed_at = ? LIMIT 1", moment)
+        return self._one(SignalRow, f"SELECT * {CLOSED} AND closed_at = ? LIMIT 1", moment)
 
     def newest_step(self) -> int:
         """Return the number of the newest step of any signal, 0 before the first."""
@@ -320,7 +324,7 @@ class SignalStore(Store, PositionStore):
         came_to: str = "",
         before: tuple[str, int] | None = None,
         limit: int,
-    ) -> list[dict[str, Any]]:
+    ) -> list[SignalRow]:
         """Return rows of closed trades, newest first, that lie before (closed_at, seq).
 
         `only` has values of CLOSED_FILTERS by name; `came_to` is won, lost or "" for any.
@@ -328,9 +332,11 @@ class SignalStore(Store, PositionStore):
         place = before or ("~", 0)  # "~" sorts after every time
         which = [CLOSED_FILTERS[name] for name in only] + ([BY_RESULT[came_to]] if came_to else [])
         sql = " AND ".join([f"SELECT * {CLOSED} AND (closed_at, seq) < (?, ?)", *which])
-        return self._rows(
-            f"{sql} ORDER BY closed_at DESC, seq DESC LIMIT ?", *place, *only.values(), limit
-        )
+        return self._all(
+            SignalRow,
+            f"{sql} ORDER BY closed_at DESC, seq DESC LIMIT ?",
+            *place, *only.values(), limit,
+        )  # fmt: skip
 
     def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
         """Return [wins, trades] by side, as the newest replay found them; empty when none did."""
