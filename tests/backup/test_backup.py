@@ -79,9 +79,9 @@ SETTINGS = {
     "profiles/.history/mine/1.json": "{}",
     "week.csv": "time,name,currency,impact\n",
     "replays/trials.jsonl": "{}\n",
-    "channels/main/dwx_orders.jsonl": '{"order": 1}\n',
+    "channels/main/mt5_orders.jsonl": '{"order": 1}\n',
 }
-REMEMBERED = ("channels/main/dwx_orders.jsonl", "replays/trials.jsonl")
+REMEMBERED = ("channels/main/mt5_orders.jsonl", "replays/trials.jsonl")
 OTHERS = {
     "access.json": '{"tokens": {"admin": "the-admin-token"}, "key": "the-session-key"}',
     "pages.json": "{}",

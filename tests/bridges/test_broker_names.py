@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from tests.doubles.advisor_channel import KEY, NOW, OFFSET, AdvisorChannel, in_a_path
 from tests.doubles.compiled_ea import ACCOUNT
 from tests.doubles.page_reader import Page, check_policy, check_structure
-from tests.worlds import desks, dwx_channel, mt5_bars, mt5_package
+from tests.worlds import desks, mt5_bars, mt5_package
 from tests.worlds.desk_pages import Pages, open_pages
 from tests.worlds.orders import Decided
 from torra.bridges.protocol import Order
@@ -85,12 +85,6 @@ def test_no_two_names_share_a_file(tmp_path: Path) -> None:
         assert file.name.split(".")[0].upper() not in RESERVED
     longest = file_of(tmp_path, Source("main", 1, "€" * 21, "M15"))
     longest.write_text("", encoding="ascii")
-
-
-def test_dwx_connect_is_told_ascii_alone() -> None:
-    with pytest.raises(ValueError, match="code page of its terminal"):
-        Instance(symbol="EURUSD", broker_symbol="EURUSD.£", bridge="dwx")
-    assert Instance(symbol="US30", broker_symbol="US 30", bridge="dwx").broker_name == "US 30"
 
 
 # --- from the first question to desk.json ---------------------------------------------------------
@@ -250,20 +244,6 @@ def test_the_package_opens_and_closes_them(tmp_path: Path, name: str) -> None:
     world.bridge.submit(replace(mt5_package.closing(opening.position), broker_symbol=name))
     assert world.settled().status == "FILLED" and world.package.held == {}
     world.close()
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES.values() if name.isascii()])
-def test_dwx_connect_opens_them(tmp_path: Path, name: str) -> None:
-    world = dwx_channel.World(tmp_path)
-    world.fake.symbols += (name,)
-    world.fake.prices[name] = (2345.00, 2345.20)
-    sent = dwx_channel.order(broker_symbol=name)
-    with pytest.raises(Exception, match="no quote of"):
-        world.bridge.submit(sent)
-    world.look(1)
-    world.bridge.submit(sent)
-    assert world.settled().status == "FILLED"
-    assert next(iter(world.fake.positions.values())).symbol == name
 
 
 # --- pages and files ------------------------------------------------------------------------------

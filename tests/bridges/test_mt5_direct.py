@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.doubles.fake_dwx import START
 from tests.doubles.fake_metatrader5 import NO_IPC
+from tests.doubles.hand_clock import START
 from tests.worlds.mt5_package import CLOSE, MAGIC, SID, World, closing, order
-from torra.bridges.at_most_once import CONFIRM_SECONDS
-from torra.bridges.mt5.bridge import JOURNAL
+from torra.bridges.mt5.bridge import CONFIRM_SECONDS, JOURNAL
 from torra.bridges.mt5.request import fillings_of, lots_of, price_of, request_of
 from torra.bridges.mt5.retcodes import AMBIGUOUS, INVALID_FILL, TRANSIENT, WORDS, meaning
 from torra.bridges.order_journal import OrderEntry, OrderJournal

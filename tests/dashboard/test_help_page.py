@@ -9,7 +9,6 @@ from tests.doubles.page_reader import check_policy, check_structure, get
 from torra.config import ROOT
 from torra.dashboard.doors.access import SCOPES
 from torra.dashboard.record import surroundings
-from torra.dashboard.view.rendering import MENU
 from torra.exhibits import figures
 from torra.verdict.signal_states import TRANSITIONS
 
@@ -64,23 +63,11 @@ def test_links_of_other_pages_to_terms_have_their_target() -> None:
             assert not anchor or anchor in ids(), (path.name, anchor)
 
 
-def test_keys_are_those_of_the_menu_and_of_the_shell() -> None:
-    told = {" ".join(key.split()): text for key, text in rows().items()}
-    pages = [page for room in MENU for page in room.pages]
-    assert len({page.key for page in pages}) == len(pages)
-    for page in pages:
-        assert told[f"g {page.key}"] == f"go to {page.word}"
-    shell = (ROOT / "static" / "keys.js").read_text(encoding="utf-8")
-    listed = re.findall(r'^  \["([^"]+)", "', shell, re.MULTILINE)
-    assert len(listed) > 8
-    assert set(listed) <= set(told)
-
-
 def test_the_palettes_of_the_shell_are_told() -> None:
     prefs = (ROOT / "static" / "prefs.js").read_text(encoding="utf-8")
-    assert len(re.findall(r'\["(blue-orange|classic|red-up|mono)"', prefs)) == 4
+    assert len(re.findall(r'\["(blue-orange|classic|red-up|mono)"', prefs)) == 3
     text = rows()["Palette"]
-    assert all(word in text for word in ("blue and orange", "classic", "red for up", "one colour"))
+    assert all(word in text for word in ("blue and orange", "classic", "red for up"))
 
 
 def test_the_filter_shows_only_with_scripts() -> None:

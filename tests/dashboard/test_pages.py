@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask import Flask
 
 from agents.contracts import VECTORS
 from tests.cases import cases
@@ -23,7 +22,6 @@ from torra.config import ROOT
 from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.cells import chart_data, skips, symbol_cells
 from torra.dashboard.cells.shown import ListedTick, Skip, Symbol
-from torra.dashboard.commands import group
 from torra.dashboard.record import arithmetic, reasoning
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
@@ -715,25 +713,3 @@ def test_one_glance_is_light() -> None:
     assert sheet.stat().st_size < 16_000
     assert "prefers-reduced-motion" in sheet.read_text(encoding="utf-8")
     assert len(client().get("/").data) < 60_000
-
-
-# --- the command line of a host ---
-
-
-def test_flask_torra_status_tells_the_desk() -> None:
-    app = open_app(ScriptedView())
-    app.cli.add_command(group)
-    answer = app.test_cli_runner().invoke(args=["torra", "status"])
-    assert answer.exit_code == 0, answer.output
-    assert "DEMO  2021-12-01 10:17 UTC  ACTIVE" in answer.output
-    assert re.search(r"BTCUSD +M15 +HOLD", answer.output)
-    told = app.test_cli_runner().invoke(args=["torra", "status", "--json"])
-    assert json.loads(told.output)["desk"]["ceiling"] == 2.0
-
-
-def test_flask_torra_status_without_the_pages_is_one_line() -> None:
-    app = Flask("bare")
-    app.cli.add_command(group)
-    answer = app.test_cli_runner().invoke(args=["torra", "status"])
-    assert answer.exit_code == 2
-    assert "has no Torra pages" in answer.output

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.doubles.fake_dwx import HandClock
+from tests.doubles.hand_clock import HandClock
 from torra.market.broker_clock import ServerClock
 
 TerminalInfo = namedtuple(

@@ -12,7 +12,7 @@ import sqlite_utils
 
 from instance_database import Database
 from tests.faults import old_schemas
-from tests.worlds import dwx_channel, mt5_package
+from tests.worlds import mt5_package
 from tests.worlds.hands import PAPER, SOMEBODY, Market, held_at, live_home, torra
 from torra.bridges.protocol import Order
 from torra.clock import System
@@ -289,32 +289,6 @@ def test_a_silent_package_is_looked_at(package: mt5_package.World) -> None:
 def test_the_package_refuses_a_stop_of_nothing(package: mt5_package.World) -> None:
     package.bridge.submit(modify(mt5_package.order(), "999", 2341.0))
     report = package.settled()
-    assert (report.status, report.reason) == ("REJECTED", "no_position")
-
-
-def test_dwx_moves_the_stop_and_keeps_the_target(tmp_path: Path) -> None:
-    world = dwx_channel.World(tmp_path)
-    ticket = world.opened().position
-    world.bridge.submit(modify(dwx_channel.order(), ticket, 2341.0))
-    report = world.settled()
-    assert (report.status, report.position) == ("FILLED", ticket)
-    there = world.fake.positions[int(ticket)]
-    assert (there.stop, there.target) == (2341.0, 2361.2)
-    (command,) = [text for text in world.fake.taken if "MODIFY" in text]
-    assert f"|MODIFY_ORDER|{ticket},0,2341.00,2361.20,0:>" in command
-
-
-def test_dwx_tells_a_stop_that_nobody_can_move(tmp_path: Path) -> None:
-    world = dwx_channel.World(tmp_path)
-    ticket = world.opened().position
-
-    def gone(text: str) -> None:
-        if "MODIFY" in text:
-            world.fake.end(int(ticket), 2338.4, "[sl 2338.40]", dwx_channel.MAGIC, 0.1)
-
-    world.fake.on_read = gone
-    world.bridge.submit(modify(dwx_channel.order(), ticket, 2341.0))
-    report = world.settled(20)
     assert (report.status, report.reason) == ("REJECTED", "no_position")
 
 

@@ -1,6 +1,6 @@
 """The last checks before an order goes to the market: one table of guards, asked in one order.
 
-The paper bridge and the bridges `mt5_direct` and `dwx` ask this table. The Expert Advisor
+The paper bridge, `mt5_direct` and plug-ins (guarded) ask this table. The Expert Advisor
 (mql5/TorraBridge.mq5) asks the same questions in the same order in its own language. The first
 guard that objects gives the reason of the refusal; an order that passes all of them is executed.
 

@@ -45,8 +45,7 @@ class OrderEntry:
     """One order and what is known of it.
 
     `intent` is the moment from which on it may have reached the market, None: it never has. `notes`
-    are the bridge's own. `settled` is the status of the newest report that was settled. `loaded`
-    says that the entry comes from an earlier life of the bridge.
+    are the bridge's own. `settled` is the status of the newest report that was settled.
     """
 
     order: Order
@@ -54,7 +53,6 @@ class OrderEntry:
     notes: Mapping[str, str] = field(default_factory=dict)
     report: Report | None = None
     settled: str = ""
-    loaded: bool = False
 
     @property
     def status(self) -> Status | None:
@@ -65,11 +63,6 @@ class OrderEntry:
     def ended(self) -> bool:
         """Whether nothing more is to be found out."""
         return self.report is not None and self.report.status not in INTERIM
-
-    @property
-    def under_way(self) -> bool:
-        """Whether it may be in the market while its end is not known."""
-        return self.intent is not None and self.report is None
 
 
 class OrderJournal:
@@ -235,7 +228,6 @@ def _entry(told: dict[str, Any]) -> OrderEntry:
         notes={str(name): str(value) for name, value in told["notes"].items()},
         report=_read(Report, told["report"]) if told["report"] else None,
         settled=str(told["settled"]),
-        loaded=True,
     )
 
 

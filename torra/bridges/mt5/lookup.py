@@ -9,16 +9,15 @@ BridgeUnavailable: not answered is never "nothing there".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import partial
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from torra.bridges.at_most_once import OrderMarks, executed_as, moved, opened, stands
 from torra.bridges.mt5.terminal import Terminal
 from torra.bridges.order_journal import OrderEntry
-from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report
+from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report, Status
 from torra.errors import BridgeUnavailable
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import PositionSide, Side
@@ -44,6 +43,35 @@ REASONS: Final[Mapping[int, str]] = {
     6: "stop_out",
 }
 """DEAL_REASON_: by hand at a desk, on a telephone, on the web; expert; and what the server does."""
+
+LOTS_SLACK: Final = 1e-6
+"""Lots that differ by less are the same."""
+
+EARLIEST: Final = timedelta(seconds=-5)
+LATEST: Final = timedelta(seconds=120)
+"""How far a time of the broker may lie from the order's own where only the time tells."""
+
+SIGNAL_ID: Final = re.compile(r"T[A-Z2-7]{12}")
+
+
+def opened(row: Any, order: Order) -> bool:
+    """Return whether a position is the one that an order is about, by its opening's id."""
+    return bool(order.closes and row.magic == order.magic and order.closes in row.comment)
+
+
+def stands(stop: float, order: Order) -> bool:
+    """Return whether a stop is where an order moves it: to half a point."""
+    return abs(stop - order.stop) < 0.5 * 10.0**-order.digits
+
+
+def moved(order: Order, ticket: str, now: datetime, *, adopted: bool = False) -> Report:
+    """Return the report of a stop that stands where it was to go."""
+    return Report(order.sid, "FILLED", now, position=ticket, adopted=adopted)
+
+
+def executed_as(order: Order, lots: float) -> Status:
+    """Return the status of an order of which so many lots were executed."""
+    return "FILLED" if lots >= order.lots - LOTS_SLACK else "PARTIAL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,15 +260,21 @@ class _Known:
         return BUY_TYPE if self.entry.order.side == "BUY" else SELL_TYPE
 
     def _ours(self, item: Any, wall: int) -> bool:
-        """Return whether an item of this server time bears the order's marks."""
-        order = self.entry.order
-        since = self.entry.intent or order.created
-        mark = OrderMarks(order.sid, order.magic, order.broker_symbol, since)
-        return mark.on(item, partial(self._made_at, item, wall))
+        """Return whether an item of this server time bears the order's marks.
 
-    def _made_at(self, item: Any, wall: int) -> datetime | None:
-        """Return when an item was made; None where a person or the server itself has made it."""
+        These are magic number, symbol, and the id in the comment. Without a comment the time
+        counts, of what an Expert Advisor or the package has made.
+        """
+        order = self.entry.order
+        if (item.magic, item.symbol) != (order.magic, order.broker_symbol):
+            return False
+        if order.sid in item.comment:
+            return True
+        # A comment with another signal's id is that signal's, however well the time fits.
+        if SIGNAL_ID.search(item.comment) or REASONS.get(item.reason) != "expert":
+            return False
         try:
-            return self.server.to_utc(int(wall)) if REASONS.get(item.reason) == "expert" else None
+            made = self.server.to_utc(int(wall))
         except ValueError:
-            return None
+            return False
+        return EARLIEST <= made - (self.entry.intent or order.created) <= LATEST

@@ -29,11 +29,10 @@ SERVER_CLOCK: Final = "new_york+7"
 
 
 class MenuPage(NamedTuple):
-    """A page of the menu: its endpoint, its word, and its key after g."""
+    """A page of the menu: its endpoint and its word."""
 
     endpoint: str
     word: str
-    key: str
 
 
 class Room(NamedTuple):
@@ -48,41 +47,41 @@ class Room(NamedTuple):
 
 
 MENU: Final = (
-    Room("Home", (MenuPage("overview", "Home", "d"),), ("first_run",)),
+    Room("Home", (MenuPage("overview", "Home"),), ("first_run",)),
     Room(
         "Symbols",
         (
-            MenuPage("symbols", "All symbols", "y"),
-            MenuPage("history", "History", "v"),
-            MenuPage("watching", "Debates", "w"),
-            MenuPage("changed", "What agents changed", "e"),
+            MenuPage("symbols", "All symbols"),
+            MenuPage("history", "History"),
+            MenuPage("watching", "Debates"),
+            MenuPage("changed", "What agents changed"),
         ),
         ("instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
     ),
     Room(
         "Trades",
         (
-            MenuPage("trades", "Results", "t"),
-            MenuPage("approvals", "Approvals", "a"),
-            MenuPage("signals", "Signals and positions", "s"),
-            MenuPage("lessons", "Lessons", "n"),
+            MenuPage("trades", "Results"),
+            MenuPage("approvals", "Approvals"),
+            MenuPage("signals", "Signals and positions"),
+            MenuPage("lessons", "Lessons"),
         ),
         ("approval", "signal"),
     ),
     Room(
         "Research",
-        (MenuPage("replays", "Replays", "r"), MenuPage("jobs", "Jobs", "b")),
+        (MenuPage("replays", "Replays"), MenuPage("jobs", "Jobs")),
         ("replay", "job"),
     ),
     Room(
         "Desk",
         (
-            MenuPage("health", "Health", "h"),
-            MenuPage("costs", "Cost", "c"),
-            MenuPage("models", "Models", "m"),
-            MenuPage("profiles", "Profiles", "p"),
-            MenuPage("audit", "Audit log", "l"),
-            MenuPage("help", "Help", "i"),
+            MenuPage("health", "Health"),
+            MenuPage("costs", "Cost"),
+            MenuPage("models", "Models"),
+            MenuPage("profiles", "Profiles"),
+            MenuPage("audit", "Audit log"),
+            MenuPage("help", "Help"),
         ),
         ("profile",),
     ),
