@@ -147,7 +147,6 @@ def open_desk(
     """
     with importing():
         from torra.desk.event_stream import EventStream  # noqa: PLC0415
-        from torra.desk.memory.lesson_mirror import LessonMirror  # noqa: PLC0415
         from torra.desk.memory.reviewer import Reviewer  # noqa: PLC0415
         from torra.desk.schedule import Desk  # noqa: PLC0415
         from torra.jobs.worker import Worker  # noqa: PLC0415
@@ -227,7 +226,6 @@ def open_desk(
             watched,
             lambda: found[0].clock,
             lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
-            LessonMirror(folder, database.lessons_since),
         )
         events.listen(lambda _: reviewer.wake())
         desk = Desk(
