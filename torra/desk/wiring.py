@@ -194,7 +194,6 @@ def open_desk(
             kill_switch,
             lambda: found[0].clock,
             lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
-            lambda: found[0].look_again(),  # noqa: PLW0108
         )
         events = EventStream(database)
         worker = Worker(
