@@ -591,7 +591,7 @@ def test_an_undo_that_would_loosen_is_refused(book: ProfileBook) -> None:
     save(book, {POSITIONS: 1})
     undone = book.undo("default", 1, digest=None, may="guarded", actor="ann")
     assert undone.outcome == "loosens"
-    assert undone.command == "torra profile set default risk.max_positions=3 --yes"
+    assert undone.command == "torra profile undo default 1"
     assert book.undo("default", 1, digest=None, may="loosen", actor="me").outcome == "saved"
 
 
