@@ -282,7 +282,7 @@ def test_a_choice_of_the_swarm_loosens_one_way(name: str, tighter: str, looser: 
 
 
 WHOSE_WORD = {
-    "trust": ("prior", "flat", "earned"),
+    "trust": ("prior", "flat"),
     "influence": ("full", "earned", "shadow"),
     "mode": ("budget", "full", "firm", "swarm"),
     "active_agents": ([], ["technical"], ["technical", "momentum"]),
