@@ -700,10 +700,9 @@ class AgentSettings(Section):
         "propose",
         description="whether a close that the judge asks for is proposed to a person",
     )
-    trust: Literal["prior", "flat", "earned"] = Field(
+    trust: Literal["prior", "flat"] = Field(
         "prior",
-        description="whose word counts how much in a swarm: by regime as tabled, all alike, or by "
-        "what each expert was worth in its regime (docs/agents.md)",
+        description="whose word counts how much in a swarm: by regime as tabled, or all alike",
     )
     standing: Literal["off", "on"] = Field(
         "off",

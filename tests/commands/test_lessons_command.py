@@ -121,7 +121,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["torra.db", "lessons.jsonl", "access.json", "torra.db-wal"])
+@pytest.mark.parametrize("name", ["torra.db", "prices.json", "access.json", "torra.db-wal"])
 def test_no_export_writes_over_what_a_home_lives_by(home: Path, name: str) -> None:
     kept = (home / "torra.db").read_bytes()
     result = torra(home, "lessons", "--export", str(home / "." / name))

@@ -176,12 +176,9 @@ def test_the_refresh_writes_what_the_page_showed(where: str, backing: Backing) -
     check_refresh(page, visit(backing).get(f"/api/v1{address}").get_json())
 
 
-def test_a_demo_says_how_briefly_a_proposal_lives(backing: Backing) -> None:
-    told = approvals.lives(backing.settings.instances, 180)
-    assert "180 times as fast" in told
-    assert "one of M15 5 s" in told
-    assert "one of H1 20 s" in told
-    assert approvals.lives(backing.settings.instances, None) == ""
+def test_a_demo_says_how_long_a_proposal_waits() -> None:
+    assert "180 times as fast: a proposal waits 2 minutes" in approvals.lives(180.0)
+    assert approvals.lives(None) == approvals.lives(1.0) == ""
 
 
 def test_neighbours_that_expired_are_folded(backing: Backing) -> None:

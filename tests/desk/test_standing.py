@@ -209,7 +209,7 @@ def test_every_setting_of_a_swarm_is_part_of_what_it_is_judged_by(
 ) -> None:
     changes: tuple[dict[str, Any], ...] = (
         {}, {"judge_hold": "veto"}, {"judge_close": "off"}, {"trust": "flat"},
-        {"trust": "earned"}, {"standing": "on"}, {"gate_call": "openings"},
+        {"standing": "on"}, {"gate_call": "openings"},
         {"role_models": {"judge": "anthropic:x"}}, {"memory": {"roles": ["trader"]}},
     )  # fmt: skip
     told = [validate(Profile, {"agents": {"mode": "swarm", **more}}, "a test") for more in changes]

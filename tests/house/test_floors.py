@@ -303,9 +303,8 @@ TRIAL = ("torra/desk/wiring",)
 """What wires a desk, and a trial tick of it."""
 
 DESK = (
-    *TRIAL, "torra/desk/event_stream", "torra/desk/memory/lesson_mirror",
-    "torra/desk/memory/reviewer", "torra/desk/schedule", "torra/jobs/worker",
-    "torra/notices/desk_notices",
+    *TRIAL, "torra/desk/event_stream", "torra/desk/memory/reviewer", "torra/desk/schedule",
+    "torra/jobs/worker", "torra/notices/desk_notices",
 )  # fmt: skip
 """... with what open_desk imports for a desk alone."""
 

@@ -28,7 +28,7 @@ from torra.backup.restore import command
 from torra.clock import System, duration, floor, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
-from torra.desk.memory import lesson_mirror, reviews, shelves
+from torra.desk.memory import reviews, shelves
 from torra.desk.models import call_words
 from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import subject_of
@@ -753,15 +753,10 @@ def _bars(home: Path, database: Database) -> Iterator[CheckResult]:
 
 
 def _lessons(home: Path, database: Database) -> Iterator[CheckResult]:
-    """Say how many lessons there are; check their mirror, and each profile's embedder."""
+    """Say how many lessons there are; check each profile's reviews and embedder."""
     profiles = _profiles(home)
     setups = [(item, profile) for profile, items in profiles.values() for item in items]
     yield CheckResult("lessons", "ok", shelves.standing(database, setups))
-    mirror = lesson_mirror.compare(home, database.lessons_since)
-    if not mirror.same:
-        yield CheckResult(
-            "lessons", "warning", mirror.sentence, "the next start of the desk makes it anew"
-        )
     for name, (profile, _) in profiles.items():
         if why := reviews.unaskable(reviews.Paying(name, profile.agents)):
             remedy = f"name a vendor's model, or set agents.memory.review of {name} to rules"

@@ -28,7 +28,7 @@ from torra.evaluation.opinion_table import Flags, moments_of
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import mean_count, takes
 from torra.evaluation.recomposition import BrainNumbers, Chains, Changes, Recording, verdicts_of
-from torra.evaluation.standing.shapley_value import Coalition, coalitions, shapley
+from torra.evaluation.shapley_value import Coalition, coalitions, shapley
 from torra.evaluation.wording import count, interval_cell, listed, rounded, signed
 
 Worth = Literal["direction", "verdict"]

@@ -42,7 +42,6 @@ class Strip(RecordPart):
 
     demo: Flag = False
     rate: Number = None
-    stands: Number = None
     now: Word = None
     version: Word = None
     role: Word = None

@@ -136,7 +136,6 @@ def strip(told: Strip | Mapping[str, JsonValue]) -> Cells:
         "banner.alarms": showing(desk.alarms),
         "desk.alarms": words(_alarms(desk.alarms)),
         "banner.demo": showing(desk.demo),
-        "banner.stands": showing(desk.stands),
         "banner.standby": showing(desk.role == "STANDBY"),
         "banner.reducing": showing(trading == "REDUCING"),
         "banner.halted": showing(trading == "HALTED"),

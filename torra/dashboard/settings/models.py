@@ -27,7 +27,7 @@ from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.desk import costs as cost_report
 from torra.desk.models import expected_cost, expert_standing
 from torra.desk.models import report as model_report
-from torra.desk.models.expert_standing import StandingTold
+from torra.desk.models.expert_standing import SeatRow
 from torra.desk.models.report import (
     ModelReport,
     ModelTold,
@@ -341,7 +341,7 @@ def _traders(rows: Sequence[TraderTold]) -> list[tuple[str, str]]:
     return [(name, f"{line[:1].upper()}{line[1:]}.") for name, line in told]
 
 
-def _standing(rows: Sequence[StandingTold]) -> list[StandingLine]:
+def _standing(rows: Sequence[SeatRow]) -> list[StandingLine]:
     """Return how often each seat was right, as text."""
     return [
         StandingLine(
