@@ -227,15 +227,6 @@ def officers() -> list[str]:
     return [name for name in GateSettings.model_fields if name.startswith(promotion.OFFICERS)]
 
 
-def test_a_profile_of_before_the_switch_ran_with_the_first_form_of_the_record_score() -> None:
-    """What was earned under one form counts for no other."""
-    before = Profile().model_dump(mode="json")
-    del before["record_score"]
-    first = validate(Profile, {"record_score": "high"}, "a test")
-    assert promotion._mark(json.dumps(before)) == fingerprint(first) != fingerprint(Profile())
-    assert promotion._mark(Profile().model_dump_json()) == fingerprint(Profile())
-
-
 def test_prompts_and_the_rules_own_version_are_part_of_a_setting() -> None:
     paid = validate(Profile, {"agents": {"provider": "anthropic"}}, "a test")
     assert fingerprint(paid, "9") != fingerprint(paid)

@@ -130,13 +130,3 @@ def test_a_trade_is_marked_if_a_jump_lies_between_its_decision_and_its_end(
     assert lines is not None and [line.cells[4] for line in lines] == [ended]
     cleaned = trade_file.clean(text)
     assert cleaned is not None and rows(cleaned)[0]["jump (UTC)"] == rows(text)[0]["jump (UTC)"]
-
-
-def test_a_file_of_trades_from_before_there_were_jumps_is_read() -> None:
-    new = trade_file.as_csv([arm_of([-1.0, 2.0])])
-    old = "\r\n".join(line.rpartition(",")[0] for line in new.splitlines()) + "\r\n"
-    assert "jump" not in old
-    assert trade_file.trade_lines(old) == trade_file.trade_lines(new)
-    assert trade_file.clean(old) == new
-    older = "\r\n".join(line.rpartition(",")[0] for line in old.splitlines())
-    assert trade_file.trade_lines(older) is None

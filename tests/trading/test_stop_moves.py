@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlite_utils
 
-from instance_database import Database
-from tests.faults import old_schemas
 from tests.worlds import mt5_package
 from tests.worlds.hands import PAPER, SOMEBODY, Market, held_at, live_home, torra
 from torra.bridges.protocol import Order
-from torra.clock import System
 from torra.errors import ConfigError
 from torra.trading import hand_close
 
@@ -292,7 +288,7 @@ def test_the_package_refuses_a_stop_of_nothing(package: mt5_package.World) -> No
     assert (report.status, report.reason) == ("REJECTED", "no_position")
 
 
-# --- as a person types it, and older files --------------------------------------------------------
+# --- as a person types it -------------------------------------------------------------------------
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -304,17 +300,3 @@ def test_the_command(tmp_path: Path) -> None:
     assert unknown.exit_code == 2
     assert "the price of now is not known" in unknown.output
     assert torra(home, "stop", sid, "near", "--yes").exit_code == 2
-
-
-def test_a_file_of_an_older_program_takes_the_move_of_a_stop(tmp_path: Path) -> None:
-    """The rules of the table are widened in place: no row and no other table changes."""
-    path = tmp_path / "torra.db"
-    old_schemas.build(path, "0011_hosted", 0)
-    Database.open(path, now=System().real_now).close()
-    db = sqlite_utils.Database(path)
-    text = db["signals"].schema
-    assert "CHECK (kind IN ('open', 'close', 'modify'))" in text
-    assert "CHECK (kind <> 'open' OR (entry" in text
-    assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert db.execute("PRAGMA foreign_key_check").fetchall() == []
-    db.close()

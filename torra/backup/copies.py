@@ -33,7 +33,7 @@ from torra.home import BACKUP_NAME, backups
 from torra.regular_files import open_regular
 from torra.store import structure
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, explain, stamp
-from torra.store.migrations import NEWEST, compared, schema
+from torra.store.migrations import compared, schema
 from torra.store.trade.signals import altered_orders
 from torra.whole_files import sync_folder, write_whole
 
@@ -307,8 +307,6 @@ def _read(db: sqlite_utils.Database, path: Path, sha256: str) -> Backup:
     if facts and json.loads(facts["rows"]) != rows:
         raise ConfigError(f"{path} is damaged: it has not the rows that it was made with")
     number = schema(db)
-    if number > NEWEST:
-        raise ConfigError(f"{path} has schema {number}, newer than this program: update Torra")
     built = compared(db, (FACTS, FILES))
     if built.refused:
         raise ConfigError(structure.words(path, built.refused))

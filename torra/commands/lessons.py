@@ -122,9 +122,7 @@ def lesson_of(database: Database, sid: str) -> Lesson:
         of = row["closes"] or "an opening"
         raise ConfigError(f"{sid} is no opening: a lesson belongs to its opening, {of}")
     if row["state"] == "CLOSED":
-        raise ConfigError(
-            f"{sid} has no lesson: its evidence was invented, or it is older than lessons"
-        )
+        raise ConfigError(f"{sid} has no lesson: its evidence was invented")
     raise ConfigError(
         f"{sid} has no lesson yet: it is {row['state']}, and a lesson is written when a trade ends"
     )

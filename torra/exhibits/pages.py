@@ -197,10 +197,7 @@ def _summary(found: Document, came_to: outcome.Outcome | None) -> str:
     """Return what a document says beside its money: nothing that a table of its own says."""
     if came_to is None:
         return found.summary
-    rest = found.summary.removeprefix(came_to.sentence).strip()
-    said = next((table.says for table in found.tables if table.name == outcome.CLAIMS), "")
-    # files of before begin with the sentence of that table
-    return rest.removesuffix(said[:MOST_SUMMARY]).strip() if said else rest
+    return found.summary.removeprefix(came_to.sentence).strip()
 
 
 def _curves(found: Document) -> list[dict[str, Any]]:

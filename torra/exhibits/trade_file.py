@@ -26,8 +26,6 @@ FILE: Final = "trades.csv"
 """Its name in the folder of a replay."""
 
 JUMP: Final = "jump (UTC)"
-"""The newest column; files of older replays end before it."""
-
 DECIMALS: Final = 8
 """Decimals of an amount: past those there is rounding only."""
 
@@ -149,10 +147,9 @@ def _rows(text: str) -> list[list[str]] | None:
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except csv.Error:
         return None
-    heads = [*COLUMNS]
-    if not rows or rows[0] not in (heads, heads[:-1]) or any(len(r) != len(rows[0]) for r in rows):
+    if not rows or rows[0] != [*COLUMNS] or any(len(row) != len(COLUMNS) for row in rows):
         return None
-    return [[*row, ""][: len(heads)] for row in rows[1:]]
+    return rows[1:]
 
 
 def jump_of(trade: TradeSeen, jumps: Sequence[datetime]) -> datetime | None:

@@ -145,7 +145,6 @@ CAUSES: Final[Mapping[str, str]] = MappingProxyType(
         _R.VERSION_MISMATCH: "the versions of both sides differ",
         _R.SIGNAL_EXPIRED: "its time has passed",
         _R.ORDER_ALTERED: "the stored order was altered",
-        _R.OLDER_PROGRAM: "an older program decided it",
     }
 )
 """Each deny reason as the half-sentence after "as", at most seven words."""

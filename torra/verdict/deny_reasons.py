@@ -52,7 +52,6 @@ class DenyReason(StrEnum):
     VERSION_MISMATCH = "VERSION_MISMATCH"
     SIGNAL_EXPIRED = "SIGNAL_EXPIRED"
     ORDER_ALTERED = "ORDER_ALTERED"
-    OLDER_PROGRAM = "OLDER_PROGRAM"
 
 
 class Denial(NamedTuple):
@@ -210,11 +209,6 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
     ),
     _R.ORDER_ALTERED: Denial(
         "the order in the database is not the one that was decided; the desk halts",
-        "orders are compared with decisions",
-        "signal_bridge",
-    ),
-    _R.OLDER_PROGRAM: Denial(
-        "an older Torra, which did not seal its orders, decided it and did not send it any more",
         "orders are compared with decisions",
         "signal_bridge",
     ),

@@ -38,7 +38,7 @@ from torra.desk.models import call_words
 from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
-from torra.errors import ConfigError
+from torra.errors import ConfigError, SchemaMismatch
 from torra.evidence.company_facts import ANNUAL, FIGURES
 from torra.evidence.company_figures import REPORT_DELAY
 from torra.evidence.company_numbers import reads_company
@@ -667,8 +667,10 @@ def database(behind: Backing) -> Iterator[Sign]:
     if log > LARGE_WAL:
         remedy = "a reader holds it open: end programs that look into the database for long"
         yield Sign("log", "warn", f"the write-ahead log has grown to {_bytes(log)}", remedy)
-    found, newest = schema(behind.database.connection()), NEWEST
-    yield Sign("schema", "ok" if found == newest else "warn", f"{found} of {newest}")
+    try:
+        yield Sign("schema", "ok", f"{schema(behind.database.connection())} of {NEWEST}")
+    except SchemaMismatch as error:  # a newer program was started meanwhile
+        yield Sign("schema", "warn", error.what, error.remedy)
     yield _backups(path.parent / BACKUP_FOLDER)
     setups = [(one.instance, one.profile) for one in behind.desk.setups.values()]
     yield Sign("lessons", "ok", shelves.standing(behind.database, setups))
