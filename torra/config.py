@@ -273,7 +273,7 @@ class OutsideSettings(Section):
         ("file",),
         strict=False,
         description="who is asked for yields, the dollar, VIX, positions (fred, cftc) and the "
-        "filings of companies (edgar); file = what was read with torra outside import; empty = no "
+        "filings of companies (edgar); file = what was read with torra data import; empty = no "
         "agent sees such a number; companions are read all the same",
     )
 

@@ -664,7 +664,7 @@ def test_tick_tells_what_was_known_beyond_the_chart(tmp_path: Path) -> None:
         for day in (6, 7)
     ]
     file.write_text("\n".join(["name,at,known_at,value", *rows]))
-    assert torra(tmp_path, "outside", "import", str(file)).exit_code == 0
+    assert torra(tmp_path, "data", "import", str(file)).exit_code == 0
     asked = ("tick", "EURUSD", "H1", "--as-of", "2021-10-28T10:00Z")
     told = torra(tmp_path, *asked).stdout
     (line,) = [one for one in told.splitlines() if one.startswith("outside")]

@@ -89,7 +89,7 @@ def test_numbers_stand_with_change_rank_day_release_and_source(address: str) -> 
 @pytest.mark.parametrize("address", [TICK, STREAM])
 def test_nothing_known_is_a_sentence_with_what_to_do(address: str) -> None:
     _, page = shown(NOTHING, address)
-    assert "Beyond the chart" in page.text and "torra outside import FILE" in page.text
+    assert "Beyond the chart" in page.text and "torra data import FILE" in page.text
     assert "Rank 100" not in page.text
     _, off = shown(None, address)
     assert outside_words.OFF in off.text

@@ -1,4 +1,4 @@
-"""The page Trades and its API: sums as `torra money` has them, filters, cursors, and the file."""
+"""The page Trades and its API: sums as `torra results` has them, filters, cursors, and the file."""
 
 from __future__ import annotations
 
@@ -215,8 +215,8 @@ def test_the_command_says_it_and_a_home_without_a_desk_stays_empty(
     backing: Backing, tmp_path: Path
 ) -> None:
     del backing
-    told = CliRunner().invoke(main, ["--home", str(tmp_path / "nothing"), "money"])
+    told = CliRunner().invoke(main, ["--home", str(tmp_path / "nothing"), "results"])
     assert told.exit_code == 0 and "No desk has run here yet" in told.stdout
     assert not (tmp_path / "nothing").exists()
-    told = CliRunner().invoke(main, ["--home", str(tmp_path / "nothing"), "money", "--json"])
+    told = CliRunner().invoke(main, ["--home", str(tmp_path / "nothing"), "results", "--json"])
     assert json.loads(told.stdout)["accounts"] == []

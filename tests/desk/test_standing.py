@@ -22,7 +22,7 @@ from tests.cases import cases
 from tests.conftest import Scale
 from tests.tick.test_shadow import go_on, run, trading
 from tests.worlds import desks, stores
-from torra.commands import standing as standing_commands
+from torra.commands import promotion as standing_commands
 from torra.config import Instance, Profile, validate
 from torra.dashboard.screens import health_checks
 from torra.desk import promotion, schedule
@@ -444,10 +444,10 @@ def called(command: Any, home: Path, *words: str) -> str:
 
 
 def test_standing_says_who_has_a_say_and_what_is_missing(home: Path) -> None:
-    said = called(standing_commands.standing, home)
+    said = called(standing_commands.promotion, home)
     assert "its agents look on: recorded, not counted" in said
     assert "next look at 3,000" in said and "no look has been taken yet" in said
-    told = json.loads(called(standing_commands.standing, home, "--json"))
+    told = json.loads(called(standing_commands.promotion, home, "--json"))
     (row,) = told["profiles"]
     assert (row["counts"], row["look"], row["setting"]) == (False, 0, fingerprint(EARNED))
     assert told["rule"]["looks"] == [3_000, 6_000, 12_000, 24_000]
@@ -498,7 +498,7 @@ def test_a_scorecard_begins_with_money(tmp_path: Path, scaled: Scale) -> None:
 
 def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path) -> None:
     (tmp_path / "desk.json").write_text(json.dumps({"instances": [{"symbol": "BTCUSD"}]}), "utf-8")
-    for command in (standing_commands.scorecard, standing_commands.standing):
+    for command in (standing_commands.scorecard, standing_commands.promotion):
         assert "3,000" in called(command, tmp_path)
     assert "has run no tick yet" in called(standing_commands.scorecard, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["desk.json"]
@@ -525,19 +525,19 @@ def test_a_desk_whose_setting_was_never_heard_says_so(home: Path) -> None:
 
 
 def test_what_need_not_be_earned_has_no_number_and_no_look(home: Path) -> None:
-    said = called(standing_commands.standing, home)
+    said = called(standing_commands.promotion, home)
     assert f"number 1: {COUNTED} ticks with agents, {60 - COUNTED} more wait for their" in said
     (home / "profiles" / "default.json").write_text(trading("full").model_dump_json(), "utf-8")
-    said = called(standing_commands.standing, home)
+    said = called(standing_commands.promotion, home)
     assert "influence full" in said and "number 1" not in said and "next look" not in said
-    (row,) = json.loads(called(standing_commands.standing, home, "--json"))["profiles"]
+    (row,) = json.loads(called(standing_commands.promotion, home, "--json"))["profiles"]
     assert row["setting_number"] is row["next_look"] is None
 
 
 def test_standing_of_agents_that_were_promoted(home: Path) -> None:
     with closing(desks.open_database(home)) as database:
         database.write_standing("default", MARK, **ROW)
-    said = called(standing_commands.standing, home)
+    said = called(standing_commands.promotion, home)
     assert "its agents have a say" in said and "promoted: told" in said
     assert "next look at 6,000" in said
 
@@ -546,7 +546,7 @@ def test_standing_tells_the_name_under_which_a_look_was_taken(home: Path) -> Non
     with closing(desks.open_database(home)) as database:
         database.write_standing("former", MARK, **ROW)
         database.write_standing("default", MARK, **{**ROW, "look": 2, "promoted": False})
-    said = called(standing_commands.standing, home)
+    said = called(standing_commands.promotion, home)
     assert "as profile former: promoted: told" in said and "next look at 12,000" in said
 
 

@@ -222,7 +222,7 @@ def test_an_empty_store_is_told_once_with_the_command() -> None:
     assert cftc.startswith(
         "Not known: positions of leveraged funds in the euro. The CFTC publishes it"
     )
-    assert all("torra outside import FILE" in said for said in found["notes"])
+    assert all("torra data import FILE" in said for said in found["notes"])
 
 
 def test_a_publisher_that_fails_is_not_blamed_for_what_a_file_brings() -> None:

@@ -405,7 +405,7 @@ SETTINGS = (
     Setting("--name", (*REPLAY, "--name", "%"), lives=NAMES),
     Setting("--thresholds", ("sweep", "BTCUSD", "--bars", "@/bars.csv", "--thresholds", "%")),
     Setting("--weights", ("sweep", "BTCUSD", "--bars", "@/bars.csv", "--weights", "%")),
-    Setting("a replay", ("recompose", "%")),
+    Setting("a replay", ("ablate", "%")),
     Setting("the first close", ("scorecard", "--from", "%")),
     Setting("init's symbols", (*INIT[:4], "%", *INIT[5:])),
     Setting("init's account", (*INIT[:8], "%", *INIT[9:])),

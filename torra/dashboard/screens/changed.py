@@ -1,6 +1,6 @@
 """The page What agents changed: each tick that they changed, beside what L1 alone would have done.
 
-The figures are those of `torra changed` (torra.replay.changed). A page reads some ticks by their
+The figures are those of `torra effect` (torra.replay.changed). A page reads some ticks by their
 index and goes on by a cursor, so a long history does not make it slow. The two whole paths take all
 ticks: they are compared here while there are few of them, later only by the command. Nothing is
 changed. Without a database the page says that there is no list.

@@ -421,7 +421,7 @@ def _series_signs(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterat
         *_flow(behind, reading),
     ]  # fmt: skip
     if not stored and not asked:
-        told = "nothing is stored yet: torra outside import FILE, or name fred, cftc or edgar"
+        told = "nothing is stored yet: torra data import FILE, or name fred, cftc or edgar"
         yield Sign("numbers", "note", f"{told} in outside.sources")
         return
     filings = getattr(outlook, "filings", None)
@@ -595,7 +595,7 @@ def _number(title: str, one: StoredRow, now: datetime) -> Sign:
     if not old:
         return Sign(title, "ok", told)
     by_file = row.source not in PUBLISHERS
-    remedy = "bring newer values: torra outside import FILE" if by_file else OLD_NUMBER
+    remedy = "bring newer values: torra data import FILE" if by_file else OLD_NUMBER
     return Sign(title, "warn", f"{told}, too old to count", remedy)
 
 

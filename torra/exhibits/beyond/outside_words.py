@@ -68,16 +68,16 @@ REASONS: Final = {
     "refused": "{who} refused to answer: torra doctor says what to mend.",
     "no_key": "{who} is asked by those alone who name a contact: torra doctor says how.",
     "unreachable": "{who} could not be reached, and is asked again. A file brings it too: "
-    "torra outside import FILE.",
+    "torra data import FILE.",
     "broken": "{who} sent what cannot be read, and is asked again. A file brings it too: "
-    "torra outside import FILE.",
+    "torra data import FILE.",
 }
 """Why a number is not known, and what to do, by the status of its block."""
 
-BY_FILE: Final = "A file brings it: torra outside import FILE."
+BY_FILE: Final = "A file brings it: torra data import FILE."
 BY_EITHER: Final = (
     "{who} publishes it: name {source} in outside.sources of the profile, or bring a file by "
-    "torra outside import FILE."
+    "torra data import FILE."
 )
 """What to do about a number of which nothing was stored."""
 

@@ -1,4 +1,4 @@
-"""What `torra changed` and its page say of a tick that agents changed, of a page, of two paths.
+"""What `torra effect` and its page say of a tick that agents changed, of a page, of two paths.
 
 Amounts are in the account's currency. Where its name is known they carry it; else the text says
 whose currency it is. Pure functions.
@@ -103,7 +103,7 @@ def _warmed(told: Paths) -> str:
 
 
 def table(page: ChangedPage, paths: Sequence[Paths], what: Sequence[str]) -> str:
-    """Return `torra changed` for a terminal: first what a trade came to, then the ticks."""
+    """Return `torra effect` for a terminal: first what a trade came to, then the ticks."""
     lines = [*map(of_paths, paths), *([""] if paths else []), page.says]
     if page.ticks:
         lines += ["", *_lines(page.ticks), "", f"Amounts are {IN_MONEY}. {NOT_ADDED}"]
