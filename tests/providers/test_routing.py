@@ -34,7 +34,7 @@ from torra.providers.vendors.routing import RoutedProvider
 
 HAIKU = MODELS["anthropic"]["quick"]
 FLASH = MODELS["google"]["quick"]
-SPARE = {"fallback_model": "google"}
+SPARE = {"fallback_models": ["google"]}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -121,7 +121,7 @@ def test_a_desk_may_mix_vendors_and_the_rules() -> None:
 def test_two_desks_share_one_switchboard_and_not_their_troubles() -> None:
     with bench(failing(503, "anthropic")) as way:
         first = way.provider("anthropic", **SPARE)
-        second = way.provider("anthropic", fallback_model=f"openai_compatible:{'gpt-6-luna'}")
+        second = way.provider("anthropic", fallback_models=["openai_compatible:gpt-6-luna"])
         third = way.provider("google")
         for _ in range(2):
             assert ask(first).provider == "google"  # type: ignore[union-attr]
@@ -295,14 +295,6 @@ def test_without_a_fallback_a_model_that_is_gone_is_not_asked_again_at_once() ->
     assert way.asked() == ["anthropic", "anthropic"]
 
 
-def test_a_fallback_to_the_same_vendor_is_none() -> None:
-    with bench(failing(503, "anthropic")) as way:
-        provider = way.provider("anthropic", fallback_model="anthropic:claude-sonnet-5-5")
-        assert ask(provider).again == 0.5  # type: ignore[union-attr]
-        ask(provider)
-    assert [sent["model"] for sent in way.bodies()] == [HAIKU, HAIKU]
-
-
 def test_only_a_few_ticks_are_remembered() -> None:
     with bench() as way:
         provider = way.provider("anthropic", **SPARE)
@@ -341,7 +333,6 @@ def test_a_vendor_needs_a_switchboard_and_a_key(vendor: str) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"provider": "anthropic", "fallback_model": "google"},
         {"provider": "anthropic", "fallback_models": ["google", "openai_compatible"]},
         {"role_models": {"reviewer": "google:gemini-3.8-flash"}},
         {"role_models": {"bull_researcher": "google:gemini-3.8-flash"}},
@@ -363,7 +354,7 @@ def test_every_vendor_of_a_desk_needs_its_key(settings: dict[str, Any]) -> None:
         {"provider": "anthropic", "quick_think_model": "claude-sonnet-4-20250514"},
         {"provider": "anthropic", "deep_think_model": "anthropic:claude-sonnet-4-20250514"},
         {"role_models": {"technical": "anthropic:claude-sonnet-4-20250514"}},
-        {"provider": "google", "fallback_model": "anthropic:claude-sonnet-4-20250514"},
+        {"provider": "google", "fallback_models": ["anthropic:claude-sonnet-4-20250514"]},
     ],
 )
 def test_a_model_that_is_gone_is_refused_at_start(settings: dict[str, Any]) -> None:
@@ -398,7 +389,7 @@ def test_every_model_of_a_desk_is_known_before_it_starts() -> None:
         provider="google",
         deep_think_model="anthropic:a",
         role_models={"technical": "x:y", "risk_gate": "openai_compatible:l:7b"},
-        fallback_model="anthropic",
+        fallback_models=["anthropic"],
     )
     assert set(settings.routes()) == {
         ("google", FLASH),

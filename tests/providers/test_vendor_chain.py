@@ -245,11 +245,11 @@ def test_each_role_begins_at_its_own_vendor_whatever_the_order_of_the_chain() ->
 @cases(
     ("names", "tier", "chain"),
     [
-        ({"fallback_model": "google:g"}, "quick", [("google", "g")]),
+        ({"fallback_models": ["google:g"]}, "quick", [("google", "g")]),
         ({"fallback_models": ["google", "openai_compatible:llama3:8b"]}, "deep",
          [("google", MODELS["google"]["deep"]), ("openai_compatible", "llama3:8b")]),
         ({}, "deep", []),
-        *(({"fallback_model": vendor}, tier, [(vendor, model)])
+        *(({"fallback_models": [vendor]}, tier, [(vendor, model)])
           for vendor in VENDORS for tier, model in MODELS[vendor].items()),
     ],
 )  # fmt: skip
