@@ -24,14 +24,14 @@ from tests.doubles.compiled_ea import (
     ACCOUNT,
     CompiledEa,
 )
-from tests.worlds.guard_edges import EDGES, Case, case_of, judged, open_others, trade
+from tests.worlds.guard_edges import EDGES, Case, ack_of, case_of, open_others, trade
 from torra.bridges import guards
 from torra.bridges.guards import REASONS
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdvisorChannel]:
-    """A channel for many signals: `judged` puts everything back after each."""
+    """A channel for many signals: `ack_of` puts everything back after each."""
     with AdvisorChannel(tmp_path_factory.mktemp("guarded")) as channel:
         yield channel
 
@@ -73,8 +73,8 @@ def test_a_torra_of_the_version_before_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reason", OF_A_MESSAGE)
 def test_each_guard_of_a_message_objects(guarded: AdvisorChannel, reason: str) -> None:
-    assert judged(guarded, CASES[reason])["reason"] == reason
-    assert judged(guarded, Case())["status"] == "FILLED", "and nothing else stood in the way"
+    assert ack_of(guarded, CASES[reason])["reason"] == reason
+    assert ack_of(guarded, Case())["status"] == "FILLED", "and nothing else stood in the way"
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,13 @@ def test_of_two_guards_the_earlier_one_speaks(
 ) -> None:
     pairs = guard_pairs()
     for first, second in pairs[: scaled(len(pairs), least=50)]:
-        assert judged(guarded, CASES[first], CASES[second])["reason"] == first, (first, second)
+        assert ack_of(guarded, CASES[first], CASES[second])["reason"] == first, (first, second)
 
 
 def test_only_torras_own_trades_of_today_count(guarded: AdvisorChannel) -> None:
-    yesterday = judged(guarded, Case(world=_trades_of_yesterday))
+    yesterday = ack_of(guarded, Case(world=_trades_of_yesterday))
     assert yesterday["reason"] == "", "the day is that of UTC"
-    assert judged(guarded, Case(world=_strangers))["reason"] == "", "only Torra's own count"
+    assert ack_of(guarded, Case(world=_strangers))["reason"] == "", "only Torra's own count"
 
 
 @pytest.mark.parametrize(("margin_mode", "reason"), [("netting", "policy"), ("hedging", "")])
@@ -131,7 +131,7 @@ def test_a_netting_account_has_one_position_of_a_symbol(
 ) -> None:
     guarded.ea.set(margin_mode=margin_mode)
     another = Case(world=functools.partial(open_others, count=1))
-    assert judged(guarded, another)["reason"] == reason
+    assert ack_of(guarded, another)["reason"] == reason
 
 
 # NOW is a Saturday, day 6, and 13:45 at the server: second 49,500
@@ -149,7 +149,7 @@ SESSIONS = {
 
 def test_sessions_are_of_the_servers_day(guarded: AdvisorChannel) -> None:
     for session, opened in SESSIONS.items():
-        ack = judged(guarded, case_of({}, {"session": session}))
+        ack = ack_of(guarded, case_of({}, {"session": session}))
         assert ack["reason"] == ("" if opened else "session"), session
 
 
@@ -167,7 +167,7 @@ def test_guards_ask_the_kinds_that_they_are_for(
         side = {"open": "BUY", "close": "SELL"}.get(kind, "")
         magic = MAGIC if kind == "open" else MAGIC + 1
         signal = {"kind": kind, "side": side, "ticket": position, "magic": magic}
-        ack = judged(guarded, CASES[guard.reason], Case(signal))
+        ack = ack_of(guarded, CASES[guard.reason], Case(signal))
         asked = kind in KINDS_ASKED[guard.scope]
         assert (ack["reason"] == guard.reason) == asked, (kind, ack)
 

@@ -11,8 +11,8 @@ from tests.doubles.advisor_channel import AdvisorChannel
 from tests.worlds.guard_edges import (
     EDGES,
     NOT_OF_THE_PACKAGE,
+    ack_of,
     case_of,
-    judged,
     on_package,
     on_paper,
 )
@@ -20,7 +20,7 @@ from tests.worlds.guard_edges import (
 
 @pytest.fixture(scope="module")
 def advisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdvisorChannel]:
-    """A channel for many signals: `judged` puts everything back after each."""
+    """A channel for many signals: `ack_of` puts everything back after each."""
     with AdvisorChannel(tmp_path_factory.mktemp("edges")) as desk:
         yield desk
 
@@ -29,7 +29,7 @@ def advisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdvisorChannel
 def test_the_edge_of_each_guard(advisor: AdvisorChannel, tmp_path: Path, reason: str) -> None:
     for number, (signal, market, objects) in enumerate(EDGES[reason]):
         refusals = {
-            "advisor": judged(advisor, case_of(signal, market))["reason"],
+            "advisor": ack_of(advisor, case_of(signal, market))["reason"],
             "paper": on_paper(signal, market),
         }
         if reason not in NOT_OF_THE_PACKAGE:

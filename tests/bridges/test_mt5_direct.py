@@ -15,7 +15,7 @@ from tests.doubles.fake_metatrader5 import NO_IPC
 from tests.doubles.hand_clock import START
 from tests.worlds.mt5_package import CLOSE, MAGIC, SID, World, closing, order
 from torra.bridges.mt5.bridge import CONFIRM_SECONDS, JOURNAL
-from torra.bridges.mt5.request import fillings_of, lots_of, price_of, request_of
+from torra.bridges.mt5.request import lots_of, price_of, request_of
 from torra.bridges.mt5.retcodes import AMBIGUOUS, INVALID_FILL, TRANSIENT, WORDS, meaning
 from torra.bridges.order_journal import OrderEntry, OrderJournal
 from torra.bridges.protocol import Recall
@@ -377,14 +377,6 @@ def test_the_policy_knows_netting_from_hedging(
     world.package.margin_mode = margin_mode
     world.package.hold("XAUUSD.m", magic)
     assert world.opened().reason == reason
-
-
-@pytest.mark.parametrize(("mask", "filling"), [(0, 2), (1, 0), (2, 1), (3, 0)])
-def test_the_filling_comes_from_the_mask(world: World, mask: int, filling: int) -> None:
-    world.package.filling_mode = mask
-    assert world.opened().status == "FILLED"
-    assert world.package.requests[0]["type_filling"] == filling
-    assert fillings_of(types.SimpleNamespace(filling_mode=mask))[0] == filling
 
 
 @given(

@@ -184,6 +184,7 @@ def test_a_stage_lost_to_a_time_out_is_lost_and_the_next_begins_at_the_vendor_af
         for vendor in ("anthropic", "google"):
             found, asked = stage(way, provider, limit_s=0.15)
             assert (found.reason, found.again, asked) == ("timeout", None, [vendor])
+            assert found.billed
         found, asked = stage(way, provider)
         assert (found.provider, asked) == ("openai_compatible", ["openai_compatible"])
 

@@ -130,7 +130,7 @@ def case_of(signal: dict[str, Any], market: dict[str, Any]) -> Case:
     return Case(signal, lambda desk: _prepare(desk, market))
 
 
-def judged(desk: AdvisorChannel, *cases: Case) -> dict[str, Any]:
+def ack_of(desk: AdvisorChannel, *cases: Case) -> dict[str, Any]:
     """Return the ack of a signal under all these cases at once, and put the world back.
 
     Whatever is refused was not sent, and whatever is not refused was sent once.
