@@ -9,7 +9,7 @@ from typing import Any
 from tests.cases import cases
 from tests.doubles.hand_clock import START
 from tests.worlds.mt5_package import MAGIC, SID, closing, order
-from torra.bridges.mt5.lookup import BUY_TYPE, _Known, executed_as, opened
+from torra.bridges.mt5.lookup import BUY_TYPE, _Known, executed_status, is_opened_by
 from torra.bridges.order_journal import OrderEntry
 from torra.market.broker_clock import ServerClock
 
@@ -51,13 +51,13 @@ def test_a_row_is_an_orders_by_its_comment_or_else_by_its_time(
 
 def test_a_close_means_the_position_that_its_opening_made() -> None:
     close = closing()
-    assert opened(row(comment=SID), close)
-    assert not opened(row(comment=SID, magic=MAGIC + 1), close)
-    assert not opened(row(comment="TBBBBBBBBBBBB"), close)
-    assert not opened(row(), replace(close, closes=""))
+    assert is_opened_by(row(comment=SID), close)
+    assert not is_opened_by(row(comment=SID, magic=MAGIC + 1), close)
+    assert not is_opened_by(row(comment="TBBBBBBBBBBBB"), close)
+    assert not is_opened_by(row(), replace(close, closes=""))
 
 
 def test_lots_are_whole_up_to_binary_rounding() -> None:
-    assert executed_as(order(lots=0.3), 0.1 + 0.1 + 0.1) == "FILLED"
-    assert executed_as(order(lots=0.3), 0.3 - 1e-9) == "FILLED"
-    assert executed_as(order(lots=0.3), 0.29) == "PARTIAL"
+    assert executed_status(order(lots=0.3), 0.1 + 0.1 + 0.1) == "FILLED"
+    assert executed_status(order(lots=0.3), 0.3 - 1e-9) == "FILLED"
+    assert executed_status(order(lots=0.3), 0.29) == "PARTIAL"

@@ -522,7 +522,7 @@ def doctor(home: Path, *rows: dict[str, object], **agents: object) -> list[dict[
 
 
 def test_doctor_finds_every_vendor_s_missing_key(tmp_path: Path) -> None:
-    found = doctor(tmp_path, provider="anthropic", fallback_model="google")
+    found = doctor(tmp_path, provider="anthropic", fallback_models=["google"])
     told = [row["detail"] for row in found if row["name"] == "provider"]
     assert len(told) == 2
     assert "ANTHROPIC_API_KEY" in told[0] and "GOOGLE_API_KEY" in told[1]

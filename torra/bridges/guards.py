@@ -91,7 +91,7 @@ class View:
     found_stop: float = 0.0
 
 
-def ask_of(order: Order, account: int, *, whole: bool = True) -> Ask:
+def ask_of(order: Order, account: int) -> Ask:
     """Return an order that goes to an account as the guards see it."""
     return Ask(
         kind=order.kind,
@@ -104,7 +104,6 @@ def ask_of(order: Order, account: int, *, whole: bool = True) -> Ask:
         expires=int(order.expires.timestamp()),
         max_spread_pts=order.max_spread_pts,
         max_dev_pts=order.max_dev_pts,
-        whole=whole,
         as_decided=order.as_decided,
         account=account,
     )

@@ -102,7 +102,6 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "agents.role_models.*": "free",
     "agents.role_caps.*.prompt_bytes": "up",
     "agents.role_caps.*.output_tokens": "up",
-    "agents.fallback_model": "free",
     "agents.fallback_models": "free",
     "agents.picture_file": "path",
     "agents.memory.use": ("off", "auto", "on"),

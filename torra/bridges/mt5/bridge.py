@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torra.bridges.guards import ask_of, first_objection
-from torra.bridges.mt5.lookup import Mt5Account, executed_as, moved
+from torra.bridges.mt5.lookup import Mt5Account, executed_status, stop_move_report
 from torra.bridges.mt5.request import (
     HEDGING,
     REAL_ACCOUNT,
@@ -463,7 +463,9 @@ class Mt5Direct:
         entry = replace(entry, notes=notes)
         self._journal.learn(entry)
         if said == "done" and entry.order.kind == "modify":
-            self._journal.report(moved(entry.order, entry.notes["ticket"], self._clock.now()))
+            self._journal.report(
+                stop_move_report(entry.order, entry.notes["ticket"], self._clock.now())
+            )
         # Some brokers answer `done` without price and volume; then the account tells them.
         elif said in ("done", "partial") and result.price > 0 and result.volume > 0:
             self._journal.report(self._executed(entry, result, said))
@@ -480,7 +482,7 @@ class Mt5Direct:
         opened = str(deal.position_id if deal else result.order)
         return Report(
             sid=entry.order.sid,
-            status=executed_as(entry.order, result.volume) if said == "done" else "PARTIAL",
+            status=executed_status(entry.order, result.volume) if said == "done" else "PARTIAL",
             at=self._account.moment(deal.time, now) if deal else now,
             retcode=result.retcode,
             ticket=str(result.order),

@@ -54,22 +54,22 @@ LATEST: Final = timedelta(seconds=120)
 SIGNAL_ID: Final = re.compile(r"T[A-Z2-7]{12}")
 
 
-def opened(row: Any, order: Order) -> bool:
+def is_opened_by(row: Any, order: Order) -> bool:
     """Return whether a position is the one that an order is about, by its opening's id."""
     return bool(order.closes and row.magic == order.magic and order.closes in row.comment)
 
 
-def stands(stop: float, order: Order) -> bool:
+def stop_is_at(stop: float, order: Order) -> bool:
     """Return whether a stop is where an order moves it: to half a point."""
     return abs(stop - order.stop) < 0.5 * 10.0**-order.digits
 
 
-def moved(order: Order, ticket: str, now: datetime, *, adopted: bool = False) -> Report:
+def stop_move_report(order: Order, ticket: str, now: datetime, *, adopted: bool = False) -> Report:
     """Return the report of a stop that stands where it was to go."""
     return Report(order.sid, "FILLED", now, position=ticket, adopted=adopted)
 
 
-def executed_as(order: Order, lots: float) -> Status:
+def executed_status(order: Order, lots: float) -> Status:
     """Return the status of an order of which so many lots were executed."""
     return "FILLED" if lots >= order.lots - LOTS_SLACK else "PARTIAL"
 
@@ -88,8 +88,8 @@ class Mt5Account:
         if order.kind == "modify":
             ticket = entry.notes.get("ticket", "")
             there = [item for item in positions if str(item.ticket) == ticket]
-            found = any(stands(item.sl, order) for item in there)
-            return moved(order, ticket, now, adopted=True) if found else None
+            found = any(stop_is_at(item.sl, order) for item in there)
+            return stop_move_report(order, ticket, now, adopted=True) if found else None
         pending = self.terminal.demand("orders_get", symbol=order.broker_symbol)
         past = self._history("history_orders_get", order, now)
         deals = self._history("history_deals_get", order, now)
@@ -119,7 +119,7 @@ class Mt5Account:
                 # The ticket may change while a position is open, its identifier does not.
                 if number in (str(item.ticket), str(item.identifier)):
                     return item
-        return next((item for item in held if opened(item, order)), None)
+        return next((item for item in held if is_opened_by(item, order)), None)
 
     def deal(self, number: int) -> Any | None:
         """Return one deal, None when it is not told (yet). Never raises."""
@@ -161,7 +161,7 @@ class Mt5Account:
         value = sum(item.volume * item.price for item in deals)
         return Report(
             entry.order.sid,
-            executed_as(entry.order, lots),
+            executed_status(entry.order, lots),
             self.moment(deals[0].time, now),
             ticket=str(deals[0].order),
             deal=str(deals[0].ticket),
@@ -175,7 +175,7 @@ class Mt5Account:
     def _held(self, entry: OrderEntry, position: Any, now: datetime) -> Report:
         return Report(
             entry.order.sid,
-            executed_as(entry.order, position.volume),
+            executed_status(entry.order, position.volume),
             self.moment(position.time, now),
             ticket=str(position.identifier),
             position=str(position.ticket),
