@@ -10,7 +10,7 @@ from torra.config import ROOT
 from torra.dashboard.doors.access import SCOPES
 from torra.dashboard.record import surroundings
 from torra.dashboard.view.rendering import MENU
-from torra.exhibits import figures
+from torra.exhibits import figures, glossary
 from torra.verdict.signal_states import TRANSITIONS
 
 TEMPLATES = ROOT / "templates" / "torra_agents"
@@ -92,3 +92,10 @@ def test_the_filter_shows_only_with_scripts() -> None:
     script = (ROOT / "static" / "help.js").read_text(encoding="utf-8")
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|eval\(|fetch\(", script)
     assert "querySelectorAll" in script and "hidden = false" in script
+
+
+def test_every_entry_has_one_idea_and_an_address_of_its_own() -> None:
+    every = [one for section in glossary.SECTIONS.values() for one in section]
+    every += list(glossary.evidence())
+    assert len({one.slug for one in every}) == len(every)
+    assert all(one.line.endswith(".") and len(one.line.split()) <= 24 for one in every)
