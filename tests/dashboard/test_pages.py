@@ -596,15 +596,6 @@ def test_nobody_heard_is_a_dash_and_no_zero() -> None:
     assert numbers(rows_named(page, "Technical k a")[0][1:5])[1] is None
 
 
-def test_calls_show_cost_status_prompts_and_replies() -> None:
-    page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_PARTIAL']}")
-    assert "✕ timeout" in page.text
-    assert "$0.0031" in page.text
-    assert "You are the technical of a trading desk" in page.text
-    assert '{"symbol": "BTCUSD"' in page.text
-    assert len(page.all("pre")) == 3 * 4
-
-
 def test_an_action_shows_its_signal_and_a_veto_its_reason() -> None:
     view = ScriptedView()
     records = [view.tick("BTCUSD", "M15", time) for time in TICK_TIMES[60:]]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.page_reader import Page, check_policy
 from tests.doubles.visitors import ACCESS, bearer
 from tests.tries import Tries
 from tests.worlds.desk_pages import Pages, open_pages
@@ -169,7 +169,6 @@ def test_older_entries_are_folded(pages: Pages) -> None:
         from_the_command_line(pages, {MOMENTUM: 0.3 + number / 100})
     assert "3 older entries" in pages.text(PAGE)
     page = Page(seen(pages))
-    check_structure(page)
     check_policy(page, forms=True)
 
 

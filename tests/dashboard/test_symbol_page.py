@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import cases
-from tests.doubles.page_reader import check_policy, check_structure, client, get
+from tests.doubles.page_reader import check_policy, client, get
 from tests.worlds.demo_view import ScriptedView, bars
 from torra import clock
 from torra.config import ROOT, Markov
@@ -199,7 +199,6 @@ def test_enough_moves_need_no_warning_and_no_history_has_no_number() -> None:
 @pytest.mark.parametrize("state", ["demo", "empty", "weekend", "busy"])
 def test_the_page_is_sound_in_every_state(state: str) -> None:
     page = get(ADDRESS, state)
-    check_structure(page)
     check_policy(page)
 
 

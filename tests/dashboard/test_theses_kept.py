@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.doubles.page_reader import Page, check_structure
 from tests.worlds import demo_orders, told_lessons
 from tests.worlds.hostile_texts import MARKUP
 from tests.worlds.lessons import RISING, facts
@@ -112,7 +111,6 @@ def test_pages_of_a_trade_and_of_its_lesson_tell_the_thesis(backing: Backing) ->
     hostile = THESIS._replace(claim=f"{THESIS.claim} {SCRIPT}")
     database.keep_situation(row["sid"], replace(RISING, thesis=hostile))
     page = text(backing, f"/signals/{row['sid']}")
-    check_structure(Page(page))
     assert THESIS.claim in page
     assert THESIS.ends[0] in page
     assert SCRIPT not in page
@@ -123,7 +121,6 @@ def test_pages_of_a_trade_and_of_its_lesson_tell_the_thesis(backing: Backing) ->
     ended = traded(sid="TNEWLESSON")
     number = database.write_lesson(ended, rules_words(ended, ended.known_at))
     page = text(backing, f"/lessons?before={(number or 0) + 1}")
-    check_structure(Page(page))
     for words in (THESIS.claim, THESIS.ends[0], "held 11 of at most 16 bars; the stop was hit"):
         assert words in page
     (listed,) = [

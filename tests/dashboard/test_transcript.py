@@ -346,13 +346,6 @@ def test_a_state_says_what_it_means_and_what_to_do(
         assert len(told.do) > 20
 
 
-def test_gone_texts_are_said_to_be_gone(page_of: Callable[..., Any]) -> None:
-    page = page_of("pruned")
-    assert "older than desk.json keeps them" in page.text
-    assert not page.all("pre")
-    assert page.text.count("Technical") > 3
-
-
 # --- since the tick before ---
 
 
