@@ -63,16 +63,16 @@ def files_of(
     """
     watched = list(instances)
     known = sorted({name for item in watched for name in (item.id, item.symbol)})
-    for name in named:
-        if name not in known:
+    for word in named:
+        if word not in known:
             raise ConfigError(
-                f"symbol_databases names {name}, which this desk does not watch; it watches "
+                f"symbol_databases names {word}, which this desk does not watch; it watches "
                 f"{', '.join(known)}"
             )
     files = {
-        item.id: home / Path(path).expanduser()
+        item.id: home / Path(name).expanduser()
         for item in watched
-        if (path := named.get(item.id) or named.get(item.symbol))
+        if (name := named.get(item.id) or named.get(item.symbol))
     }
     for path in files.values():
         sharing = [name for name, other in files.items() if other == path]
@@ -174,10 +174,9 @@ class SymbolDatabases:
             self._behind.pop(instance, None)
 
     def _feed(self, key: str) -> None:
+        path = self._files[key.partition("|")[0]]
         if row := self._source.sentiment_row(key):
-            with closing(
-                connect_guest(self._files[key.partition("|")[0]], GUEST_BUSY_SECONDS)
-            ) as db:
+            with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
                 _write(db, [row])
 
     def repair(self, instance: str) -> int:
