@@ -173,6 +173,7 @@ def test_while_the_first_vendor_is_down_the_tick_goes_to_the_fallback(
     detail: str, how, billed: bool
 ) -> None:
     with bench(failing(how, "anthropic")) as way:
+        warm(way, "anthropic", "google")
         provider = way.provider("anthropic", **SPARE)
         found = ask(provider)
         if billed:  # another attempt has a reservation of its own
