@@ -23,7 +23,7 @@ from torra.commands import backup as backup_commands
 from torra.desk import start_check
 from torra.errors import ConfigError
 from torra.store.connection import connect_reader
-from torra.store.migrations import compared
+from torra.store.migrations import structure
 
 ROUTE = {"instance": "XAUUSD", "symbol": "XAUUSD", "bridge": "torra_files"}
 
@@ -206,8 +206,8 @@ def test_a_scorer_s_own_file_is_taken_over_with_all_that_it_holds(tmp_path: Path
     with closing(stores.open_database(tmp_path)) as database:
         stores.save(database, stores.NOON, 0.1)
         assert database.connection().table("my_notes").count == 1
-        found = compared(database.connection())
-    assert found.refused == () and len(found.told) == 3
+        found = structure(database.connection())
+    assert found.refused == () and len(found.foreign) == 3
     assert start_check.of_strangers(path)[0].endswith("the table my_notes, which is not Torra's")
 
 

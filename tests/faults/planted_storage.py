@@ -173,6 +173,12 @@ STORAGE: Final[Table] = {
             At("torra.store.migrations:migrate", sets("backup", "None")),
             "test_the_backup_is_the_old_file_and_opens",
         ),
+        "of-before": fault(
+            "a database of before is called one of a newer program",
+            At("torra.store.migrations:schema", never("any(...) or ...")),
+            "test_a_database_of_before_is_refused_untouched",
+            "test_a_home_of_before_is_refused_untouched_and_begins_anew",
+        ),
         "migration-whole": fault(
             "a migration commits each of its steps",
             At("torra.store.migrations:migrate", unwrap("transaction()")),

@@ -230,7 +230,7 @@ def test_a_file_that_is_migrated_meanwhile_is_not_taken_for_altered(
 
     with second_step(), closing(sqlite3.connect(path, isolation_level=None)) as ours:
         monkeypatch.setattr(migrations, "schema", schema)
-        found = migrations.compared(sqlite_utils.Database(ours, execute_plugins=False))
+        found = migrations.structure(sqlite_utils.Database(ours, execute_plugins=False))
     assert found.refused == ()
 
 

@@ -9,6 +9,14 @@ torra_key: they stay readable and belong to no chain.
 sqlite-utils runs the steps and remembers them in the file; `PRAGMA user_version` is the host's, and
 is neither read nor written. A later change is a further step here, `schema_2`, with NEWEST 2.
 
+A trigger that somebody put into the file, or a changed table, works inside every transaction of the
+desk, behind all checks: it can make 2.00 lots of 0.02. So `structure` compares a file, name by name
+and word by word, with what its own schema makes, whenever a desk's database is opened, and a
+backup's before it is restored. Refused: a table, an index or a trigger of Torra's that is changed
+or gone, and a foreign trigger that touches a table of Torra's. Left alone: tables, views and
+indexes of a host, and its triggers that touch nothing of Torra's. The sentiment table may be the
+host's own; a trigger on it is left alone as long as that names no table of Torra's.
+
 A file that is not a database, is of another version's schema, or lacks what the overlay needs
 raises ConfigError with the file and the remedy. Connections are torra.store.connection's part.
 """
@@ -16,19 +24,18 @@ raises ConfigError with the file and the remedy. Connections are torra.store.con
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import sqlite_utils
 from sqlite_utils import Migrations
 
 from torra.errors import ConfigError, SchemaMismatch
 from torra.home import BACKUP_FOLDER
-from torra.store import structure
 from torra.store.connection import copy, stamp
 from torra.store.schema import SCHEMA
 
@@ -58,7 +65,37 @@ STEP_BEFORE: Final = re.compile(r"\d{4}_\w+")
 TABLES_BEFORE: Final = {"chains", "journal", "ticks"}
 """What made schemas before `schema_1`, how its steps were named, and tables of its first one."""
 
+SENTIMENT: Final = "sentiment"
+
+OWN: Final = re.compile("sqlite_|_sqlite_migrations")
+"""How the names of SQLite and of sqlite-utils begin: they keep their own tables."""
+
+SPACE: Final = re.compile(r"\s+")
+QUOTES: Final = re.compile(r'["`\[\]]')
+"""Around names: whether there are any is the wording of a library."""
+
+BODY: Final = re.compile(r"\bBEGIN\b", re.IGNORECASE)
+
 steps: Final = Migrations("torra")
+
+
+class SchemaRow(NamedTuple):
+    """One row of sqlite_master; `table` is the one that an index or a trigger belongs to.
+
+    `kind` is table, view, index or trigger.
+    """
+
+    kind: str
+    name: str
+    table: str
+    sql: str
+
+
+class Structure(NamedTuple):
+    """What is wrong with a structure, and what is merely not Torra's; sentences without an end."""
+
+    refused: tuple[str, ...]
+    foreign: tuple[str, ...]
 
 
 @steps(name="schema_1")
@@ -97,8 +134,8 @@ def migrate(
     Raises ConfigError for a structure that is not the one of the file's own schema.
     """
     number = schema(db)
-    if refused := compared(db).refused:
-        raise ConfigError(f"{structure.words(path, refused)}; `torra restore` lists the backups")
+    if refused := structure(db).refused:
+        raise ConfigError(f"{altered(path, refused)}; `torra restore` lists the backups")
     if number == NEWEST:
         return None
     # Before the backup and the first change: a file that is refused stays as it is.
@@ -150,30 +187,93 @@ def _add_to_sentiment(db: sqlite_utils.Database) -> None:
     )
 
 
-def compared(db: sqlite_utils.Database, ignored: Collection[str] = ()) -> structure.Structure:
-    """Compare a database with what its own schema made (torra.store.structure).
+def structure(db: sqlite_utils.Database, ignored: Collection[str] = ()) -> Structure:
+    """Compare a database with what its own schema made; tables of the names `ignored` do not count.
 
-    Tables of the names `ignored` are not looked at.
+    Raises SchemaMismatch.
     """
-    tables = {row.table.lower() for row in _made(NEWEST)}
     alone = not db.conn.in_transaction
     # One moment for number and structure: another program may be migrating the file.
     if alone:
         db.execute("BEGIN")
     try:
-        return structure.compare(db, _made(schema(db)), tables, ignored)
+        return compare(schema_rows(db, ignored), _made(schema(db)), _made(NEWEST))
     finally:
         if alone:
             db.execute("COMMIT")
 
 
+def compare(
+    there: Sequence[SchemaRow], made: Sequence[SchemaRow], newest: Sequence[SchemaRow]
+) -> Structure:
+    """Compare what a file holds with what its schema made.
+
+    No foreign trigger may touch a table of the `newest` schema, so that a file is refused before it
+    is taken over and not after.
+    """
+    tables = {row.table.lower() for row in newest}
+    ours, theirs = ({(row.kind, row.name.lower()): row for row in rows} for rows in (made, there))
+    refused, foreign = [], []
+    for key, row in ours.items():
+        if key == ("table", SENTIMENT):
+            continue
+        if key not in theirs:
+            refused.append(f"the {row.kind} {row.name} is gone")
+        # Word by word the same, which nearly every one is, needs no plainer words.
+        elif theirs[key] != row and _plain(theirs[key]) != _plain(row):
+            refused.append(f"the {row.kind} {row.name} is not as Torra made it")
+    for row in [row for key, row in theirs.items() if key not in ours]:
+        what = f"the {row.kind} {row.name}"
+        if row.kind == "trigger" and _touches(row, tables):
+            refused.append(f"{what} on {row.table} is not Torra's and touches Torra's tables")
+        else:
+            foreign.append(f"{what} on {row.table}" if row.kind in ("index", "trigger") else what)
+    return Structure(tuple(refused), tuple(foreign))
+
+
+def altered(path: Path, refused: Sequence[str]) -> str:
+    """Say what was altered in a file, and what that means."""
+    more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    return f"{path} was altered: {refused[0]}{more}. It could change orders"
+
+
+def schema_rows(db: sqlite_utils.Database, ignored: Collection[str] = ()) -> list[SchemaRow]:
+    """Return what a file holds, without what SQLite and sqlite-utils keep for themselves."""
+    rows = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    return [
+        SchemaRow(kind, name, table, sql or "")
+        for kind, name, table, sql in rows
+        if not (name in ignored or OWN.match(name) or OWN.match(table))
+    ]
+
+
+def _plain(row: SchemaRow) -> tuple[str, str]:
+    """Return what counts of a row: its table and its words, however they are spaced."""
+    return row.table.lower(), SPACE.sub(" ", QUOTES.sub("", row.sql)).strip()
+
+
+def _touches(trigger: SchemaRow, tables: Collection[str]) -> bool:
+    """Tell whether a foreign trigger stands on a table of Torra's, or names one.
+
+    One that stands on the sentiment table may be a host's, which fills a table of its own by it.
+    """
+    text = trigger.sql
+    if trigger.table.lower() == SENTIMENT:
+        text = "".join(BODY.split(text, maxsplit=1)[1:])
+    elif trigger.table.lower() in tables:
+        return True
+    else:
+        tables = set(tables) - {SENTIMENT}
+    return not {word.lower() for word in re.findall(r"\w+", text)}.isdisjoint(tables)
+
+
 @cache
-def _made(number: int) -> tuple[structure.Thing, ...]:
+def _made(number: int) -> tuple[SchemaRow, ...]:
     """Return what the steps up to a schema's number make in a new database."""
     db = sqlite_utils.Database(memory=True, execute_plugins=False)
     try:
         steps.apply(db, stop_before=f"schema_{number + 1}")
-        return tuple(structure.things(db))
+        return tuple(schema_rows(db))
     finally:
         db.close()
 
@@ -186,7 +286,7 @@ def _check_names(db: sqlite_utils.Database, path: Path) -> None:
     # Before the number: another process may migrate the file at this moment.
     there = db.conn.execute("SELECT type, name FROM sqlite_master").fetchall()
     # SQLite does not tell capital letters apart in names.
-    newest = {row.name.lower() for row in _made(NEWEST) if row.table != structure.SENTIMENT}
+    newest = {row.name.lower() for row in _made(NEWEST) if row.table != SENTIMENT}
     made = newest - {row.name.lower() for row in _made(schema(db))}
     for kind, name in there:
         if name.lower() in made:
