@@ -19,7 +19,6 @@ from tests.worlds.demo_view import HOSTILE, ScriptedView
 from torra.clock import Simulated
 from torra.config import Profile
 from torra.dashboard.cells import common as cells
-from torra.dashboard.record import summary
 from torra.dashboard.screens import tick as deliberation
 from torra.dashboard.trade import approvals, proposals
 from torra.dashboard.trade.stored_rows import ProposalRow
@@ -30,6 +29,8 @@ from torra.tick import approval
 from torra.tick.marks import PROPOSED
 from torra.tick.tick_record import TickRecord
 from torra.trading import by_hand
+from torra.words.badge import capital
+from torra.words.orders import REASONS
 
 MOST_WORDS = 150
 """Three claims of agents are among them, of up to 90 letters each."""
@@ -197,7 +198,7 @@ def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
     told = cells.verdict_cells("k", known, lambda *_: "/x")
     assert told["k.action"]["text"] == "◔ proposed"
     assert "AWAITS_APPROVAL" not in told["k.reason"]["text"]
-    assert summary.PROPOSED_WORDS.capitalize() in told["k.reason"]["text"]
+    assert capital(REASONS[PROPOSED]) in told["k.reason"]["text"]
     assert cells.action_cell(TickRecord(action="HOLD"))["text"] == "■ HOLD"
     with demo_orders.open_pages(backing).test_request_context():
         found = approvals.of_tick(known)
@@ -363,7 +364,7 @@ def test_every_check_stands_behind_one_chip() -> None:
     listed = [rule for rules in proposals.GROUPS.values() for rule in rules]
     asked = {*(reason.value for reason in approval.CHECKED), approval.POSITION_CHANGED}
     assert sorted(listed) == sorted(asked)
-    assert set(listed) <= set(proposals.MEANINGS)
+    assert set(listed) <= set(REASONS)
 
 
 RECORD = TickRecord.read({

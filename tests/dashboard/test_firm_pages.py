@@ -31,6 +31,7 @@ from torra.tick.marks import UNFORESEEN
 from torra.tick.tick_record import TickRecord
 from torra.tick.words import thesis_words
 from torra.trading import by_hand
+from torra.words.orders import SIDES
 
 SCRIPT = MARKUP["script"]
 TICK = f"/symbol/{firm_ticks.INSTANCE}/{firm_ticks.TIMEFRAME}/{firm_ticks.BAR}"
@@ -72,7 +73,7 @@ def test_without_a_manager_both_cases_count_in_full() -> None:
 def test_a_decline_is_told_as_the_traders() -> None:
     told = stored("declined")
     assert told.reason == "TRADER_DECLINED"
-    assert "as the trader declined it (volatility is high):" in sentence.told(told)
+    assert "as the trader declined it (volatility is high):" in sentence.page_text(told)
     shown = thesis.shown(told)
     assert shown is not None
     assert shown.mark.word == "declined"
@@ -131,7 +132,7 @@ def test_every_code_of_a_decline_fits_the_ticks_sentence() -> None:
         asked = told["deliberation"]["consulted"]
         report = {**asked["report"], "decline_code": str(code)}
         changed = {**told["deliberation"], "consulted": {**asked, "report": report}}
-        said = sentence.told(stored("declined", deliberation=changed, sentence=None))
+        said = sentence.page_text(stored("declined", deliberation=changed, sentence=None))
         assert "the trader declined it" in said
         assert len(said.split()) <= sentence.MOST_WORDS
         assert str(code) == "NONE" or str(code) not in said
@@ -139,9 +140,9 @@ def test_every_code_of_a_decline_fits_the_ticks_sentence() -> None:
 
 def test_a_latched_side_at_a_firm_is_not_told_as_the_gates() -> None:
     held = {"reason": "GATE_VETO", "denied": ["GATE_VETO"], "sentence": None, "signals": []}
-    said = sentence.told(stored("declined", **held))
+    said = sentence.page_text(stored("declined", **held))
     assert "as an earlier veto or decline still holds" in said
-    assert "the gate's veto" in sentence.told(stored("declined", **held, company=None))
+    assert "the gate's veto" in sentence.page_text(stored("declined", **held, company=None))
 
 
 def test_an_approval_names_the_trader_among_who_decided(pages: Pages) -> None:
@@ -352,7 +353,7 @@ def test_a_manager_that_does_not_name_a_side_is_told_as_against_it(
     spoken = {**told["deliberation"], "reports": reports, "panel": panel}
     record = ShownTick.read({**told, "deliberation": spoken})
     assert thesis.objection(record.deliberation, side) == says
-    if side in story_cards.VERBS:
+    if side in SIDES:
         said = [point.text for point in why.case(record, side).why_not]
         assert any("anager names" in one for one in said) is bool(says)
         assert any(says[1:] in one for one in said)

@@ -8,9 +8,9 @@ from pathlib import Path
 from tests.doubles.page_reader import get
 from torra.config import ROOT
 from torra.dashboard.doors.access import SCOPES
-from torra.dashboard.record import surroundings
-from torra.exhibits import figures, glossary
 from torra.verdict.signal_states import TRANSITIONS
+from torra.words import glossary, market
+from torra.words.ticks import SOURCES
 
 TEMPLATES = ROOT / "templates" / "torra_agents"
 
@@ -33,8 +33,8 @@ def test_every_state_of_a_signal_has_a_sentence_and_no_other() -> None:
 
 def test_every_term_can_be_linked_to() -> None:
     found = ids()
-    wanted = {name.lower().replace("_", "-") for name in (*figures.SOURCES, *surroundings.REGIMES)}
-    wanted |= {f"triage-{name.replace('_', '-')}" for name in surroundings.TRIAGE}
+    wanted = {name.lower().replace("_", "-") for name in (*SOURCES, *market.REGIMES)}
+    wanted |= {f"triage-{name.replace('_', '-')}" for name in market.TRIAGE}
     wanted |= {f"scope-{name}" for name in SCOPES}
     wanted |= {f"live-{name}" for name in ("live", "polling", "lost", "frozen")}
     wanted |= {"halted", "reducing", "alarm", "keys", "settings", "approvals", "palette"}

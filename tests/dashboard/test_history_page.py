@@ -27,7 +27,7 @@ from torra.dashboard.view.backing import Backing
 from torra.exhibits import figures
 from torra.store.connection import TickKey
 from torra.store.tick_listing import TickListingStore
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
 
 Get = Callable[..., Any]
 

@@ -11,6 +11,7 @@ from torra.config import ROOT
 from torra.dashboard.cells import common, overview_cells
 from torra.dashboard.cells.shown import Named, Overview, ShownInstance, Strip
 from torra.feeds.sample import SHIFT, TRUE_YEARS
+from torra.words.ticks import SOURCES
 
 MANY = "many"
 
@@ -78,9 +79,9 @@ SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
         ({"tick": {"reason": "TRADER_DECLINED"}}, ["⊘ DECLINED"]),
         ({"stream": {"skipped": SKIP}}, ["· skipped M15"]),
         ({"stream": {"skipped": {**SKIP, "reason": "no_bar"}}}, []),
-        ({"tick": {"source_type": "L1_ONLY"}}, ["○ NO AGENT"]),
-        ({"tick": {"source_type": "LEGACY"}}, ["○ NO AGENT"]),
-        ({"tick": {"source_type": "AGENT_PARTIAL"}}, ["◐ PARTIAL"]),
+        ({"tick": {"source_type": "L1_ONLY"}}, [SOURCES["L1_ONLY"].text]),
+        ({"tick": {"source_type": "LEGACY"}}, [SOURCES["LEGACY"].text]),
+        ({"tick": {"source_type": "AGENT_PARTIAL"}}, [SOURCES["AGENT_PARTIAL"].text]),
         ({"tick": {"deliberation": {"flags": ["degraded:2_of_5"]}}}, ["◍ DEGRADED"]),
         ({"latest": None}, ["○ no tick yet"]),
         ({"stream": {"quiet": {"count": 3, "from": "", "to": ""}}}, ["◦ no bars"]),

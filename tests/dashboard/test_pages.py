@@ -25,6 +25,7 @@ from torra.dashboard.cells.shown import ListedTick, Skip, Symbol
 from torra.dashboard.record import arithmetic, reasoning
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
+from torra.words.ticks import BADGES
 
 TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
 SCRIPTS = sorted((ROOT / "static").glob("*.js"))
@@ -231,10 +232,7 @@ def test_the_reason_of_an_action_is_a_sentence() -> None:
     assert any(
         re.fullmatch(r"0\.\d{3} short of the SELL threshold −0\.50", text) for text in reasons
     )
-    assert (
-        reasoning.why(ShownTick.read({"reason": "POSITION_HELD"}))
-        == "The position that is open stays open"
-    )
+    assert reasoning.why(ShownTick.read({"reason": "POSITION_HELD"})) == "The open position stays"
     assert reasoning.why(ShownTick.read({"reason": "a host's own words"})) == "a host's own words"
     assert reasoning.why(ShownTick.read({})) == ""
 
@@ -298,10 +296,10 @@ def test_the_words_of_the_overview_are_explained_there() -> None:
     told = page.text.split("Shaded ends")[1]
     for word in ("L1", "Record score", "Composite", "Consensus"):
         assert f" {word} " in told
-    assert f"budget desk: {figures.SOURCES['AGENT_BUDGET']}" in told
+    assert f"budget desk: {BADGES['AGENT_BUDGET'].meaning}" in told
     full = get("/", "desk").cells["legend.sources"]
-    assert full == f"full desk: {figures.SOURCES['AGENT_FULL']}"
-    assert not any(name in get("/", "empty").text for name in figures.SOURCES)
+    assert full == f"full desk: {BADGES['AGENT_FULL'].meaning}"
+    assert not any(name in get("/", "empty").text for name in SOURCES)
     assert [a.get("href") for a in page.all("a")].count("/help") == 2
     assert sum(one.get("class") == "term" for one in page.all("button")) >= 5
 
@@ -319,7 +317,7 @@ def test_the_agents_changes_are_counted() -> None:
 
 def test_an_empty_desk_says_what_comes_next_and_shows_no_number() -> None:
     page = get("/", "empty")
-    assert page.text.count("No tick has run yet") == 3
+    assert page.text.count("No tick yet") == 3
     for key, text in page.cells.items():
         if re.match(r"i\d\.(consensus|s\d\.(price_action|composite|ath|age))$", key):
             assert text == figures.DASH, key
@@ -467,8 +465,8 @@ def test_a_skipped_tick_has_its_row_and_its_page() -> None:
 @cases("source", SOURCES)
 def test_each_source_type_explains_itself(source: str) -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS[source]}")
-    assert figures.MARKS[source].text in page.text
-    assert figures.SOURCES[source] in page.text
+    assert BADGES[source].text in page.text
+    assert BADGES[source].meaning in page.text
     assert "every step comes out as stored" in page.text
     expected = {
         "AGENT_PARTIAL": "Failed: timeout: no answer within 6.75 s",

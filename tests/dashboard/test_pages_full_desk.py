@@ -42,9 +42,11 @@ from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
 from torra.harmless_text import HOSTILE
 from torra.market.bar_anomalies import ANOMALIES
-from torra.market.regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
+from torra.market.regime import REGIME_READS, TRIAGE_FLAGS
 from torra.tick.record import told_events, told_news
 from torra.tick.tick_record import PanelTold
+from torra.words import market
+from torra.words.ticks import CALENDAR, FLAGS, STATUSES
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
@@ -81,15 +83,11 @@ def test_the_small_desk_of_an_older_record_looks_as_it_did() -> None:
 
 
 def test_every_word_of_the_desk_has_its_meaning() -> None:
-    assert set(surroundings.NEWS) == set(NewsStatus)
-    assert set(surroundings.CALENDAR) == set(get_args(get_type_hints(EventView)["status"]))
-    assert set(sources.CALENDAR) == set(surroundings.CALENDAR) - {"off", "available"}
-    assert set(surroundings.REGIMES) == set(REGIMES)
-    assert set(surroundings.TRIAGE) == {*TRIAGE_FLAGS, *ANOMALIES}
-    assert set(REGIMES) <= set(figures.MARKS)
+    assert set(CALENDAR) == set(get_args(get_type_hints(EventView)["status"]))
+    assert set(market.TRIAGE) == {*TRIAGE_FLAGS, *ANOMALIES}
     assert set(record_of("whole")["regime"]["reads"]) == set(REGIME_READS)
     page = get("/help", "desk")
-    for meaning in (*surroundings.REGIMES.values(), *surroundings.TRIAGE.values()):
+    for meaning in (*market.REGIMES.values(), *market.TRIAGE.values()):
         assert meaning in page.text
     words = (
         "Abstained", "Failed", "Not asked", "DEGRADED", "Second look", "Ordinals",
@@ -133,7 +131,7 @@ def test_events_of_the_record_are_those_of_the_view() -> None:
 @cases("status", [s for s in NewsStatus if s is not NewsStatus.AVAILABLE])
 def test_why_there_is_no_news_is_told_in_plain_words(status: NewsStatus) -> None:
     shown = surroundings.news(ShownTick.read({"news": told_news(NewsView(status))}))
-    assert shown["trouble"] == surroundings.NEWS[status]
+    assert shown["trouble"] == STATUSES[status].meaning
     assert len(shown["trouble"]) > 12
     assert not shown["there"]
 
@@ -235,8 +233,8 @@ def test_an_attack_in_a_headline_stays_text() -> None:
 def test_a_second_look_is_told_with_its_end() -> None:
     story: Any = reasoning.story(ShownTick.read(record_of("silent")))
     told = {agent["title"]: agent for agent in story["agents"]}
-    assert told["Bear researcher"]["looks"] == [agreement.LOOKS["second_look"]]
-    assert told["Technical"]["looks"] == [agreement.LOOKS["first_look_stands"]]
+    assert told["Bear researcher"]["looks"] == [FLAGS["second_look"]]
+    assert told["Technical"]["looks"] == [FLAGS["first_look_stands"]]
     assert not told["Bull researcher"]["looks"]
     assert "Second look: this is its second answer" in page_of("silent").text
 
@@ -392,7 +390,7 @@ def warned(told, tick):
 
 @pytest.mark.parametrize("status", ["broken", "ended", "broken_ended"])
 def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status: str) -> None:
-    expected = f"{sources.CALENDAR[status]} (EURUSD H1)"
+    expected = f"{sources.CALENDAR_WARNINGS[status]} (EURUSD H1)"
     flags = [f"events:{word}" for word in status.split("_")]
     flagged = {"deliberation": {"flags": ["late:news", *flags]}}
     assert warned(sources.calendar_warning, flagged) == expected
@@ -402,10 +400,7 @@ def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status: str) -> No
 def test_one_warning_names_every_stream_and_nothing_warns_of_nothing() -> None:
     streams = [{"timeframe": t, "tick": {"news": {"status": "broken"}}} for t in ("M15", "H1")]
     told = sources.news_warning([ShownInstance.read({"instance": "EURUSD", "streams": streams})])
-    assert told == f"{sources.NEWS['broken']} (EURUSD M15, EURUSD H1)"
-    assert set(sources.NEWS) == {
-        "broken", "no_file", "refused", "rate_limited", "unreachable"
-    }  # fmt: skip
+    assert told == f"{sources.NEWS_WARNINGS['broken']} (EURUSD M15, EURUSD H1)"
     for tick in (None, {}, {"news": None, "events": None}, {"news": {"status": "no_key"}}):
         assert warned(sources.news_warning, tick) == warned(sources.calendar_warning, tick) == ""
 

@@ -31,6 +31,7 @@ from torra.trading import courier
 from torra.trading.findings import External, Late, LevelsMoved, Missing, alarm_of
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, TRANSITIONS
+from torra.words.orders import ALARMS
 
 
 @pytest.fixture
@@ -55,16 +56,6 @@ def read(backing: Backing, address: str, scope: str = "admin") -> Page:
     return Page(answer.get_data(as_text=True))
 
 
-# --- marks and words ------------------------------------------------------------------------------
-
-
-def test_every_state_has_a_mark_of_its_own_and_a_meaning() -> None:
-    assert set(trade_rows.STATES) == set(TRANSITIONS) == set(trade_rows.STATE_MEANINGS)
-    for part in ("glyph", "word"):
-        told = [getattr(mark, part) for mark in trade_rows.STATES.values()]
-        assert len(told) == len(set(told)) == len(TRANSITIONS)
-
-
 def test_every_code_and_every_alarm_is_explained() -> None:
     for reason in DenyReason:
         assert trade_rows.explain(f"{reason}: more")
@@ -85,7 +76,7 @@ def test_every_code_and_every_alarm_is_explained() -> None:
     files = (ROOT / "signal_bridge.py", *(ROOT / "torra").rglob("*.py"))
     told = {kind for file in files for kind in re.findall(raised, file.read_text("utf-8"))}
     assert {"ODD_REPORT", "ODD_BOOKS", "BRIDGE", "ORDER_ALTERED"} <= told
-    assert set(trade_rows.ADVICE) == kinds | of_the_desk | told | {odd_rows.KIND}
+    assert set(ALARMS) == kinds | of_the_desk | told | {odd_rows.KIND}
 
 
 def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:

@@ -33,9 +33,9 @@ from torra.dashboard.record.story_cards import who
 from torra.dashboard.record.thesis import objection
 from torra.dashboard.screens import watched
 from torra.dashboard.trade import journal, why
-from torra.exhibits import glossary
 from torra.tick.tick_record import ReportRecord, TickRecord, WorthTold
 from torra.tick.words import swarm_words
+from torra.words import glossary
 
 SCRIPT = MARKUP["script"]
 HIT = "chance that the target is hit before the stop"

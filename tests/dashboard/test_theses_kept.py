@@ -17,6 +17,7 @@ from torra.dashboard.view.backing import Backing
 from torra.exhibits import lesson_words
 from torra.lessons.lesson import Lesson, LessonFacts, Thesis
 from torra.lessons.reviews import rules_words
+from torra.words.orders import EXITS
 
 SCRIPT = MARKUP["script"]
 THESIS = Thesis(
@@ -44,7 +45,7 @@ def lesson(told: LessonFacts) -> Lesson:
          "held 20 bars, 4 more than meant; the target was hit"),
         ({"hours_held": 0.0}, "held less than one of at most 16 bars; the stop was hit"),
         ({"hours_held": 1.0, "reason": "BY_HAND"},
-         "held 4 of at most 16 bars; a person closed it"),
+         f"held 4 of at most 16 bars; {EXITS['BY_HAND']}"),
         ({"kind": "vetoed"}, ""),
     ],
 )  # fmt: skip

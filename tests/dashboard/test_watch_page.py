@@ -47,6 +47,7 @@ from torra.exhibits import figures
 from torra.harmless_text import HOSTILE
 from torra.providers.rules.provider import RulesProvider
 from torra.store import envelopes
+from torra.words.ticks import BADGES
 
 NOW = datetime(2026, 11, 22, 10, 0, 30, tzinfo=UTC)
 KEY = "BTCUSD|M15|2021-11-10T10:00:00Z"
@@ -143,7 +144,7 @@ def test_each_way_to_end_has_its_state(event: tuple[Any, ...], state: str, about
     picture = told(start(), begins("technical"), event)
     one = picture["agents"][0]
     assert (one["state"], one["about"]) == (state, about)
-    assert one["mark"] == watched.STATES[state].text
+    assert one["mark"] == BADGES[state].text
     assert [line["who"] for line in picture["log"]] == ["", "Technical"]
 
 
@@ -303,7 +304,7 @@ def test_a_debate_that_ended_leads_to_its_tick(desk: Desk, client: FlaskClient, 
     assert "Verdict ▲ BUY" in page.text
     assert "▲ BUY" in read(client, "/watch").text
     answer = client.get(f"/api/v1{address}").get_json()
-    assert answer["end"]["verdict"] == ["▲", "BUY", "up"]
+    assert answer["end"]["verdict"] == [*BADGES["BUY"]]
     listed = {f"/watch/{d['stream_id']}": d for d in client.get("/api/v1/watch").json["debates"]}
     assert (listed[address]["kind"], listed[address]["ended"]) == ("decision", True)
 

@@ -39,6 +39,7 @@ ROOMS: dict[str, tuple[int, str]] = {
     "lessons": (1, ""),
     "evidence": (1, ""),
     "verdict": (1, ""),
+    "words": (1, ""),
     "evaluation": (1, ""),
     "instance_database": (2, "store"),
     "store": (2, "store"),

@@ -14,12 +14,12 @@ from agents.debate.reply_shapes import SHAPES
 from agents.evidence import COMPANIONS, FLOW
 from agents.registry import AGENTS
 from torra.config import ROOT
-from torra.dashboard.record.surroundings import TRIAGE
 from torra.providers.rules.expert_readings import EXPERT_TABLES
 from torra.providers.rules.readings import READERS, Reader
 from torra.providers.rules.specialists import TABLES
 from torra.store.envelopes import PHASES
 from torra.tick.rules_version import RULES
+from torra.words.market import TRIAGE
 
 
 def page(name: str) -> str:

@@ -17,9 +17,9 @@ from tests.cases import cases
 from torra.bridges.protocol import Health
 from torra.config import SYMBOLS, Profile, Risk
 from torra.verdict import risk_engine
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Side
 from torra.verdict.risk_engine import HALTING, Account, Levels, Ticket, check
+from torra.words.deny_reasons import DenyReason
 
 BTC = SYMBOLS["BTCUSD"]
 PLAIN = Profile()

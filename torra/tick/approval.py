@@ -32,7 +32,6 @@ from torra.lessons.lesson import Thesis
 from torra.store.tick_store import TickStore
 from torra.tick.marks import DEMO_SECONDS
 from torra.verdict import risk_engine
-from torra.verdict.deny_reasons import ENGINE
 from torra.verdict.risk_engine import (
     CLOSES,
     OPENS,
@@ -47,6 +46,7 @@ from torra.verdict.risk_engine import (
     SignalDraft,
 )
 from torra.verdict.signal_states import EXECUTED
+from torra.words.deny_reasons import ENGINE
 
 POSITION_CHANGED: Final = "POSITION_CHANGED"
 """Reason of a denial: what was proposed no longer fits what the instance holds."""
@@ -63,9 +63,7 @@ DRIFT_ATR: Final = 0.5
 That is for a life of one bar; it grows with the square root of the bars, as prices wander.
 """
 
-CHECKED: Final = tuple(
-    reason for reason, denial in risk_engine.DENIALS.items() if ENGINE in denial.given_by
-)
+CHECKED: Final = tuple(reason for reason in DenyReason if ENGINE in reason.given_by)
 """Every check of an opening, in the order in which reasons are listed."""
 
 HALTED: Final = "TRADING_HALTED"

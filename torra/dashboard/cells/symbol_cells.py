@@ -9,7 +9,7 @@ link) and "hidden". Pure functions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypedDict
+from typing import TypedDict
 
 from pydantic import JsonValue
 
@@ -54,23 +54,11 @@ from torra.dashboard.record.reasoning import standing, why
 from torra.dashboard.view.stream_reading import LISTED as TICKS_SHOWN
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideShown
-from torra.exhibits.figures import Cell, Mark, cell
+from torra.exhibits.figures import Cell, cell
 from torra.tick.tick_record import TickRecord
 from torra.verdict.one_sided import one_sided
-
-ROLES: Final = {
-    "ACTIVE": "runs the ticks",
-    "STANDBY": "stands by",
-    "HOSTED": "your scorer",
-}
-"""What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""
-
-SHORT: Final = {
-    "price_action": "Price action",
-    "key_levels": "Key levels",
-    "momentum": "Momentum",
-    "structure": "Structure",
-}
+from torra.words.badge import Badge
+from torra.words.ticks import ROLES
 
 
 class SymbolShown(TypedDict):
@@ -90,7 +78,7 @@ class SymbolShown(TypedDict):
 class TradeRow(TypedDict):
     """A closed trade."""
 
-    side: Mark
+    side: Badge
     lots: str
     entry: str
     planned: str

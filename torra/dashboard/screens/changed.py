@@ -21,6 +21,7 @@ from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
+from torra.words.badge import Badge
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -53,10 +54,10 @@ class ChangedLine:
     stream: str
     address: str
     changed: str
-    l1_verdict: figures.Mark
+    l1_verdict: Badge
     l1: str
     l1_came: str
-    verdict: figures.Mark
+    verdict: Badge
     done: str
     done_came: str
 

@@ -56,6 +56,7 @@ from torra.providers.call_health import ModelHealth
 from torra.providers.vendors.addresses import address
 from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
+from torra.words.ticks import FLOW, STATUSES
 
 if TYPE_CHECKING:
     from torra.collecting.asking import TopicState
@@ -95,12 +96,6 @@ NO_TICK: Final = "start the desk: torra run; its log names each tick that failed
 
 WAITS: Final = "wait for the close of the next bar"
 
-NEWS: Final = {
-    "available": "ok", "empty": "ok", "off": "note", "not_yet": "note", "rate_limited": "warn",
-    "unreachable": "warn", "broken": "warn", "no_file": "warn", "no_key": "warn", "refused": "warn",
-}  # fmt: skip
-
-
 WELL: Final = ("available", "empty")
 ODD_SWARM: Final = "open a tick of now: its debate names who did not answer, and why"
 SILENT_ROWS: Final = "its rows stay silent until outside numbers come: docs/outside.md"
@@ -108,6 +103,10 @@ OLD_NUMBER: Final = "see above how its publisher answers"
 COMPANION_REMEDY: Final = "docs/outside.md says what a companion needs of its feed"
 SHARED: Final = 200
 """Newest ticks of a symbol of which is told in how many a block of numbers was known."""
+
+
+def _level(status: str) -> str:
+    return STATUSES[status].tone if status in STATUSES else "warn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +369,7 @@ def news(behind: Backing, overview: Overview) -> Iterator[Sign]:
     collector = getattr(outlook, "collector", None)
     states = collector.status() if collector is not None else ()
     for state in states:
-        level = NEWS.get(str(state.status), "warn")
+        level = _level(str(state.status))
         told = f"{state.status}: {state.detail}" if state.detail else str(state.status)
         asked = figures.moment(state.asked.isoformat()) if state.asked else "not yet"
         facts = (
@@ -496,7 +495,7 @@ def _publisher(name: str, collector: SeriesCollector | None) -> Sign:
         return Sign(title, "ok", "answers", "", facts)
     details = [state.detail for state in states if str(state.status) == trouble and state.detail]
     told = ": ".join([outside_words.brief(trouble), *details[:1]])
-    level = NEWS.get(trouble, "warn")
+    level = _level(trouble)
     return Sign(
         title, level, told, "torra doctor names what to mend" if level == "warn" else "", facts
     )
@@ -619,7 +618,7 @@ def _flow(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
                 continue
             why = f"{line}; the newest tick had none: {outside_words.brief(status)}"
             level = "warn" if status in FAULTS else "note"
-            yield Sign(title, level, why, flow_words.NO_FLOW.get(status, ""))
+            yield Sign(title, level, why, FLOW[status].text if status in FLOW else "")
 
 
 def _share(

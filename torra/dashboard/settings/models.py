@@ -38,7 +38,7 @@ from torra.desk.models.report import (
 )
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.exhibits.figures import Mark
+from torra.words.badge import Badge
 
 TESTS_PER_MINUTE: Final = 6
 
@@ -46,10 +46,10 @@ LONGEST_MODEL: Final = 100
 """Characters of a model's name: the whole of one that can be tested."""
 
 KEYS: Final = {
-    "found": Mark("●", "key found", "note"),
-    "missing": Mark("○", "no key", "flat"),
-    "not needed": Mark("●", "no key needed", "note"),
-    "wrong": Mark("✕", "key cannot be used", "alert"),
+    "found": Badge("●", "key found", "note"),
+    "missing": Badge("○", "no key", "flat"),
+    "not needed": Badge("●", "no key needed", "note"),
+    "wrong": Badge("✕", "key cannot be used", "alert"),
 }
 """How a card says what is known of a key."""
 
@@ -88,7 +88,7 @@ class VendorCard:
 
     vendor: str
     title: str
-    key: Mark
+    key: Badge
     about: str
     used_by: str
     remedy: str

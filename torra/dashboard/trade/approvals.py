@@ -34,12 +34,12 @@ from torra.dashboard.view.rendering import backing, desk_view, page, state, tick
 from torra.desk.promotion import watch_only
 from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
-from torra.exhibits.figures import Mark
 from torra.profiles.idle import why_idle
 from torra.tick.marks import DEMO_SECONDS
 from torra.tick.tick_record import TickRecord
 from torra.verdict.position_size import worth
 from torra.verdict.signal_states import UNDER_WAY
+from torra.words.orders import ACTIONS
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
@@ -50,11 +50,6 @@ WAITING_SHOWN: Final = 50
 DECIDED_SHOWN: Final = 20
 DECIDED_READ: Final = 200
 """Decided proposals that are read for the page, before equal neighbours are folded."""
-
-WORDS: Final = {
-    "OPEN_BUY": "Buy", "OPEN_SELL": "Sell", "CLOSE": "Close", "REVERSE": "Turn",
-}  # fmt: skip
-"""What a proposal asks for, in a word."""
 
 DIGITS: Final = 5
 """Decimals of a price whose symbol the desk does not know any more."""
@@ -253,7 +248,7 @@ def _glance(row: ProposalRow) -> Waiting:
     """Return a proposal in a line: what, at which levels, and what is at risk."""
     shown = _listed(row)
     (instance, _, spec, _), first = _terms(row), row.first
-    glyph, _, tone = figures.mark(row.verdict)
+    side = figures.mark(row.verdict)
     name = figures.clean(row.instance, 40)
     currency = f" {backing().currency(instance.route)}".rstrip() if instance else ""
     levels = f"at {shown.price}"
@@ -263,7 +258,7 @@ def _glance(row: ProposalRow) -> Waiting:
         risk = worth(abs(first.levels.entry - first.levels.stop), first.lots, spec)
         levels += f"; {figures.plain(risk)}{currency} at risk"
     return Waiting(
-        side=Mark(glyph, f"{WORDS.get(row.action, row.action)} {name}", tone),
+        side=side._replace(word=f"{ACTIONS.get(row.action, row.action).capitalize()} {name}"),
         what=f"{shown.lots} lots",
         levels=levels,
         seconds=_seconds_left(row),

@@ -18,7 +18,9 @@ from torra.dashboard.doors.access import Access, Visitor
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DeskView
 from torra.dashboard.view.stream_reading import Json
-from torra.exhibits import figures, glossary
+from torra.exhibits import figures
+from torra.words import glossary
+from torra.words.ticks import VECTOR_NAMES
 
 EXTENSION: Final = "torra_agents"
 """Name of the blueprint and key of the state in `app.extensions`."""
@@ -88,13 +90,6 @@ MENU: Final = (
 )
 """The five words above every page. An address without a page of its own is in no room."""
 
-SHORT: Final = {
-    "price_action": "Price action",
-    "key_levels": "Key levels",
-    "momentum": "Momentum",
-    "structure": "Structure",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Vendored:
@@ -152,7 +147,7 @@ def page(template: str, desk: Json | Strip | None = None, **context: object) -> 
         desk=desk,
         fig=figures,
         explained=glossary.entry,
-        short=SHORT,
+        short=VECTOR_NAMES,
         refresh=REFRESH_SECONDS,
         vendor=known.vendor,
         menu=MENU,

@@ -16,12 +16,12 @@ from pydantic import JsonValue
 
 from torra import clock as clocks
 from torra.config import Instance, Profile
-from torra.dashboard.record import vetoes
 from torra.dashboard.view.kept import Kept
 from torra.market.closed_hours import WEEK, closed_at_most
 from torra.store.hosted import is_hosted
 from torra.tick import sentence
 from torra.tick.tick_record import RecordPart, TickRecord
+from torra.words.ticks import MEASURED
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -76,7 +76,7 @@ BRIEF: Final = (
 )  # fmt: skip
 """Parts of a record that a glance needs as they are stored."""
 
-MEASURED: Final = frozenset(name for name, _ in vetoes.MEASURED.values())
+READ: Final = frozenset(name for name, _ in MEASURED.values())
 """Features that the words of a veto name."""
 
 
@@ -96,12 +96,12 @@ def brief(record: Json) -> Json:
     return {
         **{name: record[name] for name in BRIEF if name in record},
         # told here: what is kept of the record is too little for it
-        "sentence": sentence.told(TickRecord.read(record)),
+        "sentence": sentence.page_text(TickRecord.read(record)),
         "news": {"status": news.get("status")} if news else None,
         "features": [
             item
             for item in map(_mapping, _sequence(record.get("features")))
-            if item.get("id") in MEASURED
+            if item.get("id") in READ
         ],
         "deliberation": {
             "flags": _sequence(deliberation.get("flags")),

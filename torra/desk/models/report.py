@@ -35,7 +35,7 @@ from torra.providers.vendors.capabilities import warning
 from torra.tick.ladder import tick_worst_case
 from torra.tick.marks import PROPOSED
 from torra.tick.spending import HOUR
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
 
 DAY: Final = timedelta(days=1)
 DECIMALS: Final = 6

@@ -15,15 +15,12 @@ from torra.exhibits.money import IN_MONEY
 from torra.replay.changed.listing import ChangedPage, Paths
 from torra.replay.changed.without_agents import CameTo, ChangedTick, Course
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
-from torra.tick.sentence import WHY_HELD
+from torra.words.orders import ACTIONS, WHY_HELD
 
 NOT_ADDED: Final = (
     "Each line is its own counterfactual: one change decides whether the next could happen, so the "
     "lines do not add up."
 )
-DID: Final = {
-    "OPEN_BUY": "buy", "OPEN_SELL": "sell", "CLOSE": "close", "REVERSE": "reverse", "HOLD": "hold",
-}  # fmt: skip
 KEPT_BACK: Final = {PROPOSED: "asked you to {}", EXECUTION_OFF: "wanted to {}, not sent"}
 """How an order is told that the execution of the profile did not send by itself."""
 
@@ -38,7 +35,7 @@ def did(course: Course) -> str:
     """Return what a course does: its order with its size, and why it holds."""
     if course.action is None:
         return "not known"
-    told = DID.get(course.action, figures.clean(course.action, 40))
+    told = ACTIONS.get(course.action, figures.clean(course.action, 40))
     if course.lots is not None:
         told = f"{told} {figures.plain(course.lots)} lots"
     if course.action != "HOLD" and course.reason in KEPT_BACK:
