@@ -15,6 +15,7 @@ from instance_database import Database
 from tests.cases import cases
 from tests.tick.test_approval import ATR, GOLD, PRICE, approve, at, decision, hold
 from tests.worlds.stores import NOON, key_of, open_database
+from torra.clock import Simulated
 from torra.config import Profile, validate
 from torra.errors import ConfigError
 from torra.store.trade.rows import ProposalRow
@@ -50,9 +51,11 @@ def ask(
     """Return the proposals that wait after a tick on which these reports count."""
     inputs: Any = SimpleNamespace(instance=GOLD, as_of=as_of)
     debated: Any = SimpleNamespace(counted=SimpleNamespace(reports=reports or (report(),)))
-    edges: Any = SimpleNamespace(database=database, trading_state=lambda: state)
-    key = key_of(as_of, timeframe, GOLD.id)
     now = as_of + late
+    edges: Any = SimpleNamespace(
+        database=database, trading_state=lambda: state, clock=Simulated(now)
+    )
+    key = key_of(as_of, timeframe, GOLD.id)
     deciding._ask_to_close(key, inputs, debated, decision(), drafts, profile, edges, now)
     return database.proposals()
 

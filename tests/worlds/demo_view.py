@@ -27,7 +27,7 @@ from torra.dashboard.view import bar_reading
 from torra.dashboard.view.desk_values import Bars, DeskStatus, Overview, Symbol
 from torra.dashboard.view.stream_reading import HISTORY, OWN
 from torra.errors import StoreUnavailable
-from torra.tick.sentence import told
+from torra.tick.sentence import page_text
 from torra.tick.tick_record import TickRecord
 from torra.verdict import sentiment_rules
 
@@ -557,7 +557,7 @@ def record(
         "skipped": None,
         "deliberation": deliberation | {"reports": reports},
     }
-    return made | {"sentence": told(TickRecord.read(made))}
+    return made | {"sentence": page_text(TickRecord.read(made))}
 
 
 def readings(series: list[dict[str, Any]], place: int) -> tuple[dict[str, float], dict[str, Any]]:

@@ -18,7 +18,6 @@ from agents.contracts import (
     GateReason,
     OfficerReason,
 )
-from agents.debate.directive import put_first
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import parse
@@ -115,15 +114,6 @@ def _in_order(weights: Mapping[str, float]) -> tuple[float, ...]:
     return tuple(weights[name] for name in EXPERTS if name in weights)
 
 
-def _unled(
-    trusted: Mapping[str, float], first: str, tabled: Mapping[str, float]
-) -> Mapping[str, float]:
-    """Return the weights with nobody going first; none where they were earned, and so not told."""
-    if first not in trusted:
-        return trusted
-    return tabled if put_first(tabled, first) == dict(trusted) else {}
-
-
 def swarm_seen(
     timeframe: str, told: Row, reasons: Sequence[str], sides: Sequence[str]
 ) -> SwarmSeen:
@@ -138,7 +128,7 @@ def swarm_seen(
         plain=REGIME_BUDGET.get(regime["code"], 1.0),
         storm=told["storm"],
         trusted=_in_order(trusted),
-        unled=_in_order(_unled(trusted, regime["first"], tabled_trust(timeframe, regime["code"]))),
+        unled=_in_order(tabled_trust(timeframe, regime["code"])) if trusted else (),
         reader=regime["reader"],
         first=regime["first"],
         reasons=tuple(str(one) for one in OfficerReason if one in reasons),

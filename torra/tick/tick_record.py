@@ -636,7 +636,7 @@ class LessonsTold(RecordPart):
 
 
 class StandingNow(RecordPart):
-    """What was told of the seats' past (torra.evaluation.standing.told), by value."""
+    """What was told of the seats' past (torra.evaluation.standing.track_record), by value."""
 
     numbers: dict[str, Number] = {}
     flags: Words = ()

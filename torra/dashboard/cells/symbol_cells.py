@@ -8,7 +8,7 @@ link) and "hidden". Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict
 
 from torra import clock
@@ -47,27 +47,16 @@ from torra.dashboard.view.desk_values import (
 from torra.dashboard.view.stream_reading import LISTED as TICKS_SHOWN
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideShown
-from torra.exhibits.figures import Cell, Mark, cell
+from torra.exhibits.figures import Cell, cell
 from torra.store.trade.rows import AlarmRow, ProviderBlock, SignalRow
 from torra.tick.tick_record import TickRecord
 from torra.verdict.one_sided import one_sided
+from torra.verdict.risk_engine import OPENS
+from torra.words.badge import Badge
+from torra.words.ticks import ROLES
 
-ROLES: Final = {
-    "ACTIVE": "runs the ticks",
-    "STANDBY": "stands by",
-    "HOSTED": "your scorer",
-}
-"""What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""
-
-SIDES: Final = {"BUY": "LONG", "SELL": "SHORT"}
+OPENED: Final[Mapping[str, str]] = {str(order): position for order, position in OPENS.items()}
 """The position that an order of a side opens."""
-
-SHORT: Final = {
-    "price_action": "Price action",
-    "key_levels": "Key levels",
-    "momentum": "Momentum",
-    "structure": "Structure",
-}
 
 
 class SymbolShown(TypedDict):
@@ -87,7 +76,7 @@ class SymbolShown(TypedDict):
 class TradeRow(TypedDict):
     """A closed trade."""
 
-    side: Mark
+    side: Badge
     lots: str
     entry: str
     planned: str
@@ -132,7 +121,6 @@ def strip(desk: DeskStatus) -> Cells:
         "banner.alarms": showing(desk.alarms),
         "desk.alarms": words(_alarms(desk.alarms)),
         "banner.demo": showing(desk.demo),
-        "banner.stands": showing(desk.stands),
         "banner.standby": showing(desk.role == "STANDBY"),
         "banner.reducing": showing(trading == "REDUCING"),
         "banner.halted": showing(trading == "HALTED"),
@@ -248,7 +236,7 @@ def trade_rows(data: Symbol) -> list[TradeRow]:
     digits = digits_of(data)
     return [
         {
-            "side": figures.mark(SIDES.get(trade.side)).ink,
+            "side": figures.mark(OPENED.get(trade.side)).ink,
             "lots": figures.plain(trade.lots, 2),
             "entry": figures.plain(_filled(trade), digits),
             "planned": _planned(trade, digits),

@@ -23,14 +23,15 @@ from agent_config import (
     EscalationSettings,
 )
 from agents.contracts import SIDES
+from agents.debate.panel import DIRECTIONS
 from torra.dashboard.record import arithmetic
 from torra.dashboard.record.agreement import OLD_NEUTRAL
-from torra.dashboard.record.story_cards import TOWARDS, side_of
+from torra.dashboard.record.story_cards import side_of
 from torra.exhibits import figures
 from torra.market.regime import PERCENTILE, QUIET_UPTO, VOLATILE_FROM
 from torra.tick.tick_record import ProposedOrder, ReportRecord, SignalRecord, TickRecord
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import FARTHEST_STOP_ATR, STOP_ATR, TARGET_R
+from torra.words.deny_reasons import DenyReason
 
 ESCALATION_AT: Final[float] = EscalationSettings().at
 """Conviction from which a signal is a clean one: that from which a firm's trader is asked at the
@@ -208,7 +209,7 @@ def _percent(share: float) -> str:
 
 
 def _all_agree(record: TickRecord) -> bool:
-    way, leans = TOWARDS[side_of(record)], _leans(record)
+    way, leans = DIRECTIONS[side_of(record)], _leans(record)
     sided = {name for name, lean in leans.items() if lean}
     return (
         len(sided) > 1
@@ -247,7 +248,7 @@ def _levels(record: TickRecord) -> bool:
 
 
 def _news(record: TickRecord) -> bool:
-    against = _leans(record).get(NEWS) == -TOWARDS[side_of(record)]
+    against = _leans(record).get(NEWS) == -DIRECTIONS[side_of(record)]
     return against and any(_sure(one) for one in record.deliberation.reports if one.author == NEWS)
 
 
@@ -274,7 +275,7 @@ def _sure(report: ReportRecord) -> bool:
 def _conviction(record: TickRecord) -> float | None:
     """Return the conviction behind a BUY or SELL; None of a HOLD, in shadow, or unheard."""
     told = record.deliberation
-    if told.in_shadow or record.verdict not in TOWARDS:
+    if told.in_shadow or record.verdict not in DIRECTIONS:
         return None
     agreed = told.panel.agreement(str(record.verdict)) if told.panel else None
     heard = any(not one.abstained and not one.is_gate for one in told.reports)

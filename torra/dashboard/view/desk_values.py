@@ -21,18 +21,16 @@ from torra.verdict.trade_outcome import CloseValue
 class DeskStatus:
     """The state of the desk.
 
-    `rate` is how many times faster than real time it lives, None in real time. `stands` is for how
-    many real seconds the demo's clock stands still at most. `role` is ACTIVE, STANDBY, or HOSTED
-    where there are the streams of other scorers alone. `cost_hour` and `ceiling` are USD, `failing`
-    has a line for each model whose calls fail. `waiting_by` is how many proposals wait for a
-    person, by instance.
+    `rate` is how many times faster than real time it lives, None in real time. `role` is ACTIVE,
+    STANDBY, or HOSTED where there are the streams of other scorers alone. `cost_hour` and `ceiling`
+    are USD, `failing` has a line for each model whose calls fail. `waiting_by` is how many
+    proposals wait for a person, by instance.
     """
 
     now: str = ""
     real_now: str = ""
     demo: bool = False
     rate: float | None = None
-    stands: int = 0
     role: str = ""
     trading_state: str = ""
     trading_reason: str = ""

@@ -7,7 +7,6 @@ turn into one clear page.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -166,8 +165,6 @@ class DatabaseView:
             demo=clock.accelerated,
             rate=clock.rate if clock.accelerated else None,
             now=clocks.iso(clock.now().replace(microsecond=0)),
-            # Only a demo's clock can stand, and after the last decision it is about to go on.
-            stands=math.ceil(getattr(clock, "held", 0.0)) if waiting else 0,
             real_now=clocks.iso(real.replace(microsecond=0)),
             role=self._role(),
             trading_state=states[0].state if states else "ACTIVE",

@@ -16,13 +16,13 @@ from pydantic import JsonValue
 
 from torra import clock as clocks
 from torra.config import Instance, Profile
-from torra.dashboard.record import vetoes
 from torra.dashboard.view.desk_values import ListedTick, Quiet, Skip, Stream
 from torra.dashboard.view.kept import Kept
 from torra.market.closed_hours import WEEK, closed_at_most
 from torra.store.hosted import is_hosted
 from torra.tick import sentence
 from torra.tick.tick_record import DebateRecord, News, ReportRecord, TickRecord
+from torra.words.ticks import MEASURED
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -75,7 +75,7 @@ BRIEF: Final = (
 )  # fmt: skip
 """Parts of a record that a glance needs as they are stored."""
 
-MEASURED: Final = frozenset(name for name, _ in vetoes.MEASURED.values())
+READ: Final = frozenset(name for name, _ in MEASURED.values())
 """Features that the words of a veto name."""
 
 
@@ -87,9 +87,9 @@ def brief(record: Json) -> TickRecord:
     return TickRecord.model_construct(
         **parts,
         # told here: what is kept of the record is too little for it
-        sentence=sentence.told(whole),
+        sentence=sentence.page_text(whole),
         news=News(status=news.status) if news else None,
-        features=tuple(item for item in whole.features if item.id in MEASURED),
+        features=tuple(item for item in whole.features if item.id in READ),
         deliberation=DebateRecord(
             flags=spoken.flags,
             failures=spoken.failures,

@@ -22,7 +22,7 @@ from instance_database import Database, TickKey
 from torra.bridges.paper import Bar
 from torra.clock import Simulated, parse
 from torra.config import Instance
-from torra.evaluation.standing.told import PastOf, StandingTold
+from torra.evaluation.standing.track_record import PastOf, TrackRecord
 from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import ClosesOf, OutsideView
@@ -207,7 +207,7 @@ def lessons_of_then(source: Database, record: Mapping[str, Any]) -> Recall | Non
 def standing_of_then(record: Mapping[str, Any]) -> PastOf | None:
     """Return a function that tells what the tick was told of its seats' past; None for nothing."""
     told = record.get("standing")
-    return None if told is None else lambda _: StandingTold.of(told)
+    return None if told is None else lambda _: TrackRecord.of(told)
 
 
 def outside_of_then(

@@ -45,7 +45,7 @@ from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
 from torra.tick.marks import INVENTED, LEAN_AGAINST
 from torra.tick.record import TickResult
-from torra.tick.sentence import told
+from torra.tick.sentence import page_text
 from torra.tick.spending import Purse
 from torra.tick.tick_record import (
     DebateRecord,
@@ -441,7 +441,7 @@ def table(record: Mapping[str, Any]) -> str:
     """Return the record as a table for a terminal."""
     return "\n".join(
         [
-            told(TickRecord.read(record)),
+            page_text(TickRecord.read(record)),
             "",
             *_heading(record),
             *_vectors(record),
