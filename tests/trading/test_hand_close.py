@@ -264,8 +264,8 @@ def proposed(market: Market) -> str:
     )
     return approval.propose(
         market.database, reviewed(market), decision,
-        key=TickKey("EURUSD", "M15", now - MINUTES + timedelta(seconds=1)), symbol="EURUSD", created=now,
-        expires=now + MINUTES,
+        key=TickKey("EURUSD", "M15", now - MINUTES + timedelta(seconds=1)), symbol="EURUSD",
+        created=now, expires=now + MINUTES,
     )  # fmt: skip
 
 
