@@ -190,7 +190,7 @@ def test_neighbours_that_expired_are_folded(backing: Backing) -> None:
 @pytest.mark.journey
 def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
     row = next(one for one in backing.database.proposals() if one.instance == "BTCUSD")
-    record = {name: row[name] for name in ("instance", "symbol", "timeframe", "bar_time")}
+    record = {name: getattr(row, name) for name in ("instance", "symbol", "timeframe", "bar_time")}
     record |= {"action": "HOLD", "reason": PROPOSED, "as_of": row.created_at}
     known = TickRecord.read(record)
     told = cells.verdict_cells("k", known, lambda *_: "/x")
