@@ -15,16 +15,17 @@ from instance_database import TickKey
 from tests.cases import cases
 from tests.doubles.visitors import open_app
 from tests.worlds import desks
+from tests.worlds.records import shown_tick
 from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
 from torra.clock import Scaled, iso, parse
 from torra.config import DeskSettings, Profile
 from torra.dashboard.record import reasoning
-from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.desk_view import DatabaseView, _gain, neighbours
 from torra.dashboard.view.stream_reading import brief
 from torra.desk.schedule import Desk
 from torra.exhibits import figures
 from torra.store.brain import _profit
+from torra.tick.tick_record import TickRecord
 from torra.verdict.risk_engine import Position, PositionSide
 
 SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
@@ -105,13 +106,13 @@ def test_the_overview_has_every_stream_with_its_newest_tick(view: DatabaseView, 
     for one in shown:
         for stream in one["streams"]:
             stored = desk.database.latest_tick(one["instance"], stream["timeframe"])
-            assert stream["tick"] == brief(stored)
+            assert stream["tick"] == brief(TickRecord.parse(stored))
             close = parse(stored["as_of"])
             assert stream["age_seconds"] == (desk.clock.now() - close).total_seconds()
             assert parse(stream["next_close"]) > desk.clock.now()
             assert stream["history"][-1] == stored["consensus"]
     (btc, _) = shown
-    assert btc["latest"]["timeframe"] == "M15"
+    assert btc["latest"].timeframe == "M15"
     assert btc["digits"] == 2
     assert btc["streams"][0]["skipped"]["reason"] == "stale"
 
@@ -153,7 +154,7 @@ def test_every_tick_of_the_real_overlay_recomputes(
     assert rows
     for row in rows:
         record = view.tick(name, timeframe, row["bar_time"])
-        told: Any = reasoning.story(ShownTick.read(record))
+        told: Any = reasoning.story(shown_tick(record))
         assert told["failed_checks"] == []
         assert [agent["mark"].word for agent in told["agents"]] == ["answered"] * 4
         page = client.get(f"/symbol/{name}/{timeframe}/{row['bar_time']}")
@@ -259,7 +260,7 @@ def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: s
     shown = open_app(view).test_client().get("/").get_data(as_text=True)
     profit, r = figures.signed(held["profit"], 2), figures.signed(held["r_multiple"], 2)
     assert f"{profit}\u00a0USD, {r}\u00a0R" in shown
-    told: Any = view._outcomes(ShownTick.read({"signals": [{"sid": sid}]}))
+    told: Any = view._outcomes(shown_tick({"signals": [{"sid": sid}]}))
     assert told[sid]["state"] == "FILLED"
 
 
@@ -306,7 +307,7 @@ def test_a_close_leads_to_the_trade_that_it_ended(quick: Desk) -> None:
     }
     quick.database.close_position(sid, **how)
     view = DatabaseView(quick.database, SETTINGS, quick)
-    told: Any = view._outcomes(ShownTick.read({"signals": [{"sid": "C1"}, {"sid": "gone"}]}))
+    told: Any = view._outcomes(shown_tick({"signals": [{"sid": "C1"}, {"sid": "gone"}]}))
     assert list(told) == ["C1"]
     assert told["C1"]["closed"]["profit"] == 50.0
 
@@ -322,7 +323,7 @@ def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick: Desk
         return overview(view)[0]["streams"][0]
 
     step = timedelta(minutes=15)
-    newest = parse(stream()["tick"]["bar_time"])
+    newest = parse(stream()["tick"].bar_time)
     desks.clock_of(quick).set(newest + 4 * step)
     assert (stream()["stale"], stream()["quiet"]) == (True, None)
     for number in range(1, 6):

@@ -14,6 +14,7 @@ from tests.cases import cases
 from tests.doubles.page_reader import Page, check_policy, check_structure, get
 from tests.doubles.page_reader import client as view_client
 from tests.worlds import demo_orders
+from tests.worlds.records import tick_record
 from tests.worlds.stores import NOON
 from torra.dashboard.cells import common, home_cells, overview_cells, symbol_cells
 from torra.dashboard.cells.shown import Overview, ShownInstance, Strip, Symbol
@@ -247,29 +248,25 @@ def symbol(**more: Any) -> ShownInstance:
         (-0.1, "0.40 short of sell"),
         (0.58, "past buy by 0.08"),
         (-0.5, "past sell by 0.00"),
-        (None, ""),
     ],
 )
-def test_a_tile_tells_how_far_a_verdict_is(consensus: float | None, says: str) -> None:
-    tick = {"consensus": consensus, "bar_time": "2026-05-01T10:00:00Z", "thresholds": LEVELS}
+def test_a_tile_tells_how_far_a_verdict_is(consensus: float, says: str) -> None:
+    tick = tick_record(consensus=consensus, thresholds=LEVELS)
     assert home_cells.near(symbol(latest=tick)) == says
     assert home_cells.near(symbol()) == ""
 
 
 def test_a_distance_is_by_the_thresholds_of_the_tick_on_every_page() -> None:
     """The profile asks for 0.5 since; the tick ran with 0.35 and 0.2."""
-    tick = {
-        "consensus": -0.11, "bar_time": "2026-05-01T10:00:00Z", "reason": "THRESHOLD",
-        "thresholds": {"buy": 0.35, "sell": 0.2},
-    }  # fmt: skip
+    tick = tick_record(consensus=-0.11, thresholds={"buy": 0.35, "sell": 0.2})
     one = symbol(latest=tick)
     assert home_cells.near(one) == "0.09 short of sell"
     rows = overview_cells.overview(
         Overview(instances=(one,)), lambda *_: "", lambda _: "", lambda _: "", rows=True
     )
-    page = symbol_cells.symbol(
-        Symbol.read({**one.model_dump(), "timeframe": "M15"}), lambda *_: ""
-    )["cells"]
+    page = symbol_cells.symbol(Symbol.read({**dict(one), "timeframe": "M15"}), lambda *_: "")[
+        "cells"
+    ]
     for cells, key in ((rows["cells"], "i0"), (page, "head")):
         assert "0.090 short of the SELL threshold −0.20" in cells[f"{key}.reason"]["text"]
     tile = home_cells.tile("i0", one)

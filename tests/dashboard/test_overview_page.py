@@ -7,6 +7,7 @@ from typing import Any
 from tests.cases import cases
 from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ALARM, INSTANCES, ScriptedView
+from tests.worlds.records import tick_record
 from torra.config import ROOT
 from torra.dashboard.cells import common, overview_cells
 from torra.dashboard.cells.shown import Named, Overview, ShownInstance, Strip
@@ -72,10 +73,9 @@ def test_stale_feeds_are_counted() -> None:
 
 
 def instance(**changes):
-    tick = {"source_type": "AGENT_FULL", "reason": "THRESHOLD", "bar_time": "2021-12-01T10:00:00Z"}
-    stream = {"timeframe": "M15", "tick": tick, "skipped": None, "quiet": None, "stale": False}
+    stream = {"timeframe": "M15", "skipped": None, "quiet": None, "stale": False}
     stream |= changes.pop("stream", {})
-    stream["tick"] = tick | changes.pop("tick", {})
+    stream["tick"] = tick_record({"source_type": "AGENT_FULL", **changes.pop("tick", {})})
     latest = stream["tick"]
     return ShownInstance.read({"instance": "A", "streams": [stream], "latest": latest, **changes})
 

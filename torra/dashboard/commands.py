@@ -33,10 +33,18 @@ def group() -> None:
 @with_appcontext
 def status(as_json: bool) -> None:
     """Show the desk: role, trading state, and the newest tick of every stream."""
-    from torra.dashboard.cells.shown import Overview  # noqa: PLC0415  loaded for this command only
+    # loaded for this command only
+    from torra.dashboard.cells.shown import Overview  # noqa: PLC0415
+    from torra.tick.tick_record import TickRecord  # noqa: PLC0415
 
     data = _state().desk_view.overview()
-    click.echo(escaped(json.dumps(data, indent=2) if as_json else table(Overview.read(data))))
+    click.echo(
+        escaped(
+            json.dumps(data, indent=2, default=TickRecord.as_json)
+            if as_json
+            else table(Overview.read(data))
+        )
+    )
 
 
 @group.command()
@@ -66,7 +74,6 @@ def _state() -> PageState:
 def table(data: Overview) -> str:
     """Return the overview as lines of text."""
     from torra.exhibits import figures  # noqa: PLC0415  loaded for this command only
-    from torra.tick.tick_record import TickRecord  # noqa: PLC0415
 
     desk = data.desk
     head = [
@@ -79,13 +86,13 @@ def table(data: Overview) -> str:
     lines = ["  ".join(part for part in head if part)]
     for instance in data.instances:
         for stream in instance.streams:
-            tick = stream.tick or TickRecord()
+            tick = stream.tick
             stale = "STALE " if stream.stale else ""
             lines.append(
                 f"{instance.instance:<12} {stream.timeframe:<4} "
-                f"{figures.mark(tick.verdict).word:<5} "
-                f"{figures.signed(tick.consensus):>7}  "
-                f"{figures.mark(tick.source_type).word:<14} "
+                f"{figures.mark(tick and tick.verdict).word:<5} "
+                f"{figures.signed(tick and tick.consensus):>7}  "
+                f"{figures.mark(tick and tick.source_type).word:<14} "
                 f"{stale}{figures.span(stream.age_seconds)}"
             )
     return "\n".join(lines)

@@ -18,15 +18,14 @@ from torra.dashboard.cells.common import ThresholdPlaces, action_cell, limits, s
 from torra.dashboard.cells.shown import (
     Bars,
     ClosedTrade,
-    ListedTick,
     PriceBar,
     ShownPosition,
     Symbol,
 )
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import ListedTick, ShownTick
 from torra.dashboard.trade.stored_rows import SignalRow
 from torra.exhibits import figures
-from torra.tick.tick_record import SignalRecord, ThresholdsRecord
+from torra.tick.tick_record import SignalRecord
 from torra.verdict.order_levels import Levels
 
 HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
@@ -125,7 +124,7 @@ def moment(record: ShownTick, data: Bars, proposed: Levels | None = None) -> Cha
 
     `proposed` are those of an order that waits or waited for a person.
     """
-    signal = next((one for one in record.written if one.kind == "open"), None) or proposed
+    signal = next((one for one in record.signals if one.kind == "open"), None) or proposed
     action = str(record.action)
     shown = figures.mark(action if action not in ("HOLD", "None") else record.verdict)
     return {
@@ -158,7 +157,7 @@ def trade(row: SignalRow, data: Bars, timeframe: str) -> ChartData:
         "l1": [],
         "markers": markers,
         "levels": _levels(row),
-        "thresholds": limits(ThresholdsRecord()),
+        "thresholds": limits(None),
         "lines": {},
         "told": [],
     }

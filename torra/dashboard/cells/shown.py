@@ -7,21 +7,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from torra.tick.tick_record import (
-    DecisionRecord,
-    Flag,
-    Number,
-    Numbers,
-    RecordPart,
-    ThresholdsRecord,
-    TickRecord,
-    Whole,
-    Word,
-    Words,
-)
+from torra.dashboard.lenient import Flag, LenientModel, Number, Numbers, Whole, Word, Words
+from torra.dashboard.record.shown import ListedTick
+from torra.tick.tick_record import ThresholdsRecord, TickRecord
 
 
-class ShownAlarm(RecordPart):
+class ShownAlarm(LenientModel):
     """An alarm that stands."""
 
     kind: Word = None
@@ -29,7 +20,7 @@ class ShownAlarm(RecordPart):
     at: Word = None
 
 
-class ShownBlock(RecordPart):
+class ShownBlock(LenientModel):
     """A provider that is not asked for now."""
 
     provider: Word = None
@@ -37,7 +28,7 @@ class ShownBlock(RecordPart):
     until: Word = None
 
 
-class Strip(RecordPart):
+class Strip(LenientModel):
     """The state of the desk."""
 
     demo: Flag = False
@@ -57,7 +48,7 @@ class Strip(RecordPart):
     blocks: tuple[ShownBlock, ...] = ()
 
 
-class ShownPosition(RecordPart):
+class ShownPosition(LenientModel):
     """An open position, and what closing it now would bring."""
 
     side: Word = None
@@ -72,14 +63,14 @@ class ShownPosition(RecordPart):
     leave: Number = None
 
 
-class ShownTally(RecordPart):
+class ShownTally(LenientModel):
     """How many verdicts the agents changed, of all."""
 
     changed: Whole = None
     all: Whole = None
 
 
-class Quiet(RecordPart):
+class Quiet(LenientModel):
     """The closes without a bar since the newest tick."""
 
     count: int = 0
@@ -87,7 +78,7 @@ class Quiet(RecordPart):
     last: Word = Field(default=None, alias="to")
 
 
-class Skip(RecordPart):
+class Skip(LenientModel):
     """A skipped close, or a run of them: `count` of one reason, of which `oldest` is the first."""
 
     bar_time: Word = None
@@ -98,7 +89,7 @@ class Skip(RecordPart):
     oldest: Word = None
 
 
-class Timed(RecordPart):
+class Timed(LenientModel):
     """A stream's age and its wait."""
 
     timeframe: str = ""
@@ -117,7 +108,7 @@ class ShownStream(Timed):
     skipped: Skip | None = None
 
 
-class Named(RecordPart):
+class Named(LenientModel):
     """An instance's names, limits and position."""
 
     instance: str = ""
@@ -126,13 +117,13 @@ class Named(RecordPart):
     currency: Word = None
     digits: Whole = None
     timeframes: Words = ()
-    thresholds: ThresholdsRecord = ThresholdsRecord()
+    thresholds: ThresholdsRecord | None = None
     latest: TickRecord | None = None
     position: ShownPosition | None = None
     changes: ShownTally = ShownTally()
 
 
-class PriceBar(RecordPart):
+class PriceBar(LenientModel):
     """A bar of a chart."""
 
     time: Word = None
@@ -143,7 +134,7 @@ class PriceBar(RecordPart):
     volume: Number = None
 
 
-class TradeMark(RecordPart):
+class TradeMark(LenientModel):
     """A position that was opened or left: when, on which side, and which of both."""
 
     at: Word = None
@@ -161,7 +152,7 @@ class ShownInstance(Named):
     marks: tuple[TradeMark, ...] = ()
 
 
-class ShownDebate(RecordPart):
+class ShownDebate(LenientModel):
     """A debate that runs now."""
 
     stream_id: Word = None
@@ -169,7 +160,7 @@ class ShownDebate(RecordPart):
     timeframe: Word = None
 
 
-class Overview(RecordPart):
+class Overview(LenientModel):
     """The desk and its instances."""
 
     desk: Strip = Strip()
@@ -177,17 +168,7 @@ class Overview(RecordPart):
     debates: tuple[ShownDebate, ...] = ()
 
 
-class ListedTick(DecisionRecord):
-    """A tick in a list: its key columns, and of the newest some parts of their records."""
-
-    close_time: Word = None
-    price_action: Number = None
-    key_levels: Number = None
-    momentum: Number = None
-    structure: Number = None
-
-
-class ClosedTrade(RecordPart):
+class ClosedTrade(LenientModel):
     """A trade that is over, by the row of its signal: entry was planned, price filled."""
 
     side: Word = None
@@ -203,7 +184,7 @@ class ClosedTrade(RecordPart):
     r_multiple: Number = None
 
 
-class Bars(RecordPart):
+class Bars(LenientModel):
     """Bars with the lines over them; `ticks` are the bar times that have a tick."""
 
     digits: Whole = None
@@ -212,14 +193,14 @@ class Bars(RecordPart):
     ticks: Words = ()
 
 
-class StateThen(RecordPart):
+class StateThen(LenientModel):
     """The state of a stream at a close."""
 
     close_time: Word = None
     state: Word = None
 
 
-class ShownMarkov(RecordPart):
+class ShownMarkov(LenientModel):
     """How often each state has followed the present one."""
 
     state: Word = None

@@ -12,7 +12,8 @@ from itertools import groupby
 from typing import Final
 
 from torra import clock
-from torra.dashboard.cells.shown import ListedTick, Skip, Timed
+from torra.dashboard.cells.shown import Skip, Timed
+from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view.stream_reading import NO_BAR
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord

@@ -15,11 +15,11 @@ from agent_config import MAX_REQUESTS
 from agents.debate.asking import REQUESTS_PER_AGENT
 from agents.debate.deliberation import ABSTAINED, OUTAGE
 from torra.dashboard.record.rows import TranscriptVoice
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import Decision, ShownTick, TickLimits
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
 from torra.tick.marks import PROPOSED
-from torra.tick.tick_record import DecisionRecord, TickRecord
+from torra.tick.tick_record import TickRecord
 
 PROPOSED_WORDS: Final = "a person decides: see Approvals"
 
@@ -169,9 +169,13 @@ class Note(NamedTuple):
 
 def summary(record: ShownTick, agents: Sequence[TranscriptVoice]) -> SummaryStrip:
     """Return the strip: counts, seats, requests, flags, cost and time."""
-    flags, calls, limits = record.deliberation.flags, record.made_calls, record.limits
+    flags, calls, limits = (
+        record.deliberation.flags,
+        record.made_calls,
+        record.limits or TickLimits(),
+    )
     looks = sum(flag.partition(":")[0] in LOOKS for flag in flags)
-    repeated = sum((call.attempt or 1) > 1 for call in calls)
+    repeated = sum(call.attempt > 1 for call in calls)
     return {
         "counts": _counts(agents),
         "proposed": PROPOSED_WORDS if proposed(record) else "",
@@ -193,7 +197,7 @@ def summary(record: ShownTick, agents: Sequence[TranscriptVoice]) -> SummaryStri
     }
 
 
-def proposed(record: DecisionRecord) -> bool:
+def proposed(record: Decision) -> bool:
     """Return whether a tick held because its trade was proposed to a person."""
     return record.reason == PROPOSED
 

@@ -22,10 +22,10 @@ from flask.typing import ResponseReturnValue
 from torra.clock import TIMEFRAMES
 from torra.dashboard.cells import skips, symbol_cells
 from torra.dashboard.cells.common import action_cell, state_cell, words
-from torra.dashboard.cells.shown import ListedTick
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import summary
 from torra.dashboard.record.reasoning import REASONS
+from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.trade.stored_rows import without_bytes
 from torra.dashboard.view import list_query, refusers
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link

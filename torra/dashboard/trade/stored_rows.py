@@ -1,6 +1,6 @@
 """The rows of signals, proposals, bridges and alarms as values, read once from the store.
 
-Reading is lenient (torra.tick.tick_record.Part): a column that is missing or of another type reads
+Reading is lenient (torra.dashboard.lenient): a column that is missing or of another type reads
 as its default. What is answered as JSON stays the row as it is stored.
 """
 
@@ -12,12 +12,12 @@ from typing import Any
 
 from pydantic import Field, JsonValue, model_validator
 
+from torra.dashboard.lenient import LenientModel, Number, Numbers, Word
 from torra.errors import MALFORMED
-from torra.tick.tick_record import Number, Numbers, RecordPart, Word
 from torra.verdict.order_levels import Levels
 
 
-class SignalRow(RecordPart):
+class SignalRow(LenientModel):
     """A signal from its decision to its end; `closes` is the id of the opening that it ends."""
 
     seq: int = 0
@@ -71,7 +71,7 @@ class SignalRow(RecordPart):
         return self.lots if self.filled_lots is None and whole else self.filled_lots
 
 
-class SignalStep(RecordPart):
+class SignalStep(LenientModel):
     """A step of a signal from one state to the next."""
 
     from_state: Word = None
@@ -80,14 +80,14 @@ class SignalStep(RecordPart):
     at: Word = None
 
 
-class AskedBy(RecordPart):
+class AskedBy(LenientModel):
     """Who asks for an order in place of a verdict, and why."""
 
     agent: str = ""
     why: str = ""
 
 
-class Draft(RecordPart):
+class Draft(LenientModel):
     """An order of a proposal; one that only closes has no levels."""
 
     kind: str = ""
@@ -97,7 +97,7 @@ class Draft(RecordPart):
     asked_by: AskedBy | None = None
 
 
-class ProposalRow(RecordPart):
+class ProposalRow(LenientModel):
     """A proposal with its orders; `reason` is why it ended, "" while it waits."""
 
     sid: str = ""
@@ -128,7 +128,7 @@ class ProposalRow(RecordPart):
         return max(self.drafts, key=lambda draft: draft.kind == "open", default=Draft())
 
 
-class BridgeRow(RecordPart):
+class BridgeRow(LenientModel):
     """A bridge as it was noted last; `deny` is what keeps it from sending, "" when it may."""
 
     name: str = ""
@@ -144,7 +144,7 @@ class BridgeRow(RecordPart):
         return unpacked(told, "facts")
 
 
-class AlarmRow(RecordPart):
+class AlarmRow(LenientModel):
     """An alarm; it stands until `ended_at`."""
 
     key: str = ""
@@ -154,7 +154,7 @@ class AlarmRow(RecordPart):
     ended_at: Word = None
 
 
-class TradingStateRow(RecordPart):
+class TradingStateRow(LenientModel):
     """A state of trading, and since when."""
 
     state: str = ""

@@ -26,14 +26,14 @@ from torra.dashboard.view import stream_reading
 from torra.dashboard.view.bar_reading import BarReading, Drawn
 from torra.dashboard.view.hosted_streams import HostedStreams
 from torra.dashboard.view.kept import Kept
-from torra.dashboard.view.stream_reading import Json, StreamReading
+from torra.dashboard.view.stream_reading import Json, Stream, StreamReading
 from torra.desk.models import call_words
 from torra.errors import ConfigError
 from torra.money.book import known_currencies
 from torra.outside.invented import headlines
 from torra.providers import call_health
 from torra.store.hosted import is_hosted
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import Damaged, TickRecord, load
 from torra.verdict import one_sided, sentiment_rules
 from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
@@ -60,7 +60,7 @@ class OverviewTold(TypedDict):
     """The desk with its instances and the debates that run now (DeskView.overview)."""
 
     desk: Json
-    instances: list[Json]
+    instances: list[Stream]
     debates: list[Json]
 
 
@@ -104,7 +104,7 @@ class DeskView(Protocol):
         """
         ...
 
-    def symbol(self, instance: str, timeframe: str, limit: int) -> Json | None:
+    def symbol(self, instance: str, timeframe: str, limit: int) -> Stream | None:
         """Return one stream, or None when the desk has no such stream.
 
         {"desk", instance, symbol, digits, currency, timeframe, timeframes, thresholds, latest,
@@ -285,7 +285,7 @@ class DatabaseView:
             "marks": [mark for mark in marks if str(mark["at"] or "") >= since],
         }
 
-    def symbol(self, instance: str, timeframe: str, limit: int) -> Json | None:
+    def symbol(self, instance: str, timeframe: str, limit: int) -> Stream | None:
         """Return one stream with its bars, ticks and trades."""
         found = self._find(instance, timeframe)
         if found is None:
@@ -339,19 +339,20 @@ class DatabaseView:
             return None
         moment = clocks.parse(bar_time)
         at = clocks.iso(moment)
-        record = self._database.tick(_key(found.id, timeframe, moment))
-        known = record or self._skip_at(found.id, timeframe, at)
+        stored = self._database.tick(_key(found.id, timeframe, moment))
+        known = stored or self._skip_at(found.id, timeframe, at)
         if known is None:
             return None
-        told = TickRecord.read(known)
         before, after = self._database.beside(found.id, timeframe, at)
+        record = load(f"{found.id}|{timeframe}|{at}", known)
         return {
             **known,
+            **({"damaged": record.reason} if isinstance(record, Damaged) and stored else {}),
             "desk": self.desk(),
             "digits": self._digits(found),
-            "outcomes": self._outcomes(told),
+            "outcomes": self._outcomes(record),
             "told_outcome": self._told_outcome(found.id, timeframe, moment),
-            "headlines": self._headlines(told),
+            "headlines": [*self._headlines(record)],
             "previous": before,
             "next": after,
         }
@@ -417,11 +418,11 @@ class DatabaseView:
         price = self._database.newest_close(one.id, one.timeframes, now) if filled else None
         return {**_plain(asdict(held)), **_gain(held, price, self._spec(one))}
 
-    def _outcomes(self, record: TickRecord) -> Json:
+    def _outcomes(self, record: TickRecord | Damaged) -> Json:
         found: dict[str, JsonValue] = {}
-        for sid in [signal.sid for signal in record.written]:
-            row = self._database.signal(sid) if sid else None
-            if sid and row:
+        for sid in [row.sid for row in record.signals] if isinstance(record, TickRecord) else []:
+            row = self._database.signal(sid)
+            if row:
                 ended = self._database.signal(row["closes"]) if row.get("closes") else None
                 found[sid] = {**row, "closed": ended}
         return found
@@ -431,9 +432,9 @@ class DatabaseView:
             return None
         return self._database.hosted_outcome(_key(instance, timeframe, moment).text)
 
-    def _headlines(self, record: TickRecord) -> list[Json]:
-        items = record.news.items if record.news else ()
-        ids = [item.id for item in items if item.id]
+    def _headlines(self, record: TickRecord | Damaged) -> list[Json]:
+        news = record.news if isinstance(record, TickRecord) else None
+        ids = [item.id for item in news.items] if news else []
         found = [*headlines(ids)] or self._database.news_items(ids)
         return [_plain(asdict(item)) for item in found]
 
@@ -500,10 +501,10 @@ def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Json:
     }
 
 
-def _of_instance(streams: list[Json]) -> Json:
+def _of_instance(streams: list[Stream]) -> Stream:
     """Return an instance's streams and the newest tick of them all."""
-    records = [tick for stream in streams if isinstance(tick := stream["tick"], dict)]
-    latest = max(records, key=lambda record: str(record["as_of"]), default=None)
+    records = [tick for stream in streams if isinstance(tick := stream["tick"], TickRecord)]
+    latest = max(records, key=lambda record: record.as_of, default=None)
     return {"streams": [*streams], "latest": latest}
 
 

@@ -10,24 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue
 
+from agents.contracts import AgentReport
 from torra import clock as clocks
 from torra.config import Instance, Profile
+from torra.dashboard.lenient import LenientModel
 from torra.dashboard.record import vetoes
 from torra.dashboard.view.kept import Kept
 from torra.market.closed_hours import WEEK, closed_at_most
 from torra.store.hosted import is_hosted
 from torra.tick import sentence
-from torra.tick.tick_record import RecordPart, TickRecord
+from torra.tick.tick_record import Damaged, InstanceBefore, TickRecord, load
 
 if TYPE_CHECKING:
     from instance_database import Database
 
 Json = dict[str, JsonValue]
 """A document: times are ISO text with Z, numbers as stored, None for unknown."""
+
+Stream = dict[str, Any]
+"""A stream's document, in which the newest tick is a TickRecord."""
 
 StreamKey = tuple[str, str]
 """Instance and timeframe."""
@@ -68,19 +73,11 @@ STREAMS_KEPT: Final = 512
 LISTS_KEPT: Final = 32
 """Streams whose list of ticks is kept: the symbol pages that people look at."""
 
-BRIEF: Final = (
-    "instance", "symbol", "timeframe", "bar_time", "as_of", "close", "scores", "l1", "ath",
-    "composite", "l1_composite", "consensus", "l1_consensus", "verdict", "l1_verdict", "action",
-    "reason", "denied", "source_type", "thresholds", "gate", "events", "regime",
-    "outside", "company",
-)  # fmt: skip
-"""Parts of a record that a glance needs as they are stored."""
-
 MEASURED: Final = frozenset(name for name, _ in vetoes.MEASURED.values())
 """Features that the words of a veto name."""
 
 
-class SkipRun(RecordPart):
+class SkipRun(LenientModel):
     """The skipped closes since a tick: the newest, and how many of them had `others` reasons."""
 
     reason: str = ""
@@ -90,36 +87,23 @@ class SkipRun(RecordPart):
     bar_time: str = ""
 
 
-def brief(record: Json) -> Json:
-    """Return the parts of a tick's record that a glance needs: its numbers, and who was silent."""
-    deliberation, news = _mapping(record.get("deliberation")), _mapping(record.get("news"))
-    return {
-        **{name: record[name] for name in BRIEF if name in record},
-        # told here: what is kept of the record is too little for it
-        "sentence": sentence.told(TickRecord.read(record)),
-        "news": {"status": news.get("status")} if news else None,
-        "features": [
-            item
-            for item in map(_mapping, _sequence(record.get("features")))
-            if item.get("id") in MEASURED
-        ],
-        "deliberation": {
-            "flags": _sequence(deliberation.get("flags")),
-            "failures": _mapping(deliberation.get("failures")),
-            "reports": [
-                {name: report.get(name) for name in ("agent_id", "abstained")}
-                for report in map(_mapping, _sequence(deliberation.get("reports")))
-            ],
-        },
-    }
-
-
-def _mapping(value: JsonValue) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _sequence(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
+def brief(record: TickRecord) -> TickRecord:
+    """Return a record without what a glance does not need: texts, evidence, the debate's words."""
+    debate = record.deliberation
+    reports = tuple(AgentReport(one.agent_id, abstained=one.abstained) for one in debate.reports)
+    less = {"reports": reports, "earlier": (), "calls": (), "stages": ()}
+    return record.model_copy(
+        update={
+            # told here: what is kept of the record is too little for it
+            "sentence": sentence.told(record),
+            "features": tuple(item for item in record.features if item.id in MEASURED),
+            "deliberation": debate.model_copy(update=less),
+            "news": record.news and record.news.model_copy(update={"items": ()}),
+            **{name: {} for name in ("notes", "components", "memory")},
+            **dict.fromkeys(("signals", "proposed", "calls"), ()),
+            "before": InstanceBefore(),
+        }
+    )
 
 
 class StreamReading:
@@ -128,7 +112,7 @@ class StreamReading:
     def __init__(self, database: Database, profile: Callable[[Instance], Profile]) -> None:
         self._database = database
         self._profile = profile
-        self._ticks: Kept[Json | None] = Kept(STREAMS_KEPT)
+        self._ticks: Kept[TickRecord | Damaged | None] = Kept(STREAMS_KEPT)
         self._histories: Kept[list[JsonValue]] = Kept(STREAMS_KEPT)
         self._lists: Kept[list[Json]] = Kept(LISTS_KEPT)
 
@@ -137,7 +121,7 @@ class StreamReading:
         instances: Sequence[Instance],
         clock: clocks.Clock,
         tallies: Mapping[StreamKey, tuple[int, int]],
-    ) -> dict[StreamKey, Json]:
+    ) -> dict[StreamKey, Stream]:
         """Return each stream's newest tick, history, ages, next close and skips."""
         now = clock.now()
         every = {(one.id, timeframe): one for one in instances for timeframe in one.timeframes}
@@ -161,17 +145,17 @@ class StreamReading:
         newest: str | None,
         now: datetime,
         count: int,
-    ) -> Json:
+    ) -> Stream:
         stream = (one.id, timeframe)
         step = clocks.duration(timeframe)
         tick = self.tick(key) if key else None
-        last = str(tick["bar_time"]) if tick else ""
+        last = key.rpartition("|")[2] if key else ""
         # most streams have skipped nothing since: no query for those
         behind = newest is not None and newest > last
         most = SKIPS_COUNTED if tick else HISTORY
         skips = self._database.skips_after(*stream, last, most) if behind else None
         quiet = _quiet(SkipRun.read(skips), now, step)
-        age = (now - clocks.parse(str(tick["as_of"]))).total_seconds() if tick else None
+        age = (now - clocks.parse(last) - step).total_seconds() if last else None
         late = age is None or age > STALE_AFTER * step.total_seconds()
         bar_age, missing, overdue = (
             self._bars(one, timeframe, last, now) if late else (None, False, False)
@@ -181,12 +165,12 @@ class StreamReading:
         return {
             "timeframe": timeframe,
             "key": key,
-            "tick": tick,
+            "tick": tick if isinstance(tick, TickRecord) else None,
             "history": history,
             "age_seconds": age,
             "stale": overdue or (missing and bool(tick) and not quiet),
             "quiet": quiet,
-            "skipped": skips,
+            "skipped": _damage(tick, last, step) if isinstance(tick, Damaged) else skips,
             "bar_age_seconds": bar_age,
         }
 
@@ -212,12 +196,13 @@ class StreamReading:
         age = now - close
         return age.total_seconds(), missing, age >= patience
 
-    def tick(self, key: str) -> Json | None:
+    def tick(self, key: str) -> TickRecord | Damaged | None:
         """Return the parts of one tick that a glance needs."""
 
-        def made() -> Json | None:
-            record = self._database.told_tick(key)
-            return None if record is None else brief(record)
+        def made() -> TickRecord | Damaged | None:
+            stored = self._database.told_tick(key)
+            record = None if stored is None else load(key, stored)
+            return brief(record) if isinstance(record, TickRecord) else record
 
         # Another scorer may ask again about a bar: then its tick is another one.
         return made() if is_hosted(key) else self._ticks.get(key, made)
@@ -240,6 +225,15 @@ class StreamReading:
 
     def _history(self, stream: StreamKey) -> list[JsonValue]:
         return [row["consensus"] for row in self._database.consensus_history(*stream, HISTORY)]
+
+
+def _damage(tick: Damaged, bar_time: str, step: timedelta) -> Json:
+    """Return what a stream shows in the place of a tick whose record is damaged."""
+    close = clocks.iso(clocks.parse(bar_time) + step)
+    return {
+        "bar_time": bar_time, "close_time": close, "reason": "damaged", "detail": tick.reason,
+        "count": 1, "oldest": bar_time,
+    }  # fmt: skip
 
 
 def _next(timeframe: str, now: datetime, clock: clocks.Clock) -> Json:
