@@ -647,10 +647,6 @@ class AgentSettings(Section):
         description="longest prompt and answer of single agents by name: prompt_bytes (2,000 to "
         "24,000; else 10,000, a judge's 20,000), output_tokens (200 to 8,000; else by tier)",
     )
-    fallback_model: ModelName = Field(
-        "",
-        description="the one entry of fallback_models, as it may also be written",
-    )
     fallback_models: tuple[ModelName, ...] = Field(
         (),
         strict=False,
@@ -700,10 +696,9 @@ class AgentSettings(Section):
         "propose",
         description="whether a close that the judge asks for is proposed to a person",
     )
-    trust: Literal["prior", "flat", "earned"] = Field(
+    trust: Literal["prior", "flat"] = Field(
         "prior",
-        description="whose word counts how much in a swarm: by regime as tabled, all alike, or by "
-        "what each expert was worth in its regime (docs/agents.md)",
+        description="whose word counts how much in a swarm: by regime as tabled, or all alike",
     )
     standing: Literal["off", "on"] = Field(
         "off",
@@ -729,13 +724,6 @@ class AgentSettings(Section):
                 if not low <= most <= high:
                     raise ValueError(f"{name} of {role_id} is {most}: give {low:,} to {high:,}")
         return {role_id: caps for role_id, caps in value.items() if caps}
-
-    @field_validator("fallback_model")
-    @classmethod
-    def _known_vendor(cls, value: str) -> str:
-        if value and value.partition(":")[0] not in VENDORS:
-            raise ValueError(f"name a vendor or vendor:model; vendors are {', '.join(VENDORS)}")
-        return value
 
     @model_validator(mode="wrap")
     @classmethod
@@ -768,12 +756,9 @@ class AgentSettings(Section):
 
     @field_validator("fallback_models")
     @classmethod
-    def _one_chain(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        if value and info.data.get("fallback_model"):
-            raise ValueError(
-                "fallback_model is written too: leave that one out, and name here everybody who "
-                "stands in"
-            )
+    def _stand_in_for_somebody(
+        cls, value: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
         asked = {vendor for vendor, _ in cls.model_construct(**info.data).first_routes()}
         if idle := [name for name in value if asked == {name.partition(":")[0]}]:
             raise ValueError(
@@ -847,8 +832,7 @@ class AgentSettings(Section):
 
     def fallbacks(self, tier: str) -> tuple[tuple[str, str], ...]:
         """Return (vendor, model) of those who stand in for an agent of a tier, in their order."""
-        names = self.fallback_models or tuple(filter(None, (self.fallback_model,)))
-        found = (route(name, name) for name in names)
+        found = (route(name, name) for name in self.fallback_models)
         return tuple(
             (vendor, MODELS[vendor][tier]) if vendor == model else (vendor, model)
             for vendor, model in found

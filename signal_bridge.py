@@ -34,7 +34,7 @@ from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
 from torra.clock import duration, floor, iso, parse
 from torra.errors import BridgeUnavailable
 from torra.failpoints import failpoint
-from torra.verdict.order_seal import OLDER, Authority, altered
+from torra.verdict.order_seal import Authority, altered
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import CLOSES, OPENS, DenyReason, SignalDraft
 from torra.verdict.signal_states import (
@@ -427,7 +427,7 @@ def set_aside(store: Outbox, states: Sequence[str], instance: str | None = None)
     for row in _rows(store, states, instance):
         if reason := _not_as_decided(store, row):
             store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
-            halts = halts or reason is DenyReason.ORDER_ALTERED
+            halts = True
         else:
             whole.add(row["sid"])
     return Looked(frozenset(whole), halts)
@@ -438,8 +438,6 @@ def _not_as_decided(store: Outbox, row: Mapping[str, Any]) -> DenyReason | None:
 
     An order that was altered halts the desk.
     """
-    if row["authority"] == OLDER and row["seal"] is None:
-        return DenyReason.OLDER_PROGRAM
     last = store.last_state(row["sid"])
     if not altered(row) and last == row["state"]:
         return None

@@ -54,7 +54,6 @@ READ: Final[Mapping[str, str]] = {"ta-lib": "BSD-2-Clause"}
 PURPOSES: Final[Mapping[str, str]] = {
     "anthropic": "asks Anthropic's models",
     "apscheduler": "wakes the desk when bars close",
-    "blinker": "tells parts of the program what happened",
     "click": "the command line",
     "finnhub-python": "headlines and fundamentals",
     "flask": "the dashboard",

@@ -61,7 +61,7 @@ from torra.profiles.idle import IDLE
 from torra.providers.prices import PriceList
 from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
 from torra.providers.vendors.stops import WORDS
-from torra.verdict.deny_reasons import deny_table, guard_table
+from torra.words.deny_reasons import deny_table, guard_table
 
 HEAD = """# Profiles
 

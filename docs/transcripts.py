@@ -212,7 +212,7 @@ def render(ticks: Sequence[Chosen] = TICKS) -> str:
 
 
 def _told(record: TickRecord) -> Iterator[str]:
-    yield f"> {sentence.told(record)}\n\n"
+    yield f"> {sentence.page_text(record)}\n\n"
     debate = record.deliberation
     reports = {report.agent_id: report for report in debate.reports}
     for name in AgentSettings(mode="budget").desk():

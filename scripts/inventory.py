@@ -26,8 +26,8 @@ from torra.commands.command_line import main as command
 from torra.config import DeskSettings, Profile
 from torra.dashboard.description import document
 from torra.dashboard.doors.routes import every_route
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.signal_states import TRANSITIONS
+from torra.words.deny_reasons import DenyReason
 
 CHECKED: Final = re.compile(r"CHECK \((\w+) IN \(('[^)]*')\)\)")
 """The words that a column of a table may have."""

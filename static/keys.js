@@ -6,43 +6,34 @@ import { isOpen, make, show } from "./dialog.js";
 import { chosen } from "./prefs.js";
 import { closeNewest } from "./toast.js";
 
-const PATIENCE = 1500; // milliseconds between g and the key after it
 const TYPING = "input:not([type=checkbox], [type=radio], [type=button]), textarea, select, [contenteditable]";
 const ROW = "main [data-row], main [data-step], main tbody tr";
 const ACTIVE = "a[href], button, summary";
-let waiting = 0;
 
 const KEYS = [
   ["?", "list the keys", openKeys],
   ["j", "next row", () => step(1)],
   ["k", "previous row", () => step(-1)],
-  ["Enter", "open the row", null],
-  ["[", "previous", () => press("a[rel~=prev]")],
-  ["]", "next", () => press("a[rel~=next]")],
-  ["x", "expand or fold everything", expand],
-  ["/", "filter", () => focusOn("[data-filter]")],
-  ["a", "to the button that approves (it is not pressed)", () => focusOn("[data-approve]")],
-  [".", "freeze or unfreeze the page", () => press("#live-freeze:not([hidden])", () => true)],
-  ["Esc", "close a dialog or a message", null],
+  ["/", "filter", filter],
+  [".", "freeze or unfreeze the page", freeze],
 ];
 
 function visible(element) {
   return element.checkVisibility({ visibilityProperty: true });
 }
 
-function press(selector, among = visible) {
-  const element = [...document.querySelectorAll(selector)].find(among);
-  element?.click();
-  return Boolean(element);
+function freeze() {
+  const button = document.querySelector("#live-freeze:not([hidden])");
+  button?.click();
+  return Boolean(button);
 }
 
-function focusOn(selector) {
-  const element = [...document.querySelectorAll(selector)].find(visible);
-  if (!element) return false;
-  const target = element.matches("form, section, div") ? element.querySelector("button") : element;
+function filter() {
+  const field = [...document.querySelectorAll("[data-filter]")].find(visible);
+  const target = field?.matches("form, section, div") ? field.querySelector("button") : field;
   target?.focus();
   target?.scrollIntoView({ block: "nearest" });
-  return true;
+  return Boolean(field);
 }
 
 function rowTargets() {
@@ -66,37 +57,12 @@ function step(by) {
   return true;
 }
 
-function expand() {
-  const all = [...document.querySelectorAll("main details")];
-  const open = all.some((one) => !one.open);
-  for (const one of all) one.open = open;
-  return all.length > 0;
-}
-
-function places() {
-  return [...document.querySelectorAll("nav [data-key]")];
-}
-
-function goTo(key) {
-  const link = places().find((one) => one.dataset.key === key);
-  link?.click();
-  return Boolean(link);
-}
-
-function rowOf(keys, does) {
-  const shown = keys.flatMap((key, place) => [...(place ? [" then "] : []), make("kbd", {}, key)]);
-  return make("div", {}, make("dt", {}, ...shown), make("dd", {}, does));
-}
-
 export function openKeys() {
-  const rows = KEYS.map(([key, does]) => rowOf([key], does));
-  const ways = places().map((link) => {
-    const word = link.firstChild.textContent.trim();
-    return rowOf(["g", link.dataset.key], `go to ${word}`);
-  });
+  const rows = KEYS.map(([key, does]) =>
+    make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, does)));
   const off = chosen("keys") === "off" ? "Single keys are switched off (Display). " : "";
-  const more = `${off}Tab, Shift+Tab and Enter reach everything too. No single key approves anything.`;
-  show("Keys", [make("dl", { class: "keys" }, ...rows, ...ways), make("p", { class: "muted" }, more)]);
+  const more = `${off}Tab, Shift+Tab and Enter reach everything, Esc closes a dialog or a message. No single key approves anything.`;
+  show("Keys", [make("dl", { class: "keys" }, ...rows), make("p", { class: "muted" }, more)]);
   return true;
 }
 
@@ -105,20 +71,8 @@ function isTyping(event) {
 }
 
 function escape() {
-  if (document.activeElement?.closest(TYPING)) {
-    document.activeElement.blur();
-    return true;
-  }
-  return closeNewest();
-}
-
-function act(key) {
-  if (waiting && performance.now() - waiting < PATIENCE) {
-    waiting = 0;
-    if (goTo(key)) return true;
-  }
-  waiting = key === "g" ? performance.now() : 0;
-  return KEYS.find(([name]) => name === key)?.[2]?.() ?? false;
+  if (document.activeElement?.closest(TYPING)) document.activeElement.blur();
+  else closeNewest();
 }
 
 function onKey(event) {
@@ -128,7 +82,8 @@ function onKey(event) {
     return;
   }
   if (isTyping(event) || chosen("keys") === "off") return;
-  if (act(event.key)) event.preventDefault();
+  const act = KEYS.find(([key]) => key === event.key)?.[2];
+  if (act?.()) event.preventDefault();
 }
 
 export function start() {

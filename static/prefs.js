@@ -19,7 +19,6 @@ export const CHOICES = {
       ["blue-orange", "blue is up, orange is down"],
       ["classic", "green is up, red is down"],
       ["red-up", "red is up, green is down"],
-      ["mono", "one ink for both: glyphs and words alone"],
     ],
   ],
   zone: [

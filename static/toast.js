@@ -76,9 +76,7 @@ export function sayKept() {
   }, SETTLE);
 }
 
-// Takes the newest message away; returns whether there was one.
+// Takes the newest message away.
 export function closeNewest() {
-  const all = document.querySelectorAll(".toasts .toast");
-  all[all.length - 1]?.remove();
-  return all.length > 0;
+  [...document.querySelectorAll(".toasts .toast")].at(-1)?.remove();
 }

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 TEXTS: Final = 4096
 """How many times keep their text, and texts their time: a tick asks for the same ones repeatedly.
@@ -60,18 +60,6 @@ class Clock(Protocol):
         """Return real elapsed seconds from an arbitrary start; never runs backwards."""
         ...
 
-    def running(self) -> float:
-        """Return monotonic time without the seconds for which the desk's clock stood still."""
-        ...
-
-    def hold(self, seconds: float) -> None:
-        """Stand still for so many real seconds at most, if this clock can; real time cannot."""
-        ...
-
-    def go_on(self) -> None:
-        """Run on, if it stands still."""
-        ...
-
     def real_time_of(self, moment: datetime) -> datetime:
         """Return the real time at which the desk's clock shows `moment`."""
         ...
@@ -99,16 +87,6 @@ class System:
         """Return real elapsed seconds."""
         return time.monotonic()
 
-    def running(self) -> float:
-        """Return real elapsed seconds: this clock never stands still."""
-        return self.monotonic()
-
-    def hold(self, seconds: float) -> None:
-        """Do nothing: the market does not wait."""
-
-    def go_on(self) -> None:
-        """Do nothing: it runs."""
-
     def real_time_of(self, moment: datetime) -> datetime:
         """Return `moment` itself."""
         return moment
@@ -118,23 +96,8 @@ class System:
         time.sleep(max(0.0, seconds))
 
 
-class Stood(NamedTuple):
-    """For how long a clock stood still: `before`, and since from `begin` to `end` (monotonic)."""
-
-    before: float
-    begin: float
-    end: float
-
-    def upto(self, moment: float) -> float:
-        """Return the real seconds for which it has stood still by a moment."""
-        return self.before + max(0.0, min(moment, self.end) - self.begin)
-
-
 class Scaled(System):
-    """A clock that starts at `start` and runs `rate` times as fast as monotonic time.
-
-    It can stand still for a while (`hold`), so that a person has time to answer. Any thread asks.
-    """
+    """A clock that starts at `start` and runs `rate` times as fast as monotonic time."""
 
     accelerated = True
 
@@ -146,42 +109,14 @@ class Scaled(System):
         self._pace = rate
         self._start = start
         self._zero = time.monotonic()
-        # What it stood before, and from when to when it stands now, all in real seconds.
-        self._stood = Stood(0.0, self._zero, self._zero)
 
     def now(self) -> datetime:
         """Return the desk's time."""
-        return self._start + timedelta(seconds=(self.running() - self._zero) * self._pace)
-
-    def running(self) -> float:
-        """Return monotonic time less the seconds for which this clock stood still."""
-        moment = time.monotonic()
-        return moment - self._stood.upto(moment)
-
-    @property
-    def held(self) -> float:
-        """Real seconds for which it will stand still at most; 0 while it runs."""
-        return max(0.0, self._stood.end - time.monotonic())
-
-    def hold(self, seconds: float) -> None:
-        """Stand still from now on, for so many real seconds at most; a later call counts anew."""
-        moment, stood = time.monotonic(), self._stood
-        if moment < stood.end:
-            self._stood = stood._replace(end=moment + seconds)
-        else:
-            self._stood = Stood(stood.upto(moment), moment, moment + seconds)
-
-    def go_on(self) -> None:
-        """Run on from where it stands."""
-        moment, stood = time.monotonic(), self._stood
-        if moment < stood.end:
-            self._stood = stood._replace(end=moment)
+        return self._start + timedelta(seconds=(self.monotonic() - self._zero) * self._pace)
 
     def real_time_of(self, moment: datetime) -> datetime:
-        """Return the real time of `moment`, if the clock stands as long as it may."""
-        ahead = (moment - self.now()) / self._pace
-        waits = timedelta(seconds=self.held) if ahead > timedelta(0) else timedelta(0)
-        return self.real_now() + ahead + waits
+        """Return the real time at which this clock shows `moment`."""
+        return self.real_now() + (moment - self.now()) / self._pace
 
     def sleep(self, seconds: float) -> None:
         """Wait for this many seconds of the desk's time."""

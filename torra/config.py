@@ -273,7 +273,7 @@ class OutsideSettings(Section):
         ("file",),
         strict=False,
         description="who is asked for yields, the dollar, VIX, positions (fred, cftc) and the "
-        "filings of companies (edgar); file = what was read with torra outside import; empty = no "
+        "filings of companies (edgar); file = what was read with torra data import; empty = no "
         "agent sees such a number; companions are read all the same",
     )
 
@@ -401,7 +401,7 @@ class Profile(Section):
 
 
 MT5_FEEDS: Final = ("mt5_files", "mt5_direct")
-MT5_BRIDGES: Final = ("torra_files", "dwx", "mt5_direct")
+MT5_BRIDGES: Final = ("torra_files", "mt5_direct")
 FEEDS: Final = ("sample", "store", *MT5_FEEDS)
 BRIDGES: Final = ("paper", *MT5_BRIDGES)
 """Names that Torra brings itself; what stands behind them is in torra.feeds.registry and
@@ -423,7 +423,7 @@ class Instance(Section):
         Literal["sample", "store", "mt5_files", "mt5_direct"] | StrictStr, or_plug_in(*FEEDS)
     ] = Field("sample", description="where bars come from")
     bridge: Annotated[
-        Literal["paper", "torra_files", "dwx", "mt5_direct"] | StrictStr, or_plug_in(*BRIDGES)
+        Literal["paper", "torra_files", "mt5_direct"] | StrictStr, or_plug_in(*BRIDGES)
     ] = Field("paper", description="where signals go")
     channel: str = Field(
         "main", description="which of the desk's channels a feed or a bridge to MT5 uses"
@@ -467,11 +467,6 @@ class Instance(Section):
 
     @model_validator(mode="after")
     def _others(self) -> Instance:
-        if self.bridge == "dwx" and not self.broker_name.isascii():
-            raise ValueError(
-                f"DWX Connect reads names in the code page of its terminal, so {self.broker_name} "
-                "cannot be named to it: use another bridge"
-            )
         for name, symbol in self.companions.items():
             if symbol in (self.symbol, self.broker_name):
                 raise ValueError(
@@ -542,7 +537,7 @@ class Channel(Section):
     folder: str = Field(
         "",
         description="folder that Torra and MT5 share: Torra/NAME in the Common Files for "
-        "torra_files, MQL5/Files/DWX in the data folder for dwx; empty for mt5_direct",
+        "torra_files; empty for mt5_direct",
     )
     account: int = Field(ge=1, description="account number; orders for another one are refused")
     live: bool = Field(False, description="true lets orders go to an account with real money")

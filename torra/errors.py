@@ -3,6 +3,7 @@
     TorraError
      |- ConfigError        do not start: one clear line, exit code 2
      |   |- Busy            somebody else works there now: later may do
+     |   |- SchemaMismatch  another version works there: no HALT file is put down
      |- DataUnavailable    skip the tick and record why
      |- StoreUnavailable   try again; what was to be written was not
      |   |- StoreBroken     halt the desk: the disk is full, the file damaged
@@ -65,6 +66,17 @@ class ConfigError(TorraError):
 
 class Busy(ConfigError):
     """A place that another process works in; the same may be tried later."""
+
+
+class SchemaMismatch(ConfigError):
+    """The schema of another version of Torra, newer or before `schema_1`; the file stays as it is.
+
+    `what` is the file with its schema, `remedy` what a person can do.
+    """
+
+    def __init__(self, what: str, remedy: str, command: str) -> None:
+        super().__init__(f"{what}; {remedy}: {command}")
+        self.what, self.remedy = what, remedy
 
 
 class DataUnavailable(TorraError):

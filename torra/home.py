@@ -32,9 +32,6 @@ FIRST_RUN: Final = "first_run.json"
 PRICES: Final = "prices.json"
 """The user's own prices of models."""
 
-LESSONS: Final = "lessons.jsonl"
-"""The lessons for other programs to read: made of the database, and never read back."""
-
 ACCESS: Final = "access.json"
 """Tokens of the pages: never in a backup."""
 
@@ -84,7 +81,7 @@ LOST: Final = "is gone or empty, and there was one"
 KEPT: Final = frozenset(
     (
         *(DATABASE, *(DATABASE + end for end in SIDE_FILES), DESK, DESK_BEFORE, FIRST_RUN, PRICES),
-        *(LESSONS, ACCESS, ACCESS_LOCK, PAGES, INIT_NOTE, LIVED),
+        *(ACCESS, ACCESS_LOCK, PAGES, INIT_NOTE, LIVED),
     )
 )
 """Files that lie in a home itself."""

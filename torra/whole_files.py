@@ -1,8 +1,8 @@
 """Atomic file writing: after a crash or power cut a file is there whole or not at all.
 
-`write_whole` is the one way to write a file. Three writers take the steps by themselves and say
-why: the folders of channels (torra.bridges.torra.drop_folder, torra.bridges.dwx.files), and
-torra.desk.first_files, where two files change together.
+`write_whole` is the one way to write a file. Two writers take the steps by themselves and say why:
+the folders of channels (torra.bridges.torra.drop_folder), and torra.desk.first_files, where two
+files change together.
 
 `alone` is for whoever reads a file, changes what it says and writes it again: meanwhile nobody else
 does, in no process. The lock is a file of its own, since the other one is replaced; it stays there,

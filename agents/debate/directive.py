@@ -1,8 +1,7 @@
 """The trust directive and the risk budget: what the regime makes of a swarm.
 
     weight of an expert   HIERARCHY by the length of the bars x TRUST by the regime, not below
-                          TRUST_FLOOR; its feature standing.trust_ID where trust is earned; 1 for
-                          all where it is flat or the regime is not known
+                          TRUST_FLOOR; 1 for all where trust is flat or the regime is not known
     first                 the reader's choice has 1, the others FIRST_OTHERS of what they had
     budget                REGIME_BUDGET of the code's regime, of the reader's too where it names
                           another one, and the reader's own share: the lowest of them
@@ -21,11 +20,8 @@ from typing import Any, Final
 from agent_config import FIRST_OTHERS, REGIME_BUDGET, TRUST_FLOOR, tabled_trust
 
 from ..contracts import SCORE_DECIMALS, AgentReport, Feature
-from ..evidence import number
 
 REGIME: Final = "market.regime"
-EARNED: Final = "standing.trust_"
-"""How the ids of earned weights begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +81,8 @@ def directive(
         reads.regime if reads else "",
         first,
         round(min(shares), SCORE_DECIMALS),
-        _trusted(features, timeframe, regime, first, trust),
+        {} if trust == "flat" else put_first(tabled_trust(timeframe, regime), first),
     )
-
-
-def _trusted(
-    features: Mapping[str, Feature], timeframe: str, regime: str, first: str, trust: str
-) -> dict[str, float]:
-    if trust == "flat":
-        return {}
-    weights = tabled_trust(timeframe, regime)
-    if trust == "earned":
-        weights = {name: _earned(features, name, weight) for name, weight in weights.items()}
-    return put_first(weights, first)
 
 
 def put_first(weights: Mapping[str, float], first: str) -> dict[str, float]:
@@ -110,8 +95,3 @@ def put_first(weights: Mapping[str, float], first: str) -> dict[str, float]:
         else round(max(TRUST_FLOOR, weight * FIRST_OTHERS), SCORE_DECIMALS)
         for name, weight in weights.items()
     }
-
-
-def _earned(features: Mapping[str, Feature], name: str, prior_weight: float) -> float:
-    told = number(features, f"{EARNED}{name}")
-    return prior_weight if told is None else min(1.0, max(TRUST_FLOOR, told))

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_config import EXPERTS, MODES, REGIME_BUDGET, TRUST_FLOOR
+from agent_config import EXPERTS, HIERARCHY, MODES, REGIME_BUDGET, TRUST, TRUST_FLOOR, tabled_trust
 from agent_framework import blend, undebated
 from agents.contracts import (
     BIASES,
@@ -157,6 +158,15 @@ def test_a_swarm_keeps_the_bounds_the_hull_and_the_mirror(scaled: Scaled) -> Non
     assert met["beyond flat"]
 
 
+def test_the_tabled_weight_is_the_product_of_both_tables() -> None:
+    for regime in REGIMES:
+        for timeframe in ("M15", "H1", "H4", "D1"):
+            rank = HIERARCHY["long" if timeframe in ("H4", "D1") else "short"]
+            for name, weight in tabled_trust(timeframe, regime).items():
+                product = rank[name] * TRUST[regime][name]
+                assert weight == pytest.approx(max(TRUST_FLOOR, product), abs=1e-8)
+
+
 def test_what_the_regime_makes_of_trust_and_budget_stays_in_its_bounds(scaled: Scaled) -> None:
     """The code's word stays; a reader only lowers, and has one expert go first."""
 
@@ -165,14 +175,10 @@ def test_what_the_regime_makes_of_trust_and_budget_stays_in_its_bounds(scaled: S
         regimes,
         readings,
         st.sampled_from(["M15", "H1", "H4", "D1"]),
-        st.sampled_from(["prior", "flat", "earned"]),
-        trusts | st.just({"macro": -3.0}),
+        st.sampled_from(["prior", "flat"]),
     )
-    def check(regime: str, told: Any, timeframe: str, trusts_by: str, earned: Any) -> None:
-        features = {"market.regime": Feature("market.regime", regime or None)} | {
-            f"standing.trust_{name}": Feature(f"standing.trust_{name}", value)
-            for name, value in earned.items()
-        }
+    def check(regime: str, told: Any, timeframe: str, trusts_by: str) -> None:
+        features = {"market.regime": Feature("market.regime", regime or None)}
         found = directive(features, timeframe, told, trusts_by)
         alone = directive(features, timeframe, None, trusts_by)
         assert found.regime == regime

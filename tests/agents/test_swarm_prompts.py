@@ -77,9 +77,7 @@ def test_a_prompt_of_a_swarm_lists_what_its_agent_may_cite(role: str) -> None:
 def test_an_expert_is_told_neither_trust_nor_budget_nor_board() -> None:
     for role in (READER_ID, *EXPERTS):
         asked = asked_of_a_swarm()[role]
-        assert not [
-            name for name in asked.features if name.startswith(("board.", "standing.trust"))
-        ]
+        assert not [name for name in asked.features if name.startswith("board.")]
         assert "Reports" not in asked.user and "<<<QUOTE" not in asked.user
 
 
@@ -151,7 +149,6 @@ def known_of(asset: str) -> Iterator[str]:
     yield from (f"companion.{name}.{number}" for name in COMPANIONS for number in NUMBERS)
     yield from (f"stakes.{name}" for name in ("cost_r", "reward_r", "break_even"))
     yield from (f"standing.{name}_hit_share" for name in MODES["swarm"].seats)
-    yield from (f"standing.trust_{name}" for name in EXPERTS)
     yield from (f"standing.win_share_{tenth}" for tenth in range(10))
 
 

@@ -25,6 +25,7 @@ from click.testing import CliRunner, Result
 from instance_database import Database
 from tests.faults.cut_off import died_at, until_whole
 from tests.worlds import legacy_database, stores
+from tests.worlds.second_step import BEFORE
 from torra.backup import copies as backup_store
 from torra.backup import files as backup_files
 from torra.backup import restore as backup_restore
@@ -34,12 +35,10 @@ from torra.desk import start_check
 from torra.errors import ConfigError, TorraError
 from torra.home import BACKUP_NAME, HALT
 from torra.store import connection as store_connection
-from torra.store.migrations import STEPS
+from torra.store.migrations import NEWEST
 
 SPARED = 4
 """By day one step on a file of so many is the last of a life, every night each."""
-
-SCHEMA = int(STEPS[-1][:4])
 
 
 def torra(*words: str | Path, home: Path | None = None, **more: Any) -> Result:
@@ -79,9 +78,9 @@ SETTINGS = {
     "profiles/.history/mine/1.json": "{}",
     "week.csv": "time,name,currency,impact\n",
     "replays/trials.jsonl": "{}\n",
-    "channels/main/dwx_orders.jsonl": '{"order": 1}\n',
+    "channels/main/mt5_orders.jsonl": '{"order": 1}\n',
 }
-REMEMBERED = ("channels/main/dwx_orders.jsonl", "replays/trials.jsonl")
+REMEMBERED = ("channels/main/mt5_orders.jsonl", "replays/trials.jsonl")
 OTHERS = {
     "access.json": '{"tokens": {"admin": "the-admin-token"}, "key": "the-session-key"}',
     "pages.json": "{}",
@@ -228,7 +227,7 @@ def test_a_backup_that_was_just_made_is_never_one_too_many(home: Path, tmp_path:
 def test_two_desks_share_a_folder(home: Path, tmp_path: Path) -> None:
     other = shutil.copytree(home, tmp_path / "another home")
     marks = {backup_store.desk_of(folder / "torra.db") for folder in (home, other)}
-    assert len({backup_store.name_of(SCHEMA, mark, stores.NOON) for mark in marks}) == 2
+    assert len({backup_store.name_of(NEWEST, mark, stores.NOON) for mark in marks}) == 2
     (home / "torra.db").unlink()
     stores.open_database(home).close()
     with closing(sqlite3.connect(home / "torra.db")) as db, db:
@@ -395,7 +394,7 @@ def test_a_backup_of_a_migration_is_put_back_and_migrated(tmp_path: Path) -> Non
     document = told("restore", made, "--yes", home=home)
     assert document["backup"]["schema"] == 0 and document["backup"]["made_at"] == ""
     assert state(home)[0] == "HALTED"
-    assert backup_store.schema_of(home / "torra.db") == SCHEMA
+    assert backup_store.schema_of(home / "torra.db") == NEWEST
 
 
 def test_without_any_backup_a_desk_begins_empty(home: Path) -> None:
@@ -455,10 +454,12 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
         "has not the rows that it was made with",
     ),
     "a-newer-schema": (
-        lambda path: rewritten(
-            path, "UPDATE _sqlite_migrations SET name = '9999_future' WHERE name LIKE '0006%'"
-        ),
-        "has schema 9999, newer than this program: update Torra",
+        lambda path: rewritten(path, "UPDATE _sqlite_migrations SET name = 'schema_9'"),
+        "has schema_9, newer than this program's schema_1; update Torra",
+    ),
+    "of-before": (
+        lambda path: rewritten(path, BEFORE["steps"]),
+        "was made by Torra 0.1.0 before 2026-11-29; export it with that version",
     ),
     "no-desk": (
         lambda path: rewritten(path, "ALTER TABLE sentiment RENAME TO moods"),

@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from tests.doubles.advisor_channel import KEY, NOW, OFFSET, AdvisorChannel, in_a_path
 from tests.doubles.compiled_ea import ACCOUNT
 from tests.doubles.page_reader import Page, check_policy, check_structure
-from tests.worlds import desks, dwx_channel, mt5_bars, mt5_package
+from tests.worlds import desks, mt5_package
 from tests.worlds.desk_pages import Pages, open_pages
 from tests.worlds.orders import Decided
 from torra.bridges.protocol import Order
@@ -32,7 +32,6 @@ from torra.bridges.torra.messages import Ack, Deals, Positions, Symbols, decode,
 from torra.commands import init as first_steps
 from torra.commands.command_line import PlainGroup
 from torra.config import Instance, is_broker_symbol, load_desk
-from torra.errors import DataUnavailable
 from torra.exhibits.figures import sheet_cell
 from torra.feeds.flow_files import FlowFiles
 from torra.feeds.mt5_files import Mt5FilesFeed, Source, file_of
@@ -85,12 +84,6 @@ def test_no_two_names_share_a_file(tmp_path: Path) -> None:
         assert file.name.split(".")[0].upper() not in RESERVED
     longest = file_of(tmp_path, Source("main", 1, "€" * 21, "M15"))
     longest.write_text("", encoding="ascii")
-
-
-def test_dwx_connect_is_told_ascii_alone() -> None:
-    with pytest.raises(ValueError, match="code page of its terminal"):
-        Instance(symbol="EURUSD", broker_symbol="EURUSD.£", bridge="dwx")
-    assert Instance(symbol="US30", broker_symbol="US 30", bridge="dwx").broker_name == "US 30"
 
 
 # --- from the first question to desk.json ---------------------------------------------------------
@@ -205,38 +198,6 @@ def test_their_bars_and_their_order_flow_are_read(desk: AdvisorChannel) -> None:
         assert (told.status, len(told.rows)) == ("available", 1), symbol
 
 
-def test_an_advisor_that_is_not_compiled_anew_is_read(tmp_path: Path) -> None:
-    """Its files bear the raw name, with _ for what no file name may hold."""
-    noon = datetime(2026, 3, 10, 12, tzinfo=UTC)
-    opens = mt5_bars.quarters(noon - timedelta(hours=1), 4)
-    offset = mt5_bars.offset(mt5_bars.new_york_plus_7, noon)
-    for name, raw in (("XAUUSD.m", "XAUUSD.m"), ("US 30", "US 30"), ("BTC/USD", "BTC_USD")):
-        source = Source("main", mt5_bars.ACCOUNT, name, "M15")
-        folder = tmp_path / in_a_path(name)
-        feed = Mt5FilesFeed(
-            folder, {"X": name}, ServerClock.parse("new_york+7"), mt5_bars.KEY,
-            channel="main", account=mt5_bars.ACCOUNT,
-        )  # fmt: skip
-        old = mt5_bars.text(mt5_bars.rows(opens[:2]), offset, source)
-        mt5_bars.put(folder / "bars" / f"{raw}_M15.csv", old, noon)
-        assert len(feed.bars("X", "M15", noon)) == 2
-        new = mt5_bars.text(mt5_bars.rows(opens), offset, source)
-        mt5_bars.put(folder / "bars" / f"{in_a_path(name)}_M15.csv", new, noon)
-        assert len(feed.bars("X", "M15", noon)) == 4, "the new file counts as soon as it is there"
-
-
-def test_a_name_that_an_older_advisor_cannot_write_is_told(tmp_path: Path) -> None:
-    written = Source("main", mt5_bars.ACCOUNT, "EURUSD._", "M15")
-    path = tmp_path / "bars" / "EURUSD.£_M15.csv"
-    mt5_bars.put(path, mt5_bars.text([mt5_bars.row(1_770_818_400)], 7200, written))
-    feed = Mt5FilesFeed(
-        tmp_path, {"EURUSD": "EURUSD.£"}, ServerClock.parse("new_york+7"), mt5_bars.KEY,
-        channel="main", account=mt5_bars.ACCOUNT,
-    )  # fmt: skip
-    with pytest.raises(DataUnavailable, match=r"before 2\.2 cannot write that name: compile"):
-        feed.bars("EURUSD", "M15", datetime(2026, 3, 10, 12, tzinfo=UTC))
-
-
 # --- the other bridges ----------------------------------------------------------------------------
 
 
@@ -250,20 +211,6 @@ def test_the_package_opens_and_closes_them(tmp_path: Path, name: str) -> None:
     world.bridge.submit(replace(mt5_package.closing(opening.position), broker_symbol=name))
     assert world.settled().status == "FILLED" and world.package.held == {}
     world.close()
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES.values() if name.isascii()])
-def test_dwx_connect_opens_them(tmp_path: Path, name: str) -> None:
-    world = dwx_channel.World(tmp_path)
-    world.fake.symbols += (name,)
-    world.fake.prices[name] = (2345.00, 2345.20)
-    sent = dwx_channel.order(broker_symbol=name)
-    with pytest.raises(Exception, match="no quote of"):
-        world.bridge.submit(sent)
-    world.look(1)
-    world.bridge.submit(sent)
-    assert world.settled().status == "FILLED"
-    assert next(iter(world.fake.positions.values())).symbol == name
 
 
 # --- pages and files ------------------------------------------------------------------------------

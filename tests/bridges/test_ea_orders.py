@@ -138,13 +138,6 @@ def test_ping_is_answered_and_moves_nothing(desk: AdvisorChannel) -> None:
     assert desk.ea.broker_state()["sends"] == 0
 
 
-@pytest.mark.parametrize(("mask", "filling"), [(1, 1), (2, 2), (3, 1), (0, 0)])
-def test_fills_as_the_symbol_allows(desk: AdvisorChannel, mask: int, filling: int) -> None:
-    """The simulated broker refuses any other filling with 10030."""
-    desk.ea.symbol(GOLD, filling=mask)
-    assert desk.order()["status"] == "FILLED", filling
-
-
 def test_closes_find_their_position_and_touch_no_other(desk: AdvisorChannel) -> None:
     stranger = desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=0, comment="T000000000001")
     other = desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC + 1)

@@ -15,8 +15,7 @@ import pytest
 
 from tests.faults import kills
 from tests.worlds.mt5_package import CLOSE, SID, Scaled, World, closing, order
-from torra.bridges.at_most_once import CONFIRM_SECONDS
-from torra.bridges.mt5.bridge import JOURNAL
+from torra.bridges.mt5.bridge import CONFIRM_SECONDS, JOURNAL
 from torra.bridges.protocol import Recall
 from torra.errors import BridgeUnavailable, ConfigError
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.doubles.fake_dwx import START
 from tests.doubles.fake_metatrader5 import NO_IPC
+from tests.doubles.hand_clock import START
 from tests.worlds.mt5_package import CLOSE, MAGIC, SID, World, closing, order
-from torra.bridges.at_most_once import CONFIRM_SECONDS
-from torra.bridges.mt5.bridge import JOURNAL
-from torra.bridges.mt5.request import fillings_of, lots_of, price_of, request_of
+from torra.bridges.mt5.bridge import CONFIRM_SECONDS, JOURNAL
+from torra.bridges.mt5.request import lots_of, price_of, request_of
 from torra.bridges.mt5.retcodes import AMBIGUOUS, INVALID_FILL, TRANSIENT, WORDS, meaning
 from torra.bridges.order_journal import OrderEntry, OrderJournal
 from torra.bridges.protocol import Recall
@@ -364,38 +362,9 @@ def test_a_symbol_outside_market_watch_is_selected(world: World) -> None:
 # --- guards ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("broker", "changes", "reason"),
-    [
-        ({}, {"created": START + timedelta(seconds=6)}, "clock"),
-        ({}, {"expires": START}, "stale"),
-        ({"symbol_mode": 0}, {}, "symbol"),
-        ({"symbol_mode": 2}, {}, "symbol"),
-        ({"symbol_mode": 3}, {}, "symbol"),
-        ({"symbol_mode": 9}, {}, "symbol"),
-        ({"symbol_mode": 1}, {}, ""),
-        ({"quotes": {"XAUUSD.m": (0.0, 0.0)}}, {}, "quote"),
-        ({}, {"max_spread_pts": 19}, "spread"),
-        ({}, {"max_spread_pts": 20}, ""),
-        ({}, {"max_dev_pts": 9}, "deviation"),
-        ({}, {"max_dev_pts": 10}, ""),
-        ({}, {"stop": 2345.2}, "side"),
-        ({"stops_level": 661}, {}, "stops"),
-        ({"stops_level": 660}, {}, ""),
-        ({}, {"lots": 0.105}, "volume"),
-        ({}, {"lots": 0.005}, "volume"),
-        ({}, {"lots": 50.01}, "volume"),
-    ],
-)
-def test_the_guards_are_asked_in_their_order(
-    tmp_path: Path, broker: dict[str, object], changes: dict[str, object], reason: str
-) -> None:
-    world = World(tmp_path, **broker)
-    report = world.opened(**changes)
-    expected = {"": "FILLED", "stale": "EXPIRED"}.get(reason, "REJECTED")
-    assert (report.status, report.reason) == (expected, reason)
-    assert len(world.package.requests) == (not reason)
-    world.close()
+def test_a_mode_that_is_not_known_trades_nothing(world: World) -> None:
+    world.package.symbol_mode = 9
+    assert world.opened().reason == "symbol"
 
 
 @pytest.mark.parametrize(
@@ -408,14 +377,6 @@ def test_the_policy_knows_netting_from_hedging(
     world.package.margin_mode = margin_mode
     world.package.hold("XAUUSD.m", magic)
     assert world.opened().reason == reason
-
-
-@pytest.mark.parametrize(("mask", "filling"), [(0, 2), (1, 0), (2, 1), (3, 0)])
-def test_the_filling_comes_from_the_mask(world: World, mask: int, filling: int) -> None:
-    world.package.filling_mode = mask
-    assert world.opened().status == "FILLED"
-    assert world.package.requests[0]["type_filling"] == filling
-    assert fillings_of(types.SimpleNamespace(filling_mode=mask))[0] == filling
 
 
 @given(

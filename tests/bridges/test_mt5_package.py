@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.doubles.fake_dwx import START
 from tests.doubles.fake_metatrader5 import NO_IPC
+from tests.doubles.hand_clock import START
 from tests.tries import until
 from tests.worlds.mt5_package import MAGIC, World, order
-from torra.bridges.at_most_once import CONFIRM_SECONDS
 from torra.bridges.mt5 import terminal as mt5_terminal
+from torra.bridges.mt5.bridge import CONFIRM_SECONDS
 from torra.bridges.mt5.terminal import Terminal, load_package
 from torra.errors import BridgeUnavailable, ConfigError
 

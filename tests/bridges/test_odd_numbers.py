@@ -7,7 +7,6 @@ import math
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -18,7 +17,6 @@ from tests.bridges.test_signal_bridge import CLOSE, LIFE, OPEN, Memory, T, send,
 from tests.cases import cases
 from tests.doubles.scripted_bridge import ScriptedBridge
 from tests.worlds.channels import KEY
-from torra.bridges.dwx.files import DwxFolder, parse_account, parse_trades
 from torra.bridges.plausible import (
     LATEST_FILL,
     MOST_LOTS,
@@ -28,7 +26,6 @@ from torra.bridges.plausible import (
 from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition
 from torra.bridges.torra.book_rows import deal_row, position_row, read_deal, read_position
 from torra.bridges.torra.messages import Ack, MessageError, decode, encode, seal
-from torra.clock import Simulated
 from torra.errors import LONGEST_TEXT
 
 POSITION = BrokerPosition(
@@ -248,43 +245,3 @@ def test_a_close_is_held_against_its_lots() -> None:
     assert store.rows[sid]["state"] == "UNKNOWN"
     store, sid = reported(CLOSE, price=2001.0, volume=0.2)
     assert store.rows[sid]["state"] == "FILLED"
-
-
-# --- DWX Connect ----------------------------------------------------------------------------------
-
-INFO = {"number": 7, "currency": "USD", "balance": 1, "equity": 1, "free_margin": 1, "leverage": 1}
-ROW: dict[str, Any] = {
-    "magic": 1, "symbol": "XAUUSD.m", "lots": 0.1, "type": "buy", "open_price": 2000.0,
-    "open_time": "2026.02.13 14:00:00", "SL": 0.0, "TP": 0.0, "pnl": -1.0, "swap": 0.0,
-    "comment": "",
-}  # fmt: skip
-TRADE: dict[str, Any] = {
-    "magic": 1, "symbol": "XAUUSD.m", "lots": 0.1, "type": "buy", "entry": "entry_in",
-    "deal_time": "2026.02.13 14:00:00", "deal_price": 2000.0, "pnl": 0.0, "commission": -1.0,
-    "swap": 0.0, "comment": "",
-}  # fmt: skip
-
-
-@cases("wrong", [{"lots": -5.0}, {"lots": 0.0}, {"open_price": -1.0}, {"SL": -1.0}, {"TP": -0.1}])
-def test_a_row_of_dwx_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
-    assert len(parse_account({"account_info": INFO, "orders": {"5": ROW}}).rows) == 1
-    with pytest.raises(ValueError, match="order 5: "):
-        parse_account({"account_info": INFO, "orders": {"5": {**ROW, **wrong}}})
-
-
-@pytest.mark.parametrize("wrong", [{"lots": -5.0}, {"lots": 0.0}, {"deal_price": -1.0}])
-def test_a_deal_of_dwx_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
-    paid_in = {**TRADE, "type": "balance", "lots": 0.0, "deal_price": 0.0, "pnl": 10_000.0}
-    assert len(parse_trades({"5": TRADE, "4": paid_in})) == 1
-    with pytest.raises(ValueError, match="deal 5: "):
-        parse_trades({"5": {**TRADE, **wrong}})
-
-
-def test_what_dwx_told_wrongly_is_known(tmp_path: Path) -> None:
-    told = {"account_info": INFO, "orders": {"5": {**ROW, "lots": -5.0}}}
-    (tmp_path / "DWX_Orders.txt").write_text(json.dumps(told))
-    folder = DwxFolder(tmp_path, tmp_path, Simulated(T))
-    assert folder.account.read() is None
-    assert folder.account.odd == "order 5: lots is -5.0"
-    (tmp_path / "DWX_Orders.txt").write_text(json.dumps({**told, "orders": {"55": ROW}}))
-    assert folder.account.read() is not None and folder.account.odd == ""

@@ -295,7 +295,7 @@ def test_a_bridge_that_is_down_leaves_the_signal_pending_until_it_expires() -> N
 )
 def test_a_bridge_that_is_not_well_is_handed_nothing_and_the_signal_says_why(reason: str) -> None:
     store, wire = Memory(), ScriptedBridge()
-    wire.deny(DenyReason(reason), "told in a sentence")
+    wire.deny(DenyReason[reason], "told in a sentence")
     (row,) = write(store, OPEN)
     assert send(store, wire) == []
     assert wire.sent == []

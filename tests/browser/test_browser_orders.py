@@ -58,7 +58,7 @@ WORDS = """() => {
   return words;
 }"""
 HEAD, CHECKS, LADDER, CHART, PANEL, ACTIONS = (
-    ".decide > header", ".risk", ".ladder", "#chart", "#panel-name", "[data-approve]",
+    ".decide > header", ".risk", ".ladder", "#chart", "#panel-name", "#approve",
 )  # fmt: skip
 
 
@@ -100,23 +100,21 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
         assert all(end is not None and end <= DESK["height"] for _, end in placed.values()), placed
         assert placed[CHART][0] < placed[LADDER][1], "the chart lies beside the levels"
         assert page.evaluate(WORDS) <= WORDS_ABOVE_THE_FOLD
-        page.keyboard.press("a")
-        assert page.evaluate("document.activeElement.matches('[data-approve]')")
-        assert backing.database.proposal(sid)["state"] == "WAITING", "one key decides nothing"
+        page.focus("#approve")
         page.keyboard.press("Enter")
         page.locator("text=Its signal is").wait_for()
         assert backing.database.proposal(sid)["state"] == "APPROVED"
         assert backing.database.signal(sid)["state"] in ("PENDING", "WAITING")
-        assert page.locator("[data-approve]").count() == 0
+        assert page.locator("#approve").count() == 0
         entry = next(row for row in backing.database.audit_entries() if row["action"] == "approve")
         assert (entry["target"], entry["outcome"].partition(":")[0]) == (sid, "done")
         assert "approve" in entry["actor"]
 
         other = waiting(backing, "XAUUSD")
         page.goto(f"{site.url}/approvals/{other}")
-        page.locator("[data-approve]").wait_for()
+        page.locator("#approve").wait_for()
         clock.set(clock.now() + timedelta(minutes=20))
-        page.locator("[data-approve]").wait_for(state="detached")
+        page.locator("#approve").wait_for(state="detached")
         assert backing.database.signal(other) is None
         page.goto(f"{site.url}/approvals")
         assert page.locator(f"a[href$='{other}']").count() <= 1

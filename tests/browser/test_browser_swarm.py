@@ -21,7 +21,7 @@ SEEN = """
 LOOK = """
 ([scheme, palette]) => Object.assign(document.documentElement.dataset, { scheme, palette })
 """
-PALETTES = ("blue-orange", "classic", "red-up", "mono")
+PALETTES = ("blue-orange", "classic", "red-up")
 
 
 @pytest.mark.journey

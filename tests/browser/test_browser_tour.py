@@ -39,7 +39,7 @@ from tests.worlds.screens import (
 pytestmark = needs_browser
 
 LOOKS = [(screen, scheme) for screen in (DESK, PHONE) for scheme in ("light", "dark")]
-PALETTES = ("classic", "red-up", "mono")
+PALETTES = ("classic", "red-up")
 ELSEWHERE = {"replay", "replay_report", "replay_trades", "watch", "picture"}
 """Screens of what these desks do not have: their own tests make it."""
 
@@ -192,10 +192,16 @@ def test_the_whole_desk_is_reached_by_keys_alone(
                     page.keyboard.press(key)
             return page.evaluate("location.pathname")
 
-        ways = {"a": "approvals", "s": "signals", "c": "costs", "p": "profiles"}
-        ways |= {"r": "replays", "h": "health", "d": "overview"}
-        for key, name in ways.items():
-            assert press("g", key) == addresses[name]
+        for room, name in {"Trades": "trades", "Research": "replays", "Desk": "health"}.items():
+            page.locator(".rooms a", has_text=room).focus()
+            assert press("Enter") == addresses[name]
+            for _ in range(40):  # Tab leads on to the other pages of the room
+                if page.evaluate("!!document.activeElement.closest('.pages-of')"):
+                    break
+                page.keyboard.press("Tab")
+            page.keyboard.press("Tab")
+            second = page.evaluate("document.activeElement.pathname")
+            assert second != addresses[name] and press("Enter") == second
         page.goto(sites["view"][0].url)  # whose ticks have everything
         where = "document.activeElement.getAttribute('href')"
         while page.evaluate(where) != "/symbol/BTCUSD/M15":
@@ -206,21 +212,12 @@ def test_the_whole_desk_is_reached_by_keys_alone(
         assert page.evaluate("document.activeElement === document.body")
         first = press("j", "j", "Enter")
         assert first.count("/") == 4  # /symbol/BTCUSD/M15/<bar>
-        assert press("[") != first
-        folds = "[...document.querySelectorAll('main details')].map((one) => one.open)"
-        assert page.evaluate(folds)
-        seen = []
-        for _ in range(3):
-            page.keyboard.press("x")
-            seen.append(set(page.evaluate(folds)))
-        assert seen in ([{True}, {False}, {True}], [{False}, {True}, {False}])
-        assert press("]") == first
         page.keyboard.press("?")
         page.keyboard.press("Escape")
         page.wait_for_selector("dialog", state="detached")
         page.keyboard.press(".")
         page.wait_for_selector("#live-freeze[aria-pressed=true]", state="attached")
-        assert press("g", "d") == "/"
+        page.goto(site.url + "/")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"
         page.keyboard.press("Enter")

@@ -522,7 +522,7 @@ def doctor(home: Path, *rows: dict[str, object], **agents: object) -> list[dict[
 
 
 def test_doctor_finds_every_vendor_s_missing_key(tmp_path: Path) -> None:
-    found = doctor(tmp_path, provider="anthropic", fallback_model="google")
+    found = doctor(tmp_path, provider="anthropic", fallback_models=["google"])
     told = [row["detail"] for row in found if row["name"] == "provider"]
     assert len(told) == 2
     assert "ANTHROPIC_API_KEY" in told[0] and "GOOGLE_API_KEY" in told[1]
@@ -664,7 +664,7 @@ def test_tick_tells_what_was_known_beyond_the_chart(tmp_path: Path) -> None:
         for day in (6, 7)
     ]
     file.write_text("\n".join(["name,at,known_at,value", *rows]))
-    assert torra(tmp_path, "outside", "import", str(file)).exit_code == 0
+    assert torra(tmp_path, "data", "import", str(file)).exit_code == 0
     asked = ("tick", "EURUSD", "H1", "--as-of", "2021-10-28T10:00Z")
     told = torra(tmp_path, *asked).stdout
     (line,) = [one for one in told.splitlines() if one.startswith("outside")]

@@ -63,6 +63,6 @@ def test_every_option_says_what_it_is() -> None:
 
 def test_what_was_not_understood_is_gone(tmp_path: Path) -> None:
     told = [asked(name, "--help").stdout for name in main.commands]
-    told.append(CliRunner().invoke(main, ["--home", str(tmp_path), "standing"]).stdout)
+    told.append(CliRunner().invoke(main, ["--home", str(tmp_path), "promotion"]).stdout)
     text = " ".join(" ".join(told).split())
     assert not [words for words in UNSAID if words in text]

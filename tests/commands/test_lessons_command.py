@@ -1,4 +1,4 @@
-"""`torra lessons` and `torra review`: lessons in words and as JSON, and clear errors."""
+"""`torra lessons` and `torra lessons show`: lessons in words and as JSON, and clear errors."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_an_export_has_all_of_them_one_a_line(
 
 
 def test_a_review_tells_facts_words_and_who_was_told(home: Path) -> None:
-    told = text(torra(home, "review", "TLOST000000"))
+    told = text(torra(home, "lessons", "show", "TLOST000000"))
     assert told.startswith("Long EURUSD H1: loss, −1.02 R (−31.00 USD).")
     for line in (
         "On the way             worst −1.02 R, best +0.41 R",
@@ -98,16 +98,16 @@ def test_a_review_tells_facts_words_and_who_was_told(home: Path) -> None:
         "1 tick was told of it, the newest BTCUSD M15 2021-11-10T13:45:00Z.",
     ):
         assert line in told, line
-    assert "What the gate avoided: −1.00 R." in text(torra(home, "review", "TVETO000000"))
-    document = json.loads(text(torra(home, "review", "TLOST000000", "--json")))
+    assert "What the gate avoided: −1.00 R." in text(torra(home, "lessons", "show", "TVETO000000"))
+    document = json.loads(text(torra(home, "lessons", "show", "TLOST000000", "--json")))
     assert document["ticks"] == [told_lessons.TICK] and len(document["words"]) == 2
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("review", "TNONE"), "there is no trade TNONE"),
-        (("review", "TOPEN000000"), "no lesson yet: it is PENDING"),
+        (("lessons", "show", "TNONE"), "there is no trade TNONE"),
+        (("lessons", "show", "TOPEN000000"), "no lesson yet: it is PENDING"),
         (("lessons", "--export", "/dev/null/x"), "cannot be written"),
         (("lessons", "--limit", "0"), "0 is not in the range"),
         (("lessons", "--side", "up"), "'up' is not one of"),
@@ -121,7 +121,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["torra.db", "lessons.jsonl", "access.json", "torra.db-wal"])
+@pytest.mark.parametrize("name", ["torra.db", "prices.json", "access.json", "torra.db-wal"])
 def test_no_export_writes_over_what_a_home_lives_by(home: Path, name: str) -> None:
     kept = (home / "torra.db").read_bytes()
     result = torra(home, "lessons", "--export", str(home / "." / name))
@@ -143,11 +143,11 @@ def test_a_model_is_asked_now_and_its_words_stand_with_the_rules(
 ) -> None:
     said = answer(symbol="EURUSD", setup="A long in a range.", rule="It lost 99 R.")
     asks(home, monkeypatch, Answers(said))
-    told = text(torra(home, "review", "TWON0000000", "--ask"))
+    told = text(torra(home, "lessons", "show", "TWON0000000", "--ask"))
     assert "A long in a range." in told and "99 R" not in told
     assert "anthropic:claude-sonnet-5-5, " in told and ", cost $0.0040" in told
     assert "left out, because of: a number that is no fact of the trade" in told
-    again = torra(home, "review", "TWON0000000", "--ask")
+    again = torra(home, "lessons", "show", "TWON0000000", "--ask")
     assert again.exit_code == 2
     assert "anthropic:claude-sonnet-5-5 wrote of it already" in again.stderr
 
@@ -155,12 +155,12 @@ def test_a_model_is_asked_now_and_its_words_stand_with_the_rules(
 def test_a_model_that_may_not_be_asked_or_does_not_answer_is_told(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = torra(home, "review", "TWON0000000", "--ask")
+    refused = torra(home, "lessons", "show", "TWON0000000", "--ask")
     assert refused.exit_code == 2 and "set agents.memory.review to model" in refused.stderr
     asks(home, monkeypatch, Answers(ModelUnavailable("timeout")))
-    silent = torra(home, "review", "TWON0000000", "--ask")
+    silent = torra(home, "lessons", "show", "TWON0000000", "--ask")
     assert silent.exit_code == 1 and "the model did not answer in time" in silent.stderr
-    vetoed = torra(home, "review", "TVETO000000", "--ask")
+    vetoed = torra(home, "lessons", "show", "TVETO000000", "--ask")
     assert vetoed.exit_code == 2 and "about trades alone" in vetoed.stderr
 
 
@@ -168,6 +168,6 @@ def test_a_home_without_a_desk_says_so_and_stays_empty(tmp_path: Path) -> None:
     home = tmp_path / "new"
     assert "No trade has closed yet." in text(torra(home, "lessons"))
     assert listed(home) == {"lessons": [], "stored": 0}
-    result = torra(home, "review", "TNONE")
+    result = torra(home, "lessons", "show", "TNONE")
     assert result.exit_code == 2 and "no desk has run here yet" in result.stderr
     assert not (home / "torra.db").exists()

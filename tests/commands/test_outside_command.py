@@ -1,4 +1,4 @@
-"""`torra outside`: a file is stored whole or refused with its line, and what is known is told."""
+"""`torra data`: a file is stored whole or refused with its line, and what is known is told."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FACTS = (
 
 
 def torra(home: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), "outside", *words])
+    return CliRunner().invoke(main, ["--home", str(home), "data", *words])
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def written(folder: Path, text: str) -> str:
 def test_an_empty_home_says_what_to_do_and_stays_empty(home: Path) -> None:
     told = torra(home)
     assert told.exit_code == 0
-    assert "torra outside import FILE" in told.stdout
+    assert "torra data import FILE" in told.stdout
     assert not (home / "torra.db").exists()
     assert json.loads(torra(home, "--json").stdout)["series"] == []
 

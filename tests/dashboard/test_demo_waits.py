@@ -1,25 +1,25 @@
-"""What a demo waits for is told: its clock stands for a proposal, and an order for the next bar."""
+"""What a demo waits for is told: a proposal for a person, and an order for the next bar."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.doubles.page_reader import Page
-from tests.worlds import demo_orders
-from torra.clock import Scaled, Simulated, System
-from torra.config import Instance
-from torra.dashboard.cells import symbol_cells
-from torra.dashboard.cells.shown import Strip
+from tests.worlds import demo_orders, desks, stores
+from torra.clock import Scaled, Simulated, System, parse
+from torra.config import DeskSettings, Instance, Profile, Thresholds
 from torra.dashboard.trade import approvals
 from torra.dashboard.trade.stored_rows import SignalRow
 from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.desk_view import DatabaseView
+from torra.dashboard.view.looking_desk import LookingDesk
 
 AT = datetime(2021, 11, 8, 3, 7, tzinfo=UTC)
 PAPER = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
@@ -32,40 +32,6 @@ def backing(tmp_path: Path) -> Iterator[Backing]:
     made.database.close()
 
 
-def desk_on(backing: Backing, clock: System) -> dict[str, Any]:
-    class Desk:
-        active = True
-        setups = backing.desk.setups
-
-    Desk.clock = clock  # type: ignore[attr-defined]
-    found: Any = Desk()
-    return dict(DatabaseView(backing.database, backing.settings, found).desk())
-
-
-def test_a_clock_that_stands_is_told_with_its_longest_wait(backing: Backing) -> None:
-    clock = Scaled(AT, 180.0)
-    assert desk_on(backing, clock)["stands"] == 0
-    clock.hold(90.0)
-    told = desk_on(backing, clock)
-    assert 85 <= int(told["stands"]) <= 90
-    assert not symbol_cells.strip(told)["banner.stands"].get("hidden")
-    clock.go_on()
-    assert symbol_cells.strip(desk_on(backing, clock))["banner.stands"]["hidden"]
-
-
-def test_with_the_last_decision_the_clock_is_told_to_go_on(backing: Backing) -> None:
-    clock = Scaled(AT, 180.0)
-    clock.hold(90.0)
-    waiting = [row["sid"] for row in backing.database.proposals()]
-    assert waiting
-    for sid in waiting:
-        assert desk_on(backing, clock)["stands"]
-        backing.database.decide_proposal(sid, "REJECTED", "a test")
-    # the desk itself has not looked yet
-    assert clock.held > 0
-    assert desk_on(backing, clock)["stands"] == 0
-
-
 def test_the_page_of_a_proposal_counts_down_once(backing: Backing) -> None:
     client = demo_orders.open_pages(backing).test_client()
     (row, *_) = [row for row in backing.database.proposals() if row["instance"] == "BTCUSD"]
@@ -75,19 +41,6 @@ def test_the_page_of_a_proposal_counts_down_once(backing: Backing) -> None:
     decided = client.get(address).text
     assert decided.count("data-countdown") == 1 and 'data-live="p.booked"' in decided
     assert "data-expiry" not in decided and "Expires in" not in decided
-
-
-def test_a_desk_in_real_time_never_stands(backing: Backing) -> None:
-    clock = System()
-    clock.hold(90.0)
-    assert desk_on(backing, clock)["stands"] == 0
-    assert symbol_cells.strip(Strip())["banner.stands"]["hidden"]
-
-
-def test_every_page_says_that_the_clock_stands(backing: Backing) -> None:
-    page = demo_orders.open_pages(backing).test_client().get("/symbols").text
-    assert "The demo's clock stands still" in page
-    assert 'data-live="banner.stands" hidden' in page
 
 
 def fills(backing: Backing, state: str, instance: Instance, clock: System) -> tuple[str, float]:
@@ -107,10 +60,6 @@ def test_an_order_on_paper_says_when_it_fills(backing: Backing) -> None:
     assert "at the open of the M15 bar of 2021-11-08 03:15 UTC" in said
     assert said.endswith("is booked as that bar closes") and left == 23 * 60
     assert 7 < fills(backing, "PENDING", PAPER, Scaled(AT, 180.0))[1] < 8
-    # it stood for the proposal, and goes on with the desk's next look
-    held = Scaled(AT, 180.0)
-    held.hold(110.0)
-    assert 7 < fills(backing, "PENDING", PAPER, held)[1] < 8
 
 
 @pytest.mark.parametrize("state", ["FILLED", "CLOSED", "REJECTED", "EXPIRED"])
@@ -135,3 +84,39 @@ def test_the_page_of_an_approved_order_says_it(backing: Backing) -> None:
     # the page is loaded anew as its order goes on
     sent = client.get(f"/api/v1{address}").get_json()["version"]
     assert sent != before and sent.endswith(("PENDING", "WAITING"))
+
+
+class Fast(Simulated):
+    """The demo's clock, which the test sets."""
+
+    accelerated = True
+    rate = 180.0  # type: ignore[assignment]
+
+
+def test_a_demo_proposes_once_a_stream_while_its_bars_go_on_closing(tmp_path: Path) -> None:
+    profile = Profile(execution="approve", thresholds=Thresholds(buy=0.02, sell=0.02))
+    desk = desks.open_desk(
+        tmp_path, profile=profile, make_clock=lambda stood: Fast(stood or desks.START)
+    )
+    desks.take_lease(desk)
+    begun = desk.clock.now()
+    while not (waiting := desk.database.waiting()):
+        desks.step(desk)
+    assert desk.clock.now() < begun + timedelta(hours=12)
+    while desk.clock.now() < begun + timedelta(hours=18):
+        desks.step(desk)
+        rows = desk.database.proposals("WAITING")
+        alive = [row["timeframe"] for row in rows if parse(row["expires"]) > desk.clock.now()]
+        assert len(alive) == len(set(alive))
+    streams = Counter(row["timeframe"] for row in desk.database.proposals(None))
+    assert waiting and 2 <= max(streams.values()) <= 4, "one in six hours"
+    desk.close()
+
+
+def test_who_only_looks_has_the_desks_clock_at_its_pace(tmp_path: Path) -> None:
+    with closing(stores.open_database(tmp_path, System().real_now)) as database:
+        epoch = database.acquire_lease("me", 600.0)
+        assert epoch is not None
+        database.renew_lease("me", epoch, 600.0, AT)
+        clock = LookingDesk(tmp_path, DeskSettings(instances=(desks.BTC,)), database).clock
+        assert clock.rate == 180.0 and abs(clock.now() - AT) < timedelta(minutes=1)

@@ -13,7 +13,6 @@ from flask import Flask
 from tests.worlds import desks, legacy_database
 from torra.clock import System
 from torra.config import ROOT
-from torra.dashboard.commands import group
 from torra.dashboard.doors.access import Access
 from torra.exhibits import figures
 from torra.store.host_files import SymbolDatabases
@@ -96,18 +95,6 @@ def test_a_desk_that_stands_shows_the_time_at_which_it_stopped(
     assert desk["role"] == "STANDBY"
     assert desk["now"] == place[1]["as_of"]
     assert desk["demo"] is True
-
-
-def test_the_hosts_command_line_tells_the_desk_and_how_to_log_in(
-    app: Flask, place: tuple[Path, dict[str, Any]]
-) -> None:
-    app.cli.add_command(group)
-    status = app.test_cli_runner().invoke(args=["torra", "status"])
-    assert status.exit_code == 0, status.output
-    assert "BTCUSD" in status.output
-    link = app.test_cli_runner().invoke(args=["torra", "link", "--scope", "read"])
-    access, _ = Access.of_home(place[0] / "home")
-    assert link.output == f"/torra/login#token={access.tokens['read']}\n"
 
 
 def test_a_host_without_a_desk_yet_is_told_so(tmp_path: Path) -> None:

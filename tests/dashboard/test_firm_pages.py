@@ -11,7 +11,7 @@ import pytest
 from agent_config import EscalationSettings
 from agents.registry import SCORER
 from tests.cases import cases
-from tests.doubles.page_reader import Page, check_structure
+from tests.doubles.page_reader import Page
 from tests.worlds import firm_ticks
 from tests.worlds.desk_pages import Pages
 from tests.worlds.desks import START
@@ -31,6 +31,7 @@ from torra.tick.marks import UNFORESEEN
 from torra.tick.tick_record import TickRecord
 from torra.tick.words import thesis_words
 from torra.trading import by_hand
+from torra.words.orders import SIDES
 
 SCRIPT = MARKUP["script"]
 TICK = f"/symbol/{firm_ticks.INSTANCE}/{firm_ticks.TIMEFRAME}/{firm_ticks.BAR}"
@@ -47,27 +48,6 @@ def read(pages: Pages, address: str) -> Page:
 
 def stored(case: str = "written", **changes: Any) -> TickRecord:
     return tick_record({**firm_ticks.record(case), **changes})
-
-
-def test_a_tick_tells_its_thesis_who_wrote_it_and_what_would_end_it(pages: Pages) -> None:
-    page = read(pages, TICK)
-    check_structure(page)
-    for words in (
-        firm_ticks.CLAIM, firm_ticks.RISK, "a close below", "the last low, in the next 12 bars",
-        "at most 16 bars (4 hours)", "Trader, scripted-1, chief tier",
-        "escalated to the chief tier: conviction 0.96, from 0.75 on", "✎ written",
-    ):  # fmt: skip
-        assert words in page.text
-
-
-def test_a_tick_tells_the_managers_verdict_and_what_each_case_weighs(pages: Pages) -> None:
-    page = read(pages, TICK)
-    assert firm_ticks.VERDICT in page.text
-    assert "Bull researcher × 0.80" in page.text
-    assert "Bear researcher × 0.40" in page.text
-    assert "Manager and gate" in page.text
-    assert "Rules first" in page.text
-    assert "16 bars" in page.text
 
 
 def test_the_sums_of_a_firm_come_out_with_the_managers_weights() -> None:
@@ -93,7 +73,7 @@ def test_without_a_manager_both_cases_count_in_full() -> None:
 def test_a_decline_is_told_as_the_traders() -> None:
     told = stored("declined")
     assert told.reason == "TRADER_DECLINED"
-    assert "as the trader declined it (volatility is high):" in sentence.told(told)
+    assert "as the trader declined it (volatility is high):" in sentence.page_text(told)
     shown = thesis.shown(told)
     assert shown is not None
     assert shown.mark.word == "declined"
@@ -146,20 +126,9 @@ def test_an_escalation_names_its_rule(
     assert thesis_words.escalated(tier, conviction, when, at) == says
 
 
-def test_an_approval_tells_the_thesis_and_the_managers_word(pages: Pages) -> None:
+def test_an_approval_names_the_trader_among_who_decided(pages: Pages) -> None:
     (row,) = pages.database.proposals(limit=5)
-    page = read(pages, f"/approvals/{row['sid']}")
-    check_structure(page)
-    for words in (
-        firm_ticks.CLAIM, firm_ticks.RISK, "What would end it", "Written by",
-        "escalated to the chief tier: conviction 0.96, from 0.75 on",
-        "Bull × 0.80, Bear × 0.40.", "✓ Trader",
-    ):  # fmt: skip
-        assert words in page.text
-    assert page.text.index(firm_ticks.CLAIM) < page.text.index("Why not")
-    told = pages.json(f"/api/v1/approvals/{row['sid']}")
-    assert told["proposal"]["thesis"]["claim"] == firm_ticks.CLAIM
-    assert told["proposal"]["thesis"]["tier"] == "chief"
+    assert "✓ Trader" in read(pages, f"/approvals/{row['sid']}").text
 
 
 def test_what_a_trader_writes_is_text_on_every_page(tmp_path: Path) -> None:
@@ -365,7 +334,7 @@ def test_a_manager_that_does_not_name_a_side_is_told_as_against_it(
     spoken = {**told["deliberation"], "reports": reports, "panel": panel}
     record = shown_tick({**told, "deliberation": spoken})
     assert thesis.objection(record.deliberation, side) == says
-    if side in story_cards.VERBS:
+    if side in SIDES:
         said = [point.text for point in why.case(record, side).why_not]
         assert any("anager names" in one for one in said) is bool(says)
         assert any(says[1:] in one for one in said)

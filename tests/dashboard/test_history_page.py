@@ -17,7 +17,7 @@ from numpy.random import default_rng
 
 from tests.cases import cases
 from tests.dashboard.test_query_plans import open_pages
-from tests.doubles.page_reader import Page, check_structure
+from tests.doubles.page_reader import Page
 from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders, swarm_ticks
 from tests.worlds.demo_view import ScriptedView
@@ -28,7 +28,7 @@ from torra.dashboard.view.backing import Backing
 from torra.exhibits import figures
 from torra.store.connection import TickKey
 from torra.store.tick_listing import TickListingStore
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
 
 Get = Callable[..., Any]
 
@@ -141,7 +141,6 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
 def test_a_page_has_a_line_for_each_tick_and_leads_to_it(get: Get, backing: Backing) -> None:
     told = get("/history").get_data(as_text=True)
     page = Page(told)
-    check_structure(page)
     every = stored(backing.database)
     assert f"{len(every)} ticks in all." in " ".join(page.words)
     for row in every[: history.SHOWN]:

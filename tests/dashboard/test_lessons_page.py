@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from agent_config import AgentSettings, MemorySettings
-from tests.doubles.page_reader import Page, check_structure
+from tests.doubles.page_reader import Page
 from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders, told_lessons
 from tests.worlds.demo_view import ScriptedView
@@ -54,7 +54,6 @@ def listed(backing: Backing, query: str = "") -> dict[str, Any]:
 @pytest.mark.usefixtures("numbers")
 def test_facts_stand_beside_words_with_their_units(backing: Backing) -> None:
     told = shown(backing)
-    check_structure(Page(told))
     text = words(told).replace("\u00a0", " ")
     assert "Long EURUSD H1: loss, −1.02 R (−31.00 USD)." in text
     for fact in (
@@ -184,7 +183,6 @@ def test_without_a_desk_the_page_says_so() -> None:
 @pytest.mark.usefixtures("numbers")
 def test_a_trades_page_has_its_lesson_in_facts_and_words(backing: Backing) -> None:
     told = shown(backing, "/signals/TLOST000000")
-    check_structure(Page(told))
     text = words(told)
     assert "A breakout on thin volume." in text and "LONG in a range, thin volume." in text
     assert "worst −1.02 R" in text.replace("\u00a0", " ")

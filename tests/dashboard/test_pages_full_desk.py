@@ -15,24 +15,22 @@ import pytest
 from pydantic import TypeAdapter
 
 from agent_config import OPPOSITION_COST
-from agents.contracts import EVENT_CLASSES, ORDINALS, VECTORS
+from agents.contracts import EVENT_CLASSES, VECTORS
 from agents.debate.panel import Agreement, Panel
 from instance_database import Database
 from tests.cases import cases
-from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
+from tests.doubles.page_reader import Page, client, get
 from tests.worlds.demo_full_desk import (
     ATTACK,
     ATTACKS,
     CASES,
-    FALSIFIERS,
-    HEADLINES,
     FullDeskView,
     debate,
 )
 from tests.worlds.demo_view import bars
 from tests.worlds.records import shown_tick, tick_record
 from torra.clock import iso
-from torra.config import ROOT, DeskSettings, Instance, NewsSettings, Profile
+from torra.config import DeskSettings, Instance, NewsSettings, Profile
 from torra.dashboard.cells import sources, symbol_cells
 from torra.dashboard.cells.common import reason
 from torra.dashboard.cells.shown import ShownInstance, Symbol
@@ -45,8 +43,10 @@ from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
 from torra.harmless_text import HOSTILE
 from torra.market.bar_anomalies import ANOMALIES
-from torra.market.regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
+from torra.market.regime import REGIME_READS, TRIAGE_FLAGS
 from torra.tick.record import _news
+from torra.words import market
+from torra.words.ticks import CALENDAR, FLAGS, STATUSES
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
@@ -65,17 +65,6 @@ def number(text):
     return float(text.replace(figures.MINUS, "-"))
 
 
-def test_an_adjustment_is_named_as_the_expectation_gap() -> None:
-    assert "its expectation gap, what it reads less the score" in page_of("whole").text
-
-
-@pytest.mark.parametrize("address", [*AT.values(), "/", "/symbol/BTCUSD/M15", "/help"])
-def test_a_page_of_the_full_desk_is_sound(address: str) -> None:
-    page = get(address, "desk")
-    check_structure(page)
-    check_policy(page)
-
-
 @cases("case", CASES)
 def test_every_step_and_the_panel_recompute(case: str) -> None:
     record = record_of(case)
@@ -86,30 +75,12 @@ def test_every_step_and_the_panel_recompute(case: str) -> None:
 # --- regime and triage ---
 
 
-def test_the_regime_stands_with_what_it_was_read_from() -> None:
-    page = page_of("whole")
-    assert "Regime ↗ trend up ADX is 25 or more and +DI above −DI" in page.text
-    for name, value in record_of("whole")["regime"]["reads"].items():
-        assert f"{name} = {figures.loose(value)}" in page.text
-    assert "nothing odd about the bar" in page.text
-
-
-def test_triage_flags_are_words_with_their_meaning() -> None:
-    page = page_of("silent")
-    assert "! range spike high less low is 2.5 ATR or more" in page.text
-    assert "! volume spike 3 times the usual volume or more" in page.text
-
-
 def test_every_word_of_the_desk_has_its_meaning() -> None:
-    assert set(surroundings.NEWS) == set(NewsStatus)
-    assert set(surroundings.CALENDAR) == set(get_args(get_type_hints(EventView)["status"]))
-    assert set(sources.CALENDAR) == set(surroundings.CALENDAR) - {"off", "available"}
-    assert set(surroundings.REGIMES) == set(REGIMES)
-    assert set(surroundings.TRIAGE) == {*TRIAGE_FLAGS, *ANOMALIES}
-    assert set(REGIMES) <= set(figures.MARKS)
+    assert set(CALENDAR) == set(get_args(get_type_hints(EventView)["status"]))
+    assert set(market.TRIAGE) == {*TRIAGE_FLAGS, *ANOMALIES}
     assert set(record_of("whole")["regime"]["reads"]) == set(REGIME_READS)
     page = get("/help", "desk")
-    for meaning in (*surroundings.REGIMES.values(), *surroundings.TRIAGE.values()):
+    for meaning in (*market.REGIMES.values(), *market.TRIAGE.values()):
         assert meaning in page.text
     words = (
         "Abstained", "Failed", "Not asked", "DEGRADED", "Second look", "Ordinals",
@@ -126,28 +97,6 @@ def test_every_word_of_the_desk_has_its_meaning() -> None:
 
 
 # --- scheduled events ---
-
-
-def test_the_next_and_the_last_event_are_told_with_their_names() -> None:
-    page = page_of("whole")
-    assert "Next scheduled event in 25 min, USD Non-farm payrolls <b>revised</b>" in page.text
-    assert "Last scheduled event 1 h 35 min ago, USD ISM manufacturing PMI" in page.text
-    rows = [row for row in page.rows if len(row) == 5 and row[2] == "USD"]
-    assert [row[1] for row in rows] == ["1 h 35 min ago", "in 25 min", "in 6 h 45 min"]
-
-
-@pytest.mark.parametrize(
-    ("case", "words"),
-    [
-        ("plain", "Calendar no calendar: name a file in events.calendar of the profile"),
-        ("silent", "Calendar calendar ended: it lists nothing after this tick"),
-        ("degraded", "Calendar the calendar cannot be read; the last good one is used"),
-    ],
-)
-def test_a_calendar_that_does_not_help_says_so(case: str, words: str) -> None:
-    page = page_of(case)
-    assert words in page.text
-    assert ("Next scheduled event" in page.text) == (case != "plain")
 
 
 EVENTS = TypeAdapter(EventView)
@@ -176,38 +125,9 @@ def test_events_of_the_record_are_those_of_the_view() -> None:
 @cases("status", [s for s in NewsStatus if s is not NewsStatus.AVAILABLE])
 def test_why_there_is_no_news_is_told_in_plain_words(status: NewsStatus) -> None:
     shown = surroundings.news(shown_tick({"news": _news(NewsView(status))}))
-    assert shown["trouble"] == surroundings.NEWS[status]
+    assert shown["trouble"] == STATUSES[status].meaning
     assert len(shown["trouble"]) > 12
     assert not shown["there"]
-
-
-@pytest.mark.parametrize(
-    ("case", "words"),
-    [
-        ("silent", "News no key: set FINNHUB_API_KEY or ALPHAVANTAGE_API_KEY"),
-        ("degraded", "News rate limited: tried again later"),
-        ("plain", "News switched off: agents.include_news"),
-    ],
-)
-def test_the_page_says_why_there_is_no_news(case: str, words: str) -> None:
-    page = page_of(case)
-    assert words in page.text
-    assert "News that counted" not in page.text
-
-
-def test_headlines_stand_with_age_class_score_and_weight() -> None:
-    page = page_of("whole")
-    rows = [row for row in page.rows if len(row) == 7 and row[5] in ("finnhub", "file")]
-    first = rows[0]
-    name, source, event, score, weight, text, _ = HEADLINES[0]
-    assert first[0] == "2021-12-01 10:03 UTC"
-    assert first[1:6] == ["12 min", f"{weight:.2f}", f"+{score:.2f}", event, source]
-    assert first[6] == f"{text} news.example.com ↗"
-    assert name not in page.text
-    assert "The weightiest first, 4 of 9" in page.text
-    assert "macro +0.30 2 headlines" in page.text
-    assert "regulatory −0.35 1 headline " in page.text
-    assert "Fundamentals P/E 31.2 net margin, % 24.1" in page.text
 
 
 def test_news_of_the_record_are_those_of_the_store(tmp_path: Path) -> None:
@@ -304,56 +224,13 @@ def test_an_attack_in_a_headline_stays_text() -> None:
 # --- who spoke, and who did not ---
 
 
-def test_abstaining_is_no_failure_and_says_why() -> None:
-    page = page_of("silent")
-    assert (
-        "○ 2 abstained, without penalty (they leave every average). Sentiment: no sentiment "
-        "evidence (rate limited: tried again later); News: no news evidence (no key: set "
-        "FINNHUB_API_KEY or ALPHAVANTAGE_API_KEY)"
-    ) in page.text
-    assert "✕ 1 failed, and what they would have said is missing. Momentum: timeout" in page.text
-    assert "● 5 answered" in page.text
-    voices = [a.get("data-state") for a in page.all("article")]
-    assert voices.count("abstained") == 2
-    assert voices.count("failed") == 1
-    states = [a["data-state"] for a in page.all("tr") if "data-state" in a]
-    assert sorted(states) == ["abstained", "abstained", "failed"]
-
-
-def test_a_degraded_desk_says_how_and_whom_it_did_not_ask() -> None:
-    page = page_of("degraded")
-    badges = [a for a in page.all("span") if a.get("class") == "badge"]
-    assert {"class": "badge", "data-tone": "warn"} in badges
-    assert "Source ◐ part of the desk ◍ DEGRADED" in page.text
-    assert "Only 2 of 5 analysts reported (an abstention counts as a report)" in page.text
-    reason = "no quorum: too few analysts reported for a debate to rest on"
-    assert f"○ 2 not asked. Bull researcher, Bear researcher: {reason}" in page.text
-    assert page.text.count(f"Not asked: {reason}") == 2
-    assert "✕ 3 failed" in page.text
-    assert "DEGRADED" not in page_of("whole").text
-
-
 def test_a_second_look_is_told_with_its_end() -> None:
     story: Any = reasoning.story(shown_tick(record_of("silent")))
     told = {agent["title"]: agent for agent in story["agents"]}
-    assert told["Bear researcher"]["looks"] == [agreement.LOOKS["second_look"]]
-    assert told["Technical"]["looks"] == [agreement.LOOKS["first_look_stands"]]
+    assert told["Bear researcher"]["looks"] == [FLAGS["second_look"]]
+    assert told["Technical"]["looks"] == [FLAGS["first_look_stands"]]
     assert not told["Bull researcher"]["looks"]
     assert "Second look: this is its second answer" in page_of("silent").text
-
-
-def test_the_news_agents_ordinals_and_the_researchers_falsifiers() -> None:
-    page = page_of("whole")
-    rows = {row[0]: row for row in page.rows if len(row) == 3}
-    for name, (low, high) in ORDINALS.items():
-        row = rows[figures.title(name)]
-        assert row[2] == f"{figures.signed(low, 0)} to {figures.signed(high, 0)}"
-    told = [rows[name][1] for name in ("Relevance", "Price impact", "Investor confidence")]
-    assert told == ["2", "+2", "−1"]
-    assert page.text.count("Would be proved wrong by") == 2
-    for texts in FALSIFIERS.values():
-        for text in texts:
-            assert text in page.text
 
 
 # --- the panel ---
@@ -481,7 +358,7 @@ def warned(told, tick):
 
 @pytest.mark.parametrize("status", ["broken", "ended", "broken_ended"])
 def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status: str) -> None:
-    expected = f"{sources.CALENDAR[status]} (EURUSD H1)"
+    expected = f"{sources.CALENDAR_WARNINGS[status]} (EURUSD H1)"
     flags = [f"events:{word}" for word in status.split("_")]
     flagged = tick_record(deliberation={"flags": ["late:news", *flags]})
     assert warned(sources.calendar_warning, flagged) == expected
@@ -492,10 +369,7 @@ def test_one_warning_names_every_stream_and_nothing_warns_of_nothing() -> None:
     broken = tick_record(news=_news(NewsView(NewsStatus.BROKEN)))
     streams = [{"timeframe": t, "tick": broken} for t in ("M15", "H1")]
     told = sources.news_warning([ShownInstance.read({"instance": "EURUSD", "streams": streams})])
-    assert told == f"{sources.NEWS['broken']} (EURUSD M15, EURUSD H1)"
-    assert set(sources.NEWS) == {
-        "broken", "no_file", "refused", "rate_limited", "unreachable"
-    }  # fmt: skip
+    assert told == f"{sources.NEWS_WARNINGS['broken']} (EURUSD M15, EURUSD H1)"
     for tick in (None, tick_record(), tick_record(news=_news(NewsView(NewsStatus.NO_KEY)))):
         assert warned(sources.news_warning, tick) == warned(sources.calendar_warning, tick) == ""
 
@@ -600,30 +474,7 @@ def test_of_two_events_the_far_one_is_left_out() -> None:
 # --- layout that a test can hold ---
 
 
-def test_tables_are_as_wide_as_their_columns_and_stack_on_a_phone() -> None:
-    sheet = (ROOT / "static" / "torra.css").read_text(encoding="utf-8")
-    assert ".streams .under { white-space: normal; }" in sheet
-    assert "@media (min-width: 52rem) { .quad { grid-template-columns: 1fr 1fr; } }" in sheet
-    page = page_of("whole")
-    captions = [a for a in page.all("table") if "stack" in a.get("class", "")]
-    assert len(captions) == 7  # events, headlines, agents, evidence, composites, gate, calls
-    rows = [
-        row for row in page.rows if len(row) == 5 and row[0] in ("Rules", "Gate agent, its own")
-    ]
-    assert len(rows) == 2
-
-
 # --- one glance ---
-
-
-def test_overview_and_symbol_page_tell_regime_and_missing_voices() -> None:
-    page = get("/", "desk")
-    assert page.cells["i0.s0.regime"] == "↗ trend up"
-    assert page.cells["i0.s0.short"] == "1 abstained"
-    assert page.cells["i2.s0.regime"] == page.cells["i2.s0.short"] == ""
-    symbol = get("/symbol/BTCUSD/M15", "desk")
-    assert symbol.cells["head.regime"] == "↗ trend up"
-    assert symbol.cells["head.short"] == "1 abstained"
 
 
 def test_the_overview_says_degraded() -> None:

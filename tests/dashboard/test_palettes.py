@@ -16,7 +16,7 @@ READ, SEEN = 4.5, 3.0
 
 INKS = ("ink", "muted", "up", "down", "note", "warn", "alert", "link")
 GROUNDS = ("surface", "ground", "note-ground")
-CHOSEN = ("classic", "red-up", "mono")
+CHOSEN = ("classic", "red-up")
 
 
 def read_colours():

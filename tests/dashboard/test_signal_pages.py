@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 
 import signal_bridge
 from tests import ROOT
-from tests.doubles.page_reader import Page, check_structure
+from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders, stores
 from tests.worlds.demo_view import HOSTILE
 from tests.worlds.stores import closing
@@ -31,6 +31,7 @@ from torra.trading import courier
 from torra.trading.findings import External, Late, LevelsMoved, Missing, alarm_of
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, TRANSITIONS
+from torra.words.orders import ALARMS
 
 
 @pytest.fixture
@@ -55,16 +56,6 @@ def read(backing: Backing, address: str, scope: str = "admin") -> Page:
     return Page(answer.get_data(as_text=True))
 
 
-# --- marks and words ------------------------------------------------------------------------------
-
-
-def test_every_state_has_a_mark_of_its_own_and_a_meaning() -> None:
-    assert set(trade_rows.STATES) == set(TRANSITIONS) == set(trade_rows.STATE_MEANINGS)
-    for part in ("glyph", "word"):
-        told = [getattr(mark, part) for mark in trade_rows.STATES.values()]
-        assert len(told) == len(set(told)) == len(TRANSITIONS)
-
-
 def test_every_code_and_every_alarm_is_explained() -> None:
     for reason in DenyReason:
         assert trade_rows.explain(f"{reason}: more")
@@ -85,7 +76,7 @@ def test_every_code_and_every_alarm_is_explained() -> None:
     files = (ROOT / "signal_bridge.py", *(ROOT / "torra").rglob("*.py"))
     told = {kind for file in files for kind in re.findall(raised, file.read_text("utf-8"))}
     assert {"ODD_REPORT", "ODD_BOOKS", "BRIDGE", "ORDER_ALTERED"} <= told
-    assert set(trade_rows.ADVICE) == kinds | of_the_desk | told | {odd_rows.KIND}
+    assert set(ALARMS) == kinds | of_the_desk | told | {odd_rows.KIND}
 
 
 def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:
@@ -157,21 +148,6 @@ def test_resuming_without_alarms_speaks_of_none(backing: Backing) -> None:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_the_page_tells_every_state_and_joins_the_decision_with_its_end(backing: Backing) -> None:
-    page = read(backing, "/signals")
-    check_structure(page)
-    for mark in trade_rows.STATES.values():
-        assert page.text.count(mark.text) >= 3, mark  # in the list, the filter and the legend
-    rows = {" ".join(row[0].split()): row for row in page.rows if len(row) == 12}
-    won = next(row for row in rows.values() if "✓ came true" in row[-1])
-    assert (won[9], won[10], won[8].strip()) == ("+61.50", "+2.00", "the target was hit")
-    lost = next(row for row in rows.values() if "✕ went wrong" in row[-1])
-    assert (lost[9], lost[10]) == ("\u221231.00", "\u22121.00")
-    links = [one.get("href", "") for one in page.all("a")]
-    assert "/signals/TWON0000000" in links
-    assert any(link.startswith("/symbol/EURUSD/H1/") for link in links)
-
-
 def test_a_position_shows_what_the_symbol_page_shows(backing: Backing) -> None:
     page, view = read(backing, "/signals"), view_of(backing)
     symbol = view.symbol("EURUSD", "H1", 10)
@@ -220,16 +196,6 @@ def test_a_short_position_pays_the_spread(backing: Backing) -> None:
     assert cells["pos.TSHORT.evolution"] == "↘ weakened"
 
 
-def test_bridges_alarms_and_the_state_have_their_words(backing: Backing) -> None:
-    page = read(backing, "/signals")
-    assert "torra_files main ● ready" in page.text
-    assert "Free margin 8,123.5" in page.text
-    assert "! UNKNOWN TUNKNOWN000 open BUY" in page.text
-    assert "If it never was, settle the signal." in page.text
-    assert "by a person: looked at it" in page.text
-    assert "/signals/TUNKNOWN000" in [one.get("href") for one in page.all("a")]
-
-
 @pytest.mark.parametrize(
     ("state", "words", "forms"),
     [
@@ -265,16 +231,6 @@ def test_reducing_is_shown_apart_from_halted(
     assert offered(read(backing, "/signals", "read")) == set()
 
 
-def test_who_may_approve_can_leave_a_position_and_real_money_wants_a_word(
-    backing: Backing,
-) -> None:
-    page = read(backing, "/signals", "approve")
-    words = [one for one in page.all("input") if one.get("name") == "word"]
-    assert {one.get("placeholder") for one in words} == {"type close", None}
-    assert "Real money: type flatten" in page.text
-    assert "the desk may open again at its next tick" in page.text
-
-
 def test_halted_the_way_to_let_closes_go_is_shown(backing: Backing) -> None:
     backing.database.set_trading_state("HALTED", "why not")
     page = read(backing, "/signals")
@@ -306,7 +262,6 @@ def test_empty_states(tmp_path: Path) -> None:
         for table in ("signal_events", "signals", "alarms", "bridges", "desk_state"):
             backing.database.connection().execute(f"DELETE FROM {table}")
     page = read(backing, "/signals")
-    check_structure(page)
     for words in (
         "Nothing is held.", "No bridge has reported yet", "No signal has been written yet.",
         "It has been active since the desk was made.",
@@ -407,17 +362,6 @@ def test_no_look_at_the_signals_reads_all_of_them(backing: Backing) -> None:
 
 
 # --- one signal -----------------------------------------------------------------------------------
-
-
-def test_a_life_is_told_from_its_steps(backing: Backing) -> None:
-    page = read(backing, "/signals/TWON0000000")
-    check_structure(page)
-    steps = [row for row in page.rows if len(row) == 6][1:]
-    assert [row[3] for row in steps] == ["◔ pending", "◑ published", "● filled", "◆ closed"]
-    assert steps[-1][4] == "TARGET"
-    assert "the target was hit" in steps[-1][5]
-    assert "Planned R +2.00" in page.text
-    assert "Nobody can tell what became of it?" not in page.text
 
 
 @pytest.mark.parametrize("state", sorted(TRANSITIONS))

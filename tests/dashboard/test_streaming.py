@@ -7,7 +7,7 @@ import http.client
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +25,7 @@ from tests.worlds import stores
 from tests.worlds.demo_view import ScriptedView
 from torra.clock import System
 from torra.config import DeskSettings
-from torra.dashboard import broadcasts, server
+from torra.dashboard import server
 from torra.dashboard.app import TorraOverlay, create_app
 from torra.dashboard.doors import access_file
 from torra.dashboard.doors.access import IDLE_SECONDS, Access
@@ -716,36 +716,3 @@ def test_a_reader_that_leaves_gives_its_slot_back(
                 break
             gone.wait(0.02)
         assert backing.slots.held == 0
-
-
-# --- a host that listens --------------------------------------------------------------------------
-
-
-def test_a_host_hears_of_ticks_and_changes_and_cannot_break_them(
-    database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
-    events, heard = EventStream(database, gather=0.0), []
-
-    def fail(sender: Any, **change: Any) -> None:
-        raise RuntimeError("the host's own")
-
-    def note(sender: Any, what: str, **change: Any) -> None:
-        heard.append((sender, what, change.get("instance")))
-
-    every = (broadcasts.tick_finished, broadcasts.signal_changed, broadcasts.state_changed)
-    with ExitStack() as connected:
-        for signal in every:
-            for receiver in (fail, note):
-                connected.enter_context(signal.connected_to(receiver))
-        broadcasts.send_from(events)
-        start = {"torra_key": KEY, "instance": "BTCUSD", "timeframe": "M15"}
-        events.on_event("tick_start", start)
-        events.on_event("tick", {"torra_key": KEY})
-        for what in ("running", "signals", "profile", "state"):
-            events.changed(what)
-        events.close()
-    assert heard == [
-        (events, "tick", "BTCUSD"), (events, "signals", None), (events, "state", None),
-    ]  # fmt: skip
-    assert caplog.text.count("RuntimeError: the host's own") == 3
-    assert [one["event"] for one in database.events_after("desk", 0)] == ["changed"] * 6

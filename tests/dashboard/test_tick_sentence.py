@@ -15,7 +15,7 @@ from tests.worlds.records import shown_tick, tick_record
 from torra.dashboard.cells import common, home_cells
 from torra.dashboard.record import reasoning
 from torra.dashboard.view.stream_reading import brief
-from torra.tick.sentence import in_words_of_now, told
+from torra.tick.sentence import in_page_words, page_text
 from torra.tick.tick_record import TickRecord
 
 
@@ -30,7 +30,7 @@ def link(*parts: str) -> str:
 @pytest.mark.parametrize("source", TICKS)
 def test_the_page_of_a_tick_opens_with_its_sentence(source: str) -> None:
     address = f"/symbol/BTCUSD/M15/{TICKS[source]}"
-    sentence = told(stored(address))
+    sentence = page_text(stored(address))
     text = get(address).text
     assert "BTCUSD on M15" in sentence
     order = (
@@ -47,7 +47,7 @@ def test_the_page_of_a_tick_opens_with_its_sentence(source: str) -> None:
 
 @pytest.mark.journey
 def test_symbol_and_overview_say_it_of_the_newest_tick() -> None:
-    sentence = told(stored(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}"))
+    sentence = page_text(stored(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}"))
     symbol = get("/symbol/BTCUSD/M15")
     assert symbol.cells["head.sentence"] == sentence
     assert symbol.text.index(sentence) < symbol.text.index("Verdict")
@@ -90,7 +90,7 @@ def test_a_sentence_from_a_store_is_cleaned() -> None:
 def test_a_glance_keeps_the_sentence_of_a_record() -> None:
     record = client().get(f"/api/v1/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}").get_json()
     said = record["sentence"]
-    assert brief(tick_record(record)).sentence == said == told(tick_record(record))
+    assert brief(tick_record(record)).sentence == said == page_text(tick_record(record))
     assert reasoning.story(shown_tick(record))["sentence"] == said
 
 
@@ -101,8 +101,8 @@ def test_a_real_desk_says_it_of_its_newest_ticks(tmp_path: Path) -> None:
         cells = app.get("/api/v1/overview").get_json()["cells"]
         shown = {cell["text"] for name, cell in cells.items() if name.endswith(".sentence")}
         newest = backing.database.latest_tick("BTCUSD", "M15")
-    assert newest is not None and in_words_of_now(newest["sentence"]) in shown
+    assert newest is not None and in_page_words(newest["sentence"]) in shown
     assert newest["sentence"].startswith("Wants to buy 0.05 lots of BTCUSD on M15, if approved: ")
     # Somebody may have answered by now: a page says what is true before and after.
-    asked = in_words_of_now(newest["sentence"])
+    asked = in_page_words(newest["sentence"])
     assert asked.startswith("Asked to buy 0.05 lots of BTCUSD on M15: ")

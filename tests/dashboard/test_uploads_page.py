@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.conftest import Scale
 from tests.doubles.browser import PHONE, Site, Visit, chromium, findings, needs_browser
-from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.page_reader import Page
 from tests.doubles.visitors import ACCESS, bearer
 from tests.worlds import demo_orders
 from tests.worlds.desk_pages import Pages, open_pages
@@ -99,7 +99,6 @@ def test_a_form_without_scripts_gets_a_page(pages: Pages) -> None:
         ADDRESS, data={"file": (io.BytesIO(BARS), "btc.csv")}, headers={"Accept": "text/html"}
     )
     page = Page(answer.get_data(as_text=True))
-    check_structure(page)
     assert "btc.csv is there" in page.text
     nothing = pages.client().post(ADDRESS, data={}, headers={"Accept": "text/html"})
     assert nothing.status_code == 409
@@ -127,21 +126,6 @@ def test_a_word_of_another_file_is_refused_and_told(pages: Pages) -> None:
     assert answer.status_code == 409
     assert "the parts of this file are gone" in answer.get_json()["reason"]
     assert "parts of this file are gone" in pages.database.audit_entries(limit=1)[0]["outcome"]
-
-
-def test_the_page_says_what_the_folder_is_and_what_a_file_needs(pages: Pages) -> None:
-    page = Page(pages.text("/replays"))
-    check_structure(page)
-    check_policy(page, forms=True)
-    for words in (
-        "Your own bars (.csv, .txt, .zip or .csv.gz, 16 MB at most)",
-        "into the folder uploads of the desk's home",
-        str(pages.backing.home / UPLOADS),
-        "TradingView, Binance, Dukascopy, HistData and pandas",
-        "the same answers given where they mean nothing",
-        "Torra's arithmetic, no agents",
-    ):
-        assert words in page.text, words
 
 
 @pytest.mark.journey

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from agents.contracts import GateReason, OfficerReason
 from agents.feature_words import sides
 from agents.sayings import SAYINGS, mirrored
 from tests.worlds import desks
@@ -19,7 +18,6 @@ from tests.worlds.records import tick_record
 from torra.clock import iso
 from torra.config import Profile, validate
 from torra.dashboard.record import citations
-from torra.dashboard.record.vetoes import IN_WORDS
 from torra.dashboard.trade import why
 from torra.tick.tick_record import TickRecord
 
@@ -151,7 +149,6 @@ def test_the_gate_and_the_disagreements_speak_against() -> None:
     assert [one.who for one in told.why_not] == ["Bear", "Gate", "Disagreement"]
     no_cut = case(gate={"multiplier": 0.997, "reasons": ["DISAGREEMENT"]})
     assert no_cut.why_not == [], "no decimal of the size shows it"
-    assert set(IN_WORDS) == {*map(str, (*GateReason, *OfficerReason))} - {"NONE"}
     assert told.why_not[1].text == "Size × 0.50: volatility is high, OF_A_HOST."
     assert "key levels" in told.why_not[2].text
 

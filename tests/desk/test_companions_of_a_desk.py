@@ -17,6 +17,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from instance_database import Database, TickKey
+from tests.doubles.advisor_channel import in_a_path
 from tests.examples import examples
 from tests.tries import until
 from tests.worlds import desks, mt5_bars
@@ -212,7 +213,7 @@ class Written:
         opens = [as_of - number * step for number in range(300, 0, -1)]
         source = Source("main", mt5_bars.ACCOUNT, symbol, timeframe)
         if (content := self._content(opens, source)) is not None:
-            mt5_bars.put(self._path / f"{symbol}_{timeframe}.csv", content, as_of)
+            mt5_bars.put(self._path / f"{in_a_path(symbol)}_{timeframe}.csv", content, as_of)
         return self._feed.bars(symbol, timeframe, as_of, limit)
 
     def period(self) -> None:

@@ -20,7 +20,13 @@ from torra.desk.memory.experts_past import ExpertsPast, past_tick
 from torra.desk.memory.shelves import lap_of
 from torra.evaluation.standing import past_calls
 from torra.evaluation.standing.past_calls import CallBook
-from torra.evaluation.standing.told import LATE, NOTHING, TOO_LATE, Asked, StandingTold
+from torra.evaluation.standing.track_record import (
+    LATE,
+    NO_RECORD,
+    TOO_LATE,
+    TrackRecord,
+    TrackRecordQuery,
+)
 
 TICKS = 96
 FEED = desks.sample()
@@ -48,8 +54,8 @@ def opened(folder: Path) -> Database:
     return desks.open_database(folder)
 
 
-def asked(key: TickKey, close: float = 50_000.0, regime: str = "range") -> Asked:
-    return Asked(BTC, key.timeframe, regime, key.close_time, close)
+def asked(key: TickKey, close: float = 50_000.0, regime: str = "range") -> TrackRecordQuery:
+    return TrackRecordQuery(BTC, key.timeframe, regime, key.close_time, close)
 
 
 def ready(database: Database, moment: Any, provider: str = "rules", **agents: Any) -> Any:
@@ -80,7 +86,7 @@ def test_a_tick_is_told_what_the_journal_shows_and_nothing_of_itself(stored: Pat
             book.take(past_tick(row))
     book.reach(key.close_time, 50_000.0)
     assert book.hits("judge", "range").calls + book.hits("judge", "trend_up").calls > 3
-    assert told == {**told, **book.hit_shares("range"), **book.trust("range")}
+    assert told == {**told, **book.hit_shares("range")}
     assert {f"win_share_{k}" for k in range(10)} < set(told)
     assert any(value is not None for name, value in told.items() if "hit_share" in name)
     database.close()
@@ -89,12 +95,9 @@ def test_a_tick_is_told_what_the_journal_shows_and_nothing_of_itself(stored: Pat
 @pytest.mark.journey
 def test_only_what_its_settings_ask_for_is_told(stored: Path) -> None:
     database, key = opened(stored), next_key()
-    shares = ready(database, key.close_time, trust="prior")(asked(key)).numbers
-    trust = ready(database, key.close_time, standing="off")(asked(key)).numbers
-    assert shares and not any(name.startswith("trust_") for name in shares)
-    assert trust and all(name.startswith("trust_") for name in trust)
+    assert ready(database, key.close_time)(asked(key)).numbers
     past = ExpertsPast(database)
-    assert past.of(swarm_calls.profile(standing="off", trust="prior"), "rules", FEED) is None
+    assert past.of(swarm_calls.profile(standing="off"), "rules", FEED) is None
     assert past.of(swarm_calls.profile(mode="budget"), "rules", FEED) is None
     assert past.of(Profile(), "rules", FEED) is None
     database.close()
@@ -103,7 +106,7 @@ def test_only_what_its_settings_ask_for_is_told(stored: Path) -> None:
 @pytest.mark.journey
 def test_what_another_provider_answered_says_nothing_of_this_one(stored: Path) -> None:
     database, key = opened(stored), next_key()
-    assert ready(database, key.close_time, "anthropic")(asked(key)) == NOTHING
+    assert ready(database, key.close_time, "anthropic")(asked(key)) == NO_RECORD
     database.close()
 
 
@@ -125,7 +128,7 @@ def test_calls_and_trades_of_the_warm_up_do_not_count(
     database, key = desks.open_database(tmp_path), next_key()
     swarm_calls.run(database, before(key, examples(200, 24)), late=timedelta(0))
     assert any(one.facts.kind == "trade" for one in database.lessons_since(0, 0).lessons)
-    assert ready(database, key.close_time)(asked(key)) == NOTHING
+    assert ready(database, key.close_time)(asked(key)) == NO_RECORD
     database.close()
 
 
@@ -142,7 +145,7 @@ def test_a_tick_waits_for_no_book_and_says_so(
     monkeypatch.setattr(ExpertsPast, "_fill", held)
     tells = ExpertsPast(database).of(swarm_calls.profile(), "rules", FEED)
     assert tells is not None
-    assert tells(asked(key)) == TOO_LATE == StandingTold(flags=(LATE,))
+    assert tells(asked(key)) == TOO_LATE == TrackRecord(flags=(LATE,))
     assert tells(asked(key)) == TOO_LATE, "it is still being counted"
     go.set()
     for thread in threading.enumerate():
@@ -207,7 +210,7 @@ def test_the_chances_of_the_judge_are_held_to_its_closed_trades(
         share = pytest.approx(sum(wins) / len(wins), abs=1e-4) if wins else None
         assert told[f"win_share_{k}"] == share
     # what came of another provider's chances is not held against this one's
-    assert ready(database, key.close_time, "anthropic")(asked(key)) == NOTHING
+    assert ready(database, key.close_time, "anthropic")(asked(key)) == NO_RECORD
     database.close()
 
 

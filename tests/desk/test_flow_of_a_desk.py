@@ -298,11 +298,11 @@ def test_doctor_says_how_the_order_flow_stands(
     opens = mt5_bars.quarters(mt5_bars.NOON, 20)
     bars = mt5_bars.rows(opens, mt5_bars.plus_3)
     written = opens[-1] + timedelta(minutes=16)
-    put(folder / "bars" / "XAUUSD.m_M15.csv", mt5_bars.text(bars, 10_800), written)
+    put(folder / "bars" / "XAUUSD%2Em_M15.csv", mt5_bars.text(bars, 10_800), written)
     if rows:
         lines = [f"{bar[0]},5,1,1,,,,,,,," for bar in bars[: max(rows, 1)]]
         told = flow_files.text(lines, key=KEY if rows > 0 else "another")
-        put(folder / "flow" / "XAUUSD.m_M15.csv", told)
+        put(folder / "flow" / "XAUUSD%2Em_M15.csv", told)
     instance = Instance(symbol="XAUUSD", timeframes=("M15",), feed="mt5_files")
     (found,) = self_check._flow(instance, "M15", Fed(folder).feed)
     assert (found.name, found.level) == ("order flow", level)

@@ -9,7 +9,7 @@ from tests.worlds import desks, told_lessons
 from torra.config import Profile, validate
 from torra.dashboard.screens import health_checks
 from torra.desk import self_check
-from torra.desk.memory import lesson_mirror, shelves
+from torra.desk.memory import shelves
 
 ON = validate(Profile, {"agents": {"memory": {"use": "on"}}}, "a test")
 
@@ -38,19 +38,7 @@ def test_torra_doctor_counts_lessons_and_finds_an_embedder_that_is_gone(tmp_path
     (tmp_path / "profiles" / "default.json").write_text(json.dumps({"agents": {"memory": memory}}))
     with told_lessons.desk(tmp_path) as made:
         told_lessons.write(made.database)
-        lesson_mirror.rebuild(tmp_path, made.database.lessons_since)
         found = list(self_check._lessons(tmp_path, made.database))
     assert [(one.name, one.level) for one in found] == [("lessons", "ok"), ("lessons", "error")]
     assert found[0].detail.startswith("3 lessons, 1 review by a model; ticks of BTCUSD, EURUSD")
     assert "nowhere" in found[1].detail and "agents.memory.embedder" in found[1].remedy
-
-
-def test_torra_doctor_says_where_the_mirror_differs(tmp_path: Path) -> None:
-    with told_lessons.desk(tmp_path) as made:
-        told_lessons.write(made.database)
-        _, differs = self_check._lessons(tmp_path, made.database)
-        lesson_mirror.rebuild(tmp_path, made.database.lessons_since)
-        (well,) = self_check._lessons(tmp_path, made.database)
-    assert well.level == "ok"
-    assert differs.level == "warning" and "7 lines missing" in differs.detail
-    assert differs.remedy == "the next start of the desk makes it anew"

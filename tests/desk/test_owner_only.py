@@ -74,7 +74,7 @@ def test_what_is_made_on_the_way_has_the_same_rights(tmp_path: Path) -> None:
     """Nothing of a desk is open to others that a later start would have to mend with a word."""
     home = tmp_path / "new" / "home"
     open_home(home).close()
-    OrderJournal(home / "channels" / "main" / "dwx_orders.jsonl", desks.START)
+    OrderJournal(home / "channels" / "main" / "mt5_orders.jsonl", desks.START)
     made = (home.parent, home, home / "channels", home / "channels" / "main")
     assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {owner_only.FOLDER}
     assert owner_only.mend(home) == ""

@@ -22,7 +22,6 @@ from tests.doubles.scripted import NEVER, Blocks, Raises
 from tests.doubles.vendor_line import CANARIES, environment
 from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, Status, VendorServer
 from tests.tries import Tries, until
-from tests.worlds.lesson_reviews import SEEN
 from tests.worlds.reviews import ASKS, COST, KEPT, MODEL, PRICES, SAID, Answers, Home, answer
 from tests.worlds.stores import NOON
 from tests.worlds.vendor_desk import tick
@@ -42,7 +41,6 @@ from torra.desk.memory.reviews import (
 )
 from torra.desk.wiring import open_models
 from torra.errors import ConfigError, StoreUnavailable
-from torra.home import LESSONS
 from torra.lessons.reviews import rules_words
 from torra.store.ledger import UNDER_WAY, Booking
 from torra.store.trade.notes import TradeNote
@@ -372,15 +370,13 @@ def test_a_vendor_that_hangs_is_left_behind_within_a_second(
         assert home.words() is None
 
 
-def test_the_thread_reviews_what_closed_and_mirrors_it(make: Any) -> None:
+def test_the_thread_reviews_what_closed(make: Any) -> None:
     home = make()
     home.close_trade()
     home.reviewer.start()
     home.hand.pass_by(SPACING)
     home.reviewer.wake()
     until(lambda: home.words() is not None)
-    home.reviewer.wake()
-    until(lambda: home.words().setup in (home.folder / LESSONS).read_text(encoding="utf-8"))
     home.reviewer.rest()
 
 
@@ -423,19 +419,19 @@ def test_it_works_with_the_lease_and_rests_without_it(
     assert told == ["start", "rest", "rest"]
 
 
-def test_a_lesson_of_a_desk_that_runs_is_in_its_mirror_at_once(tmp_path: Path) -> None:
+def test_what_closes_in_a_desk_wakes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    woken = threading.Event()
+    monkeypatch.setattr(Reviewer, "wake", lambda _: woken.set())
     desk, _ = wiring.open_desk(desk_home(tmp_path, {}))
     desk._hold_lease()
     desk.start()
     try:
-        now = desk.clock.now()
-        assert desk.database.write_lesson(SEEN, rules_words(SEEN, now))
+        woken.clear()
         assert desk.events is not None
         desk.events.changed("signals")  # as of a trade that ended
-        until((tmp_path / LESSONS).exists, 2.0)
+        assert woken.wait(2.0)
     finally:
         desk.close()
-    assert not any(thread.name == "reviewer" for thread in threading.enumerate())
 
 
 # --- a vendor on the wire -------------------------------------------------------------------------

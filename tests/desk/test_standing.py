@@ -22,7 +22,7 @@ from tests.cases import cases
 from tests.conftest import Scale
 from tests.tick.test_shadow import go_on, run, trading
 from tests.worlds import desks, stores
-from torra.commands import standing as standing_commands
+from torra.commands import promotion as standing_commands
 from torra.config import Instance, Profile, validate
 from torra.dashboard.screens import health_checks
 from torra.desk import promotion, schedule
@@ -134,7 +134,7 @@ def test_a_setting_that_matters_begins_anew(section: str, changes: Any, same: bo
 
 def test_a_setting_that_came_later_and_is_not_used_leaves_the_others_their_standing() -> None:
     """The mark as it was before `role_caps`: only a change of what agents are may change it."""
-    assert fingerprint(Profile(), "a rubric", "a version") == "c0a9afabe175c3a3"
+    assert fingerprint(Profile(), "a rubric", "a version") == "3dd2d6c535fb95f3"
 
 
 def test_what_is_told_of_lessons_is_part_of_a_setting_that_is_told() -> None:
@@ -150,15 +150,15 @@ def test_what_is_told_of_lessons_is_part_of_a_setting_that_is_told() -> None:
 @cases(
     ("agents", "mark"),
     [
-        ({}, "7af43380a4ebad79"),
-        ({"mode": "full"}, "a865716371ac488a"),
+        ({}, "0f6254809db6c4c7"),
+        ({"mode": "full"}, "35ffbe7e99e5c109"),
         ({"mode": "full", "debate_rounds": 2, "provider": "anthropic",
-          "fallback_model": "google"}, "576d53e6af622298"),
+          "fallback_models": ["google"]}, "332dbf57e7d73bb4"),
         ({"active_agents": ["technical", "momentum"], "memory": {"use": "on"}},
-         "3d4cc84d052cb04b"),
-        ({"mode": "full", "escalation": {"when": "off"}}, "a865716371ac488a"),
-        ({"mode": "full", "chief_think_model": "x"}, "a865716371ac488a"),
-        ({"mode": "full", "rebuttal": "never"}, "a865716371ac488a"),
+         "9cfac93966469787"),
+        ({"mode": "full", "escalation": {"when": "off"}}, "35ffbe7e99e5c109"),
+        ({"mode": "full", "chief_think_model": "x"}, "35ffbe7e99e5c109"),
+        ({"mode": "full", "rebuttal": "never"}, "35ffbe7e99e5c109"),
     ],
 )  # fmt: skip
 def test_what_a_firm_may_set_leaves_the_standing_of_other_desks(
@@ -209,7 +209,7 @@ def test_every_setting_of_a_swarm_is_part_of_what_it_is_judged_by(
 ) -> None:
     changes: tuple[dict[str, Any], ...] = (
         {}, {"judge_hold": "veto"}, {"judge_close": "off"}, {"trust": "flat"},
-        {"trust": "earned"}, {"standing": "on"}, {"gate_call": "openings"},
+        {"standing": "on"}, {"gate_call": "openings"},
         {"role_models": {"judge": "anthropic:x"}}, {"memory": {"roles": ["trader"]}},
     )  # fmt: skip
     told = [validate(Profile, {"agents": {"mode": "swarm", **more}}, "a test") for more in changes]
@@ -225,15 +225,6 @@ def test_every_setting_of_a_swarm_is_part_of_what_it_is_judged_by(
 
 def officers() -> list[str]:
     return [name for name in GateSettings.model_fields if name.startswith(promotion.OFFICERS)]
-
-
-def test_a_profile_of_before_the_switch_ran_with_the_first_form_of_the_record_score() -> None:
-    """What was earned under one form counts for no other."""
-    before = Profile().model_dump(mode="json")
-    del before["record_score"]
-    first = validate(Profile, {"record_score": "high"}, "a test")
-    assert promotion._mark(json.dumps(before)) == fingerprint(first) != fingerprint(Profile())
-    assert promotion._mark(Profile().model_dump_json()) == fingerprint(Profile())
 
 
 def test_prompts_and_the_rules_own_version_are_part_of_a_setting() -> None:
@@ -453,10 +444,10 @@ def called(command: Any, home: Path, *words: str) -> str:
 
 
 def test_standing_says_who_has_a_say_and_what_is_missing(home: Path) -> None:
-    said = called(standing_commands.standing, home)
+    said = called(standing_commands.promotion, home)
     assert "its agents look on: recorded, not counted" in said
     assert "next look at 3,000" in said and "no look has been taken yet" in said
-    told = json.loads(called(standing_commands.standing, home, "--json"))
+    told = json.loads(called(standing_commands.promotion, home, "--json"))
     (row,) = told["profiles"]
     assert (row["counts"], row["look"], row["setting"]) == (False, 0, fingerprint(EARNED))
     assert told["rule"]["looks"] == [3_000, 6_000, 12_000, 24_000]
@@ -507,7 +498,7 @@ def test_a_scorecard_begins_with_money(tmp_path: Path, scaled: Scale) -> None:
 
 def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path) -> None:
     (tmp_path / "desk.json").write_text(json.dumps({"instances": [{"symbol": "BTCUSD"}]}), "utf-8")
-    for command in (standing_commands.scorecard, standing_commands.standing):
+    for command in (standing_commands.scorecard, standing_commands.promotion):
         assert "3,000" in called(command, tmp_path)
     assert "has run no tick yet" in called(standing_commands.scorecard, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["desk.json"]
@@ -534,19 +525,19 @@ def test_a_desk_whose_setting_was_never_heard_says_so(home: Path) -> None:
 
 
 def test_what_need_not_be_earned_has_no_number_and_no_look(home: Path) -> None:
-    said = called(standing_commands.standing, home)
+    said = called(standing_commands.promotion, home)
     assert f"number 1: {COUNTED} ticks with agents, {60 - COUNTED} more wait for their" in said
     (home / "profiles" / "default.json").write_text(trading("full").model_dump_json(), "utf-8")
-    said = called(standing_commands.standing, home)
+    said = called(standing_commands.promotion, home)
     assert "influence full" in said and "number 1" not in said and "next look" not in said
-    (row,) = json.loads(called(standing_commands.standing, home, "--json"))["profiles"]
+    (row,) = json.loads(called(standing_commands.promotion, home, "--json"))["profiles"]
     assert row["setting_number"] is row["next_look"] is None
 
 
 def test_standing_of_agents_that_were_promoted(home: Path) -> None:
     with closing(desks.open_database(home)) as database:
         database.write_standing("default", MARK, **ROW)
-    said = called(standing_commands.standing, home)
+    said = called(standing_commands.promotion, home)
     assert "its agents have a say" in said and "promoted: told" in said
     assert "next look at 6,000" in said
 
@@ -555,7 +546,7 @@ def test_standing_tells_the_name_under_which_a_look_was_taken(home: Path) -> Non
     with closing(desks.open_database(home)) as database:
         database.write_standing("former", MARK, **ROW)
         database.write_standing("default", MARK, **{**ROW, "look": 2, "promoted": False})
-    said = called(standing_commands.standing, home)
+    said = called(standing_commands.promotion, home)
     assert "as profile former: promoted: told" in said and "next look at 12,000" in said
 
 

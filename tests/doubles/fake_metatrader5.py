@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.doubles.fake_dwx import HandClock
+from tests.doubles.hand_clock import HandClock
 from torra.market.broker_clock import ServerClock
 
 TerminalInfo = namedtuple(
@@ -117,6 +117,9 @@ class FakeMetaTrader5:
     exchange: bool = False
     symbol_mode: int = 4
     stops_level: int = 0
+    lots: tuple[float, float, float] = (0.01, 50.0, 0.01)
+    """Least, most and step of a symbol."""
+
     quotes: dict[str, tuple[float, float]] = field(
         default_factory=lambda: {"XAUUSD.m": (2345.00, 2345.20), "EURUSD": (1.1, 1.10012)}
     )
@@ -232,7 +235,7 @@ class FakeMetaTrader5:
         return SymbolInfo(
             name in self.selected, name in self.selected, self._wall(), digits, 20,
             self.symbol_mode, self.stops_level, 0, 2, self.filling_mode, bid, ask, 10.0**-digits,
-            1.0, 10.0**-digits, 100.0, 0.01, 50.0, 0.01, "USD", name, f"Metals\\{name}",
+            1.0, 10.0**-digits, 100.0, *self.lots, "USD", name, f"Metals\\{name}",
         )  # fmt: skip
 
     def symbols_get(self, group: str = "*") -> tuple[SymbolInfo, ...] | None:

@@ -15,11 +15,12 @@ from torra.evaluation.attribution import (
     Attribution,
     attribution,
     attribution_exhibit,
+    coalitions,
+    shapley,
 )
 from torra.evaluation.observations import ArmSeen, Opinion
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
-from torra.evaluation.standing.shapley_value import coalitions, shapley
 
 BRAIN = BrainNumbers.of(Profile())
 EAGER = BrainNumbers.of(Profile(thresholds=Thresholds(buy=0.3, sell=0.3)))

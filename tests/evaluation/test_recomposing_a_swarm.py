@@ -213,12 +213,3 @@ def test_what_is_of_first_order_is_labelled_so(changes: Changes, why: str) -> No
     told = recompose(ArmSeen("swarm", (asked,), ()), changes, BRAIN)
     read = not (changes.judge and changes.reader and changes.analysts is None)
     assert ("the gate's model had read" in told.label) is read
-
-
-def test_what_was_earned_is_not_known_without_the_reader() -> None:
-    _, tick = held(trust="earned", features={"standing.trust_macro": 0.5})
-    assert tick.swarm is not None and tick.swarm.unled, "an expert that goes first has 1 anyway"
-    _, tick = held(trust="earned", features={"standing.trust_liquidity": 0.5})
-    assert tick.swarm is not None and not tick.swarm.unled
-    found = recompose(ArmSeen("swarm", (tick,), ()), Changes(reader=False), BRAIN)
-    assert "had earned is not known" in found.label

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torra.config import ROOT
 from torra.exhibits import figures
 from torra.harmless_text import HOSTILE
+from torra.words.ticks import BADGES
 
 SCORES = st.floats(-1, 1)
 ANYTHING = st.one_of(
@@ -164,10 +165,10 @@ def test_times_name_their_zone() -> None:
 
 
 def test_every_state_has_a_glyph_and_a_word_of_its_own() -> None:
-    shown = [mark.text for mark in figures.MARKS.values()]
+    shown = [mark.text for mark in BADGES.values()]
     assert len(set(shown)) == len(shown)
-    assert all(mark.glyph and mark.word for mark in figures.MARKS.values())
-    assert figures.MARKS["BUY"].glyph != figures.MARKS["SELL"].glyph
+    assert all(mark.glyph and mark.word for mark in BADGES.values())
+    assert BADGES["BUY"].glyph != BADGES["SELL"].glyph
 
 
 def _luminance(colour: str) -> float:

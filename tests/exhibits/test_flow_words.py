@@ -11,6 +11,7 @@ from torra.evidence.flow_readings import MEAN_BARS, FlowRow, FlowThen, beside, r
 from torra.evidence.outside_readings import OutsideView
 from torra.exhibits import figures
 from torra.exhibits.beyond import flow_words, outside_words
+from torra.words.ticks import FLOW, STATUSES
 
 QUARTER = timedelta(minutes=15)
 TIMES = [datetime(2026, 2, 11, 12, tzinfo=UTC) + number * QUARTER for number in range(MEAN_BARS)]
@@ -68,14 +69,14 @@ def test_without_a_book_there_is_a_sentence_and_no_row_of_it() -> None:
     assert flow_words.NO_BOOK not in outside_words.shown("XAUUSD", told())["notes"]
 
 
-@pytest.mark.parametrize("status", flow_words.NO_FLOW)
+@pytest.mark.parametrize("status", sorted({*FLOW} - {"available"}))
 def test_why_there_is_none_is_one_sentence_with_what_to_do(status: str) -> None:
     found = outside_words.shown("XAUUSD", told(None, status))
     (note,) = [note for note in found["notes"] if note.startswith("Order flow")]
-    assert note == f"Order flow is not known. {flow_words.NO_FLOW[status]}"
+    assert note == f"Order flow is not known. {FLOW[status].text}"
     assert not rows(told(None, status))
     assert outside_words.in_a_line("XAUUSD", told(None, status)).endswith(
-        f"order flow: {outside_words.BRIEFLY[status]}"
+        f"order flow: {STATUSES[status].word}"
     )
 
 

@@ -20,6 +20,7 @@ from torra.exhibits import figures
 from torra.exhibits.beyond import company_words, outside_words
 from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.outside.shelf import BROKEN
+from torra.words.ticks import NO_NUMBER
 
 DAY = timedelta(days=1)
 AS_OF = datetime(2026, 2, 14, tzinfo=UTC)
@@ -220,7 +221,7 @@ def test_an_empty_store_is_told_once_with_the_command() -> None:
     assert cftc.startswith(
         "Not known: positions of leveraged funds in the euro. The CFTC publishes it"
     )
-    assert all("torra outside import FILE" in said for said in found["notes"])
+    assert all("torra data import FILE" in said for said in found["notes"])
 
 
 def test_a_publisher_that_fails_is_not_blamed_for_what_a_file_brings() -> None:
@@ -235,7 +236,7 @@ def test_every_trouble_of_a_publisher_has_its_words(status: NewsStatus) -> None:
     assert "_" not in said.replace("_yield", "") and said.endswith((".", ")"))
     assert outside_words.brief(str(status)) != str(status) or status == "refused"
     if status not in ("available", "empty", "no_key", "no_file"):
-        assert str(status) in outside_words.REASONS
+        assert str(status) in NO_NUMBER
 
 
 def test_what_only_a_file_brings_is_no_gap_beside_what_is_known() -> None:

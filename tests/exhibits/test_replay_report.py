@@ -30,8 +30,8 @@ from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.exhibits import pages, report
 from torra.exhibits.documents import LARGEST, Document, ReplayShelf
-from torra.exhibits.exhibit_words import ASKED
 from torra.harmless_text import HOSTILE
+from torra.words.report_tables import ASKED
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 PLAIN = exhibit_of("plain", "Plain", ("a", "b"), (("x", 1.5),), "It says so.")

@@ -4,7 +4,7 @@ The model's state is small: which lives there are (one that works, frozen ones),
 whether a halt stands, what has been let out so far, and every row that was ever seen. Rules let
 bars close, time pass and clocks jump; they kill, freeze, thaw, start and stop desks and the Expert
 Advisor, break vendors, feeds and the broker, let a person halt, resume, decide, change the profile
-and trade by hand, and take the file back to an older schema. After each rule the witness looks
+and trade by hand. After each rule the witness looks
 (D1, D4, R1, R4, R7); at the end everything comes to rest and is accounted for.
 
     seen: Counter      how often each rule ran and what it met, over all examples
@@ -254,23 +254,6 @@ class DeskMachine(RuleBasedStateMachine):
             assert self.world.published() == out, "a desk whose lease is another's sent something"
         if not frozen.doom.dead:
             frozen.stop()
-        self.witness.look()
-
-    @precondition(lambda self: self.life is None and not self.world.frozen)
-    @rule(schema=st.sampled_from((4, 5)))
-    def the_file_is_older(self, schema: int) -> None:
-        """Migrate what an older Torra would have left of this home."""
-        before = self.witness.dump()
-        self.world.make_older(schema)
-        if self.world.start():
-            self.note("migrated")
-        after, taken_up = self.witness.dump(), "trading_config"
-        after[taken_up] = after[taken_up][: len(before[taken_up])]  # a start adds what has changed
-        # An older Torra did not seal its orders, nor know moved stops: the last three columns.
-        for told in (before, after):
-            told["signals"] = [row[:-3] for row in told["signals"]]
-        changed = [name for name in before if after[name] != before[name]]
-        assert not changed, f"a migration changed rows of {changed}"
         self.witness.look()
 
     # --- people -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,6 @@ from typing import Any
 from agents.contracts import Completion, ModelUnavailable, Request
 from tests.doubles import scripted
 from tests.doubles.compiled_ea import CompiledEa, Died
-from tests.faults import old_schemas
 from tests.faults.desk_market import OPENING, Feed, price_at
 from tests.faults.mortal import STAGE, Crash, Doom, MortalDatabase, MortalDisk, open_mortal
 from tests.worlds.channels import ENVIRONMENT, new_advisor
@@ -262,16 +261,6 @@ class World:
     def state(self) -> str:
         rows = self.rows("SELECT state FROM desk_state ORDER BY id DESC LIMIT 1")
         return str(rows[0]["state"]) if rows else "ACTIVE"
-
-    # --- an older file ----------------------------------------------------------------------------
-
-    def make_older(self, number: int) -> None:
-        """Take the file back to an earlier schema, by what the later steps made; nobody has it."""
-        self.observer.close()
-        with closing(sqlite3.connect(self.folder / "torra.db")) as connection:
-            old_schemas.rewind(connection, number)
-        self.observer = sqlite3.connect(self.folder / "torra.db", isolation_level=None)
-        self.observer.row_factory = sqlite3.Row
 
     def close(self) -> None:
         """End whatever lives, and let every file go."""

@@ -77,23 +77,10 @@ DOORS: Final[Table] = {
     },
     "V8": {
         "undo-told": fault(
-            "an undo in part puts back what it said would stay",
-            At(
-                "torra.profiles.book:ProfileBook.undo",
-                replace("values_after(values, found)", "entry.values"),
-            ),
-            "test_the_part_that_an_administrator_may_is_put_back_and_the_rest_stays",
-            "test_what_is_put_back_is_what_was_told_and_never_looser",
-        ),
-        "undo-guarded": fault(
-            "an undo in part takes a guarded setting for one that everybody may change",
-            At("torra.profiles.undoing", replace("item.guarded and item not in loose", "False")),
-            "test_whoever_may_only_approve_leaves_every_guarded_setting",
-        ),
-        "undo-fit": fault(
-            "a part of an entry is offered that does not fit what stays",
-            At("torra.profiles.undoing", drop("Profile.model_validate(changed(...))")),
-            "test_a_part_that_does_not_fit_what_stays_is_not_offered",
+            "an undo is offered that is refused",
+            At("torra.profiles.book:ProfileBook", replace("stop or wish", "wish")),
+            "test_an_entry_is_put_back_whole_or_not_at_all",
+            "test_what_is_put_back_is_the_whole_entry_and_never_looser",
         ),
         "threshold-guard": fault(
             "a page may lower a threshold",

@@ -67,7 +67,10 @@ STORAGE: Final[Table] = {
     "D4": {
         "unique-opening": fault(
             "the schema lets an instance have two openings",
-            At("torra.store.migrations:ONE_OPENING", reword("UNIQUE INDEX", "INDEX")),
+            At(
+                "torra.store.schema:SCHEMA",
+                reword("UNIQUE INDEX signals_one_opening", "INDEX signals_one_opening"),
+            ),
             "test_what_may_be_there_once_is_unique_in_the_file_itself",
             "test_a_second_opening_is_refused",
             "test_an_instance_never_holds_two",
@@ -169,6 +172,12 @@ STORAGE: Final[Table] = {
             "no copy is made before a migration",
             At("torra.store.migrations:migrate", sets("backup", "None")),
             "test_the_backup_is_the_old_file_and_opens",
+        ),
+        "of-before": fault(
+            "a database of before is called one of a newer program",
+            At("torra.store.migrations:schema", never("any(...) or ...")),
+            "test_a_database_of_before_is_refused_untouched",
+            "test_a_home_of_before_is_refused_untouched_and_begins_anew",
         ),
         "migration-whole": fault(
             "a migration commits each of its steps",
@@ -483,7 +492,7 @@ STORAGE: Final[Table] = {
     "R8": {
         "newer-schema": fault(
             "a database of a newer program is opened",
-            At("torra.store.migrations", replace("sorted(... - set(STEPS))", "[]")),
+            At("torra.store.migrations:schema", sets("unknown", "[]")),
             "test_a_newer_schema_is_refused",
         ),
     },

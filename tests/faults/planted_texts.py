@@ -78,7 +78,7 @@ TEXTS: Final[Table] = {
             "the advisor executes what has expired",
             Text(ADVISOR, "if(v.now >= s.expires)", "if(false)"),
             "test_what_expired_while_the_advisor_was_dead_is_never_executed",
-            "test_each_guard_objects",
+            "test_the_edge_of_each_guard",
         ),
     },
 }

@@ -335,12 +335,12 @@ TRADING: Final[Table] = {
         ),
         "foreign-trigger": fault(
             "a trigger that somebody put on a table of Torra's is let in",
-            At("torra.store.structure:compare", never("...(row, tables)")),
+            At("torra.store.migrations:compare", never("...(row, tables)")),
             "test_a_tampered_backup_is_refused_or_says_so",
         ),
         "changed-table": fault(
             "a table of Torra's that somebody changed is let in",
-            At("torra.store.structure:compare", never("...(...) != ...(row)")),
+            At("torra.store.migrations:compare", never("...(...) != ...(row)")),
             "test_a_desk_does_not_work_on_a_tampered_database",
         ),
     },

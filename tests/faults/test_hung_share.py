@@ -17,9 +17,8 @@ import pytest
 from tests.faults.hung_share import Share
 from tests.tries import DiskWitness, Tries, until
 from tests.worlds import channels as stages
-from tests.worlds import desks, dwx_channel
+from tests.worlds import desks
 from tests.worlds.channels import ENVIRONMENT, Stage, order
-from torra.bridges.dwx import files as dwx_files
 from torra.bridges.torra.drop_folder import Disk
 from torra.clock import System
 from torra.desk import wiring
@@ -103,40 +102,6 @@ def test_a_bridge_whose_folder_hangs_says_so_in_time_and_comes_back(
     bridge.submit(order())
     assert stage.final(order().sid).status == "FILLED"
     assert stage.orders_of(order().sid) == 1
-
-
-def test_a_dwx_folder_that_hangs_says_so_in_time_and_comes_back(
-    tmp_path: Path,
-    share: Share,
-    monkeypatch: pytest.MonkeyPatch,
-    check_within: Callable[..., None],
-) -> None:
-    """(R6) As above, for the bridge whose folder the other side writes as it likes."""
-    monkeypatch.setattr(dwx_files, "of_folder", lambda folder: TimeLimit(str(folder), LIMIT))
-    world = dwx_channel.World(tmp_path / "share")
-    world.state = tmp_path / "state"  # this side's own, which does not hang
-    world.start()
-    assert world.bridge.health().ok
-    step = world.clock.others.pop()
-    share.hang()
-
-    def ask_everything() -> None:
-        assert world.bridge.health().deny is DenyReason.BRIDGE_DEAD
-        with pytest.raises(BridgeUnavailable):
-            world.bridge.submit(dwx_channel.order())
-        assert list(world.bridge.poll()) == []
-        assert world.bridge.books() is None
-        assert world.bridge.quote("XAUUSD.m") is None
-
-    check_within(5 * LIMIT, ask_everything)
-    check_within(LIMIT, ask_everything, "who comes later does not wait")
-    assert share.most == 1
-    share.heal()
-    world.clock.others.append(step)
-    world.clock.pass_by(1.0)
-    assert world.bridge.health().ok and world.opened().status == "FILLED"
-    share.hang()
-    check_within(5 * LIMIT, world.start, "a bridge is opened beside a folder that hangs")
 
 
 def test_a_person_can_halt_while_a_channel_hangs(

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,8 +22,8 @@ from tests.faults.job_pair import Jobs
 from tests.faults.lives import DESKS, PAID, SEATS
 from tests.faults.order_pair import ALONE, Orders
 from tests.tries import Tries
-from tests.worlds import dwx_channel, mt5_package
-from tests.worlds.terminal_orders import SID, TerminalWorld, order
+from tests.worlds import mt5_package
+from tests.worlds.mt5_package import SID, order
 from torra.failpoints import strike
 
 pytestmark = [
@@ -192,52 +191,39 @@ def test_each_point_of_a_channel_is_met(ours: str, theirs: str, tmp_path: Path) 
 # --- a bridge and its terminal --------------------------------------------------------------------
 
 
-def of_one_filling(folder: Path) -> TerminalWorld:
+def of_one_filling(folder: Path) -> mt5_package.World:
     """Return a server that takes the third filling alone, and says so only when it is sent."""
     world = mt5_package.World(folder)
     world.package.fillings, world.package.check_knows_fillings = {2}, False
     return world
 
 
-class Restarting(dwx_channel.World):
-    """An Advisor that starts again whenever the bridge does."""
-
-    def start(self, **changes: object) -> Any:
-        self.fake.init()
-        return super().start(**changes)
-
-
-BRIDGES: dict[str, tuple[Callable[[Path], TerminalWorld], int]] = {
+BRIDGES: dict[str, tuple[Callable[[Path], mt5_package.World], int]] = {
     "mt5": (mt5_package.World, 5),
     "mt5 third filling": (of_one_filling, 9),
-    "dwx": (dwx_channel.World, 40),
-    "dwx advisor restarts": (Restarting, 60),
 }
 """How each begins, and how many steps may leave an order of which nobody knows."""
 
 
 @pytest.mark.parametrize("name", BRIDGES)
-def test_a_crash_at_any_step_leads_to_one_order_at_most(
-    name: str, tmp_path: Path, scaled: Callable[..., int]
-) -> None:
+def test_a_crash_at_any_step_leads_to_one_order_at_most(name: str, tmp_path: Path) -> None:
     """At each call that touches the disk or the package, and at each named point (R12)."""
     make, lost = BRIDGES[name]
     ends = Counter[str]()
-    every = 6 - scaled(5) if "dwx" in name else 1  # by day every fifth step: a life takes long
-    for nth in range(1, 100, every):
+    for nth in range(1, 100):
         world = make(tmp_path / str(nth))
         with kills.crash_at(nth, *world.steps) as doom:
             world.bridge.submit(order())
         world.start()
         status = world.carry(order())
         assert len(world.executed) <= 1
-        assert status == ("FILLED" if world.executed else world.lost), nth
-        world.whole()
+        assert status == ("FILLED" if world.executed else "UNKNOWN_NOT_SENT"), nth
+        world.close()
         ends[status] += 1
         if not doom.dead:
             break
     assert not doom.dead, "the steps never ended"
-    assert ends["FILLED"] and 0 < ends[world.lost] <= lost, ends
+    assert ends["FILLED"] and 0 < ends["UNKNOWN_NOT_SENT"] <= lost, ends
 
 
 @pytest.mark.parametrize("point", ["before_send", "after_send"])
@@ -265,8 +251,8 @@ def test_a_killed_bridge_finds_what_it_sent_and_sends_nothing_again(
     sent = list(world.executed)
     status = world.carry(order())
     assert world.executed == sent == [SID] * (point == "after_send")
-    assert status == ("FILLED" if sent else world.lost)
-    world.whole()
+    assert status == ("FILLED" if sent else "UNKNOWN_NOT_SENT")
+    world.close()
 
 
 def listing(counts: Counter[str]) -> str:

@@ -16,7 +16,6 @@ from tests.backup.test_backup import furnish, garble, state
 from tests.faults.test_start import refused, starts, torra, type_it
 from tests.worlds import stores
 from torra import home as lost_database
-from torra.bridges.dwx import bridge as dwx
 from torra.bridges.mt5 import bridge as mt5_direct
 from torra.commands import access as access_commands
 from torra.dashboard.doors import access_file
@@ -50,7 +49,6 @@ SIGNS: dict[str, Callable[[Path], object]] = {
     "a-log": lambda home: (home / "torra.db-wal").write_bytes(b"a log"),
     "its-pages": lambda home: access_commands.tell_address(home, "http://127.0.0.1:5000"),
     "orders-mt5": lambda home: ordered(home, mt5_direct.JOURNAL),
-    "orders-dwx": lambda home: ordered(home, dwx.JOURNAL),
     "a-halt-that-ended": resumed,
 }
 COMMANDS = (

@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -33,8 +32,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.conftest import Scale
-from tests.worlds import channels, dwx_channel, legacy_database
-from torra.bridges.protocol import Bridge
+from tests.worlds import channels, legacy_database
 from torra.commands.cli_errors import plainly
 from torra.commands.command_line import main
 from torra.config import ROOT
@@ -407,7 +405,7 @@ SETTINGS = (
     Setting("--name", (*REPLAY, "--name", "%"), lives=NAMES),
     Setting("--thresholds", ("sweep", "BTCUSD", "--bars", "@/bars.csv", "--thresholds", "%")),
     Setting("--weights", ("sweep", "BTCUSD", "--bars", "@/bars.csv", "--weights", "%")),
-    Setting("a replay", ("recompose", "%")),
+    Setting("a replay", ("ablate", "%")),
     Setting("the first close", ("scorecard", "--from", "%")),
     Setting("init's symbols", (*INIT[:4], "%", *INIT[5:])),
     Setting("init's account", (*INIT[:8], "%", *INIT[9:])),
@@ -668,9 +666,8 @@ def test_spoiled_files_and_settings_are_one_line_and_nothing_is_lost(
 # --- files of a channel ---------------------------------------------------------------------------
 
 STATES = ("state/ea.json", "state/positions.json", "state/deals.json", "state/symbols.json")
-OF_DWX = ("DWX_Orders.txt", "DWX_Messages.txt", "DWX_Market_Data.txt", "DWX_Historic_Trades.txt")
 OF_A_CHANNEL = [
-    (name, what) for name in (*STATES, *OF_DWX) for what in (*ANY, *IN_ITS_PLACE)
+    (name, what) for name in STATES for what in (*ANY, *IN_ITS_PLACE)
     if what != "no right to read" or os.geteuid() != 0
 ]  # fmt: skip
 
@@ -683,10 +680,14 @@ def test_a_spoiled_file_of_a_channel_proves_nothing(
     for number, (name, what) in enumerate(cases):
         folder = tmp_path / str(number)
         folder.mkdir()
-        bridge, path, quiet = (of_dwx if name in OF_DWX else of_torra)(folder, name)
+        stage = channels.Stage(folder)
+        stage.wake()
+        stage.bridge.submit(channels.order())
+        stage.final("T000000000001")
+        bridge, path = stage.bridge, stage.folder / name
         good = bridge.books()
         assert good is not None and good.positions
-        quiet()
+        stage.clock.pass_time(1)
         if what in ANY:
             path.write_bytes(ANY[what](path.read_bytes(), chance))
         else:
@@ -700,21 +701,3 @@ def test_a_spoiled_file_of_a_channel_proves_nothing(
         assert len(health.detail) <= LONGEST_TEXT, (name, what)
         assert len(str(health.facts.get("last_alarm", ""))) <= LONGEST_TEXT, (name, what)
     record_property("seen", f"{len(cases)} spoiled files of a channel, none of them believed")
-
-
-def of_torra(folder: Path, name: str) -> tuple[Bridge, Path, Callable[[], None]]:
-    stage = channels.Stage(folder)
-    stage.wake()
-    stage.bridge.submit(channels.order())
-    stage.final("T000000000001")
-    return stage.bridge, stage.folder / name, lambda: stage.clock.pass_time(1)
-
-
-def of_dwx(folder: Path, name: str) -> tuple[Bridge, Path, Callable[[], None]]:
-    world = dwx_channel.World(folder)
-    world.opened()
-    path = world.bridge._folder.path / name
-    if not path.exists():
-        path.write_text("{}")
-    # Else the Expert Advisor would write its files anew as the clock moves.
-    return world.bridge, path, partial(world.clock.others.remove, world.fake.step)

@@ -38,7 +38,6 @@ from tests.worlds.mt5_bars import GOLD
 from torra.backup import copies as backup_store
 from torra.backup import files as backup_files
 from torra.backup import restore as backup_restore
-from torra.bridges.dwx import files as dwx_files
 from torra.bridges.order_journal import OrderEntry, OrderJournal
 from torra.bridges.torra import book_rows, messages
 from torra.chart.screenshot import MOST_BYTES, Picture, read_picture
@@ -203,10 +202,6 @@ def signed(kind: Any) -> Callable[[bytes, Path], object]:
     return handed
 
 
-def dwx(name: str, parse: Callable[[Any], Any]) -> Callable[[bytes, Path], object]:
-    return in_a_file(name, lambda path: dwx_files.LastGood(path, parse).read())
-
-
 def news(read_row: Callable[..., Any]) -> Callable[[bytes, Path], object]:
     """Hand the payload over as the vendors' clients do: as what JSON made of it."""
 
@@ -266,25 +261,6 @@ def checkpoint(path: Path) -> object:
     return read_arm(path.parent, "l1", {})
 
 
-ACCOUNT = json.dumps({
-    "account_info": {
-        "number": 5, "currency": "USD", "balance": 1e4, "equity": 1e4, "free_margin": 9e3,
-        "leverage": 100, "name": "x",
-    },
-    "orders": {"77": {
-        "magic": 1, "symbol": "EURUSD", "lots": 0.1, "type": "buy", "open_price": 1.1, "SL": 1.0,
-        "open_time": "2026.11.02 10:00:00", "TP": 1.2, "pnl": 3.0, "swap": 0.0, "comment": "T1",
-    }},
-}).encode()  # fmt: skip
-TRADES = json.dumps({"9": {
-    "magic": 1, "symbol": "EURUSD", "lots": 0.1, "type": "buy", "entry": "entry_in",
-    "deal_time": "2026.11.02 10:00:00", "deal_price": 1.1, "pnl": 0.0, "commission": 0.0,
-    "swap": 0.0, "comment": "T1",
-}}).encode()  # fmt: skip
-MESSAGES = (
-    b'{"1":{"type":"INFO","message":"ok"},"2":{"type":"ERROR","error_type":"a","description":"b"}}'
-)
-QUOTES = b'{"EURUSD":{"bid":1.1,"ask":1.2,"tick_value":1.0}}'
 FINNHUB = json.dumps([
     {"category": "crypto", "datetime": 1770984000, "headline": "Bitcoin moves", "id": 7,
      "related": "BTC", "source": "x", "summary": "It moved.", "url": "https://x.test/a"},
@@ -398,10 +374,6 @@ PARSERS = (
             ("symbol", SYMBOL, book_rows.read_symbol),
         )
     ),
-    Parser("dwx-account", (ACCOUNT,), dwx("o", dwx_files.parse_account), ()),
-    Parser("dwx-trades", (TRADES,), dwx("t", dwx_files.parse_trades), ()),
-    Parser("dwx-messages", (MESSAGES,), dwx("m", dwx_files.parse_messages), ()),
-    Parser("dwx-quotes", (QUOTES,), dwx("q", dwx_files.parse_quotes), ()),
     Parser(
         "order-journal",
         (journal(),),

@@ -104,11 +104,9 @@ def test_a_scorers_database_has_sent_no_orders(home: Path) -> None:
 
 FACT = "UPDATE torra_backup SET value = ? WHERE name = 'rows'"
 FILE = "INSERT INTO torra_backup_files VALUES ('desk.json', ?)"
-STEP = "UPDATE _sqlite_migrations SET name = ? WHERE rowid = 1"
 LIES: dict[str, tuple[str, object]] = {
     "rows-are-no-json": (FACT, "{"),
     "rows-without-end": (FACT, "[" * 100_000),
-    "rows-of-a-step": (STEP, "none"),
     "no-rows": ("UPDATE torra_backup SET name = ? WHERE name = 'rows'", "row"),
     "a-file-that-is-a-number": (FILE, 1),
 }

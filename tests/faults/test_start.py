@@ -29,6 +29,7 @@ from instance_database import open_home
 from tests.backup.test_backup import everything, furnish, garble, state, ticks
 from tests.faults.cut_off import died_at, until_whole
 from tests.worlds import large_database, stores
+from tests.worlds.second_step import of_before, second_step
 from torra.clock import System
 from torra.commands import run as running
 from torra.commands.command_line import main
@@ -42,7 +43,6 @@ from torra.desk.start_check import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
 from torra.errors import ConfigError
 from torra.feeds import sample
 from torra.home import HALT, INIT_NOTE, PAGES
-from torra.store import migrations
 from torra.store.ticks import CLOCK_SET_BACK
 
 READY_SECONDS = 5.0
@@ -194,26 +194,33 @@ def test_a_new_home_is_not_taken_for_a_lost_one(tmp_path: Path) -> None:
     assert starts(tmp_path / "new") == ""
 
 
-def with_step(path: Path, name: str, number: int) -> None:
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute(
-            "UPDATE _sqlite_migrations SET name = ? WHERE rowid = (SELECT max(rowid) FROM "
-            "_sqlite_migrations)",
-            (f"{number:04}_{name}",),
-        )
-
-
-@pytest.mark.journey
-def test_a_newer_schema_is_refused_and_an_older_one_migrated(home: Path, tmp_path: Path) -> None:
-    newest = int(migrations.STEPS[-1][:4])
+def test_a_home_of_a_newer_program_is_refused_and_goes_back(home: Path) -> None:
     assert torra("--home", str(home), "backup").exit_code == 0
     assert starts(home) == "", "at this program's own"
-    with_step(home / "torra.db", "future", newest + 1)
+    with second_step():
+        open_home(home).close()
     line = refused(home)
-    assert f"has schema {newest + 1}, newer than this program's {newest}; update Torra" in line
+    assert "has schema_2, newer than this program's schema_1; update Torra, or go back" in line
     assert not (home / HALT).exists(), "another program may be at work on it"
     assert type_it(line, "--yes").exit_code == 0
     assert starts(home) == ""
+
+
+@pytest.mark.parametrize("words", [("run",), ("doctor",), ("backup",), ("signals",), ("ticks",)])
+def test_a_home_of_before_is_refused_untouched_and_begins_anew(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    path = of_before(tmp_path)
+    before = path.read_bytes()
+    answer = torra("--home", str(tmp_path), *words)
+    assert answer.exit_code == (1 if words == ("doctor",) else 2)
+    line = " ".join((answer.output + answer.stderr).split())
+    assert "torra.db was made by Torra 0.1.0 before 2026-11-29" in line
+    assert "export it with that version, or begin anew: " in line
+    assert path.read_bytes() == before
+    assert not (tmp_path / "backups").exists() and not (tmp_path / HALT).exists()
+    assert torra("--home", str(tmp_path), "restore", "--empty", "--yes").exit_code == 0
+    assert starts(tmp_path) == ""
 
 
 def test_a_missing_key_is_refused_by_its_name_and_setting_it_is_enough(

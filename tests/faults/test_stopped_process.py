@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.worlds import dwx_channel, mt5_package
+from tests.worlds import mt5_package
 from tests.worlds.channels import ACCOUNT, ENVIRONMENT, EURO, new_advisor, order
 from torra import failpoints
 from torra.bridges.order_journal import OrderJournal
@@ -120,24 +120,6 @@ def test_mt5_direct_sends_through_a_slow_terminal(
     direct.bridge.submit(mt5_package.closing(opening.position, expires=until))
     assert direct.settled().status == "FILLED"
     assert direct.package.held == {} and len(direct.package.requests) == 3
-
-
-# --- dwx ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seconds", STOPS.values(), ids=STOPS)
-@pytest.mark.parametrize("where", ["next_command", "put"])
-def test_dwx_lays_no_command_down_on_an_old_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, seconds: float
-) -> None:
-    world = dwx_channel.World(tmp_path)
-    owner = OrderJournal if where == "put" else world.bridge._folder
-    standing_still(monkeypatch, owner, where, world.clock, seconds)
-    with pytest.raises(BridgeUnavailable, match="stood still"):
-        world.bridge.submit(dwx_channel.order())
-    world.clock.pass_by(2)
-    assert world.fake.opened == [] and world.leftovers() == []
-    assert world.bridge.recall(dwx_channel.SID, 1) is Recall.NEVER_SENT
 
 
 # --- torra_files: a real process, really stopped --------------------------------------------------

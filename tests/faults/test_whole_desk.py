@@ -38,7 +38,7 @@ LIVES = 80
 
 MUST_MEET = (
     "clock jumps back", "clock jumps on", "profile changes", "stops politely", "killed at rest",
-    "freezes", "thaws, overtaken", "starts standing by", "migrated", "resumed", "database", "disk",
+    "freezes", "thaws, overtaken", "starts standing by", "resumed", "database", "disk",
     "a hand closes", "a hand opens as the desk", "strangers found", "feed stalls",
     "approval APPROVED", "books held together", "compared twice", "open CLOSED", "close FILLED",
     *(f"vendor: {mood}" for mood in MOODS), *(f"broker: {fault}" for fault in BROKER),
@@ -112,11 +112,10 @@ def test_an_eventful_life() -> None:
     life.a_hand(item=GOLD, deed="opens as the desk")
     life.the_books_are_compared()
     life.ends(politely=False, seconds=0.0)
-    life.the_file_is_older(schema=4)
     life.the_clock_jumps(seconds=-40, bars=1)
     life.promises_hold()
     life.teardown()
-    wanted = ("thaws, overtaken", "migrated", "resumed", "strangers found", "openings judged")
+    wanted = ("thaws, overtaken", "resumed", "strangers found", "openings judged")
     assert all(DeskMachine.seen[name] for name in wanted), DeskMachine.seen
 
 
@@ -208,15 +207,4 @@ def test_a_halt_that_comes_while_a_reversal_is_booked_on_paper() -> None:
         life.goes_on(1, ["BTCUSD"])
     life.goes_on(1)
     assert not life.world.rows(waiting) and DeskMachine.seen["halted at moved"] == 1
-    life.teardown()
-
-
-@pytest.mark.journey
-def test_a_start_that_migrates_takes_up_a_profile_that_changed_meanwhile() -> None:
-    """The new row of the profile's history is the start's, not the migration's."""
-    life = DeskMachine()
-    life.ends(politely=False, seconds=7200.0)
-    life.the_profile_changes(name="little money", bars=0)
-    life.the_file_is_older(schema=5)
-    assert DeskMachine.seen["migrated"] == 1
     life.teardown()

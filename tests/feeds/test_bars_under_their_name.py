@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tests.doubles.advisor_channel import in_a_path
 from tests.worlds.mt5_bars import (
     ACCOUNT,
     GOLD,
@@ -28,7 +29,6 @@ from tests.worlds.mt5_bars import (
     rows,
     signed,
     text,
-    text_of_version_1,
 )
 from torra.errors import DataUnavailable
 from torra.feeds.mt5_files import Mt5FilesFeed, Source
@@ -50,7 +50,7 @@ class Folders:
     files: Mapping[Source, str]
 
     def path(self, source: Source) -> Path:
-        name = f"{source.broker_symbol}_{source.timeframe}.csv"
+        name = f"{in_a_path(source.broker_symbol)}_{source.timeframe}.csv"
         return self.root / source.channel / "bars" / name
 
     def put(self, source: Source, content: str) -> None:
@@ -127,7 +127,7 @@ REMEDIES = {
 
 @pytest.mark.parametrize(("held", "remedy"), REMEDIES.values(), ids=REMEDIES)
 def test_what_differs_is_named_with_its_remedy(tmp_path: Path, held: Source, remedy: str) -> None:
-    put(tmp_path / "bars" / "XAUUSD.m_M15.csv", text(BARS, OFFSET, held), NOON)
+    put(tmp_path / "bars" / "XAUUSD%2Em_M15.csv", text(BARS, OFFSET, held), NOON)
     said = refusal(feed(tmp_path, {GOLD.broker_symbol: GOLD.broker_symbol}, CLOCK))
     assert f"the bars of {held}, not of channel main, account 1001, XAUUSD.m M15" in said
     assert remedy in said
@@ -146,7 +146,7 @@ def test_what_differs_is_named_with_its_remedy(tmp_path: Path, held: Source, rem
 def test_nothing_of_the_first_line_can_be_changed(tmp_path: Path, old: str, new: str) -> None:
     content = text(BARS, OFFSET)
     assert old in content
-    put(tmp_path / "bars" / "XAUUSD.m_M15.csv", content.replace(old, new), NOON)
+    put(tmp_path / "bars" / "XAUUSD%2Em_M15.csv", content.replace(old, new), NOON)
     said = refusal(feed(tmp_path, {GOLD.broker_symbol: GOLD.broker_symbol}, CLOCK))
     assert "its signature is wrong" in said
 
@@ -154,11 +154,6 @@ def test_nothing_of_the_first_line_can_be_changed(tmp_path: Path, old: str, new:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (
-            text_of_version_1(BARS, OFFSET),
-            "the Expert Advisor on channel main speaks protocol 1, this Torra 2: compile and "
-            "attach mql5/TorraBridge.mq5 anew",
-        ),
         (
             text(BARS, OFFSET, version=3),
             "the Expert Advisor on channel main speaks protocol 3, this Torra 2: update Torra",
@@ -169,7 +164,7 @@ def test_nothing_of_the_first_line_can_be_changed(tmp_path: Path, old: str, new:
 def test_an_expert_advisor_of_another_version_is_told(
     tmp_path: Path, content: str, told: str
 ) -> None:
-    put(tmp_path / "bars" / "XAUUSD.m_M15.csv", content, NOON)
+    put(tmp_path / "bars" / "XAUUSD%2Em_M15.csv", content, NOON)
     assert told in refusal(feed(tmp_path, {GOLD.broker_symbol: GOLD.broker_symbol}, CLOCK))
 
 
@@ -192,6 +187,6 @@ FIRST = text(BARS, OFFSET).partition("\n")[0]
 )
 def test_a_signed_first_line_that_names_nothing_is_refused(tmp_path: Path, first: str) -> None:
     content = signed([first, HEADER, *lines(BARS)])
-    put(tmp_path / "bars" / "XAUUSD.m_M15.csv", content, NOON)
+    put(tmp_path / "bars" / "XAUUSD%2Em_M15.csv", content, NOON)
     said = refusal(feed(tmp_path, {GOLD.broker_symbol: GOLD.broker_symbol}, CLOCK))
     assert "its first line does not say whose bars they are: compile and attach" in said

@@ -223,7 +223,7 @@ def test_a_file_of_the_advisor_is_judged_as_the_own_is(
 ) -> None:
     content, status = FILES[kind]
     if content is not None:
-        put(tmp_path / "bars" / "USDX.f_M15.csv", content, NOW)
+        put(tmp_path / "bars" / "USDX%2Ef_M15.csv", content, NOW)
     instance = GOLD.model_copy(update={"feed": "mt5_files"})
     place = FeedPlace(
         instance, tmp_path, {}, lambda: None, desks.sample, Channel(account=ACCOUNT),

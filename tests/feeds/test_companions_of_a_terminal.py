@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.doubles.fake_dwx import HandClock
 from tests.doubles.fake_metatrader5 import RATES, FakeMetaTrader5
+from tests.doubles.hand_clock import HandClock
 from tests.feeds.test_companions import BOTH, NOW, STEPS, Counted, own
 from tests.tries import until
 from torra.bridges.mt5.terminal import Terminal

@@ -21,7 +21,7 @@ from tests.worlds.mt5_bars import (
     new_york_plus_7,
     put,
     signed,
-    text_of_version_1,
+    text,
 )
 from torra.config import Channel as Channel_
 from torra.config import Instance
@@ -127,7 +127,7 @@ def forgeries() -> dict[str, str | bytes]:
         "not text": b"\xff\x00\x80" * 100,
         "more than it says": flow_files.text(rows, count=3),
         "another version": flow_files.text(rows, version=3),
-        "a file of bars": text_of_version_1([], 7200),
+        "a file of bars": text([], 7200),
         "bars under its name": flow_files.text(rows).replace('"msg":"flow"', '"msg":"bars"'),
         "other columns": flow_files.text(rows, header=flow_files.HEADER.replace("up", "upp")),
         "no number": flow_files.text([",".join([*first[:1], "x", *first[2:]])]),

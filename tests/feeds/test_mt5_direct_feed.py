@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.doubles.fake_dwx import HandClock
 from tests.doubles.fake_metatrader5 import RATES, FakeMetaTrader5
+from tests.doubles.hand_clock import HandClock
 from tests.worlds.price_series import times_of
 from torra.bridges.mt5.terminal import Terminal
 from torra.clock import duration

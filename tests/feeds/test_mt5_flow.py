@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.doubles.fake_dwx import HandClock
 from tests.doubles.fake_metatrader5 import RATES, BookInfo, FakeMetaTrader5
+from tests.doubles.hand_clock import HandClock
 from tests.worlds import desks
 from tests.worlds.flow_files import Bar, market, moves, slippage, spreads
 from torra.bridges.mt5.terminal import Terminal

@@ -126,7 +126,7 @@ def test_the_bars_of_the_expert_advisor_have_theirs(tmp_path: Path) -> None:
         '{"v":2,"msg":"bars","channel":"main","account":1001,"broker_symbol":"XAUUSD.m",'
         '"tf":"M15","count":4,"server_offset_s":7200}'
     )
-    path = tmp_path / "bars" / "XAUUSD.m_M15.csv"
+    path = tmp_path / "bars" / "XAUUSD%2Em_M15.csv"
     mt5_bars.put(path, mt5_bars.signed([first, mt5_bars.HEADER, *lines]), opens[-1] + quarter)
     feed = mt5_bars.feed(tmp_path, {"XAUUSD": "XAUUSD.m"}, ServerClock.parse("new_york+7"))
     frame = feed.bars("XAUUSD", "M15", opens[-1] + quarter)

@@ -19,8 +19,9 @@ from tests.worlds.stores import opening, save
 from tests.worlds.told import PAID, Pager, ToldDesk, end, fill, propose
 from torra.config import NoticeSettings
 from torra.notices.apprise_service import AppriseAddress
-from torra.notices.words import ALARMS, MEANINGS
+from torra.notices.words import MEANINGS
 from torra.store.ledger import Booking, Settlement
+from torra.words.orders import ALARMS
 
 CLOSE: Final = {"kind": "close", "side": "SELL", "lots": 0.1, "levels": None, "closes": "T1"}
 OPEN: Final = {"kind": "open", "side": "SELL", "lots": 0.2, "levels": None, "closes": "T1"}

@@ -5,7 +5,8 @@ who is logged in as an admin. Every other request is an object: `post` or `get` 
 `form` is a body that the person sends, `json` one of a program with the admin's token; `as` names
 another scope, "" nobody; `headers` are its own. Three files come of a state: its pages as a reader
 gets them (tests.golden.visible), its JSON and events with the golden names of fields, and its
-downloads. `<field>` in a request stands for that field of the last JSON.
+downloads. Each page has a structure that a screen reader can follow, and nothing that its policy
+forbids. `<field>` in a request stands for that field of the last JSON.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from flask import Flask
 from werkzeug.wrappers import Response
 
 from tests import ROOT
+from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.doubles.visitors import ACCESS, bearer
 from tests.golden import states, visible
 from tests.golden.brevity import Known, brief, shortened
@@ -136,6 +138,10 @@ class _Visit:
         if answer.mimetype == "text/html":
             html = answer.get_data(as_text=True)
             self.csrf = "".join(re.findall(r'data-csrf="(\w+)"', html)) or self.csrf
+            if answer.status_code == 200 and "Content-Disposition" not in answer.headers:
+                page = Page(html)
+                check_structure(page)
+                check_policy(page, forms=True)
             self.pages += [f"======== {line}: {head}", *self._page(line, html), ""]
         elif answer.mimetype == "text/csv":
             text = self._masked(answer.get_data(as_text=True))

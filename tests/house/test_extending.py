@@ -45,7 +45,7 @@ from torra.tick import record as tick_record
 from torra.tick.ladder import tick_worst_case
 from torra.time_limit import TimeLimit
 from torra.trading import channels
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
 
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

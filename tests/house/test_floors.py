@@ -39,6 +39,7 @@ ROOMS: dict[str, tuple[int, str]] = {
     "lessons": (1, ""),
     "evidence": (1, ""),
     "verdict": (1, ""),
+    "words": (1, ""),
     "evaluation": (1, ""),
     "instance_database": (2, "store"),
     "store": (2, "store"),
@@ -303,9 +304,8 @@ TRIAL = ("torra/desk/wiring",)
 """What wires a desk, and a trial tick of it."""
 
 DESK = (
-    *TRIAL, "torra/desk/event_stream", "torra/desk/memory/lesson_mirror",
-    "torra/desk/memory/reviewer", "torra/desk/schedule", "torra/jobs/worker",
-    "torra/notices/desk_notices",
+    *TRIAL, "torra/desk/event_stream", "torra/desk/memory/reviewer", "torra/desk/schedule",
+    "torra/jobs/worker", "torra/notices/desk_notices",
 )  # fmt: skip
 """... with what open_desk imports for a desk alone."""
 
@@ -314,7 +314,7 @@ LATER = (
     "model2vec", "apprise", "sklearn", "scipy",
     "torra/dashboard", "torra/exhibits", "torra/replay", "torra/commands", "torra/overlay",
     "torra/tick/tick_record", "torra/money/book", "torra/trading/findings",
-    "torra/bridges/dwx", "torra/bridges/mt5/bridge", "torra/bridges/torra/bridge",
+    "torra/bridges/mt5/bridge", "torra/bridges/torra/bridge",
     "torra/bridges/torra/messages", "torra/bridges/guarded",
     "torra/feeds/mt5_files", "torra/feeds/mt5_direct", "torra/feeds/flow_files",
     "torra/evaluation/exhibits", "torra/evaluation/observations", "torra/evaluation/outcomes",

@@ -127,21 +127,3 @@ def test_a_case_that_a_day_leaves_is_a_journey(pytester: pytest.Pytester, first:
     day, left = (cases_of(pytester, mark) for mark in ("not journey", "journey"))
     assert set(day) == DAY | NIGHT
     assert sorted(day + left) == sorted(cases_of(pytester, ""))
-
-
-@pytest.mark.parametrize("mark", ['"y", "q"', "0", "", "count=2", "True, 2"])
-def test_a_wrong_mark_is_named(pytester: pytest.Pytester, mark: str) -> None:
-    pytester.makeconftest(HOOK)
-    pytester.makepyfile(CASES.replace("by_day(2)", f"by_day({mark})"))
-    told = pytester.runpytest_inprocess("-p", "no:randomly")
-    told.stderr.fnmatch_lines(["*ERROR: *::test_drawn: by_day *"])
-
-
-def test_what_is_left_would_be_seen() -> None:
-    told = {
-        "@pytest.mark.journey\ndef test_a(): pass\ndef test_b(): pass": {"test_b"},
-        "@pytest.mark.journey\n@cases('a', (1, 2))\ndef test_a(a): pass": set(),
-        "pytestmark = pytest.mark.journey\ndef test_a(): pass": set(),
-        "pytestmark = pytest.mark.slow\n@cases('a', (1, 2))\ndef test_a(a): pass": {"test_a"},
-    }
-    assert {text: set(daily_of(ast.parse(text))) for text in told} == told

@@ -1,4 +1,4 @@
-"""The overlay runs in an empty folder beside a host of twenty lines, with nothing else of Torra."""
+"""The overlay runs in an empty folder beside the host of examples/README.md, without Torra."""
 
 from __future__ import annotations
 
@@ -13,32 +13,13 @@ from tests import ROOT
 
 OVERLAY = ("agent_framework.py", "agent_config.py", "scoring_rubric.py", "agents")
 
-HOST = """\
-import json, sys, time
-from concurrent.futures import Future
-from agent_config import DebateSettings
-from agent_framework import blend, run_debate
-from agents.contracts import VECTORS, Completion, DebateContext, Feature
-
-def submit(request):
-    reply = {"symbol": request.symbol, "confidence": "high", "reasoning": "", "evidence": []}
-    if request.role.kind == "gate":
-        reply |= {"multiplier": 1.0, "veto": False, "reason_code": "NONE"}
-    else:
-        cited = [{"id": "technical.rsi14", "value": 61.2}]
-        reply |= {"adjustments": dict.fromkeys(VECTORS, 0.1), "key_points": [], "flags": []}
-        reply |= {"evidence": cited, "abstained": False, "abstain_reason": "", "falsifiers": []}
-    future = Future()
-    future.set_result(Completion(json.dumps(reply), request.model))
-    return future
-
-l1 = dict.fromkeys(VECTORS, 0.25)
-about = DebateContext("XAUUSD", "M15", "2021-12-01T10:00:00Z", "2021-12-01T10:15:00Z", l1,
-                      features={"technical.rsi14": Feature("technical.rsi14", 61.2)}, nonce="a" * 9)
-scores = run_debate(about, DebateSettings(), submit, monotonic=time.monotonic,
-                    deadline=time.monotonic() + 5)
-print(json.dumps([blend(l1, scores), sorted(sys.modules)]))
-"""
+HOST = (
+    (ROOT / "examples" / "README.md")
+    .read_text(encoding="utf-8")
+    .split("```python\n")[1]
+    .split("```")[0]
+)
+"""The host that the examples' page shows."""
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -1,39 +1,121 @@
-"""A signal that ended as UNKNOWN_NOT_SENT is told in one wording: help, pages, notices and docs."""
+"""What a value is called and means stands in torra/words alone; pages, notices and docs read it."""
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from agents.contracts import REGIMES, VECTORS, GateReason, OfficerReason, SourceType
 from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders
 from torra.config import ROOT
-from torra.dashboard.trade.trade_rows import ADVICE, STATE_MEANINGS
-from torra.notices.words import ALARMS
-from torra.verdict.signal_states import NOT_CONFIRMED
+from torra.evidence.companion_readings import Lack
+from torra.evidence.news_digest import NewsStatus
+from torra.verdict.signal_states import TRANSITIONS
+from torra.words import market, orders, ticks
+from torra.words.deny_reasons import DenyReason
 
 STATE: Final = "UNKNOWN_NOT_SENT"
-SENTENCE: Final = f"{NOT_CONFIRMED[0].upper()}{NOT_CONFIRMED[1:]}."
 DATED: Final = {"promises.md"}
 """Pages that quote what a test found on its day."""
 
+MEMBERS: Final = {
+    *DenyReason, *GateReason, *OfficerReason, *ticks.BADGES, *ticks.FLAGS, *ticks.STATUSES,
+    *ticks.SESSIONS, *ticks.HORIZONS, *ticks.VECTOR_NAMES, *orders.SIGNALS, *orders.PROPOSALS,
+    *orders.ACTIONS, *orders.REASONS, *orders.EXITS, *orders.EVOLUTIONS, *orders.OUTCOMES,
+    *orders.ALARMS,
+}  # fmt: skip
+CODES: Final = re.compile(r"[A-Z_]*|[a-z]+_[a-z_]+|\W*|up|down|flat|note|warn|alert|ok")
+"""Values that are no prose: codes, signs, tones."""
 
-def test_it_says_to_look_in_the_terminal() -> None:
-    assert "may or may not be at the broker" in NOT_CONFIRMED
-    assert "look in the terminal" in NOT_CONFIRMED
+
+FIXED: Final = (
+    "agents/", "torra/evidence/", "torra/providers/rules/", "torra/lessons/", "scoring_rubric.py",
+    "technical_calculator.py", "torra/bridges/",
+)  # fmt: skip
+"""Rooms whose words are part of prompts, replies, stored lessons and messages: those are fixed."""
 
 
-def test_pages_and_notices_say_it() -> None:
-    assert STATE_MEANINGS[STATE] == ALARMS[STATE] == NOT_CONFIRMED
-    assert ADVICE[STATE] == SENTENCE
+def prose_tables() -> Iterator[tuple[str, set[str]]]:
+    """Yield where a dict outside torra/words has words for members in most rows, and for which."""
+    files = [*ROOT.glob("*.py"), *ROOT.glob("torra/**/*.py"), *ROOT.glob("docs/*.py")]
+    for file in files:
+        place = file.relative_to(ROOT).as_posix()
+        if place.startswith(("torra/words/", *FIXED)):
+            continue
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Dict):
+                worded = {
+                    name
+                    for key, value in zip(node.keys, node.values, strict=True)
+                    if (name := _member(key)) in MEMBERS and _is_prose(value)
+                }
+                if len(worded) > max(1, len(node.keys) / 2):
+                    yield f"{place}:{node.lineno}", worded
+
+
+def _member(key: ast.expr | None) -> str:
+    if isinstance(key, ast.Attribute):
+        return key.attr
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
+
+
+def _is_prose(value: ast.expr) -> bool:
+    if isinstance(value, ast.Tuple | ast.Call):
+        inner = value.elts if isinstance(value, ast.Tuple) else value.args
+        return any(map(_is_prose, inner))
+    text = value.value if isinstance(value, ast.Constant) else None
+    return isinstance(value, ast.JoinedStr) or (
+        isinstance(text, str) and text not in MEMBERS and CODES.fullmatch(text) is None
+    )
+
+
+def test_no_other_module_has_words_for_a_value() -> None:
+    assert dict(prose_tables()) == {}
+
+
+@pytest.mark.parametrize(
+    ("rows", "members"),
+    [
+        (orders.SIGNALS, TRANSITIONS),
+        (orders.SIDES, ("BUY", "SELL")),
+        (ticks.SOURCES, SourceType),
+        (ticks.REGIMES, REGIMES),
+        (market.REGIMES, REGIMES),
+        (ticks.VECTOR_NAMES, VECTORS),
+        (ticks.GATE_REASONS, {*GateReason, *OfficerReason} - {GateReason.NONE}),
+        (ticks.STATUSES, {*NewsStatus, *Lack, "left_out"}),
+    ],
+)
+def test_every_member_has_its_row(rows: dict[str, object], members: set[str]) -> None:
+    assert {*map(str, rows)} == {*map(str, members)}
+
+
+def test_states_are_told_apart_by_glyph_and_by_word() -> None:
+    for rows in (orders.SIGNALS, orders.PROPOSALS):
+        assert len({row.glyph for row in rows.values()}) == len(rows)
+        assert len({row.word for row in rows.values()}) == len(rows)
+        assert all(row.meaning for row in rows.values())
+
+
+def test_an_order_that_nobody_confirmed_is_looked_for_in_the_terminal() -> None:
+    assert "may or may not be at the broker" in orders.NOT_CONFIRMED
+    assert "look in the terminal" in orders.NOT_CONFIRMED
+    assert orders.SIGNALS[STATE].meaning == orders.ALARMS[STATE].meaning == orders.NOT_CONFIRMED
 
 
 def test_help_tells_every_state_as_the_pages_do(tmp_path: Path) -> None:
     backing = demo_orders.build(tmp_path / "home")
     words = Page(demo_orders.open_pages(backing, "read").test_client().get("/help").text).text
     backing.database.close()
-    for state, meaning in STATE_MEANINGS.items():
-        assert f"{state} {meaning[0].upper()}{meaning[1:]}." in " ".join(words.split()), state
+    for state, row in orders.SIGNALS.items():
+        meaning = f"{row.meaning[0].upper()}{row.meaning[1:]}"
+        assert f"{state} {meaning}." in " ".join(words.split()), state
 
 
 def test_no_template_has_words_of_its_own() -> None:
@@ -42,7 +124,7 @@ def test_no_template_has_words_of_its_own() -> None:
 
 
 def test_every_page_of_docs_that_names_it_says_it() -> None:
-    meaning, _, remedy = NOT_CONFIRMED.partition(": ")
+    meaning, _, remedy = orders.NOT_CONFIRMED.partition(": ")
     named = 0
     for file in sorted((ROOT / "docs").glob("*.md")):
         text = file.read_text("utf-8")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
-from tests.house.test_floors import ROOMS
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.desk.write_off import MISSED, NO_BAR
@@ -56,27 +54,19 @@ def test_every_reason_of_a_skip_is_explained() -> None:
         assert f"`{reason}`" in page, reason
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_every_room_is_on_the_map(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    for room in ROOMS:
-        names = (f"`{room}`", f"`{room}.py`", f"`{room}/`", f"`torra/{room}/`")
-        assert any(name in text for name in names), f"{page} does not name {room}"
-
-
-def test_every_helper_of_the_tests_is_on_their_map() -> None:
-    page = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
-    shown = set(re.findall(r"^\|[^|]*\| `(\w+)` \|", page, re.MULTILINE))
-    folders = (ROOT / "tests" / "doubles", ROOT / "tests" / "worlds")
-    helpers = {path.stem for folder in folders for path in folder.glob("*.py")} - {"__init__"}
-    assert shown == helpers - {"vendor_rules"}, "its server names it"
-    for room in (path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")):
-        named = room in ("doubles", "worlds") or f"`{room}/`" in page
-        assert named or any(name.split("/")[0] == room for name in ROOMS), room
-
-
 def test_the_tests_have_one_import_root() -> None:
     names = {path.stem for path in (ROOT / "tests").rglob("*.py")} - {"__init__"}
     own = re.compile(rf"^\s*(?:from|import) ({'|'.join(sorted(names))})\b", re.MULTILINE)
     for path in (ROOT / "tests").rglob("*.py"):
         assert not own.search(path.read_text(encoding="utf-8")), path
+
+
+def test_no_table_is_broken_by_an_empty_line() -> None:
+    """A row that begins a table has its line of dashes below."""
+    for file in sorted((ROOT / "docs").glob("*.md")):
+        lines = ["", *file.read_text("utf-8").splitlines(), ""]
+        fenced = False
+        for before, line, after in zip(lines, lines[1:], lines[2:], strict=False):
+            fenced ^= line.lstrip().startswith("```")
+            if line.startswith("| ") and not before.startswith("|") and not fenced:
+                assert after.startswith(("|--", "| --")), (file.name, line[:60])

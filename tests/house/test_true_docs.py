@@ -14,12 +14,12 @@ from agents.debate.reply_shapes import SHAPES
 from agents.evidence import COMPANIONS, FLOW
 from agents.registry import AGENTS
 from torra.config import ROOT
-from torra.dashboard.record.surroundings import TRIAGE
 from torra.providers.rules.expert_readings import EXPERT_TABLES
 from torra.providers.rules.readings import READERS, Reader
 from torra.providers.rules.specialists import TABLES
 from torra.store.envelopes import PHASES
 from torra.tick.rules_version import RULES
+from torra.words.market import TRIAGE
 
 
 def page(name: str) -> str:
@@ -124,17 +124,6 @@ def test_the_table_of_the_newest_bar_is_one_table() -> None:
             break
         table.append(line.split("|")[1].strip())
     assert set(table) == set(TRIAGE)
-
-
-def test_no_table_is_broken_by_an_empty_line() -> None:
-    """A row that begins a table has its line of dashes below."""
-    for file in sorted((ROOT / "docs").glob("*.md")):
-        lines = ["", *file.read_text("utf-8").splitlines(), ""]
-        fenced = False
-        for before, line, after in zip(lines, lines[1:], lines[2:], strict=False):
-            fenced ^= line.lstrip().startswith("```")
-            if line.startswith("| ") and not before.startswith("|") and not fenced:
-                assert after.startswith(("|--", "| --")), (file.name, line[:60])
 
 
 @pytest.mark.parametrize("name", ["evidence.md", "agents.md"])

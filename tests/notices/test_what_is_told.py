@@ -10,10 +10,9 @@ import pytest
 from tests.worlds.stores import NOON, closing, opening, save
 from tests.worlds.told import BTC, EUR, PAID, Pager, ToldDesk, end, fill, propose
 from torra.config import NoticeSettings
-from torra.dashboard.trade.trade_rows import ADVICE
 from torra.market.closed_hours import weekends
-from torra.notices.words import ALARMS
 from torra.store.ledger import Booking, Settlement
+from torra.words.orders import EXITS
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ def test_a_fill_and_an_end_say_side_price_and_result(desk: ToldDesk) -> None:
     end(desk.database)
     assert desk.look() == ["EURUSD: closed, won 32.10 in the account's currency, +2.00 R"]
     assert desk.texts()[-1].endswith(
-        "The long position of 0.20 lots ended at its target at 1.19220."
+        f"The long position of 0.20 lots ended at 1.19220: {EXITS['TARGET']}."
     )
     assert desk.look() == []
 
@@ -61,7 +60,7 @@ def test_a_loss_has_the_currency_that_the_bridge_told(desk: ToldDesk) -> None:
         "EURUSD: sold 0.20 lots at 1.18340",
         "EURUSD: closed, lost 1,200.50 CHF, -1.00 R",
     ]
-    assert "short position of 0.20 lots ended at its stop" in desk.texts()[-1]
+    assert f"short position of 0.20 lots ended at 1.19220: {EXITS['STOPPED']}" in desk.texts()[-1]
     assert "48151623" not in str(desk.database.notices(10))
 
 
@@ -113,10 +112,6 @@ def test_an_alarm_is_told_each_time_it_begins_to_stand(desk: ToldDesk) -> None:
     assert sorted(desk.look()) == ["EURUSD: alarm UNPROTECTED", "Torra: an alarm stands"]
     told = str(desk.database.notices(100))
     assert "4711471" not in told and "/home" not in told and "stranger" not in told
-
-
-def test_every_kind_of_alarm_that_pages_know_has_words() -> None:
-    assert set(ALARMS) == set(ADVICE)
 
 
 def test_the_first_look_tells_what_stands_and_nothing_that_is_past(tmp_path: Path) -> None:

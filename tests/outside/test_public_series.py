@@ -173,7 +173,7 @@ def test_two_values_of_one_day_are_a_fault(tmp_path: Path) -> None:
     ("publisher", "name", "reason"),
     [
         ("yahoo", "", "does not say which series it is: add --name"),
-        ("yahoo", "SP500", "has no 'SP500'; torra outside lists the names"),
+        ("yahoo", "SP500", "has no 'SP500'; torra data lists the names"),
         ("ecb", "yield_2y.USD", "has no 'yield_2y.USD'; the dollar's is DGS2"),
         ("fred", "DGS2", "has no 'DGS2', but DGS10"),
         ("treasury", "DFII10", "has no 'DFII10', but DGS2, DGS10"),
@@ -193,7 +193,7 @@ def test_other_columns_are_refused_with_what_is_read(tmp_path: Path) -> None:
 
 
 def run(home: Path, *words: str, code: int = 0) -> str:
-    result = CliRunner().invoke(main, ["--home", str(home), "outside", *words])
+    result = CliRunner().invoke(main, ["--home", str(home), "data", *words])
     assert result.exit_code == code, result.output
     return result.output
 

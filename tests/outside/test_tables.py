@@ -78,7 +78,7 @@ def test_part_of_a_second_makes_nothing_known_earlier(tmp_path: Path) -> None:
     ("line", "reason"),
     [
         ("dgs2,2026-02-12,2026-02-13,4", "write DGS2"),
-        ("MADE,2026-02-12,2026-02-13,4", "torra outside lists the names"),
+        ("MADE,2026-02-12,2026-02-13,4", "torra data lists the names"),
         ("yield_2y,2026-02-12,2026-02-13,4", "such as yield_2y.EUR"),
         ("DGS2,12.02.2026,2026-02-13,4", "write 2026-02-13"),
         ("DGS2,2026-02-12,2026-02-13T22:00:00,4", "add Z for UTC"),

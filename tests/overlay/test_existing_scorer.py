@@ -11,13 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
+from agent_framework import blend
+from agents.contracts import VECTORS
 from tests import ROOT
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import VENDORS, VendorServer
 from tests.worlds import scorers
 
 EXAMPLE = ROOT / "examples" / "existing_scorer"
+
+scores = st.integers(-(10**8), 10**8).map(lambda n: n / 10**8)
+moves = st.integers(-3 * 10**7, 3 * 10**7).map(lambda n: n / 10**8)
 
 
 def program(name: str, home: Path, monkeypatch: pytest.MonkeyPatch, profile: str) -> dict[str, Any]:
@@ -81,6 +89,26 @@ def test_only_the_opinion_changes(
         before["tick_all"]("M15")
         before["tick_all"]("H1")
     assert left_behind(tmp_path / "new") == left_behind(tmp_path / "old")
+
+
+@pytest.mark.journey
+def test_the_hosts_blend_is_torras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last digit that is kept; a tie in it may round either way."""
+    host = program("before", tmp_path, monkeypatch, "default")
+
+    @hypothesis_settings(max_examples=300)
+    @given(st.fixed_dictionaries(dict.fromkeys(VECTORS, st.tuples(scores, moves))))
+    def check(values: dict[str, tuple[float, float]]) -> None:
+        l1 = {vector: score for vector, (score, _) in values.items()}
+        chart: dict[str, Any] = {
+            vector: {"score": max(-1.0, min(1.0, score + move)), "note": ""}
+            for vector, (score, move) in values.items()
+        }
+        ours = blend(l1, chart | {"composite_bias": {"score": 0.0, "note": ""}})
+        for vector, score in host["blend"](l1, chart).items():
+            assert ours[vector]["score"] == pytest.approx(score, abs=1.01e-8)
+
+    check()
 
 
 def test_the_two_differ_in_at_most_eight_lines() -> None:

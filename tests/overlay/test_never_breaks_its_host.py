@@ -21,9 +21,9 @@ import pytest
 from instance_database import Database
 from tests import ROOT
 from tests.doubles.scripted import Blocks, Scripted
-from tests.faults import old_schemas
 from tests.tries import Tries, until
 from tests.worlds import scorers
+from tests.worlds.second_step import second_step
 from torra.errors import ConfigError
 from torra.overlay import Overlay
 from torra.overlay.workers import MOST, Workers
@@ -238,18 +238,17 @@ def test_an_older_database_is_not_migrated_under_a_desk_that_works(tmp_path: Pat
     (path.parent / "desk.json").write_text(desk)
     with closing(scorers.stored(tmp_path)) as database:
         database.acquire_lease("desk", 600.0)
-    with closing(sqlite3.connect(path)) as connection:
-        old_schemas.rewind(connection, 10)
     before = path.read_bytes()
-    answer = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1)
-    assert "a desk of an older version works on" in answer.why
-    assert path.read_bytes() == before
-    with closing(sqlite3.connect(path)) as plain:
-        plain.execute("UPDATE lease SET owner = ''")
-        plain.commit()
-    assert scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1).debated
-    with closing(scorers.stored(tmp_path)) as database:
-        assert migrations.schema(database.connection()) == migrations.NEWEST
+    with second_step():
+        answer = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1)
+        assert "a desk of an older version works on" in answer.why
+        assert path.read_bytes() == before
+        with closing(sqlite3.connect(path)) as plain:
+            plain.execute("UPDATE lease SET owner = ''")
+            plain.commit()
+        assert scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1).debated
+        with closing(scorers.stored(tmp_path)) as database:
+            assert migrations.schema(database.connection()) == 2
 
 
 def test_too_many_hung_calls_hold_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,6 @@ OTHER: Final[Mapping[str, Any]] = {
     "agents.deep_think_model": "another-deep",
     "agents.chief_think_model": "another-chief",
     "agents.escalation.at": 1.0,
-    "agents.fallback_model": "google:gemini-4-argon",
     "agents.fallback_models": ["google:gemini-4-argon"],
     "agents.max_api_cost_per_hour": 0.0001,
     "agents.timeout_seconds": 77.0,
@@ -112,8 +111,6 @@ def test_exactly_the_settings_that_change_nothing_are_named(mode: str, provider:
     for setting, other in tried(profile):
         value = flat(canonical(other)).get(setting.place)
         if setting.name in vain and setting.name in idle(other):
-            if setting.name == "agents.fallback_models":
-                continue  # it is written beside fallback_model, of which it is the longer form
             together = changed(together, {setting.place: value})
         else:
             wrong += faults(setting, other, before)

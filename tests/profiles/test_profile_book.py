@@ -282,7 +282,7 @@ def test_a_choice_of_the_swarm_loosens_one_way(name: str, tighter: str, looser: 
 
 
 WHOSE_WORD = {
-    "trust": ("prior", "flat", "earned"),
+    "trust": ("prior", "flat"),
     "influence": ("full", "earned", "shadow"),
     "mode": ("budget", "full", "firm", "swarm"),
     "active_agents": ([], ["technical"], ["technical", "momentum"]),
@@ -591,7 +591,7 @@ def test_an_undo_that_would_loosen_is_refused(book: ProfileBook) -> None:
     save(book, {POSITIONS: 1})
     undone = book.undo("default", 1, digest=None, may="guarded", actor="ann")
     assert undone.outcome == "loosens"
-    assert undone.command == "torra profile set default risk.max_positions=3 --yes"
+    assert undone.command == "torra profile undo default 1"
     assert book.undo("default", 1, digest=None, may="loosen", actor="me").outcome == "saved"
 
 

@@ -213,12 +213,6 @@ def test_a_request_that_was_not_made_is_refused_and_no_miss() -> None:
     assert (answers.answered, answers.misses) == (0, {})
 
 
-def test_a_row_from_before_the_stop_reason_was_kept() -> None:
-    request = a_request()
-    found = provider(row_of(request, stop_reason="")).submit(request).result(timeout=0)
-    assert found.stop_reason == "end"
-
-
 # --- a whole debate -------------------------------------------------------------------------------
 
 

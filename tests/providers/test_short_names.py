@@ -60,7 +60,6 @@ def test_only_a_whole_word_before_the_colon_is_written_out(given: str, found: st
         ("deep_think_model", "openai:m", f"{FULL}:m"),
         ("chief_think_model", "openai:m", f"{FULL}:m"),
         ("role_models", {"technical": "openai:m"}, {"technical": f"{FULL}:m"}),
-        ("fallback_model", SHORT, FULL),
         ("fallback_models", ["google", "openai:m"], ("google", f"{FULL}:m")),
     ],
 )

@@ -184,6 +184,7 @@ def test_a_stage_lost_to_a_time_out_is_lost_and_the_next_begins_at_the_vendor_af
         for vendor in ("anthropic", "google"):
             found, asked = stage(way, provider, limit_s=0.15)
             assert (found.reason, found.again, asked) == ("timeout", None, [vendor])
+            assert found.billed
         found, asked = stage(way, provider)
         assert (found.provider, asked) == ("openai_compatible", ["openai_compatible"])
 
@@ -245,11 +246,11 @@ def test_each_role_begins_at_its_own_vendor_whatever_the_order_of_the_chain() ->
 @cases(
     ("names", "tier", "chain"),
     [
-        ({"fallback_model": "google:g"}, "quick", [("google", "g")]),
+        ({"fallback_models": ["google:g"]}, "quick", [("google", "g")]),
         ({"fallback_models": ["google", "openai_compatible:llama3:8b"]}, "deep",
          [("google", MODELS["google"]["deep"]), ("openai_compatible", "llama3:8b")]),
         ({}, "deep", []),
-        *(({"fallback_model": vendor}, tier, [(vendor, model)])
+        *(({"fallback_models": [vendor]}, tier, [(vendor, model)])
           for vendor in VENDORS for tier, model in MODELS[vendor].items()),
     ],
 )  # fmt: skip

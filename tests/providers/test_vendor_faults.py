@@ -421,7 +421,7 @@ def test_another_vendor_stands_in_while_the_first_is_down(spare: str, tmp_path: 
 
     with (
         VendorServer({"*": answer}) as server,
-        vendor_line.line(server, first, fallback_model=spare, timeout_seconds=12.0) as line,
+        vendor_line.line(server, first, fallback_models=[spare], timeout_seconds=12.0) as line,
     ):
         ticked = vendor_desk.tick(tmp_path, line.provider, line.settings)
         asked = [exchange.vendor for exchange in server.exchanges]

@@ -610,7 +610,7 @@ def home(lived: Desk, tmp_path: Path) -> Path:
 
 
 def called(home: Path, *more: str) -> Any:
-    return CliRunner().invoke(main, ["--home", str(home), "changed", *more])
+    return CliRunner().invoke(main, ["--home", str(home), "effect", *more])
 
 
 @pytest.mark.journey

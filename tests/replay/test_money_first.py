@@ -16,7 +16,6 @@ from tests.conftest import Scale
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.commands.command_line import main
 from torra.config import ROOT
-from torra.exhibits import pages as arranged
 from torra.exhibits.documents import Document
 
 UNSAID = (
@@ -147,15 +146,6 @@ def test_the_report_has_money_curves_trades_and_then_statistics(ran: Ran) -> Non
     assert places == sorted(places)
     assert ran.report.index("Trades of budget desk") < ran.report.index("How this is computed")
     plain(text.partition("Contents")[0])
-
-
-@pytest.mark.journey
-def test_a_file_of_before_begins_with_money_too(ran: Ran) -> None:
-    found = Document.model_validate(ran.document)
-    claims = next(table.says for table in found.tables if table.name == "claims")
-    old = found.model_copy(update={"summary": claims, "settings": {}})
-    one = arranged.arranged(old)
-    assert one["money"]["sentence"].startswith("The bars alone ") and one["summary"] == ""
 
 
 # --- on pages -------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def test_no_arm_of_a_replay_opens_inside_the_window_of_an_event(both: Path) -> N
 
 @pytest.mark.journey
 def test_a_recomposition_heeds_the_calendar_of_its_replay(both: Path) -> None:
-    words = ("--home", str(both), "recompose", "held", "--arm", "budget", "--json")
+    words = ("--home", str(both), "ablate", "held", "--arm", "budget", "--json")
     told = CliRunner().invoke(main, words, catch_exceptions=False)
     assert told.exit_code == 0, told.output
     arms = next(table for table in json.loads(told.stdout)["tables"] if table["name"] == "arms")

@@ -1,4 +1,4 @@
-"""`torra replay` and `torra recompose` as a user meets them."""
+"""`torra replay` and `torra ablate` as a user meets them."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_recomposition_is_a_trial(home: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(scorecard, "exhibits", counting)
     before = len(logged(home))
-    words = ("recompose", "day", "--arm", "budget", "--buy")
+    words = ("ablate", "day", "--arm", "budget", "--buy")
     for level in ("0.41", "0.41", "0.42"):
         assert "enough" in torra(home, *words, level).stderr
     assert [number - before for number in told] == [1, 1, 2]
@@ -334,7 +334,7 @@ def test_a_damaged_folder_is_told(home: Path, tmp_path: Path) -> None:
     lines = tmp_path / "replays" / "day" / "budget.ticks.gz"
     lines.write_bytes(lines.read_bytes()[:-50])
     for words in (
-        ["recompose", "day", "--arm", "budget"],
+        ["ablate", "day", "--arm", "budget"],
         ["replay", "BTCUSD", *ALL, "--arms", "l1,budget", "--name", "day"],
     ):
         told = torra(tmp_path, *words)
@@ -344,7 +344,7 @@ def test_a_damaged_folder_is_told(home: Path, tmp_path: Path) -> None:
 
 def test_with_everything_kept_nothing_changes(home: Path) -> None:
     plan = made_of(home, "day")
-    told = torra(home, "recompose", "day", "--arm", "analysts", "--json")
+    told = torra(home, "ablate", "day", "--arm", "analysts", "--json")
     assert told.exit_code == 0, told.output
     document = json.loads(told.stdout)
     arms = next(table for table in document["tables"] if table["name"] == "arms")
@@ -354,9 +354,9 @@ def test_with_everything_kept_nothing_changes(home: Path) -> None:
 
 
 def test_dropping_an_analyst_of_a_desk_that_debates_is_first_order(home: Path) -> None:
-    exact = torra(home, "recompose", "day", "--arm", "analysts", "--drop", "momentum", "--json")
+    exact = torra(home, "ablate", "day", "--arm", "analysts", "--drop", "momentum", "--json")
     assert exact.exit_code == 0, exact.output
-    loose = torra(home, "recompose", "day", "--arm", "budget", "--drop", "technical", "--json")
+    loose = torra(home, "ablate", "day", "--arm", "budget", "--drop", "technical", "--json")
     assert loose.exit_code == 0, loose.output
     assert json.loads(loose.stdout)["warnings"][0].startswith("First order only: the ")
 
@@ -364,7 +364,7 @@ def test_dropping_an_analyst_of_a_desk_that_debates_is_first_order(home: Path) -
 @pytest.mark.journey
 def test_a_recomposition_names_what_it_changes(home: Path) -> None:
     words = ("--drop", "momentum", "--gate", "rules", "--buy", ".41", "--weights", "1,1,1,1,1")
-    told = torra(home, "recompose", "day", "--arm", "analysts", *words)
+    told = torra(home, "ablate", "day", "--arm", "analysts", *words)
     assert told.exit_code == 0, told.output
     title = told.stdout.splitlines()[0]
     assert title.startswith(
@@ -393,7 +393,7 @@ def test_a_recomposition_names_what_it_changes(home: Path) -> None:
     ids=["replay", "arm", "researchers", "weights", "named", "none"],
 )
 def test_a_recomposition_that_cannot_be(words: list[str], said: str, home: Path) -> None:
-    told = torra(home, "recompose", *words)
+    told = torra(home, "ablate", *words)
     assert told.exit_code == 2
     assert said in told.stderr
 

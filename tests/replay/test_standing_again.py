@@ -15,7 +15,7 @@ from tests.worlds import desks, journals, random_markets, swarm_calls
 from torra.desk.bar_closes import next_close
 from torra.evaluation.observations import ArmSeen, same_but_time
 from torra.evaluation.standing import past_calls
-from torra.evaluation.standing.told import Asked, StandingTold
+from torra.evaluation.standing.track_record import TrackRecord, TrackRecordQuery
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import runner
 from torra.replay.arms import Arm
@@ -73,10 +73,10 @@ def again(source: Database, folder: Path, since: str = "") -> dict[str, Comparis
 
 
 def newest(source: Database) -> tuple[str, dict[str, Any]]:
-    """Return one of the last ticks that were told of trust: two more come after it."""
+    """Return one of the last ticks that were told of a share: two more come after it."""
     sql = (
         "SELECT torra_key, record FROM journal "
-        "WHERE json_extract(record, '$.standing.numbers.trust_macro') IS NOT NULL "
+        "WHERE json_extract(record, '$.standing.numbers.liquidity_hit_share') IS NOT NULL "
         "ORDER BY rowid DESC LIMIT 1 OFFSET 2"
     )
     (row,) = source.connection().query(sql)
@@ -101,13 +101,13 @@ def test_every_tick_runs_again_to_the_same_record(source: Database, tmp_path: Pa
 @pytest.mark.journey
 def test_an_altered_value_is_noticed_and_named(source: Database, tmp_path: Path) -> None:
     key, record = newest(source)
-    assert record["standing"]["numbers"]["trust_macro"] != 0.99
-    rewrite(source, key, "json_set(record, '$.standing.numbers.trust_macro', 0.99)")
+    assert record["standing"]["numbers"]["liquidity_hit_share"] != 0.99
+    rewrite(source, key, "json_set(record, '$.standing.numbers.liquidity_hit_share', 0.99)")
     found = again(source, tmp_path, key)
     assert [one.key for one in found.values() if one.state != "same"] == [key]
     why = cause(source, found[key])
     assert why.kind == "record"
-    assert why.what.startswith("standing.trust_macro") and "is 0.99" in why.what
+    assert why.what.startswith("standing.liquidity_hit_share") and "is 0.99" in why.what
 
 
 @pytest.mark.journey
@@ -132,7 +132,7 @@ def arm_of(bars: int, checkpoint: Checkpoint | None = None) -> tuple[ArmSeen, li
     arm = Arm("swarm", "a swarm", agents={"mode": "swarm"})
     call = ArmPast.__call__
 
-    def noted(self: ArmPast, asked: Asked) -> StandingTold:
+    def noted(self: ArmPast, asked: TrackRecordQuery) -> TrackRecord:
         told.append(call(self, asked))
         return told[-1]
 
@@ -175,7 +175,7 @@ def test_an_arm_learns_from_its_own_calls_and_goes_on_from_a_checkpoint(tmp_path
 
 
 def test_an_arm_that_asks_nobody_or_wants_none_has_no_past() -> None:
-    settings = swarm_calls.profile(standing="off", trust="prior")
+    settings = swarm_calls.profile(standing="off")
     assert past_of(settings, asks=True) is None
     assert past_of(swarm_calls.profile(), asks=False) is None
     assert isinstance(past_of(swarm_calls.profile(), asks=True), ArmPast)

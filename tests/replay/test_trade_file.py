@@ -19,6 +19,7 @@ from torra.config import ROOT
 from torra.evaluation.observations import ArmSeen
 from torra.exhibits import trade_file
 from torra.replay.folders import made_of, seen_of
+from torra.words.orders import EXITS
 
 BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
 PERIOD = ["--from", "2021-11-20", "--to", "2021-11-24"]
@@ -126,17 +127,7 @@ def test_a_trade_is_marked_if_a_jump_lies_between_its_decision_and_its_end(
     text = trade_file.as_csv([ArmSeen("l1", (), (one,))], [JUMP])
     assert rows(text)[0]["jump (UTC)"] == (iso(JUMP) if marked else "")
     lines = trade_file.trade_lines(text)
-    ended = "stop, across a jump" if marked else "stop"
+    ended = f"{EXITS['STOPPED']}, across a jump" if marked else EXITS["STOPPED"]
     assert lines is not None and [line.cells[4] for line in lines] == [ended]
     cleaned = trade_file.clean(text)
     assert cleaned is not None and rows(cleaned)[0]["jump (UTC)"] == rows(text)[0]["jump (UTC)"]
-
-
-def test_a_file_of_trades_from_before_there_were_jumps_is_read() -> None:
-    new = trade_file.as_csv([arm_of([-1.0, 2.0])])
-    old = "\r\n".join(line.rpartition(",")[0] for line in new.splitlines()) + "\r\n"
-    assert "jump" not in old
-    assert trade_file.trade_lines(old) == trade_file.trade_lines(new)
-    assert trade_file.clean(old) == new
-    older = "\r\n".join(line.rpartition(",")[0] for line in old.splitlines())
-    assert trade_file.trade_lines(older) is None

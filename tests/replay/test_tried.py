@@ -377,20 +377,6 @@ def test_a_fall_is_a_share_of_the_capital_that_it_was_made_with(home: Path) -> N
     assert row.after.endswith(f"({100 * after / 100_000:.1f} %)")
 
 
-def test_a_document_of_before_has_one_capital_for_both(home: Path) -> None:
-    asked = request(home, settings={"risk.capital": 50_000.0})
-    made = kind.run(home, asked.parameters, lambda *_: None).made
-    path = home / TRIED / f"{made}.json"
-    whole = json.loads(path.read_text())
-    assert whole.pop("capital_after") == 50_000.0
-    path.write_text(json.dumps(whole))
-    found = kind.read(home, made)
-    assert found is not None
-    ((_, told),) = words.tables(found)
-    share = f"({100 * found.after[0].fall / found.capital:.1f} %)"
-    assert next(one for one in told if one.what.startswith("Deepest fall")).after.endswith(share)
-
-
 def test_the_newest_documents_are_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kind, "KEPT", 2)
     for days in (3, 4, 5):

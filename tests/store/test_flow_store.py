@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +12,6 @@ from instance_database import Database
 from tests.worlds import flows
 from tests.worlds.price_series import sample
 from tests.worlds.stores import open_database
-from torra.errors import StoreBroken, StoreUnavailable
 from torra.evidence.flow_readings import FlowRow
 
 BARS = sample("BTCUSD_M15").iloc[:60]
@@ -57,24 +55,6 @@ def test_a_bar_that_was_left_out_and_is_counted_later_gets_its_row(database: Dat
     again = [row._replace(ticks=row.ticks + 1) for row in ROWS[:20]]
     assert database.store_flow(*STREAM, again, "mt5_files") == 2
     assert held(database) == [*ROWS[:7], *again[7:9], *ROWS[9:20]]
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE flow SET ticks = 1",
-        "INSERT OR REPLACE INTO flow SELECT * FROM flow LIMIT 1",
-        "DELETE FROM flow",
-    ],
-)
-def test_no_row_changes_or_goes_while_its_bar_is_there(database: Database, sql: str) -> None:
-    database.store_flow(*STREAM, ROWS, "mt5_files")
-    with (
-        pytest.raises((StoreUnavailable, StoreBroken, sqlite3.Error), match="order flow"),
-        database.transaction(),
-    ):
-        database.connection().conn.execute(sql)
-    assert held(database) == ROWS
 
 
 def test_a_copy_that_goes_back_in_time_forgets_what_came_later(database: Database) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -39,19 +38,6 @@ def test_a_trade_has_one_lesson_and_a_vetoed_one_of_its_id_another(
     vetoed = lessons.facts("T1", kind="vetoed", profit=None)
     assert learn(database, lessons.facts("T1"), lessons.won("T1"), vetoed) == [1, None, 2]
     assert database.lesson("T1", "vetoed") is not None
-
-
-@pytest.mark.parametrize("table", ["lesson_facts", "lesson_words"])
-def test_what_is_written_never_changes(database: Database, table: str) -> None:
-    learn(database, lessons.facts("T1"))
-    connection = database.connection().conn
-    for sql in (
-        f"UPDATE {table} SET known_at = 'x'",
-        f"DELETE FROM {table}",
-        f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}",
-    ):
-        with pytest.raises(sqlite3.IntegrityError, match=r"stays? as (they are|it is)"):
-            connection.execute(sql)
 
 
 def test_an_author_writes_of_a_lesson_once(database: Database) -> None:

@@ -1,11 +1,14 @@
-"""A database of any age becomes the present one: every row kept, a backup first, all or nothing."""
+"""A scorer's file and one of an earlier step become the newest: rows kept, backup first.
+
+Files of before `schema_1` and of a newer program are refused untouched.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,15 +18,15 @@ import sqlite_utils
 from instance_database import Database
 from tests.cases import cases
 from tests.conftest import Scale
-from tests.faults import old_schemas
 from tests.worlds import legacy_database
 from tests.worlds.made_once import Made
-from tests.worlds.stores import NOON, PROFILE, Hand, count, frame, open_database, save
+from tests.worlds.second_step import BEFORE, number_of, of_before, second_step
+from tests.worlds.stores import NOON, PROFILE, Hand, count, open_database, save
 from torra.config import ROOT
-from torra.errors import ConfigError, StoreBroken
+from torra.errors import ConfigError, SchemaMismatch, StoreBroken
 from torra.store import connection as store_connection
 from torra.store import migrations
-from torra.store.migrations import STEPS, steps
+from torra.store.schema import SCHEMA
 
 TABLES = {
     "sentiment", "chains", "journal", "instructions", "calls", "ticks", "bars", "record_highs",
@@ -59,7 +62,7 @@ def backups(folder: Path) -> list[Path]:
 def test_a_fresh_database_has_everything_and_needs_no_backup(tmp_path: Path) -> None:
     database = Database.open(tmp_path / "torra.db", now=Hand())
     assert set(database.connection().table_names()) >= TABLES
-    assert migrations.schema(database.connection()) == int(migrations.STEPS[-1][:4])
+    assert migrations.schema(database.connection()) == migrations.NEWEST == 1
     assert backups(tmp_path) == []
     database.close()
 
@@ -126,58 +129,6 @@ def test_a_table_of_someone_else_is_not_taken(tmp_path: Path) -> None:
         open_database(tmp_path)
 
 
-def of_step(folder: Path, step: str) -> Path:
-    """Return a scorer's file that a Torra took over which did not know this step yet."""
-    path = legacy(folder)
-    db = sqlite_utils.Database(path)
-    migrations.steps.apply(db, stop_before=step)
-    db.close()
-    return path
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("step", migrations.STEPS[1:])
-def test_a_database_of_each_older_schema_becomes_the_present_one(tmp_path: Path, step: str) -> None:
-    rows = legacy_database.read(of_step(tmp_path, step))
-    database = open_database(tmp_path)
-    assert migrations.schema(database.connection()) == int(migrations.STEPS[-1][:4])
-    assert legacy_database.read(database.path) == rows
-    assert len(backups(tmp_path)) == 1
-    database.close()
-
-
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        ("CREATE TABLE news (id INTEGER PRIMARY KEY, title TEXT)", "table news"),
-        ("CREATE TABLE Fundamentals (ticker TEXT)", "table Fundamentals"),
-        ("CREATE VIEW news AS SELECT 1 AS id", "view news"),
-        ("CREATE INDEX news_at ON sentiment (timestamp)", "index news_at"),
-    ],
-)
-def test_a_table_of_someone_else_in_a_database_of_ours_is_not_taken(
-    tmp_path: Path, made: str, said: str
-) -> None:
-    """The scorer goes on in the file that was taken over, and may have made what a later step
-    makes.
-    """
-    path = of_step(tmp_path, "0003_news")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(made)
-    schema, rows = schema_of(path), legacy_database.read(path)
-    with pytest.raises(ConfigError, match=f"{said} that Torra did not make; rename that"):
-        open_database(tmp_path)
-    assert (schema_of(path), legacy_database.read(path)) == (schema, rows)
-    assert backups(tmp_path) == []
-    with closing(sqlite3.connect(path)) as connection:
-        kind, name = said.split()
-        if kind == "table":
-            connection.execute(f"ALTER TABLE {name} RENAME TO mine")
-        else:
-            connection.execute(f"DROP {kind} {name}")
-    open_database(tmp_path).close()
-
-
 def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
     path = tmp_path / "torra.db"
     path.write_bytes(b"timestamp,price_action\n" * 100)
@@ -188,49 +139,126 @@ def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None
         Database.open(tmp_path, now=Hand())
 
 
-def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
-    database = open_database(tmp_path)
-    with database.transaction():
-        database.connection().table("_sqlite_migrations").insert(
-            {"migration_set": "torra", "name": "0999_future", "applied_at": "later"}
-        )
-    database.close()
-    with pytest.raises(ConfigError, match=r"schema 0999_future, newer.*update Torra"):
+# --- another version's ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", BEFORE)
+def test_a_database_of_before_is_refused_untouched(tmp_path: Path, how: str) -> None:
+    path = of_before(tmp_path, how)
+    before = path.read_bytes()
+    told = r"torra\.db was made by Torra 0\.1\.0 before 2026-11-29; export it with that version, or"
+    with pytest.raises(SchemaMismatch, match=told):
         open_database(tmp_path)
+    assert path.read_bytes() == before
+    assert {entry.name for entry in tmp_path.iterdir()} <= {"torra.db", "torra.db-shm"}
 
 
-def test_every_step_is_registered_in_order() -> None:
-    names = [step.name for step in migrations.steps.pending(_empty())]
-    assert tuple(names) == migrations.STEPS == tuple(sorted(migrations.STEPS))
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    with second_step():
+        open_database(tmp_path).close()
+    before = (tmp_path / "torra.db").read_bytes()
+    with pytest.raises(SchemaMismatch, match=r"schema_2, newer than .* schema_1; update Torra, or"):
+        open_database(tmp_path)
+    assert (tmp_path / "torra.db").read_bytes() == before
 
 
-def _empty():
-    return sqlite_utils.Database(memory=True)
+# --- a later step ---------------------------------------------------------------------------------
+
+
+def test_the_steps_are_numbered_in_order() -> None:
+    names = [step.name for step in migrations.steps.pending(sqlite_utils.Database(memory=True))]
+    assert names == [f"schema_{number + 1}" for number in range(migrations.NEWEST)]
+
+
+def of_step_1(folder: Path) -> Path:
+    """Return a scorer's file that was taken over, with a tick."""
+    path = legacy(folder)
+    with closing(open_database(folder)) as database:
+        save(database, NOON, 0.25)
+    for backup in backups(folder):
+        backup.unlink()
+    return path
+
+
+def test_a_later_step_keeps_every_row_and_its_backup_is_the_file_before(tmp_path: Path) -> None:
+    path = of_step_1(tmp_path)
+    rows, old = legacy_database.read(path), schema_of(path)
+    with second_step():
+        database = open_database(tmp_path)
+        assert (count(database, "moods"), count(database, "chains")) == (51, 1)
+        database.close()
+        assert number_of(path) == 2
+    assert legacy_database.read(path) == rows
+    (backup,) = backups(tmp_path)
+    assert backup.name == "torra-1-20260213T120000Z.db"
+    assert (legacy_database.read(backup), schema_of(backup)) == (rows, old)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ("CREATE TABLE Moods (id INTEGER PRIMARY KEY)", "table Moods"),
+        ("CREATE VIEW moods AS SELECT 1 AS id", "view moods"),
+        ("CREATE INDEX moods_verdict ON sentiment (timestamp)", "index moods_verdict"),
+    ],
+)
+def test_a_name_of_someone_else_that_a_later_step_makes_is_not_taken(
+    tmp_path: Path, made: str, said: str
+) -> None:
+    """The scorer goes on in the file that was taken over."""
+    path = of_step_1(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(made)
+    old = schema_of(path)
+    with second_step(), pytest.raises(ConfigError, match=f"{said} that Torra did not make; rename"):
+        open_database(tmp_path)
+    assert (schema_of(path), backups(tmp_path)) == (old, [])
+
+
+def test_a_file_that_is_migrated_meanwhile_is_not_taken_for_altered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number is read before the migration of another program, its structure after it."""
+    path = of_step_1(tmp_path)
+    number = migrations.schema
+
+    def schema(db: sqlite_utils.Database) -> int:
+        found = number(db)
+        with closing(sqlite3.connect(path)) as other:
+            migrations.steps.apply(sqlite_utils.Database(other, execute_plugins=False))
+        return found
+
+    with second_step(), closing(sqlite3.connect(path, isolation_level=None)) as ours:
+        monkeypatch.setattr(migrations, "schema", schema)
+        found = migrations.structure(sqlite_utils.Database(ours, execute_plugins=False))
+    assert found.refused == ()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_kill_inside_a_migration_leaves_old_or_new(tmp_path: Path, scaled: Scale) -> None:
+@pytest.mark.parametrize("begin", [legacy, of_step_1])
+def test_a_kill_inside_a_migration_leaves_old_or_new(
+    tmp_path: Path, scaled: Scale, begin: Callable[[Path], Path]
+) -> None:
     (tmp_path / "whole").mkdir()
-    whole = legacy(tmp_path / "whole")
+    whole = begin(tmp_path / "whole")
     old = schema_of(whole)
-    statements = _migrate_in_child(tmp_path / "whole", stop_at=None)
+    outcomes, kills = set(), scaled(100, least=12)
+    with second_step():
+        statements = _migrate_in_child(tmp_path / "whole", stop_at=None)
     new, rows = schema_of(whole), legacy_database.read(whole)
     assert statements > 20, "the kill must have places to hit"
-    kills = scaled(100, least=12)
-    outcomes = set()
     for number in range(kills):
         folder = tmp_path / str(number)
         folder.mkdir()
-        path = legacy(folder)
+        path = begin(folder)
         at = 1 + number * statements // kills
-        _migrate_in_child(folder, stop_at=at)
-        left = schema_of(path)
+        with second_step():
+            _migrate_in_child(folder, stop_at=at)
+            left = schema_of(path)
+            open_database(folder).close()
         assert left in (old, new), f"killed at statement {at}"
-        assert legacy_database.read(path) == rows
         outcomes.add(left == new)
-        open_database(folder).close()
-        assert schema_of(path) == new
-        assert legacy_database.read(path) == rows
+        assert (schema_of(path), legacy_database.read(path)) == (new, rows)
     assert False in outcomes
 
 
@@ -316,23 +344,6 @@ def test_there_is_one_connection_factory() -> None:
     assert len(re.findall(r"= sqlite3\.connect\(", text)) == 1
 
 
-def test_a_home_of_before_knows_the_record_lows_of_its_bars(tmp_path: Path) -> None:
-    """The newest revision of a bar counts, and each stream has its own."""
-    database = open_database(tmp_path)
-    for timeframe, closes in (("M15", [9.0, 7.0, 8.0, 3.0, 4.0]), ("H1", [20.0, 21.0])):
-        database.store_bars("BTCUSD", timeframe, frame(closes))
-    database.store_bars("BTCUSD", "M15", frame([9.0, 7.0, 8.0, 6.0, 4.0]))
-    rows = "SELECT * FROM record_lows ORDER BY instance, timeframe, bar_time"
-    want = database.connection().execute(rows).fetchall()
-    assert [row[3] for row in want] == [19.0, 8.0, 6.0, 5.0, 3.0]
-    database.close()
-    with closing(sqlite3.connect(database.path)) as connection:
-        old_schemas.rewind(connection, 6)
-    database = open_database(tmp_path)
-    assert database.connection().execute(rows).fetchall() == want
-    database.close()
-
-
 @cases(
     ("script", "expected"),
     [
@@ -347,7 +358,7 @@ def test_a_home_of_before_knows_the_record_lows_of_its_bars(tmp_path: Path) -> N
                 "SELECT 1",
             ],
         ),
-        *((text, None) for text in migrations.SCRIPTS.values()),
+        (SCHEMA, None),
     ],
 )
 def test_a_script_is_taken_apart_as_sqlite_utils_does(
@@ -365,25 +376,3 @@ def test_a_script_in_a_transaction_goes_back_with_it(tmp_path: Path) -> None:
         database.connection().executescript("CREATE TABLE one (a); DROP TABLE two")
     assert "one" not in set(database.connection().table_names())
     database.close()
-
-
-def test_a_file_that_is_migrated_meanwhile_is_not_taken_for_altered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its number is read before the migration of another program, its structure after it."""
-    path = tmp_path / "torra.db"
-    with closing(sqlite3.connect(path)) as made:
-        made.execute("PRAGMA journal_mode = WAL")
-        steps.apply(sqlite_utils.Database(made, execute_plugins=False), stop_before=STEPS[6:])
-    asked = migrations.schema
-
-    def schema(db: sqlite_utils.Database) -> int:
-        number = asked(db)
-        with closing(sqlite3.connect(path)) as other:
-            steps.apply(sqlite_utils.Database(other, execute_plugins=False))
-        return number
-
-    monkeypatch.setattr(migrations, "schema", schema)
-    with closing(sqlite3.connect(path, isolation_level=None)) as ours:
-        found = migrations.compared(sqlite_utils.Database(ours, execute_plugins=False))
-    assert found == ((), ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -139,27 +138,6 @@ def test_rows_beyond_a_number_are_read_alone(database: Database) -> None:
     database.store_series(rows, NOON)
     assert [one.number for one in database.series_rows(["DGS2"], after=3)] == [4, 5]
     assert database.series_rows(["DGS10"]) == []
-
-
-@pytest.mark.parametrize("table", ["series", "facts"])
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE {} SET value = 9",
-        "DELETE FROM {}",
-        "INSERT OR REPLACE INTO {} SELECT * FROM {}",
-    ],
-)
-def test_no_statement_changes_what_was_known(
-    database: Database, tmp_path: Path, table: str, statement: str
-) -> None:
-    database.store_series([ROW], NOON)
-    database.store_facts([FACT], NOON)
-    with (
-        sqlite3.connect(tmp_path / "torra.db") as db,
-        pytest.raises(sqlite3.IntegrityError, match="stays as it is"),
-    ):
-        db.execute(statement.format(table, table))
 
 
 def test_facts_come_back_as_they_were_known(database: Database) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,8 @@ import pandas as pd
 import pytest
 
 from instance_database import Database
-from tests.faults import old_schemas
 from tests.worlds.price_series import sample
 from tests.worlds.stores import open_database
-from torra.errors import StoreBroken, StoreUnavailable
 from torra.market.spreads import SPREAD
 from torra.tick.record import describe
 
@@ -104,46 +100,9 @@ def test_a_bar_that_was_withdrawn_has_none(database: Database) -> None:
     assert loaded(database)[SPREAD].tolist() == [0.5] * (len(BARS) - 1)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE spreads SET spread = 9",
-        "DELETE FROM spreads",
-        "INSERT OR REPLACE INTO spreads SELECT instance, timeframe, bar_time, revision, 9 "
-        "FROM spreads",
-    ],
-)
-def test_a_spread_never_changes_while_its_bar_stands(database: Database, sql: str) -> None:
-    database.store_bars(*STREAM, with_spreads(0.5))
-    with pytest.raises((StoreBroken, StoreUnavailable, sqlite3.Error)), database.transaction():
-        database.connection().execute(sql)
-    assert loaded(database)[SPREAD].tolist() == [0.5] * len(BARS)
-
-
 def test_going_back_in_time_takes_spreads_with_their_bars(database: Database) -> None:
     database.store_bars(*STREAM, with_spreads(0.5))
     database.rewind("BTCUSD", END - timedelta(hours=1), "M15")
     assert len(rows(database)) == len(BARS) - 4
     database.store_bars(*STREAM, with_spreads(0.7))
     assert loaded(database)[SPREAD].tolist()[-5:] == [0.5] + [0.7] * 4
-
-
-def test_a_home_of_before_has_bars_without_spreads_and_keeps_later_ones(tmp_path: Path) -> None:
-    database = open_database(tmp_path)
-    database.store_bars(*STREAM, with_spreads(0.5))
-    database.close()
-    with closing(sqlite3.connect(database.path)) as connection:
-        old_schemas.rewind(connection, 18)
-    database = open_database(tmp_path)
-    assert SPREAD not in loaded(database).columns and len(loaded(database)) == len(BARS)
-    database.store_bars(*STREAM, with_spreads(0.7))
-    assert loaded(database)[SPREAD].tolist() == [0.7] * len(BARS)
-    database.close()
-
-
-def test_a_backup_has_them(database: Database, tmp_path: Path) -> None:
-    database.store_bars(*STREAM, with_spreads(0.5))
-    Database.copy(database.path, tmp_path / "copy" / "torra.db")
-    copied = open_database(tmp_path / "copy")
-    assert loaded(copied)[SPREAD].tolist() == [0.5] * len(BARS)
-    copied.close()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import sqlite_utils
 
-from torra.store.structure import Thing, compare
+from torra.store.migrations import SchemaRow, compare, schema_rows
 
-MADE = Thing("table", "prices", "prices", "CREATE TABLE prices (at TEXT NOT NULL, usd REAL)")
+MADE = SchemaRow("table", "prices", "prices", "CREATE TABLE prices (at TEXT NOT NULL, usd REAL)")
 
 
 SAME = (
@@ -24,7 +24,7 @@ OTHER = (
 def refused(words: str) -> tuple[str, ...]:
     db = sqlite_utils.Database(memory=True)
     db.execute(words)
-    found = compare(db, [MADE], {"prices"}).refused
+    found = compare(schema_rows(db), [MADE], [MADE]).refused
     db.close()
     return found
 

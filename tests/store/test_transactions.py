@@ -288,10 +288,11 @@ def test_a_damaged_file_is_noticed(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     for number in range(50):
         database.write_journal(key_of(NOON.replace(minute=number)), {"long": "x" * 3000})
+    (page,) = database._tuples("SELECT rootpage - 1 FROM sqlite_master WHERE name = 'journal'")[0]
     database.close()
     path = tmp_path / "torra.db"
     data = bytearray(path.read_bytes())
-    data[4096 * 30 : 4096 * 31] = b"\xa5" * 4096
+    data[4096 * page : 4096 * (page + 1)] = b"\xa5" * 4096
     path.write_bytes(data)
     database = open_database(tmp_path)
     assert database.quick_check() != "ok"

@@ -13,6 +13,7 @@ import pytest
 
 from instance_database import Database
 from tests.worlds.stores import NOON, key_of, open_database, opening
+from torra.clock import Clock, Scaled, System, parse
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.tick import approval
@@ -47,7 +48,12 @@ def decide(database: Database, verdict: str = "BUY", profile: Profile = PROFILE)
 
 
 def propose(
-    database: Database, verdict: str = "BUY", *, minutes: int = 0, profile: Profile = PROFILE
+    database: Database,
+    verdict: str = "BUY",
+    *,
+    minutes: int = 0,
+    profile: Profile = PROFILE,
+    clock: Clock | None = None,
 ) -> str:
     moment = NOON + timedelta(minutes=minutes)
     return approval.propose(
@@ -57,7 +63,7 @@ def propose(
         key=key_of(moment, "M15", GOLD.id),
         symbol="XAUUSD",
         created=moment,
-        expires=moment + timedelta(minutes=15),
+        expires=approval.expiry(moment, "M15", clock or System()),
     )
 
 
@@ -185,6 +191,32 @@ def test_a_price_that_has_drifted_ends_it(drift: float, state: str, database: Da
     if state == "DENIED":
         assert decided.reason == "PRICE_COLLAR"
         assert database.signals() == []
+
+
+def test_on_the_demo_it_waits_two_real_minutes_and_its_price_wanders_as_long(
+    database: Database,
+) -> None:
+    sid = propose(database, clock=Scaled(NOON, 180.0))
+    end = NOON + timedelta(hours=6)
+    expires = parse(database.proposal(sid)["expires"])
+    assert end <= expires < end + timedelta(minutes=5)
+    last: dict[str, Any] = {"now": end - timedelta(minutes=1), "price": PRICE + 12.0}
+    assert approval.preview(database, sid, at(**last)).state == "APPROVED"
+    assert approval.preview(database, sid, at(**last | {"price": PRICE + 13.0})).reason == (
+        "PRICE_COLLAR"
+    )
+    assert approval.preview(database, sid, at(now=expires)).state == "EXPIRED"
+    assert approve(database, sid, **last).state == "APPROVED"
+
+
+def test_a_stream_has_one_proposal_at_a_time(database: Database) -> None:
+    propose(database)
+    first, later = key_of(NOON, "M15", GOLD.id), key_of(EXPIRES, "M15", GOLD.id)
+    now = EXPIRES - timedelta(seconds=1)
+    assert database.proposal_waits(later, now) and not database.proposal_waits(later, EXPIRES)
+    assert not database.proposal_waits(first, now), "the tick's own is written again"
+    for other in (key_of(EXPIRES, "H1", GOLD.id), key_of(EXPIRES, "M15", "SILVER")):
+        assert not database.proposal_waits(other, now)
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ def test_the_worst_case_of_a_tick_counts_every_round_and_one_of_gate_and_fallbac
     )
     assert at() == pytest.approx(2 * quick + 4 * deep + 2 * quick)
     assert at(debate_rounds=3) == pytest.approx(2 * quick + 12 * deep + 2 * quick)
-    dear = {"fallback_model": "anthropic:claude-opus-4-1"}
+    dear = {"fallback_models": ["openai_compatible:gpt-5.5-pro"]}
     assert at(role_caps={"risk_gate": {"prompt_bytes": 20_000}}) == pytest.approx(
         2 * quick + 4 * deep + 2 * PRICES.worst_case(
             "anthropic", "flat", prompt_bytes=20_000, output_tokens=OUTPUT_TOKENS["quick"]

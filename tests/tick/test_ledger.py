@@ -509,7 +509,7 @@ def test_a_vendor_that_charges_more_costs_the_worst_case_and_is_flagged(
 
 def test_an_answer_of_the_other_vendor_is_booked_as_its_own(database: Database, hand: Hand) -> None:
     other = Completion("{}", "gemini-3.8-flash", "google", 10, 10, 0.002)
-    run(database, Scripted({"risk_gate": other}), hand, fallback_model="google")
+    run(database, Scripted({"risk_gate": other}), hand, fallback_models=("google",))
     routes = {
         (row["provider"], row["model"]) for row in rows(database) if row["role"] == "risk_gate"
     }
@@ -517,7 +517,7 @@ def test_an_answer_of_the_other_vendor_is_booked_as_its_own(database: Database, 
 
 
 def test_a_stage_reserves_the_dearer_of_both_vendors(database: Database, hand: Hand) -> None:
-    agents = settings(provider="google", fallback_model="anthropic:claude-opus-5-5").agents
+    agents = settings(provider="google", fallback_models=("anthropic:claude-opus-5-5",)).agents
     purse = purse_of(database, Scripted(), hand, agents)
     bounds = bounds_seen(database, hand, provider="google")
     assert purse.reserve("analysts", bounds[:1])
@@ -550,7 +550,7 @@ def test_a_stage_reserves_the_dearest_of_the_chain_in_whatever_order(
 
 
 def test_each_tier_has_its_own_model_at_the_other_vendor(database: Database, hand: Hand) -> None:
-    agents = settings(provider="google", fallback_model="anthropic").agents
+    agents = settings(provider="google", fallback_models=("anthropic",)).agents
     for bound in bounds_seen(database, hand, provider="google"):
         asked = {
             "prompt_bytes": bound.prompt_bytes,

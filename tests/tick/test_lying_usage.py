@@ -21,10 +21,10 @@ from instance_database import Database
 from tests.cases import cases
 from tests.doubles.scripted import AMPLE, Scripted, context, honest, settings
 from tests.worlds.stores import NOON, Hand, key_of, open_database
-from torra.dashboard.record.summary import FLAGS
 from torra.providers.prices import PriceList
 from torra.tick.ladder import SpendingAccount
 from torra.tick.spending import UNCOUNTED, Purse
+from torra.words.ticks import FLAGS
 
 LOCAL: Final = "openai_compatible"
 MODEL: Final = MODELS[LOCAL]["quick"]

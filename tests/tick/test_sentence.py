@@ -20,19 +20,18 @@ from tests.worlds import desks, journals
 from tests.worlds.records import tick_record
 from torra.tick.marks import LEAN_AGAINST
 from torra.tick.sentence import (
-    CAUSES,
     MOST_TOLD,
     MOST_WORDS,
-    REASONS,
     Finished,
     Order,
-    in_words_of_now,
+    in_page_words,
     number,
+    page_text,
     sentence,
-    told,
 )
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.vetoed import REFUSERS
+from torra.words.deny_reasons import DenyReason
+from torra.words.ticks import GATE_REASONS
 
 BUY: Final = Finished(
     symbol="BTCUSD",
@@ -226,8 +225,7 @@ def test_each_kind_of_tick_has_its_sentence(kind: str) -> None:
 
 
 def test_every_deny_reason_has_its_words() -> None:
-    assert set(CAUSES) == set(DenyReason)
-    assert all(len(words.split()) <= 7 for words in CAUSES.values())
+    assert all(reason.cause and len(reason.cause.split()) <= 7 for reason in DenyReason)
 
 
 def check(text: str, most: int = MOST_WORDS) -> None:
@@ -315,13 +313,13 @@ def test_any_record_has_one_short_sentence_in_words(scaled: Callable[..., int]) 
     @settings(max_examples=scaled(10_000, least=100), deadline=None)
     @given(any_record)
     def short(record: dict[str, Any]) -> None:
-        check(told(tick_record(record)), MOST_TOLD)
+        check(page_text(tick_record(record)), MOST_TOLD)
 
     short()
 
 
 def test_a_stored_sentence_is_told_as_it_is() -> None:
-    assert told(tick_record({"sentence": "Said then."})) == "Said then."
+    assert page_text(tick_record({"sentence": "Said then."})) == "Said then."
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1).map(lambda value: round(value, 2)))
@@ -373,7 +371,7 @@ def agrees(record: dict[str, Any]) -> set[str]:
         assert (float(match[2]), float(match[3])) == (-limits["sell"], limits["buy"])
         assert float(match[2]) < float(match[1]) < float(match[3])
     if record["denied"] and not expected:
-        assert f"as {CAUSES[record['denied'][0]]}" in text or "the gate vetoes it" in text
+        assert f"as {DenyReason[record['denied'][0]].cause}" in text or "the gate vetoes it" in text
         assert ("gate" in text.split(":")[0]) == record["denied"][0].startswith("GATE")
         said.add("denied")
     differs = record["verdict"] != record["l1_verdict"]
@@ -436,8 +434,8 @@ def test_a_sentence_says_what_its_record_holds(kind: str, tmp_path: Path, scaled
     for record in found:
         stored = tick_record(record)
         if record["reason"] != "POSITION_HELD" and "earlier" not in record["sentence"]:
-            said = in_words_of_now(record["sentence"]).removesuffix(".")
-            assert told(stored).startswith(said)
+            said = in_page_words(record["sentence"]).removesuffix(".")
+            assert page_text(stored).startswith(said)
         looked_on = "the agents only looked on" in record["sentence"]
         assert looked_on == (kind == "shadow")
 
@@ -453,7 +451,7 @@ def kept(**more: Any) -> str:
             "open_positions": [{"direction": "LONG", "pnl": 4.1, "age_ticks": 3}],
         },
     }
-    return told(tick_record(tick | more)).removesuffix(" in BTCUSD on M15: x.")
+    return page_text(tick_record(tick | more)).removesuffix(" in BTCUSD on M15: x.")
 
 
 def test_a_kept_position_is_told_with_its_side_and_age() -> None:
@@ -471,7 +469,7 @@ def test_a_kept_position_is_told_with_its_side_and_age() -> None:
     assert kept(memory=new) == "Keeps the long in BTCUSD on M15, opened within this bar: x."
     for odd in ([], [{"direction": "LONG"}], [{"direction": "LONG", "age_ticks": -1}], ["x"], 3):
         assert kept(memory={"position": "LONG", "open_positions": odd}) == "Keeps the long"
-    assert told(tick_record({"sentence": "Keeps the open position: x."})).startswith(
+    assert page_text(tick_record({"sentence": "Keeps the open position: x."})).startswith(
         "Keeps the open position"
     )
 
@@ -496,7 +494,7 @@ def pulled(**more: Any) -> str:
     """Return what is told of a tick whose bar and agents lean up, while H1's composite is below."""
     own = {"composite": 0.2, "close_time": PULLED["as_of"], "fresh": True, "weight": 0.4}
     of = {"M15": own, "H1": AN_HOUR}
-    return told(tick_record({**PULLED, "composites": of, **more}))
+    return page_text(tick_record({**PULLED, "composites": of, **more}))
 
 
 def test_an_earlier_composite_against_this_bar_is_told() -> None:
@@ -534,18 +532,18 @@ def test_earlier_answers_are_told_with_their_timeframe() -> None:
 
 
 def test_a_page_writes_sizes_alike_and_a_veto_as_that_of_whoever_made_it() -> None:
-    assert in_words_of_now("Buys 0.1 lots of X") == "Buys 0.10 lots of X"
+    assert in_page_words("Buys 0.1 lots of X-Y at -0.5") == "Buys 0.10 lots of X-Y at −0.5"
     for said in ("Buys 0.12 lots of X", "Buys 1 lot of X", "Sells 0.1 R"):
-        assert in_words_of_now(said) == said
+        assert in_page_words(said) == said
     for code, who in REFUSERS.items():
-        stored = f"Does not buy X, as the gate vetoes it ({REASONS[code]}): the consensus"
-        assert in_words_of_now(stored) == stored.replace("the gate", f"the {who}")
-    of_the_gate = f"as the gate vetoes it ({REASONS['WIDE_SPREAD']})"
-    assert in_words_of_now(of_the_gate) == of_the_gate
+        stored = f"Does not buy X, as the gate vetoes it ({GATE_REASONS[code]}): the consensus"
+        assert in_page_words(stored) == stored.replace("the gate", f"the {who}")
+    of_the_gate = f"as the gate vetoes it ({GATE_REASONS['WIDE_SPREAD']})"
+    assert in_page_words(of_the_gate) == of_the_gate
 
 
 def test_a_minus_is_written_as_one() -> None:
-    assert told(tick_record(sentence="Sells XAU-USD on M15 at -0.5.")).endswith(
+    assert page_text(tick_record(sentence="Sells XAU-USD on M15 at -0.5.")).endswith(
         "XAU-USD on M15 at −0.5."
     )
 
@@ -562,4 +560,4 @@ def test_a_minus_is_written_as_one() -> None:
 def test_a_judge_that_does_not_go_along_is_told(judge: str, says: str) -> None:
     text = sentence(replace(BUY, judge=judge))
     assert text.endswith(f"; {says}") and len(text.split()) <= MOST_WORDS
-    assert in_words_of_now(text).count("on balance") == 1
+    assert in_page_words(text).count("on balance") == 1

@@ -13,10 +13,11 @@ from tests.cases import cases
 from tests.conftest import Scale
 from torra.config import Instance, Profile
 from torra.tick import decision
-from torra.tick.sentence import REASONS, Finished, sentence
+from torra.tick.sentence import Finished, sentence
 from torra.verdict import sentiment_rules as rules
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.vetoed import REFUSERS, SIDED, refusal, sided
+from torra.words.deny_reasons import DenyReason
+from torra.words.ticks import GATE_REASONS
 
 PROFILE = Profile()
 THRESHOLDS = PROFILE.thresholds
@@ -163,15 +164,15 @@ VETOED = Finished(
 
 
 def test_every_reason_of_the_officer_has_its_words() -> None:
-    assert {*map(str, OfficerReason)} <= set(REASONS)
-    assert all(len(REASONS[str(code)].split()) <= 6 for code in OfficerReason)
-    assert len({REASONS[str(code)] for code in OfficerReason}) == len(OfficerReason)
+    assert {*map(str, OfficerReason)} <= set(GATE_REASONS)
+    assert all(len(GATE_REASONS[str(code)].split()) <= 6 for code in OfficerReason)
+    assert len({GATE_REASONS[str(code)] for code in OfficerReason}) == len(OfficerReason)
 
 
 @cases("code", SIDED)
 def test_the_sentence_names_why_one_side_is_vetoed(code: str) -> None:
     said = sentence(replace(VETOED, vetoed_for=(code,)))
-    assert f"as the gate vetoes it ({REASONS[code]})" in said
+    assert f"as the gate vetoes it ({GATE_REASONS[code]})" in said
     assert code not in said
 
 

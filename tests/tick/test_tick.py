@@ -139,12 +139,10 @@ def test_every_subset_that_never_answers_stores_a_valid_row(
         return ticked(own, Faulty(subsets[number], "timeout"), profile(timeout_seconds=seconds))
 
     for attempt in tries():
-        with ThreadPoolExecutor(8) as pool:
-            records = list(pool.map(partial(run, attempt.folder(tmp_path)), range(len(subsets))))
-        for record in records:
-            check_stored(record)
-        with attempt:
-            for broken, record in zip(subsets, records, strict=True):
+        with attempt, ThreadPoolExecutor(8) as pool:
+            runs = pool.map(partial(run, attempt.folder(tmp_path)), range(len(subsets)))
+            for broken, record in zip(subsets, runs, strict=True):
+                check_stored(record)
                 assert record["source_type"] == expected(broken), broken
 
 

@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 
-from agent_config import EXPERTS, FIRST_OTHERS
 from agents.contracts import Completion, Request, immediate
 from tests.worlds import remembering, swarm_calls
 from torra.config import Profile
 from torra.evaluation.standing.past_calls import SEATS
-from torra.evaluation.standing.told import LATE, NOTHING, TOO_LATE, Asked, PastOf, StandingTold
+from torra.evaluation.standing.track_record import (
+    LATE,
+    NO_RECORD,
+    TOO_LATE,
+    PastOf,
+    TrackRecord,
+    TrackRecordQuery,
+)
 from torra.providers.rules.provider import RulesProvider
 from torra.store.memory import MemoryStore
 from torra.tick.tick_record import JournalRecord
@@ -27,7 +33,6 @@ NUMBERS: dict[str, float | None] = {
     "judge_hit_share": None,
     **{f"win_share_{k}": None for k in range(10)},
     "win_share_6": 0.4821,
-    **{f"trust_{name}": 0.3 + number / 10 for number, name in enumerate(EXPERTS)},
 }
 
 
@@ -61,16 +66,11 @@ def records(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return json.loads(json.dumps(told))
 
 
-def swarm_of(outcome: Outcome) -> dict[str, Any]:
-    assert outcome.result is not None
-    return outcome.result.debated.deliberation.as_json()["swarm"]
-
-
 @pytest.mark.journey
 def test_while_nothing_is_known_not_one_byte_changes() -> None:
     for mode in ("budget", "swarm"):
         settings = swarm_calls.profile(mode=mode)
-        asked, told = ticks(lambda _: NOTHING, settings)
+        asked, told = ticks(lambda _: NO_RECORD, settings)
         unasked, untold = ticks(None, settings)
         assert told.prompts == untold.prompts and told.prompts
         assert records(asked) == records(unasked)
@@ -78,11 +78,11 @@ def test_while_nothing_is_known_not_one_byte_changes() -> None:
 
 
 def test_what_is_told_stands_in_the_record_by_value() -> None:
-    seen: list[Asked] = []
+    seen: list[TrackRecordQuery] = []
 
-    def past(asked: Asked) -> StandingTold:
+    def past(asked: TrackRecordQuery) -> TrackRecord:
         seen.append(asked)
-        return StandingTold(NUMBERS)
+        return TrackRecord(NUMBERS)
 
     outcomes, _ = ticks(past, swarm_calls.profile())
     (*_, record), asked = records(outcomes), seen[-1]
@@ -92,11 +92,11 @@ def test_what_is_told_stands_in_the_record_by_value() -> None:
     assert (asked.instance, asked.timeframe, asked.regime, asked.close) == (
         record["instance"], record["timeframe"], record["regime"]["name"], record["close"],
     )  # fmt: skip
-    assert JournalRecord.parse({**record, "elapsed_ms": 0.0}).standing == StandingTold(NUMBERS)
+    assert JournalRecord.parse({**record, "elapsed_ms": 0.0}).standing == TrackRecord(NUMBERS)
 
 
 def test_each_seat_is_shown_its_own_share_and_nobody_elses() -> None:
-    _, heard = ticks(lambda _: StandingTold(NUMBERS), swarm_calls.profile())
+    _, heard = ticks(lambda _: TrackRecord(NUMBERS), swarm_calls.profile())
     prompts = dict(heard.prompts)
     assert len(prompts) >= 5
     for role, text in prompts.items():
@@ -106,19 +106,10 @@ def test_each_seat_is_shown_its_own_share_and_nobody_elses() -> None:
 
 
 @pytest.mark.journey
-def test_earned_trust_weighs_and_shares_alone_decide_nothing() -> None:
-    earned, _ = ticks(lambda _: StandingTold(NUMBERS), swarm_calls.profile())
-    prior, _ = ticks(lambda _: StandingTold(NUMBERS), swarm_calls.profile(trust="prior"))
-    plain, _ = ticks(None, swarm_calls.profile(trust="prior"))
-    swarm = swarm_of(earned[-1])
-    first = swarm["regime"]["first"]
-    others = 1.0 if first == "" else FIRST_OTHERS  # the reader may have one expert go first
-    for name in {*EXPERTS} - {first}:
-        told_of = NUMBERS[f"trust_{name}"] or 0.0
-        assert swarm["trust"][name] == pytest.approx(told_of * others)
-    assert swarm_of(prior[-1])["trust"] == swarm_of(plain[-1])["trust"]
+def test_shares_alone_decide_nothing() -> None:
+    plain, _ = ticks(None, swarm_calls.profile())
     shares = {name: one for name, one in NUMBERS.items() if name.endswith("hit_share")}
-    told, _ = ticks(lambda _: StandingTold(shares), swarm_calls.profile())
+    told, _ = ticks(lambda _: TrackRecord(shares), swarm_calls.profile())
     for name in ("scores", "verdict", "action", "gate"):
         assert [one[name] for one in records(told)] == [one[name] for one in records(plain)]
 

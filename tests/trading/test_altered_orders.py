@@ -29,7 +29,6 @@ from torra.config import SYMBOLS, Profile
 from torra.tick import paper
 from torra.trading.courier import order_of
 from torra.verdict import order_levels, order_seal
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Side
 from torra.verdict.risk_engine import Kind, SignalDraft
 
@@ -53,7 +52,7 @@ ALTERATIONS: dict[str, tuple[Any, ...]] = {
     "after": ("T5",),
     "closes": ("T5", "T0"),
     "bridge": ("mt5_direct", ""),
-    "authority": ("person", "approval", "older", "nobody", ""),
+    "authority": ("person", "approval", "nobody", ""),
     "seal": (None, "", "0" * 64, b"x"),
     "state": ("WAITING", "PENDING", "PUBLISHED"),
 }
@@ -76,8 +75,6 @@ def altered(database: Database, sid: str, chance: random.Random) -> dict[str, An
     while True:
         columns = chance.sample(list(ALTERATIONS), chance.choice((1, 1, 1, 2, 3)))
         drawn = {name: chance.choice(ALTERATIONS[name]) for name in columns}
-        if drawn.get("authority") == order_seal.OLDER:
-            drawn |= {"seal": None, "lots": 9.0}
         try:
             alter(database, sid, drawn)
         except sqlite3.IntegrityError:  # the schema refuses it even so
@@ -119,7 +116,7 @@ def test_no_altered_order_reaches_a_bridge(
             world.turn()
         assert world.bridge.sent == before, drawn
         halted += world.switch.engaged() != ""
-        if not {"instance", "sid"} & set(drawn) and drawn.get("authority") != "older":
+        if not {"instance", "sid"} & set(drawn):
             # What cannot even be read is set aside with an alarm of its own.
             noticed = world.switch.engaged() or "ODD_SIGNAL" in seen(world)
             assert noticed or drawn.get("state") == "PUBLISHED", drawn
@@ -202,18 +199,6 @@ def test_the_alarm_names_the_order_and_comes_once(tmp_path: Path) -> None:
     (alarm,) = world.database.alarms()
     assert alarm["detail"].startswith("T1 open BUY of XAUUSD was not sent: ")
     assert len(world.database.trading_states()) == 1
-    world.database.close()
-
-
-def test_an_order_of_an_older_program_is_taken_back_without_a_halt(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.database.enqueue_signal(opening("T1", **ROW))
-    alter(world.database, "T1", {"authority": "older", "seal": None})
-    world.turn()
-    row = world.database.signal("T1")
-    assert row is not None and world.bridge.sent == []
-    assert (row["state"], row["detail"]) == ("CANCELLED", DenyReason.OLDER_PROGRAM)
-    assert world.database.trading_state() == "ACTIVE" and seen(world) == ""
     world.database.close()
 
 

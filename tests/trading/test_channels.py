@@ -105,8 +105,8 @@ def test_an_approval_takes_price_and_account_from_the_broker_or_says_that_it_has
 
 
 def test_one_channel_has_one_bridge(stage: Stage) -> None:
-    other = EUR.model_copy(update={"name": "E2", "bridge": "dwx"})
-    with pytest.raises(ConfigError, match="channel main is used as torra_files and as dwx"):
+    other = EUR.model_copy(update={"name": "E2", "bridge": "mt5_direct"})
+    with pytest.raises(ConfigError, match="channel main is used as torra_files and as mt5_direct"):
         channels.check(settings_of(stage, EUR, other), ENVIRONMENT)
 
 

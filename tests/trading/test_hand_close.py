@@ -411,13 +411,13 @@ def test_flatten_tells_what_cannot_be_closed_from_here(market: Market) -> None:
         foreign = signal_bridge.write_signal(
             market.database, SignalDraft("open", "BUY", 0.1, LEVELS), instance=other.id,
             symbol="EURUSD", timeframe="M15", bar_time=now, created=now, expires=now + MINUTES,
-            authority="tick", bridge="dwx old",
+            authority="tick", bridge="mt5_direct old",
         )  # fmt: skip
     done = hand_close.flatten_desk(market.hand, SOMEBODY)
     found = {one["instance"]: one for one in done.document["positions"]}
     assert found["EURUSD"]["step"] == "CLOSING"
     assert found["OTHER"]["step"] == "REFUSED"
-    assert "dwx old" in done.refused
+    assert "mt5_direct old" in done.refused
     assert market.state(foreign["sid"]) == "PENDING"
     text = hand_close.told(done.document)
     assert "do it there" in text

@@ -309,12 +309,12 @@ def test_every_channel_has_a_file_where_its_other_side_looks(tmp_path: Path) -> 
     settings = DeskSettings(
         instances=(
             Instance(symbol="XAUUSD", bridge="torra_files", channel="gold", **live),
-            Instance(symbol="EURUSD", bridge="dwx", channel="old", **live),
+            Instance(symbol="EURUSD", bridge="mt5_direct", channel="old", **live),
             Instance(symbol="BTCUSD", bridge="paper", **live),
         ),
         channels={
             "gold": Channel(folder=str(tmp_path / "gold"), account=1),
-            "old": Channel(folder=str(tmp_path / "DWX"), account=2, live=True),
+            "old": Channel(account=2, live=True),
         },
     )
     assert halt_files(tmp_path / "home", settings) == {

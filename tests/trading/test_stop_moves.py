@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlite_utils
 
-from instance_database import Database
-from tests.faults import old_schemas
-from tests.worlds import dwx_channel, mt5_package
+from tests.worlds import mt5_package
 from tests.worlds.hands import PAPER, SOMEBODY, Market, held_at, live_home, torra
 from torra.bridges.protocol import Order
-from torra.clock import System
 from torra.errors import ConfigError
 from torra.trading import hand_close
 
@@ -292,33 +288,7 @@ def test_the_package_refuses_a_stop_of_nothing(package: mt5_package.World) -> No
     assert (report.status, report.reason) == ("REJECTED", "no_position")
 
 
-def test_dwx_moves_the_stop_and_keeps_the_target(tmp_path: Path) -> None:
-    world = dwx_channel.World(tmp_path)
-    ticket = world.opened().position
-    world.bridge.submit(modify(dwx_channel.order(), ticket, 2341.0))
-    report = world.settled()
-    assert (report.status, report.position) == ("FILLED", ticket)
-    there = world.fake.positions[int(ticket)]
-    assert (there.stop, there.target) == (2341.0, 2361.2)
-    (command,) = [text for text in world.fake.taken if "MODIFY" in text]
-    assert f"|MODIFY_ORDER|{ticket},0,2341.00,2361.20,0:>" in command
-
-
-def test_dwx_tells_a_stop_that_nobody_can_move(tmp_path: Path) -> None:
-    world = dwx_channel.World(tmp_path)
-    ticket = world.opened().position
-
-    def gone(text: str) -> None:
-        if "MODIFY" in text:
-            world.fake.end(int(ticket), 2338.4, "[sl 2338.40]", dwx_channel.MAGIC, 0.1)
-
-    world.fake.on_read = gone
-    world.bridge.submit(modify(dwx_channel.order(), ticket, 2341.0))
-    report = world.settled(20)
-    assert (report.status, report.reason) == ("REJECTED", "no_position")
-
-
-# --- as a person types it, and older files --------------------------------------------------------
+# --- as a person types it -------------------------------------------------------------------------
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -330,17 +300,3 @@ def test_the_command(tmp_path: Path) -> None:
     assert unknown.exit_code == 2
     assert "the price of now is not known" in unknown.output
     assert torra(home, "stop", sid, "near", "--yes").exit_code == 2
-
-
-def test_a_file_of_an_older_program_takes_the_move_of_a_stop(tmp_path: Path) -> None:
-    """The rules of the table are widened in place: no row and no other table changes."""
-    path = tmp_path / "torra.db"
-    old_schemas.build(path, "0011_hosted", 0)
-    Database.open(path, now=System().real_now).close()
-    db = sqlite_utils.Database(path)
-    text = db["signals"].schema
-    assert "CHECK (kind IN ('open', 'close', 'modify'))" in text
-    assert "CHECK (kind <> 'open' OR (entry" in text
-    assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert db.execute("PRAGMA foreign_key_check").fetchall() == []
-    db.close()

@@ -25,7 +25,7 @@ from torra.config import ROOT, Profile, SymbolSpec, validate
 from torra.replay.rerun import trial_tick
 from torra.store.connection import TickKey
 from torra.verdict import order_levels, position_size, sentiment_rules
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
 
 PAGE: Final = (ROOT / "docs" / "orders.md").read_text("utf-8")
 MINUTES: Final = {"M15": 15, "H1": 60}

@@ -17,15 +17,15 @@ from tests.cases import cases
 from torra.bridges.protocol import Health
 from torra.config import SYMBOLS, Profile, Risk
 from torra.verdict import risk_engine
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Side
 from torra.verdict.risk_engine import HALTING, Account, Levels, Ticket, check
+from torra.words.deny_reasons import DenyReason
 
 BTC = SYMBOLS["BTCUSD"]
 PLAIN = Profile()
 R = DenyReason
 
-ELSEWHERE = {R.BRIDGE_DEAD, R.VERSION_MISMATCH, R.SIGNAL_EXPIRED, R.ORDER_ALTERED, R.OLDER_PROGRAM}
+ELSEWHERE = {R.BRIDGE_DEAD, R.VERSION_MISMATCH, R.SIGNAL_EXPIRED, R.ORDER_ALTERED}
 """Reasons that no ticket has: they are about handing it over."""
 
 

@@ -37,7 +37,7 @@ SEED = 20_260_825
 
 ELSEWHERE = {
     DenyReason.BRIDGE_DEAD, DenyReason.VERSION_MISMATCH, DenyReason.SIGNAL_EXPIRED,
-    DenyReason.ORDER_ALTERED, DenyReason.OLDER_PROGRAM,
+    DenyReason.ORDER_ALTERED,
 }  # fmt: skip
 """Reasons that no ticket has: they are about handing it over."""
 

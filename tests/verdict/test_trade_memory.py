@@ -86,25 +86,6 @@ def test_what_ended_at_the_close_or_later_is_not_known(hours: float) -> None:
     assert told(trade(hours), trade(2)) == told(trade(2))
 
 
-@pytest.mark.parametrize(
-    ("profit", "r", "outcome", "evolution"),
-    [
-        (-50.0, -1.0, "loss", "Falsified"),
-        (100.0, 2.0, "win", "Realized"),
-        (0.5, 0.01, "scratch", "Weakened"),
-        (-3.0, 0.2, "loss", "Falsified"),
-    ],
-)
-def test_a_row_from_before_there_were_outcomes_is_judged_by_its_numbers(
-    profit: float, r: float, outcome: str, evolution: str
-) -> None:
-    old = trade(profit=profit, r_multiple=r, outcome=None, evolution=None)
-    (found,) = told(old)
-    assert (found["outcome"], found["evolution"]) == (outcome, evolution)
-    bare = {name: value for name, value in old.items() if name not in ("outcome", "evolution")}
-    assert told(bare) == [found]
-
-
 def test_what_was_said_at_the_close_is_not_judged_again() -> None:
     """A later version may draw the lines elsewhere; the record stays."""
     (found,) = told(trade(outcome="scratch", evolution="Unknown"))
@@ -123,7 +104,7 @@ def test_what_was_judged_at_the_close_is_what_is_remembered() -> None:
     end = judge(held, exit_price=1985.0, closed_at=closed_at, profit=145.0, reason="CLOSED")
     row = held | {"closed_at": iso(closed_at), "profit": 145.0, "r_multiple": end.r_multiple}
     kept = {**row, "outcome": end.outcome, "evolution": end.evolution}
-    assert told(kept) == told(row) == remembered([kept], NOON)
+    assert told(kept) == remembered([kept], NOON)
     assert told(kept)[0]["r_multiple"] == 1.45
 
 

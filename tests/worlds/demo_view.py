@@ -28,7 +28,7 @@ from torra.dashboard.view import bar_reading
 from torra.dashboard.view.desk_view import OverviewTold
 from torra.dashboard.view.stream_reading import HISTORY, OWN
 from torra.errors import StoreUnavailable
-from torra.tick.sentence import Finished, Order, in_words_of_now, sentence
+from torra.tick.sentence import Finished, Order, in_page_words, sentence
 from torra.verdict import sentiment_rules
 from torra.verdict.vetoed import sided
 
@@ -575,7 +575,7 @@ def record(
         vetoed=record.gate.ruling.vetoes(verdict), vetoed_for=sided(record.gate.ruling, verdict),
         source=source, flags=spoken.flags, push=spoken.panel.push,
     )  # fmt: skip
-    return quiet(made, sentence=in_words_of_now(sentence(said)))
+    return quiet(made, sentence=in_page_words(sentence(said)))
 
 
 def readings(series: list[dict[str, Any]], place: int) -> tuple[dict[str, float], dict[str, Any]]:

@@ -28,7 +28,7 @@ from tests.worlds import desks, firm_ticks, remembering, swarm_ticks
 from torra.clock import iso
 from torra.config import Profile, Thresholds
 from torra.desk.memory import reviews
-from torra.evaluation.standing import told
+from torra.evaluation.standing import track_record
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsStatus, NewsView
 from torra.evidence.scheduled_events import EventView, ScheduledEvent, around
@@ -147,7 +147,6 @@ def _edges(store: Any, profile: Profile, voice: _Voice, clock: Still, *, promote
     agents = profile.agents
     book: Any = SimpleNamespace(
         hit_shares=lambda _: {"liquidity_hit_share": 0.7},
-        trust=lambda _: {"trust_liquidity": 0.4},
     )
     chances: Any = SimpleNamespace(win_shares=lambda _: {"win_share_4": 0.2})
     return Edges(
@@ -158,8 +157,8 @@ def _edges(store: Any, profile: Profile, voice: _Voice, clock: Still, *, promote
         news=(lambda _: NewsView(NewsStatus.EMPTY)) if agents.include_news else None,
         lessons=(lambda asked: _recalled(asked.notes, agents.memory.embedder))
         if agents.remembers() else None,
-        standing=(lambda asked: told.told(book, chances, asked, agents))
-        if told.wanted(agents) else None,
+        standing=(lambda asked: track_record.track_record(book, chances, asked))
+        if track_record.wanted(agents) else None,
     )  # fmt: skip
 
 

@@ -83,12 +83,6 @@ def text(
     return signed([first, header, *lines(bars)], key, newline)
 
 
-def text_of_version_1(bars: Sequence[Row], server_offset: int, *, key: str = KEY) -> str:
-    """A file as it was before the first line said whose bars it holds."""
-    former = signed([HEADER, *lines(bars)], key)
-    return former.replace("end,", f"end,{len(bars)},{server_offset},")
-
-
 def lines(bars: Sequence[Row]) -> list[str]:
     return [",".join(map(str, bar)) for bar in bars]
 

@@ -18,7 +18,6 @@ from tests.worlds.lesson_reviews import SEEN
 from tests.worlds.stores import NOON, Hand, open_database
 from torra.clock import System
 from torra.config import Instance, Profile
-from torra.desk.memory.lesson_mirror import LessonMirror
 from torra.desk.memory.reviewer import SPACING, Reviewer
 from torra.desk.memory.reviews import Asking, Paying
 from torra.lessons.lesson import Lesson, LessonFacts, Words
@@ -107,7 +106,6 @@ class Home:
             lambda: [(instance, Profile(agents=self.agents))],
             lambda: self.clock,
             lambda: self.leases(),  # noqa: PLW0108 - a test replaces it
-            LessonMirror(folder, self.database.lessons_since),
         )
 
     @property

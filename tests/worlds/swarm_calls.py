@@ -15,7 +15,7 @@ from agents.debate.deliberation import Deliberation
 from tests.worlds import desks, remembering
 from torra.clock import duration
 from torra.config import Profile
-from torra.evaluation.standing.told import PastOf
+from torra.evaluation.standing.track_record import PastOf
 from torra.replay.rerun.edges_then import Still
 from torra.store.connection import TickKey
 from torra.tick.edges import Edges
@@ -30,7 +30,7 @@ LATER: Final = timedelta(seconds=1)
 
 def profile(**changes: Any) -> Profile:
     """Return the profile of a swarm whose agents count and that is told everything of its past."""
-    told = {"mode": "swarm", "influence": "full", "standing": "on", "trust": "earned"}
+    told = {"mode": "swarm", "influence": "full", "standing": "on"}
     return remembering.profile("off", agents={**told, "call_policy": "always", **changes})
 
 

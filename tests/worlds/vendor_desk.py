@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, Final
 import torra_trader
 from agent_config import AgentSettings
 from agents.contracts import VECTORS
-from tests.worlds import desks
+from tests.worlds import desks, stores
 from torra.clock import duration
 from torra.config import Profile, validate
 from torra.tick.bar_window import HistoryWindow, LiveWindow
@@ -47,14 +46,6 @@ def history() -> HistoryWindow:
     return HistoryWindow({TIMEFRAME: frame})
 
 
-@functools.cache
-def _empty() -> bytes:
-    """Return a database as the migrations leave it: making one takes as long as a tick."""
-    with tempfile.TemporaryDirectory() as folder:
-        desks.open_database(Path(folder)).close()
-        return (Path(folder) / "torra.db").read_bytes()
-
-
 def tick(
     folder: Path, provider: Any, settings: AgentSettings, *, live: bool = False, bars: int = 1
 ) -> Ticked:
@@ -65,7 +56,7 @@ def tick(
     values = settings.model_dump()
     profile = validate(Profile, {"agents": values}, "a test")
     folder.mkdir(exist_ok=True)
-    (folder / "torra.db").write_bytes(_empty())
+    (folder / "torra.db").write_bytes(stores.new_database())
     desk = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=provider)
     try:
         desks.take_lease(desk)

@@ -31,9 +31,8 @@ from torra.clock import token
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
 from torra.home import BACKUP_NAME, backups
 from torra.regular_files import open_regular
-from torra.store import structure
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, explain, stamp
-from torra.store.migrations import NEWEST, compared, schema
+from torra.store.migrations import altered, schema, structure
 from torra.store.trade.signals import altered_orders
 from torra.whole_files import sync_folder, write_whole
 
@@ -75,8 +74,8 @@ class Backup:
     `made_at` is ISO UTC, "" where the file does not tell; `newest_tick` the newest close of a tick
     that was finished, "" for none; `sha256` "" where no sum lies beside it; `desk` the mark of
     the desk that made it, "" where the file does not tell. `foreign` are the things in the file
-    that are not Torra's (torra.store.structure), `altered` the ids of its orders and positions that
-    are not as they were decided.
+    that are not Torra's (torra.store.migrations), `altered` the ids of its orders and positions
+    that are not as they were decided.
     """
 
     path: Path
@@ -307,16 +306,14 @@ def _read(db: sqlite_utils.Database, path: Path, sha256: str) -> Backup:
     if facts and json.loads(facts["rows"]) != rows:
         raise ConfigError(f"{path} is damaged: it has not the rows that it was made with")
     number = schema(db)
-    if number > NEWEST:
-        raise ConfigError(f"{path} has schema {number}, newer than this program: update Torra")
-    built = compared(db, (FACTS, FILES))
+    built = structure(db, (FACTS, FILES))
     if built.refused:
-        raise ConfigError(structure.words(path, built.refused))
+        raise ConfigError(altered(path, built.refused))
     files = _files(db) if marked else {}
-    altered = altered_orders(db) if SIGNALS in rows else []
+    orders = altered_orders(db) if SIGNALS in rows else []
     return Backup(
         path, path.stat().st_size, number, str(facts.get("made_at", "")), newest_tick(db), rows,
-        sha256, files, str(facts.get("desk", "")), built.told, tuple(altered),
+        sha256, files, str(facts.get("desk", "")), built.foreign, tuple(orders),
     )  # fmt: skip
 
 

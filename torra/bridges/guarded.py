@@ -35,8 +35,8 @@ from torra.clock import Clock
 from torra.config import Channel
 from torra.errors import BridgeUnavailable
 from torra.time_limit import SHARE_SECONDS, TimeLimit
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.risk_engine import TradingState
+from torra.words.deny_reasons import DenyReason
 
 T = TypeVar("T")
 

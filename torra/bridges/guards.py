@@ -1,6 +1,6 @@
 """The last checks before an order goes to the market: one table of guards, asked in one order.
 
-The paper bridge and the bridges `mt5_direct` and `dwx` ask this table. The Expert Advisor
+The paper bridge, `mt5_direct` and plug-ins (guarded) ask this table. The Expert Advisor
 (mql5/TorraBridge.mq5) asks the same questions in the same order in its own language. The first
 guard that objects gives the reason of the refusal; an order that passes all of them is executed.
 
@@ -91,7 +91,7 @@ class View:
     found_stop: float = 0.0
 
 
-def ask_of(order: Order, account: int, *, whole: bool = True) -> Ask:
+def ask_of(order: Order, account: int) -> Ask:
     """Return an order that goes to an account as the guards see it."""
     return Ask(
         kind=order.kind,
@@ -104,7 +104,6 @@ def ask_of(order: Order, account: int, *, whole: bool = True) -> Ask:
         expires=int(order.expires.timestamp()),
         max_spread_pts=order.max_spread_pts,
         max_dev_pts=order.max_dev_pts,
-        whole=whole,
         as_decided=order.as_decided,
         account=account,
     )

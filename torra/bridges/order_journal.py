@@ -13,16 +13,16 @@ processes must not share a journal (the desk's lease sees to that), and the call
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
+
+from pydantic import TypeAdapter
 
 from torra.bridges.protocol import Order, Report, Status
-from torra.clock import iso, parse
 from torra.errors import MALFORMED, ConfigError
 from torra.owner_only import make_folder
 from torra.regular_files import lies
@@ -37,16 +37,13 @@ It could not be sent by then in any case: the guards refuse what has expired.
 INTERIM: Final = ("CLAIMED", "PLACED", "UNKNOWN")
 """Reports that a later one may replace."""
 
-Value = TypeVar("Value", Order, Report)
-
 
 @dataclass(frozen=True, slots=True)
 class OrderEntry:
     """One order and what is known of it.
 
     `intent` is the moment from which on it may have reached the market, None: it never has. `notes`
-    are the bridge's own. `settled` is the status of the newest report that was settled. `loaded`
-    says that the entry comes from an earlier life of the bridge.
+    are the bridge's own. `settled` is the status of the newest report that was settled.
     """
 
     order: Order
@@ -54,7 +51,6 @@ class OrderEntry:
     notes: Mapping[str, str] = field(default_factory=dict)
     report: Report | None = None
     settled: str = ""
-    loaded: bool = False
 
     @property
     def status(self) -> Status | None:
@@ -66,10 +62,8 @@ class OrderEntry:
         """Whether nothing more is to be found out."""
         return self.report is not None and self.report.status not in INTERIM
 
-    @property
-    def under_way(self) -> bool:
-        """Whether it may be in the market while its end is not known."""
-        return self.intent is not None and self.report is None
+
+ENTRY: Final = TypeAdapter(OrderEntry)
 
 
 class OrderJournal:
@@ -153,7 +147,7 @@ class OrderJournal:
         whole = [len(line) + 1 for line in lines]
         for number, line in enumerate(lines, start=1):
             try:
-                entry = _entry(json.loads(line.decode("ascii")))
+                entry = ENTRY.validate_json(line)
             except MALFORMED:
                 # A crash may leave zeros and a newline: its end does not make a line whole.
                 if number == len(lines):
@@ -218,38 +212,4 @@ def _over(entry: OrderEntry, now: datetime) -> bool:
 
 
 def _line(entry: OrderEntry) -> bytes:
-    told = {
-        "order": _told(entry.order),
-        "intent": iso(entry.intent) if entry.intent else "",
-        "notes": dict(entry.notes),
-        "report": _told(entry.report) if entry.report else None,
-        "settled": entry.settled,
-    }
-    return json.dumps(told, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def _entry(told: dict[str, Any]) -> OrderEntry:
-    return OrderEntry(
-        order=_read(Order, told["order"]),
-        intent=parse(told["intent"]) if told["intent"] else None,
-        notes={str(name): str(value) for name, value in told["notes"].items()},
-        report=_read(Report, told["report"]) if told["report"] else None,
-        settled=str(told["settled"]),
-        loaded=True,
-    )
-
-
-def _told(value: Order | Report) -> dict[str, Any]:
-    return {
-        name: iso(item) if isinstance(item, datetime) else item
-        for name, item in asdict(value).items()
-    }
-
-
-def _read(kind: type[Value], told: Mapping[str, Any]) -> Value:
-    # With postponed annotations the type of a field is its name as text.
-    times = {item.name for item in fields(kind) if item.type in ("datetime", datetime)}
-    values: dict[str, Any] = {
-        name: parse(item) if name in times else item for name, item in told.items()
-    }
-    return kind(**values)
+    return ENTRY.dump_json(entry) + b"\n"

@@ -97,14 +97,6 @@ def _torra_files(place: BridgePlace) -> Bridge:
     )  # fmt: skip
 
 
-def _dwx(place: BridgePlace) -> Bridge:
-    from torra.bridges.dwx.bridge import Dwx  # noqa: PLC0415
-
-    return Dwx(
-        place.name, place.channel, place.state, list(place.symbols), place.clock, halts=place.halts
-    )
-
-
 def _mt5_direct(place: BridgePlace) -> Bridge:
     from torra.bridges.mt5.bridge import Mt5Direct  # noqa: PLC0415
 
@@ -119,18 +111,12 @@ def _check_files(name: str, channel: Channel, environment: Mapping[str, str]) ->
     folder_of(name, channel, environment)
 
 
-def _check_dwx(name: str, channel: Channel, _environment: Mapping[str, str]) -> None:
-    if not channel.folder:
-        raise ConfigError(f"channels.{name}.folder is empty: name the folder of DWX Connect")
-
-
 def _check_direct(_name: str, _channel: Channel, _environment: Mapping[str, str]) -> None:
     load_package()
 
 
 BRIDGES: Final[Mapping[str, BridgeKind]] = {
     "torra_files": BridgeKind(_torra_files, _check_files),
-    "dwx": BridgeKind(_dwx, _check_dwx),
     "mt5_direct": BridgeKind(
         _mt5_direct,
         _check_direct,

@@ -19,11 +19,11 @@ from torra.commands.access import audit, token
 from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
+from torra.commands.data import calendar, data
 from torra.commands.init import init
-from torra.commands.lessons import lessons, review
+from torra.commands.lessons import lessons
 from torra.commands.listing import jobs, symbols, ticks
 from torra.commands.models import models
-from torra.commands.money import money
 from torra.commands.notices import notices
 from torra.commands.options import (
     ModeName,
@@ -33,10 +33,10 @@ from torra.commands.options import (
     on_terminal,
     print_json,
 )
-from torra.commands.outside import calendar, outside
 from torra.commands.profile import profile
-from torra.commands.replay import recompose, replay, sweep
-from torra.commands.standing import changed, scorecard, standing
+from torra.commands.promotion import effect, promotion, scorecard
+from torra.commands.replay import ablate, replay, sweep
+from torra.commands.results import results
 from torra.commands.terminal import say
 from torra.errors import ConfigError
 from torra.imports import importing
@@ -84,15 +84,15 @@ def _typed(word: str, yes: bool, *, always: bool = False) -> Ask | None:
 
 CHAPTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "Run": ("run", "init", "import", "symbols", "profile", "models", "token", "tick", "ticks",
-        "jobs", "outside", "calendar",
+        "jobs", "data", "calendar",
     ),
     "Decide": (
         "signals", "approve", "reject", "close", "stop", "flatten", "halt", "resume", "settle",
         "notices",
     ),
     "Judge": (
-        "money", "cost", "lessons", "review", "changed", "scorecard", "standing", "replay",
-        "recompose", "sweep", "lookahead", "consistency",
+        "results", "cost", "lessons", "effect", "scorecard", "promotion", "replay",
+        "ablate", "sweep", "lookahead", "consistency",
     ),
     "Keep": ("backup", "restore", "audit", "doctor"),
 }  # fmt: skip
@@ -433,8 +433,8 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit, backup, restore,
-    replay, recompose, sweep, scorecard, standing, changed, money, lessons, review, models, notices,
-    jobs, outside, calendar, lookahead, consistency, symbols, ticks,
+    replay, ablate, sweep, scorecard, promotion, effect, results, lessons, models, notices,
+    jobs, data, calendar, lookahead, consistency, symbols, ticks,
 )  # fmt: skip
 
 for command in COMMANDS:

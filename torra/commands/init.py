@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FEEDS: Final = ("mt5_files", "mt5_direct", "store")
-BRIDGES: Final = ("paper", "torra_files", "mt5_direct", "dwx")
+BRIDGES: Final = ("paper", "torra_files", "mt5_direct")
 EXECUTIONS: Final = ("auto", "approve", "off")
 PROVIDERS: Final = ("rules", "anthropic", "google", "openai_compatible")
 """What may be chosen, the default first."""
@@ -177,7 +177,7 @@ def gather(
     ask: Asker, environment: Mapping[str, str], look: Callable[[InitAnswers, str], TerminalFacts]
 ) -> tuple[InitAnswers, TerminalFacts]:
     """Return every answer, and what MetaTrader 5 says; raises ConfigError."""
-    from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts, refuse_mixture  # noqa: PLC0415
+    from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts  # noqa: PLC0415
 
     answers = InitAnswers(
         feed=ask("feed", f"Where bars come from ({', '.join(FEEDS)})", FEEDS[0], one_of(FEEDS)),
@@ -185,7 +185,6 @@ def gather(
             "bridge", f"Where signals go ({', '.join(BRIDGES)})", BRIDGES[0], one_of(BRIDGES)
         ),
     )
-    refuse_mixture(answers)
     terminal = TerminalFacts()
     if answers.needs_channel:
         answers, terminal = _ask_channel(ask, answers, environment, look)
@@ -235,8 +234,8 @@ def _ask_channel(
 
     channel = ask("channel", "Name of the channel to MetaTrader 5", "main", plain_name)
     answers = replace(answers, channel=channel)
-    if answers.needs_folder:
-        common = common_files(environment) if answers.needs_key else None
+    if answers.needs_key:
+        common = common_files(environment)
         usual = str(common / "Torra" / channel) if common else ""
         folder = ask("folder", "Folder that Torra and MetaTrader 5 share", usual, shared_folder)
         answers = replace(answers, folder=folder)

@@ -1,7 +1,7 @@
-"""`torra lessons` and `torra review`: what closed trades taught, and the lesson of one of them.
+"""`torra lessons` and `torra lessons show SID`: what closed trades taught, and one of the lessons.
 
 Both read the database and change nothing; a home without one stays without one. `--ask` of `torra
-review` alone asks a model, and books it under the ceiling of the trade's profile.
+lessons show` alone asks a model, and books it under the ceiling of the trade's profile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from torra.commands.cli_errors import plainly
-from torra.commands.options import print_json
+from torra.commands.options import SpelledGroup, print_json
 from torra.commands.terminal import say
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE
@@ -36,7 +36,7 @@ MOST: Final = 1_000
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-@click.command("lessons")
+@click.group("lessons", cls=SpelledGroup, invoke_without_command=True)
 @click.option("--search", default="", help="Words, or their beginnings, that must all stand in it.")
 @click.option("--symbol", help="Only this symbol.")
 @click.option(
@@ -52,12 +52,16 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
     help="Write all of them to this file, one JSON object a line.",
 )
 @as_json_option
-@click.pass_obj
+@click.pass_context
 @plainly
 def lessons(
-    home: Path, /, search: str, limit: int, export: Path | None, as_json: bool, **only: str | None
-) -> None:
+    context: click.Context, /, search: str, limit: int, export: Path | None, as_json: bool,
+    **only: str | None,
+) -> None:  # fmt: skip
     """List what closed trades and vetoed openings taught, newest first."""
+    if context.invoked_subcommand is not None:
+        return
+    home: Path = context.obj
     from torra.exhibits import lesson_words  # noqa: PLC0415
 
     narrowed = {name: value for name, value in only.items() if value}
@@ -80,13 +84,13 @@ def lessons(
             say(f"\n{limit} are shown; {count:,} are stored: --limit shows more.")
 
 
-@click.command("review")
+@lessons.command("show")
 @click.argument("sid")
 @click.option("--ask", is_flag=True, help="Ask a model now what it says of the trade; it costs.")
 @as_json_option
 @click.pass_obj
 @plainly
-def review(home: Path, /, sid: str, ask: bool, as_json: bool) -> None:
+def show(home: Path, /, sid: str, ask: bool, as_json: bool) -> None:
     """Show the lesson of a closed trade: its facts, and what each author wrote of it."""
     from torra.config import load_desk  # noqa: PLC0415
     from torra.exhibits import lesson_words  # noqa: PLC0415
@@ -122,9 +126,7 @@ def lesson_of(database: Database, sid: str) -> Lesson:
         of = row["closes"] or "an opening"
         raise ConfigError(f"{sid} is no opening: a lesson belongs to its opening, {of}")
     if row["state"] == "CLOSED":
-        raise ConfigError(
-            f"{sid} has no lesson: its evidence was invented, or it is older than lessons"
-        )
+        raise ConfigError(f"{sid} has no lesson: its evidence was invented")
     raise ConfigError(
         f"{sid} has no lesson yet: it is {row['state']}, and a lesson is written when a trade ends"
     )

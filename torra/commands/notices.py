@@ -66,11 +66,11 @@ def test(home: Path, /, as_json: bool) -> None:
     from torra.notices import listing  # noqa: PLC0415
     from torra.notices.protocol import Notice  # noqa: PLC0415
     from torra.notices.sending import LIMIT_SECONDS  # noqa: PLC0415
-    from torra.notices.words import Tongue  # noqa: PLC0415
+    from torra.notices.words import NoticeFormatter  # noqa: PLC0415
 
     services = open_notices(home, load_desk(home), dict(os.environ))
     now = System().real_now()
-    notice = Notice("test", "test", "note", *Tongue().test(), "", now, now)
+    notice = Notice("test", "test", "note", *NoticeFormatter().test(), "", now, now)
     tried = listing.try_all(services, notice, LIMIT_SECONDS)
     if as_json:
         print_json({"services": tried})

@@ -1,4 +1,4 @@
-"""`torra replay`, `recompose` and `sweep`: arms over a history, and how to judge them.
+"""`torra replay`, `ablate` and `sweep`: arms over a history, and how to judge them.
 
 `torra replay --journal` does another thing: it runs the stored ticks of the home again, those of a
 desk and of hosted streams, and says where today's program comes to something else; exit code 1
@@ -195,7 +195,7 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
     sys.exit(0 if found.same else 1)
 
 
-@click.command("recompose")
+@click.command("ablate")
 @click.argument("name")
 @click.option("--arm", default="", help="Whose words: a desk of the replay; empty: its largest.")
 @click.option("--keep", default="", help="Analysts that are kept, comma-separated; empty: all.")
@@ -224,7 +224,7 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
 @_with(TOLD)
 @click.pass_obj
 @plainly
-def recompose(
+def ablate(
     home: Path, /, name: str, as_json: bool, full: bool, report: Path | None, **asked: Any
 ) -> None:
     """Say what a replay would have come to with other analysts or weights; asks no model."""

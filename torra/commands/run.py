@@ -24,7 +24,7 @@ from torra.clock import System, duration, floor
 from torra.commands import access as access_commands
 from torra.commands import terminal
 from torra.config import DeskSettings
-from torra.dashboard import broadcasts, server
+from torra.dashboard import server
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import Access
 from torra.dashboard.view.backing import Backing
@@ -210,8 +210,6 @@ def _listen(
         trusted_hosts=names,
         remote=bool(names),
     )
-    if desk.events is not None:
-        broadcasts.send_from(desk.events)
     listener = server.open_server(
         app,
         address.host,

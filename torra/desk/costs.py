@@ -637,9 +637,8 @@ def _worst(
 
 
 _OWN_MODELS: Final[dict[str, Any]] = {
-    "quick_think_model": "", "deep_think_model": "", "role_models": {}, "fallback_model": "",
-    "fallback_models": (),
-    "chief_think_model": "",
+    "quick_think_model": "", "deep_think_model": "", "chief_think_model": "",
+    "role_models": {}, "fallback_models": (),
 }  # fmt: skip
 """Settings of a profile that names no model: each vendor's default ones answer."""
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 from agent_config import EXPERTS, FOCUS_WEIGHT, REGIME_BUDGET, tabled_trust
 from agents.contracts import SIDES, VECTORS, AgentReport, GateReason, GateRuling, OfficerReason
 from agents.debate.deliberation import Consulted
-from agents.debate.directive import put_first
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import duration, parse
@@ -96,15 +95,6 @@ def _in_order(weights: Mapping[str, float]) -> tuple[float, ...]:
     return tuple(weights[name] for name in EXPERTS if name in weights)
 
 
-def _unled(
-    trusted: Mapping[str, float], first: str, tabled: Mapping[str, float]
-) -> Mapping[str, float]:
-    """Return the weights with nobody going first; none where they were earned, and so not told."""
-    if first not in trusted:
-        return trusted
-    return tabled if put_first(tabled, first) == dict(trusted) else {}
-
-
 def swarm_seen(
     timeframe: str, swarm: SwarmRecord, rules: GateRuling, ruling: GateRuling
 ) -> SwarmSeen:
@@ -119,7 +109,7 @@ def swarm_seen(
         plain=REGIME_BUDGET.get(regime.code, 1.0),
         storm=swarm.storm,
         trusted=_in_order(swarm.trust),
-        unled=_in_order(_unled(swarm.trust, regime.first, tabled)),
+        unled=_in_order(tabled) if swarm.trust else (),
         reader=regime.reader,
         first=regime.first,
         reasons=tuple(str(one) for one in OfficerReason if one in rules.reasons),

@@ -456,17 +456,12 @@ def fingerprint(profile: Profile, rubric: str = RUBRIC_VERSION, code: str | None
     return _fingerprint(profile.model_dump_json(), rubric, code or versions()["torra"])
 
 
-FIRST_FORM: Final = "high"
-"""The record score of a profile that was stored before there was a switch."""
-
-
 @lru_cache(maxsize=256)
 def _told(text: str) -> Profile | None:
     """Return a stored profile; None for one of a version that had other settings."""
     try:
-        stored = json.loads(text)
-        return Profile.model_validate({"record_score": FIRST_FORM} | stored)
-    except (ValidationError, ValueError, TypeError):
+        return Profile.model_validate_json(text)
+    except ValidationError:
         return None
 
 
@@ -507,8 +502,7 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
             if agents.row().officer or not name.startswith(OFFICERS)
         },
         "weights": profile.sentiment_weights.model_dump(),
-        # Left out for the first form: a setting of before the switch keeps its standing.
-        **({} if profile.record_score == FIRST_FORM else {"record_score": profile.record_score}),
+        "record_score": profile.record_score,
         "timeframe_weights": profile.timeframe_weights,
         "thresholds": profile.thresholds.model_dump(),
     }

@@ -355,11 +355,6 @@ class Desk:
             self._clocks.forget()  # it goes on where the desk stood, whatever the time was here
         self._woken.clear()
 
-    def look_again(self) -> None:
-        """Wake every instance now and set its timer anew: the clock goes on before it was to."""
-        if self._running and self.active and not self._closing:
-            self._set_timers()
-
     def _set_timers(self) -> None:
         for name in self.setups:
             self._set_timer(name)

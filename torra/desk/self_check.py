@@ -28,7 +28,7 @@ from torra.backup.restore import command
 from torra.clock import System, duration, floor, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
-from torra.desk.memory import lesson_mirror, reviews, shelves
+from torra.desk.memory import reviews, shelves
 from torra.desk.models import call_words
 from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import subject_of
@@ -57,6 +57,7 @@ from torra.providers.vendors.switchboard import Switchboard
 from torra.tick.ladder import tick_worst_case
 from torra.trading import channels
 from torra.verdict.one_sided import TICKS, one_sided
+from torra.words.ticks import FLOW
 
 READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
 """Features that are computed from headlines."""
@@ -625,18 +626,6 @@ def _lease(database: Database) -> CheckResult | None:
     )
 
 
-FLOW_SAYS: Final = {
-    "available": "that of the newest bar is there",
-    "no_file": "none; an Expert Advisor of version 2.1 or later writes it",
-    "not_yet": "that of the newest bar is not there yet",
-    "left_out": "the newest bar was left out, some of its ticks were missing",
-    "stale": "nothing was counted for a while",
-    "broken": "what was counted cannot be used",
-    "unreachable": "it does not come at once, so ticks go on without",
-}
-"""What doctor says of the order flow by its status."""
-
-
 def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
     """Check that each stream that lives in real time has bars fresh enough for a tick."""
     settings = load_desk(home)
@@ -692,7 +681,7 @@ def _flow(instance: Instance, timeframe: str, feed: Feed) -> Iterator[CheckResul
             yield CheckResult(
                 "order flow",
                 "warning" if fault else "ok",
-                f"{instance.id} {timeframe}: {FLOW_SAYS.get(status, status)}",
+                f"{instance.id} {timeframe}: {FLOW[status].meaning if status in FLOW else status}",
                 "the desk's log names the file and what is wrong with it" if fault else "",
             )
 
@@ -753,15 +742,10 @@ def _bars(home: Path, database: Database) -> Iterator[CheckResult]:
 
 
 def _lessons(home: Path, database: Database) -> Iterator[CheckResult]:
-    """Say how many lessons there are; check their mirror, and each profile's embedder."""
+    """Say how many lessons there are; check each profile's reviews and embedder."""
     profiles = _profiles(home)
     setups = [(item, profile) for profile, items in profiles.values() for item in items]
     yield CheckResult("lessons", "ok", shelves.standing(database, setups))
-    mirror = lesson_mirror.compare(home, database.lessons_since)
-    if not mirror.same:
-        yield CheckResult(
-            "lessons", "warning", mirror.sentence, "the next start of the desk makes it anew"
-        )
     for name, (profile, _) in profiles.items():
         if why := reviews.unaskable(reviews.Paying(name, profile.agents)):
             remedy = f"name a vendor's model, or set agents.memory.review of {name} to rules"

@@ -34,11 +34,10 @@ from torra.backup.restore import command, cut_off, repair
 from torra.clock import System, iso, parse
 from torra.config import load_desk
 from torra.desk.first_files import recover
-from torra.errors import ConfigError
+from torra.errors import ConfigError, SchemaMismatch
 from torra.home import DATABASE, LOST, lost
-from torra.store import structure
 from torra.store.connection import LOCKED, WANTED_BYTES, connect_reader
-from torra.store.migrations import NEWEST, compared, schema
+from torra.store.migrations import altered, structure
 from torra.store.stored_times import unreadable
 from torra.store.ticks import CLOCK_SET_BACK
 from torra.store.trade.signals import altered_orders
@@ -133,21 +132,16 @@ def of_database(path: Path, alarm: Callable[[str], object] = lambda _: None) -> 
         damage = _damage(path)
         with closing(connect_reader(path)) as db:
             # The schema of a damaged file may not even be readable.
-            number = 0 if damage else schema(db)
-            known = not damage and number <= NEWEST
-            altered = compared(db).refused if known else ()
+            refused = () if damage else structure(db).refused
+    except SchemaMismatch as error:
+        return Trouble(error.what, f"{error.remedy}: {repair(home)}")
     except sqlite3.DatabaseError as error:
         if any(word in str(error) for word in NO_DAMAGE):
             return None  # torra.store.connection says what it is
-        damage, number, altered = str(error), 0, ()
-    except ValueError as error:  # the name of a step of the schema is none
-        damage, number, altered = str(error), 0, ()
-    if damage or altered:
-        what = f"{path} is damaged ({damage})" if damage else structure.words(path, altered)
+        damage, refused = str(error), ()
+    if damage or refused:
+        what = f"{path} is damaged ({damage})" if damage else altered(path, refused)
         return _unusable(home, what, alarm)
-    if number > NEWEST:
-        what = f"{path} has schema {number}, newer than this program's {NEWEST}"
-        return Trouble(what, f"update Torra, or go back to a backup: {repair(home)}")
     return None
 
 
@@ -263,8 +257,8 @@ def of_strangers(database: Path) -> list[str]:
         return []
     try:
         with closing(connect_reader(database)) as db:
-            found = compared(db).told
-    except (sqlite3.DatabaseError, ValueError):  # said elsewhere
+            found = structure(db).foreign
+    except (sqlite3.DatabaseError, SchemaMismatch):  # said elsewhere
         return []
     return [f"{database} also holds {said}, which is not Torra's" for said in found]
 

@@ -61,13 +61,12 @@ class ClockWatch:
 
         Zero at the first look, and for a clock that is set by hand.
         """
-        now, running, rate = clock.now(), clock.running(), clock.rate
-        seen, self._seen[who] = self._seen.get(who), (now, running)
+        now, elapsed, rate = clock.now(), clock.monotonic(), clock.rate
+        seen, self._seen[who] = self._seen.get(who), (now, elapsed)
         if seen is None or rate is None:
             return timedelta(0)
         # Desk time divided by its rate is real time, so an accelerated clock does not seem to jump.
-        # Nor does one that stood still for a person.
-        jump = (now - seen[0]) / rate - timedelta(seconds=running - seen[1])
+        jump = (now - seen[0]) / rate - timedelta(seconds=elapsed - seen[1])
         if abs(jump) > CLOCK_TOLERANCE:
             log.warning("the clock jumped by %s", jump)
             self._jumped = clock.monotonic()

@@ -147,7 +147,6 @@ def open_desk(
     """
     with importing():
         from torra.desk.event_stream import EventStream  # noqa: PLC0415
-        from torra.desk.memory.lesson_mirror import LessonMirror  # noqa: PLC0415
         from torra.desk.memory.reviewer import Reviewer  # noqa: PLC0415
         from torra.desk.schedule import Desk  # noqa: PLC0415
         from torra.jobs.worker import Worker  # noqa: PLC0415
@@ -195,7 +194,6 @@ def open_desk(
             kill_switch,
             lambda: found[0].clock,
             lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
-            lambda: found[0].look_again(),  # noqa: PLW0108
         )
         events = EventStream(database)
         worker = Worker(
@@ -227,7 +225,6 @@ def open_desk(
             watched,
             lambda: found[0].clock,
             lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
-            LessonMirror(folder, database.lessons_since),
         )
         events.listen(lambda _: reviewer.wake())
         desk = Desk(

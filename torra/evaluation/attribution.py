@@ -13,8 +13,10 @@ errors of torra.evaluation.dependence.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final, Literal
 
 import numpy as np
@@ -28,10 +30,10 @@ from torra.evaluation.opinion_table import Flags, moments_of
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import mean_count, takes
 from torra.evaluation.recomposition import BrainNumbers, Chains, Changes, Recording, verdicts_of
-from torra.evaluation.standing.shapley_value import Coalition, coalitions, shapley
 from torra.evaluation.wording import count, interval_cell, listed, rounded, signed
 
 Worth = Literal["direction", "verdict"]
+Coalition = frozenset[str]
 
 MOST_ANALYSTS: Final = 6
 """A larger desk gets no attribution: every subset is recomposed, 64 of them at most."""
@@ -246,3 +248,24 @@ def _plot(order: Sequence[Contribution]) -> Plot:
     return Plot(
         title="Agent contributions", kind="bars", lines=(line,), x="analyst", y="ATR a tick, net"
     )
+
+
+def coalitions(names: Sequence[str]) -> list[Coalition]:
+    """Return every subset of the names, the empty one first."""
+    sizes = range(len(names) + 1)
+    return [frozenset(chosen) for size in sizes for chosen in combinations(names, size)]
+
+
+def shapley(values: dict[Coalition, Floats], names: Sequence[str], name: str) -> Floats:
+    """Return, per tick, the marginal value of `name` averaged over all orders of joining.
+
+    Each coalition S without it counts |S|! (n - |S| - 1)! / n! (Shapley 1953).
+    """
+    others = [other for other in names if other != name]
+    size = len(names)
+    total = np.zeros_like(values[frozenset()])
+    for coalition in coalitions(others):
+        first = len(coalition)
+        weight = math.factorial(first) * math.factorial(size - first - 1) / math.factorial(size)
+        total = total + weight * (values[coalition | {name}] - values[coalition])
+    return total

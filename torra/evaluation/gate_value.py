@@ -51,6 +51,7 @@ from torra.evaluation.wording import (
     share_cell,
     signed,
 )
+from torra.words.ticks import VETOERS
 
 LEAST_RATE: Final = 0.02
 MOST_RATE: Final = 0.25
@@ -74,11 +75,9 @@ WORDS: Final[dict[Vetoer, tuple[str, str, str]]] = {
 """What each of them does to an opening: one, several (and does), done."""
 
 WHO: Final[dict[Vetoer, str]] = {
-    GATE: "gate",
-    TRADER: "trader",
-    "NEGATIVE_EV": "judge's chance (NEGATIVE_EV)",
-    "JUDGE_HOLD": "judge's hold (JUDGE_HOLD)",
-    "CROWDED": "row of a crowded side (CROWDED)",
+    GATE: GATE,
+    TRADER: TRADER,
+    **{reason: VETOERS[reason] for reason in REASONS},
 }
 """What a person calls them."""
 

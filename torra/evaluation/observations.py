@@ -33,7 +33,7 @@ class SwarmSeen:
     `budget` is the share, 0 to 1, of an opening's size that regime and reader allow, `plain` the
     one without the reader, `storm` the factor that volatility, panic and liquidations left of the
     multiplier. `trusted` holds the weight of each of EXPERTS, nothing where all count alike,
-    `unled` what it would be with nobody going first, nothing where that is not known. `reader` is
+    `unled` what it would be with nobody going first. `reader` is
     the regime that its reader names, `first` the expert that it has go first; `reasons` are those
     of the risk officer and of the judge (agents.contracts.OfficerReason), `veto_sides` the sides on
     which alone nothing opens.

@@ -26,10 +26,10 @@ from torra.config import Profile
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.wording import count, listed, percent, percent_cell, the_arm
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.one_sided import leans
 from torra.verdict.order_levels import Levels, exact, levels
 from torra.verdict.position_size import loss_of_one, smallest, value_of_one
+from torra.words.deny_reasons import DenyReason
 
 SIZE_ZERO: Final = DenyReason.SIZE_ZERO.value
 OPENED: Final = frozenset(("OPEN_BUY", "OPEN_SELL", "REVERSE"))

@@ -289,8 +289,6 @@ class Recording:
         gone = (judged & (not changes.judge)) | (read & (not changes.reader))
         if changes.gate == "recorded" and bool((gone & self._gate_answered).any()):
             yield "the gate's model had read the judge or the reader that is left out"
-        if not (changes.reader or changes.flat) and any(map(_is_unknown, self.ticks)):
-            yield "what the expert that went first had earned is not known"
 
     def _trusted(self, name: str, changes: Changes) -> Floats:
         """Return how much the word of an expert counts on each tick, (ticks, 1); 1 of others."""
@@ -557,12 +555,7 @@ def trusted_on(tick: TickSeen, *, reader: bool = True) -> tuple[float, ...]:
     """
     if tick.swarm is None:
         return ()
-    return tick.swarm.trusted if reader else tick.swarm.unled or tick.swarm.trusted
-
-
-def _is_unknown(tick: TickSeen) -> bool:
-    """Return whether it is not known how much experts would count with nobody going first."""
-    return tick.swarm is not None and bool(tick.swarm.trusted) and not tick.swarm.unled
+    return tick.swarm.trusted if reader else tick.swarm.unled
 
 
 def _held(tick: TickSeen) -> bool:

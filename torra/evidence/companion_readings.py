@@ -70,17 +70,6 @@ class Lack(StrEnum):
     BROKEN = "broken"
 
 
-SAYS: Final[Mapping[str, str]] = {
-    Lack.MISSING: "no bars of it",
-    Lack.UNREAD: "not read in time",
-    Lack.LATE: "late",
-    Lack.STALE: "too old to count",
-    Lack.CLOCK: "on another clock",
-    Lack.BROKEN: "cannot be read",
-}
-"""Why nothing is known of a companion, in a few words."""
-
-
 class CompanionBars(NamedTuple):
     """The bars of a companion: open times in microseconds since 1970 in UTC, ascending; closes.
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypedDict
+from typing import Final, TypedDict
 
 from torra import clock
 from torra.harmless_text import HOSTILE
+from torra.words.badge import Badge
+from torra.words.ticks import BADGES
 
 MINUS: Final = "\u2212"
 DASH: Final = "\u2014"
@@ -33,83 +35,6 @@ VERDICTS: Final = ("BUY", "HOLD", "SELL", "VETO", "DECLINED", "skipped")
 
 SPARK_WIDTH: Final = 120.0
 SPARK_HEIGHT: Final = 24.0
-
-
-class Mark(NamedTuple):
-    """A state as a page shows it: a glyph, a word and a tone for the colour."""
-
-    glyph: str
-    word: str
-    tone: str
-
-    @property
-    def text(self) -> str:
-        """Glyph and word."""
-        return f"{self.glyph} {self.word}"
-
-    @property
-    def ink(self) -> Mark:
-        """The mark without a colour: beside money that alone has one, by its own sign."""
-        return self._replace(tone="")
-
-
-MARKS: Final = {
-    "BUY": Mark("▲", "BUY", "up"),
-    "SELL": Mark("▼", "SELL", "down"),
-    "HOLD": Mark("■", "HOLD", "flat"),
-    "OPEN_BUY": Mark("▲", "open long", "up"),
-    "OPEN_SELL": Mark("▼", "open short", "down"),
-    "CLOSE": Mark("◆", "close", "note"),
-    "REVERSE": Mark("⇄", "reverse", "note"),
-    "LONG": Mark("▲", "LONG", "up"),
-    "SHORT": Mark("▼", "SHORT", "down"),
-    "AGENT_FULL": Mark("●", "full desk", "note"),
-    "AGENT_BUDGET": Mark("●", "budget desk", "note"),
-    "AGENT_FIRM": Mark("●", "the firm", "note"),
-    "AGENT_SWARM": Mark("●", "the swarm", "note"),
-    "AGENT_CUSTOM": Mark("●", "chosen desk", "note"),
-    "AGENT_PARTIAL": Mark("◐", "part of the desk", "warn"),
-    "LEGACY": Mark("◐", "one model", "warn"),
-    "L1_ONLY": Mark("○", "bars alone", "warn"),
-    "AGENT_SKIPPED": Mark("○", "nobody asked", "flat"),
-    "ACTIVE": Mark("●", "ACTIVE", "note"),
-    "REDUCING": Mark("◐", "REDUCING", "warn"),
-    "HALTED": Mark("⊘", "HALTED", "alert"),
-    "STANDBY": Mark("○", "STANDBY", "warn"),
-    "VETO": Mark("⊘", "VETO", "alert"),
-    "DECLINED": Mark("⊘", "DECLINED", "alert"),
-    "DEGRADED": Mark("◍", "DEGRADED", "warn"),
-    "answered": Mark("●", "answered", "note"),
-    "abstained": Mark("○", "abstained", "flat"),
-    "failed": Mark("✕", "failed", "warn"),
-    "not asked": Mark("○", "not asked", "flat"),
-    "skipped": Mark("·", "skipped", "warn"),
-    "trend_up": Mark("↗", "trend up", "up"),
-    "trend_down": Mark("↘", "trend down", "down"),
-    "range": Mark("↔", "range", "flat"),
-    "volatile": Mark("≋", "volatile", "warn"),
-    "quiet": Mark("∼", "quiet", "flat"),
-    "UP": Mark("▲", "up", "up"),
-    "DOWN": Mark("▼", "down", "down"),
-    "NEUTRAL": Mark("■", "neutral", "flat"),
-    "STRONG_BULLISH": Mark("▲▲", "strong bullish", "up"),
-    "BULLISH": Mark("△", "bullish", "up"),
-    "BEARISH": Mark("▽", "bearish", "down"),
-    "STRONG_BEARISH": Mark("▼▼", "strong bearish", "down"),
-}
-"""The one place where a state gets its glyph and its tone."""
-
-SOURCES: Final = {
-    "AGENT_FULL": "every agent of the full desk answered or abstained",
-    "AGENT_BUDGET": "every agent of the budget desk answered or abstained",
-    "AGENT_FIRM": "every agent of the firm answered or abstained",
-    "AGENT_SWARM": "every agent of the swarm answered or abstained",
-    "AGENT_CUSTOM": "every agent that the profile names answered or abstained",
-    "AGENT_PARTIAL": "some agents did not answer; the others were used",
-    "LEGACY": "no agent was heard; one model scored the chart instead",
-    "L1_ONLY": "no agent was heard: the bars alone decided",
-    "AGENT_SKIPPED": "the agents were not asked: no answer could have changed this verdict",
-}
 
 
 def number(value: object) -> float | None:
@@ -195,12 +120,12 @@ def moment(text: object, seconds: bool = False) -> str:
     return when.strftime("%Y-%m-%d %H:%M:%S UTC" if seconds else "%Y-%m-%d %H:%M UTC")
 
 
-def mark(name: object) -> Mark:
+def mark(name: object) -> Badge:
     """Return the mark of a state; a state without one keeps its own name."""
-    known = MARKS.get(str(name))
+    known = BADGES.get(str(name))
     if known:
         return known
-    return Mark("", DASH if name is None else clean(str(name), 60), "flat")
+    return Badge("", DASH if name is None else clean(str(name), 60), "flat")
 
 
 def tone(value: object, decimals: int = SCORE_DECIMALS) -> str:

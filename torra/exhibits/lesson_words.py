@@ -17,6 +17,8 @@ from torra.clock import duration, iso
 from torra.exhibits import figures
 from torra.lessons.lesson import Lesson, LessonFacts, Thesis, Words
 from torra.tick.words import swarm_words, thesis_words
+from torra.words.orders import EVOLUTIONS, EXITS, LEANS
+from torra.words.ticks import LEFT_OUT, SESSIONS
 
 RULES: Final = "rules"
 """The author of words that no model wrote."""
@@ -30,43 +32,6 @@ MOST_TICKS: Final = 100
 """Ticks that were told of a lesson, as far as they are counted."""
 
 R_DECIMALS: Final = 2
-
-ENDED: Final = {
-    "STOPPED": "the stop was hit",
-    "TARGET": "the target was hit",
-    "CLOSED": "a later verdict closed it",
-    "BY_HAND": "a person closed it",
-}
-"""Why a trade ended; any other reason is shown as it is stored."""
-
-SESSIONS: Final = {
-    "ASIA": "Asia",
-    "LONDON": "London",
-    "LONDON_NY_OVERLAP": "London and New York",
-    "NEW_YORK": "New York",
-    "CLOSED": "the weekend",
-}
-
-EVOLUTIONS: Final = {
-    "Realized": "the plan came true",
-    "Falsified": "the plan went wrong",
-    "Weakened": "the plan was weakened",
-    "Strengthened": "the plan was strengthened",
-}
-
-LEFT_OUT: Final = {
-    "number_unknown": "a number that is no fact of the trade",
-    "other_symbol": "another symbol",
-    "fence": "the mark of a quotation",
-    "link": "an address",
-    "code": "code",
-    "orders": "an order to whoever reads it",
-    "letters": "letters that cannot be checked",
-    "outcome": "another end than the trade's, or more than one trade can show",
-    "words": "a word outside the plain ones that are checked",
-    "too_long": "more than three sentences",
-}
-"""Why a sentence of a model was left out, by its flag; any other flag is shown as it is stored."""
 
 WARM_UP: Final = "Made in warm-up, on bars from before the desk's first start."
 
@@ -147,7 +112,7 @@ def judge_sentence(facts: LessonFacts) -> str:
     told = facts.situation.judgement if facts.situation else None
     if told is None:
         return ""
-    side = swarm_words.LEANS.get(told.side, "neither side")
+    side = LEANS.get(told.side, "neither side")
     counter = figures.clean(told.counter, LONGEST_WORDS)
     against = f"; against it: {counter}" if counter else ""
     return f"Judge: {side}, {swarm_words.percent(told.chance)} to win{against}"
@@ -180,7 +145,7 @@ def _beside(facts: LessonFacts, meant: int) -> str:
     long = f"{told} bars, {held - meant:.3g} more than meant"
     if held <= meant:
         long = f"{told} of at most {meant} bar{'' if meant == 1 else 's'}"
-    return f"held {long}; {ENDED.get(facts.reason, figures.clean(facts.reason, 40))}"
+    return f"held {long}; {EXITS.get(facts.reason, figures.clean(facts.reason, 40))}"
 
 
 def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:
@@ -236,8 +201,9 @@ def market(facts: LessonFacts) -> str:
 
 def ended(facts: LessonFacts) -> str:
     """Return why a trade ended and what that says of its thesis: of a vetoed opening nothing."""
-    why = ENDED.get(facts.reason, figures.clean(facts.reason, 40))
-    thesis = "" if facts.kind == "vetoed" else EVOLUTIONS.get(facts.evolution, "")
+    why = EXITS.get(facts.reason, figures.clean(facts.reason, 40))
+    judged = None if facts.kind == "vetoed" else EVOLUTIONS.get(facts.evolution)
+    thesis = f"the plan {judged.word}" if judged and facts.evolution != "Unknown" else ""
     return ", ".join(part for part in (why, thesis) if part) or figures.DASH
 
 

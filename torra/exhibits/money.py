@@ -1,4 +1,4 @@
-"""What `torra money` and the pages say of a desk's results, each amount with its currency."""
+"""What `torra results` and the pages say of a desk's results, each amount with its currency."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def tables(account: AccountMoney) -> list[tuple[str, list[tuple[str, ...]]]]:
 
 
 def table(found: Money) -> str:
-    """Return `torra money` for a terminal."""
+    """Return `torra results` for a terminal."""
     lines: list[str] = []
     for account in found.accounts:
         lines += [*sentences(account, found.day), ""]

@@ -25,9 +25,10 @@ from torra.clock import iso
 from torra.config import ROOT
 from torra.evaluation.exhibits import MOST_LETTERS, MOST_POINTS, MOST_SAYS, Line, Plot, Table
 from torra.evaluation.wording import CONTROL, MEANINGLESS, arm_called
-from torra.exhibits import exhibit_words, figures, numbers, outcome, plots, thinning, trade_file
+from torra.exhibits import figures, numbers, outcome, plots, thinning, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document, Series
 from torra.exhibits.trade_file import TradeLine
+from torra.words import report_tables
 
 KINDS: Final = {"replay": "↻ replay", "scorecard": "☰ scorecard"}
 ROWS_SHOWN: Final = 500
@@ -197,10 +198,7 @@ def _summary(found: Document, came_to: outcome.Outcome | None) -> str:
     """Return what a document says beside its money: nothing that a table of its own says."""
     if came_to is None:
         return found.summary
-    rest = found.summary.removeprefix(came_to.sentence).strip()
-    said = next((table.says for table in found.tables if table.name == outcome.CLAIMS), "")
-    # files of before begin with the sentence of that table
-    return rest.removesuffix(said[:MOST_SUMMARY]).strip() if said else rest
+    return found.summary.removeprefix(came_to.sentence).strip()
 
 
 def _curves(found: Document) -> list[dict[str, Any]]:
@@ -240,9 +238,9 @@ def _exhibits(found: Document, came_to: outcome.Outcome | None) -> Iterator[dict
         curves = came_to is not None and table.name == outcome.ARMS
         own = [plot for plot in found.plots if plot.of and plot.of == table.name and not curves]
         yield {
-            "asks": exhibit_words.ASKED.get(table.name, ""),
-            "open": table.name in exhibit_words.OPEN,
-            "meant": exhibit_words.meant(table.columns),
+            "asks": report_tables.ASKED.get(table.name, ""),
+            "open": table.name in report_tables.OPEN,
+            "meant": report_tables.meant(table.columns),
             "title": figures.clean(table.title, MOST_LETTERS),
             "says": figures.clean(table.says, MOST_SAYS),
             "enough": table.enough,

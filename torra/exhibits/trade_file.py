@@ -21,13 +21,12 @@ from torra.evaluation.observations import ArmSeen, TradeSeen
 from torra.evaluation.trade_figures import net_results
 from torra.exhibits import figures
 from torra.exhibits.figures import sheet_cell
+from torra.words.orders import EXITS
 
 FILE: Final = "trades.csv"
 """Its name in the folder of a replay."""
 
 JUMP: Final = "jump (UTC)"
-"""The newest column; files of older replays end before it."""
-
 DECIMALS: Final = 8
 """Decimals of an amount: past those there is rounding only."""
 
@@ -71,15 +70,6 @@ NUMBERS: Final = frozenset(name for name in COLUMNS if name.endswith(")") and "U
 """The columns of numbers: those with a unit."""
 
 
-ENDED: Final[Mapping[str, str]] = {
-    "STOPPED": "stop",
-    "TARGET": "target",
-    "CLOSED": "opposite verdict",
-    "END": "end of the bars",
-    "BY_HAND": "by hand",
-}
-"""How a trade ended, in words."""
-
 ACROSS: Final = ", across a jump"
 """Mark of a trade that lived through a jump of the price."""
 
@@ -120,7 +110,7 @@ def _shown(row: Mapping[str, str], places: int) -> tuple[str, ...]:
         figures.clean(f"{row['side']} {row['timeframe']}", 40),
         _number(row["net (account currency)"], lambda value: figures.signed(value, 2)),
         _number(row["net (R)"], lambda value: figures.signed(value, 2)),
-        figures.clean(ENDED.get(row["ended by"], row["ended by"]), 40) + ACROSS * bool(row[JUMP]),
+        figures.clean(EXITS.get(row["ended by"], row["ended by"]), 40) + ACROSS * bool(row[JUMP]),
         _number(row["size (lots)"], lambda value: figures.plain(value, 2)),
         *(_number(row[name], lambda value: figures.plain(value, places)) for name in PRICES),
         _time(row["closed (UTC)"]),
@@ -149,10 +139,9 @@ def _rows(text: str) -> list[list[str]] | None:
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except csv.Error:
         return None
-    heads = [*COLUMNS]
-    if not rows or rows[0] not in (heads, heads[:-1]) or any(len(r) != len(rows[0]) for r in rows):
+    if not rows or rows[0] != [*COLUMNS] or any(len(row) != len(COLUMNS) for row in rows):
         return None
-    return [[*row, ""][: len(heads)] for row in rows[1:]]
+    return rows[1:]
 
 
 def jump_of(trade: TradeSeen, jumps: Sequence[datetime]) -> datetime | None:

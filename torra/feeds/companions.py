@@ -39,7 +39,6 @@ from torra.config import Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.evidence.companion_readings import (
     READ_BARS,
-    SAYS,
     CompanionBars,
     Lack,
     age,
@@ -52,6 +51,7 @@ from torra.feeds.door import Refusal
 from torra.feeds.limited import NO_ANSWER
 from torra.feeds.protocol import NO_BARS, NO_FILE, SERVER_CLOCK, Feed
 from torra.market.bar_view import BarView
+from torra.words.ticks import STATUSES
 
 PATIENCE: Final = 0.1
 """Real seconds that the ticks of a close wait for their companions, all together."""
@@ -114,7 +114,7 @@ class Told(NamedTuple):
     @property
     def says(self) -> str:
         """That in words, with the detail that the feed or the door gave; "" where it counts."""
-        words = SAYS.get(self.lack, "")
+        words = STATUSES[self.lack].word if self.lack in STATUSES else ""
         return f"{words}: {self.bars.detail}" if self.bars.detail else words
 
     @property

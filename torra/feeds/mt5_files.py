@@ -27,7 +27,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,14 +64,8 @@ FIRST: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"bars",' + WHOSE + OFFSET)
 
 ROW: Final = re.compile(r"\d{1,10}(?:,-?\d{1,12}(?:\.\d{1,12})?){4},\d{1,19},\d{1,9}", re.ASCII)
 END: Final = re.compile(r"end,([0-9a-f]{64})")
-FORMER_END: Final = re.compile(r"end,[0-9]{1,7},-?[0-9]{1,6},([0-9a-f]{64})")
-"""The last line of version 1, whose files began with the columns."""
-
 ESCAPED: Final = re.compile(rb"[^A-Za-z0-9_-]")
 """Bytes of a symbol's name that are %XX in the name of a file."""
-
-FORMER_NAME: Final = re.compile(r'[/\\:*?"<>]')
-"""Characters that an Expert Advisor before 2.2 wrote as _ there, and nothing else."""
 
 AGAIN: Final = "compile and attach mql5/TorraBridge.mq5 anew"
 MAX_BYTES: Final = 4_000_000
@@ -240,12 +233,10 @@ def file_of(folder: Path, wanted: Source) -> Path:
 
     No two names share a file, and none is one that Windows reserves, for the timeframe is part of
     it. Names that differ in case alone would share one there, where the first line refuses one of
-    them. Without such a file it is that of an Expert Advisor before 2.2.
+    them.
     """
     symbol = ESCAPED.sub(lambda found: b"%%%02X" % ord(found[0]), wanted.broker_symbol.encode())
-    path = folder / f"{symbol.decode()}_{wanted.timeframe}.csv"
-    former = folder / f"{FORMER_NAME.sub('_', wanted.broker_symbol)}_{wanted.timeframe}.csv"
-    return former if not os.path.lexists(path) and os.path.lexists(former) else path
+    return folder / f"{symbol.decode()}_{wanted.timeframe}.csv"
 
 
 def read_sheet(raw: bytes, key: str, wanted: Source, newest: int | None = None) -> BarSheet:
@@ -275,7 +266,7 @@ def signed_rows(
 
     Raises ValueError when anything about it is wrong, its version first, then whose bars it holds.
     """
-    lines = _signed_lines(raw, key, wanted.channel)
+    lines = _signed_lines(raw, key)
     count, more = _named(lines[0] if lines else "", wanted, first)
     if lines[1:2] != [header]:
         raise ValueError(f"its columns are not {header}: {AGAIN}")
@@ -289,19 +280,16 @@ def signed_rows(
     return more, rows[before:]
 
 
-def _signed_lines(raw: bytes, key: str, channel: str) -> list[str]:
+def _signed_lines(raw: bytes, key: str) -> list[str]:
     """Return the lines above the signature; ValueError for one that is missing or wrong."""
     body, newline, last = _text(raw).rstrip("\r\n").rpartition("\n")
     last = last.rstrip("\r")
-    found, former = END.fullmatch(last), FORMER_END.fullmatch(last)
-    if not (end := found or former):
+    if not (end := END.fullmatch(last)):
         raise ValueError("its last line is missing; it may be half-written")
     # The signature before the contents: no line of a forged file is looked at.
     told = hmac.new(key.encode(), (body + newline).encode(), hashlib.sha256).hexdigest()
     if not hmac.compare_digest(told, end[1]):
         raise ValueError("its signature is wrong: do both sides have the same channel key?")
-    if former:
-        raise ValueError(difference(channel, 1))
     return (body + newline).replace("\r\n", "\n").split("\n")[:-1]
 
 
@@ -326,8 +314,6 @@ def _mend(told: Source, wanted: Source) -> str:
         return f"is its folder that of channel {name}, and is {name} the Expert Advisor's channel?"
     if told.account != wanted.account:
         return f"log MetaTrader in to {wanted.account}, or set channels.{name}.account"
-    if not wanted.broker_symbol.isascii():
-        return f"an Expert Advisor before 2.2 cannot write that name: {AGAIN}"
     return "somebody has put it there under another's name; the next bar brings the right one back"
 
 

@@ -26,7 +26,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.market.closed_hours import SILENT_BARS, closed_at_most
 from torra.money.open_positions import PAPER
 from torra.notices.protocol import Level, Notice
-from torra.notices.words import Said, Tongue
+from torra.notices.words import NoticeFormatter, NoticeText
 from torra.providers.call_health import health
 from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
@@ -85,7 +85,7 @@ class Look:
         key: str,
         kind: str,
         level: Level,
-        said: Said,
+        said: NoticeText,
         instance: str = "",
         desk_time: datetime | None = None,
     ) -> None:
@@ -125,7 +125,9 @@ class Watcher:
             return 0
         clock = self._clock()
         look = Look(clock.now(), clock.real_now())
-        tongue = Tongue(self._settings.detail == "short", PAST if clock.accelerated else "")
+        tongue = NoticeFormatter(
+            self._settings.detail == "short", PAST if clock.accelerated else ""
+        )
         setups = list(self._setups())
         self._signals(look, tongue, setups)
         self._proposals(look, tongue, setups)
@@ -140,7 +142,7 @@ class Watcher:
 
     # --- writing ------------------------------------------------------------------------------
 
-    def _write(self, look: Look, tongue: Tongue) -> int:
+    def _write(self, look: Look, tongue: NoticeFormatter) -> int:
         """Write what was found with its cursors, all or nothing; most looks write nothing."""
         moved = {
             name: place
@@ -175,7 +177,7 @@ class Watcher:
 
     # --- what is new --------------------------------------------------------------------------
 
-    def _signals(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+    def _signals(self, look: Look, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell fills and ends of positions."""
         stood = self._database.notice_cursor("steps")
         if stood is None:
@@ -203,7 +205,7 @@ class Watcher:
                 continue
             look.add(f"{kind}:{row['sid']}", kind, "trade", said, row["instance"], _moment(when))
 
-    def _proposals(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+    def _proposals(self, look: Look, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell proposals that wait for a person."""
         told = _names(self._database.notice_cursor("proposals"))
         rows = self._database.proposals("WAITING")
@@ -214,14 +216,14 @@ class Watcher:
                 key = f"proposal:{row['sid']}"
                 look.add(key, "proposal", "decision", said, row["instance"])
 
-    def _cut(self, said: Said, row: Mapping[str, Any]) -> Said:
+    def _cut(self, said: NoticeText, row: Mapping[str, Any]) -> NoticeText:
         """Return a notice of an order that says so where models failed on the order's tick."""
         key = "|".join(str(row[name]) for name in ("instance", "timeframe", "bar_time"))
         found = self._database.words_of([key], ("flags", "action")).get(key, {})
         outage = OUTAGE in (found.get("flags") or ())
         return said._replace(text=f"{said.text} {NO_AGENT.capitalize()}.") if outage else said
 
-    def _alarms(self, look: Look, tongue: Tongue) -> None:
+    def _alarms(self, look: Look, tongue: NoticeFormatter) -> None:
         """Tell alarms that stand."""
         told = _names(self._database.notice_cursor("alarms"))
         rows = self._database.alarms()
@@ -241,7 +243,7 @@ class Watcher:
         signal = self._database.signal(word)
         return str(signal["instance"]) if signal else ""
 
-    def _states(self, look: Look, tongue: Tongue) -> None:
+    def _states(self, look: Look, tongue: NoticeFormatter) -> None:
         """Tell halts, reductions and that trading goes on."""
         stood = self._database.notice_cursor("states")
         if stood is None:
@@ -253,7 +255,7 @@ class Watcher:
             said = tongue.state(row["state"], row["reason"])
             look.add(f"state:{row['id']}", "halt", level, said)
 
-    def _ceilings(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+    def _ceilings(self, look: Look, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell profiles that have used most of the hour's ceiling, once an hour each."""
         told = _object(self._database.notice_cursor("ceilings"))
         for name, profile in {item.profile: profile for item, profile in setups}.items():
@@ -269,7 +271,7 @@ class Watcher:
             look.add(f"ceiling:{name}:{told[name]}", "ceiling", "note", said)
             look.cursors["ceilings"] = json.dumps(told)
 
-    def _models(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+    def _models(self, look: Look, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell each vendor whose models begin to fail, and that all of these are well again."""
         desks = {item.profile: profile.agents for item, profile in setups}.values()
         told = _names(self._database.notice_cursor("models"))
@@ -290,7 +292,7 @@ class Watcher:
                 look.add(f"failing:{vendor}:{now}", "models_failing", "decision", said)
         look.cursors["models"] = _names_text(stand)
 
-    def _silences(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+    def _silences(self, look: Look, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell feeds that have brought no bar for long, once for each silence."""
         if self._awake is None or (self._seen and look.real - self._seen > ASLEEP):
             self._awake = look.now

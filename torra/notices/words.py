@@ -21,8 +21,9 @@ from torra.config import SymbolSpec
 from torra.errors import MALFORMED
 from torra.harmless_text import HOSTILE
 from torra.providers.call_health import ModelHealth
-from torra.verdict.deny_reasons import DENIALS
-from torra.verdict.signal_states import NOT_CONFIRMED
+from torra.words.badge import capital
+from torra.words.deny_reasons import DenyReason
+from torra.words.orders import ALARMS, EXITS, SIDES
 
 LONGEST_REASON: Final = 160
 IN_MONEY: Final = "in the account's currency"
@@ -40,32 +41,8 @@ PRIVATE: Final = re.compile(
 MARKUP: Final = re.compile(r"[<>*_`|~\[\]{}#]+")
 """What a messenger may take for a mark of its own."""
 
-EXITS: Final = {
-    "STOPPED": "at its stop", "TARGET": "at its target", "CLOSED": "by a close",
-    "BY_HAND": "by hand",
-}  # fmt: skip
-
-ALARMS: Final = {
-    "CLOCK_SHIFT": "the times of its bars have shifted",
-    "UNKNOWN": "an order was sent and nobody knows what became of it",
-    "UNKNOWN_NOT_SENT": NOT_CONFIRMED,
-    "MISSING": "neither positions nor deals at the broker show an order",
-    "HAND_CLOSE": "a close by hand ended without closing, and the position may still be open",
-    "EXTERNAL": "the broker has a position that no signal explains",
-    "LATE_EXECUTION": "the market executed an order that had ended here",
-    "ORDER_ALTERED": "an order is not the one that was decided; it was not sent",
-    "ODD_REPORT": "the bridge reported an execution that cannot be",
-    "ODD_BOOKS": "the broker's list of positions tells what cannot be",
-    "ODD_SIGNAL": "a signal in the database cannot be read; it is never sent",
-    "BRIDGE": "the bridge was told what it does not believe",
-    "UNPROTECTED": "a position has no stop at the broker",
-    "PROFILE": "a changed profile cannot be taken",
-}
-"""What an alarm means, by its kind."""
-
-
 MEANINGS: Final = {
-    **{reason.value: denial.meaning for reason, denial in DENIALS.items()},
+    **{reason.value: reason.meaning for reason in DenyReason},
     **{guard.reason: guard.meaning for guard in GUARDS},
 }
 """Why an order was refused, by the code with which the detail of a signal begins."""
@@ -79,7 +56,7 @@ SMALLER: Final = (
 )
 
 
-class Said(NamedTuple):
+class NoticeText(NamedTuple):
     """The title and the text of a notice."""
 
     title: str
@@ -87,26 +64,26 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tongue:
+class NoticeFormatter:
     """How things are said: `short` leaves amounts out, `mark` stands before every title."""
 
     short: bool = False
     mark: str = ""
 
-    def say(self, subject: str, told: str, text: str) -> Said:
+    def say(self, subject: str, told: str, text: str) -> NoticeText:
         """Return a title, with its mark, and a text."""
-        return Said(f"{self.mark}{subject}: {told}", text)
+        return NoticeText(f"{self.mark}{subject}: {told}", text)
 
-    def proposal(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> Said:
+    def proposal(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> NoticeText:
         """Say that a proposal waits for a person."""
         orders = [one for draft in _drafts(row["drafts"]) if (one := self._order(draft, spec))]
         what = " and ".join(orders) or "an order"
         until = f"Until {clock(row['expires'])} UTC."
-        return self.say(row["instance"], "a proposal waits", f"{_begin(what)}. {until}")
+        return self.say(row["instance"], "a proposal waits", f"{capital(what)}. {until}")
 
-    def fill(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> Said:
+    def fill(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> NoticeText:
         """Say that a position was opened."""
-        side = "bought" if row["side"] == "BUY" else "sold"
+        side = SIDES[row["side"]].past
         if self.short:
             return self.say(row["instance"], side, f"A position is open ({row['timeframe']}).")
         lots = row["filled_lots"] if row["filled_lots"] is not None else row["lots"]
@@ -115,25 +92,24 @@ class Tongue:
         levels = f"Stop {price(row['stop'], spec)}, target {price(row['target'], spec)}."
         return self.say(row["instance"], told, levels)
 
-    def closed(self, row: Mapping[str, Any], spec: SymbolSpec | None, currency: str) -> Said:
+    def closed(self, row: Mapping[str, Any], spec: SymbolSpec | None, currency: str) -> NoticeText:
         """Say that a position was closed, and with which result."""
-        how = EXITS.get(str(row["close_reason"]), "")
-        was = "long" if row["side"] == "BUY" else "short"
+        reason = EXITS.get(str(row["close_reason"]))
+        how = f": {reason}" if reason else ""
+        was = SIDES[row["side"]].position
         if self.short:
-            return self.say(
-                row["instance"], "closed", f"The {was} position ended {how}".strip() + "."
-            )
+            return self.say(row["instance"], "closed", f"The {was} position ended{how}.")
         result = money(row["profit"], currency)
         r = "" if number(row["r_multiple"]) is None else f", {row['r_multiple']:+.2f} R"
         at = f" at {price(row['close_price'], spec)}" if number(row["close_price"]) else ""
         lots = row["filled_lots"] if row["filled_lots"] is not None else row["lots"]
-        text = " ".join(f"The {was} position of {size(lots)} lots ended {how}".split())
-        return self.say(row["instance"], f"closed, {result}{r}", f"{text}{at}.")
+        text = f"The {was} position of {size(lots)} lots ended{at}{how}."
+        return self.say(row["instance"], f"closed, {result}{r}", text)
 
-    def refused(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> Said:
+    def refused(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> NoticeText:
         """Say that an order to open a position was refused, or ran out of time."""
         told = "an order was refused" if row["to_state"] == "REJECTED" else "an order expired"
-        side = "buy" if row["side"] == "BUY" else "sell"
+        side = SIDES[row["side"]].verb
         order = f"to {side}" if self.short else f"to {side} {size(row['lots'])} lots"
         at = "" if self.short else f" near {price(row['entry'], spec)}"
         code = CODE.match(str(row["detail"] or ""))
@@ -141,7 +117,7 @@ class Tongue:
         because = f": {why}" if why else ""
         return self.say(row["instance"], told, f"The order {order}{at} was not filled{because}.")
 
-    def state(self, state: str, reason: str) -> Said:
+    def state(self, state: str, reason: str) -> NoticeText:
         """Say that trading was halted, reduced or resumed."""
         why = f"Why: {harmless(reason)}. " if harmless(reason) else ""
         if state == "HALTED":
@@ -152,14 +128,14 @@ class Tongue:
             return self.say("Torra", "trading is REDUCING", f"{why}Positions are closed only.")
         return self.say("Torra", "trading goes on", f"{why}Signals may be sent again.")
 
-    def alarm(self, kind: str, instance: str) -> Said:
+    def alarm(self, kind: str, instance: str) -> NoticeText:
         """Say that an alarm stands, in words of ours for its kind."""
-        means = ALARMS.get(kind, "something needs a person")
+        means = ALARMS[kind].meaning if kind in ALARMS else "something needs a person"
         what = f"alarm {kind}" if kind in ALARMS else "an alarm stands"
-        text = f"{_begin(means)}. See Signals and positions, or torra signals."
+        text = f"{capital(means)}. See Signals and positions, or torra signals."
         return self.say(instance or "Torra", what, text)
 
-    def ceiling(self, profile: str, spent: float, most: float) -> Said:
+    def ceiling(self, profile: str, spent: float, most: float) -> NoticeText:
         """Say that models have cost most of what an hour may cost."""
         share = f"{spent / most:.0%}"
         text = f"Models have used {share} of the hour's ceiling of profile {profile}"
@@ -167,7 +143,7 @@ class Tongue:
         then = "At the ceiling no model is asked, and the arithmetic decides alone."
         return self.say("Torra", f"cost at {share} of the ceiling", f"{text}{usd}. {then}")
 
-    def failing(self, vendor: str, models: Sequence[ModelHealth]) -> Said:
+    def failing(self, vendor: str, models: Sequence[ModelHealth]) -> NoticeText:
         """Say that models of a vendor fail."""
         told = (
             f"Of the newest {one.calls} calls to {one.model} {one.usable} were usable."
@@ -175,11 +151,11 @@ class Tongue:
         )
         return self.say(vendor, "models fail", f"{' '.join(told)} {SMALLER}")
 
-    def well(self, vendor: str) -> Said:
+    def well(self, vendor: str) -> NoticeText:
         """Say that models of a vendor that failed are well again."""
         return self.say(vendor, "models are well again", "Their newest calls were usable.")
 
-    def silent(self, instance: str, timeframe: str, quiet_for: timedelta) -> Said:
+    def silent(self, instance: str, timeframe: str, quiet_for: timedelta) -> NoticeText:
         """Say that no bar has come for long."""
         text = (
             f"No bar of {timeframe} for {span(quiet_for)}: the feed is silent, or the market is "
@@ -187,19 +163,19 @@ class Tongue:
         )
         return self.say(instance, "no bars", text)
 
-    def dropped(self, count: int) -> Said:
+    def dropped(self, count: int) -> NoticeText:
         """Say that notices were not sent because too many waited."""
         what = "1 notice was" if count == 1 else f"{count} notices were"
         return self.say(
             "Torra", f"{what} dropped", "Too many waited for a service. torra notices lists them."
         )
 
-    def test(self) -> Said:
+    def test(self) -> NoticeText:
         """Return the notice of `torra notices test`."""
         return self.say("Torra", "a test", "If you read this, notices reach you.")
 
     def _order(self, draft: Mapping[str, Any], spec: SymbolSpec | None) -> str:
-        side = "buy" if draft.get("side") == "BUY" else "sell"
+        side = SIDES["BUY" if draft.get("side") == "BUY" else "SELL"].verb
         if draft.get("kind") == "close":
             return "close the position" if self.short else f"close {size(draft.get('lots'))} lots"
         if self.short:
@@ -271,7 +247,3 @@ def _drafts(told: str) -> Sequence[Mapping[str, Any]]:
         return [one for one in json.loads(told) if isinstance(one, dict)]
     except MALFORMED:
         return []
-
-
-def _begin(text: str) -> str:
-    return text[:1].upper() + text[1:]

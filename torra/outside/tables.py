@@ -325,7 +325,7 @@ def _near(name: str) -> str:
             return "the dollar's is DGS2"
         return f"write the currency after it, such as {name.partition('.')[0]}.EUR"
     like = [known for known in SERIES if known.lower() == name.lower()]
-    return f"write {like[0]}" if like else "torra outside lists the names"
+    return f"write {like[0]}" if like else "torra data lists the names"
 
 
 def _moment(column: str, text: str) -> datetime | date:

@@ -184,7 +184,7 @@ def _refuse_to_migrate(path: Path) -> None:
             if not 0 < migrations.schema(db) < migrations.NEWEST:
                 return
             row = db.execute("SELECT owner, expires_at FROM lease WHERE id = 1").fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, ConfigError):
         return  # what is wrong with it is told by opening it
     if row and row[0] and row[1] > iso(System().real_now()):
         raise ConfigError(

@@ -18,7 +18,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -34,10 +34,9 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import listed
 from torra.home import DATABASE, DESK, PRICES
 from torra.profiles.fields import canonical, settings, shown
-from torra.profiles.guard import Change, command_line, compare, loosening
+from torra.profiles.guard import Change, May, command_line, compare, loosening
 from torra.profiles.idle import set_in_vain
 from torra.profiles.ten import called
-from torra.profiles.undoing import May, PutBack, put_back, values_after
 from torra.providers.prices import PriceList
 from torra.regular_files import lies, open_regular, read_regular
 from torra.whole_files import write_whole
@@ -332,37 +331,47 @@ class ProfileBook:
         )  # fmt: skip
 
     def undo(
-        self, name: str, number: int, *, digest: str | None, may: May, actor: str,
-        part: bool = False,
-    ) -> SaveResult:  # fmt: skip
-        """Save the state of an entry again, as a new entry; raises ConfigError without one.
+        self, name: str, number: int, *, digest: str | None, may: May, actor: str
+    ) -> SaveResult:
+        """Save the whole state of an entry again, as a new entry; raises ConfigError without one.
 
-        A `part` is what the caller may of it, exactly as `put_back` tells it; else all or nothing.
+        The rules of any change hold: where it would loosen, `command` does it on the command line.
         """
         entry = self._known(name, number)
-        (found,) = self.put_back(name, [entry], may)
-        if not part or found.whole:
-            return self.save(
-                name, lambda _: entry.values, digest=digest, may=may, actor=actor,
-                action=f"undo to {number}",
-            )  # fmt: skip
-        if found.why_not:
-            return SaveResult(
-                "loosens" if found.loose else "scope", found.why_not, self.read(name).digest,
-                changes=(*found.loose, *found.guarded), command=found.command,
-            )  # fmt: skip
-        return self.save(
-            name, lambda values: values_after(values, found), digest=digest or found.digest,
-            may=may, actor=actor, action=f"undo to {number}, in part",
+        saved = self.save(
+            name, lambda _: entry.values, digest=digest, may=may, actor=actor,
+            action=f"undo to {number}",
         )  # fmt: skip
+        return _undone_by_hand(saved, name, number)
 
-    def put_back(self, name: str, entries: Iterable[HistoryEntry], may: May) -> list[PutBack]:
-        """Return what putting each entry back comes to for a caller, and what of it stays."""
+    def preview_undo(
+        self, name: str, entries: Iterable[HistoryEntry], may: May
+    ) -> list[SaveResult]:
+        """Return what putting each entry back would come to for a caller; nothing is saved.
+
+        The `outcome` is "saved" where the caller may, else `reason` says why not.
+        """
         now = self.read(name)
         base = self._base(now)
-        return [
-            put_back(name, entry.number, now.digest, base, entry.values, may) for entry in entries
-        ]
+        return [self._previewed(now, base, entry, may) for entry in entries]
+
+    def _previewed(
+        self, now: Loaded, base: Mapping[str, Any] | None, entry: HistoryEntry, may: May
+    ) -> SaveResult:
+        try:
+            wanted = canonical(Profile.model_validate(entry.values))
+        except ValidationError as error:
+            place, said = faults(Profile, error)[0]
+            named = f"{'.'.join(place)}: {said}" if place else said
+            return SaveResult(
+                "invalid", f"This entry does not fit this version: {named}", now.digest
+            )
+        changes = compare(base, wanted) if base is not None else ()
+        if base is not None and not changes:
+            return SaveResult("unchanged", "Nothing differs from what is saved.", now.digest)
+        wish = SaveResult("saved", "", now.digest, changes=changes)
+        stop = self.refusal(now.name, wish, may, blind=base is None)
+        return _undone_by_hand(stop or wish, now.name, entry.number)
 
     def _known(self, name: str, number: int) -> HistoryEntry:
         known = {entry.number: entry for entry in self.history(name)}
@@ -502,6 +511,13 @@ def _refused(
     return SaveResult(
         outcome, reason, wish.digest, changes=wish.changes, warnings=wish.warnings, command=command
     )
+
+
+def _undone_by_hand(result: SaveResult, name: str, number: int) -> SaveResult:
+    """Return a result of an undo with the command that puts the whole entry back, if needed."""
+    if result.outcome != "loosens":
+        return result
+    return replace(result, command=f"torra profile undo {name} {number}")
 
 
 def _names(changes: Iterable[Change]) -> str:

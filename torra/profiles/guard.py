@@ -28,6 +28,9 @@ entry less (fewer) or one more (more), a path that leaves the home, a calendar t
 or, of several choices, a later one.
 """
 
+May = Literal["harmless", "guarded", "loosen"]
+"""What a caller may change: settings that are not guarded, guarded ones, or any."""
+
 SECTIONS: Final = ("risk", "gate", "symbols")
 """Sections of which every setting is guarded."""
 
@@ -99,7 +102,6 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "agents.role_models.*": "free",
     "agents.role_caps.*.prompt_bytes": "up",
     "agents.role_caps.*.output_tokens": "up",
-    "agents.fallback_model": "free",
     "agents.fallback_models": "free",
     "agents.picture_file": "path",
     "agents.memory.use": ("off", "auto", "on"),

@@ -132,7 +132,7 @@ IDLE: Final[tuple[tuple[str, str, Holds], ...]] = (
         *_at("agents.memory.review", "rules"),
     ),
     ("agents.memory.review", "while no vendor answers for the reviewer", _not(_reviewed)),
-    ("agents.fallback_model*", "while no vendor is asked first", _not(_spared)),
+    ("agents.fallback_models", "while no vendor is asked first", _not(_spared)),
     (
         "agents.max_api_cost_per_hour",
         "while no model has to be paid",

@@ -113,8 +113,7 @@ def _completion(row: Mapping[str, Any], *, final: bool) -> Completion:
         provider=row["provider"],
         input_tokens=row["input_tokens"],
         output_tokens=row["output_tokens"],
-        # Older rows have none.
-        stop_reason=row["stop_reason"] or "end",
+        stop_reason=row["stop_reason"],
         cached_tokens=row["cached_tokens"],
         final=final,
     )

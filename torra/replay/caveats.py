@@ -121,7 +121,7 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
         yield (
             f"No outside number that {plan.history.symbol} reads is stored and was known by the "
             "end of these bars, so the arms with and without them saw the same: import some with "
-            "`torra outside import FILE`."
+            "`torra data import FILE`."
         )
     if told.short_series and any(arm.outside == "shifted" for arm in plan.arms):
         yield (

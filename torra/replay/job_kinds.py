@@ -175,9 +175,8 @@ def _request(home: Path, told: Mapping[str, Any]) -> ReplayRequest:
         begin=told["from"] or None,
         end=told["to"] or None,
         timeframes=told["timeframes"],
-        # a job that was queued by an earlier version has none
-        clock=told.get("clock") or None,
-        leave_out=told.get("leave_out", ""),
+        clock=told["clock"] or None,
+        leave_out=told["leave_out"],
         wanted=told["arms"],
         profile=told["profile"] or None,
         # Nobody is paid without a ceiling.

@@ -265,7 +265,7 @@ class OutlookThen:
             None if filed is None else tuple(_item(row) for row in filed),
             None if stored is None else tuple(_item(row) for row in stored),
             tuple(
-                Figures(parse(row["first_seen"]), row["values"], row.get("ticker", ""))
+                Figures(parse(row["first_seen"]), row["values"], row["ticker"])
                 for row in told.get("figures", ())
             ),
             tuple(_stored_row(row) for row in told.get("series", ())),
@@ -500,10 +500,7 @@ class _Tables:
     def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
         """Return the newest figures of a company that were known."""
         known = [
-            one.values
-            for one in self._figures
-            # Of a folder from before there were peers: the company's own.
-            if one.ticker in ("", ticker) and one.first_seen <= as_of
+            one.values for one in self._figures if one.ticker == ticker and one.first_seen <= as_of
         ]
         return dict(known[-1]) if known else {}
 

@@ -1,4 +1,4 @@
-"""The work behind `torra recompose`: judges a finished replay as if its desk had been another.
+"""The work behind `torra ablate`: judges a finished replay as if its desk had been another.
 
 The words of every agent are in the replay's folder, so no model is asked. Scores and verdicts come
 from torra.evaluation.recomposition. To get trades, the recomposed adjustments go through the very

@@ -270,7 +270,7 @@ def _begun(
         # A finished arm was saved without its store.
         if not checkpoint.done:
             store = MemoryStore.of(state["store"], profiles, course.ranges)
-            past = past and ArmPast.of(state["past"], profile)
+            past = past and ArmPast.of(state["past"])
         return _Run(
             course,
             profile,

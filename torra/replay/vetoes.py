@@ -22,9 +22,9 @@ from torra.evaluation.observations import TickSeen
 from torra.evaluation.paired import Key
 from torra.tick.bar_window import as_bars
 from torra.tick.vetoed import VETOED
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.sentiment_rules import SIDES
+from torra.words.deny_reasons import DenyReason
 
 LOTS: Final = 1.0
 """Any size will do: the result is in R."""

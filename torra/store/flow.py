@@ -16,6 +16,14 @@ from torra.evidence.flow_readings import FlowRow
 from torra.store.connection import Store, stamp
 
 COLUMNS: Final = ", ".join(FlowRow._fields)
+MARKS: Final = ", ".join(f"?{number + 1}" for number in range(len(FlowRow._fields) + 4))
+ADD: Final = (
+    f"INSERT INTO flow (instance, timeframe, {COLUMNS}, source, first_seen) "  # noqa: S608
+    f"SELECT {MARKS} WHERE NOT EXISTS "
+    "(SELECT 1 FROM flow WHERE instance = ?1 AND timeframe = ?2 AND bar_time = ?3)"
+)
+"""Adds the row of a bar that has none."""
+
 OF_STREAM: Final = "FROM flow WHERE instance = ? AND timeframe = ?"
 
 
@@ -26,23 +34,19 @@ class FlowStore(Store):
         self, instance: str, timeframe: str, rows: Iterable[FlowRow], source: str
     ) -> int:
         """Store the rows of bars that have none yet; return how many that were."""
-        fresh = sorted(rows)
-        if not fresh:
-            return 0
         with self.transaction():
-            stored = self._rows(
-                f"SELECT bar_time {OF_STREAM} AND bar_time BETWEEN ? AND ?",
-                instance, timeframe, stamp(fresh[0].bar_time), stamp(fresh[-1].bar_time),
-            )  # fmt: skip
-            held = {str(one["bar_time"]) for one in stored}
-            told = [row for row in fresh if stamp(row.bar_time) not in held]
-            at, marks = self._moment(), ", ".join("?" * (len(FlowRow._fields) + 4))
-            self.connection().conn.executemany(
-                f"INSERT INTO flow (instance, timeframe, {COLUMNS}, source, first_seen) "  # noqa: S608
-                f"VALUES ({marks})",
-                [(instance, timeframe, stamp(row.bar_time), *row[1:], source, at) for row in told],
+            at = self._moment()
+            return (
+                self.connection()
+                .conn.executemany(
+                    ADD,
+                    [
+                        (instance, timeframe, stamp(row.bar_time), *row[1:], source, at)
+                        for row in rows
+                    ],
+                )
+                .rowcount
             )
-        return len(told)
 
     def flow_rows(
         self, instance: str, timeframe: str, first: datetime, last: datetime

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,13 +61,19 @@ def files_of(
 
     `named` maps an instance's name or its symbol to a path, relative to the home.
     """
-    known = list(instances)
-    files = {}
-    for item in known:
-        told = named.get(item.id) or named.get(item.symbol)
-        if told:
-            files[item.id] = home / Path(told).expanduser()
-    _refuse_strangers(named, {name for item in known for name in (item.id, item.symbol)})
+    watched = list(instances)
+    known = sorted({name for item in watched for name in (item.id, item.symbol)})
+    for word in named:
+        if word not in known:
+            raise ConfigError(
+                f"symbol_databases names {word}, which this desk does not watch; it watches "
+                f"{', '.join(known)}"
+            )
+    files = {
+        item.id: home / Path(name).expanduser()
+        for item in watched
+        if (name := named.get(item.id) or named.get(item.symbol))
+    }
     for path in files.values():
         sharing = [name for name, other in files.items() if other == path]
         if len(sharing) > 1:
@@ -76,15 +82,6 @@ def files_of(
                 "name the instance, not the symbol, that feeds it"
             )
     return files
-
-
-def _refuse_strangers(named: Mapping[str, str], known: set[str]) -> None:
-    for name in named:
-        if name not in known:
-            raise ConfigError(
-                f"symbol_databases names {name}, which this desk does not watch; it watches "
-                f"{', '.join(sorted(known))}"
-            )
 
 
 class SymbolDatabases:
@@ -96,10 +93,9 @@ class SymbolDatabases:
         self._files = dict(files)
         self._source = source
         self._now = now
-        self._told: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._keys: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._behind: dict[str, str] = {}
-        self._ready: set[Path] = set()
 
     def check(self) -> None:
         """Make every file ready; raises ConfigError for one that is no scorer's."""
@@ -110,19 +106,13 @@ class SymbolDatabases:
                     "existing scorer's database, or leave the symbol out"
                 )
             try:
-                self._prepare(path)
+                with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
+                    take_over(db, path, self._now())
             except sqlite3.DatabaseError as error:
                 if LOCKED not in str(error):
                     raise ConfigError(f"symbol_databases: {explain(path, error)}") from error
                 # A host that writes just now is no reason not to start.
                 log.warning("symbol_databases: %s; it is made ready later", explain(path, error))
-
-    def _prepare(self, path: Path) -> None:
-        """Let a file take our rows, once."""
-        if path not in self._ready:
-            with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
-                take_over(db, path, self._now())
-            self._ready.add(path)
 
     def behind(self) -> dict[str, str]:
         """Return why a file is behind, by instance; empty when all are up to date."""
@@ -133,7 +123,7 @@ class SymbolDatabases:
         if not self._files or self._thread is not None:
             return
         # A thread that outlived `rest` still reads the old queue, and ends at the None in it.
-        self._told = queue.SimpleQueue()
+        self._keys = queue.SimpleQueue()
         self._behind = dict.fromkeys(self._files, "not compared yet")
         self._thread = threading.Thread(target=self._work, name="symbol databases", daemon=True)
         self._thread.start()
@@ -142,30 +132,30 @@ class SymbolDatabases:
         """Write nothing more; what comes meanwhile is found at the next start."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            self._told.put(None)
+            self._keys.put(None)
             # The thread may be waiting for the host's lock, which lasts as long at most.
             thread.join(GUEST_BUSY_SECONDS)
 
     def on_change(self, change: Mapping[str, Any]) -> None:
         """Note a change that the desk tells (torra.desk.event_stream); returns at once."""
         if change["what"] == "tick" and change["instance"] in self._files:
-            self._told.put("|".join(change[name] for name in ("instance", "timeframe", "bar_time")))
+            self._keys.put("|".join(change[name] for name in ("instance", "timeframe", "bar_time")))
 
     def _work(self) -> None:
-        told, heard = self._told, dict.fromkeys(self._files, 0)
+        keys, ticks = self._keys, dict.fromkeys(self._files, 0)
         while True:
             # Files that are behind first: `repair` also finds the rows that wait in the queue.
             for instance in list(self._behind):
                 self._try(instance, partial(self.repair, instance))
             try:
-                key = told.get(timeout=RETRY_SECONDS if self._behind else None)
+                key = keys.get(timeout=RETRY_SECONDS if self._behind else None)
             except queue.Empty:
                 continue
             if key is None:
                 return
             instance = key.partition("|")[0]
-            heard[instance] += 1
-            if not heard[instance] % COMPARE_EVERY:
+            ticks[instance] += 1
+            if not ticks[instance] % COMPARE_EVERY:
                 # Called behind, so that the next round compares it.
                 self._behind.setdefault(instance, "compared from time to time")
             if instance not in self._behind:
@@ -184,9 +174,10 @@ class SymbolDatabases:
             self._behind.pop(instance, None)
 
     def _feed(self, key: str) -> None:
-        row = self._source.sentiment_row(key)
-        if row is not None:
-            self._write(self._files[key.partition("|")[0]], [row])
+        path = self._files[key.partition("|")[0]]
+        if row := self._source.sentiment_row(key):
+            with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
+                _write(db, [row])
 
     def repair(self, instance: str) -> int:
         """Write the rows that an instance's file lacks; return how many.
@@ -195,45 +186,26 @@ class SymbolDatabases:
         has taken them out.
         """
         path, after, written = self._files[instance], "", 0
-        self._prepare(path)
-        oldest: dict[str, str] = {}
-        while rows := self._source.sentiment_page(instance, after, PAGE_ROWS):
-            after = rows[-1]["torra_key"]
-            with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
-                missing = _missing(db, rows, oldest)
-            if missing:
-                self._write(path, missing)
-            written += len(missing)
+        with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
+            take_over(db, path, self._now())
+            oldest = cache(partial(_first_key, db))
+            while rows := self._source.sentiment_page(instance, after, PAGE_ROWS):
+                first, after = rows[0]["torra_key"], rows[-1]["torra_key"]
+                sql = "SELECT torra_key FROM sentiment WHERE torra_key BETWEEN ? AND ?"
+                there = {key for (key,) in db.execute(sql, (first, after))}
+                missing = [
+                    row for row in rows
+                    if (key := row["torra_key"]) not in there
+                    and key >= oldest(key.rpartition("|")[0])
+                ]  # fmt: skip
+                _write(db, missing)
+                written += len(missing)
         return written
 
-    def _write(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-        with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                db.conn.executemany(WRITE, [[row[name] for name in FED] for row in rows])
-                db.execute("COMMIT")
-            except BaseException:
-                db.rollback()
-                raise
 
-
-def _missing(
-    db: sqlite_utils.Database, rows: Sequence[Mapping[str, Any]], oldest: dict[str, str]
-) -> list[Mapping[str, Any]]:
-    """Return the rows of a page that a file lacks; `oldest` keeps its first key by stream."""
-    for row in rows:
-        stream = row["torra_key"].rpartition("|")[0]
-        if stream not in oldest:
-            oldest[stream] = _first_key(db, stream)
-    keys = (rows[0]["torra_key"], rows[-1]["torra_key"])
-    sql = "SELECT torra_key FROM sentiment WHERE torra_key BETWEEN ? AND ?"
-    there = {key for (key,) in db.execute(sql, keys)}
-    return [
-        row for row in rows
-        if row["torra_key"] not in there
-        # Older rows were there once: the owner of the file has taken them out.
-        and row["torra_key"] >= oldest[row["torra_key"].rpartition("|")[0]]
-    ]  # fmt: skip
+def _write(db: sqlite_utils.Database, rows: Sequence[Mapping[str, Any]]) -> None:
+    with db.atomic():
+        db.conn.executemany(WRITE, [[row[name] for name in FED] for row in rows])
 
 
 def _first_key(db: sqlite_utils.Database, stream: str) -> str:

@@ -321,6 +321,11 @@ class MemoryStore(MemoryLessons, TickStore):
         del row
         return False
 
+    def proposal_waits(self, key: TickKey, now: datetime) -> bool:
+        """Return False: there are no proposals."""
+        del key, now
+        return False
+
     def close_waits(self, closes: str, now: datetime) -> bool:
         """Return False: there are no proposals."""
         del closes, now

@@ -50,7 +50,7 @@ OBSERVED: Final = (
 
 CALLED: Final = (
     "SELECT c.close_time, j.provider, "  # noqa: S608 - names of this module alone
-    f"{_parts('j.record', ('close', 'atr', 'regime.name', 'invented'))} AS told, "
+    f"{_parts('j.record', ('close', 'regime.name', 'invented'))} AS told, "
     f"{_parts('s.agent_deliberation', ['reports'])} AS reports "
     "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
     "JOIN journal j ON j.torra_key = c.torra_key "
@@ -164,13 +164,13 @@ class StandingStore(Store):
     ) -> list[dict[str, Any]]:
         """Return the ticks of a stream that closed after a moment, oldest first, with their calls.
 
-        Each has close_time, provider, close, atr, regime, and the reports of its agents as JSON
-        text, none of invented evidence. What a damaged row lacks is None.
+        Each has close_time, provider, close, regime, and the reports of its agents as JSON text,
+        none of invented evidence. What a damaged row lacks is None.
         """
         rows = self._rows(CALLED, instance, timeframe, stamp(after) if after else "", limit)
         for row in rows:
-            *told, invented = json.loads(row.pop("told") or "[null, null, null, null]")
-            row |= dict(zip(("close", "atr", "regime"), told, strict=True))
+            *told, invented = json.loads(row.pop("told") or "[null, null, null]")
+            row |= dict(zip(("close", "regime"), told, strict=True))
             row["reports"] = "[]" if invented else row["reports"] or "[]"
         return rows
 

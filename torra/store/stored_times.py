@@ -72,7 +72,7 @@ def unreadable(connection: sqlite3.Connection, tables: Sequence[str]) -> Iterato
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    """Return the names of a table's columns; none for a table that an older schema lacks."""
+    """Return the names of a table's columns; none for a table that is not there."""
     return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 

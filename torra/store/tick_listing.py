@@ -4,7 +4,7 @@ A kind is what a list can be narrowed by: instance, timeframe, both verdicts, ac
 decided. There are few kinds however many ticks there are, each knows how many ticks it has, and the
 ticks of a kind lie in the order of their closes. So a page of any filter costs a look at
 the newest tick of each kind and a few more, after ten years as after a day. Triggers keep the two
-tables (torra.store.migrations). A tick without a journal, as a host may write it, has action "".
+tables (torra.store.schema). A tick without a journal, as a host may write it, has action "".
 
 Nothing is written. A part of instance_database.Database.
 """

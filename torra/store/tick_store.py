@@ -179,6 +179,10 @@ class TickStore(Brain):
         """Write down what a person is to decide about; False when it is there already."""
 
     @abstractmethod
+    def proposal_waits(self, key: TickKey, now: datetime) -> bool:
+        """Return whether a proposal of an earlier tick of the stream still waits at a moment."""
+
+    @abstractmethod
     def close_waits(self, closes: str, now: datetime) -> bool:
         """Return whether a proposal still waits that would close the position of an opening."""
 

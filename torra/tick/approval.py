@@ -14,6 +14,7 @@ changes nothing: a page shows before the yes what the yes would meet at that mom
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -24,13 +25,13 @@ from agent_config import JUDGE_ID
 from agents.contracts import AgentReport
 from agents.debate.deliberation import Deliberation
 from instance_database import Database, TickKey
-from torra.clock import duration, iso, parse
+from torra.clock import Clock, duration, iso, parse
 from torra.config import Instance, Profile
 from torra.errors import MALFORMED, ConfigError
 from torra.lessons.lesson import Thesis
 from torra.store.tick_store import TickStore
+from torra.tick.marks import DEMO_SECONDS
 from torra.verdict import risk_engine
-from torra.verdict.deny_reasons import ENGINE
 from torra.verdict.risk_engine import (
     CLOSES,
     OPENS,
@@ -45,6 +46,7 @@ from torra.verdict.risk_engine import (
     SignalDraft,
 )
 from torra.verdict.signal_states import EXECUTED
+from torra.words.deny_reasons import ENGINE
 
 POSITION_CHANGED: Final = "POSITION_CHANGED"
 """Reason of a denial: what was proposed no longer fits what the instance holds."""
@@ -56,12 +58,12 @@ ASKED_BY: Final = "asked_by"
 """What names, in the stored orders of a proposal, who asks for it in place of a verdict."""
 
 DRIFT_ATR: Final = 0.5
-"""How far the price may have moved since the proposal, ATRs (design, section 8)."""
+"""How far the price may have moved since the proposal, ATRs (design, section 8).
 
+That is for a life of one bar; it grows with the square root of the bars, as prices wander.
+"""
 
-CHECKED: Final = tuple(
-    reason for reason, denial in risk_engine.DENIALS.items() if ENGINE in denial.given_by
-)
+CHECKED: Final = tuple(reason for reason in DenyReason if ENGINE in reason.given_by)
 """Every check of an opening, in the order in which reasons are listed."""
 
 HALTED: Final = "TRADING_HALTED"
@@ -131,6 +133,14 @@ class Preview:
     def passes(self) -> bool:
         """Whether approving now would send something."""
         return self.state == "APPROVED"
+
+
+def expiry(as_of: datetime, timeframe: str, clock: Clock) -> datetime:
+    """Return until when a proposal of a close waits: the next close brings a newer verdict."""
+    end = as_of + duration(timeframe)
+    if not clock.accelerated or clock.rate is None:
+        return end
+    return max(end, clock.now() + timedelta(seconds=DEMO_SECONDS * clock.rate))
 
 
 def propose(
@@ -325,7 +335,15 @@ def _verdict(row: Mapping[str, Any], action: Action) -> tuple[str, str]:
 
 
 def _drifted(row: Mapping[str, Any], price: float) -> bool:
-    return bool(abs(price - row["price"]) > DRIFT_ATR * row["atr"])
+    _, life = _life(row)
+    bars = life / duration(row["timeframe"])
+    return bool(abs(price - row["price"]) > DRIFT_ATR * row["atr"] * math.sqrt(bars))
+
+
+def _life(row: Mapping[str, Any]) -> tuple[datetime, timedelta]:
+    """Return the close that a proposal is of, and how long after it the proposal ends."""
+    close = parse(row["bar_time"]) + duration(row["timeframe"])
+    return close, parse(row["expires"]) - close
 
 
 def _check_typed(typed: float | None, action: Action) -> None:
@@ -399,7 +417,7 @@ def _review(database: Database, row: Mapping[str, Any], at: Moment) -> Action:
     """Ask every check anew; what the gate said then still holds, and a veto since then counts."""
     instance, profile = at.instance, _profile(row, at)
     created, expires = parse(row["created_at"]), parse(row["expires"])
-    step = duration(row["timeframe"])
+    close, life = _life(row)
     position = database.position(instance.id)
     if asker_of(row) and (position is None or position.signal_id not in _closes(row)):
         return Action("HOLD", POSITION_CHANGED)  # nothing is opened in its place, nor asked about
@@ -411,7 +429,7 @@ def _review(database: Database, row: Mapping[str, Any], at: Moment) -> Action:
         veto=database.latch(instance.id, row["verdict"]),
         # The gate cannot be asked again without another debate.
         opening_stands=True,
-        bar_age=max(0.0, (at.now - parse(row["bar_time"]) - step) / step),
+        bar_age=max(0.0, (at.now - close) / life),
         score_age=(at.now - created) / (expires - created),
         duplicate=database.signal(row["sid"]) is not None,
     )

@@ -267,6 +267,8 @@ def _propose(
     now: datetime,
 ) -> Action:
     """Write down what would have been sent, for a person; nothing is sent."""
+    if edges.database.proposal_waits(key, now):
+        return Action("HOLD", PROPOSED, denied=action.denied)
     approval.propose(
         edges.database,
         action,
@@ -274,8 +276,7 @@ def _propose(
         key=key,
         symbol=inputs.instance.symbol,
         created=now,
-        # A proposal lives until the next bar closes: then there is a newer verdict.
-        expires=inputs.as_of + duration(key.timeframe),
+        expires=approval.expiry(inputs.as_of, key.timeframe, edges.clock),
     )
     return Action("HOLD", PROPOSED, denied=action.denied)
 
@@ -295,7 +296,7 @@ def _ask_to_close(
     if approval.asks_to_close(debated.counted) is None:
         return
     database, instance = edges.database, inputs.instance
-    expires = inputs.as_of + duration(key.timeframe)
+    expires = approval.expiry(inputs.as_of, key.timeframe, edges.clock)
     # A tick that comes after its bar was over would ask for what nobody can approve.
     if "off" in (profile.agents.judge_close, profile.execution) or now >= expires:
         return

@@ -17,7 +17,7 @@ from agents.contracts import Submit
 from instance_database import TickKey
 from torra.clock import Clock
 from torra.config import Instance
-from torra.evaluation.standing.told import PastOf
+from torra.evaluation.standing.track_record import PastOf
 from torra.evidence.companion_readings import Companions
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.flow_readings import Flow

@@ -17,8 +17,8 @@ from instance_database import TickKey
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable
-from torra.evaluation.standing import told
-from torra.evaluation.standing.told import StandingTold
+from torra.evaluation.standing import track_record
+from torra.evaluation.standing.track_record import TrackRecord
 from torra.evidence import feature_bundle, flow_readings
 from torra.evidence.companion_readings import beside
 from torra.evidence.feature_bundle import Bundle
@@ -197,11 +197,13 @@ def _recalled(
     return recall.TOO_LATE if late else found
 
 
-def _standing(key: TickKey, edges: Edges, regime: str, close: float) -> StandingTold:
+def _standing(key: TickKey, edges: Edges, regime: str, close: float) -> TrackRecord:
     """Return what the past of the seats came to in the regime of now."""
     if edges.standing is None:
-        return told.NOTHING
-    return edges.standing(told.Asked(key.instance, key.timeframe, regime, key.close_time, close))
+        return track_record.NO_RECORD
+    return edges.standing(
+        track_record.TrackRecordQuery(key.instance, key.timeframe, regime, key.close_time, close)
+    )
 
 
 def _flow(

@@ -13,6 +13,9 @@ GATE: Final = "risk_gate"
 SHADOW: Final = "shadow"
 """Flag of a tick whose agents were asked and recorded, and not counted."""
 
+DEMO_SECONDS: Final = 120.0
+"""Real seconds that a proposal of the demo waits: its bars last seconds, too few for a person."""
+
 PROPOSED: Final = "AWAITS_APPROVAL"
 """Reason of a HOLD whose signals wait for a person."""
 

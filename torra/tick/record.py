@@ -28,8 +28,7 @@ from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from technical_calculator import c_versions
 from torra.clock import iso
 from torra.config import Instance, Profile
-from torra.evaluation.standing.told import NOTHING as NOTHING_TOLD
-from torra.evaluation.standing.told import StandingTold
+from torra.evaluation.standing.track_record import NO_RECORD, TrackRecord
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsItem, NewsView, Weighted
 from torra.evidence.outside_readings import OutsideView
@@ -90,7 +89,7 @@ class TickInputs:
     spreads: SpreadView = NO_SPREADS
     outside: OutsideView | None = None
     lessons: Recalled = NOTHING
-    standing: StandingTold = NOTHING_TOLD
+    standing: TrackRecord = NO_RECORD
     together: Mapping[str, float] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
     invented: bool = False

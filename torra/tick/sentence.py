@@ -18,13 +18,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agents.contracts import SCORE_DECIMALS, WINNERS, GateReason, OfficerReason, SourceType
-from agents.debate.deliberation import ABSTAINED, OUTAGE
+from agents.contracts import SCORE_DECIMALS, WINNERS, GateReason, SourceType
+from agents.debate.deliberation import OUTAGE
 from agents.debate.panel import DIRECTIONS
 from torra import clock
 from torra.tick.marks import EXECUTION_OFF, HOSTED, PROPOSED, SHADOW
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.vetoed import REFUSERS
+from torra.words.badge import capital
+from torra.words.deny_reasons import DenyReason
+from torra.words.orders import LEANS, SIDES
+from torra.words.ticks import GATE_REASONS, UNHEARD
 
 if TYPE_CHECKING:
     from torra.tick.tick_record import (
@@ -46,16 +49,6 @@ HELD: Final = "POSITION_HELD"
 KEEPS: Final = "Keeps the open position"
 """How the stored sentence of such a tick begins; a page names the side."""
 
-SILENT: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "budget": "no agent was asked",
-        "not_asked": "no agent was asked",
-        "threads_exhausted": "no agent could be asked",
-        ABSTAINED: "every agent abstained",
-    }
-)
-"""Why no agent was heard, by the flag of the debate; else none answered."""
-
 NO_AGENT: Final = "no agent was heard, so the size is cut"
 """What a page and a notice say of the size of an opening in an outage."""
 
@@ -67,85 +60,6 @@ BRIEFEST: Final = 3
 
 FEWEST_DECIMALS: Final = 2
 
-VERBS: Final[Mapping[str, str]] = MappingProxyType({"BUY": "buy", "SELL": "sell", "HOLD": "hold"})
-DOING: Final[Mapping[str, str]] = MappingProxyType({"BUY": "Buys", "SELL": "Sells"})
-CLOSED: Final[Mapping[str, str]] = MappingProxyType({"SELL": "long", "BUY": "short"})
-"""What an order of this side closes."""
-
-TURNED: Final[Mapping[str, str]] = MappingProxyType({"BUY": "long", "SELL": "short"})
-SIDES: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
-"""The side of a position, as the memory of a tick names it."""
-
-REASONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        str(reason): words
-        for reason, words in {
-            GateReason.STALE_DATA: "the newest bar is old",
-            GateReason.THIN_DATA: "there are few bars",
-            GateReason.WIDE_SPREAD: "the spread is wide",
-            GateReason.HIGH_VOLATILITY: "volatility is high",
-            GateReason.LOSING_STREAK: "the last trades lost",
-            GateReason.OPEN_EXPOSURE: "other positions are open",
-            GateReason.DISAGREEMENT: "the agents' numbers differ",
-            GateReason.SESSION_END: "the session ends soon",
-            GateReason.SCHEDULED_EVENT: "an event is near",
-            GateReason.WEAK_CASE: "the case rests on little",
-            OfficerReason.MACRO_PANIC: "other markets are in panic",
-            OfficerReason.LIQUIDATIONS: "many positions are being liquidated",
-            OfficerReason.EXHAUSTION: "the move looks exhausted",
-            OfficerReason.CROWDED: "too many hold this side already",
-            OfficerReason.NEGATIVE_EV: "the judge's odds do not pay",
-            OfficerReason.JUDGE_HOLD: "the judge takes no side",
-        }.items()
-    }
-)
-"""Why a gate cuts or vetoes, or a trader declines, in a trader's words; not where they judge so."""
-
-_R = DenyReason
-CAUSES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        _R.TRADING_HALTED: "trading is halted",
-        _R.TRADING_REDUCING: "the desk may only close",
-        _R.GATE_VETO: "the gate's veto of this side holds",
-        _R.GATE_CANNOT_OPEN: "only the gate's cut would open it",
-        _R.TRADER_DECLINED: "the trader declined it",
-        _R.DUPLICATE_SIGNAL: "its order is out already",
-        _R.COOLDOWN: "this side rests after a losing trade",
-        _R.STALE_BAR: "the bar is too old",
-        _R.STALE_SCORE: "the verdict is too old",
-        _R.CLOCK_SKEW: "the clocks of both sides differ",
-        _R.MARKET_CLOSED: "the market is closed",
-        _R.VENUE_SIDE: "its account takes no such order",
-        _R.BAD_NUMBER: "a price or account figure is unusable",
-        _R.PRICE_COLLAR: "the price has moved too far",
-        _R.STOP_WRONG_SIDE: "the stop lies on the wrong side",
-        _R.STOP_TOO_CLOSE: "the stop is too close",
-        _R.STOP_TOO_FAR: "the stop is too far away",
-        _R.TARGET_WRONG_SIDE: "the target lies on the wrong side",
-        _R.SIZE_ZERO: "its size is below the smallest order",
-        _R.LOT_BELOW_MIN: "its size is below the smallest order",
-        _R.LOT_ABOVE_MAX: "its size is above the largest order",
-        _R.LOT_STEP: "its size fits no lot step",
-        _R.RISK_PER_TRADE: "its stop could lose too much",
-        _R.MAX_NOTIONAL: "the position would be worth too much",
-        _R.EXPOSURE_CAP: "the desk would hold too much",
-        _R.MARGIN: "the margin is too small",
-        _R.LEVERAGE_CAP: "the leverage would be too high",
-        _R.MAX_POSITIONS: "the desk holds all its positions",
-        _R.DAILY_LOSS_CAP: "the day's loss limit is reached",
-        _R.MESSAGE_RATE: "the hour's orders are used up",
-        _R.REPEATED_EXECUTION: "the hour's openings are used up",
-        _R.NEGATIVE_EV: "such trades have not paid",
-        _R.SPREAD: "the spread is too wide",
-        _R.BRIDGE_DEAD: "the broker's side does not answer",
-        _R.VERSION_MISMATCH: "the versions of both sides differ",
-        _R.SIGNAL_EXPIRED: "its time has passed",
-        _R.ORDER_ALTERED: "the stored order was altered",
-        _R.OLDER_PROGRAM: "an older program decided it",
-    }
-)
-"""Each deny reason as the half-sentence after "as", at most seven words."""
-
 BARS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "L1 carries": "the bars alone carry",
@@ -155,17 +69,6 @@ BARS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """How a page says what a record says of L1."""
-
-WHY_HELD: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **CAUSES,
-        # a list does not know whether the gate or the trader latched the side
-        _R.GATE_VETO: "a veto or decline of this side holds",
-        "THRESHOLD": "no threshold is reached",
-        HELD: "the open position stays",
-    }
-)
-"""Why a tick ordered nothing, by the reason of its action: a check's cause, or none was needed."""
 
 TENTHS: Final = re.compile(r"\b(\d+\.\d) lots\b")
 """A size with one decimal: everywhere else on a page sizes have two."""
@@ -235,9 +138,9 @@ class Finished:
     invented: bool = False
 
 
-def told(record: TickRecord) -> str:
+def page_text(record: TickRecord) -> str:
     """Return the sentence of a record as a page says it now."""
-    return _with_others(_with_side(in_words_of_now(record.sentence), record), record)
+    return _with_others(_with_side(in_page_words(record.sentence), record), record)
 
 
 def held_side(record: TickRecord) -> str:
@@ -249,9 +152,10 @@ def held_side(record: TickRecord) -> str:
     """
     if record.reason != HELD:
         return ""
-    stood = SIDES.get(str(record.memory.get("position")), "")
+    stood = LEANS.get(str(record.memory.get("position")), "")
     alone = not record.together and not record.apart
-    return stood if alone or stood == TURNED.get(str(record.verdict)) else ""
+    wanted = SIDES.get(record.verdict or "")
+    return stood if alone or (wanted and stood == wanted.position) else ""
 
 
 def held_since(record: TickRecord) -> str:
@@ -287,7 +191,7 @@ ASKED: Final = re.compile("^Wants to (.*), if approved")
 """What a sentence says of a proposal as it is made."""
 
 
-def in_words_of_now(said: str) -> str:
+def in_page_words(said: str) -> str:
     """Return a stored sentence as a page says it now.
 
     With a minus, without the word L1, with lots as pages write them, a veto as that of whoever made
@@ -297,7 +201,7 @@ def in_words_of_now(said: str) -> str:
     for stored, now in BARS.items():
         said = said.replace(stored, now)
     for code, who in REFUSERS.items():
-        why = f"vetoes it ({REASONS[code]})"
+        why = f"vetoes it ({GATE_REASONS[code]})"
         said = said.replace(f"the gate {why}", f"the {who} {why}")
     said = TENTHS.sub(r"\g<1>0 lots", said)
     return BELOW_ZERO.sub("\u2212", said)
@@ -390,82 +294,77 @@ def _written(moment: str | None) -> str:
 # --- what it did ----------------------------------------------------------------------------------
 
 
+DONE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "open": "{verb}s {lots} of {where}",
+        "close": "closes the {closes}{size} in {where}{unturned}",
+        "turn": "turns {position} in {where}, closing {closed} and {verb}ing {lots}",
+        "wants to open": "wants to {verb} {lots} of {where}, if approved",
+        "wants to close": "wants to close the {closes}{size} in {where}{unturned}, if approved",
+        "wants to turn": "wants to turn {position} in {where} with {lots}, if approved",
+        "wants": "has an order for {where} and asks for approval",
+        "denied": "does not {verb} {where}, as {cause}",
+        "hold": "does nothing in {where}",
+        "none": "sends no order for {where}",
+        HOSTED: "reads a {verb} in {where}, and your scorer decides",
+        EXECUTION_OFF: "sends no order for {where}, as execution is off",
+        HELD: f"{KEEPS} in {{where}}",
+    }
+)
+"""What a tick did, by its outcome."""
+
+
 def _done(tick: Finished, brief: int) -> str:
     """Return what happened, up to the colon."""
-    where = f"{tick.symbol} on {tick.timeframe}"
-    orders = {order.kind: order for order in tick.orders if order.side in TURNED}
+    orders = {order.kind: order for order in tick.orders if order.side in SIDES}
     opening, closing = orders.get("open"), orders.get("close")
-    proposed = tick.reason == PROPOSED
-    if opening is None and closing is None:
-        return _asks(where) if proposed else _nothing(tick, where, brief)
-    if proposed:
-        return f"Wants to {_wish(tick, opening, closing, where, brief)}, if approved"
-    if opening and closing:
-        lots = f"closing {_lots(closing)} and {VERBS[opening.side]}ing {_lots(opening)}"
-        return f"Turns {TURNED[opening.side]} in {where}, {lots}"
-    if opening:
-        return f"{DOING[opening.side]} {_lots(opening)} of {where}"
-    return f"Closes {_closed(closing, where)}{_unturned(tick, brief)}" if closing else ""
+    side = SIDES.get(opening.side if opening else tick.verdict)
+    position = side.position if side else ""
+    cause = _cause(tick, brief) if tick.denied else ""
+    text = DONE[_outcome(tick, opening, closing)].format(
+        where=f"{tick.symbol} on {tick.timeframe}",
+        verb=side.verb if side else "hold",
+        position=position,
+        lots=_lots(opening),
+        closed=_lots(closing),
+        closes=SIDES["BUY" if closing and closing.side == "SELL" else "SELL"].position,
+        size=f" of {_lots(closing)}" if closing and closing.lots is not None else "",
+        cause=cause,
+        unturned=f" without turning {position}, as {cause}" if cause and side else "",
+    )
+    return capital(text)
 
 
-def _wish(
-    tick: Finished, opening: Order | None, closing: Order | None, where: str, brief: int
-) -> str:
-    if opening and closing:
-        return f"turn {TURNED[opening.side]} in {where} with {_lots(opening)}"
-    if opening:
-        return f"{VERBS[opening.side]} {_lots(opening)} of {where}"
-    return f"close {_closed(closing, where)}{_unturned(tick, brief)}" if closing else ""
-
-
-def _asks(where: str) -> str:
-    # records of an older version do not have the orders
-    return f"Has an order for {where} and asks for approval"
-
-
-def _nothing(tick: Finished, where: str, brief: int) -> str:
-    """Return what happened on a tick that wrote no order."""
-    if tick.reason == HOSTED:
-        return f"Reads a {VERBS.get(tick.verdict, 'hold')} in {where}, and your scorer decides"
-    if tick.verdict not in DIRECTIONS:
-        return f"Does nothing in {where}"
+def _outcome(tick: Finished, opening: Order | None, closing: Order | None) -> str:
+    """Return the row of DONE that a tick has."""
+    orders = "turn" if opening and closing else "open" if opening else "close" if closing else ""
+    if tick.reason == PROPOSED:
+        return f"wants to {orders}" if orders else "wants"
+    if orders or tick.reason == HOSTED:
+        return orders or HOSTED
+    if tick.verdict not in SIDES:
+        return "hold"
     if tick.reason == EXECUTION_OFF:
-        return f"Sends no order for {where}, as execution is off"
-    if tick.denied:
-        return f"Does not {VERBS[tick.verdict]} {where}, as {_cause(tick, brief)}"
-    if tick.reason == HELD:
-        return f"{KEEPS} in {where}"
-    return f"Sends no order for {where}"
-
-
-def _closed(order: Order, where: str) -> str:
-    size = "" if order.lots is None else f" of {_lots(order)}"
-    return f"the {CLOSED[order.side]}{size} in {where}"
-
-
-def _unturned(tick: Finished, brief: int) -> str:
-    """Return why a close is no reversal, where its opening was denied."""
-    if not tick.denied or tick.verdict not in TURNED:
-        return ""
-    return f" without turning {TURNED[tick.verdict]}, as {_cause(tick, brief)}"
+        return EXECUTION_OFF
+    return "denied" if tick.denied else HELD if tick.reason == HELD else "none"
 
 
 def _cause(tick: Finished, brief: int) -> str:
     """Return why an order was denied: the first reason in words, and how many more there are."""
     first = tick.denied[0]
-    said = CAUSES.get(first, OTHER_CAUSE)
+    cause = DenyReason[first].cause if first in DenyReason.__members__ else OTHER_CAUSE
     if first == DenyReason.GATE_VETO and (tick.vetoed or tick.trader):
-        said = VETOED_NOW if tick.vetoed else LATCHED
-        told = [REASONS[code] for code in tick.vetoed_for if code in REASONS]
-        said = f"{said} ({told[0]})" if told and not brief else said
-    if first == DenyReason.TRADER_DECLINED and (why := why_declined(tick.declined)):
-        said = f"{said} ({why})"
+        cause = VETOED_NOW if tick.vetoed else LATCHED
+        why = [*filter(None, map(why_declined, tick.vetoed_for))]
+        cause = f"{cause} ({why[0]})" if why and not brief else cause
+    if first == DenyReason.TRADER_DECLINED and (why_not := why_declined(tick.declined)):
+        cause = f"{cause} ({why_not})"
     more = len(tick.denied) - 1
-    return f"{said} (and {more} more)" if more and not brief else said
+    return f"{cause} (and {more} more)" if more and not brief else cause
 
 
-def _lots(order: Order) -> str:
-    if order.lots is None:
+def _lots(order: Order | None) -> str:
+    if order is None or order.lots is None:
         return "an unknown size"
     return f"{order.lots:.10g} lot{'' if order.lots == 1 else 's'}"
 
@@ -496,8 +395,8 @@ def _limits(tick: Finished) -> tuple[float, float] | None:
 
 
 def why_declined(code: str | None) -> str:
-    """Return why a trader declined, in words; "" where it names no reason but its judgement."""
-    return REASONS.get(code or "", "")
+    """Return why a trader declined or a gate vetoed; "" where it names only its judgement."""
+    return "" if code == GateReason.MODEL_JUDGEMENT else GATE_REASONS.get(code or "", "")
 
 
 def number(value: float, limits: Sequence[float] = ()) -> str:
@@ -522,7 +421,7 @@ def _order(value: float, limit: float) -> int:
 
 def _agents(tick: Finished, brief: int) -> str:
     """Return what the agents had to do with the verdict."""
-    differs = tick.l1_verdict in VERBS and tick.l1_verdict != tick.verdict
+    differs = tick.l1_verdict in (*SIDES, "HOLD") and tick.l1_verdict != tick.verdict
     if silent := _silent(tick):
         return f"{silent}{_earlier(tick)}" if differs else silent
     if differs:
@@ -541,7 +440,7 @@ def _cut(tick: Finished) -> str:
 def _carried(tick: Finished) -> str:
     """Return what the agents say of a verdict that L1 gives as well."""
     if tick.against:
-        return f"L1 carries the {VERBS[tick.verdict]}, and the agents lean against it"
+        return f"L1 carries the {SIDES[tick.verdict].verb}, and the agents lean against it"
     if tick.source == SourceType.LEGACY:
         return "L1 and the one model in the agents' place agree"
     if tick.push is None:
@@ -549,7 +448,7 @@ def _carried(tick: Finished) -> str:
     way = DIRECTIONS[tick.verdict]
     if tick.push * way > 0:
         return AGREED[WINNERS.get(tick.judge, 0) * way if tick.judge else 1]
-    return f"L1 carries the {VERBS[tick.verdict]}, and the agents take no side"
+    return f"L1 carries the {SIDES[tick.verdict].verb}, and the agents take no side"
 
 
 def _silent(tick: Finished) -> str:
@@ -559,7 +458,7 @@ def _silent(tick: Finished) -> str:
     if SHADOW in tick.flags:
         return "the agents only looked on"
     if tick.source == SourceType.L1_ONLY:
-        known = (words for flag, words in SILENT.items() if flag in tick.flags)
+        known = (row.meaning for flag, row in UNHEARD.items() if flag in tick.flags)
         return next(known, "no agent answered")
     return ""
 
@@ -580,11 +479,13 @@ def _made(tick: Finished, brief: int) -> str:
         said = f"{EARLIER} {done} {_call(tick)}, though this bar's lean {lean}"
     elif tick.against:
         said += ", though their words lean against it"
-    alone, limits = tick.l1_consensus, _limits(tick)
+    l1, limits = tick.l1_consensus, _limits(tick)
     if brief == BRIEFEST:
         return said
-    at = f" ({number(alone, limits)})" if alone is not None and limits and not brief else ""
-    return f"{said}; without agents{at} it would {VERBS[str(tick.l1_verdict)]}"
+    at = f" ({number(l1, limits)})" if l1 is not None and limits and not brief else ""
+    side = SIDES.get(tick.l1_verdict or "")
+    alone = side.verb if side else "hold"
+    return f"{said}; without agents{at} it would {alone}"
 
 
 def _of_others(tick: Finished) -> bool:
@@ -599,7 +500,7 @@ def _of_others(tick: Finished) -> bool:
 
 def _call(tick: Finished) -> str:
     side = tick.verdict if tick.verdict in DIRECTIONS else str(tick.l1_verdict)
-    return f"the {VERBS[side]} verdict"
+    return f"the {SIDES[side].verb} verdict"
 
 
 def _holding(tick: Finished) -> str:

@@ -22,7 +22,7 @@ from agents.debate.expected_value import Worth
 from agents.debate.panel import Panel
 from torra.clock import TIMEFRAMES, parse
 from torra.errors import MALFORMED
-from torra.evaluation.standing.told import StandingTold
+from torra.evaluation.standing.track_record import TrackRecord
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_readings import OutsideView
 from torra.evidence.scheduled_events import EventView
@@ -530,7 +530,7 @@ class JournalRecord(RecordPart):
     spreads: SpreadView | None
     outside: OutsideView | None
     lessons: LessonsRecord | None = None
-    standing: StandingTold | None = None
+    standing: TrackRecord | None = None
     company: OpeningContext | None = None
     invented: bool = False
     """Whether what it saw beside the bars is the demo's own invention (torra.outside.invented)."""

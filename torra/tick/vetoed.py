@@ -28,11 +28,11 @@ from torra.store.tick_store import TickStore
 from torra.tick.bar_window import Window
 from torra.tick.paper import path as paper_path
 from torra.tick.record import TickInputs
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.risk_engine import CLOSES, OPENS, Action
 from torra.verdict.trade_outcome import judge
 from torra.verdict.vetoed import REFUSERS, VetoedOpening, refusal
+from torra.words.deny_reasons import DenyReason
 
 log = logging.getLogger("torra")
 

@@ -34,7 +34,6 @@ from torra.config import Channel, Instance, Profile
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.trading.channels import taken
 from torra.trading.kill_switch import KillSwitch
-from torra.trading.patience import Patience
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import UNEXECUTED
@@ -118,10 +117,7 @@ class Courier:
         kill_switch: KillSwitch,
         clock: Callable[[], Clock],
         ours: Callable[[], bool] = lambda: True,
-        earlier: Callable[[], object] = lambda: None,
     ) -> None:
-        """`earlier` is called when the demo's clock goes on before the time that was told."""
-        self._earlier = earlier
         self._database = database
         self._addressees = {item.instance.id: item for item in addressees}
         self._open_bridges = open_bridges
@@ -129,7 +125,6 @@ class Courier:
         self._ours = ours
         self._kill_switch = kill_switch
         self._clock = clock
-        self._patience = Patience()
         self._looked_at_hands = -math.inf
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -189,7 +184,6 @@ class Courier:
             self._try(f"bridge {name}", partial(self._visit, name, line))
         self._try("paper", self._paper)
         self._try("closes by hand", self._hands)
-        self._try("the demo's clock", self._wait_for_people)
         self._try("proposals", self._expire)
 
     def send(self, instance: str) -> None:
@@ -385,13 +379,6 @@ class Courier:
         if newest is None or newest["authority"] != "person":
             return None
         return newest if newest["state"] in (*UNEXECUTED, "PARTIAL") else None
-
-    def _wait_for_people(self) -> None:
-        clock = self._clock()
-        if clock.accelerated:
-            waiting = [str(row["sid"]) for row in self._database.proposals("WAITING")]
-            if self._patience.look(clock, waiting):
-                self._earlier()
 
     def _expire(self) -> None:
         now = self._clock().now()

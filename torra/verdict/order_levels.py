@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from torra.config import SymbolSpec
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
 
 Side = Literal["BUY", "SELL"]
 """Side of an order."""

@@ -28,9 +28,6 @@ Authority = Literal["tick", "approval", "person"]
 
 AUTHORITIES: Final = get_args(Authority)
 
-OLDER: Final = "older"
-"""Authority of an order from before orders were sealed: it was not sent yet and is not any more."""
-
 VERSION: Final = "1"
 """Which fields are hashed, and how they are written; the first field."""
 

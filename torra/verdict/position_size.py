@@ -15,8 +15,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from torra.config import Risk, SymbolSpec
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, exact, usable
+from torra.words.deny_reasons import DenyReason
 
 
 def size(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float = 1.0) -> float:

@@ -24,15 +24,14 @@ from datetime import datetime
 from typing import Final, Literal, NamedTuple, Protocol
 
 from torra.config import Profile, SymbolSpec
-from torra.verdict.deny_reasons import DENIALS, Denial, DenyReason, deny_table
 from torra.verdict.order_levels import LARGEST_PRICE, STOP_ATR, TARGET_R, Levels, Side, levels
 from torra.verdict.position_size import lot_denial, notional, size
 from torra.verdict.ticket_checks import Account, Ticket, check, in_order, objections
+from torra.words.deny_reasons import DenyReason
 
 __all__ = [
     "CLOSES",
     "CLOSING",
-    "DENIALS",
     "HALTING",
     "LARGEST_PRICE",
     "OPENS",
@@ -42,7 +41,6 @@ __all__ = [
     "Action",
     "ActionName",
     "Decision",
-    "Denial",
     "DenyReason",
     "Intent",
     "Kind",
@@ -55,7 +53,6 @@ __all__ = [
     "Ticket",
     "TradingState",
     "check",
-    "deny_table",
     "intent",
     "levels",
     "lot_denial",

@@ -70,12 +70,6 @@ ENDING: Final = ("WAITING", *UNDER_WAY, "FILLED")
 UNEXECUTED: Final = ("REJECTED", "EXPIRED", "CANCELLED", "UNKNOWN_NOT_SENT", "NOT_SENT")
 """States in which a signal ends without having been executed."""
 
-NOT_CONFIRMED: Final = (
-    "the order may or may not be at the broker, and nothing sends it again: look in the terminal "
-    "for its id; if there is a position, close it there; then resume, which ends the alarm"
-)
-"""What UNKNOWN_NOT_SENT means and what to do, in every text of pages, notices and docs."""
-
 
 def check_transition(state: str, following: str) -> None:
     """Raise ValueError when a signal in `state` may not become `following`."""

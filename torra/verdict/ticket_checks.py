@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import Final
 
 from torra.config import Profile, Risk, SymbolSpec
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import (
     FARTHEST_STOP_ATR,
     Levels,
@@ -27,6 +26,7 @@ from torra.verdict.order_levels import (
     widest_spread,
 )
 from torra.verdict.position_size import loss_of_one, lot_denials, percent, value_of_one
+from torra.words.deny_reasons import DenyReason
 
 TAKES: Final[Mapping[str, tuple[Side, ...]]] = {
     "both": ("BUY", "SELL"),

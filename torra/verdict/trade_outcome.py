@@ -190,8 +190,7 @@ def remembered(trades: Iterable[Mapping[str, Any]], as_of: datetime) -> list[dic
     """Return the newest trades that were closed before `as_of`, as the memory context has them.
 
     `trades` are rows of closed trades, newest first. One that was closed at `as_of` is left out:
-    the end of a trade at a bar's open is known when that bar has closed. What a row from before
-    there were outcomes lacks is derived from its profit and R multiple.
+    the end of a trade at a bar's open is known when that bar has closed.
     """
     closes = ((trade, time_of(trade["closed_at"])) for trade in trades)
     known = ((trade, closed) for trade, closed in closes if closed < as_of)
@@ -200,13 +199,12 @@ def remembered(trades: Iterable[Mapping[str, Any]], as_of: datetime) -> list[dic
 
 def _told(trade: Mapping[str, Any], ago: timedelta) -> dict[str, Any]:
     r_multiple = _finite("r_multiple", trade["r_multiple"] or 0.0)
-    outcome: Outcome = trade.get("outcome") or outcome_of(r_multiple, trade["profit"])
     return {
         "side": OPENS[trade["side"]],
-        "outcome": outcome,
+        "outcome": trade["outcome"],
         # + 0.0 makes a negative zero a plain one.
         "r_multiple": round(r_multiple, REMEMBERED_DECIMALS) + 0.0,
-        "evolution": trade.get("evolution") or VERDICTS[outcome],
+        "evolution": trade["evolution"],
         "hours_ago": round(ago / HOUR, REMEMBERED_DECIMALS),
     }
 

@@ -1,7 +1,7 @@
 """A bridge to MetaTrader 5 through the MetaTrader5 package, without an Expert Advisor.
 
 This side does what the Expert Advisor does on its own. It looks at the account first and adopts
-what is there, asks the guards in their order, writes the intent down, checks, and sends. It sends
+what is there, asks the guards in their order, checks, writes the intent down, and sends. It sends
 again only what the server says it has not accepted, three times at most, and asks the guards anew
 each time. After 10030, and nothing else, it also sends once with each other filling mode. The
 intent is on disk before the order goes out, and an order with an intent is never sent again in a
@@ -24,21 +24,15 @@ package has no trading sessions: the server refuses an order in a closed market 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from torra.bridges.at_most_once import (
-    CONFIRM_SECONDS,
-    HISTORY,
-    AtMostOnce,
-    executed_as,
-    moved,
-)
 from torra.bridges.guards import ask_of, first_objection
-from torra.bridges.mt5.lookup import Mt5Account
+from torra.bridges.mt5.lookup import Mt5Account, executed_status, stop_move_report
 from torra.bridges.mt5.request import (
     HEDGING,
     REAL_ACCOUNT,
@@ -51,22 +45,32 @@ from torra.bridges.mt5.request import (
 )
 from torra.bridges.mt5.retcodes import CHECKED, INVALID_FILL, WORDS, Meaning, meaning
 from torra.bridges.mt5.terminal import Terminal, TerminalAnswer
-from torra.bridges.order_journal import OrderEntry, halt_in
+from torra.bridges.order_journal import OrderEntry, OrderJournal, halt_in
 from torra.bridges.protocol import (
     LOOK_SECONDS,
+    STOOD_STILL,
     BrokerBooks,
     Health,
     Order,
+    Recall,
     Report,
+    Status,
     SymbolTerms,
 )
 from torra.clock import Clock
 from torra.config import Channel
 from torra.errors import BridgeUnavailable
+from torra.home import HALT
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import DenyReason
 
 JOURNAL: Final = "mt5_orders.jsonl"
+
+CONFIRM_SECONDS: Final = 15.0
+"""Connected seconds after which an order that has not shown in the account is UNKNOWN."""
+
+HISTORY: Final = timedelta(days=7)
+"""How far back the deals of the books reach."""
 
 LOOK_AGAIN_SECONDS: Final = 5.0
 """How often the account is looked at for an order that is UNKNOWN."""
@@ -135,7 +139,7 @@ class Watched(Terminal):
         self._terminal.close()
 
 
-class Mt5Direct(AtMostOnce[OrderMarket]):
+class Mt5Direct:
     """One account behind a `Terminal`; `state` is this side's folder of the channel."""
 
     def __init__(
@@ -149,12 +153,19 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
         *,
         halts: Sequence[Path] = (),
     ) -> None:
-        """Take a channel up; `halts` are further files that stop sending as its own HALT does."""
+        """Read the journal of orders; ConfigError where it is damaged.
+
+        A HALT in the channel's folder and each of `halts` stop sending.
+        """
+        self._name = name
         self._channel = channel
+        self._clock = clock
         self._symbols = tuple(dict.fromkeys(symbols))
         self._terminal = Watched(terminal, clock)
         self._account = Mt5Account(self._terminal, ServerClock.parse(channel.server_clock))
-        super().__init__(name, state / JOURNAL, clock, halts)
+        self._halts = (state / HALT, *halts)
+        self._journal = OrderJournal(state / JOURNAL, clock.now())
+        self._lock = threading.RLock()
         self._watches: dict[str, _Watch] = {}
 
     @property
@@ -164,10 +175,44 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
 
     # --- orders -----------------------------------------------------------------------------------
 
+    def submit(self, order: Order) -> None:
+        """Send an order, once; the same id again changes nothing. Raises BridgeUnavailable."""
+        with self._lock:
+            if self._journal.get(order.sid):
+                return
+            self._terminal.begin()
+            health = self.health()
+            if not health.ok:
+                raise BridgeUnavailable(health.detail)
+            market = self._market(order)
+            ticket = str(market.position.ticket) if market.position else ""
+            entry = OrderEntry(order, notes={"ticket": ticket})
+            # A journal that was lost must not lead to a second order.
+            if report := self._account.find(entry, self._clock.now()):
+                self._keep(replace(entry, intent=self._clock.now(), report=report))
+            elif reason := self._objection(order, market):
+                self._keep(replace(entry, report=self._refusal(order, reason)))
+            else:
+                self._send(entry, market)
+
+    def recall(self, sid: str, seq: int) -> Recall:
+        """Take an order back: only one that was never sent can be."""
+        del seq
+        with self._lock:
+            return Recall.TAKEN if self._journal.get(sid) else Recall.NEVER_SENT
+
+    def settle(self, report: Report) -> None:
+        """Forget a report: it is committed."""
+        with self._lock:
+            self._journal.settle(report)
+
+    def heartbeat(self, state: str) -> None:
+        """Do nothing: no Expert Advisor of Torra's listens."""
+
     def poll(self) -> Sequence[Report]:
         """Look for the end of every order; return the unsettled reports, oldest first."""
         with self._lock:
-            waiting = self._open_orders()
+            waiting = [item for item in self._journal.entries if item.intent and not item.ended]
             open_ones = {item.order.sid for item in waiting}
             self._watches = {k: v for k, v in self._watches.items() if k in open_ones}
             if waiting and self._reach():
@@ -245,7 +290,8 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
             ),
             (
                 account.login != self._channel.account,
-                self._wrong_account(account.login, self._channel.account),
+                f"the terminal is on account {account.login}, not {self._channel.account}: log in "
+                f"there, or set {channel}.account",
             ),
             (
                 account.trade_mode == REAL_ACCOUNT and not self._channel.live,
@@ -289,20 +335,6 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
 
     # --- before an order --------------------------------------------------------------------------
 
-    def _begin(self, order: Order) -> tuple[OrderEntry, OrderMarket]:
-        self._terminal.begin()
-        health = self.health()
-        if not health.ok:
-            raise BridgeUnavailable(health.detail)
-        market = self._market(order)
-        ticket = str(market.position.ticket) if market.position else ""
-        return OrderEntry(order, notes={"ticket": ticket}), market
-
-    def _adopted(self, entry: OrderEntry, market: OrderMarket) -> OrderEntry | None:
-        del market
-        found = self._account.find(entry, self._clock.now())
-        return replace(entry, intent=self._clock.now(), report=found) if found else None
-
     def _market(self, order: Order) -> OrderMarket:
         """Ask for all that the guards want to know; raises BridgeUnavailable."""
         account = self._terminal.demand("account_info")
@@ -343,11 +375,11 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
             retcode = self._check(entry.order, market, refused)
             if retcode not in CHECKED:
                 # Nothing was sent yet, so the refusal is final whatever the number.
-                self._refuse(entry, "retcode", retcode)
+                self._keep(replace(entry, report=self._refusal(entry.order, "retcode", retcode)))
                 return
         request = request_of(entry.order, market, refused)
         # From here on a crash leaves an order that nobody sends again.
-        entry = self._intend(entry, self._terminal.stood_still)
+        entry = self._intend(entry)
         left = SENDS
         while True:
             answer = self._try(request)
@@ -365,6 +397,29 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
             if again is None:
                 return
             request = again
+
+    def _intend(self, entry: OrderEntry) -> OrderEntry:
+        """Return the entry of an order that goes out now: kept, so that no later life sends it.
+
+        Raises BridgeUnavailable, with nothing left to look for, when it must not go out any more.
+        """
+        entry = replace(entry, intent=self._clock.now())
+        self._keep(entry)
+        # Once more: the checks and the disk took their time.
+        fault = halt_in(self._halts)
+        # Last of all: the lease may be another desk's by now.
+        if not fault and self._terminal.stood_still():
+            fault = STOOD_STILL
+        if fault:
+            self._journal.withdraw(entry.order.sid)
+            raise BridgeUnavailable(fault)
+        return entry
+
+    def _keep(self, entry: OrderEntry) -> None:
+        try:
+            self._journal.put(entry)
+        except OSError as error:
+            raise BridgeUnavailable(f"cannot write the journal of orders: {error}") from error
 
     def _check(self, order: Order, market: OrderMarket, refused: list[int]) -> int:
         """Return what order_check answers, of the first filling mode that passes it."""
@@ -408,7 +463,9 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
         entry = replace(entry, notes=notes)
         self._journal.learn(entry)
         if said == "done" and entry.order.kind == "modify":
-            self._journal.report(moved(entry.order, entry.notes["ticket"], self._clock.now()))
+            self._journal.report(
+                stop_move_report(entry.order, entry.notes["ticket"], self._clock.now())
+            )
         # Some brokers answer `done` without price and volume; then the account tells them.
         elif said in ("done", "partial") and result.price > 0 and result.volume > 0:
             self._journal.report(self._executed(entry, result, said))
@@ -425,7 +482,7 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
         opened = str(deal.position_id if deal else result.order)
         return Report(
             sid=entry.order.sid,
-            status=executed_as(entry.order, result.volume) if said == "done" else "PARTIAL",
+            status=executed_status(entry.order, result.volume) if said == "done" else "PARTIAL",
             at=self._account.moment(deal.time, now) if deal else now,
             retcode=result.retcode,
             ticket=str(result.order),
@@ -439,7 +496,8 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
         if retcode:
             words = WORDS.get(retcode, "refused")
             log.warning("%s: %s %s: %s (%d)", self.name, order.sid, reason, words, retcode)
-        return super()._refusal(order, reason, retcode)
+        status: Status = "EXPIRED" if reason == "stale" else "REJECTED"
+        return Report(order.sid, status, self._clock.now(), reason, retcode)
 
     # --- afterwards -------------------------------------------------------------------------------
 

@@ -9,16 +9,15 @@ BridgeUnavailable: not answered is never "nothing there".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import partial
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from torra.bridges.at_most_once import OrderMarks, executed_as, moved, opened, stands
 from torra.bridges.mt5.terminal import Terminal
 from torra.bridges.order_journal import OrderEntry
-from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report
+from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report, Status
 from torra.errors import BridgeUnavailable
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import PositionSide, Side
@@ -45,6 +44,35 @@ REASONS: Final[Mapping[int, str]] = {
 }
 """DEAL_REASON_: by hand at a desk, on a telephone, on the web; expert; and what the server does."""
 
+LOTS_SLACK: Final = 1e-6
+"""Lots that differ by less are the same."""
+
+EARLIEST: Final = timedelta(seconds=-5)
+LATEST: Final = timedelta(seconds=120)
+"""How far a time of the broker may lie from the order's own where only the time tells."""
+
+SIGNAL_ID: Final = re.compile(r"T[A-Z2-7]{12}")
+
+
+def is_opened_by(row: Any, order: Order) -> bool:
+    """Return whether a position is the one that an order is about, by its opening's id."""
+    return bool(order.closes and row.magic == order.magic and order.closes in row.comment)
+
+
+def stop_is_at(stop: float, order: Order) -> bool:
+    """Return whether a stop is where an order moves it: to half a point."""
+    return abs(stop - order.stop) < 0.5 * 10.0**-order.digits
+
+
+def stop_move_report(order: Order, ticket: str, now: datetime, *, adopted: bool = False) -> Report:
+    """Return the report of a stop that stands where it was to go."""
+    return Report(order.sid, "FILLED", now, position=ticket, adopted=adopted)
+
+
+def executed_status(order: Order, lots: float) -> Status:
+    """Return the status of an order of which so many lots were executed."""
+    return "FILLED" if lots >= order.lots - LOTS_SLACK else "PARTIAL"
+
 
 @dataclass(frozen=True, slots=True)
 class Mt5Account:
@@ -60,8 +88,8 @@ class Mt5Account:
         if order.kind == "modify":
             ticket = entry.notes.get("ticket", "")
             there = [item for item in positions if str(item.ticket) == ticket]
-            found = any(stands(item.sl, order) for item in there)
-            return moved(order, ticket, now, adopted=True) if found else None
+            found = any(stop_is_at(item.sl, order) for item in there)
+            return stop_move_report(order, ticket, now, adopted=True) if found else None
         pending = self.terminal.demand("orders_get", symbol=order.broker_symbol)
         past = self._history("history_orders_get", order, now)
         deals = self._history("history_deals_get", order, now)
@@ -91,7 +119,7 @@ class Mt5Account:
                 # The ticket may change while a position is open, its identifier does not.
                 if number in (str(item.ticket), str(item.identifier)):
                     return item
-        return next((item for item in held if opened(item, order)), None)
+        return next((item for item in held if is_opened_by(item, order)), None)
 
     def deal(self, number: int) -> Any | None:
         """Return one deal, None when it is not told (yet). Never raises."""
@@ -133,7 +161,7 @@ class Mt5Account:
         value = sum(item.volume * item.price for item in deals)
         return Report(
             entry.order.sid,
-            executed_as(entry.order, lots),
+            executed_status(entry.order, lots),
             self.moment(deals[0].time, now),
             ticket=str(deals[0].order),
             deal=str(deals[0].ticket),
@@ -147,7 +175,7 @@ class Mt5Account:
     def _held(self, entry: OrderEntry, position: Any, now: datetime) -> Report:
         return Report(
             entry.order.sid,
-            executed_as(entry.order, position.volume),
+            executed_status(entry.order, position.volume),
             self.moment(position.time, now),
             ticket=str(position.identifier),
             position=str(position.ticket),
@@ -232,15 +260,21 @@ class _Known:
         return BUY_TYPE if self.entry.order.side == "BUY" else SELL_TYPE
 
     def _ours(self, item: Any, wall: int) -> bool:
-        """Return whether an item of this server time bears the order's marks."""
-        order = self.entry.order
-        since = self.entry.intent or order.created
-        mark = OrderMarks(order.sid, order.magic, order.broker_symbol, since)
-        return mark.on(item, partial(self._made_at, item, wall))
+        """Return whether an item of this server time bears the order's marks.
 
-    def _made_at(self, item: Any, wall: int) -> datetime | None:
-        """Return when an item was made; None where a person or the server itself has made it."""
+        These are magic number, symbol, and the id in the comment. Without a comment the time
+        counts, of what an Expert Advisor or the package has made.
+        """
+        order = self.entry.order
+        if (item.magic, item.symbol) != (order.magic, order.broker_symbol):
+            return False
+        if order.sid in item.comment:
+            return True
+        # A comment with another signal's id is that signal's, however well the time fits.
+        if SIGNAL_ID.search(item.comment) or REASONS.get(item.reason) != "expert":
+            return False
         try:
-            return self.server.to_utc(int(wall)) if REASONS.get(item.reason) == "expert" else None
+            made = self.server.to_utc(int(wall))
         except ValueError:
-            return None
+            return False
+        return EARLIEST <= made - (self.entry.intent or order.created) <= LATEST

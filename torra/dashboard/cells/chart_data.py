@@ -27,6 +27,7 @@ from torra.dashboard.trade.stored_rows import SignalRow
 from torra.exhibits import figures
 from torra.tick.tick_record import SignalRecord
 from torra.verdict.order_levels import Levels
+from torra.words.orders import ACTIONS
 
 HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
 """States of a position that the market has executed."""
@@ -131,7 +132,7 @@ def moment(record: ShownTick, data: Bars, proposed: Levels | None = None) -> Cha
         **prices(data),
         "consensus": [],
         "l1": [],
-        "markers": [_marker(record.bar_time, shown.tone, _short(action, shown), action)],
+        "markers": [_marker(record.bar_time, shown.tone, ACTIONS.get(action, shown.word), action)],
         "levels": _levels(signal) if signal else [],
         "thresholds": limits(record.thresholds),
         "lines": {},
@@ -200,17 +201,14 @@ def _tick_markers(ticks: Sequence[ListedTick]) -> list[Marker]:
         action, verdict = str(tick.action), tick.verdict
         if action not in ("HOLD", "None"):
             shown = figures.mark(action)
-            markers.append(_marker(tick.bar_time, shown.tone, _short(action, shown), action))
+            markers.append(
+                _marker(tick.bar_time, shown.tone, ACTIONS.get(action, shown.word), action)
+            )
         # a verdict stands for many bars: only its first one is marked
         elif verdict in ("BUY", "SELL") and verdict != before:
             markers.append(_marker(tick.bar_time, "flat", "", str(verdict)))
         before = verdict
     return markers
-
-
-def _short(action: str, shown: figures.Mark) -> str:
-    """Return an action in a word that fits beside a bar."""
-    return {"OPEN_BUY": "buy", "OPEN_SELL": "sell"}.get(action, shown.word.lower())
 
 
 def _fills(data: Symbol, ticks: Sequence[ListedTick]) -> list[Marker]:

@@ -19,8 +19,11 @@ from torra.exhibits.figures import Cell, cell
 from torra.feeds.sample import SHOWN_AS, TRUE_YEARS
 from torra.store.hosted import FEED
 from torra.tick import sentence
+from torra.tick.marks import PROPOSED
 from torra.tick.tick_record import ThresholdsRecord, TickRecord
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.badge import capital
+from torra.words.deny_reasons import DenyReason
+from torra.words.orders import REASONS
 
 Cells = dict[str, Cell]
 TickLink = Callable[[str, str, str], str]
@@ -61,14 +64,14 @@ def verdict_cells(key: str, latest: TickRecord | None, link: TickLink) -> Cells:
             for name in ("verdict", "l1_verdict", "action", "consensus", "l1_consensus", "source")
         }
         cells = {f"{key}.{name}": value for name, value in empty.items()}
-        why = "No tick has run yet: the first comes with the close of the next bar."
+        why = "No tick yet: the first comes with the close of the next bar."
         cells[f"{key}.reason"] = words(why)
         cells[f"{key}.sentence"] = words("") | showing(False)
         cells[f"{key}.when"] = dash()
         return cells | bar_cells(f"{key}.consensus", None, None)
     address = link(latest.instance, latest.timeframe, latest.bar_time)
     consensus, l1 = latest.consensus, latest.l1_consensus
-    said = figures.clean(sentence.told(latest), SENTENCE)
+    said = figures.clean(sentence.page_text(latest), SENTENCE)
     told: Cells = {
         "verdict": state_cell(latest.verdict),
         "l1_verdict": state_cell(latest.l1_verdict),
@@ -189,7 +192,7 @@ def reason(latest: Decision) -> str:
     """Return the headline of a tick: where the consensus stands, the action and its reason."""
     told, veto = why(latest), vetoes.cause(latest)
     if summary.proposed(latest):
-        told = f"{summary.PROPOSED_WORDS.capitalize()}."
+        told = f"{capital(REASONS[PROPOSED])}."
     # the meaning of the reason itself is told already
     others = [reason for reason in latest.denied if reason != latest.reason]
     denied = ", ".join(figures.clean(reason, 40) for reason in others)
@@ -263,7 +266,7 @@ def state_cell(name: str | None) -> Cell:
 def action_cell(tick: Decision) -> Cell:
     """Return the action of a tick; one that was proposed to a person is no HOLD."""
     if summary.proposed(tick):
-        return words("◔ proposed", "warn", summary.PROPOSED_WORDS)
+        return words("◔ proposed", "warn", REASONS[PROPOSED])
     return state_cell(tick.action)
 
 
@@ -275,7 +278,7 @@ def worded(name: str | None, word: str | None) -> Cell:
 
 def source_cell(name: str | None) -> Cell:
     """Return a source type, its meaning as the title."""
-    return state_cell(name) | {"title": figures.SOURCES.get(str(name), "")}
+    return state_cell(name) | {"title": figures.mark(name).meaning}
 
 
 def dash(reason: str = NO_TICK) -> Cell:

@@ -26,10 +26,11 @@ from torra.dashboard.record import reasoning
 from torra.evaluation.wording import count
 from torra.exhibits import figures, glances
 from torra.exhibits import money as money_words
-from torra.exhibits.figures import Cell, Mark
+from torra.exhibits.figures import Cell
 from torra.exhibits.glances import Candle
 from torra.money.book import AccountMoney, DayCap, Money
 from torra.money.line import LinePoint
+from torra.words.badge import Badge
 
 ACCOUNTS: Final = 3
 """Accounts whose money Home shows; of more the page Trades tells."""
@@ -50,7 +51,7 @@ PERIODS: Final[Mapping[str, str]] = {"today": "24 hours", "week": "7 days", "all
 class Waiting:
     """A proposal that waits for a person, as Home shows it."""
 
-    side: Mark
+    side: Badge
     what: str
     levels: str
     seconds: float

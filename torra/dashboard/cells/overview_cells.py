@@ -49,6 +49,7 @@ from torra.dashboard.view.stream_reading import CHARTED
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.tick.tick_record import TickRecord
+from torra.words.ticks import SOURCES, WITHOUT_SOME
 
 CARDS: Final = CHARTED
 """Instances that have a tile each; more are rows of a table."""
@@ -66,9 +67,6 @@ SORTS: Final[dict[Sort, str]] = {
 
 WatchLink = Callable[[str], str]
 """Returns the address where a stream can be watched, empty where nobody shows it."""
-
-MISSING: Final = {"AGENT_PARTIAL": "◐ PARTIAL", "LEGACY": "○ NO AGENT", "L1_ONLY": "○ NO AGENT"}
-"""What is shown of the source type of a tick on which some agent, or every one, is missing."""
 
 VETO: Final = "GATE_VETO"
 DECLINED: Final = "TRADER_DECLINED"
@@ -301,10 +299,9 @@ def _notices(instance: ShownInstance, desk: Strip) -> Iterable[Notice]:
     if left:
         yield Notice(3, f"· skipped {', '.join(left)}", "warn")
     ticks = [stream.tick for stream in instance.streams if stream.tick]
-    for told in sorted(
-        {MISSING[tick.source_type] for tick in ticks if tick.source_type in MISSING}
-    ):
-        yield Notice(4, told, "warn")
+    sources = {figures.mark(tick.source_type) for tick in ticks}
+    for source in sorted(sources & {*WITHOUT_SOME.values()}):
+        yield Notice(4, source.text, "warn")
     if any(_degraded(tick) for tick in ticks):
         yield Notice(4, figures.mark("DEGRADED").text, "warn")
     if not latest:
@@ -373,26 +370,26 @@ def first_tick(streams: Sequence[Timed], desk: Strip, feed: str | None = None) -
     """Return why no tick has run yet, and what the first one needs."""
     if desk.role == "STANDBY":
         return (
-            "No tick has run yet: this desk stands by. The one that holds the lease runs them, "
+            "No tick yet: this desk stands by. The one that holds the lease runs them, "
             "or this one when the lease runs out."
         )
     ages = [stream.bar_age_seconds for stream in streams if stream.bar_age_seconds is not None]
     if not ages:
         how = FEEDS.get(str(feed), "the feed has brought none: Health tells its age and state")
-        return f"No tick has run yet: no bar is stored, and a tick reads 210 and more. Bars: {how}."
+        return f"No tick yet: at least 210 bars are needed, none are stored. Bars: {how}."
     if any(stream.stale for stream in streams):
         return (
-            f"No tick has run yet: the newest bar closed {figures.span(min(ages))} ago, and a tick "
+            f"No tick yet: the newest bar closed {figures.span(min(ages))} ago, and a tick "
             "needs a fresh one. Health says how bars come."
         )
-    return "No tick has run yet: the first comes with the close of the next bar."
+    return "No tick yet: the first comes with the close of the next bar."
 
 
 def _meanings(instances: Sequence[ShownInstance]) -> Cell:
     """Return the meanings of the source types that the overview shows now."""
     ticks = [stream.tick for one in instances for stream in one.streams if stream.tick]
-    names = sorted({str(tick.source_type) for tick in ticks} & set(figures.SOURCES))
-    told = "; ".join(f"{figures.mark(name).word}: {figures.SOURCES[name]}" for name in names)
+    names = sorted({str(tick.source_type) for tick in ticks} & set(SOURCES))
+    told = "; ".join(f"{SOURCES[name].word}: {SOURCES[name].meaning}" for name in names)
     return words(told or "which agents stand behind the scores")
 
 

@@ -33,7 +33,6 @@ class Strip(LenientModel):
 
     demo: Flag = False
     rate: Number = None
-    stands: Number = None
     now: Word = None
     version: Word = None
     role: Word = None

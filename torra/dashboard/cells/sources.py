@@ -15,24 +15,16 @@ from torra.dashboard.record import surroundings
 from torra.dashboard.record.surroundings import EventRow
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord
+from torra.words.badge import capital
+from torra.words.ticks import CALENDAR, STATUSES
 
-CALENDAR: Final = {
-    "broken": "Calendar cannot be read; the last good one is used",
-    "broken_ended": "Calendar cannot be read; the last good one is used, and lists nothing after "
-    "the newest tick, so no event is seen coming",
-    "ended": "Calendar has ended: it lists nothing after the newest tick, so no event is seen "
-    "coming; put a newer file in its place",
-}
-"""Warnings of a calendar, by the status of the tick's events, or its flags events:<word>."""
+WARNED: Final = ("broken", "no_file", "refused", "rate_limited", "unreachable")
+"""Statuses of the news that warn on every page."""
 
-NEWS: Final = {
-    "broken": "Headlines cannot be read: what the sources answered is no news that we know",
-    "no_file": "Headline file is missing: nothing is at the path news.file of the profile",
-    "refused": "News vendor refuses the key, or does not sell this data",
-    "rate_limited": "News vendor answers no more for now (rate limited); tried again later",
-    "unreachable": "No source of news answers; tried again later",
+CALENDAR_WARNINGS: Final = {
+    status: capital(meaning) for status, meaning in CALENDAR.items() if status != "off"
 }
-"""Warnings of the news, by the status of the tick's news."""
+NEWS_WARNINGS: Final = {status: f"News {STATUSES[status].meaning}" for status in WARNED}
 
 JUST_NOW: Final = 60.0
 """Minutes for which the overview still shows an event that has passed."""
@@ -40,12 +32,14 @@ JUST_NOW: Final = 60.0
 
 def calendar_warning(instances: Iterable[ShownInstance]) -> str:
     """Return what is wrong with the calendar, and on which streams; empty for nothing."""
-    return _warning(instances, CALENDAR, _calendar)
+    return _warning(instances, CALENDAR_WARNINGS, _calendar)
 
 
 def news_warning(instances: Iterable[ShownInstance]) -> str:
     """Return what is wrong with the headlines, and on which streams; empty for nothing."""
-    return _warning(instances, NEWS, lambda tick: str(tick.news.status if tick.news else None))
+    return _warning(
+        instances, NEWS_WARNINGS, lambda tick: str(tick.news.status if tick.news else None)
+    )
 
 
 def near_event(ticks: Iterable[TickRecord | None], now: str | None) -> str:

@@ -14,8 +14,9 @@ from torra import clock
 from torra.dashboard.cells.common import Cells, showing, words
 from torra.dashboard.cells.shown import ShownMarkov
 from torra.exhibits import figures
-from torra.exhibits.figures import STATES, Cell, Mark
+from torra.exhibits.figures import STATES, Cell
 from torra.verdict.sentiment_rules import STATES as COUNTED
+from torra.words.badge import Badge
 
 FEW: Final = 20
 """Below this number of moves the smoothing weighs as much as the counts."""
@@ -25,7 +26,7 @@ class State(NamedTuple):
     """A state with its mark."""
 
     name: str
-    mark: Mark
+    mark: Badge
 
 
 def odds_cells(known: ShownMarkov, timeframe: str) -> Cells:
@@ -90,9 +91,8 @@ def _told(known: ShownMarkov, row: Mapping[str, int]) -> str:
 
 def _exactly(known: ShownMarkov) -> str:
     return (
-        f"A percentage is how often a state followed, after {figures.loose(known.smoothing)} is "
-        "added to each of the five counts so that what has not happened yet is not called "
-        "impossible. Only moves between neighbouring ticks of this stream are counted."
+        f"Transition probabilities with add-{figures.loose(known.smoothing)} smoothing. Only moves "
+        "between neighbouring ticks of this stream are counted."
     )
 
 

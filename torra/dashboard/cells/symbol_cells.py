@@ -9,7 +9,7 @@ link) and "hidden". Pure functions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypedDict
+from typing import TypedDict
 
 from pydantic import JsonValue
 
@@ -54,22 +54,10 @@ from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view.stream_reading import LISTED as TICKS_SHOWN
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideShown
-from torra.exhibits.figures import Cell, Mark, cell
+from torra.exhibits.figures import Cell, cell
 from torra.verdict.one_sided import one_sided
-
-ROLES: Final = {
-    "ACTIVE": "runs the ticks",
-    "STANDBY": "stands by",
-    "HOSTED": "your scorer",
-}
-"""What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""
-
-SHORT: Final = {
-    "price_action": "Price action",
-    "key_levels": "Key levels",
-    "momentum": "Momentum",
-    "structure": "Structure",
-}
+from torra.words.badge import Badge
+from torra.words.ticks import ROLES
 
 
 class SymbolShown(TypedDict):
@@ -89,7 +77,7 @@ class SymbolShown(TypedDict):
 class TradeRow(TypedDict):
     """A closed trade."""
 
-    side: Mark
+    side: Badge
     lots: str
     entry: str
     planned: str
@@ -135,7 +123,6 @@ def strip(told: Strip | Mapping[str, JsonValue]) -> Cells:
         "banner.alarms": showing(desk.alarms),
         "desk.alarms": words(_alarms(desk.alarms)),
         "banner.demo": showing(desk.demo),
-        "banner.stands": showing(desk.stands),
         "banner.standby": showing(desk.role == "STANDBY"),
         "banner.reducing": showing(trading == "REDUCING"),
         "banner.halted": showing(trading == "HALTED"),

@@ -19,7 +19,8 @@ from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.cells.shown import ShownMarkov, Symbol
 from torra.dashboard.record.shown import ListedTick
 from torra.exhibits import figures
-from torra.exhibits.figures import Cell, Mark
+from torra.exhibits.figures import Cell
+from torra.words.badge import Badge
 
 WIDTH: Final = 1000.0
 LANE: Final = 10
@@ -51,13 +52,13 @@ class Lane(TypedDict):
 
     key: str
     value: str
-    mark: Mark
+    mark: Badge
 
 
 class RunRow(TypedDict):
     """A run in the table."""
 
-    mark: Mark
+    mark: Badge
     first: str
     last: str
     count: str
@@ -174,7 +175,7 @@ def _path(d: str) -> Cell:
 
 
 def _row(run: LaneRun, step: timedelta) -> RunRow:
-    known = figures.mark(run.value) if run.value else figures.Mark("", "no tick", "flat")
+    known = figures.mark(run.value) if run.value else Badge("", "no tick", "flat")
     return {
         "mark": known,
         "first": figures.moment(clock.iso(run.first)),

@@ -18,9 +18,11 @@ from agents.contracts import ORDINALS, VECTORS, AgentReport
 from agents.debate.panel import DIRECTIONS, Agreement, Panel
 from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
 from torra.exhibits import figures
-from torra.exhibits.figures import Cell, Mark, cell
+from torra.exhibits.figures import Cell, cell
 from torra.tick.marks import GATE
 from torra.tick.tick_record import DebateRecord, TickRecord
+from torra.words.badge import Badge
+from torra.words.ticks import BADGES, FLAGS
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; only a larger desk gets a count of answers and silences."""
@@ -38,10 +40,7 @@ UNASKED: Final = {
 """Why an agent that could have been asked was not (Deliberation.unasked)."""
 
 DEGRADED: Final = re.compile(r"degraded:(\d{1,2})_of_(\d{1,2})")
-LOOKS: Final = {
-    "second_look": "second look: this is its second answer, as the first was unsure",
-    "first_look_stands": "first look stands: a second one was tried and brought no good answer",
-}
+LOOKS: Final = ("second_look", "first_look_stands")
 """Results of a second look (agents.debate.asking), by flag."""
 
 SIDES: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
@@ -50,14 +49,14 @@ SIDES: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
 class AgentTally(TypedDict):
     """How many agents ended in a state, and who of them with what reason."""
 
-    mark: Mark
+    mark: Badge
     who: list[str]
 
 
 class SideShown(TypedDict):
     """How far the desk agreed with an opening of a side, and what size that and the gate leave."""
 
-    side: Mark
+    side: Badge
     opposed: str
     opposition: str
     dissent: str
@@ -75,7 +74,7 @@ class PanelShown(TypedDict, total=False):
     """How far the desk agreed; only `heard` (False) where there was no opinion."""
 
     heard: Required[bool]
-    side: Mark
+    side: Badge
     push: Cell
     sided: str
     abstained: str
@@ -104,19 +103,14 @@ def tally(agents: Sequence[TranscriptVoice]) -> list[AgentTally]:
     """Return how many agents answered, abstained, failed or were not asked; [] for a small desk."""
     if len(agents) <= SMALL_DESK:
         return []
-    told = {
-        "answered": "{}",
-        "abstained": "{}, without penalty (they leave every average)",
-        "failed": "{}, and what they would have said is missing",
-        "not asked": "{}",
-    }
     rows: list[AgentTally] = []
-    for state, sentence in told.items():
+    for state in ("answered", "abstained", "failed", "not asked"):
         group = [agent for agent in agents if agent["mark"].word == state]
         if group:
             who = [] if state == "answered" else _silent(group)
-            words = sentence.format(f"{len(group)} {state}") + ("." if who else "")
-            rows.append({"mark": figures.MARKS[state]._replace(word=words), "who": who})
+            badge = BADGES[state]
+            words = ", ".join(filter(None, (f"{len(group)} {state}", badge.meaning)))
+            rows.append({"mark": badge._replace(word=words + "." * bool(who)), "who": who})
     return rows
 
 
@@ -135,7 +129,7 @@ def unasked(deliberation: DebateRecord, name: str) -> str:
 
 def looks(deliberation: DebateRecord, name: str) -> list[str]:
     """Return the result of an agent's second look; empty if it took none."""
-    return [told for flag, told in LOOKS.items() if f"{flag}:{name}" in deliberation.flags]
+    return [FLAGS[flag] for flag in LOOKS if f"{flag}:{name}" in deliberation.flags]
 
 
 def ordinals(report: AgentReport) -> list[Ordinal]:

@@ -23,13 +23,14 @@ from agent_config import (
     EscalationSettings,
 )
 from agents.contracts import SIDES, AgentReport
+from agents.debate.panel import DIRECTIONS
 from torra.dashboard.record import arithmetic
-from torra.dashboard.record.story_cards import TOWARDS, side_of
+from torra.dashboard.record.story_cards import side_of
 from torra.exhibits import figures
 from torra.market.regime import PERCENTILE, QUIET_UPTO, VOLATILE_FROM
 from torra.tick.tick_record import ProposedOrder, SignalRecord, TickRecord, is_gate
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import FARTHEST_STOP_ATR, STOP_ATR, TARGET_R
+from torra.words.deny_reasons import DenyReason
 
 ESCALATION_AT: Final[float] = EscalationSettings().at
 """Conviction from which a signal is a clean one: that from which a firm's trader is asked at the
@@ -210,7 +211,7 @@ def _percent(share: float) -> str:
 
 
 def _all_agree(record: TickRecord) -> bool:
-    way, leans = TOWARDS[side_of(record)], _leans(record)
+    way, leans = DIRECTIONS[side_of(record)], _leans(record)
     sided = {name for name, lean in leans.items() if lean}
     return (
         len(sided) > 1
@@ -249,7 +250,7 @@ def _levels(record: TickRecord) -> bool:
 
 
 def _news(record: TickRecord) -> bool:
-    against = _leans(record).get(NEWS) == -TOWARDS[side_of(record)]
+    against = _leans(record).get(NEWS) == -DIRECTIONS[side_of(record)]
     return against and any(
         _sure(one) for one in record.deliberation.reports if one.agent_id == NEWS
     )
@@ -276,7 +277,7 @@ def _sure(report: AgentReport) -> bool:
 def _conviction(record: TickRecord) -> float | None:
     """Return the conviction behind a BUY or SELL; None of a HOLD, in shadow, or unheard."""
     told = record.deliberation
-    if told.in_shadow or record.verdict not in TOWARDS:
+    if told.in_shadow or record.verdict not in DIRECTIONS:
         return None
     heard = any(not one.abstained and not is_gate(one) for one in told.reports)
     return told.panel.agreement(record.verdict).conviction if heard else None

@@ -34,14 +34,12 @@ from torra.dashboard.record import (
 )
 from torra.dashboard.record.rows import RulingShown, StageShown, TranscriptVoice
 from torra.dashboard.record.shown import Decision, ShownTick, SignalOutcome, Trade
-from torra.dashboard.record.summary import PROPOSED_WORDS
 from torra.dashboard.record.surroundings import Pair
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
 from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.exhibits.figures import BarSpan, Cell, cell
 from torra.tick import sentence
-from torra.tick.marks import HOSTED, PROPOSED
 from torra.tick.tick_record import (
     ComponentRecord,
     Damaged,
@@ -50,17 +48,7 @@ from torra.tick.tick_record import (
     StoredCall,
     TickRecord,
 )
-from torra.verdict import risk_engine
-
-REASONS: Final = {
-    PROPOSED: PROPOSED_WORDS,
-    HOSTED: "your scorer decides, and Torra sends nothing",
-    "VERDICT": "the verdict opens a position",
-    "POSITION_HELD": "the position that is open stays open",
-    "OPPOSITE_VERDICT": "the verdict is against the open position",
-    **{reason.value: denial.meaning for reason, denial in risk_engine.DENIALS.items()},
-}
-"""Meanings of the reason word of an action (torra.verdict.risk_engine)."""
+from torra.words.orders import REASONS
 
 SENTENCE: Final = 400
 """Most characters of a tick's own sentence that are shown."""
@@ -121,7 +109,7 @@ def story(
     calls, common = inputs.call_rows(record.made_calls)
     cited = citations.cited(transcript.entries_of(stages), features)
     return {
-        "sentence": figures.clean(sentence.told(record), SENTENCE),
+        "sentence": figures.clean(sentence.page_text(record), SENTENCE),
         "headline": headline(record),
         "summary": summary.summary(record, agents),
         "note": summary.note(record),
@@ -167,7 +155,7 @@ def story(
         "provenance": provenance(record),
         "failed_checks": arithmetic.failed_checks(record),
         "records": arithmetic.records_line(record),
-        "source_meaning": figures.SOURCES.get(str(record.source_type), ""),
+        "source_meaning": figures.mark(record.source_type).meaning,
     }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple, TypedDict
 
 from torra.dashboard.record.thesis import Judged
-from torra.exhibits.figures import BarSpan, Cell, Mark
+from torra.exhibits.figures import BarSpan, Cell
+from torra.words.badge import Badge
 
 
 class Stance(TypedDict):
@@ -14,7 +15,7 @@ class Stance(TypedDict):
     title: str
     value: Cell
     bar: BarSpan
-    side: Mark
+    side: Badge
     against: bool
 
 
@@ -78,7 +79,7 @@ class TranscriptVoice(TypedDict):
     name: str
     title: str
     who: str
-    mark: Mark
+    mark: Badge
     anchor: str
     confidence: str
     trust: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agents.contracts import WINNERS, AgentReport
-from agents.debate.panel import Agreement
+from agents.debate.panel import DIRECTIONS, Agreement
 from torra.config import SymbolSpec
 from torra.dashboard.record import swarm, thesis
 from torra.dashboard.record.agreement import left_of
@@ -27,10 +27,10 @@ from torra.tick.tick_record import (
     SignalRecord,
     is_gate,
 )
-from torra.tick.words import swarm_words
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, levels
 from torra.verdict.position_size import notional, smallest, worth
+from torra.words.deny_reasons import DenyReason
+from torra.words.orders import LEANS, SIDES
 
 TRUE: Final = JUDGED[EQUAL][0]
 """Glyph of a citation that is as the evidence has it."""
@@ -38,14 +38,8 @@ TRUE: Final = JUDGED[EQUAL][0]
 UNHEARD: Final = frozenset(("Bars", "Gate", "Veto", "Disagreement"))
 """Who has points against a side without being one that was heard for or against it."""
 
-SIDES: Final = frozenset(("Bull", "Bear"))
+ARGUERS: Final = frozenset(("Bull", "Bear"))
 """Who argues for a side, as a cited fact names them."""
-
-VERBS: Final = {"BUY": "buying", "SELL": "selling"}
-TOWARDS: Final = {"BUY": 1.0, "SELL": -1.0}
-
-ALONE: Final = {"BUY": "A buy", "SELL": "A sell", "HOLD": "No trade"}
-"""What the bars alone asked for, where nobody can tell what it would have come to."""
 
 NAMED: Final = 3
 """Agents, and facts of the evidence, that a card names; of more it gives the number."""
@@ -67,7 +61,7 @@ class Fact:
 def no_order(record: ShownTick) -> str:
     """Return what stands beside a BUY or SELL to which no order belongs; "" beside all others."""
     ordered = record.signals or record.proposed or record.reason == PROPOSED
-    if record.verdict not in VERBS or ordered or record.hosted is not None:
+    if record.verdict not in SIDES or ordered or record.hosted is not None:
         return ""
     if record.reason != HELD:
         return "no order"
@@ -76,7 +70,7 @@ def no_order(record: ShownTick) -> str:
 
 def side_of(record: Decision) -> str:
     """Return the side that a tick is about: its verdict's, or the one that it came nearer to."""
-    if record.verdict in VERBS:
+    if record.verdict in SIDES:
         return str(record.verdict)
     return "SELL" if (record.consensus or 0.0) < 0 else "BUY"
 
@@ -114,15 +108,15 @@ def _refuting(record: ShownTick, falsifiers: Sequence[str]) -> Fact:
     if found == DASH:
         return Fact("Proved wrong by", *(swarm.settling(record) or (DASH,)))
     held = f"the judge's {leans} side" if leans else f"the case for a {side_of(record).lower()}"
-    return Fact("Proved wrong by", found, "" if record.verdict in VERBS else held)
+    return Fact("Proved wrong by", found, "" if record.verdict in SIDES else held)
 
 
 def _judge_leans(record: ShownTick) -> str:
     """Return which side a swarm's judge takes on a HOLD; "" elsewhere, and of none."""
     told = record.deliberation
-    if told.swarm is None or told.judge is None or record.verdict in VERBS:
+    if told.swarm is None or told.judge is None or record.verdict in SIDES:
         return ""
-    return swarm_words.LEANS.get(told.judge.winner or "", "")
+    return LEANS.get(told.judge.winner or "", "")
 
 
 def _judges_ends(record: ShownTick) -> list[str]:
@@ -189,7 +183,7 @@ def _evidence(cited: Sequence[CitedRow], shown: Sequence[str]) -> Fact:
 def _argued(row: CitedRow) -> tuple[int, int, int]:
     """Return where a fact stands among those that are named: the sides' own first."""
     who = {one["who"] for one in row["by"]}
-    sides = len(who & SIDES)
+    sides = len(who & ARGUERS)
     return (any("gate" in one.lower() for one in who), -sides, -len(who))
 
 
@@ -216,7 +210,7 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
     if not heard:
         asked = bool(record.made_calls or deliberation.failures)
         return "No agent answered." if asked else "No agent was asked."
-    panel, towards = deliberation.panel, TOWARDS[side]
+    panel, towards = deliberation.panel, DIRECTIONS[side]
     leanings = panel.pushes
     against = [
         one
@@ -232,7 +226,7 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
     against.sort(key=lambda one: not one.winner)
     named = [_on(one, towards, shown) for one in against[:NAMED]]
     rest = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
-    says = "Disagreed" if record.verdict in VERBS else f"Against {VERBS[side]}"
+    says = "Disagreed" if record.verdict in SIDES else f"Against {SIDES[side].verb}ing"
     return f"{says}: {', '.join(named)}{rest}."
 
 
@@ -292,7 +286,7 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
     None of another tick, and where price, terms or limits are not known.
     """
     side, at = str(record.verdict), record.limits or TickLimits()
-    if DenyReason.SIZE_ZERO not in record.denied or spec is None or side not in VERBS:
+    if DenyReason.SIZE_ZERO not in record.denied or spec is None or side not in SIDES:
         return None
     if at.capital is None:
         return None
@@ -380,6 +374,6 @@ def without(record: ShownTick, told: Mapping[str, str] | None) -> tuple[str, str
             f"The bars alone stood at {l1}, which is {alone} too.",
         )
     return (
-        ALONE.get(str(record.l1_verdict), alone),
+        f"A {SIDES[record.l1_verdict].verb}" if record.l1_verdict in SIDES else "No trade",
         f"The bars alone stood at {l1}; with agents the verdict is {verdict}.",
     )

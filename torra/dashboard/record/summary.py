@@ -9,52 +9,22 @@ figures stand alone. Pure functions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypedDict
+from typing import Final, TypedDict
 
 from agent_config import MAX_REQUESTS
+from agents.contracts import SourceType
 from agents.debate.asking import REQUESTS_PER_AGENT
-from agents.debate.deliberation import ABSTAINED, OUTAGE
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import Decision, ShownTick, TickLimits
 from torra.exhibits import figures
-from torra.exhibits.figures import Mark
 from torra.tick.marks import PROPOSED
 from torra.tick.tick_record import TickRecord
-
-PROPOSED_WORDS: Final = "a person decides: see Approvals"
+from torra.words.badge import Badge, capital
+from torra.words.orders import REASONS
+from torra.words.ticks import FLAGS, UNHEARD
 
 STATES: Final = ("answered", "abstained", "failed", "not asked")
 LOOKS: Final = ("second_look", "first_look_stands")
-
-FLAGS: Final = {
-    "late": "answered after its stage was over: recorded, not used",
-    "silent": "a rule of the gate had nothing to read and stayed silent",
-    "second_look": "thought over once more; the second answer counts",
-    "first_look_stands": "thought over once more; the first answer counts",
-    "shortened": "numbers from beside the chart were left out of its prompt: no room",
-    "standing": "what the seats' past came to had not been counted yet, so nobody was told",
-    "thin_swarm": "fewer than two experts spoke: conviction is 0.50 at most",
-    "regime_disputed": "the reader names another regime than the code: the lower budget counts",
-    "degraded": "too few analysts reported",
-    "budget": "no leave to spend: the hour's ceiling",
-    "not_asked": "this desk has nobody to ask",
-    "ladder": "the ceiling is near: a smaller desk was asked",
-    "pivotal_sample": "could not have changed the verdict; asked all the same, as a sample",
-    OUTAGE: "no agent was heard: an opening has at most agents.outage_size of its size",
-    ABSTAINED: "every opinion that was asked abstained: none failed",
-    "shadow": "recorded, not counted: the bars alone decided",
-    "threads_exhausted": "too many calls that never came back were still running",
-    "reserve_failed": "the ledger could not be written, so nothing was spent",
-    "event_failed": "whoever watched was not told of an event",
-    "fallback_failed": "the single-model scorer gave no answer either",
-    "picture": "the chart could not be shown to the agents",
-    "events": "the calendar may miss what comes",
-    "usage_implausible": "its server counted no tokens, or more than there can be: the most that "
-    "it could cost is counted",
-    "no_thesis": "the opening goes without a thesis",
-    "memory": "lessons of earlier trades came too late, or could not be ranked",
-}
-"""Meanings of the flags of a sitting, by the word before the colon."""
 
 OFFICER: Final = {
     "macro.vix_rank": "VIX",
@@ -67,46 +37,6 @@ UNSOURCED: Final = "no source of {} is set, so this row of the risk officer is s
 
 ROUND: Final = "answered in an earlier round, which counts"
 """Meaning of a flag round_N_without."""
-
-NOTES: Final = {
-    "AGENT_PARTIAL": (
-        "Some agents gave no answer. The others were used, and nothing was made up for the rest.",
-        "Calls below say what each of them met; Health tells whether a vendor is down.",
-    ),
-    "L1_ONLY": (
-        "No agent answered, so the scores are those of L1, bit for bit. The rules of the gate "
-        "held, and an opening has at most agents.outage_size of its size.",
-        "Health tells whether a vendor is down, Cost whether the hour's ceiling is reached.",
-    ),
-    "LEGACY": (
-        "No agent was heard. One model scored the chart instead; its scores count as adjustments "
-        "within ±0.30 of L1, under the rules of the gate. An opening has at most "
-        "agents.outage_size of its size.",
-        "Health tells whether a vendor is down.",
-    ),
-    "AGENT_SKIPPED": (
-        "The policy pivotal asked nobody: L1 and the final chain are both so far inside the "
-        "thresholds that no answer could have changed this verdict.",
-        "A sample of such ticks is asked all the same; agents.call_policy in the profile decides.",
-    ),
-}
-"""Meaning of a source type, and what the reader may do about it."""
-
-BUDGET_NOTE: Final = (
-    "Nobody was asked: the hour's ceiling left nothing to spend. The scores are those of L1, and "
-    "an opening has at most agents.outage_size of its size.",
-    "Cost shows who spent it, and when the hour is free again.",
-)
-ALONE_NOTE: Final = (
-    "Nobody was asked: this desk has nobody to ask. The scores are those of L1, bit for bit.",
-    "agents.provider in the profile names who answers; rules need no key.",
-)
-ABSTAINED_NOTE: Final = (
-    "Every agent that was asked abstained, so the scores are those of L1, bit for bit.",
-    "Their reasons stand below; no opinion failed.",
-)
-SILENT: Final = {"budget": BUDGET_NOTE, "not_asked": ALONE_NOTE, ABSTAINED: ABSTAINED_NOTE}
-"""Why a tick is of L1 alone, by a flag of its sitting."""
 
 
 class FlagLine(TypedDict):
@@ -128,7 +58,7 @@ class LimitShare(TypedDict):
 class Count(TypedDict):
     """How many agents ended in a state."""
 
-    mark: Mark
+    mark: Badge
     count: int
 
 
@@ -136,7 +66,7 @@ class Seat(TypedDict):
     """An agent, its state, and the anchor of its words."""
 
     title: str
-    mark: Mark
+    mark: Badge
     anchor: str
 
 
@@ -159,14 +89,6 @@ class SummaryStrip(TypedDict):
     seconds: str
 
 
-class Note(NamedTuple):
-    """What the state of a tick means, and what to do about it."""
-
-    mark: Mark
-    what: str
-    do: str
-
-
 def summary(record: ShownTick, agents: Sequence[TranscriptVoice]) -> SummaryStrip:
     """Return the strip: counts, seats, requests, flags, cost and time."""
     flags, calls, limits = (
@@ -178,7 +100,7 @@ def summary(record: ShownTick, agents: Sequence[TranscriptVoice]) -> SummaryStri
     repeated = sum(call.attempt > 1 for call in calls)
     return {
         "counts": _counts(agents),
-        "proposed": PROPOSED_WORDS if proposed(record) else "",
+        "proposed": REASONS[PROPOSED] if proposed(record) else "",
         "seats": [
             {"title": one["title"], "mark": one["mark"], "anchor": one["anchor"]} for one in agents
         ],
@@ -211,14 +133,17 @@ def told(flag: str) -> FlagLine:
     return {"flag": figures.clean(flag, 120), "meaning": meaning, "about": figures.clean(rest, 60)}
 
 
-def note(record: TickRecord) -> Note | None:
-    """Return what the state of a tick means and what to do about it; None where all is well."""
-    source = str(record.source_type)
+def note(record: TickRecord) -> Badge | None:
+    """Return the source of a tick with what it means and what to do; None where all is well."""
+    source = figures.mark(record.source_type)
+    if not source.advice:
+        return None
     flags = {flag.partition(":")[0] for flag in record.deliberation.flags}
-    pair = NOTES.get(source)
-    if source == "L1_ONLY":
-        pair = next((row for flag, row in SILENT.items() if flag in flags), pair)
-    return None if pair is None else Note(figures.mark(source), *pair)
+    for flag in UNHEARD if record.source_type == SourceType.L1_ONLY else ():
+        if flag in flags and UNHEARD[flag].advice:
+            source = source._replace(meaning=FLAGS[flag], advice=UNHEARD[flag].advice)
+            break
+    return source._replace(meaning=f"{capital(source.meaning)}.")
 
 
 def _counts(agents: Sequence[TranscriptVoice]) -> list[Count]:

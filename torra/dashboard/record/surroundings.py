@@ -14,17 +14,17 @@ from datetime import datetime
 from typing import Final, NamedTuple, TypedDict
 from urllib.parse import urlsplit
 
-from agents.swarm import anomalies
 from torra import clock
 from torra.dashboard.record.shown import Decision, ShownTick, StoredHeadline
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
-from torra.exhibits.figures import Cell, Mark, cell
-from torra.market import bar_anomalies
-from torra.market import regime as market_regime
+from torra.exhibits.figures import Cell, cell
 from torra.tick.tick_record import Headline, NewsRecord, TickRecord
 from torra.tick.words import swarm_words
+from torra.words.badge import Badge
+from torra.words.market import REGIMES, TRIAGE
+from torra.words.ticks import CALENDAR, STATUSES
 
 HEADLINE_CHARS: Final = 300
 MAX_ADDRESS: Final = 2000
@@ -46,29 +46,7 @@ HOST: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0
 HOME: Final = (".local", ".localhost", ".internal", ".home", ".lan", ".arpa", ".onion")
 """Ends of names that lead nowhere public."""
 
-NEWS: Final = {
-    "available": "",
-    "off": "switched off: agents.include_news",
-    "no_key": "no key: set FINNHUB_API_KEY or ALPHAVANTAGE_API_KEY",
-    "no_file": "no file: nothing is at the path news.file of the profile",
-    "not_yet": "not yet: the first round of collecting had not ended",
-    "empty": "no headline: the sources answered, and nothing recent concerns this symbol",
-    "rate_limited": "rate limited: tried again later",
-    "refused": "refused: the vendor does not take this key, sell it this data or know the symbol",
-    "unreachable": "unreachable: no source answered; tried again later",
-    "broken": "broken: what the sources answered could not be read; tried again later",
-}
-"""Why there is no news, by torra.evidence.news_digest.NewsStatus."""
-
-CALENDAR: Final = {
-    "available": "",
-    "off": "no calendar: name a file in events.calendar of the profile",
-    "ended": "calendar ended: it lists nothing after this tick; put a newer file in its place",
-    "broken": "the calendar cannot be read; the last good one is used",
-    "broken_ended": "the calendar cannot be read, and the last good one lists nothing any more",
-}
-"""What is wrong with the calendar, by torra.evidence.scheduled_events.EventView.status."""
-
+NEWS: Final = {status: row.meaning for status, row in STATUSES.items()}
 BEYOND: Final = {
     "macro": outside_words.BLOCKS["macro"],
     "positions": outside_words.BLOCKS["cot"],
@@ -78,39 +56,6 @@ BEYOND: Final = {
 """What an agent that abstains calls the blocks of numbers from beyond the chart, for a trader."""
 
 NEWS_NAMES: Final = ("news", "company")
-
-_BROAD: Final = (
-    f"{market_regime.BROAD_RANGE_ATR:g} ATR or more at {market_regime.BROAD_VOLUME:g} times the "
-    "usual volume"
-)
-TRIAGE: Final = {
-    "range_spike": f"high less low is {market_regime.RANGE_SPIKE_ATR:g} ATR or more",
-    "volume_spike": f"{market_regime.VOLUME_SPIKE:g} times the usual volume or more",
-    "gap": f"it opened {market_regime.GAP_ATR:g} ATR or more from the close before",
-    "stale": "a newer bar is missing",
-    "breakout": f"{_BROAD}, and it went through the last confirmed swing",
-    "exhaustion": f"{_BROAD}, and it went beyond the last confirmed swing and closed back inside",
-    "true_breakout": f"{_BROAD}, and open interest rose",
-    "liquidation_cascade": f"{_BROAD}, and open interest fell",
-    "liquidation_cluster": "longs or shorts liquidated rank "
-    f"{bar_anomalies.CLUSTER_RANK:g} of 100 or more in their own past",
-    "microstructure_imbalance": "the order book leans to one side by more than "
-    f"{anomalies.ONE_SIDED:.0%}",
-    "options_panic": "implied volatility ranks "
-    f"{anomalies.PANIC_RANK:g} of 100 or more in its own past, or near-term stands above far",
-}
-"""What each flag of the feature market.triage says of the newest bar (torra.market.regime)."""
-
-REGIMES: Final = {
-    "trend_up": f"ADX is {market_regime.TREND_ADX:g} or more and +DI above −DI",
-    "trend_down": f"ADX is {market_regime.TREND_ADX:g} or more and −DI above +DI",
-    "range": "no trend, and volatility is neither high nor low",
-    "volatile": "ATR/close is at or above the "
-    f"{market_regime.VOLATILE_FROM:g}th percentile of its own past, trend or not",
-    "quiet": "no trend, and ATR/close is at or below the "
-    f"{market_regime.QUIET_UPTO:g}th percentile of its own past",
-}
-"""The definition of each regime (torra.market.regime)."""
 
 FUNDAMENTALS: Final = {
     "pe": "P/E",
@@ -149,7 +94,7 @@ class Triage(TypedDict):
 class RegimeShown(TypedDict):
     """The regime's mark, the values that it was read from, and the triage flags."""
 
-    mark: Mark | None
+    mark: Badge | None
     meaning: str
     reads: list[RegimeReading]
     triage: list[Triage]
@@ -337,17 +282,14 @@ def _source_in_words(head: str, told: str) -> str:
     It stands behind its source's name where sources differ, else alone: then `head` tells of whom.
     """
     name, _, word = told.rpartition(" ")
+    news = STATUSES[word].meaning if word in STATUSES else ""
     if name in BEYOND:
-        return (
-            f"{BEYOND[name]}: {outside_words.BRIEFLY[word]}"
-            if word in outside_words.BRIEFLY
-            else ""
-        )
+        return f"{BEYOND[name]}: {STATUSES[word].word}" if word in STATUSES else ""
     if name:
-        return f"{name}: {NEWS[word]}" if name in NEWS_NAMES and NEWS.get(word) else ""
+        return f"{name}: {news}" if name in NEWS_NAMES and news else ""
     # what news and numbers share is told in words that fit both
     shared = word in ("off", "empty") and any(one in head.split() for one in ("macro", "sentiment"))
-    return outside_words.BRIEFLY[word] if shared else NEWS.get(word, "")
+    return STATUSES[word].word if shared else news
 
 
 def link(address: str | None) -> Link | None:

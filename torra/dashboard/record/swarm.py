@@ -13,13 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from agent_config import EXPERTS
 from agents.contracts import WINNERS, AgentReport, Evidence
 from agents.debate.expected_value import Worth
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.record.thesis import NO_SIDE
 from torra.exhibits import figures, lesson_words
-from torra.exhibits.figures import DASH, MINUS, Cell, Mark, cell
+from torra.exhibits.figures import DASH, MINUS, Cell, cell
 from torra.tick.sentence import BELOW_ZERO
 from torra.tick.tick_record import (
     BoardRecord,
@@ -31,6 +32,9 @@ from torra.tick.tick_record import (
     statement,
 )
 from torra.tick.words import swarm_words
+from torra.words.badge import Badge
+from torra.words.market import REGIMES
+from torra.words.orders import LEANS
 
 LONGEST: Final = 300
 """Most characters of a claim, a counter or an end."""
@@ -57,7 +61,7 @@ SPANS: Final = (0.05, 0.1, 0.2, 0.3)
 class RegimeShown:
     """The code's word for the market, what it means, what the reader says, what is left."""
 
-    mark: Mark | None
+    mark: Badge | None
     meaning: str
     reader: str
     disputed: bool
@@ -76,7 +80,7 @@ class ExpertShown:
     """
 
     title: str
-    side: Mark
+    side: Badge
     stance: Cell
     weight: str
     sureness: str
@@ -107,7 +111,7 @@ class BoardShown:
 
     experts: tuple[ExpertShown, ...]
     conflicts: tuple[ConflictShown, ...]
-    side: Mark
+    side: Badge
     surest: str
     agreed: str
     axis: tuple[tuple[float, str], ...]
@@ -134,7 +138,7 @@ class WorthShown:
 class JudgeShown:
     """The judge: its side, its claim, the case against itself, what would prove it wrong."""
 
-    side: Mark
+    side: Badge
     confidence: str
     claim: str
     counter: str
@@ -217,7 +221,7 @@ def _settles(one: ConflictRecord, record: TickRecord) -> str:
 def finds(said: AgentReport) -> list[tuple[str, str]]:
     """Return what only a swarm's seats say, each with its label; [] of another's report."""
     levels = ", ".join(swarm_words.feature(name) for name in said.levels)
-    chance, side = swarm_words.percent(said.win_share), swarm_words.LEANS.get(said.winner or "")
+    chance, side = swarm_words.percent(said.win_share), LEANS.get(said.winner or "")
     told = (
         ("Reads", swarm_words.market(said.regime)),
         ("Alone would leave of a size", swarm_words.percent(said.budget)),
@@ -246,7 +250,7 @@ def _regime(spoken: DebateRecord, told: SwarmRecord) -> RegimeShown:
     known, reader = told.regime, spoken.reader
     return RegimeShown(
         mark=figures.mark(known.code) if known.code else None,
-        meaning=surroundings.REGIMES.get(known.code or "", ""),
+        meaning=REGIMES.get(known.code or "", ""),
         reader=_sentence(swarm_words.reading(known)),
         disputed=known.disputed,
         claim=figures.clean(statement(reader), LONGEST) if reader else "",
@@ -292,7 +296,7 @@ def _asked(spoken: DebateRecord) -> list[str]:
     """Return the experts that had a seat, in their own order."""
     seated = {name for stage in spoken.stages for name in stage.agents}
     told = {one.agent_id for one in spoken.reports}
-    return [name for name in swarm_words.EXPERTS if name in seated | told | set(spoken.failures)]
+    return [name for name in EXPERTS if name in seated | told | set(spoken.failures)]
 
 
 def _expert(
@@ -332,7 +336,7 @@ def _past(name: str, record: TickRecord) -> str:
     return f"right {share} of the time in this regime" if share else ""
 
 
-def _silence(said: AgentReport, spoken: DebateRecord, name: str) -> Mark:
+def _silence(said: AgentReport, spoken: DebateRecord, name: str) -> Badge:
     state = "abstained" if said.abstained else "failed" if name in spoken.failures else "not asked"
     return figures.mark(state)
 
@@ -475,7 +479,7 @@ def _worth(told: Worth, *, by_rule: bool) -> WorthShown:
 
 def _verdict(told: Worth) -> str:
     """Return what the side gains or loses by the chance, and what that vetoes."""
-    value, side = told.value_r or 0.0, swarm_words.LEANS.get(told.side or "", "judged")
+    value, side = told.value_r or 0.0, LEANS.get(told.side or "", "judged")
     gain, loss = figures.signed(value, 2), figures.plain(-value, 2)
     does = f"gains {gain} R" if value > 0.0 else f"loses {loss} R"
     so = "so the judge vetoes nothing" if value > 0.0 else "yet nothing is vetoed"
@@ -506,7 +510,7 @@ def _brief_judge(spoken: DebateRecord, told: SwarmRecord) -> str:
     said = spoken.judge
     if said is None:
         return "no judge was heard"
-    side = swarm_words.LEANS.get(said.winner or "")
+    side = LEANS.get(said.winner or "")
     if side is None:
         return "the judge takes no side"
     chance = swarm_words.percent(said.win_share)
@@ -519,7 +523,7 @@ def _brief_judge(spoken: DebateRecord, told: SwarmRecord) -> str:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def side_of(name: str | None) -> Mark:
+def side_of(name: str | None) -> Badge:
     """Return the mark of a side; that of none for anything else."""
     return figures.mark(name) if SIDES.get(name or "") else NO_SIDE
 

@@ -15,29 +15,31 @@ from typing import Final, Literal
 from agent_config import LEANING_SHARE, OPPOSITION_COST, THIN_CONVICTION
 from agents.contracts import WINNERS, AgentReport
 from agents.debate.deliberation import Consulted
+from agents.debate.panel import DIRECTIONS
 from torra.dashboard.record.shown import NOT_COUNTED, EscalationRule
 from torra.exhibits import figures
-from torra.exhibits.figures import Mark
 from torra.tick import sentence
 from torra.tick.marks import UNFORESEEN
 from torra.tick.tick_record import DebateRecord, TickRecord, statement
 from torra.tick.words import thesis_words
+from torra.words.badge import Badge
+from torra.words.orders import SIDES
+from torra.words.ticks import HORIZONS
 
 State = Literal["written", "declined", "none", "unforeseen", "shadow", "shadow declined"]
 
-MARKS: Final[Mapping[State, Mark]] = {
-    "written": Mark("✎", "written", "note"),
-    "declined": Mark("⊘", "declined", "alert"),
-    "none": Mark("○", "no thesis", "warn"),
-    "unforeseen": Mark("○", "not asked", "flat"),
-    "shadow": Mark("✎", "written (shadow)", "flat"),
-    "shadow declined": Mark("⊘", "would decline (shadow)", "flat"),
+MARKS: Final[Mapping[State, Badge]] = {
+    "written": Badge("✎", "written", "note"),
+    "declined": Badge("⊘", "declined", "alert"),
+    "none": Badge("○", "no thesis", "warn"),
+    "unforeseen": Badge("○", "not asked", "flat"),
+    "shadow": Badge("✎", "written (shadow)", "flat"),
+    "shadow declined": Badge("⊘", "would decline (shadow)", "flat"),
 }
 """What became of a thesis, with its mark."""
 
-SIGNS: Final[Mapping[str, int]] = {"BUY": 1, "SELL": -1}
-NOBODY: Final = Mark("■", "neither", "flat")
-NO_SIDE: Final = Mark("■", "no side", "flat")
+NOBODY: Final = Badge("■", "neither", "flat")
+NO_SIDE: Final = Badge("■", "no side", "flat")
 """A manager that names nobody, and a judge that takes no side."""
 
 TINY: Final = 1e-6
@@ -55,7 +57,7 @@ class ThesisShown:
     are closes that would end the trade, `bars` how long it is to take. `note` says how it counted.
     """
 
-    mark: Mark
+    mark: Badge
     about: str
     why: str
     who: str
@@ -71,7 +73,7 @@ class ThesisShown:
 class Judged:
     """A manager's verdict: whose case it finds the stronger one, and how much each case weighs."""
 
-    winner: Mark
+    winner: Badge
     weights: tuple[tuple[str, str], ...]
 
 
@@ -109,7 +111,7 @@ def objection(deliberation: DebateRecord, side: str) -> str:
     manager = deliberation.manager
     decides = manager or deliberation.judge
     named = WINNERS.get(decides.winner or "") if decides else None
-    if named is None or side not in SIGNS or named == SIGNS[side]:
+    if named is None or side not in DIRECTIONS or named == DIRECTIONS[side]:
         return ""
     if manager is None:
         return f"the judge takes {'the other side' if named else 'no side'}"
@@ -137,7 +139,7 @@ def horizon(said: AgentReport, timeframe: str | None) -> str:
     """Return the time that a report speaks for; "" where it names none."""
     if said.horizon_bars:
         return thesis_words.bars_long(said.horizon_bars, timeframe)
-    return thesis_words.HORIZONS.get(said.horizon or "", "")
+    return HORIZONS.get(said.horizon or "", "")
 
 
 def weights(deliberation: DebateRecord) -> dict[str, float]:
@@ -183,7 +185,8 @@ def _note(record: TickRecord, *, declined: bool) -> str:
 
 
 def _about(asked: Consulted, record: TickRecord) -> str:
-    verb = {"BUY": "buying", "SELL": "selling"}.get(asked.side or "", "opening")
+    side = SIDES.get(asked.side or "")
+    verb = f"{side.verb}ing" if side else "opening"
     return f"{verb} {figures.clean(record.symbol, 40)}".strip()
 
 

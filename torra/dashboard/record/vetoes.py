@@ -12,24 +12,11 @@ from agents.contracts import GateReason, OfficerReason
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import Decision
 from torra.exhibits import figures
-from torra.exhibits.figures import Mark
-from torra.tick import sentence
 from torra.tick.tick_record import Gate, TickRecord
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.vetoed import REFUSERS, refusal, sided
-
-MEASURED: Final = {
-    GateReason.WIDE_SPREAD: ("market.spread_atr", "the spread is {} ATR"),
-    GateReason.THIN_DATA: ("market.valid_bars", "{} valid bars"),
-    GateReason.STALE_DATA: ("market.bar_age", "the newest bar closed {} bars ago"),
-}
-"""The feature that each rule measures, and the sentence with its value."""
-
-IN_WORDS: Final = {
-    **sentence.REASONS,
-    str(GateReason.MODEL_JUDGEMENT): "the gate's agent judges so",
-}
-"""Why the gate cuts or vetoes, in a trader's words."""
+from torra.words.badge import Badge
+from torra.words.ticks import GATE_REASONS, MEASURED
 
 RULES: Final = (*map(str, MEASURED), str(GateReason.SCHEDULED_EVENT))
 """Rules of the gate that veto (agents.risk_gate); the others lower the multiplier."""
@@ -66,17 +53,17 @@ def refused(gate: str, verdict: str) -> tuple[str, str]:
     except ValueError:
         return "", ""
     if code := refusal(ruling, verdict):
-        return REFUSERS[code], f"the {REFUSERS[code]}'s veto: {IN_WORDS[code]}"
+        return REFUSERS[code], f"the {REFUSERS[code]}'s veto: {GATE_REASONS[code]}"
     return ("gate", "the gate's veto") if ruling.vetoes(verdict) else ("", "")
 
 
-def mark(record: Decision) -> Mark:
+def mark(record: Decision) -> Badge:
     """Return the mark of a tick on which openings are vetoed, or are still held back."""
     known = figures.mark("VETO")
     now = record.gate is not None and record.gate.ruling.vetoes(record.verdict or "")
     if now or latched(record) == "veto":
         return known
-    return Mark(known.glyph, "VETO or decline holds", known.tone)
+    return Badge(known.glyph, "VETO or decline holds", known.tone)
 
 
 def latched(record: Decision) -> str:
@@ -100,7 +87,7 @@ def _of_one_side(record: Decision, gate: Gate) -> str:
     """Return why the risk officer, or the judge, vetoes an opening of this side alone."""
     side = figures.clean(record.verdict, 10)
     codes = sided(gate.ruling, record.verdict or "")
-    told = [f"{code}, {IN_WORDS[code]}" for code in codes]
+    told = [f"{code}, {GATE_REASONS[code]}" for code in codes]
     return "; ".join([f"a veto of {side} alone", *told])
 
 
@@ -116,8 +103,8 @@ def _rule(record: Decision, code: str) -> str:
         # the record does not say which event it was: the nearest are the likely ones
         return ", ".join([code, *surroundings.nearest_events(record)])
     if code == HOLD:
-        return f"{code}, {IN_WORDS[code]}"
-    name, form = MEASURED[GateReason(code)]
+        return f"{code}, {GATE_REASONS[code]}"
+    name, form = MEASURED[code]
     for item in record.features:
         if item.id == name and isinstance(item.value, float):
             return f"{code}, {form.format(figures.loose(round(item.value, 3)))}"

@@ -24,9 +24,9 @@ from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.exhibits import figures
-from torra.exhibits.figures import Mark
 from torra.harmless_text import escaped
 from torra.store.audit import PROVES_NOT, Break, first_break
+from torra.words.badge import Badge
 
 SHOWN: Final = 50
 MOST: Final = 500
@@ -113,7 +113,7 @@ def api_audit() -> ResponseReturnValue:
     )  # fmt: skip
 
 
-def _shown(chain: Mark | None) -> str:
+def _shown(chain: Badge | None) -> str:
     desk = desk_view().desk()
     known = {"action": _word("action"), "actor": _word("actor")}
     rows, more = _entries(_number("before", None), SHOWN) if state().backing else ([], False)
@@ -143,18 +143,18 @@ def _entries(before: int | None, limit: int) -> tuple[list[AuditEntry], bool]:
     return [AuditEntry(**row) for row in found[:limit]], len(found) > limit
 
 
-def _told_of(rows: Sequence[AuditEntry], *, filtered: bool) -> Mark:
+def _told_of(rows: Sequence[AuditEntry], *, filtered: bool) -> Badge:
     """Return the state of the chain as far as this page's entries show it."""
     # entries that the filter leaves out are links of the chain
     if filtered or not rows:
-        return Mark("○", "not checked here", "flat")
+        return Badge("○", "not checked here", "flat")
     return _chain(_break_in(rows), f"entries {rows[-1].seq} to {rows[0].seq} hold")
 
 
-def _told_of_all() -> Mark:
+def _told_of_all() -> Badge:
     behind = state().backing
     if behind is None:
-        return Mark("○", "there is none", "flat")
+        return Badge("○", "there is none", "flat")
     broken = behind.database.broken_entry()
     newest = behind.database.audit_entries(limit=1)
     last = newest[0] if newest else {"seq": 0, "hash": figures.DASH}
@@ -163,10 +163,10 @@ def _told_of_all() -> Mark:
     )
 
 
-def _chain(broken: Break | None, whole: str) -> Mark:
+def _chain(broken: Break | None, whole: str) -> Badge:
     if broken is None:
-        return Mark("✓", whole, "note")
-    return Mark("✗", f"broken at {broken.seq}: {broken.why}", "alert")
+        return Badge("✓", whole, "note")
+    return Badge("✗", f"broken at {broken.seq}: {broken.why}", "alert")
 
 
 def _break_in(rows: Sequence[AuditEntry]) -> Break | None:

@@ -1,6 +1,6 @@
 """The page What agents changed: each tick that they changed, beside what L1 alone would have done.
 
-The figures are those of `torra changed` (torra.replay.changed). A page reads some ticks by their
+The figures are those of `torra effect` (torra.replay.changed). A page reads some ticks by their
 index and goes on by a cursor, so a long history does not make it slow. The two whole paths take all
 ticks: they are compared here while there are few of them, later only by the command. Nothing is
 changed. Without a database the page says that there is no list.
@@ -21,6 +21,7 @@ from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
+from torra.words.badge import Badge
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -53,10 +54,10 @@ class ChangedLine:
     stream: str
     address: str
     changed: str
-    l1_verdict: figures.Mark
+    l1_verdict: Badge
     l1: str
     l1_came: str
-    verdict: figures.Mark
+    verdict: Badge
     done: str
     done_came: str
 

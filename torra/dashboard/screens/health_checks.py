@@ -38,7 +38,7 @@ from torra.desk.models import call_words
 from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
-from torra.errors import ConfigError
+from torra.errors import ConfigError, SchemaMismatch
 from torra.evidence.company_facts import ANNUAL, FIGURES
 from torra.evidence.company_figures import REPORT_DELAY
 from torra.evidence.company_numbers import reads_company
@@ -56,6 +56,7 @@ from torra.providers.call_health import ModelHealth
 from torra.providers.vendors.addresses import address
 from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
+from torra.words.ticks import FLOW, STATUSES
 
 if TYPE_CHECKING:
     from torra.collecting.asking import TopicState
@@ -95,12 +96,6 @@ NO_TICK: Final = "start the desk: torra run; its log names each tick that failed
 
 WAITS: Final = "wait for the close of the next bar"
 
-NEWS: Final = {
-    "available": "ok", "empty": "ok", "off": "note", "not_yet": "note", "rate_limited": "warn",
-    "unreachable": "warn", "broken": "warn", "no_file": "warn", "no_key": "warn", "refused": "warn",
-}  # fmt: skip
-
-
 WELL: Final = ("available", "empty")
 ODD_SWARM: Final = "open a tick of now: its debate names who did not answer, and why"
 SILENT_ROWS: Final = "its rows stay silent until outside numbers come: docs/outside.md"
@@ -108,6 +103,10 @@ OLD_NUMBER: Final = "see above how its publisher answers"
 COMPANION_REMEDY: Final = "docs/outside.md says what a companion needs of its feed"
 SHARED: Final = 200
 """Newest ticks of a symbol of which is told in how many a block of numbers was known."""
+
+
+def _level(status: str) -> str:
+    return STATUSES[status].tone if status in STATUSES else "warn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +369,7 @@ def news(behind: Backing, overview: Overview) -> Iterator[Sign]:
     collector = getattr(outlook, "collector", None)
     states = collector.status() if collector is not None else ()
     for state in states:
-        level = NEWS.get(str(state.status), "warn")
+        level = _level(str(state.status))
         told = f"{state.status}: {state.detail}" if state.detail else str(state.status)
         asked = figures.moment(state.asked.isoformat()) if state.asked else "not yet"
         facts = (
@@ -421,7 +420,7 @@ def _series_signs(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterat
         *_flow(behind, reading),
     ]  # fmt: skip
     if not stored and not asked:
-        told = "nothing is stored yet: torra outside import FILE, or name fred, cftc or edgar"
+        told = "nothing is stored yet: torra data import FILE, or name fred, cftc or edgar"
         yield Sign("numbers", "note", f"{told} in outside.sources")
         return
     filings = getattr(outlook, "filings", None)
@@ -496,7 +495,7 @@ def _publisher(name: str, collector: SeriesCollector | None) -> Sign:
         return Sign(title, "ok", "answers", "", facts)
     details = [state.detail for state in states if str(state.status) == trouble and state.detail]
     told = ": ".join([outside_words.brief(trouble), *details[:1]])
-    level = NEWS.get(trouble, "warn")
+    level = _level(trouble)
     return Sign(
         title, level, told, "torra doctor names what to mend" if level == "warn" else "", facts
     )
@@ -595,7 +594,7 @@ def _number(title: str, one: StoredRow, now: datetime) -> Sign:
     if not old:
         return Sign(title, "ok", told)
     by_file = row.source not in PUBLISHERS
-    remedy = "bring newer values: torra outside import FILE" if by_file else OLD_NUMBER
+    remedy = "bring newer values: torra data import FILE" if by_file else OLD_NUMBER
     return Sign(title, "warn", f"{told}, too old to count", remedy)
 
 
@@ -619,7 +618,7 @@ def _flow(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
                 continue
             why = f"{line}; the newest tick had none: {outside_words.brief(status)}"
             level = "warn" if status in FAULTS else "note"
-            yield Sign(title, level, why, flow_words.NO_FLOW.get(status, ""))
+            yield Sign(title, level, why, FLOW[status].text if status in FLOW else "")
 
 
 def _share(
@@ -667,8 +666,10 @@ def database(behind: Backing) -> Iterator[Sign]:
     if log > LARGE_WAL:
         remedy = "a reader holds it open: end programs that look into the database for long"
         yield Sign("log", "warn", f"the write-ahead log has grown to {_bytes(log)}", remedy)
-    found, newest = schema(behind.database.connection()), NEWEST
-    yield Sign("schema", "ok" if found == newest else "warn", f"{found} of {newest}")
+    try:
+        yield Sign("schema", "ok", f"{schema(behind.database.connection())} of {NEWEST}")
+    except SchemaMismatch as error:  # a newer program was started meanwhile
+        yield Sign("schema", "warn", error.what, error.remedy)
     yield _backups(path.parent / BACKUP_FOLDER)
     setups = [(one.instance, one.profile) for one in behind.desk.setups.values()]
     yield Sign("lessons", "ok", shelves.standing(behind.database, setups))

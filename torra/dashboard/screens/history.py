@@ -21,10 +21,8 @@ from flask.typing import ResponseReturnValue
 
 from torra.clock import TIMEFRAMES
 from torra.dashboard.cells import skips, symbol_cells
-from torra.dashboard.cells.common import action_cell, state_cell, words
+from torra.dashboard.cells.common import action_cell, state_cell
 from torra.dashboard.doors.routes import Fields, Route
-from torra.dashboard.record import summary
-from torra.dashboard.record.reasoning import REASONS
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.trade.stored_rows import without_bytes
 from torra.dashboard.view import list_query, refusers
@@ -34,8 +32,9 @@ from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.store.tick_listing import AFTER_ALL, Place, TickKind
 from torra.tick.marks import PROPOSED
-from torra.tick.sentence import WHY_HELD
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
+from torra.words.orders import REASONS, WHY_HELD
+from torra.words.ticks import WITHOUT_SOME
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -57,9 +56,6 @@ VETOES: Final = frozenset((DenyReason.GATE_VETO, DenyReason.GATE_CANNOT_OPEN))
 DECLINED: Final = DenyReason.TRADER_DECLINED
 DENIALS: Final = frozenset(DenyReason)
 OPENED: Final = ("OPEN_BUY", "OPEN_SELL", "REVERSE")
-WITHOUT_SOME: Final = ("AGENT_PARTIAL", "LEGACY", "L1_ONLY")
-"""Sources of ticks on which some agents, or all, gave no answer."""
-
 MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
     "opened": ("Opened", lambda kind: kind.action in OPENED),
     "proposed": ("Proposed", lambda kind: kind.reason == PROPOSED),
@@ -104,26 +100,6 @@ LABELS: Final = {
     "action": "Done",
     "reason": "Why",
     "source": "Who decided",
-}
-ACTIONS: Final = {
-    "OPEN_BUY": "opened long",
-    "OPEN_SELL": "opened short",
-    "CLOSE": "closed",
-    "REVERSE": "turned",
-    "HOLD": "nothing",
-    "": "not recorded",
-}
-DECIDED: Final = {
-    "AGENT_FULL": "the full desk of agents",
-    "AGENT_BUDGET": "the budget desk of agents",
-    "AGENT_FIRM": "the firm of agents",
-    "AGENT_SWARM": "the swarm of experts",
-    "AGENT_CUSTOM": "the profile's own agents",
-    "AGENT_PARTIAL": "some agents of the desk",
-    "LEGACY": "one model in the agents' place",
-    "L1_ONLY": "the bars alone",
-    "AGENT_SKIPPED": "the bars alone, agents not asked",
-    "": "not recorded",
 }
 
 
@@ -435,10 +411,8 @@ def _order(name: str, word: str, ticks: int) -> tuple[int, str]:
 
 def _label(name: str, word: str) -> str:
     """Return a word as a trader says it."""
-    if name == "action":
-        return ACTIONS.get(word, figures.clean(word, 40))
-    if name == "source":
-        return DECIDED.get(word, figures.clean(word, 40))
+    if name in ("action", "source"):
+        return figures.mark(word).word if word else "not recorded"
     return why(word) if name == "reason" else figures.clean(word, 80)
 
 
@@ -459,19 +433,11 @@ def _line(row: Mapping[str, Any], refused: str = "") -> HistoryLine:
         alone=state_cell(tick.l1_verdict),
         changed=tick.verdict != tick.l1_verdict,
         consensus=cell(tick.consensus),
-        done=_done(tick),
+        done=action_cell(tick),
         reason=refused or why(tick.reason or ""),
         source=_label("source", tick.source_type or ""),
         cost=figures.money(row["cost_usd"]) if row["cost_usd"] else "",
     )
-
-
-def _done(tick: ListedTick) -> Cell:
-    """Return what was done, in a trader's words; what waits for a person is no HOLD."""
-    if summary.proposed(tick):
-        return action_cell(tick)
-    shown = figures.mark(tick.action)
-    return words(f"{shown.glyph} {_label('action', tick.action or '')}".strip(), shown.tone)
 
 
 def _words() -> dict[str, str]:

@@ -44,6 +44,8 @@ from torra.exhibits import figures
 from torra.store.standings import in_warm_up
 from torra.tick.marks import INVENTED_IDS
 from torra.tick.tick_record import Damaged, Skipped, TickRecord, load
+from torra.words.orders import SIDES
+from torra.words.ticks import VECTOR_NAMES
 
 KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 """First bytes of a picture, and its media type; other data is not shown."""
@@ -91,7 +93,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         front=first,
         over=price_lines.LINES,
         cited=price_lines.cited(record, first.wrong),
-        vectors=list(symbol_cells.SHORT.values()),
+        vectors=list(VECTOR_NAMES.values()),
         picture_address=picture_address(record),
         told_outcome=told.get("told_outcome"),
         proposal=proposal,
@@ -136,7 +138,7 @@ def front(record: ShownTick, sections: Mapping[str, Any]) -> Front:
     spec, currency = without_tick.terms(record)
     row = approvals.row_of(record)
     return Front(
-        verb=story_cards.VERBS[side],
+        verb=f"{SIDES[side].verb}ing",
         case=case,
         who=story_cards.who(record, side, [point.who for point in case.why_not]),
         without=without_tick.without(record),

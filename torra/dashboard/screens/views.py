@@ -19,17 +19,21 @@ from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
 from torra.dashboard.cells.shown import Bars, Overview, Strip, Symbol
 from torra.dashboard.doors.routes import Fields, Route
-from torra.dashboard.record import reading_patterns, surroundings
+from torra.dashboard.record import reading_patterns
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.screens.tick import tick_page
-from torra.dashboard.trade import approvals, trade_rows
+from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.rendering import EXTENSION, desk_view, page, state
 from torra.dashboard.view.stream_reading import Json
 from torra.errors import ConfigError
-from torra.exhibits import figures, glossary
+from torra.exhibits import figures
 from torra.tick.tick_record import Damaged, load
+from torra.words import glossary
+from torra.words.market import REGIMES, TRIAGE
+from torra.words.orders import SIGNALS
+from torra.words.ticks import BADGES, SOURCES, VECTOR_NAMES
 
 CHART_BARS: Final = 300
 """Bars and ticks that a symbol page shows."""
@@ -43,7 +47,7 @@ HOLE: Final = "HOLE"
 PLAIN: Final = "!$&'()*+,:;=@"
 """Characters that an address of ours shows as they are."""
 
-LINE_NAMES: Final = {**screens.SHORT, "ath": "Record"}
+LINE_NAMES: Final = {**VECTOR_NAMES, "ath": "Record"}
 """Scores that the chart's lower pane draws when asked."""
 
 FALLBACK_CHART: Final = (600.0, 200.0)
@@ -121,14 +125,14 @@ def help_page() -> str:
         live=url_for(".api_desk"),
         cells=screens.strip(desk),
         shape="desk",
-        sources=figures.SOURCES,
-        marks=figures.MARKS,
-        regimes=surroundings.REGIMES,
-        triage=surroundings.TRIAGE,
+        sources=SOURCES,
+        marks=BADGES,
+        regimes=REGIMES,
+        triage=TRIAGE,
         glossary=glossary,
         evidence=tuple(glossary.evidence()),
         patterns=reading_patterns.patterns(),
-        states=trade_rows.STATE_MEANINGS,
+        states=SIGNALS,
         swarm=any(reading_patterns.is_swarm(one.profile.agents.desk()) for one in setups),
         firm=any(reading_patterns.is_firm(one.profile.agents.desk()) for one in setups),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Final, Literal, TypedDict, get_args
 
 from pydantic import Field
 
@@ -19,22 +19,16 @@ from agents.contracts import VECTORS
 from torra import clock
 from torra.dashboard.lenient import Flag, LenientModel, Number, Numbers, Whole, Word, Words
 from torra.dashboard.record import surroundings
-from torra.dashboard.record.reasoning import REASONS, SENTENCE
+from torra.dashboard.record.reasoning import SENTENCE
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.exhibits import figures
-from torra.exhibits.figures import Cell, Mark, cell
+from torra.exhibits.figures import Cell, cell
+from torra.words.badge import Badge
+from torra.words.orders import REASONS
+from torra.words.ticks import BADGES
 
 State = Literal["pending", "running", "done", "abstained", "failed", "not asked"]
-STATES: Final[dict[State, Mark]] = {
-    "pending": Mark("·", "pending", "flat"),
-    "running": Mark("◔", "in progress", "note"),
-    "done": Mark("●", "done", "note"),
-    "abstained": Mark("○", "abstained", "flat"),
-    "failed": Mark("✕", "failed", "warn"),
-    "not asked": Mark("○", "not asked", "flat"),
-}
-"""States of an agent, with their marks."""
-
+STATES: Final = get_args(State)
 PHASES: Final = {
     "analysts": "analysts",
     "debate": "debate, round {}",
@@ -67,7 +61,6 @@ ENDS: Final = {
 }
 """Meaning and consequence of an error's code; of `skipped:<reason>` the first word counts."""
 
-BETWEEN: Final = "the consensus lies between the thresholds"
 SUMMARY_CHARS: Final = 600
 SILENT_SECONDS: Final = 60.0
 """A debate without an event for longer than this is not called live."""
@@ -159,14 +152,14 @@ class DebateDecision(TypedDict):
     """The end of a debate that came to a decision."""
 
     kind: Literal["decision"]
-    verdict: Mark
-    l1_verdict: Mark
-    action: Mark
+    verdict: Badge
+    l1_verdict: Badge
+    action: Badge
     consensus: str
     reason: str
     sentence: str
     denied: list[str]
-    source: Mark
+    source: Badge
     cost: str
     took: str
 
@@ -308,7 +301,7 @@ class _Telling:
         agent.confidence = "" if quiet else figures.clean(payload.confidence, 20)
         words = figures.clean(payload.summary, SUMMARY_CHARS)
         words = surroundings.plain_reason(words) if quiet else words
-        mark = STATES[agent.state]
+        mark = BADGES[agent.state]
         sure = f", {agent.confidence} confidence" if agent.confidence else ""
         self._say(event, agent.title, mark.tone, words, f"{mark.word}{sure}", agent)
 
@@ -404,7 +397,7 @@ def _votes(payload: Payload) -> list[VoteCell]:
 
 
 def _shown(agent: _Agent, now: datetime) -> AgentShown:
-    state = STATES[agent.state]
+    state = BADGES[agent.state]
     elapsed = _since(agent.since, now) if agent.state == "running" else None
     took = figures.DASH if agent.ms is None else f"{agent.ms / 1000:.1f} s"
     return {
@@ -422,14 +415,14 @@ def _shown(agent: _Agent, now: datetime) -> AgentShown:
 
 def _counts(agents: Sequence[_Agent]) -> str:
     words = [agent.state for agent in agents]
-    told = [f"{words.count(state)} {STATES[state].word}" for state in STATES if state in words]
+    told = [f"{words.count(state)} {BADGES[state].word}" for state in STATES if state in words]
     return ", ".join(told)
 
 
 def _reason(word: str | None) -> str:
     """Return the reason of the action with its meaning."""
     told = figures.clean(word, 200)
-    meaning = BETWEEN if told == "THRESHOLD" else REASONS.get(told, "")
+    meaning = REASONS.get(told, "")
     return f"{told}: {meaning}" if meaning else told
 
 

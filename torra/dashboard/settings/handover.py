@@ -22,8 +22,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import listed
 from torra.profiles.book import ProfileBook
 from torra.profiles.fields import canonical
-from torra.profiles.guard import Change, compare, loosening
-from torra.profiles.undoing import May
+from torra.profiles.guard import Change, May, compare, loosening
 
 LATER: Final = "It takes effect at the next start of the desk"
 

@@ -27,7 +27,7 @@ from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.desk import costs as cost_report
 from torra.desk.models import expected_cost, expert_standing
 from torra.desk.models import report as model_report
-from torra.desk.models.expert_standing import StandingTold
+from torra.desk.models.expert_standing import SeatRow
 from torra.desk.models.report import (
     ModelReport,
     ModelTold,
@@ -38,7 +38,7 @@ from torra.desk.models.report import (
 )
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.exhibits.figures import Mark
+from torra.words.badge import Badge
 
 TESTS_PER_MINUTE: Final = 6
 
@@ -46,10 +46,10 @@ LONGEST_MODEL: Final = 100
 """Characters of a model's name: the whole of one that can be tested."""
 
 KEYS: Final = {
-    "found": Mark("●", "key found", "note"),
-    "missing": Mark("○", "no key", "flat"),
-    "not needed": Mark("●", "no key needed", "note"),
-    "wrong": Mark("✕", "key cannot be used", "alert"),
+    "found": Badge("●", "key found", "note"),
+    "missing": Badge("○", "no key", "flat"),
+    "not needed": Badge("●", "no key needed", "note"),
+    "wrong": Badge("✕", "key cannot be used", "alert"),
 }
 """How a card says what is known of a key."""
 
@@ -88,7 +88,7 @@ class VendorCard:
 
     vendor: str
     title: str
-    key: Mark
+    key: Badge
     about: str
     used_by: str
     remedy: str
@@ -341,7 +341,7 @@ def _traders(rows: Sequence[TraderTold]) -> list[tuple[str, str]]:
     return [(name, f"{line[:1].upper()}{line[1:]}.") for name, line in told]
 
 
-def _standing(rows: Sequence[StandingTold]) -> list[StandingLine]:
+def _standing(rows: Sequence[SeatRow]) -> list[StandingLine]:
     """Return how often each seat was right, as text."""
     return [
         StandingLine(

@@ -60,7 +60,7 @@ GUARDED: Final = {
 }
 """What only the command line may do with a guarded setting, by what loosens it."""
 
-COMMANDS: Final = ("digest", "instance", "cost", "number", "csrf", "days", "part")
+COMMANDS: Final = ("digest", "instance", "cost", "number", "csrf", "days")
 """Form fields that are not settings."""
 
 

@@ -47,8 +47,7 @@ from torra.profiles.book import (
     desk_rows,
 )
 from torra.profiles.fields import DEFAULT, canonical, flat
-from torra.profiles.guard import compare, leads_out
-from torra.profiles.undoing import May
+from torra.profiles.guard import May, compare, leads_out
 from torra.tick.tick_record import TickRecord, load
 
 CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
@@ -262,7 +261,7 @@ def _page(template: str, **context: object) -> str:
 
 def _history(name: str, entries: Sequence[HistoryEntry]) -> list[HistoryLine]:
     """Return the entries of a history, each with what putting it back does for this visitor."""
-    found = book().put_back(name, entries, _may())
+    found = book().preview_undo(name, entries, _may())
     return [entry_told(entry, one) for entry, one in zip(entries, found, strict=True)]
 
 
@@ -319,10 +318,7 @@ def profile_undo(name: str) -> ResponseReturnValue:
         if not number.isascii() or not number.isdigit() or len(number) > 9:
             raise ConfigError("name the number of the entry to go back to")
         digest = str(said.get("digest") or "") or None
-        found = book().undo(
-            name, int(number), digest=digest, may=_may(), actor=visitor().actor,
-            part=str(said.get("part", "")) == "allowed",
-        )  # fmt: skip
+        found = book().undo(name, int(number), digest=digest, may=_may(), actor=visitor().actor)
         held.append(found)
         return _told(name, found)
 
@@ -570,10 +566,6 @@ FIELDS: Final = {
 NUMBER: Final = {
     "number": {"type": "integer", "description": "entry of the history"},
     "digest": {"type": "string", "description": "digest of the profile that was looked at"},
-    "part": {
-        "type": "string",
-        "description": "allowed: put back what you may, and leave the rest; else all or nothing",
-    },
 }
 TRY: Final = {
     **FIELDS,

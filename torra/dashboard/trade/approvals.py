@@ -34,12 +34,12 @@ from torra.dashboard.view.rendering import backing, desk_view, page, state, tick
 from torra.desk.promotion import watch_only
 from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
-from torra.exhibits.figures import Mark
 from torra.profiles.idle import why_idle
+from torra.tick.marks import DEMO_SECONDS
 from torra.tick.tick_record import TickRecord, load
-from torra.trading.patience import LONGEST
 from torra.verdict.position_size import worth
 from torra.verdict.signal_states import UNDER_WAY
+from torra.words.orders import ACTIONS
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
@@ -50,11 +50,6 @@ WAITING_SHOWN: Final = 50
 DECIDED_SHOWN: Final = 20
 DECIDED_READ: Final = 200
 """Decided proposals that are read for the page, before equal neighbours are folded."""
-
-WORDS: Final = {
-    "OPEN_BUY": "Buy", "OPEN_SELL": "Sell", "CLOSE": "Close", "REVERSE": "Turn",
-}  # fmt: skip
-"""What a proposal asks for, in a word."""
 
 DIGITS: Final = 5
 """Decimals of a price whose symbol the desk does not know any more."""
@@ -255,7 +250,7 @@ def _glance(row: ProposalRow) -> Waiting:
     """Return a proposal in a line: what, at which levels, and what is at risk."""
     shown = _listed(row)
     (instance, _, spec, _), first = _terms(row), row.first
-    glyph, _, tone = figures.mark(row.verdict)
+    side = figures.mark(row.verdict)
     name = figures.clean(row.instance, 40)
     currency = f" {backing().currency(instance.route)}".rstrip() if instance else ""
     levels = f"at {shown.price}"
@@ -265,7 +260,7 @@ def _glance(row: ProposalRow) -> Waiting:
         risk = worth(abs(first.levels.entry - first.levels.stop), first.lots, spec)
         levels += f"; {figures.plain(risk)}{currency} at risk"
     return Waiting(
-        side=Mark(glyph, f"{WORDS.get(row.action, row.action)} {name}", tone),
+        side=side._replace(word=f"{ACTIONS.get(row.action, row.action).capitalize()} {name}"),
         what=f"{shown.lots} lots",
         levels=levels,
         seconds=_seconds_left(row),
@@ -288,7 +283,7 @@ def _queue(desk: Strip) -> Queue:
         },
         queue=[_listed(row) for row in waiting],
         decided=[replace(_ended(run[0]), folded=_more(run[1:])) for run in ended],
-        lives=lives(backing().settings.instances, desk.rate),
+        lives=lives(desk.rate),
         asks=any(profile.execution == "approve" for profile in profiles),
         judges=any(_may_ask_to_close(profile) for profile in profiles),
         profiles=sorted({item.profile for item in backing().settings.instances}),
@@ -303,19 +298,16 @@ def _may_ask_to_close(profile: Profile) -> bool:
     return not watch_only(backing().database, profile)
 
 
-def lives(instances: Iterable[Instance], fast: float | None) -> str:
-    """Return a sentence on how many real seconds a proposal lives; "" for a desk in real time.
+def lives(rate: float | None) -> str:
+    """Return how long a proposal of a demo waits; "" for a desk in real time.
 
-    `fast` is how many times faster than real time the desk's clock runs.
+    `rate` is how many times faster than real time the desk's clock runs.
     """
-    if not fast or fast <= 1:
+    if not rate or rate <= 1:
         return ""
-    frames = sorted({name for item in instances for name in item.timeframes}, key=duration)
-    each = (f"one of {name} {duration(name).total_seconds() / fast:.3g} s" for name in frames)
     return (
-        f"This demo runs {fast:g} times as fast, so a proposal would live briefly: "
-        f"{', '.join(each)}. So its clock stands while one waits for you, at most "
-        f"{LONGEST / 60:.3g} minutes each."
+        f"This demo runs {rate:g} times as fast: a proposal waits {DEMO_SECONDS / 60:.3g} minutes "
+        "for you, and bars go on closing meanwhile."
     )
 
 
@@ -430,7 +422,6 @@ def _fills(signal: SignalRow | None, instance: Instance | None) -> tuple[str, fl
     shortest, clock = instance.shortest, backing().desk.clock
     opens = floor(parse(signal.decided_at), shortest) + duration(shortest)
     booked = opens + duration(shortest)
-    # By its pace alone: right after a decision a demo's clock still stands for a moment.
     left = (booked - clock.now()).total_seconds() / (clock.rate or 1.0)
     bar = f"{shortest} bar of {figures.moment(iso(opens))}"
     return f"On paper it fills at the open of the {bar}, and is booked as that bar closes", left

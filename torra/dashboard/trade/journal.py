@@ -35,6 +35,8 @@ from torra.exhibits import figures
 from torra.tick.sentence import NO_AGENT, outage_of
 from torra.tick.tick_record import Damaged, load
 from torra.tick.words import swarm_words
+from torra.words.badge import capital
+from torra.words.orders import SIDES
 
 LONGEST_NOTE: Final = 2_000
 MOST_TAGS: Final = 8
@@ -44,14 +46,6 @@ MOST_KNOWN: Final = 100
 
 TAG: Final = re.compile(rf"[^\W_][\w-]{{0,{LONGEST_TAG - 1}}}")
 """A tag: a letter or a digit, then letters, digits, - and _."""
-
-ANSWERS: Final = {
-    "approved": "A person approved it",
-    "rejected": "A person rejected it",
-    "expired": "Nobody answered in time",
-    "denied": "A check refused it when a person said yes",
-}
-"""How a proposal ended, by the word of its state."""
 
 BARS_BEFORE, BARS_AFTER = 80, 20
 """Bars of the chart before the fill and after the exit."""
@@ -95,7 +89,7 @@ def headline(row: SignalRow, digits: int, currency: str) -> str:
     """Return in a sentence what a trade came to; empty for one that is not closed."""
     if row.kind != "open" or row.state != "CLOSED" or row.profit is None:
         return ""
-    did = {"BUY": "Bought", "SELL": "Sold"}.get(row.side, "Opened")
+    did = SIDES[row.side].past.capitalize() if row.side in SIDES else "Opened"
     fill, left = (figures.plain(price, digits) for price in (row.price, row.close_price))
     lots = figures.plain(row.filled, 2)
     why = trade_rows.explain(row.close_reason)
@@ -113,16 +107,16 @@ def became(record: ShownTick, proposal: ProposalLine | None) -> str:
     behind = state().backing
     if behind is None:
         return ""
-    answered = f"{ANSWERS.get(proposal.state.word, 'It was decided')}." if proposal else ""
+    answered = f"{capital(proposal.state.meaning or 'it was decided')}." if proposal else ""
     if proposal and proposal.waits:
-        return "It waits for your yes."
+        return answered
     sid = next((one.sid for one in record.signals if one.kind == "open" and one.sid), None)
     sid = proposal.sid if proposal else sid
     row = SignalRow.read(behind.database.signal(sid) or {}) if sid else SignalRow()
     spec, currency = without_tick.terms(record)
     came = headline(row, trade_rows.digits_of(spec), currency)
     if not came and row.kind == "open":
-        came = f"Its order: {trade_rows.STATE_MEANINGS.get(row.state, row.state)}."
+        came = f"Its order: {trade_rows.state_mark(row.state).meaning or row.state}."
     return " ".join(filter(None, (answered, came)))
 
 
@@ -140,7 +134,7 @@ def _conviction(record: ShownTick, side: str) -> Made:
         return Made("Conviction", "nothing", "the agents looked on: they changed no size")
     if outage_of(record) is not None:
         return Made("Conviction", f"× {figures.plain(told.conviction, 2)}", NO_AGENT)
-    way = {"BUY": "buy", "SELL": "sell"}.get(side, "trade")
+    way = SIDES[side].verb if side in SIDES else "trade"
     lost = round(100 * told.raw) != round(100 * told.conviction)
     return Made(
         "Conviction", f"× {figures.plain(told.conviction, 2)}",

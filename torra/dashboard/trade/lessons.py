@@ -26,11 +26,12 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures, lesson_words
-from torra.exhibits.figures import Mark
 from torra.exhibits.lesson_words import FactShown, ThesisTold, WordsShown
 from torra.lessons.lesson import KINDS, Lesson, LessonFacts, Thesis
 from torra.money.open_positions import PAPER
 from torra.store.standings import WarmUps
+from torra.words.badge import Badge
+from torra.words.orders import OUTCOMES
 
 if TYPE_CHECKING:
     from torra.dashboard.view.desk_view import RunningSetup
@@ -46,7 +47,7 @@ LONGEST_SEARCH: Final = 120
 
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "side": ("LONG", "SHORT"),
-    "outcome": tuple(trade_rows.OUTCOMES),
+    "outcome": tuple(OUTCOMES),
     "kind": KINDS,
 }
 """What a list can be narrowed to where the words are fixed."""
@@ -54,8 +55,8 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 FREE: Final = ("symbol", "instance", "author")
 """What it can be narrowed to by any word."""
 
-VETOED: Final = Mark("⊘", "vetoed", "warn")
-DECLINED: Final = Mark("⊘", "declined", "warn")
+VETOED: Final = Badge("⊘", "vetoed", "warn")
+DECLINED: Final = Badge("⊘", "declined", "warn")
 """Marks of an opening that the gate took away, or the trader."""
 
 
@@ -92,8 +93,8 @@ class LessonShown:
     number: int
     address: str
     headline: str
-    vetoed: Mark | None
-    warm_up: Mark | None
+    vetoed: Badge | None
+    warm_up: Badge | None
     veto: str
     facts: tuple[FactShown, ...]
     words: tuple[WordsShown, ...]
@@ -258,7 +259,7 @@ def _in_warm_up(facts: LessonFacts, warmed: WarmUps) -> bool:
     return warmed.has(facts.instance, facts.timeframe, close)
 
 
-def _mark_of(facts: LessonFacts) -> Mark | None:
+def _mark_of(facts: LessonFacts) -> Badge | None:
     if facts.kind != "vetoed":
         return None
     return DECLINED if facts.declined else VETOED

@@ -22,12 +22,12 @@ from pydantic import JsonValue
 from torra.config import Instance, Profile
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.trade.proposals import MEANINGS
 from torra.dashboard.trade.trade_rows import protected
 from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing
 from torra.errors import ConfigError
 from torra.exhibits import figures
+from torra.words.orders import REASONS
 
 if TYPE_CHECKING:
     from torra.trading.by_hand import Done, Person, Reach
@@ -271,7 +271,7 @@ def _told(done: Done, say: Callable[[], str]) -> CommandOutcome:
     more = {name: value for name, value in done.after.items() if name != "reason"}
     if done.refused:
         state, _, reason = done.refused.partition(": ")
-        explained = f" ({MEANINGS[reason]})" if reason in MEANINGS else ""
+        explained = f" ({REASONS[reason]})" if reason in REASONS else ""
         told = f"nothing was sent: the proposal is {state}, {reason}{explained}"
         return CommandOutcome("failed", told, done.before, done.after, more, on_record=True)
     return CommandOutcome("done", say(), done.before, done.after, more, on_record=True)

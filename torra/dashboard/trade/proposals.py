@@ -30,29 +30,22 @@ from torra.dashboard.record.thesis import Judged, costs
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow, json_of
 from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
-from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
+from torra.exhibits.figures import DASH, BarSpan, Cell, cell
 from torra.exhibits.money import close_headline, close_result, in_currency
 from torra.lessons.lesson import Thesis
 from torra.tick.marks import GATE
 from torra.tick.sentence import NO_AGENT, outage_of
 from torra.tick.tick_record import TickRecord, is_gate
-from torra.verdict.deny_reasons import DENIALS, DenyReason
 from torra.verdict.position_size import loss_of_one, worth
 from torra.verdict.trade_outcome import gain
+from torra.words.badge import Badge
+from torra.words.deny_reasons import DenyReason
+from torra.words.orders import PROPOSALS, REASONS
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
     from torra.trading.close_quote import CloseQuote
     from torra.verdict.risk_engine import Position
-
-STATES: Final = {
-    "WAITING": Mark("◔", "waiting", "warn"),
-    "APPROVED": Mark("✓", "approved", "note"),
-    "REJECTED": Mark("✕", "rejected", "flat"),
-    "EXPIRED": Mark("◷", "expired", "flat"),
-    "DENIED": Mark("⊘", "denied", "alert"),
-}
-"""States of a proposal, with their marks."""
 
 SIGNS: Final = {"ok": ("✓", "note"), "failed": ("✗", "alert"), "not asked": ("·", "flat")}
 CHANGED: Final = "POSITION_CHANGED"
@@ -79,14 +72,6 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Odds": ("NEGATIVE_EV",),
 }  # fmt: skip
 """The chips of the risk strip, each with its checks."""
-
-MEANINGS: Final[Mapping[str, str]] = {
-    **{reason.value: denial.meaning for reason, denial in DENIALS.items()},
-    CHANGED: "what was proposed no longer fits what the instance holds",
-    "POSITION_HELD": "the instance holds that side already",
-    "THRESHOLD": "the verdict asks for nothing",
-}
-"""Meanings of the reason codes; other reasons are a person's own words."""
 
 SMALL_DESK: Final = 4
 SENTENCE: Final = 160
@@ -120,13 +105,13 @@ class ProposalLine:
     instance: str
     timeframe: str
     bar_time: str
-    action: Mark
+    action: Badge
     lots: str
     price: str
     stop: str
     target: str
     created: str
-    state: Mark
+    state: Badge
     waits: bool
     reason: str
     meaning: str
@@ -163,10 +148,10 @@ def listed(
         stop=figures.plain(at.stop if at else None, digits),
         target=figures.plain(at.target if at else None, digits),
         created=figures.moment(row.created_at),
-        state=STATES.get(state, figures.mark(state)),
+        state=PROPOSALS.get(state, figures.mark(state)),
         waits=state == "WAITING",
         reason=figures.clean(reason, 300),
-        meaning=MEANINGS.get(reason, ""),
+        meaning=REASONS.get(reason, ""),
         decided=figures.moment(row.decided_at, seconds=True),
     )
 
@@ -239,7 +224,7 @@ def head(preview: Preview | None, trouble: str, digits: int) -> Cells:
     return {
         "p.price": words(figures.plain(preview.price, digits)),
         "p.drift": words(f"{drift} ATR", "alert" if _gone(preview) else ""),
-        "p.verdict": words(text, tone, MEANINGS.get(preview.reason, "")),
+        "p.verdict": words(text, tone, REASONS.get(preview.reason, "")),
     }
 
 
@@ -288,7 +273,7 @@ def _chip(name: str, rules: Sequence[str], preview: Preview | None) -> Cell:
     outcome = "failed" if failed else "ok" if "ok" in found.values() else "not asked"
     glyph, tone = SIGNS[outcome]
     text = f"{glyph} {name}" + (f": {', '.join(failed)}" if failed else "")
-    meant = "; ".join(MEANINGS[rule] for rule in failed) or f"{outcome}: {', '.join(rules)}"
+    meant = "; ".join(REASONS[rule] for rule in failed) or f"{outcome}: {', '.join(rules)}"
     return words(text, tone, meant)
 
 
@@ -297,7 +282,7 @@ class CheckLine:
     """A check with its outcome and its meaning."""
 
     rule: str
-    mark: Mark
+    mark: Badge
     meaning: str
 
 
@@ -309,7 +294,7 @@ def every_check(preview: Preview | None, record: TickRecord | None) -> list[Chec
             continue
         outcome = "not asked" if rule in GROUPS[TRADER] and _unheard(record) else found
         glyph, tone = SIGNS[outcome]
-        lines.append(CheckLine(rule, Mark(glyph, outcome, tone), MEANINGS.get(rule, "")))
+        lines.append(CheckLine(rule, Badge(glyph, outcome, tone), REASONS.get(rule, "")))
     return lines
 
 
@@ -385,7 +370,7 @@ class SeatLine:
     """An agent: whether it answered, its lean, its trust, one sentence and the whole of it."""
 
     title: str
-    mark: Mark
+    mark: Badge
     stance: Cell
     bar: BarSpan
     confidence: str

@@ -36,6 +36,7 @@ from torra.money.open_positions import PAPER
 from torra.store.standings import WarmUps
 from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import SENT
+from torra.words.orders import ALARMS, SIGNALS
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -50,7 +51,7 @@ HISTORY: Final = 10
 ENDED_ALARMS: Final = 5
 QUERY: Final[Fields] = {
     "instance": {"type": "string"},
-    "state": {"type": "string", "enum": list(trade_rows.STATES)},
+    "state": {"type": "string", "enum": list(SIGNALS)},
     "before": {"type": "integer", "minimum": 1},
 }
 
@@ -149,8 +150,7 @@ def signals() -> str:
         older=listed.older,
         asked=asked,
         instances=[item.id for item in backing().settings.instances],
-        marks=trade_rows.STATES,
-        meanings=trade_rows.STATE_MEANINGS,
+        marks=SIGNALS,
         ways=ways,
         protected=trade_rows.protected(ways),
     )
@@ -211,7 +211,7 @@ def signal(sid: str) -> str:
         why_made=lessons.thesis_of(sid, row.timeframe),
         over=price_lines.LINES,
         settles=row.state in SENT,
-        advice=trade_rows.ADVICE["UNKNOWN"],
+        advice=ALARMS["UNKNOWN"].text,
     )
 
 
@@ -241,7 +241,7 @@ def _asked() -> Asked:
     number = before.isascii() and before.isdigit() and len(before) < 16
     return Asked(
         instance=instance if instance in known else None,
-        state=wanted if wanted in trade_rows.STATES else None,
+        state=wanted if wanted in SIGNALS else None,
         before=int(before) if number else None,
     )
 

@@ -21,7 +21,6 @@ from torra.bridges.guards import GUARDS
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.trade import proposals
 from torra.dashboard.trade.stored_rows import (
     AlarmRow,
     BridgeRow,
@@ -31,111 +30,25 @@ from torra.dashboard.trade.stored_rows import (
 )
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.exhibits.figures import DASH, Cell, Mark, cell
+from torra.exhibits.figures import DASH, Cell, cell
 from torra.exhibits.money import close_headline, close_outlook
 from torra.money.open_positions import PAPER
 from torra.verdict.risk_engine import Position
-from torra.verdict.signal_states import EXECUTED, NOT_CONFIRMED
+from torra.verdict.signal_states import EXECUTED
 from torra.verdict.trade_outcome import evolution_of
+from torra.words.badge import Badge
+from torra.words.orders import ALARMS, EVOLUTIONS, EXITS, OUTCOMES, REASONS, SIGNALS, TAKEN_OVER
 
 if TYPE_CHECKING:
     from torra.trading.close_quote import CloseQuote
 
-STATES: Final[Mapping[str, Mark]] = {
-    "WAITING": Mark("◌", "waiting", "flat"),
-    "PENDING": Mark("◔", "pending", "note"),
-    "PUBLISHED": Mark("◑", "published", "note"),
-    "CLAIMED": Mark("◕", "claimed", "note"),
-    "PLACED": Mark("◉", "placed", "note"),
-    "UNKNOWN": Mark("?", "unknown", "alert"),
-    "PARTIAL": Mark("◒", "partly filled", "warn"),
-    "FILLED": Mark("●", "filled", "up"),
-    "CLOSED": Mark("◆", "closed", "note"),
-    "REJECTED": Mark("✕", "rejected", "warn"),
-    "EXPIRED": Mark("◷", "expired", "flat"),
-    "CANCELLED": Mark("∅", "cancelled", "flat"),
-    "UNKNOWN_NOT_SENT": Mark("⁇", "not confirmed", "alert"),
-    "NOT_SENT": Mark("○", "not sent", "flat"),
-}
-"""Every state of torra.verdict.signal_states, each with a glyph of its own."""
-
-STATE_MEANINGS: Final[Mapping[str, str]] = {
-    "WAITING": "an opening waits until the position before it is closed; a close by hand, until it "
-    "is known what became of its opening",
-    "PENDING": "decided and stored; not handed to the bridge yet",
-    "PUBLISHED": "handed to the bridge; no answer yet",
-    "CLAIMED": "the other side has taken it",
-    "PLACED": "the order is at the broker and not executed yet",
-    "UNKNOWN": "it may or may not have reached the market: it counts as a position until the books "
-    "or a person find out, and nothing is opened beside it",
-    "PARTIAL": "executed in part: a position of the size that was filled",
-    "FILLED": "executed: an opening is a position until it is CLOSED",
-    "CLOSED": "the position has ended",
-    "REJECTED": "refused by a guard or by the broker",
-    "EXPIRED": "its time ran out before it was executed",
-    "CANCELLED": "taken back before it was executed",
-    "UNKNOWN_NOT_SENT": NOT_CONFIRMED,
-    "NOT_SENT": "found never to have reached the market",
-}
-
-CLOSINGS: Final[Mapping[str, str]] = {
-    "STOPPED": "the stop was hit",
-    "TARGET": "the target was hit",
-    "CLOSED": "closed by a signal, or in the terminal",
-    "BY_HAND": "closed by a person, from Torra",
-    "adopted": "the order of an earlier run was found and taken over",
-    "OVERTAKEN": "a newer decision took its place",
-}
 MEANINGS: Final[Mapping[str, str]] = {
     **{guard.reason: guard.meaning for guard in GUARDS},
-    **CLOSINGS,
-    **proposals.MEANINGS,
+    **EXITS,
+    **TAKEN_OVER,
+    **REASONS,
 }
 """Meanings of the codes with which a detail may begin."""
-
-EVOLUTIONS: Final[Mapping[str, Mark]] = {
-    "Strengthened": Mark("↗", "strengthened", "up"),
-    "Weakened": Mark("↘", "weakened", "down"),
-    "Falsified": Mark("✕", "went wrong", "down"),
-    "Realized": Mark("✓", "came true", "up"),
-    "Unknown": Mark("·", "undecided", "flat"),
-}
-OUTCOMES: Final[Mapping[str, Mark]] = {
-    "win": Mark("▲", "win", "up"),
-    "loss": Mark("▼", "loss", "down"),
-    "scratch": Mark("■", "scratch", "flat"),
-}
-
-ADVICE: Final[Mapping[str, str]] = {
-    "UNKNOWN": "Look in the terminal. If the order is there, leave it: comparing the books finds "
-    "it. If it never was, settle the signal.",
-    "PROFILE": "An instance does not run with the profile that is saved. Mend the file, then let "
-    "the desk take it on the page of the profile.",
-    "CLOCK_SHIFT": "The scores of these timeframes do not fit together. Import the bars whose "
-    "clock was wrong again: torra import with --clock and --revise. The alarm ends within a day.",
-    "UNKNOWN_NOT_SENT": f"{NOT_CONFIRMED[0].upper()}{NOT_CONFIRMED[1:]}.",
-    "MISSING": "Neither positions nor deals show it. Look in the terminal's history; if it never "
-    "was, settle the signal.",
-    "HAND_CLOSE": "The position that a person wanted to leave is still there, or nobody knows. "
-    "Close it again here, or in the terminal; the alarm ends when it is closed.",
-    "EXTERNAL": "A position with our magic number that no signal explains. Close it in the "
-    "terminal or keep it knowingly; then resume.",
-    "LATE_EXECUTION": "The market executed what had ended here. Close the position in the terminal "
-    "or keep it knowingly; then resume.",
-    "ORDER_ALTERED": "This order is not the one that was decided: it was not sent, and trading is "
-    "halted. Find out who writes to the database besides Torra, and compare the positions with the "
-    "terminal; then resume.",
-    "ODD_REPORT": "The bridge reports an execution that cannot be. Nothing was booked from it; "
-    "comparing the books ends this. If the order never was, settle the signal.",
-    "ODD_BOOKS": "The broker's list tells what cannot be, so it is not compared. Look at that row "
-    "in the terminal; a list without it ends the alarm.",
-    "ODD_SIGNAL": "This row of the database cannot be read. It is never sent. Look in the terminal "
-    "for its id, and restore a backup if you did not change the database yourself.",
-    "BRIDGE": "The bridge was told what it does not believe: forged, damaged or impossible. See "
-    "who may write into the channel's folder; then resume.",
-    "UNPROTECTED": "The position has no stop at the broker. Set one in the terminal, or close it.",
-}
-"""What to do about an alarm, by its kind."""
 
 LOOK: Final = "Look in the terminal and in the log, then resume, which ends the alarm."
 SID: Final = re.compile(r"\bT[A-Z0-9_]{6,}\b")
@@ -155,13 +68,13 @@ COLUMNS: Final = (
 """Columns of the CSV file."""
 
 
-WARM_UP: Final = Mark("◃", "warm-up", "flat")
+WARM_UP: Final = Badge("◃", "warm-up", "flat")
 """The mark of what was made in warm-up, on bars from before the desk's first start."""
 
 
-def state_mark(state: str) -> Mark:
+def state_mark(state: str) -> Badge:
     """Return the mark of a signal's state."""
-    return STATES.get(state) or figures.mark(state)
+    return SIGNALS.get(state) or figures.mark(state)
 
 
 def protected(ways: Collection[str]) -> str:
@@ -192,10 +105,10 @@ class SignalLine:
     bar_time: str
     name: str
     decided: str
-    warm_up: Mark | None
-    by_hand: Mark | None
+    warm_up: Badge | None
+    by_hand: Badge | None
     kind: str
-    side: Mark
+    side: Badge
     lots: str
     filled_lots: str
     entry: str
@@ -203,14 +116,14 @@ class SignalLine:
     stop: str
     target: str
     exit: str
-    state: Mark
+    state: Badge
     state_meaning: str
     detail: str
     meaning: str
     profit: Cell
     r: Cell
-    outcome: Mark | None
-    evolution: Mark | None
+    outcome: Badge | None
+    evolution: Badge | None
     bridge: str
     ticket: str
     expires: str
@@ -225,7 +138,7 @@ NO_RESULT: Final[Mapping[str, str]] = {
 KINDS: Final[Mapping[str, str]] = {"modify": "move stop"}
 """What a kind of order is called, where its own word says little."""
 
-BY_HAND: Final = Mark("☞", "by hand", "note")
+BY_HAND: Final = Badge("☞", "by hand", "note")
 """Marks a signal that a person decided by a command."""
 
 
@@ -255,7 +168,7 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
         target=figures.plain(row.target, digits),
         exit=figures.plain(row.close_price, digits),
         state=state_mark(row.state),
-        state_meaning=STATE_MEANINGS.get(row.state, ""),
+        state_meaning=state_mark(row.state).meaning,
         detail=figures.clean(detail, 200),
         meaning=explain(detail),
         profit=cell(row.profit if ended else None, 2, not_yet),
@@ -274,8 +187,8 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
 class StepLine:
     """A step of a signal; `was` is None for its first, `waited` the time since the one before."""
 
-    was: Mark | None
-    now: Mark
+    was: Badge | None
+    now: Badge
     detail: str
     meaning: str
     at: str
@@ -294,7 +207,7 @@ def step_lines(steps: Iterable[SignalStep]) -> list[StepLine]:
                 was=state_mark(step.from_state) if step.from_state else None,
                 now=state_mark(step.to_state),
                 detail=figures.clean(step.detail, 300),
-                meaning=explain(step.detail) or STATE_MEANINGS.get(step.to_state, ""),
+                meaning=explain(step.detail) or state_mark(step.to_state).meaning,
                 at=figures.moment(step.at, seconds=True),
                 waited=figures.span(waited),
             )
@@ -355,12 +268,12 @@ class PositionLine:
 
     sid: str
     name: str
-    side: Mark
+    side: Badge
     lots: str
     entry: str
     stop: str
     target: str
-    state: Mark
+    state: Badge
     real: bool
     leaves: bool
     holds: bool
@@ -378,7 +291,7 @@ def position_line(held: Position, digits: int, *, real: bool) -> PositionLine:
         entry=figures.plain(held.entry, digits),
         stop=figures.plain(held.stop, digits),
         target=figures.plain(held.target, digits),
-        state=Mark("↩", "closing", "warn") if closing else state_mark(held.state),
+        state=Badge("↩", "closing", "warn") if closing else state_mark(held.state),
         real=real,
         leaves=not closing,
         holds=held.state in EXECUTED,
@@ -415,7 +328,7 @@ class BridgeLine:
 
     name: str
     used: bool
-    mark: Mark
+    mark: Badge
     meaning: str
     detail: str
     facts: Sequence[Fact]
@@ -427,7 +340,7 @@ def bridge_line(row: BridgeRow, used: Iterable[str]) -> BridgeLine:
     return BridgeLine(
         name=figures.clean(row.name, 60),
         used=row.name in tuple(used),
-        mark=Mark("✕", deny, "alert") if deny else Mark("●", "ready", "note"),
+        mark=Badge("✕", deny, "alert") if deny else Badge("●", "ready", "note"),
         meaning=explain(deny),
         detail=figures.clean(row.detail, 300),
         facts=[
@@ -477,7 +390,7 @@ def alarm_line(row: AlarmRow) -> AlarmLine:
         detail=figures.clean(row.detail, 300),
         at=figures.moment(row.at, seconds=True),
         ended=figures.moment(row.ended_at, seconds=True) if row.ended_at else "",
-        advice=ADVICE.get(kind, LOOK),
+        advice=ALARMS[kind].text if kind in ALARMS else LOOK,
         sid=named[0] if named else "",
     )
 
@@ -486,7 +399,7 @@ def alarm_line(row: AlarmRow) -> AlarmLine:
 class StateLine:
     """A state of trading, why and since when."""
 
-    mark: Mark
+    mark: Badge
     reason: str
     at: str
 

@@ -1,6 +1,6 @@
 """The page Trades: what the closed trades came to, then each of them, filtered and page by page.
 
-The sums are those of `torra money` (torra.money.book). The list goes on by a cursor, so a page
+The sums are those of `torra results` (torra.money.book). The list goes on by a cursor, so a page
 costs the same after ten years; it can be taken as a file. Without a desk behind the pages the page
 says so. Nothing is changed.
 """

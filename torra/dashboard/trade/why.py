@@ -15,23 +15,23 @@ from itertools import chain
 from typing import Final
 
 from agents.contracts import WINNERS, AgentReport, Point
+from agents.debate.panel import DIRECTIONS
 from agents.feature_words import name_of
 from agents.sayings import SAYINGS
 from torra.dashboard.record import arithmetic
 from torra.dashboard.record.thesis import objection
-from torra.dashboard.record.vetoes import IN_WORDS
 from torra.exhibits import figures
 from torra.tick.marks import GATE, INVENTED_IDS
 from torra.tick.sentence import BELOW_ZERO
 from torra.tick.tick_record import DebateRecord, TickRecord, is_gate, statement
 from torra.verdict.vetoed import SIDED, sided
+from torra.words.ticks import GATE_REASONS
 
 BULLETS: Final = 3
 BARS: Final = "Bars"
 """Who speaks where a part of an L1 score does: nobody but the bars."""
 
 RESEARCHERS: Final = {"BUY": "bull_researcher", "SELL": "bear_researcher"}
-TOWARDS: Final = {"BUY": 1, "SELL": -1}
 
 PART: Final = "component."
 OF_ONE: Final = re.compile(r" at ([+-]?\d\.\d+) of 1(?!\.?\d)")
@@ -76,7 +76,7 @@ def case(record: TickRecord, side: str) -> Case:
     """Return the points for a side and against it, three each, and what would refute it."""
     reports = {report.agent_id: report for report in record.deliberation.reports}
     champion = reports.get(RESEARCHERS.get(side, ""))
-    towards = TOWARDS.get(side, 0)
+    towards = DIRECTIONS.get(side, 0)
     spoken = list(_agents(record, -towards))
     gate = [*_of_one_side(record, side), *_manager(record, side), *_gate(record)]
     # Places are left for manager and gate where they cut: that holds whatever the agents say.
@@ -150,7 +150,7 @@ def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     One place is left for a voice other than the researcher's.
     """
     stances = leanings(record.deliberation)
-    own = next((RESEARCHERS[side] for side, way in TOWARDS.items() if way == towards), "")
+    own = next((RESEARCHERS[side] for side, way in DIRECTIONS.items() if way == towards), "")
     told = {
         report.agent_id: _of(report, towards, stances.get(report.agent_id) or 0.0)
         for report in record.deliberation.reports
@@ -217,7 +217,7 @@ def _manager(record: TickRecord, side: str) -> Iterator[SidePoint]:
 
 def _of_one_side(record: TickRecord, side: str) -> Iterator[SidePoint]:
     """Yield that the judge or the risk officer vetoes openings of this side alone."""
-    words = [IN_WORDS.get(code, code) for code in sided(record.gate.ruling, side)]
+    words = [GATE_REASONS.get(code, code) for code in sided(record.gate.ruling, side)]
     if words:
         yield SidePoint("Veto", f"Every {side} is vetoed: {', '.join(words)}.")
 
@@ -228,7 +228,7 @@ def _gate(record: TickRecord) -> Iterator[SidePoint]:
     codes = [code for code in gate.reasons if code not in ("NONE", *SIDED)]
     if not codes or (multiplier >= NO_CUT and not gate.veto):
         return
-    words = ", ".join(IN_WORDS.get(code, figures.clean(code, 60)) for code in codes)
+    words = ", ".join(GATE_REASONS.get(code, figures.clean(code, 60)) for code in codes)
     own = next((one for one in record.deliberation.reports if is_gate(one)), None)
     if (
         own

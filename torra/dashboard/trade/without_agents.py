@@ -20,13 +20,13 @@ from torra.dashboard.trade.stored_rows import ProposalRow
 from torra.exhibits import figures
 from torra.tick.sentence import number
 from torra.tick.tick_record import TickRecord
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.position_size import size
+from torra.words.deny_reasons import DenyReason
+from torra.words.orders import SIDES
 
 NAME: Final = "p.without"
 OTHER: Final[dict[str, Side]] = {"BUY": "SELL", "SELL": "BUY"}
-VERBS: Final = {"BUY": "buy", "SELL": "sell"}
 
 
 class Terms(NamedTuple):
@@ -61,7 +61,7 @@ def _trade(row: ProposalRow, record: TickRecord, at: Terms) -> str:
 
 def _opening(side: Side, row: ProposalRow, record: TickRecord, at: Terms) -> str:
     """Return what L1 alone would open, in words."""
-    what = "the same trade" if side == row.verdict else f"a {VERBS[side]} instead"
+    what = "the same trade" if side == row.verdict else f"a {SIDES[side].verb} instead"
     veto, alone = _rules(record, at.profile)
     if veto:
         return "no trade, the gate's rules veto it"

@@ -11,9 +11,8 @@ from torra.dashboard.record import story_cards
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.rendering import state
 from torra.errors import ConfigError
-from torra.tick.sentence import WHY_HELD
+from torra.words.orders import SIDES, WHY_HELD
 
-VERBS = {"BUY": "buy", "SELL": "sell"}
 ENDS = {
     "none": "Nothing would have been won or lost.",
     "open": "It would be open still.",
@@ -63,9 +62,9 @@ def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
         if course.action != "HOLD":
             return words.did(course)
         # a verdict that opens nothing is no hold: the position stays, or a check objects
-        verb = VERBS.get(str(course.verdict))
-        why = WHY_HELD.get(str(course.reason), "") if verb else ""
-        return f"{verb} verdict, but no order: {why}" if why else "no trade"
+        side = SIDES.get(str(course.verdict))
+        why = WHY_HELD.get(str(course.reason), "")
+        return f"{side.verb} verdict, but no order: {why}" if side and why else "no trade"
 
     return {
         "did": did(found.l1).capitalize(),

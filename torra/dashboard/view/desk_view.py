@@ -8,7 +8,6 @@ formatting.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -71,7 +70,6 @@ class DeskView(Protocol):
         """Return the state strip.
 
         demo, rate (how many times faster than real time, None for a desk in real time), now,
-        stands (real seconds for which the demo's clock stands still at most, 0 while it runs),
         real_now, role (ACTIVE, STANDBY, or HOSTED where there are the streams of other scorers
         alone), trading_state, trading_reason, version, cost_hour and
         ceiling (USD), failing (models whose calls fail, a line each), blocks (providers that are
@@ -211,8 +209,6 @@ class DatabaseView:
             "demo": clock.accelerated,
             "rate": clock.rate if clock.accelerated else None,
             "now": clocks.iso(clock.now().replace(microsecond=0)),
-            # Only a demo's clock can stand, and after the last decision it is about to go on.
-            "stands": math.ceil(getattr(clock, "held", 0.0)) if waiting else 0,
             "real_now": clocks.iso(real.replace(microsecond=0)),
             "role": self._role(),
             "trading_state": states[0]["state"] if states else "ACTIVE",

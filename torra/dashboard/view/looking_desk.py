@@ -26,7 +26,6 @@ from torra.config import (
 )
 from torra.errors import ConfigError
 from torra.home import DATABASE, HOSTED
-from torra.trading.patience import LONGEST
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -71,11 +70,6 @@ class LookingDesk:
             return self._system
         if not row or not row["alive"] or row["desk_time"] is None:
             return _Stopped(stood)
-        if self._database.waiting():
-            # it may stand still for the person who looks; nobody tells for how long yet
-            clock = Scaled(parse(row["desk_time"]), SAMPLE_RATE)
-            clock.hold(LONGEST)
-            return clock
         # its last renewal, carried on at the pace of the sample
         since = self._system.real_now() - parse(row["renewed_at"])
         return Scaled(parse(row["desk_time"]) + since * SAMPLE_RATE, SAMPLE_RATE)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torra.dashboard.record import vetoes
 from torra.store.tick_listing import Place, TickKind
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
 
 if TYPE_CHECKING:
     from instance_database import Database

@@ -18,7 +18,9 @@ from torra.dashboard.doors.access import Access, Visitor
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DeskView
 from torra.dashboard.view.stream_reading import Json
-from torra.exhibits import figures, glossary
+from torra.exhibits import figures
+from torra.words import glossary
+from torra.words.ticks import VECTOR_NAMES
 
 EXTENSION: Final = "torra_agents"
 """Name of the blueprint and key of the state in `app.extensions`."""
@@ -29,11 +31,10 @@ SERVER_CLOCK: Final = "new_york+7"
 
 
 class MenuPage(NamedTuple):
-    """A page of the menu: its endpoint, its word, and its key after g."""
+    """A page of the menu: its endpoint and its word."""
 
     endpoint: str
     word: str
-    key: str
 
 
 class Room(NamedTuple):
@@ -48,53 +49,46 @@ class Room(NamedTuple):
 
 
 MENU: Final = (
-    Room("Home", (MenuPage("overview", "Home", "d"),), ("first_run",)),
+    Room("Home", (MenuPage("overview", "Home"),), ("first_run",)),
     Room(
         "Symbols",
         (
-            MenuPage("symbols", "All symbols", "y"),
-            MenuPage("history", "History", "v"),
-            MenuPage("watching", "Debates", "w"),
-            MenuPage("changed", "What agents changed", "e"),
+            MenuPage("symbols", "All symbols"),
+            MenuPage("history", "History"),
+            MenuPage("watching", "Debates"),
+            MenuPage("changed", "What agents changed"),
         ),
         ("instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
     ),
     Room(
         "Trades",
         (
-            MenuPage("trades", "Results", "t"),
-            MenuPage("approvals", "Approvals", "a"),
-            MenuPage("signals", "Signals and positions", "s"),
-            MenuPage("lessons", "Lessons", "n"),
+            MenuPage("trades", "Results"),
+            MenuPage("approvals", "Approvals"),
+            MenuPage("signals", "Signals and positions"),
+            MenuPage("lessons", "Lessons"),
         ),
         ("approval", "signal"),
     ),
     Room(
         "Research",
-        (MenuPage("replays", "Replays", "r"), MenuPage("jobs", "Jobs", "b")),
+        (MenuPage("replays", "Replays"), MenuPage("jobs", "Jobs")),
         ("replay", "job"),
     ),
     Room(
         "Desk",
         (
-            MenuPage("health", "Health", "h"),
-            MenuPage("costs", "Cost", "c"),
-            MenuPage("models", "Models", "m"),
-            MenuPage("profiles", "Profiles", "p"),
-            MenuPage("audit", "Audit log", "l"),
-            MenuPage("help", "Help", "i"),
+            MenuPage("health", "Health"),
+            MenuPage("costs", "Cost"),
+            MenuPage("models", "Models"),
+            MenuPage("profiles", "Profiles"),
+            MenuPage("audit", "Audit log"),
+            MenuPage("help", "Help"),
         ),
         ("profile",),
     ),
 )
 """The five words above every page. An address without a page of its own is in no room."""
-
-SHORT: Final = {
-    "price_action": "Price action",
-    "key_levels": "Key levels",
-    "momentum": "Momentum",
-    "structure": "Structure",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +147,7 @@ def page(template: str, desk: Json | Strip | None = None, **context: object) -> 
         desk=desk,
         fig=figures,
         explained=glossary.entry,
-        short=SHORT,
+        short=VECTOR_NAMES,
         refresh=REFRESH_SECONDS,
         vendor=known.vendor,
         menu=MENU,

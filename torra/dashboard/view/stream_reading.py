@@ -18,12 +18,12 @@ from agents.contracts import AgentReport
 from torra import clock as clocks
 from torra.config import Instance, Profile
 from torra.dashboard.lenient import LenientModel
-from torra.dashboard.record import vetoes
 from torra.dashboard.view.kept import Kept
 from torra.market.closed_hours import WEEK, closed_at_most
 from torra.store.hosted import is_hosted
 from torra.tick import sentence
 from torra.tick.tick_record import Damaged, InstanceBefore, TickRecord, load
+from torra.words.ticks import MEASURED
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -73,7 +73,7 @@ STREAMS_KEPT: Final = 512
 LISTS_KEPT: Final = 32
 """Streams whose list of ticks is kept: the symbol pages that people look at."""
 
-MEASURED: Final = frozenset(name for name, _ in vetoes.MEASURED.values())
+READ: Final = frozenset(name for name, _ in MEASURED.values())
 """Features that the words of a veto name."""
 
 
@@ -95,8 +95,8 @@ def brief(record: TickRecord) -> TickRecord:
     return record.model_copy(
         update={
             # told here: what is kept of the record is too little for it
-            "sentence": sentence.told(record),
-            "features": tuple(item for item in record.features if item.id in MEASURED),
+            "sentence": sentence.page_text(record),
+            "features": tuple(item for item in record.features if item.id in READ),
             "deliberation": debate.model_copy(update=less),
             "news": record.news and record.news.model_copy(update={"items": ()}),
             **{name: {} for name in ("notes", "components", "memory")},

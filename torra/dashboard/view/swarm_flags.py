@@ -11,20 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agents.feature_words import label_of
+from torra.words.ticks import FLAGS
 
 SILENT: Final = "silent:"
 """Beginning of the flag of a row of the risk officer whose number is not known."""
 
-WORDS: Final[Mapping[str, str]] = {
-    "thin_swarm": "fewer than two experts spoke",
-    "unfalsified": "the judge named nothing against itself",
-    "invented": "a finding was dropped that code does not find",
-    "regime_disputed": "the reader saw another regime",
-}
-"""The flags of a swarm besides the silent rows, the gravest first (docs/debate.md)."""
-
 GRAVE: Final = ("thin_swarm", "unfalsified", "invented")
 """Flags that cost the swarm its word: on most ticks they want a look."""
+
+COUNTED: Final = (*GRAVE, "regime_disputed")
 
 
 class Flagged(NamedTuple):
@@ -46,7 +41,7 @@ def counted(ticks: Sequence[Iterable[str]]) -> Flagged:
     every = Counter(flag for flags in ticks for flag in set(flags))
     return Flagged(
         len(ticks),
-        {name: every[name] for name in WORDS if every[name]},
+        {name: every[name] for name in COUNTED if every[name]},
         {
             flag.removeprefix(SILENT): number
             for flag, number in sorted(every.items())
@@ -57,7 +52,9 @@ def counted(ticks: Sequence[Iterable[str]]) -> Flagged:
 
 def told(found: Flagged) -> str:
     """Return what the newest ticks flagged in a sentence."""
-    parts = [f"{WORDS[name]} in {number:,}" for name, number in found.flags.items()]
+    parts = [
+        f"{FLAGS[name].partition(':')[0]} in {number:,}" for name, number in found.flags.items()
+    ]
     head = f"of the newest {found.ticks:,} ticks of experts: {', '.join(parts) or 'no flag'}"
     if not found.silent:
         return head

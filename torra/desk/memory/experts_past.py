@@ -19,14 +19,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from agent_config import AgentSettings
 from instance_database import Database, TickKey
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.memory.reports_then import calls_of, chance_of, stored_reports
 from torra.desk.memory.shelves import FIRST_SECONDS, lap_of
 from torra.evaluation.standing.past_calls import CallBook, Chances, PastTick
-from torra.evaluation.standing.told import TOO_LATE, Asked, PastOf, StandingTold, told, wanted
+from torra.evaluation.standing.track_record import (
+    TOO_LATE,
+    PastOf,
+    TrackRecord,
+    TrackRecordQuery,
+    track_record,
+    wanted,
+)
 from torra.feeds.protocol import Feed
 from torra.lessons.lesson import LessonFacts
 from torra.store.standings import WarmUps
@@ -67,10 +73,10 @@ class ExpertsPast:
             return None
         lap = lap_of(feed)
 
-        def past(asked: Asked) -> StandingTold:
+        def past(asked: TrackRecordQuery) -> TrackRecord:
             try:
                 stream, trades = self._held(asked.instance, asked.timeframe, provider, lap, asked)
-                return self._told(stream, trades, asked, profile.agents)
+                return self._told(stream, trades, asked)
             except Exception:
                 log.exception("the past of the seats of %s cannot be told", asked.instance)
                 return TOO_LATE
@@ -86,7 +92,7 @@ class ExpertsPast:
         """Count the books of some instances before their ticks ask; wait `within` s for each."""
         for instance, profile, provider, feed in setups:
             for timeframe in instance.timeframes if wanted(profile.agents) else ():
-                asked = Asked(instance.id, timeframe, "", now, 0.0)
+                asked = TrackRecordQuery(instance.id, timeframe, "", now, 0.0)
                 held = self._held(instance.id, timeframe, provider, lap_of(feed), asked)
                 if (thread := self._begin(*held)) is not None:
                     thread.join(within)
@@ -101,7 +107,7 @@ class ExpertsPast:
         )
 
     def _held(
-        self, instance: str, timeframe: str, provider: str, lap: Lap, asked: Asked
+        self, instance: str, timeframe: str, provider: str, lap: Lap, asked: TrackRecordQuery
     ) -> tuple[_Stream, _Trades]:
         now = lap(asked.as_of)
         stream = instance, timeframe, provider, now
@@ -118,9 +124,7 @@ class ExpertsPast:
                 self._trades.setdefault((provider, now), trades)
         return found, self._trades[provider, now]
 
-    def _told(
-        self, stream: _Stream, trades: _Trades, asked: Asked, agents: AgentSettings
-    ) -> StandingTold:
+    def _told(self, stream: _Stream, trades: _Trades, asked: TrackRecordQuery) -> TrackRecord:
         if not self._lock.acquire(timeout=WAIT):
             return TOO_LATE
         try:
@@ -130,7 +134,7 @@ class ExpertsPast:
             trades.take()
             if not stream.book.reach(asked.as_of, asked.close):
                 return TOO_LATE  # an older tick than the newest: the book knows its future
-            return told(stream.book, trades.chances, asked, agents)
+            return track_record(stream.book, trades.chances, asked)
         finally:
             self._lock.release()
 
@@ -221,9 +225,7 @@ class _Trades:
 def past_tick(row: Mapping[str, Any], *, heard: bool = True) -> PastTick:
     """Return a row of StandingStore.stream_calls as a tick; without its calls unless `heard`."""
     calls = calls_of(stored_reports(row["reports"])) if heard else ()
-    return PastTick(
-        parse(row["close_time"]), row["close"], row["atr"] or 0.0, row["regime"] or "", calls
-    )
+    return PastTick(parse(row["close_time"]), row["close"], row["regime"] or "", calls)
 
 
 def _same_lap(lap: Lap, now: int, moment: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""One closed trade reviewed at once, from outside the desk: for `torra review`.
+"""One closed trade reviewed at once, from outside the desk: for `torra lessons show`.
 
 The desk may run meanwhile: both book in the same ledger, so the ceiling holds for both together.
 Raises nothing; what keeps a trade from being reviewed is told.

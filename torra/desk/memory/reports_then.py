@@ -52,11 +52,14 @@ def _calls(reports: Iterable[AgentReport]) -> Iterator[Call]:
     for report in reports:
         if report.agent_id not in SEATS or report.abstained or report.agent_id not in AGENTS:
             continue
-        stance = _stance(report)
-        lean = WINNERS[report.winner] if report.winner else stance or BIASES.get(report.bias, 0)
+        lean = (
+            WINNERS[report.winner]
+            if report.winner
+            else _stance(report) or BIASES.get(report.bias, 0)
+        )
         side = (lean > 0) - (lean < 0)
         if side:
-            yield Call(report.agent_id, side, report.horizon, stance)
+            yield Call(report.agent_id, side, report.horizon)
 
 
 def _stance(report: AgentReport) -> float:

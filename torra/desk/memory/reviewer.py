@@ -1,4 +1,4 @@
-"""The desk's reviewer: the thread that has closed trades reviewed, and keeps the lessons' mirror.
+"""The desk's reviewer: the thread that has closed trades reviewed.
 
 It sets to work with the lease and rests without it. It looks for trades that ended within a day and
 sends one call in SPACING seconds at most. One call is under way at a time, on the vendors' loop and
@@ -18,7 +18,6 @@ from typing import Final
 from instance_database import Database
 from torra.clock import Clock, duration
 from torra.config import Instance, Profile
-from torra.desk.memory.lesson_mirror import LessonMirror
 from torra.desk.memory.reviews import (
     ANSWERED,
     GARBAGE,
@@ -57,7 +56,7 @@ log = logging.getLogger("torra")
 
 
 class Reviewer:
-    """Reviews what a desk's instances closed, and keeps the mirror of its lessons."""
+    """Reviews what a desk's instances closed."""
 
     def __init__(
         self,
@@ -66,10 +65,9 @@ class Reviewer:
         watched: Callable[[], Iterable[tuple[Instance, Profile]]],
         clock: Callable[[], Clock],
         ours: Callable[[], bool],
-        mirror: LessonMirror,
     ) -> None:
         """Begin at rest; `watched` and `clock` are those of now, `ours` asks the lease."""
-        self._database, self._vendors, self._mirror = database, vendors, mirror
+        self._database, self._vendors = database, vendors
         self._watched, self._clock, self._ours = watched, clock, ours
         self._roused, self._ended = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -79,7 +77,7 @@ class Reviewer:
         self._broken: set[str] = set()
 
     def start(self) -> None:
-        """Look after lessons from now on, in a thread of its own."""
+        """Review closed trades from now on, in a thread of its own."""
         self.rest()
         self._roused, self._ended = threading.Event(), threading.Event()
         self._next = self._clock().monotonic() + SPACING
@@ -103,7 +101,6 @@ class Reviewer:
     def _walk(self, roused: threading.Event, ended: threading.Event) -> None:
         while not ended.is_set():
             try:
-                self._mirror.look()
                 self.turn(ended)
             except StoreUnavailable as error:
                 self._complain("reviews wait: %s", error)

@@ -1,4 +1,4 @@
-"""How often each seat of a swarm was right, and the weight that it has earned, by regime: a table.
+"""How often each seat of a swarm was right, by regime, and the weight of its word: a table.
 
 For the page Models and `torra models`. The figures are those that ticks are told
 (torra.desk.memory.experts_past): of a stream, of the provider that answers now.
@@ -16,7 +16,7 @@ from instance_database import Database
 from torra.config import ROOT, Instance, Profile
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.evaluation.standing.past_calls import LEAST, SEATS, CallBook
-from torra.evaluation.standing.told import wanted
+from torra.evaluation.standing.track_record import wanted
 from torra.feeds.sample import SampleFeed
 from torra.market.regime import REGIMES
 
@@ -28,11 +28,10 @@ NOTHING: Final = (
 )
 
 
-class StandingTold(TypedDict):
-    """A seat in one regime of a stream: calls that came due, the share that was right, weights.
+class SeatRow(TypedDict):
+    """A seat in one regime of a stream: calls that came due, the share that was right, its weight.
 
-    `hit_share` is None below LEAST calls; `tabled` and `earned` are weights of an expert, None of
-    another seat, `earned` also before anything is counted.
+    `hit_share` is None below LEAST calls; `tabled` is an expert's weight, None of another seat.
     """
 
     instance: str
@@ -42,10 +41,9 @@ class StandingTold(TypedDict):
     calls: int
     hit_share: float | None
     tabled: float | None
-    earned: float | None
 
 
-def rows(past: ExpertsPast) -> list[StandingTold]:
+def rows(past: ExpertsPast) -> list[SeatRow]:
     """Return the seats of every stream that is counted, where a call has come due."""
     return [row for instance, book in past.books() for row in _rows(instance, book)]
 
@@ -55,7 +53,7 @@ def counted(
     instances: Iterable[Instance],
     profiles: Mapping[str, Profile],
     now: datetime,
-) -> list[StandingTold]:
+) -> list[SeatRow]:
     """Return the same of a desk that does not run here: its journal is counted first."""
     past = ExpertsPast(database)
     for one in instances:
@@ -71,14 +69,14 @@ def asked_for(profiles: Iterable[Profile]) -> bool:
     return any(wanted(profile.agents) for profile in profiles)
 
 
-def line(row: StandingTold) -> str:
+def line(row: SeatRow) -> str:
     """Return a seat in one regime as a sentence."""
     place = f"{row['instance']} {row['timeframe']}, {row['regime'].replace('_', ' ')}"
     said = f"{place}: {AGENTS[row['agent']].role.title} {right(row)} of {row['calls']:,} calls"
-    return said if row["earned"] is None else f"{said}, weight {weight(row)}"
+    return said if row["tabled"] is None else f"{said}, weight {weight(row)}"
 
 
-def right(row: StandingTold) -> str:
+def right(row: SeatRow) -> str:
     """Return the share that was right, for people."""
     share = row["hit_share"]
     return (
@@ -86,17 +84,13 @@ def right(row: StandingTold) -> str:
     )
 
 
-def weight(row: StandingTold) -> str:
-    """Return the weights of an expert, for people; "" of another seat."""
-    if row["tabled"] is None:
-        return ""
-    earned = "not earned yet" if row["earned"] is None else f"{row['earned']:.2f} earned"
-    return f"{earned}, {row['tabled']:.2f} tabled"
+def weight(row: SeatRow) -> str:
+    """Return the weight of an expert, for people; "" of another seat."""
+    return "" if row["tabled"] is None else f"{row['tabled']:.2f}"
 
 
-def _rows(instance: str, book: CallBook) -> Iterable[StandingTold]:
+def _rows(instance: str, book: CallBook) -> Iterable[SeatRow]:
     for regime in REGIMES:
-        trust = book.trust(regime)
         for agent in SEATS:
             found = book.hits(agent, regime)
             if found.calls:
@@ -109,5 +103,4 @@ def _rows(instance: str, book: CallBook) -> Iterable[StandingTold]:
                     "calls": found.calls,
                     "hit_share": found.share,
                     "tabled": tabled_trust(book.timeframe, regime)[agent] if expert else None,
-                    "earned": trust[f"trust_{agent}"] if expert else None,
                 }

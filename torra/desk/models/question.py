@@ -195,8 +195,7 @@ def newest(database: Database) -> dict[str, dict[str, Any]]:
 
 def _settings(agents: AgentSettings, vendor: str, model: str) -> AgentSettings:
     only = {"quick_think_model": model, "deep_think_model": model, "role_models": {}}
-    alone: dict[str, Any] = {"fallback_model": "", "fallback_models": ()}
-    return agents.model_copy(update={"provider": vendor, **only, **alone})
+    return agents.model_copy(update={"provider": vendor, **only, "fallback_models": ()})
 
 
 def _provider(

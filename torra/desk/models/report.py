@@ -23,7 +23,7 @@ from torra.desk import costs
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.models import call_words, expected_cost, expert_standing
 from torra.desk.models.expected_cost import Estimate, ExpectedCost, ModeCost
-from torra.desk.models.expert_standing import StandingTold
+from torra.desk.models.expert_standing import SeatRow
 from torra.desk.models.question import ROLE, newest, profiles_of
 from torra.home import DATABASE, PRICES
 from torra.providers import call_health
@@ -35,7 +35,7 @@ from torra.providers.vendors.capabilities import warning
 from torra.tick.ladder import tick_worst_case
 from torra.tick.marks import PROPOSED
 from torra.tick.spending import HOUR
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
 
 DAY: Final = timedelta(days=1)
 DECIMALS: Final = 6
@@ -152,7 +152,7 @@ class ModelReport(TypedDict):
     profiles: list[SpendingTold]
     expected: list[ModeCost]
     traders: list[TraderTold]
-    standing: NotRequired[list[StandingTold]]
+    standing: NotRequired[list[SeatRow]]
 
 
 def report(

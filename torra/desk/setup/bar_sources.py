@@ -105,7 +105,7 @@ def _feeds(settings: DeskSettings, channel: str) -> list[str]:
     used |= {item.bridge for item in settings.instances if item.channel == channel}
     direct = "mt5_direct" in used
     files = bool(used & {"mt5_files", "torra_files"}) or not direct
-    files = files and "dwx" not in used and bool(settings.channels[channel].folder)
+    files = files and bool(settings.channels[channel].folder)
     return [name for name, on in (("mt5_files", files), ("mt5_direct", direct)) if on]
 
 

@@ -75,13 +75,8 @@ class InitAnswers:
 
     @property
     def needs_key(self) -> bool:
-        """Whether messages to and from MetaTrader 5 are signed."""
+        """Whether Torra and MetaTrader 5 share a folder, and sign their messages there."""
         return self.feed == "mt5_files" or self.bridge == "torra_files"
-
-    @property
-    def needs_folder(self) -> bool:
-        """Whether Torra and MetaTrader 5 share a folder."""
-        return self.needs_key or self.bridge == "dwx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +149,10 @@ def _refuse_clashes(answers: InitAnswers) -> None:
         names = [pair[at] for pair in answers.symbols]
         if twice := next((name for name in names if names.count(name) > 1), ""):
             raise ConfigError(f"--symbols: the {whose} {twice} is there twice")
-    refuse_mixture(answers)
-    if answers.needs_folder and not answers.folder:
+    if answers.needs_key and not answers.folder:
         raise ConfigError("give --folder, the folder that Torra and MetaTrader 5 share")
     if answers.needs_channel and answers.account < 1:
         raise ConfigError("give --account, the number of the account at the broker")
-
-
-def refuse_mixture(answers: InitAnswers) -> None:
-    """Raise ConfigError for a feed and a bridge that cannot share a channel."""
-    if answers.feed == "mt5_files" and answers.bridge == "dwx":
-        raise ConfigError(
-            "feed mt5_files and bridge dwx want different folders of one channel: take bridge "
-            "torra_files, or feed mt5_direct or store"
-        )
 
 
 def _instance(answers: InitAnswers, symbol: str, broker: str) -> dict[str, Any]:
@@ -297,8 +282,6 @@ def _steps(answers: InitAnswers) -> tuple[str, ...]:
             f"Set {KEY_VARIABLE} where Torra runs (torra init --make-key shows a fresh one), and "
             f"in the Expert Advisor the same text as channel_key, {', '.join(inputs)}."
         )
-    elif answers.bridge == "dwx":
-        first = "Attach the DWX server to a chart of MetaTrader 5."
     elif not answers.needs_channel:
         first = f"Import bars, for every stream: torra import FILE {stream} --clock new_york+7"
     goes = "on paper" if answers.bridge == "paper" else f"for account {answers.account}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -26,16 +26,11 @@ from torra.evaluation.observations import Opinion, TickSeen
 from torra.evaluation.opinion_table import spoke
 from torra.evaluation.power import Finding, finding, share_count
 from torra.evaluation.wording import count, percent, percent_cell, percent_span
+from torra.words.ticks import HORIZONS
 
 USUAL: Final = 4
 """Bars after which every call is judged as well."""
 
-CALLED: Final[Mapping[str, str]] = {
-    "bars_4": "4 bars",
-    "bars_16": "16 bars",
-    "session": "to the end of the day (UTC)",
-    "days": "24 hours",
-}
 NOTABLE: Final = 0.55
 """A hit rate worth finding."""
 
@@ -66,7 +61,7 @@ def own_horizons(ticks: Sequence[TickSeen]) -> tuple[OwnHorizon, ...]:
     calls: dict[str, list[Call]] = defaultdict(list)
     for call in _calls(ticks):
         calls[call.horizon].append(call)
-    return tuple(_counted(name, calls[name]) for name in CALLED if name in calls)
+    return tuple(_counted(name, calls[name]) for name in HORIZONS if name in calls)
 
 
 def horizons_exhibit(ticks: Sequence[TickSeen]) -> Exhibit | None:
@@ -76,7 +71,7 @@ def horizons_exhibit(ticks: Sequence[TickSeen]) -> Exhibit | None:
         return None
     rows: list[tuple[Cell, ...]] = [
         (
-            CALLED[one.horizon],
+            HORIZONS[one.horizon],
             one.calls,
             percent_cell(one.rate, 1),
             percent_span(one.interval.low, one.interval.high) if one.interval else None,
@@ -105,7 +100,7 @@ def _calls(ticks: Sequence[TickSeen]) -> Iterator[Call]:
             for one in tick.opinions:
                 lean = _lean(one) if one.horizon and spoke(one) else 0.0
                 named = one.horizon or ""
-                end = _end(times, row, named) if named in CALLED and lean else None
+                end = _end(times, row, named) if named in HORIZONS and lean else None
                 if end is not None:
                     usual = row + USUAL if row + USUAL < len(own) else None
                     hits = (_hit(own, row, at, lean) for at in (end, usual))
@@ -157,7 +152,7 @@ def _show(found: Sequence[OwnHorizon]) -> Finding:
     sure = [
         one for one in found if one.interval and not one.interval.low <= 0.5 <= one.interval.high
     ]
-    told = [f"over {CALLED[one.horizon]} {percent(one.rate, 1)} hit" for one in sure]
+    told = [f"over {HORIZONS[one.horizon]} {percent(one.rate, 1)} hit" for one in sure]
     start = (
         f"Beyond chance: {'; '.join(told)}."
         if told

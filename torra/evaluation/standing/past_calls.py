@@ -1,4 +1,4 @@
-"""Counts how often each seat of a swarm was right, and what its experts were worth, by regime.
+"""Counts how often each seat of a swarm was right, by regime.
 
 A `CallBook` holds one stream: an instance on a timeframe. It takes ticks in the order of their
 closes, each with the calls that were made then, and counts a call when the time that it speaks for
@@ -8,8 +8,7 @@ takes no side, and one after which the close stands where it stood, is none.
 
 `Chances` counts what came of the chances of a win that the judge gave.
 
-Both are pure; a book is plain JSON and goes on from it. Sums are whole numbers, so they do not hang
-on the order in which experts are named.
+Both are pure; a book is plain JSON and goes on from it.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from typing import Any, Final, NamedTuple
 from agent_config import EXPERTS, JUDGE_ID, READER_ID
 from torra.clock import iso, parse
 from torra.evaluation.firm.horizon_times import BARS, DAY
-from torra.evaluation.standing.earned_trust import COALITIONS, STEPS, earned, forecasts
-from torra.market.regime import REGIMES
 
 SEATS: Final = (READER_ID, *EXPERTS, JUDGE_ID)
 """Who makes calls in a swarm."""
@@ -38,7 +35,7 @@ BINS: Final = 10
 """Bins of the chance that a judge gives: [k/10, (k+1)/10), a sure win in the last."""
 
 AHEAD: Final = "bars_16"
-"""The time over which a coalition of experts is judged, and a call that names none."""
+"""The time over which a call is judged that names none."""
 
 SESSION, DAYS = "session", "days"
 
@@ -46,24 +43,19 @@ Shares = dict[str, float | None]
 
 
 class Call(NamedTuple):
-    """What one seat said: `side` +1 for higher prices, -1 for lower; `horizon` as replies name it.
-
-    `stance` is the side with its strength, as the sum of its adjustments by focus, times its trust.
-    """
+    """What a seat said: `side` +1 for higher prices, -1 for lower; `horizon` as replies name it."""
 
     agent: str
     side: int
     horizon: str
-    stance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class PastTick:
-    """A tick that is over: its close, ATR and regime, and the calls that were made."""
+    """A tick that is over: its close and regime, and the calls that were made."""
 
     close_time: datetime
     close: float
-    atr: float
     regime: str
     calls: tuple[Call, ...] = ()
 
@@ -91,16 +83,6 @@ class _Open(NamedTuple):
     side: int
 
 
-class _Watched(NamedTuple):
-    """The stances of the experts at a tick, until the market has moved on."""
-
-    row: int
-    close: float
-    atr: float
-    regime: str
-    stances: tuple[float, ...]
-
-
 NO_CALLS: Final = HitCount(0, 0)
 
 
@@ -114,10 +96,7 @@ class CallBook:
         self._close = 0.0
         self._row = -1
         self._open: dict[str, deque[_Open]] = {name: deque() for name in (*BARS, SESSION, DAYS)}
-        self._watched: deque[_Watched] = deque()
         self._hits: dict[tuple[str, str], HitCount] = {}
-        self._moved: dict[str, list[int]] = {}
-        self._counted: dict[str, int] = {}
 
     # --- what is taken in -----------------------------------------------------------------------
 
@@ -133,10 +112,6 @@ class CallBook:
                         self._row, tick.close_time, tick.close, tick.regime, call.agent, call.side
                     )
                 )
-        said = {call.agent: call.stance for call in tick.calls}
-        stances = tuple(said.get(name, 0.0) for name in EXPERTS)
-        if any(stances) and tick.atr > 0.0 and tick.regime in REGIMES:
-            self._watched.append(_Watched(self._row, tick.close, tick.atr, tick.regime, stances))
 
     def reach(self, moment: datetime, close: float) -> bool:
         """Count what has come due by a close; False for a close before the newest."""
@@ -145,8 +120,6 @@ class CallBook:
         self._row += 1
         for one, then in self._due(moment, close):
             self._count(one, then)
-        while self._watched and self._row - self._watched[0].row >= BARS[AHEAD]:
-            self._weigh(self._watched.popleft(), close)
         self.newest, self._close = moment, close
         return True
 
@@ -169,13 +142,6 @@ class CallBook:
         right = (then > one.close) == (one.side > 0)
         self._hits[one.agent, one.regime] = HitCount(calls + 1, hits + right)
 
-    def _weigh(self, one: _Watched, close: float) -> None:
-        moved = round((close - one.close) / one.atr * STEPS)
-        sums = self._moved.setdefault(one.regime, [0] * COALITIONS)
-        for number, way in enumerate(forecasts(one.stances, one.regime, self.timeframe)):
-            sums[number] += way * moved
-        self._counted[one.regime] = self._counted.get(one.regime, 0) + 1
-
     # --- what is told ---------------------------------------------------------------------------
 
     def hits(self, agent: str, regime: str) -> HitCount:
@@ -185,17 +151,6 @@ class CallBook:
     def hit_shares(self, regime: str) -> Shares:
         """Return `<agent>_hit_share` of each seat in a regime; None below LEAST calls."""
         return {f"{name}_hit_share": self.hits(name, regime).share for name in SEATS}
-
-    def counted(self, regime: str) -> int:
-        """Return over how many ticks of a regime the experts' worth is known."""
-        return self._counted.get(regime, 0)
-
-    def trust(self, regime: str) -> Shares:
-        """Return `trust_<expert>` in a regime, earned; None before anything is counted."""
-        if not (count := self.counted(regime)):
-            return {f"trust_{name}": None for name in EXPERTS}
-        found = earned(self._moved[regime], count, regime, self.timeframe)
-        return {f"trust_{name}": value for name, value in found.items()}
 
     # --- as JSON --------------------------------------------------------------------------------
 
@@ -210,10 +165,7 @@ class CallBook:
                 name: [[one.row, iso(one.time), *one[2:]] for one in held]
                 for name, held in self._open.items()
             },
-            "watched": [[*one[:4], list(one.stances)] for one in self._watched],
             "hits": [[*key, *count] for key, count in self._hits.items()],
-            "moved": self._moved,
-            "counted": self._counted,
         }
 
     @classmethod
@@ -224,13 +176,7 @@ class CallBook:
         book._close, book._row = told["close"], told["row"]
         for name, held in told["open"].items():
             book._open[name] = deque(_Open(row, parse(time), *rest) for row, time, *rest in held)
-        book._watched = deque(
-            _Watched(row, then, atr, name, tuple(stances))
-            for row, then, atr, name, stances in told["watched"]
-        )
         book._hits = {(agent, name): HitCount(*count) for agent, name, *count in told["hits"]}
-        book._moved = {name: list(sums) for name, sums in told["moved"].items()}
-        book._counted = dict(told["counted"])
         return book
 
 

@@ -8,19 +8,20 @@ liquidations, exhaustion) is no veto.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import quantiles
 from typing import Final
 
-from agents.contracts import WINNERS, OfficerReason
+from agents.contracts import WINNERS
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.gate_value import LEAST_RATE, MOST_RATE
 from torra.evaluation.intervals import wilson
 from torra.evaluation.observations import Opinion, SwarmSeen, TickSeen
 from torra.evaluation.opinion_table import spoke
 from torra.evaluation.wording import count, listed, percent, rounded, share_cell, upper_first
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
+from torra.words.ticks import OFFICER_EFFECTS
 
 ANALYST: Final = "analyst"
 JUDGE: Final = "judge"
@@ -28,16 +29,6 @@ LEAST: Final = 100
 """Ticks, and ticks that give BUY or SELL, from which on shares can be read."""
 
 QUARTILES: Final = ("a quarter below", "half below", "three quarters below")
-
-DOES: Final[Mapping[OfficerReason, str]] = {
-    OfficerReason.MACRO_PANIC: "lowers",
-    OfficerReason.LIQUIDATIONS: "lowers",
-    OfficerReason.EXHAUSTION: "lowers",
-    OfficerReason.CROWDED: "vetoes a side",
-    OfficerReason.NEGATIVE_EV: "vetoes the judge's side",
-    OfficerReason.JUDGE_HOLD: "vetoes openings",
-}
-"""What each reason does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +113,7 @@ def figures(found: SwarmCounts) -> dict[str, float | None]:
         **{f"pattern.{name}": _part(k, found.ticks) for name, k in found.patterns.most_common()},
         **{f"first.{name}": _part(k, found.ticks) for name, k in found.first.most_common()},
         **{f"judge.{name}": _part(found.took[name], sum(found.took.values())) for name in WINNERS},
-        **{f"reason.{one}": _part(found.reasons[one], found.ticks) for one in DOES},
+        **{f"reason.{one}": _part(found.reasons[one], found.ticks) for one in OFFICER_EFFECTS},
         "judge.vetoed": _part(found.vetoed, found.sides),
         "disputed": _part(found.disputed, found.read),
         "thin": _part(found.thin, found.ticks),
@@ -173,7 +164,7 @@ def _of_the_judge(found: SwarmCounts) -> list[tuple[Cell, ...]]:
         ("judge's side vetoed by its own chance", share_cell(found.vetoed, found.sides)),
         *(
             (f"{reason} ({does})", share_cell(found.reasons[reason], found.ticks))
-            for reason, does in DOES.items()
+            for reason, does in OFFICER_EFFECTS.items()
         ),
     ]
 

@@ -11,19 +11,10 @@ from typing import Final
 from torra.evidence.outside_readings import OutsideView
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideRow, day_of, ranked
+from torra.words.ticks import NO_COMPANION
 
 NAME_CHARS: Final = 60
 """Characters of a symbol's name that are shown."""
-
-REASONS: Final = {
-    "missing": "The feed has no bars of it: the page on outside numbers says what it needs.",
-    "unread": "It was not read in time, and the tick did not wait.",
-    "late": "Its bar of this close had not come yet.",
-    "stale": "No bars of it come now: its market is closed, or its bars have stopped.",
-    "clock": "Its bars are on another clock than the channel's.",
-    "broken": "Its bars were refused: Health says why.",
-}
-"""Why nothing was known of a companion (torra.evidence.companion_readings.Lack)."""
 
 
 def close_of(value: object) -> str:
@@ -85,5 +76,5 @@ def notes(told: OutsideView) -> Iterator[str]:
         if lack := told.statuses.get(f"companion.{name}"):
             found.setdefault(str(lack), []).append(name)
     for lack, these in found.items():
-        why = REASONS.get(lack, "")
+        why = NO_COMPANION.get(lack, "")
         yield f"Not known: {', '.join(these)}. {why}".rstrip()

@@ -12,6 +12,7 @@ from torra.evidence.flow_readings import NAMES as FLOW_NAMES
 from torra.evidence.outside_readings import OutsideView
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideRow, day_of
+from torra.words.ticks import FLOW
 
 COUNTED_BY: Final = {
     "mt5_files": "the Expert Advisor",
@@ -19,18 +20,6 @@ COUNTED_BY: Final = {
     "store": "this desk's store",
 }
 """Who counted the order flow of a bar."""
-
-NO_FLOW: Final = {
-    "no_file": "The Expert Advisor writes none: compile and attach mql5/TorraBridge.mq5 anew, with "
-    "its input write_flow on.",
-    "broken": "What was counted cannot be used: the desk's log says what is wrong with it.",
-    "unreachable": "It did not come within a tenth of a second, and ticks go on without.",
-    "not_yet": "It was not there yet when the tick looked.",
-    "stale": "Nothing has been counted for a while: is the terminal connected? After a slow "
-    "answer of the broker the Expert Advisor leaves a symbol's ticks alone for an hour.",
-    "left_out": "The bar was left out: some of its ticks were missing.",
-}
-"""Why the order flow of a bar is not known, by the status of its block."""
 
 NO_BOOK: Final = "No order book: the broker sends none, or it was not watched from the bar's start."
 
@@ -89,4 +78,5 @@ def notes(told: OutsideView) -> Iterator[str]:
     if status == "available" and told.numbers.get("flow.book_levels") is None:
         yield NO_BOOK
     elif status and status != "available":
-        yield f"Order flow is not known. {NO_FLOW.get(status, '')}".rstrip()
+        why = FLOW[status].text if status in FLOW else ""
+        yield f"Order flow is not known. {why}".rstrip()

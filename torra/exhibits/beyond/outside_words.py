@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from agents.feature_words import label_of
-from torra.evidence.companion_readings import SAYS as COMPANION_LACKS
 from torra.evidence.company_numbers import NEWEST, STOCK
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, SeriesRow, series_of
@@ -34,6 +33,7 @@ from torra.exhibits import figures
 from torra.exhibits.beyond import companion_words, company_words, flow_words
 from torra.exhibits.beyond.outside_row import Block, OutsideRow, OutsideShown, day_of, ranked
 from torra.tick.marks import INVENTED
+from torra.words.ticks import NO_NUMBER, STATUSES
 
 BLOCKS: Final[dict[Block, str]] = {
     "macro": "economy",
@@ -62,42 +62,12 @@ OFF: Final = (
 )
 UNREADABLE: Final = "What is stored could not be read at this close."
 
-REASONS: Final = {
-    "off": "The profile names no source for it: add one to outside.sources.",
-    "not_yet": "{who} had not answered yet: nothing is wrong.",
-    "rate_limited": "{who} answered no more for a while, and is asked again.",
-    "refused": "{who} refused to answer: torra doctor says what to mend.",
-    "no_key": "{who} is asked by those alone who name a contact: torra doctor says how.",
-    "unreachable": "{who} could not be reached, and is asked again. A file brings it too: "
-    "torra outside import FILE.",
-    "broken": "{who} sent what cannot be read, and is asked again. A file brings it too: "
-    "torra outside import FILE.",
-}
-"""Why a number is not known, and what to do, by the status of its block."""
-
-BY_FILE: Final = "A file brings it: torra outside import FILE."
+BY_FILE: Final = "A file brings it: torra data import FILE."
 BY_EITHER: Final = (
     "{who} publishes it: name {source} in outside.sources of the profile, or bring a file by "
-    "torra outside import FILE."
+    "torra data import FILE."
 )
 """What to do about a number of which nothing was stored."""
-
-BRIEFLY: Final = {
-    "available": "known",
-    "off": "no source named",
-    "empty": "nothing known",
-    "stale": "too old to count",
-    "not_yet": "not answered yet",
-    "rate_limited": "asked too often",
-    "refused": "refused",
-    "unreachable": "not reached",
-    "broken": "cannot be read",
-    "left_out": "left out",
-    "no_key": "no key",
-    "no_file": "no file",
-    **{str(lack): words for lack, words in COMPANION_LACKS.items()},
-}
-"""The status of a block in a few words."""
 
 
 class _Number(NamedTuple):
@@ -169,7 +139,8 @@ def in_a_line(symbol: str, told: OutsideView) -> str:
 def brief(status: str | None) -> str:
     """Return the status of a block in a few words."""
     word = str(status or "")
-    return BRIEFLY.get(word, figures.clean(word, 40) or "not told")
+    known = STATUSES.get(word)
+    return known.word if known else figures.clean(word, 40) or "not told"
 
 
 def source_of(source: str | None) -> str:
@@ -484,7 +455,7 @@ def _reason(series: str, status: str) -> str:
         return BY_FILE
     if source != "file" and status in ("available", "empty", "stale"):
         return BY_EITHER.format(who=who, source=source)
-    return REASONS.get(status, "").format(who=who)
+    return NO_NUMBER.get(status, "").format(who=who)
 
 
 def _named(series: str) -> str:

@@ -42,11 +42,11 @@ from torra.store.trade.positions import as_position
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.tick_record import TickRecord, load
 from torra.verdict import risk_engine, sentiment_rules
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
 from torra.verdict.risk_engine import Account, Decision, Position, TradingState
 from torra.verdict.signal_states import HELD
+from torra.words.deny_reasons import DenyReason
 
 Kind = Literal["verdict", "action", "size"]
 

@@ -1,4 +1,4 @@
-"""What `torra changed` and its page say of a tick that agents changed, of a page, of two paths.
+"""What `torra effect` and its page say of a tick that agents changed, of a page, of two paths.
 
 Amounts are in the account's currency. Where its name is known they carry it; else the text says
 whose currency it is. Pure functions.
@@ -15,15 +15,12 @@ from torra.exhibits.money import IN_MONEY
 from torra.replay.changed.listing import ChangedPage, Paths
 from torra.replay.changed.without_agents import CameTo, ChangedTick, Course
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
-from torra.tick.sentence import WHY_HELD
+from torra.words.orders import ACTIONS, WHY_HELD
 
 NOT_ADDED: Final = (
     "Each line is its own counterfactual: one change decides whether the next could happen, so the "
     "lines do not add up."
 )
-DID: Final = {
-    "OPEN_BUY": "buy", "OPEN_SELL": "sell", "CLOSE": "close", "REVERSE": "reverse", "HOLD": "hold",
-}  # fmt: skip
 KEPT_BACK: Final = {PROPOSED: "asked you to {}", EXECUTION_OFF: "wanted to {}, not sent"}
 """How an order is told that the execution of the profile did not send by itself."""
 
@@ -38,7 +35,7 @@ def did(course: Course) -> str:
     """Return what a course does: its order with its size, and why it holds."""
     if course.action is None:
         return "not known"
-    told = DID.get(course.action, figures.clean(course.action, 40))
+    told = ACTIONS.get(course.action, figures.clean(course.action, 40))
     if course.lots is not None:
         told = f"{told} {figures.plain(course.lots)} lots"
     if course.action != "HOLD" and course.reason in KEPT_BACK:
@@ -103,7 +100,7 @@ def _warmed(told: Paths) -> str:
 
 
 def table(page: ChangedPage, paths: Sequence[Paths], what: Sequence[str]) -> str:
-    """Return `torra changed` for a terminal: first what a trade came to, then the ticks."""
+    """Return `torra effect` for a terminal: first what a trade came to, then the ticks."""
     lines = [*map(of_paths, paths), *([""] if paths else []), page.says]
     if page.ticks:
         lines += ["", *_lines(page.ticks), "", f"Amounts are {IN_MONEY}. {NOT_ADDED}"]

@@ -39,7 +39,6 @@ from torra.market.exact_rounding import rounded
 from torra.market.regime import PERCENTILE_DECIMALS
 from torra.replay.l1.verdicts import BUY, SELL, Flags, Running, Stream, micros, moment_of
 from torra.trading_terms import CAPPED
-from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.position_size import notional, size, worth
 from torra.verdict.risk_engine import (
@@ -56,6 +55,7 @@ from torra.verdict.risk_engine import (
 from torra.verdict.sentiment_rules import RECENT_TRADES
 from torra.verdict.signal_states import EXECUTED
 from torra.verdict.trade_outcome import gain, leaving, planned_risk
+from torra.words.deny_reasons import DenyReason
 
 HOUR: Final = 3_600_000_000
 DAY: Final = 24 * HOUR

@@ -46,7 +46,7 @@ from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
 from torra.tick.marks import INVENTED, LEAN_AGAINST
 from torra.tick.record import TickResult
-from torra.tick.sentence import told
+from torra.tick.sentence import page_text
 from torra.tick.spending import Purse
 from torra.tick.tick_record import Damaged, TickRecord, load
 from torra.tick.words import swarm_words, thesis_words
@@ -264,7 +264,7 @@ def _tick(
         **{name: said[name] for name in ("consulted", "swarm") if name in said},
         "judge": spoken.judge and {name: getattr(spoken.judge, name) for name in JUDGED},
         "record": record,
-        "told": told(record),
+        "told": page_text(record),
         "beyond": record.outside and outside_words.in_a_line(record.symbol, record.outside),
         "swarm_told": swarm_words.rows(spoken, record.verdict, record.features, record.gate),
         "firm": thesis_words.rows(

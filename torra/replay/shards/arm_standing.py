@@ -12,7 +12,12 @@ from typing import Any, Final
 from torra.config import Profile
 from torra.desk.memory.reports_then import calls_of, chance_of
 from torra.evaluation.standing.past_calls import CallBook, Chances, PastTick
-from torra.evaluation.standing.told import Asked, StandingTold, told, wanted
+from torra.evaluation.standing.track_record import (
+    TrackRecord,
+    TrackRecordQuery,
+    track_record,
+    wanted,
+)
 from torra.lessons.lesson import LessonFacts
 from torra.tick.record import TickResult
 
@@ -23,24 +28,22 @@ WON: Final = "win"
 class ArmPast:
     """The books of an arm, one for each timeframe."""
 
-    def __init__(self, profile: Profile) -> None:
-        """Begin empty; `profile` is the arm's own."""
-        self._agents = profile.agents
+    def __init__(self) -> None:
         self._books: dict[str, CallBook] = {}
         self._chances = Chances()
         self._said: dict[str, float] = {}
 
-    def __call__(self, asked: Asked) -> StandingTold:
-        """Return what a tick is told (torra.evaluation.standing.told.PastOf)."""
+    def __call__(self, asked: TrackRecordQuery) -> TrackRecord:
+        """Return what a tick is told (torra.evaluation.standing.track_record.PastOf)."""
         book = self._book(asked.timeframe)
         book.reach(asked.as_of, asked.close)
-        return told(book, self._chances, asked, self._agents)
+        return track_record(book, self._chances, asked)
 
     def take(self, result: TickResult) -> None:
         """Take in a tick that is over."""
         inputs, reports = result.inputs, result.debated.deliberation.reports
         regime = inputs.bundle.regime.name
-        tick = PastTick(inputs.as_of, inputs.close, inputs.atr, regime, calls_of(reports))
+        tick = PastTick(inputs.as_of, inputs.close, regime, calls_of(reports))
         self._book(inputs.timeframe).take(tick)
         for row in result.signals:
             if row["kind"] == "open":
@@ -63,9 +66,9 @@ class ArmPast:
         }
 
     @classmethod
-    def of(cls, state: Mapping[str, Any], profile: Profile) -> ArmPast:
+    def of(cls, state: Mapping[str, Any]) -> ArmPast:
         """Return what `as_json` described."""
-        past = cls(profile)
+        past = cls()
         books: Iterable[CallBook] = map(CallBook.of, state["books"])
         past._books = {book.timeframe: book for book in books}
         past._chances, past._said = Chances.of(state["chances"]), dict(state["said"])
@@ -77,4 +80,4 @@ class ArmPast:
 
 def past_of(profile: Profile, *, asks: bool) -> ArmPast | None:
     """Return the past of an arm; None where nobody `asks`, or its profile wants none."""
-    return ArmPast(profile) if asks and wanted(profile.agents) else None
+    return ArmPast() if asks and wanted(profile.agents) else None

@@ -129,7 +129,7 @@ class Tried:
 
     `digest` is that of the saved profile, `changes` what the other one changes; without a change
     `after` equals `before`. `days` is what was asked for; the bars may be fewer. `capital_after` is
-    the changed profile's capital; older documents lack it, and it is `capital` then.
+    the changed profile's capital.
     """
 
     profile: str
@@ -146,7 +146,7 @@ class Tried:
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
     says: str
-    capital_after: float | None = None
+    capital_after: float
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

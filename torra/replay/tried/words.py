@@ -40,10 +40,8 @@ class AloneRow:
 
 def tables(found: Tried) -> list[tuple[str, list[Row]]]:
     """Return the figures of each currency, with its name."""
-    capital = found.capital
-    wanted = capital if found.capital_after is None else found.capital_after
     return [
-        (before.currency or IN_MONEY, rows(before, after, capital, wanted))
+        (before.currency or IN_MONEY, rows(before, after, found.capital, found.capital_after))
         for before, after in zip(found.before, found.after, strict=True)
     ]
 

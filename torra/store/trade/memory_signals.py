@@ -37,7 +37,7 @@ SPARE: Final = 256
 DAY: Final = timedelta(days=1)
 
 ONE_OPENING: Final = frozenset((*UNDER_WAY, *EXECUTED))
-"""States of which an instance may have one opening (torra.store.migrations.ONE_OPENING)."""
+"""States of which an instance may have one opening (signals_one_opening in torra.store.schema)."""
 
 CLOSES_LIVE: Final = frozenset((*UNDER_WAY, "WAITING"))
 """States of a close whose end is not known yet."""

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from torra.errors import MALFORMED, bounded
-from torra.store.connection import Store, stamp, to_json
+from torra.store.connection import Store, TickKey, stamp, to_json
 
 WAITING: Final = "WAITING"
 DECIDED: Final = ("APPROVED", "REJECTED", "EXPIRED", "DENIED")
@@ -89,6 +89,13 @@ class ExecutionStore(Store):
             state, bounded(reason), self._moment(), sid,
         )  # fmt: skip
         return bool(changed)
+
+    def proposal_waits(self, key: TickKey, now: datetime) -> bool:
+        """Return whether a proposal of an earlier tick of the stream still waits at a moment."""
+        where = f"{WAITS} AND instance = ? AND timeframe = ? AND torra_key <> ?"
+        return bool(
+            self._count("proposals", where, stamp(now), key.instance, key.timeframe, key.text)
+        )
 
     def close_waits(self, closes: str, now: datetime) -> bool:
         """Return whether a proposal waits at a moment that would close the position of an opening.

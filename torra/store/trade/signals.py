@@ -91,7 +91,7 @@ HELD_OPENINGS: Final = (
     "SELECT * FROM signals INDEXED BY signals_one_opening WHERE kind = 'open' AND state IN "
     "('PENDING', 'PUBLISHED', 'CLAIMED', 'PLACED', 'UNKNOWN', 'FILLED', 'PARTIAL')"
 )
-"""In the words of that index (torra.store.migrations.ONE_OPENING)."""
+"""In the words of that index (signals_one_opening in torra.store.schema)."""
 
 WAITING_OPENINGS: Final = "SELECT * FROM signals WHERE state = 'WAITING' AND kind = 'open'"
 
@@ -477,21 +477,13 @@ def _profile(told: str | None) -> Profile:
 def altered_orders(db: sqlite_utils.Database) -> list[str]:
     """Return the ids of orders and positions of a file that are not as they were decided.
 
-    Looked at are those that are not finished, as any connection reads them. What an older program
-    wrote has no seal, and passes.
+    Looked at are those that are not finished, as any connection reads them.
     """
-    if not {"authority", "seal"} <= set(db.table("signals").columns_dict):
-        return []
     states = (*HELD, *UNDER_WAY)
     cursor = db.conn.execute(f"SELECT * FROM signals WHERE state IN ({_marks(states)})", states)  # noqa: S608
     names = [column[0] for column in cursor.description]
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    older = order_seal.OLDER
-    return [
-        str(row["sid"])
-        for row in rows
-        if (row["authority"], row["seal"]) != (older, None) and order_seal.altered(row)
-    ]
+    return [str(row["sid"]) for row in rows if order_seal.altered(row)]
 
 
 def newborn(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from agent_config import REGIME_BUDGET
+from agent_config import EXPERTS, REGIME_BUDGET
 from agents.contracts import AgentReport
 from agents.debate.expected_value import Worth
 from agents.debate.panel import DIRECTIONS
@@ -26,53 +26,14 @@ from torra.tick.tick_record import (
     SwarmRecord,
     statement,
 )
-
-EXPERTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "liquidity": "liquidity",
-        "microstructure": "microstructure",
-        "macro": "macro",
-        "geometry": "geometry",
-    }
-)
-"""What the experts are called."""
-
-MARKETS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "trend_up": "a trend up",
-        "trend_down": "a trend down",
-        "range": "a range",
-        "volatile": "a volatile market",
-        "quiet": "a quiet market",
-    }
-)
-"""What kind of market a regime is, in a sentence."""
-
-ROW_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "liquidity": "liquidity",
-        "microstructure": "micro",
-        "macro": "macro",
-        "geometry": "geometry",
-    }
-)
-"""What the row of an expert is called in a terminal."""
-
-LEANS: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
+from torra.words.orders import LEANS
+from torra.words.ticks import EXPERT_CUTS, FLAGS, REGIMES
 
 LEVEL: Final = "geometry.level."
 """How the ids of computed levels begin, whose values are prices."""
 
 HITS: Final = "that the target is hit before the stop"
 """What the chance of a judge is of."""
-
-CUTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "ungrounded": "it cites what is not so",
-        "unfalsified": "it names nothing that would prove it wrong",
-    }
-)
-"""Why a report's word counts less than it says (agents.evidence.trust), by flag."""
 
 NO_SPREADS: Final = "no spreads, ticks or order book of this symbol are known"
 
@@ -115,12 +76,13 @@ BOARD_FEATURES: Final[Mapping[str, str]] = MappingProxyType(
 
 def expert(name: str | None) -> str:
     """Return what an expert is called; another name as words."""
-    return EXPERTS.get(name or "", (name or "").replace("_", " "))
+    return (name or "").replace("_", " ")
 
 
 def market(name: str | None) -> str:
     """Return a regime in a sentence; "" where none is known."""
-    return MARKETS.get(name or "", (name or "").replace("_", " "))
+    known = REGIMES.get(name or "")
+    return known.meaning if known else (name or "").replace("_", " ")
 
 
 def feature(name: str | None) -> str:
@@ -340,7 +302,8 @@ def _rows(
         ),
     )
     for one in heard:
-        yield ROW_NAMES[one.agent_id], _stand(one, told)
+        # a terminal has eleven places for a name
+        yield one.agent_id.removesuffix("structure"), _stand(one, told)
     if told.board.stands:
         yield "board", standing(told.board)
     for place, clash in enumerate(told.board.conflicts, start=1):
@@ -350,7 +313,7 @@ def _rows(
             f"{against(clash)}; would settle it: {settles(clash, features) or 'not recorded'}",
         )
     if told.thin:
-        yield "thin", "fewer than two experts spoke: conviction is 0.50 at most"
+        yield "thin", FLAGS["thin_swarm"]
 
 
 def _heard(spoken: DebateRecord) -> list[AgentReport]:
@@ -372,7 +335,7 @@ def _stand(one: AgentReport, told: SwarmRecord) -> str:
 
 def sureness(said: AgentReport, trust: float | None) -> str:
     """Return an expert's own word of how sure it is, with what it was cut to and why."""
-    cut = next((why for flag, why in CUTS.items() if flag in said.flags), "")
+    cut = next((why for flag, why in EXPERT_CUTS.items() if flag in said.flags), "")
     kept = f", cut to {trust:.2f} as {cut}" if cut and trust is not None else ""
     return f"its own confidence {said.confidence}{kept}"
 

@@ -6,8 +6,7 @@ such prose beside them cleans it. Pure functions; what is not known is "".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from agents.debate.deliberation import Consulted
@@ -15,7 +14,8 @@ from torra.clock import duration
 from torra.tick.marks import UNFORESEEN
 from torra.tick.sentence import number, why_declined
 from torra.tick.tick_record import DebateRecord, StoredCall, statement
-from torra.verdict.deny_reasons import DenyReason
+from torra.words.deny_reasons import DenyReason
+from torra.words.ticks import NO_THESIS
 
 
 class EscalationRule(Protocol):
@@ -32,27 +32,6 @@ class EscalationRule(Protocol):
 
 DECLINED: Final = DenyReason.TRADER_DECLINED.value
 
-HORIZONS: Final[Mapping[str, str]] = MappingProxyType(
-    {"bars_4": "4 bars", "bars_16": "16 bars", "session": "the session", "days": "days"}
-)
-"""The time that a report speaks for (agents.contracts.Horizon)."""
-
-WITHOUT: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "deadline": "the deadline of the tick left no time to ask the trader",
-        "budget": "the hour's ceiling left no money to ask the trader",
-        "timeout": "the trader did not answer in time",
-        "garbage": "the trader's answer could not be read",
-        "wrong_symbol": "the trader wrote about another symbol",
-        "refused": "the model of the trader refused to answer",
-        "error": "the trader could not be reached",
-        "blocked": "the trader's vendor is not asked for a while",
-        "miss": "no answer of the trader was recorded",
-        "threads_exhausted": "too many calls that never came back were still running",
-    }
-)
-"""Why an opening that the trader was to be asked about has no thesis, by its failure."""
-
 UNKNOWN: Final = "conviction not recorded"
 
 UNFORESEEN_WORDS: Final = (
@@ -63,7 +42,7 @@ UNFORESEEN_WORDS: Final = (
 
 def why_without(failure: str | None) -> str:
     """Return why there is no thesis; a failure that is not known is named by its word."""
-    known = WITHOUT.get(failure or "")
+    known = NO_THESIS.get(failure or "")
     return known or f"the trader gave no answer ({(failure or 'unknown').replace('_', ' ')})"
 
 

@@ -1,7 +1,7 @@
-"""`torra outside`: which numbers from beside the chart are known, since when, and from where.
+"""`torra data`: which numbers from beside the chart are known, since when, and from where.
 
-`torra outside import FILE` reads a table of one's own into the store, whole or not at all; `torra
-outside check FILE` only says what stands in it. `torra calendar FILE` adds the events of a public
+`torra data import FILE` reads a table of one's own into the store, whole or not at all; `torra
+data check FILE` only says what stands in it. `torra calendar FILE` adds the events of a public
 calendar to one of the home, where what was added before stays. A mistake is one line and exit code
 2, and nothing is stored.
 """
@@ -40,12 +40,12 @@ MOST_VALUES: Final = 20
 
 NOTHING: Final = (
     "Nothing is stored yet, so no agent sees a number from beside the chart. Import a file with "
-    "`torra outside import FILE`, or name fred, cftc or edgar in the profile's outside.sources "
+    "`torra data import FILE`, or name fred, cftc or edgar in the profile's outside.sources "
     "(docs/outside.md)."
 )
 
 NO_SERIES: Final = (
-    "No series is stored yet: import a file with `torra outside import FILE`, or name fred or cftc "
+    "No series is stored yet: import a file with `torra data import FILE`, or name fred or cftc "
     "in the profile's outside.sources (docs/outside.md)."
 )
 
@@ -77,7 +77,7 @@ class SeriesGroup(SpelledGroup):
 @as_json_option
 @click.pass_context
 @plainly
-def outside(context: click.Context, /, as_json: bool) -> None:
+def data(context: click.Context, /, as_json: bool) -> None:
     """Show the numbers from beside the chart, since when they are known; of a NAME its values.
 
     NAME is a series, such as DGS2, or a company's ticker, such as AAPL.
@@ -170,7 +170,7 @@ def company(context: click.Context, /, ticker: str, as_json: bool) -> None:
     say("\n".join(_company_lines(ticker, found, newest, System().real_now())))
 
 
-@outside.command("check")
+@data.command("check")
 @click.argument("file", type=click.Path(path_type=Path))
 @name_option
 @as_json_option
@@ -191,7 +191,7 @@ def check(_home: Path, /, file: Path, name: str, as_json: bool) -> None:
     sys.exit(2 if found.faults else 0)
 
 
-@outside.command("import")
+@data.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--skip-faults", is_flag=True, help="Leave out the lines that cannot be read.")
 @name_option

@@ -1,4 +1,4 @@
-"""`torra money`: what the desk's own trades came to, in money and in R."""
+"""`torra results`: what the desk's own trades came to, in money and in R."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torra.home import DATABASE
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
-def money(home: Path, /, as_json: bool) -> None:
+def results(home: Path, /, as_json: bool) -> None:
     """Show what the desk's trades won and lost: today, by symbol, side, reason and day."""
     from torra.clock import System  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415

@@ -1,8 +1,8 @@
-"""`torra scorecard`, `torra standing` and `torra changed`: what a desk's own agents are worth.
+"""`torra scorecard`, `torra promotion` and `torra effect`: what a desk's own agents are worth.
 
-The scorecard is built from the desk's own ticks and goes to the page Replays too. `torra standing`
+The scorecard is built from the desk's own ticks and goes to the page Replays too. `torra promotion`
 shows which agents have a say, by the rule of torra.evaluation.promotion_rule, and why; `torra
-changed` lists the ticks on which they mattered. None of them asks a model, takes a look or changes
+effect` lists the ticks on which they mattered. None of them asks a model, takes a look or changes
 a trade. A home without a database stays without one.
 """
 
@@ -60,11 +60,11 @@ def scorecard(
         say(reports.text(found.document, full=full, where=where))
 
 
-@click.command("standing")
+@click.command("promotion")
 @as_json_option
 @click.pass_obj
 @plainly
-def standing(home: Path, /, as_json: bool) -> None:
+def promotion(home: Path, /, as_json: bool) -> None:
     """Show which agents have a say, by the promotion rule, when the next look is due, and why."""
     found = [told(one) for one in accounts(home)]
     if as_json:
@@ -73,7 +73,7 @@ def standing(home: Path, /, as_json: bool) -> None:
         say(table(found))
 
 
-@click.command("changed")
+@click.command("effect")
 @click.option("--instance", help="Only this instance: a symbol or a name.")
 @click.option(
     "--what",
@@ -88,7 +88,7 @@ def standing(home: Path, /, as_json: bool) -> None:
 @as_json_option
 @click.pass_obj
 @plainly
-def changed(
+def effect(
     home: Path, /, instance: str | None, what: tuple[Any, ...], limit: int, before: str | None,
     as_json: bool,
 ) -> None:  # fmt: skip
@@ -160,7 +160,7 @@ def told(one: AgentsStanding) -> dict[str, Any]:
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return `torra standing` for a terminal."""
+    """Return `torra promotion` for a terminal."""
     numbers = rule()
     looks = ", ".join(f"{count:,}" for count in numbers["looks"])
     lines = [

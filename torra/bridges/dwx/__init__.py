@@ -1,1 +1,0 @@
-"""The DWX Connect protocol: the files of somebody else's Expert Advisor."""
