@@ -50,9 +50,10 @@ def ask(
     """Return the proposals that wait after a tick on which these reports count."""
     inputs: Any = SimpleNamespace(instance=GOLD, as_of=as_of)
     debated: Any = SimpleNamespace(counted=SimpleNamespace(reports=reports or (report(),)))
-    edges: Any = SimpleNamespace(database=database, trading_state=lambda: state)
     key = key_of(as_of, timeframe, GOLD.id)
     now = as_of + late
+    clock = SimpleNamespace(accelerated=False, rate=None, now=lambda: now)
+    edges: Any = SimpleNamespace(database=database, trading_state=lambda: state, clock=clock)
     deciding._ask_to_close(key, inputs, debated, decision(), drafts, profile, edges, now)
     return database.proposals()
 
