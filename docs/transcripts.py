@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_config import AgentSettings
-from agents.contracts import VECTORS, Completion, Request, immediate
+from agents.contracts import VECTORS, AgentReport, Completion, Point, Request, immediate
 from agents.registry import AGENTS
 from instance_database import TickKey
 from tests.doubles import local_model
@@ -35,7 +35,7 @@ from torra.providers.registry import Provider, open_provider
 from torra.providers.rules.provider import RulesProvider
 from torra.providers.vendors.switchboard import Switchboard
 from torra.tick import sentence
-from torra.tick.tick_record import PointRecord, ReportRecord, TickRecord
+from torra.tick.tick_record import TickRecord
 
 PAGE: Final = ROOT / "docs" / "transcripts.md"
 REPLIES: Final = ROOT / "docs" / "transcripts.json"
@@ -189,7 +189,7 @@ def records(
             if all(desk.database.tick(key) for key in wanted.values()):
                 break
         for name, key in wanted.items():
-            found[name] = TickRecord.read(desk.database.tick(key) or {})
+            found[name] = TickRecord.parse(desk.database.tick(key) or {})
         desk.close()
     return found
 
@@ -214,7 +214,7 @@ def render(ticks: Sequence[Chosen] = TICKS) -> str:
 def _told(record: TickRecord) -> Iterator[str]:
     yield f"> {sentence.page_text(record)}\n\n"
     debate = record.deliberation
-    reports = {report.author: report for report in debate.reports}
+    reports = {report.agent_id: report for report in debate.reports}
     for name in AgentSettings(mode="budget").desk():
         title = AGENTS[name].role.title
         if name in reports:
@@ -225,7 +225,7 @@ def _told(record: TickRecord) -> Iterator[str]:
     yield _became(record)
 
 
-def _report(title: str, report: ReportRecord) -> Iterator[str]:
+def _report(title: str, report: AgentReport) -> Iterator[str]:
     moves = ", ".join(
         f"{figures.title(vector).lower()} {_signed(value)}"
         for vector in VECTORS
@@ -252,7 +252,7 @@ def _report(title: str, report: ReportRecord) -> Iterator[str]:
         yield "\n"
 
 
-def _point(point: PointRecord) -> str:
+def _point(point: Point) -> str:
     why = f", {_plain(point.why)}" if point.why else ""
     return f"{_plain(point.says)}{why}. `{figures.clean(point.id, 60)}`"
 
@@ -312,7 +312,7 @@ def record_replies(when: str, say: Callable[[str], object] = sys.stderr.write) -
     usable = Counter(
         name
         for record in found.values()
-        for name in (r.author for r in record.deliberation.reports)
+        for name in (r.agent_id for r in record.deliberation.reports)
     )
     say(f"usable replies: {dict(usable)}\n")
     kept = {"model": "Gemma 3 270M at 4 bits", "when": when, "replies": asked.kept}

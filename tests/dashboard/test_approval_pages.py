@@ -16,6 +16,7 @@ from tests.doubles.page_reader import Page
 from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders
 from tests.worlds.demo_view import HOSTILE, ScriptedView
+from tests.worlds.records import tick_record
 from torra.clock import Simulated
 from torra.config import Profile
 from torra.dashboard.cells import common as cells
@@ -26,7 +27,6 @@ from torra.dashboard.view.backing import Backing
 from torra.exhibits import figures
 from torra.tick import approval
 from torra.tick.marks import PROPOSED
-from torra.tick.tick_record import TickRecord
 from torra.trading import by_hand
 from torra.words.badge import capital
 from torra.words.orders import REASONS
@@ -192,15 +192,15 @@ def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
     row = next(one for one in backing.database.proposals() if one.instance == "BTCUSD")
     record = {name: getattr(row, name) for name in ("instance", "symbol", "timeframe", "bar_time")}
     record |= {"action": "HOLD", "reason": PROPOSED, "as_of": row.created_at}
-    known = TickRecord.read(record)
+    known = tick_record(record)
     told = cells.verdict_cells("k", known, lambda *_: "/x")
     assert told["k.action"]["text"] == "◔ proposed"
     assert "AWAITS_APPROVAL" not in told["k.reason"]["text"]
     assert capital(REASONS[PROPOSED]) in told["k.reason"]["text"]
-    assert cells.action_cell(TickRecord(action="HOLD"))["text"] == "■ HOLD"
+    assert cells.action_cell(tick_record(action="HOLD"))["text"] == "■ HOLD"
     with demo_orders.open_pages(backing).test_request_context():
         found = approvals.of_tick(known)
-        assert approvals.of_tick(TickRecord.read({**record, "reason": "THRESHOLD"})) is None
+        assert approvals.of_tick(tick_record({**record, "reason": "THRESHOLD"})) is None
     assert found is not None
     assert (found.sid, found.action.word, found.waits) == (row.sid, "open long", True)
 
@@ -330,7 +330,7 @@ def test_without_a_price_nothing_is_invented(backing: Backing) -> None:
     page = read(backing, f"/approvals/{sid}")
     assert page.cells["p.price"] == "—"
     assert "cannot be approved: no_price" in page.cells["p.verdict"]
-    shown = proposals.groups(TickRecord())
+    shown = proposals.groups(tick_record())
     assert {page.cells[f"chip.{name}"][0] for name in shown} == {"·"}
     assert page.cells["l.entry.price"] == "1,860.00", "as it was proposed"
     assert "who said what is not known" in page.text
@@ -365,7 +365,7 @@ def test_every_check_stands_behind_one_chip() -> None:
     assert set(listed) <= set(REASONS)
 
 
-RECORD = TickRecord.read({
+RECORD = tick_record({
     "gate": {"multiplier": 0.5, "reasons": ["HIGH_VOLATILITY"]},
     "deliberation": {
         "panel": {
@@ -395,7 +395,7 @@ def test_conviction_tells_what_was_taken_off() -> None:
     assert (told.text, told.note) == ("0.60", "raw 0.80, \u221225% panel split")
     other = proposals.conviction(RECORD, "SELL")
     assert other.note == "raw 0.40; agents against"
-    assert proposals.conviction(TickRecord(), "BUY").text == "—"
+    assert proposals.conviction(None, "BUY").text == "—"
 
 
 def test_the_panel_has_a_row_for_each_and_greys_the_silent() -> None:
@@ -414,7 +414,7 @@ def test_no_reason_is_chosen_beforehand(backing: Backing) -> None:
 
 
 def test_hostile_words_stay_words(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(approvals, "_record", lambda _row: RECORD)
+    monkeypatch.setattr(approvals, "_record", lambda _row: (RECORD, ""))
     sid = waiting(backing)
     backing.database.decide_proposal(waiting(backing, "XAUUSD"), "REJECTED", HOSTILE)
     for address in (f"/approvals/{sid}", "/approvals"):

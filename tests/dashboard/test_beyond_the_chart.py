@@ -11,13 +11,12 @@ from tests.cases import cases
 from tests.doubles.page_reader import Page, check_policy
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_view import ScriptedView, bars
+from tests.worlds.records import shown_tick, tick_record
 from torra.dashboard.record import citations, reasoning, surroundings
-from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.stream_reading import brief
 from torra.evidence.companion_readings import NUMBERS
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
-from torra.tick.tick_record import Outside
 
 STREAM = "/symbol/EURUSD/H1"
 TICK = f"{STREAM}/{bars('EURUSD', 'H1')[-1]['time']}"
@@ -120,12 +119,6 @@ def test_companions_stand_there_by_the_users_names(address: str) -> None:
     assert "<img src=x" not in text and "a" * 60 not in text
 
 
-@pytest.mark.parametrize("address", [TICK, STREAM])
-def test_a_record_from_before_gets_no_panel(address: str) -> None:
-    _, page = shown(ABSENT, address)
-    assert "Beyond the chart" not in page.text and "outside.sources" not in page.text
-
-
 def test_the_tick_keeps_it_folded_behind_the_first_answers() -> None:
     text, _ = shown(KNOWN, TICK)
     fold = text.index('<details class="fold" id="fold-beyond">')
@@ -146,9 +139,8 @@ def test_the_symbol_page_is_kept_up_to_date_by_its_cells() -> None:
 
 
 def test_a_glance_keeps_what_a_tick_knew_and_that_it_could_not_know() -> None:
-    assert brief({"outside": KNOWN}).outside == Outside.read(KNOWN)
-    assert "outside" in brief({"outside": None}).model_fields_set
-    assert "outside" not in brief({}).model_fields_set
+    assert brief(tick_record(outside=KNOWN)).outside == tick_record(outside=KNOWN).outside
+    assert brief(tick_record()).outside is None
 
 
 # --- the fundamental analyst ----------------------------------------------------------------------
@@ -184,9 +176,9 @@ def test_a_sitting_with_any_agent_is_shown_with_its_name(role: str) -> None:
     deliberation = {
         **record["deliberation"],
         "reports": [told, stranger],
-        "stages": [{"name": "analysts", "agents": [role, "brought_by_a_host"]}],
+        "stages": [{"name": "analysts", "agents": {role: "", "brought_by_a_host": ""}}],
     }
-    shown_tick = ShownTick.read({**record, "deliberation": deliberation})
-    titles = [one["title"] for one in reasoning.people(shown_tick)]
+    shown = shown_tick({**record, "deliberation": deliberation})
+    titles = [one["title"] for one in reasoning.people(shown)]
     assert titles[:2] == [figures.title(role), "Brought by a host"]
     assert citations.role_of(role) is not None

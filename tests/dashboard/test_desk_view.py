@@ -15,17 +15,18 @@ from instance_database import TickKey
 from tests.cases import cases
 from tests.doubles.visitors import open_app
 from tests.worlds import desks
+from tests.worlds.records import shown_tick
 from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
 from torra.clock import Scaled, iso, parse
 from torra.config import DeskSettings, Profile
 from torra.dashboard.record import reasoning
-from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.desk_values import Quiet
 from torra.dashboard.view.desk_view import DatabaseView, neighbours
 from torra.dashboard.view.stream_reading import brief
 from torra.desk.schedule import Desk
 from torra.exhibits import figures
 from torra.store.brain import _profit
+from torra.tick.tick_record import TickRecord
 from torra.verdict.risk_engine import Position, PositionSide
 from torra.verdict.trade_outcome import value_at_bid
 
@@ -107,7 +108,7 @@ def test_the_overview_has_every_stream_with_its_newest_tick(view: DatabaseView, 
     for one in shown:
         for stream in one.streams:
             stored = desk.database.latest_tick(one.instance, stream.timeframe)
-            assert stream.tick == brief(stored)
+            assert stream.tick == brief(TickRecord.parse(stored))
             close = parse(stored["as_of"])
             assert stream.age_seconds == (desk.clock.now() - close).total_seconds()
             assert stream.next_in_seconds > 0.0
@@ -155,7 +156,7 @@ def test_every_tick_of_the_real_overlay_recomputes(
     assert rows
     for row in rows:
         record = view.tick(name, timeframe, row["bar_time"])
-        told: Any = reasoning.story(ShownTick.read(record))
+        told: Any = reasoning.story(shown_tick(record))
         assert told["failed_checks"] == []
         assert [agent["mark"].word for agent in told["agents"]] == ["answered"] * 4
         page = client.get(f"/symbol/{name}/{timeframe}/{row['bar_time']}")
@@ -260,7 +261,7 @@ def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: s
     shown = open_app(view).test_client().get("/").get_data(as_text=True)
     profit, r = figures.signed(held.now.profit, 2), figures.signed(held.now.r, 2)
     assert f"{profit}\u00a0USD, {r}\u00a0R" in shown
-    told: Any = view._outcomes(ShownTick.read({"signals": [{"sid": sid}]}))
+    told: Any = view._outcomes(shown_tick({"signals": [{"sid": sid}]}))
     assert told[sid]["state"] == "FILLED"
 
 
@@ -306,7 +307,7 @@ def test_a_close_leads_to_the_trade_that_it_ended(quick: Desk) -> None:
     }
     quick.database.close_position(sid, **how)
     view = DatabaseView(quick.database, SETTINGS, quick)
-    told: Any = view._outcomes(ShownTick.read({"signals": [{"sid": "C1"}, {"sid": "gone"}]}))
+    told: Any = view._outcomes(shown_tick({"signals": [{"sid": "C1"}, {"sid": "gone"}]}))
     assert list(told) == ["C1"]
     assert told["C1"]["closed"]["profit"] == 50.0
 

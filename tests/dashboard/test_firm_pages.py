@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from agent_config import EscalationSettings
-from agents.contracts import GateReason
 from agents.registry import SCORER
 from tests.cases import cases
 from tests.doubles.page_reader import Page
@@ -17,11 +16,12 @@ from tests.worlds import firm_ticks
 from tests.worlds.desk_pages import Pages
 from tests.worlds.desks import START
 from tests.worlds.hostile_texts import MARKUP
+from tests.worlds.records import shown_tick, tick_record
 from tests.worlds.values import made_symbol
 from torra.config import Profile, validate
 from torra.dashboard.cells import timelines
 from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
-from torra.dashboard.record.shown import EscalationTold, ShownTick
+from torra.dashboard.record.shown import EscalationRule, ShownTick
 from torra.dashboard.screens import watched
 from torra.dashboard.settings import profile_form
 from torra.dashboard.trade import proposals, why
@@ -47,7 +47,7 @@ def read(pages: Pages, address: str) -> Page:
 
 
 def stored(case: str = "written", **changes: Any) -> TickRecord:
-    return TickRecord.read({**firm_ticks.record(case), **changes})
+    return tick_record({**firm_ticks.record(case), **changes})
 
 
 def test_the_sums_of_a_firm_come_out_with_the_managers_weights() -> None:
@@ -126,25 +126,6 @@ def test_an_escalation_names_its_rule(
     assert thesis_words.escalated(tier, conviction, when, at) == says
 
 
-def test_every_code_of_a_decline_fits_the_ticks_sentence() -> None:
-    told = firm_ticks.record("declined")
-    for code in GateReason:
-        asked = told["deliberation"]["consulted"]
-        report = {**asked["report"], "decline_code": str(code)}
-        changed = {**told["deliberation"], "consulted": {**asked, "report": report}}
-        said = sentence.page_text(stored("declined", deliberation=changed, sentence=None))
-        assert "the trader declined it" in said
-        assert len(said.split()) <= sentence.MOST_WORDS
-        assert str(code) == "NONE" or str(code) not in said
-
-
-def test_a_latched_side_at_a_firm_is_not_told_as_the_gates() -> None:
-    held = {"reason": "GATE_VETO", "denied": ["GATE_VETO"], "sentence": None, "signals": []}
-    said = sentence.page_text(stored("declined", **held))
-    assert "as an earlier veto or decline still holds" in said
-    assert "the gate's veto" in sentence.page_text(stored("declined", **held, company=None))
-
-
 def test_an_approval_names_the_trader_among_who_decided(pages: Pages) -> None:
     (row,) = pages.database.proposals(limit=5)
     assert "✓ Trader" in read(pages, f"/approvals/{row.sid}").text
@@ -174,7 +155,7 @@ def test_a_desk_without_a_trader_has_no_thesis_anywhere(tmp_path: Path) -> None:
 
 
 def test_the_rule_of_an_escalation_is_that_of_the_ticks_profile() -> None:
-    rule = EscalationTold.read({"when": "pivotal", "at": 0.75})
+    rule = EscalationRule.parse({"when": "pivotal", "at": 0.75})
     shown = thesis.shown(stored(), rule)
     assert shown is not None
     assert shown.tier == "escalated to the chief tier: the agents alone decided the verdict"
@@ -278,9 +259,9 @@ def test_who_is_against_a_side_may_be_the_manager() -> None:
         {**one, "winner": "SHORT"} if one["agent_id"] == "research_manager" else one
         for one in told["deliberation"]["reports"]
     ]
-    record = ShownTick.read({**told, "deliberation": {**told["deliberation"], "reports": reports}})
+    record = shown_tick({**told, "deliberation": {**told["deliberation"], "reports": reports}})
     assert "Research manager" in story_cards.who(record, "BUY")
-    assert "Research manager" not in story_cards.who(ShownTick.read(told), "BUY")
+    assert "Research manager" not in story_cards.who(shown_tick(told), "BUY")
 
 
 @pytest.mark.journey
@@ -351,7 +332,7 @@ def test_a_manager_that_does_not_name_a_side_is_told_as_against_it(
     if says:
         panel["buy"]["conviction"] = 0.4 * panel["buy"]["raw"]
     spoken = {**told["deliberation"], "reports": reports, "panel": panel}
-    record = ShownTick.read({**told, "deliberation": spoken})
+    record = shown_tick({**told, "deliberation": spoken})
     assert thesis.objection(record.deliberation, side) == says
     if side in SIDES:
         said = [point.text for point in why.case(record, side).why_not]
@@ -378,7 +359,7 @@ def test_a_manager_that_names_neither_is_told_on_tick_and_approval(tmp_path: Pat
 
 def test_a_tick_names_one_end_of_its_trade(pages: Pages) -> None:
     told = stored()
-    record = ShownTick.read(firm_ticks.record())
+    record = shown_tick(firm_ticks.record())
     asked = told.deliberation.consulted
     assert asked and asked.report
     case = ["a close below 1.00 in the next 12 bars"]
@@ -387,8 +368,8 @@ def test_a_tick_names_one_end_of_its_trade(pages: Pages) -> None:
         return story_cards.facts(seen, [], [], case, None, "")[-1].value
 
     assert fact(record) == asked.report.falsifiers[0]
-    assert fact(ShownTick.read(firm_ticks.record("declined"))) == case[0]
-    assert fact(ShownTick.read(firm_ticks.record("silent"))) == case[0]
+    assert fact(shown_tick(firm_ticks.record("declined"))) == case[0]
+    assert fact(shown_tick(firm_ticks.record("silent"))) == case[0]
     words = " ".join(read(pages, TICK).text.split())
     assert f"Proved wrong by {asked.report.falsifiers[0]}" in words
     (row,) = pages.database.proposals(limit=5)
@@ -396,9 +377,9 @@ def test_a_tick_names_one_end_of_its_trade(pages: Pages) -> None:
 
 
 def test_what_a_declined_opening_came_to_without_agents_is_not_known() -> None:
-    declined = ShownTick.read(firm_ticks.record("declined"))
+    declined = shown_tick(firm_ticks.record("declined"))
     assert story_cards.without(declined, None)[0] == "Not known"
     for veto, said in ((True, "No trade either"), (False, "Not known")):
         gate = {"veto": True, "rule": {"veto": veto}}
         held = {**firm_ticks.record("declined"), "reason": "GATE_VETO", "gate": gate}
-        assert story_cards.without(ShownTick.read(held), None)[0] == said
+        assert story_cards.without(shown_tick(held), None)[0] == said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -281,8 +282,9 @@ def test_a_page_looks_through_a_bounded_number_of_vetoes(monkeypatch: pytest.Mon
             return iter([row for row in rows if (row["close_time"], row["sentiment_id"]) < before])
 
         def gates_of(self, numbers: Any) -> dict[int, str]:
-            own = '{"veto_sides": ["BUY"], "reasons": ["CROWDED"]}'
-            return {n: own if n == 2 else '{"veto": true}' for n in numbers}
+            whole = {"multiplier": 1.0, "veto": True, "reasons": [], "rule": {}}
+            own = {**whole, "veto": False, "veto_sides": ["BUY"], "reasons": ["CROWDED"]}
+            return {n: json.dumps(own if n == 2 else whole) for n in numbers}
 
     monkeypatch.setattr(refusers, "SEARCHED", 8)
     monkeypatch.setattr(refusers, "AT_ONCE", 4)

@@ -14,6 +14,7 @@ from tests.cases import cases
 from tests.doubles.page_reader import Page, check_policy, get
 from tests.doubles.page_reader import client as view_client
 from tests.worlds import demo_orders
+from tests.worlds.records import tick_record
 from tests.worlds.stores import NOON
 from tests.worlds.values import made, made_symbol
 from torra.dashboard.cells import common, home_cells, overview_cells, symbol_cells
@@ -249,21 +250,17 @@ def symbol(**more: Any) -> OverviewSymbol:
         (-0.1, "0.40 short of sell"),
         (0.58, "past buy by 0.08"),
         (-0.5, "past sell by 0.00"),
-        (None, ""),
     ],
 )
-def test_a_tile_tells_how_far_a_verdict_is(consensus: float | None, says: str) -> None:
-    tick = {"consensus": consensus, "bar_time": "2026-05-01T10:00:00Z", "thresholds": LEVELS}
+def test_a_tile_tells_how_far_a_verdict_is(consensus: float, says: str) -> None:
+    tick = tick_record(consensus=consensus, thresholds=LEVELS)
     assert home_cells.near(symbol(latest=tick)) == says
     assert home_cells.near(symbol()) == ""
 
 
 def test_a_distance_is_by_the_thresholds_of_the_tick_on_every_page() -> None:
     """The profile asks for 0.5 since; the tick ran with 0.35 and 0.2."""
-    tick = {
-        "consensus": -0.11, "bar_time": "2026-05-01T10:00:00Z", "reason": "THRESHOLD",
-        "thresholds": {"buy": 0.35, "sell": 0.2},
-    }  # fmt: skip
+    tick = tick_record(consensus=-0.11, thresholds={"buy": 0.35, "sell": 0.2})
     one = symbol(latest=tick)
     assert home_cells.near(one) == "0.09 short of sell"
     rows = overview_cells.overview(

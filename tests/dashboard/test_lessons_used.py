@@ -13,6 +13,7 @@ import pytest
 from agent_config import AgentSettings, MemorySettings
 from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders, desks, told_lessons
+from tests.worlds.records import tick_record
 from torra.config import DeskSettings, Profile
 from torra.dashboard.record import lessons_used
 from torra.dashboard.record.lessons_used import GONE, LessonsUsed
@@ -20,7 +21,6 @@ from torra.dashboard.view.backing import Backing
 from torra.desk.schedule import Desk
 from torra.lessons.lesson import Lesson
 from torra.lessons.recall import BROKEN, LATE
-from torra.tick.tick_record import TickRecord
 
 pytestmark = pytest.mark.usefixtures("lessons_come_in_time")
 
@@ -72,9 +72,12 @@ def test_a_tick_without_lessons_has_no_such_part(backing: Backing) -> None:
 
 
 def used(lessons: tuple[Lesson, ...] = (), **part: Any) -> LessonsUsed:
-    told = {"numbers": {}, "notes": [], "corpus": 0, "flags": [], **part}
+    told = {
+        "numbers": {}, "notes": [], "corpus": 0, "newest": None, "digest": "", "nearest": [],
+        "flags": [], **part,
+    }  # fmt: skip
     close = (told_lessons.CLOSED + 48 * HOUR).isoformat()
-    record = TickRecord.read({"as_of": close, "lessons": told})
+    record = tick_record({"as_of": close, "lessons": told})
     found = lessons_used.used(record, lessons)
     assert found is not None
     return found

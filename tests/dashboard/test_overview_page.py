@@ -8,6 +8,7 @@ from typing import Any
 from tests.cases import cases
 from tests.doubles.page_reader import check_policy, client, get
 from tests.worlds.demo_view import INSTANCES, ScriptedView
+from tests.worlds.records import tick_record
 from tests.worlds.values import made
 from torra.config import ROOT
 from torra.dashboard.cells import common, overview_cells
@@ -60,10 +61,9 @@ def test_stale_feeds_are_counted() -> None:
 
 
 def instance(**changes):
-    tick = {"source_type": "AGENT_FULL", "reason": "THRESHOLD", "bar_time": "2021-12-01T10:00:00Z"}
-    stream = {"timeframe": "M15", "tick": tick, "skipped": None, "quiet": None, "stale": False}
+    stream = {"timeframe": "M15", "skipped": None, "quiet": None, "stale": False}
     stream |= changes.pop("stream", {})
-    stream["tick"] = tick | changes.pop("tick", {})
+    stream["tick"] = tick_record({"source_type": "AGENT_FULL", **changes.pop("tick", {})})
     latest = stream["tick"]
     return made(OverviewSymbol, {"instance": "A", "streams": [stream], "latest": latest, **changes})
 

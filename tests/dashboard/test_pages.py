@@ -14,18 +14,18 @@ import pytest
 
 from agents.contracts import VECTORS
 from tests.cases import cases
-from tests.conftest import Scale
 from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
 from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds.demo_view import HOSTILE, SOURCES, ScriptedView, bars
+from tests.worlds.records import shown_tick
 from tests.worlds.values import made_symbol
 from torra import harmless_text
 from torra.config import ROOT
 from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.cells import chart_data, skips, symbol_cells
 from torra.dashboard.record import arithmetic, reasoning
-from torra.dashboard.record.shown import ShownTick
-from torra.dashboard.view.desk_values import Bars, DeskStatus, ListedTick, Skip
+from torra.dashboard.record.shown import ListedTick
+from torra.dashboard.view.desk_values import Bars, DeskStatus, Skip
 from torra.exhibits import figures
 from torra.words.ticks import BADGES
 
@@ -234,9 +234,8 @@ def test_the_reason_of_an_action_is_a_sentence() -> None:
     assert any(
         re.fullmatch(r"0\.\d{3} short of the SELL threshold −0\.50", text) for text in reasons
     )
-    assert reasoning.why(ShownTick.read({"reason": "POSITION_HELD"})) == "The open position stays"
-    assert reasoning.why(ShownTick.read({"reason": "a host's own words"})) == "a host's own words"
-    assert reasoning.why(ShownTick.read({})) == ""
+    assert reasoning.why(shown_tick({"reason": "POSITION_HELD"})) == "The open position stays"
+    assert reasoning.why(shown_tick({"reason": "a host's own words"})) == "a host's own words"
 
 
 def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
@@ -257,12 +256,11 @@ def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
         (0.4999, "+0.49990 is 0.00010 short of the BUY threshold +0.50"),
         (0.5, "+0.50000 reaches the BUY threshold +0.50"),
         (-0.71, "−0.710 reaches the SELL threshold −0.50"),
-        (None, "No consensus is stored"),
     ],
 )
-def test_the_headline_tells_which_side_of_a_threshold(consensus: float | None, words: str) -> None:
+def test_the_headline_tells_which_side_of_a_threshold(consensus: float, words: str) -> None:
     record = {"consensus": consensus, "thresholds": {"buy": 0.5, "sell": 0.5}}
-    assert words in reasoning.headline(ShownTick.read(record))
+    assert words in reasoning.headline(shown_tick(record))
 
 
 @pytest.mark.parametrize("state", ["halted", "reducing"])
@@ -434,25 +432,22 @@ def test_an_opening_tells_what_became_of_it() -> None:
     assert row[5:7] == [figures.plain(now["close_price"], 2), "TARGET"]
     assert row[7:] == [figures.signed(now["profit"], 2), "+1.90"]
     held = {**now, "state": "FILLED", "close_price": None, "profit": None, "r_multiple": None}
-    told = reasoning.story(ShownTick.read({**record, "outcomes": {now["sid"]: held}}))["outcomes"][
-        0
-    ]
+    told = reasoning.story(shown_tick({**record, "outcomes": {now["sid"]: held}}))["outcomes"][0]
     assert (told["state"], told["exit"], told["profit"]["text"]) == ("FILLED", "—", "—")
 
 
 def test_a_close_tells_the_profit_of_what_it_closed() -> None:
-    opening = {
-        "sid": "T1",
-        "state": "CLOSED",
-        "close_price": 9.0,
-        "profit": -3.0,
-        "closed_at": None,
-    }
-    row = {"sid": "C1", "kind": "close", "state": "FILLED", "price": 9.0, "closed": opening}
+    trade = {
+        "sid": "T1", "kind": "open", "state": "CLOSED", "price": 12.0, "opened_at": None,
+        "detail": "", "close_price": 9.0, "closed_at": None, "close_reason": "", "profit": -3.0,
+        "r_multiple": -1.0,
+    }  # fmt: skip
+    row = {**trade, "sid": "C1", "kind": "close", "state": "FILLED", "profit": None}
+    row |= {"closed": trade}
     record = {"signals": [{"sid": "C1"}], "outcomes": {"C1": row}, "digits": 1}
-    assert reasoning.story(ShownTick.read(record))["outcomes"][0]["profit"]["text"] == "−3.00"
+    assert reasoning.story(shown_tick(record))["outcomes"][0]["profit"]["text"] == "−3.00"
     late = {**record, "outcomes": {"C1": {**row, "state": "CANCELLED"}}}
-    assert reasoning.story(ShownTick.read(late))["outcomes"][0]["profit"]["text"] == "—"
+    assert reasoning.story(shown_tick(late))["outcomes"][0]["profit"]["text"] == "—"
 
 
 def test_the_gates_own_ruling_is_told_from_the_one_in_force() -> None:
@@ -575,27 +570,10 @@ def test_a_person_can_recompute_the_tick_from_the_page(source: str) -> None:
 )
 def test_a_step_that_does_not_come_out_is_named(damage: Callable[..., Any], named: str) -> None:
     record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])
-    assert arithmetic.failed_checks(ShownTick.read(record)) == []
+    assert arithmetic.failed_checks(shown_tick(record)) == []
     damaged = json.loads(json.dumps(record))
     damage(damaged)
-    assert named in arithmetic.failed_checks(ShownTick.read(damaged))
-
-
-ODD: tuple[Any, ...] = (None, "text", 3, [], {}, [None, "x", 4])
-
-
-@pytest.mark.journey
-def test_a_record_with_holes_makes_a_page_with_dashes(scaled: Scale) -> None:
-    """By day each field is missing, and in turn of a third of the odd kinds."""
-    record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])
-    for place, name in enumerate(list(record)):
-        less = {key: value for key, value in record.items() if key != name}
-        told = reasoning.story(ShownTick.read(less))
-        assert told["headline"]
-        for odd in ODD if scaled.whole else ODD[place % 3 :: 3]:
-            reasoning.story(ShownTick.read({**record, name: odd}))
-    empty: Any = reasoning.story(ShownTick())
-    assert all(cell["text"] == figures.DASH for row in empty["arithmetic"] for cell in row["cells"])
+    assert named in arithmetic.failed_checks(shown_tick(damaged))
 
 
 def test_nobody_heard_is_a_dash_and_no_zero() -> None:

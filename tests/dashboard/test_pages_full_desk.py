@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
 import pytest
+from pydantic import TypeAdapter
 
 from agent_config import OPPOSITION_COST
 from agents.contracts import EVENT_CLASSES, VECTORS
@@ -27,15 +28,16 @@ from tests.worlds.demo_full_desk import (
     debate,
 )
 from tests.worlds.demo_view import bars
+from tests.worlds.records import shown_tick, tick_record
 from tests.worlds.values import made
 from torra.clock import iso
 from torra.config import DeskSettings, Instance, NewsSettings, Profile
 from torra.dashboard.cells import sources, symbol_cells
 from torra.dashboard.cells.common import reason
 from torra.dashboard.record import agreement, arithmetic, reasoning, surroundings, vetoes
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.trade import why
-from torra.dashboard.view.desk_values import ListedTick, OverviewSymbol
+from torra.dashboard.view.desk_values import OverviewSymbol
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.stream_reading import LISTED, OWN, StreamReading
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
@@ -44,8 +46,7 @@ from torra.exhibits import figures
 from torra.harmless_text import HOSTILE
 from torra.market.bar_anomalies import ANOMALIES
 from torra.market.regime import REGIME_READS, TRIAGE_FLAGS
-from torra.tick.record import told_events, told_news
-from torra.tick.tick_record import PanelTold
+from torra.tick.record import _news
 from torra.words import market
 from torra.words.ticks import CALENDAR, FLAGS, STATUSES
 
@@ -69,15 +70,8 @@ def number(text):
 @cases("case", CASES)
 def test_every_step_and_the_panel_recompute(case: str) -> None:
     record = record_of(case)
-    assert arithmetic.failed_checks(ShownTick.read(record)) == []
+    assert arithmetic.failed_checks(shown_tick(record)) == []
     assert "every step comes out as stored" in page_of(case).text
-
-
-def test_the_small_desk_of_an_older_record_looks_as_it_did() -> None:
-    page = get(OLD)
-    for words in ("What surrounded it", "How far they agree", "DEGRADED", "without penalty"):
-        assert words not in page.text
-    assert "dense agents" in {a.get("class", "") for a in page.all("table")}
 
 
 # --- regime and triage ---
@@ -107,22 +101,23 @@ def test_every_word_of_the_desk_has_its_meaning() -> None:
 # --- scheduled events ---
 
 
+EVENTS = TypeAdapter(EventView)
+
+
 def test_events_of_the_record_are_those_of_the_view() -> None:
     moment = datetime(2021, 12, 1, 10, 15, tzinfo=UTC)
     event = ScheduledEvent(moment.replace(hour=12, minute=0), "EUR", "high", "Rate decision")
-    told = told_events(EventView("available", to_next=105.0, events=(event,)))
-    shown = surroundings.events(ShownTick.read({"events": told, "as_of": "2021-12-01T10:15:00Z"}))
+    told = EVENTS.dump_python(EventView("available", to_next=105.0, events=(event,)), mode="json")
+    shown = surroundings.events(shown_tick({"events": told, "as_of": "2021-12-01T10:15:00Z"}))
     assert shown["next"] == "in 1 h 45 min, EUR Rate decision"
     assert (shown["last"], shown["trouble"]) == ("none within a day", "")
     told["events"][0]["time"], told["since_last"] = "2021-12-01T10:15:00Z", 0.0
     at_once = surroundings.events(
-        ShownTick.read({"events": {**told, "to_next": None}, "as_of": iso(moment)})
+        shown_tick({"events": {**told, "to_next": None}, "as_of": iso(moment)})
     )
     assert at_once["last"] == "at the close, EUR Rate decision"
     assert (at_once["next"], at_once["rows"][0].far) == ("none within a day", "at the close")
-    named = surroundings.events(
-        ShownTick.read({"events": {**told, "events": []}, "as_of": "nonsense"})
-    )
+    named = surroundings.events(shown_tick({"events": {**told, "events": []}}))
     assert named["next"] == "in 1 h 45 min"
 
 
@@ -131,7 +126,7 @@ def test_events_of_the_record_are_those_of_the_view() -> None:
 
 @cases("status", [s for s in NewsStatus if s is not NewsStatus.AVAILABLE])
 def test_why_there_is_no_news_is_told_in_plain_words(status: NewsStatus) -> None:
-    shown = surroundings.news(ShownTick.read({"news": told_news(NewsView(status))}))
+    shown = surroundings.news(shown_tick({"news": _news(NewsView(status))}))
     assert shown["trouble"] == STATUSES[status].meaning
     assert len(shown["trouble"]) > 12
     assert not shown["there"]
@@ -144,7 +139,7 @@ def test_news_of_the_record_are_those_of_the_store(tmp_path: Path) -> None:
         for n in range(3)
     ]
     found = tuple(Weighted(item, 0.25, 0.75) for item in items)
-    record = {"news": told_news(NewsView(NewsStatus.AVAILABLE, found, 3, 0.5, {"macro": (3, 0.5)}))}
+    record = {"news": _news(NewsView(NewsStatus.AVAILABLE, found, 3, 0.5, {"macro": (3, 0.5)}))}
     database = Database.open(tmp_path / "torra.db", now=lambda: seen)
     try:
         database.store_news(items[:2])
@@ -152,15 +147,15 @@ def test_news_of_the_record_are_those_of_the_store(tmp_path: Path) -> None:
         view = DatabaseView(
             database, DeskSettings(instances=(Instance(symbol="EURUSD", timeframes=("H1",)),)), desk
         )
-        record["headlines"] = json.loads(json.dumps(view._headlines(ShownTick.read(record))))
-        assert view._headlines(ShownTick()) == []
+        record["headlines"] = json.loads(json.dumps(view._headlines(shown_tick(record))))
+        assert view._headlines(shown_tick()) == []
     finally:
         database.close()
     assert record["headlines"][0] == json.loads(
         json.dumps({**asdict(items[0]), "published": "2021-12-01T10:03:00Z",
                     "first_seen": "2021-12-01T10:03:00Z"})
     )  # fmt: skip
-    rows = surroundings.news(ShownTick.read(record))["rows"]
+    rows = surroundings.news(shown_tick(record))["rows"]
     assert [row["headline"] for row in rows] == ["Headline <0>", "Headline <1>", ""]
     assert (rows[0]["age"], rows[0]["weight"], rows[0]["score"]["text"]) == (
         "15 min",
@@ -168,7 +163,7 @@ def test_news_of_the_record_are_those_of_the_store(tmp_path: Path) -> None:
         "+0.50",
     )
     assert rows[2]["score"]["title"] == "the headline is not stored"
-    assert surroundings.news(ShownTick.read(record))["classes"][0]["name"] in EVENT_CLASSES
+    assert surroundings.news(shown_tick(record))["classes"][0]["name"] in EVENT_CLASSES
 
 
 @pytest.mark.parametrize(
@@ -232,7 +227,7 @@ def test_an_attack_in_a_headline_stays_text() -> None:
 
 
 def test_a_second_look_is_told_with_its_end() -> None:
-    story: Any = reasoning.story(ShownTick.read(record_of("silent")))
+    story: Any = reasoning.story(shown_tick(record_of("silent")))
     told = {agent["title"]: agent for agent in story["agents"]}
     assert told["Bear researcher"]["looks"] == [FLAGS["second_look"]]
     assert told["Technical"]["looks"] == [FLAGS["first_look_stands"]]
@@ -278,35 +273,10 @@ def test_conviction_follows_from_what_the_page_shows(case: str) -> None:
 def test_the_size_is_what_the_tick_multiplied(against: bool, verdict: str) -> None:
     buy = Agreement(raw=0.9, conviction=0.7, leans_against=against)
     panel = Panel(dict.fromkeys(VECTORS, 0.1), buy=buy, sell=replace(buy, conviction=0.3))
-    record = ShownTick.read({"verdict": verdict, "gate": {"multiplier": 0.5}})
-    (row,) = agreement.sides(record, PanelTold.read(panel.as_json()))
+    record = shown_tick({"verdict": verdict, "gate": {"multiplier": 0.5}})
+    (row,) = agreement.sides(record, panel)
     assert row["size"] == figures.plain(0.5 * panel.agreement(verdict).conviction, 3)
     assert row["against"] is against
-
-
-PANEL_OF_OLD = {
-    "spread": {"momentum": 0.2}, "side": 1, "stances": {"technical": 0.5, "sentiment": -0.4},
-    "sided": 2, "opposed": 1, "abstained": 0, "opposition": 0.5, "conviction_raw": 0.8,
-    "conviction": 0.56, "disagreements": [], "falsifiers": {},
-}  # fmt: skip
-"""The panel of a record by version 4 of the rules or before."""
-
-
-@pytest.mark.parametrize(("verdict", "kept"), [("BUY", "0.560"), ("SELL", "0.320")])
-def test_a_panel_of_old_says_what_it_said(verdict: str, kept: str) -> None:
-    """Also that an opening against the market as the debate saw it counted as fully opposed."""
-    told: dict[str, Any] = {
-        "panel": PANEL_OF_OLD,
-        "reports": [{"agent_id": "technical", "confidence": "high"}],
-    }
-    gate = {"multiplier": 1.0}
-    record = ShownTick.read({"verdict": verdict, "gate": gate, "deliberation": told})
-    shown: Any = agreement.panel(record)
-    assert shown["of_old"] and shown["side"].word == "up"
-    (row,) = shown["sides"]
-    assert (row["raw"], row["size"], row["dissent"]) == ("0.800", kept, "—")
-    assert [stance["title"] for stance in shown["stances"]] == ["Technical", "Sentiment"]
-    assert not [name for name in arithmetic.failed_checks(record) if "conviction" in name]
 
 
 def test_disagreements_and_pushes_are_listed() -> None:
@@ -338,17 +308,17 @@ def test_a_panel_that_does_not_come_out_is_named(side: str, name: str, told: lis
     record = record_of("whole")
     panel = record["deliberation"]["panel"]
     (panel[side] if side else panel)[name] += 0.01
-    assert arithmetic.failed_checks(ShownTick.read(record)) == told
+    assert arithmetic.failed_checks(shown_tick(record)) == told
 
 
 def test_a_panel_is_recomputed_from_the_reports_and_from_who_failed() -> None:
     record = record_of("silent")
     less = {**record["deliberation"], "failures": {}}
-    assert arithmetic.failed_checks(ShownTick.read({**record, "deliberation": less})) == [
+    assert arithmetic.failed_checks(shown_tick({**record, "deliberation": less})) == [
         f"{name}, {side}" for side in ("buy", "sell") for name in ("raw conviction", "conviction")
     ]
     record["deliberation"]["panel"]["pushes"]["technical"] = 0.1
-    told = arithmetic.failed_checks(ShownTick.read(record))
+    told = arithmetic.failed_checks(shown_tick(record))
     assert told == ["push of technical"]
 
 
@@ -361,8 +331,7 @@ def test_nobody_heard_is_no_conviction() -> None:
     silent = [{**r, "abstained": True} for r in record["deliberation"]["reports"][:2]]
     for reports in ([], gate, [*gate, *silent]):
         record["deliberation"]["reports"] = reports
-        assert reasoning.story(ShownTick.read(record))["panel"] == {"heard": False}
-    assert agreement.panel(ShownTick.read({**record, "deliberation": None})) is None
+        assert reasoning.story(shown_tick(record))["panel"] == {"heard": False}
 
 
 # --- what blinds the desk, and what is ahead ---
@@ -393,16 +362,17 @@ def warned(told, tick):
 def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status: str) -> None:
     expected = f"{sources.CALENDAR_WARNINGS[status]} (EURUSD H1)"
     flags = [f"events:{word}" for word in status.split("_")]
-    flagged = {"deliberation": {"flags": ["late:news", *flags]}}
+    flagged = tick_record(deliberation={"flags": ["late:news", *flags]})
     assert warned(sources.calendar_warning, flagged) == expected
-    assert warned(sources.calendar_warning, {"events": {"status": status}}) == expected
+    assert warned(sources.calendar_warning, tick_record(events={"status": status})) == expected
 
 
 def test_one_warning_names_every_stream_and_nothing_warns_of_nothing() -> None:
-    streams = [{"timeframe": t, "tick": {"news": {"status": "broken"}}} for t in ("M15", "H1")]
+    broken = tick_record(news=_news(NewsView(NewsStatus.BROKEN)))
+    streams = [{"timeframe": t, "tick": broken} for t in ("M15", "H1")]
     told = sources.news_warning([made(OverviewSymbol, {"instance": "EURUSD", "streams": streams})])
     assert told == f"{sources.NEWS_WARNINGS['broken']} (EURUSD M15, EURUSD H1)"
-    for tick in (None, {}, {"news": None, "events": None}, {"news": {"status": "no_key"}}):
+    for tick in (None, tick_record(), tick_record(news=_news(NewsView(NewsStatus.NO_KEY)))):
         assert warned(sources.news_warning, tick) == warned(sources.calendar_warning, tick) == ""
 
 
@@ -414,7 +384,7 @@ def test_the_overview_tells_a_near_event_of_each_symbol() -> None:
     assert "USD Non-farm payrolls" in get("/symbol/BTCUSD/M15", "desk").cells["head.event"]
     assert get("/").cells["i0.event"] == ""
     tick = record_of("vetoed")
-    known = ShownTick.read(tick)
+    known = shown_tick(tick)
     near = sources.near_event([known, known, None], tick["as_of"])
     assert near == (
         "Next event: USD US core PCE prices in 15 min "
@@ -468,12 +438,12 @@ def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once() -> None:
 
 def test_a_veto_without_a_verdict_is_told_too() -> None:
     record = record_of("vetoed") | {"verdict": "HOLD", "reason": "THRESHOLD", "denied": []}
-    told = reasoning.story(ShownTick.read(record))
+    told = reasoning.story(shown_tick(record))
     assert (told["why"], told["veto"]) == (
         "",
         f"WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}",
     )
-    shown = reason(ShownTick.read(record))
+    shown = reason(shown_tick(record))
     assert shown.endswith(f"⊘ VETO of openings: {told['veto']}.")
 
 
@@ -488,25 +458,25 @@ def test_a_veto_without_a_verdict_is_told_too() -> None:
             "the gate agent's own veto, WEAK_CASE",
         ),
         ({"veto": False}, ""),
-        (None, ""),
     ],
 )  # fmt: skip
 def test_who_vetoed_is_told_from_the_record_alone(gate, words: str) -> None:
-    assert vetoes.cause(ShownTick.read({"gate": gate})) == words
+    assert vetoes.cause(shown_tick({"gate": gate})) == words
 
 
 def test_of_two_events_the_far_one_is_left_out() -> None:
     events = [
-        {"time": f"2021-12-01T{t}:00Z", "currency": "USD", "name": t} for t in ("08:00", "10:20")
+        {"time": f"2021-12-01T{t}:00Z", "currency": "USD", "impact": "high", "name": t}
+        for t in ("08:00", "10:20")
     ]
     record = {"as_of": "2021-12-01T10:15:00Z", "events": {"events": events}}
-    assert surroundings.nearest_events(ShownTick.read(record)) == ["USD 10:20 in 5 min"]
+    assert surroundings.nearest_events(shown_tick(record)) == ["USD 10:20 in 5 min"]
 
 
 # --- layout that a test can hold ---
 
 
-# --- one glance, and records with holes ---
+# --- one glance ---
 
 
 def test_the_overview_says_degraded() -> None:
@@ -521,38 +491,7 @@ def test_the_overview_says_degraded() -> None:
 def _cells(record):
     from torra.dashboard.cells.common import voice_cells  # noqa: PLC0415
 
-    return voice_cells("k", ShownTick.read(record))
-
-
-@pytest.mark.parametrize("case", ["whole", pytest.param("degraded", marks=pytest.mark.nightly)])
-def test_a_record_with_holes_still_makes_a_page(case: str) -> None:
-    record = record_of(case)
-    odd: tuple[Any, ...] = (
-        None,
-        "text",
-        3,
-        [],
-        {},
-        [None, "x", 4],
-        {"items": [3], "events": [None]},
-        [[1]],
-    )
-    for name in ("regime", "news", "events", "headlines", "features", "deliberation"):
-        for value in odd:
-            assert reasoning.story(ShownTick.read({**record, name: value}))["headline"]
-    for name in ("news", "events", "regime"):
-        for key in list(record[name] or ()):
-            for value in odd:
-                reasoning.story(ShownTick.read({**record, name: {**record[name], key: value}}))
-    for key in ("panel", "unasked", "failures", "flags", "reports", "stages"):
-        for value in odd:
-            told = {**record["deliberation"], key: value}
-            assert reasoning.story(ShownTick.read({**record, "deliberation": told}))["headline"]
-    for key in list(record["deliberation"]["panel"]):
-        for value in odd:
-            panel = {**record["deliberation"]["panel"], key: value}
-            told = {**record["deliberation"], "panel": panel}
-            reasoning.story(ShownTick.read({**record, "deliberation": told}))
+    return voice_cells("k", shown_tick(record))
 
 
 def test_the_made_up_desk_has_the_shape_of_a_real_one() -> None:

@@ -10,12 +10,12 @@ import pytest
 from tests.cases import cases
 from tests.doubles.page_reader import check_policy, client, get
 from tests.worlds.demo_view import ScriptedView, bars
+from tests.worlds.records import shown_tick, tick_record
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
 from torra.dashboard.record import arithmetic, reasoning, story_cards
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view import bar_reading
-from torra.tick.tick_record import TickRecord
 from torra.verdict.order_levels import Levels
 
 NEWEST = bars("BTCUSD", "M15")[-1]["time"]
@@ -25,7 +25,7 @@ TICK = f"/symbol/BTCUSD/M15/{NEWEST}"
 def record(**more: Any) -> ShownTick:
     stored = ScriptedView("full").tick("BTCUSD", "M15", NEWEST)
     assert stored is not None
-    return ShownTick.read({**stored, **more})
+    return shown_tick({**stored, **more})
 
 
 def facts(shown: ShownTick, **known: Any) -> dict[str, story_cards.Fact]:
@@ -42,7 +42,6 @@ def test_the_side_is_the_verdicts_or_the_nearer_one() -> None:
     assert story_cards.side_of(record(verdict="SELL", consensus=0.9)) == "SELL"
     assert story_cards.side_of(record(verdict="HOLD", consensus=-0.1)) == "SELL"
     assert story_cards.side_of(record(verdict="HOLD", consensus=0.1)) == "BUY"
-    assert story_cards.side_of(record(verdict="HOLD", consensus=None)) == "BUY"
 
 
 def test_the_facts_are_those_of_the_order() -> None:
@@ -123,12 +122,11 @@ def test_who_disagreed_names_the_score_where_no_point_is_shown() -> None:
     [
         ("HOLD", "HOLD", None, "No trade either"),
         ("HOLD", "BUY", None, "No trade"),
-        (None, "BUY", None, "Not known"),
         ("BUY", "BUY", {"did": "Buy 0.07 lots", "came": "x", "done": "y"}, "Buy 0.07 lots"),
     ],
 )
 def test_without_agents_is_told_in_a_word(
-    l1: str | None, verdict: str, told: dict[str, str] | None, word: str
+    l1: str, verdict: str, told: dict[str, str] | None, word: str
 ) -> None:
     shown = record(l1_verdict=l1, verdict=verdict, l1_consensus=0.2)
     assert story_cards.without(shown, told)[0] == word
@@ -138,7 +136,7 @@ def test_the_page_begins_with_the_story_and_folds_the_rest() -> None:
     page = get(TICK, "full")
     check_policy(page)
     folded = [a for a in page.all("details") if a.get("class") == "fold"]
-    assert len(folded) == 5
+    assert len(folded) == 6
     assert not any("open" in a for a in folded)
     for word in (
         "The case for ",
@@ -176,9 +174,9 @@ def test_cited_lines_are_those_of_the_points() -> None:
         "points_against": [{"id": "technical.resistance_distance_atr"}],
         "evidence": [{"id": "technical.sma200"}, {"id": "component.st_long"}],
     }
-    found = price_lines.cited(TickRecord.read({"deliberation": {"reports": [report]}}))
+    found = price_lines.cited(tick_record({"deliberation": {"reports": [report]}}))
     assert found == ["mean50", "mean200", "cloud", "levels"]
-    assert price_lines.cited(TickRecord()) == []
+    assert price_lines.cited(tick_record()) == []
 
 
 def test_the_level_that_would_prove_a_case_wrong_is_drawn() -> None:
@@ -188,14 +186,14 @@ def test_the_level_that_would_prove_a_case_wrong_is_drawn() -> None:
         ("a close below 1.17, the last swing low, in the next 12 bars", ["swings"]),
         ("a close above 58,898.64, one average range from here, in the next 12 bars", []),
     ):
-        assert price_lines.cited(TickRecord(), words) == line
+        assert price_lines.cited(tick_record(), words) == line
 
 
 @pytest.mark.parametrize("milliseconds", [0.0, 40.0])
 def test_questions_that_took_no_time_are_not_said_to_take_none(milliseconds: float) -> None:
-    took = facts(ShownTick(elapsed_ms=milliseconds))["Paid for the agents"].more
+    took = facts(shown_tick(elapsed_ms=milliseconds))["Paid for the agents"].more
     assert took == "0 questions in under 0.1 s"
-    assert "in 0.1 s" in facts(ShownTick(elapsed_ms=99.0))["Paid for the agents"].more
+    assert "in 0.1 s" in facts(shown_tick(elapsed_ms=99.0))["Paid for the agents"].more
 
 
 def test_older_bars_are_told_page_by_page_without_a_gap() -> None:
@@ -254,7 +252,7 @@ def test_an_opening_that_was_too_small_says_what_the_smallest_order_takes() -> N
     assert found.value == "Too small"
     assert found.more == (
         "the smallest order, 0.01 lots, would lose 10.00 USD at its stop; allowed are 5.00 USD: "
-        "0.5 % of 10,000 × 0.10"
+        "0.5 % of 10,000 × 0.10 (gate 10 %, conviction 100 %)"
     )
     worth = too_small(0.1, atr=5.0)
     assert "would be worth 600.00 USD; allowed are 1,000.00" not in worth.more
@@ -267,10 +265,7 @@ def test_an_opening_that_was_too_small_says_what_the_smallest_order_takes() -> N
     [
         {"denied": ["COOLDOWN"]},
         {"limits": {}},
-        {"atr": None},
-        {"close": None},
         {"atr": 0.0},
-        {"gate": {}},
         {"verdict": "HOLD"},
     ],
 )

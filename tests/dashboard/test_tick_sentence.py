@@ -11,16 +11,16 @@ import pytest
 from tests.dashboard.test_pages import TICKS
 from tests.doubles.page_reader import client, get
 from tests.worlds import demo_orders
+from tests.worlds.records import shown_tick, tick_record
 from torra.dashboard.cells import common, home_cells
 from torra.dashboard.record import reasoning
-from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.stream_reading import brief
 from torra.tick.sentence import in_page_words, page_text
 from torra.tick.tick_record import TickRecord
 
 
 def stored(address: str) -> TickRecord:
-    return TickRecord.read(client().get(f"/api/v1{address}").get_json())
+    return tick_record(client().get(f"/api/v1{address}").get_json())
 
 
 def link(*parts: str) -> str:
@@ -79,22 +79,19 @@ def test_a_tile_says_only_what_it_does_not_show() -> None:
     ) == ("Keeps the short; no agent was heard.")
 
 
-def test_a_sentence_from_a_store_is_cleaned_and_hidden_where_there_is_none() -> None:
+def test_a_sentence_from_a_store_is_cleaned() -> None:
     known = {"symbol": "BTCUSD", "timeframe": "M15", "verdict": "HOLD", "action": "HOLD"}
-    odd = TickRecord.read({**known, "sentence": "Buys\u202e all.\x1b" + "x" * 900})
+    odd = tick_record({**known, "sentence": "Buys\u202e all.\x1b" + "x" * 900})
     shown = common.verdict_cells("k", odd, link)["k.sentence"]
     assert not shown["hidden"]
     assert len(shown["text"]) <= 400 and not re.search(r"[\x1b\u202e]", shown["text"])
-    silent = common.verdict_cells("k", TickRecord.read(known), link)["k.sentence"]
-    assert silent["hidden"] and not silent["text"]
 
 
-def test_a_glance_keeps_the_sentence_of_a_record_or_makes_it() -> None:
+def test_a_glance_keeps_the_sentence_of_a_record() -> None:
     record = client().get(f"/api/v1/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}").get_json()
-    said = record.pop("sentence")
-    assert brief(record).sentence == said == page_text(TickRecord.read(record))
-    assert brief(record | {"sentence": "Said then."}).sentence == "Said then."
-    assert reasoning.story(ShownTick.read(record))["sentence"] == said
+    said = record["sentence"]
+    assert brief(tick_record(record)).sentence == said == page_text(tick_record(record))
+    assert reasoning.story(shown_tick(record))["sentence"] == said
 
 
 def test_a_real_desk_says_it_of_its_newest_ticks(tmp_path: Path) -> None:

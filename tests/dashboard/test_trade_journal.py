@@ -21,9 +21,9 @@ from tests.cases import cases
 from tests.doubles.page_reader import Page
 from tests.tick.test_shadow import VOICES, run
 from tests.worlds import demo_orders, desks
+from tests.worlds.records import shown_tick
 from torra.clock import parse
 from torra.config import DeskSettings
-from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import journal
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
@@ -230,14 +230,13 @@ def test_the_page_begins_with_what_the_trade_came_to_and_what_made_it(lived: Bac
 def test_a_conviction_that_nothing_lowered_is_told_once(raw: float, more: str) -> None:
     known = {"conviction": 0.8, "raw": raw}
     told = {"deliberation": {"panel": {"pushes": {"bull": 0.2}, "buy": known}}}
-    made = journal._conviction(ShownTick.read(told), "BUY")
+    made = journal._conviction(shown_tick(told), "BUY")
     assert made.more == f"the agents' conviction in the buy was 80 %{more}"
 
 
 def test_what_gate_and_conviction_did_is_told_in_words() -> None:
     assert journal._gate(1.0).word == "no cut"
     assert journal._gate(0.7).more == "it left 0.70 of the size"
-    assert journal._gate(None).more == "what the gate said is not recorded"
 
 
 @pytest.mark.journey
@@ -266,7 +265,7 @@ def test_agents_in_shadow_changed_no_size_and_the_gates_rules_did(lived: Backing
         row["instance"], row["timeframe"], row["bar_time"]
     )
     assert told is not None
-    record = ShownTick.read(told)
+    record = shown_tick(told)
     for flags in ((), (SHADOW,)):
         debate = record.deliberation.model_copy(update={"flags": flags})
         seen = record.model_copy(update={"deliberation": debate})

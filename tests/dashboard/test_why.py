@@ -14,6 +14,7 @@ import pytest
 from agents.feature_words import sides
 from agents.sayings import SAYINGS, mirrored
 from tests.worlds import desks
+from tests.worlds.records import tick_record
 from torra.clock import iso
 from torra.config import Profile, validate
 from torra.dashboard.record import citations
@@ -41,10 +42,10 @@ def case(*reports: dict[str, Any], side: str = "BUY", **record: Any) -> why.Case
             "sentiment": -0.01,
         },
         "disagreements": record.pop("disagreements", []),
-        "push": record.pop("push", None),
+        "push": record.pop("push", 0.0),
     }
-    told = {"deliberation": {"reports": reports, "panel": panel}, **record}
-    return why.case(TickRecord.read(told), side)
+    told = {"deliberation": {"reports": reports, "panel": panel}, "verdict": side, **record}
+    return why.case(tick_record(told), side)
 
 
 PARTS = {
@@ -196,8 +197,8 @@ def test_what_would_refute_it_is_its_own_researchers() -> None:
     told = case(*reports)
     assert told.falsifiers[0] == "a close below 7" and len(told.falsifiers[1]) <= 161
     assert case(*reports, side="SELL").falsifiers == ["a close above 9"]
-    assert why.case(TickRecord(), "BUY") == why.Case([], [], [])
-    assert why.case(TickRecord(), "HOLD") == why.Case([], [], [])
+    assert why.case(tick_record(), "BUY") == why.Case([], [], [])
+    assert why.case(tick_record(), "HOLD") == why.Case([], [], [])
 
 
 def test_a_sentence_is_cut_at_a_word() -> None:
@@ -227,7 +228,7 @@ def test_no_bullet_of_the_rules_stands_on_the_wrong_side(
         for name, setup in desk.setups.items():
             for timeframe in setup.instance.timeframes:
                 tick = desk.database.latest_tick(name, timeframe)
-                record = TickRecord.read(tick or {})
+                record = tick_record(tick or {})
                 if record.verdict in ("BUY", "SELL") and record.as_of == iso(closed):
                     seen["proposals"] += 1
                     check_bullets(record, record.verdict, seen)

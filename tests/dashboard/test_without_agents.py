@@ -12,6 +12,7 @@ import pytest
 
 from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders
+from tests.worlds.records import tick_record
 from torra.clock import Simulated, parse
 from torra.config import Profile, Risk
 from torra.dashboard.trade.without_agents import Terms, line
@@ -35,7 +36,7 @@ def row(*drafts: dict[str, Any]) -> ProposalRow:
 
 
 def record(verdict: str | None, consensus: float = 0.52, **rule: Any) -> TickRecord:
-    return TickRecord.read(
+    return tick_record(
         {
             "l1_verdict": verdict,
             "l1_consensus": consensus,
@@ -57,7 +58,7 @@ def told(
 def test_analysts_that_disagree_have_lowered_nothing_of_it() -> None:
     """The rules' multiplier counts how far they lie apart; with none of them there is no spread."""
     scale = PROFILE.gate.disagreement_scale
-    apart = TickRecord.read(
+    apart = tick_record(
         record("BUY", multiplier=0.5).model_dump(exclude_unset=True)
         | {"deliberation": {"panel": {"spread": {"momentum": scale / 2, "structure": 0.01}}}}
     )
@@ -115,10 +116,9 @@ def test_a_veto_of_the_rules_and_a_size_of_nothing_are_no_trade() -> None:
 
 def test_what_is_not_stored_is_not_made_up() -> None:
     unknown = ("not known: the tick behind this proposal is not stored", "")
-    assert told(row(), TickRecord()) == unknown
+    assert told(row(), None) == unknown
     unsized = "the same trade, its size is not known"
     assert told(row(), record("BUY"), None)[0] == unsized
-    assert told(row(), record("BUY", multiplier=None))[0] == unsized
 
 
 # --- on the page ----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pydantic import TypeAdapter
 
 from instance_database import Database, TickKey
 from tests.doubles.advisor_channel import in_a_path
@@ -25,6 +26,7 @@ from torra.config import NAME, Channel, Instance, OutsideSettings, Profile, load
 from torra.desk import wiring
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
+from torra.evidence.outside_readings import OutsideView
 from torra.feeds import companions
 from torra.feeds.companions import PATIENCE, CompanionReader
 from torra.feeds.limited import LimitedFeed
@@ -35,7 +37,6 @@ from torra.replay.outlook_then import OutlookThen, read_outlook
 from torra.replay.rerun import lookahead
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.rerun.replay_store import JournalDatabase
-from torra.tick.record import told_outside
 
 BTC = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD"}})
 CLOSES = examples(12, 8)
@@ -404,7 +405,8 @@ def test_a_replay_knows_what_the_live_ticks_knew(tmp_path: Path) -> None:
     for tick in (one for one in ticks if one["timeframe"] == "H1"):
         as_of = parse(tick["as_of"])
         own = BarView.of(desk.database.load_bars("BTCUSD", "H1", as_of=as_of, limit=750))
-        assert told_outside(then.known("H1", as_of, own)) == tick["outside"]
+        known = then.known("H1", as_of, own)
+        assert TypeAdapter(OutsideView).dump_python(known, mode="json") == tick["outside"]
     desk.close()
 
 

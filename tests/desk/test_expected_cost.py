@@ -15,10 +15,10 @@ from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI
 from tests.worlds import desks, paid_ticks
 from torra.config import Profile
 from torra.desk.models import expected_cost
-from torra.desk.models.expected_cost import EARNED_TICKS, Estimate, shipped_tick
+from torra.desk.models.expected_cost import EARNED_TICKS, Estimate, ShippedTick, shipped_tick
 from torra.evaluation.promotion_rule import RULE
 from torra.providers.prices import PriceList
-from torra.tick.tick_record import Seen, TickRecord
+from torra.tick.tick_record import FeatureRecord, TickRecord
 
 TICKS = 6
 WITHIN = 0.25
@@ -26,11 +26,11 @@ FIRST = [("budget", ANTHROPIC), ("full", GOOGLE), ("firm", OPENAI), ("swarm", AN
 EVERY = [(mode, vendor) for mode in MODES for vendor in VENDORS]
 
 
-def estimate(tick: TickRecord | None = None, *, own: bool = False) -> Estimate:
+def estimate(tick: TickRecord | ShippedTick | None = None, *, own: bool = False) -> Estimate:
     return Estimate(tick or shipped_tick(), 120, prices(), lambda vendor: own and vendor == OPENAI)
 
 
-def expected(tick: TickRecord | None = None, **agents: Any) -> Any:
+def expected(tick: TickRecord | ShippedTick | None = None, **agents: Any) -> Any:
     return estimate(tick).expected(Profile().with_agents(**agents))
 
 
@@ -97,8 +97,8 @@ def test_what_happens_on_some_ticks_alone_counts_by_its_share(
 
 
 def test_a_seat_counts_once_the_newest_tick_has_evidence_for_it(tmp_path: Path) -> None:
-    macro = Seen(id="macro.us10y", value=4.1, unit="%")
-    own = TickRecord.read({**shipped_tick().model_dump(), "features": [macro.model_dump()]})
+    macro = FeatureRecord(id="macro.us10y", value=4.1, unit="%")
+    own = shipped_tick().model_copy(update={"features": (macro,)})
     paid = {"mode": "swarm", "provider": ANTHROPIC}
     with_macro = expected(own, **paid)["tick_usd"] - usd(**paid)
     assert with_macro > 0.0002, "the expert on macro numbers is asked"
@@ -138,10 +138,10 @@ def test_a_local_server_costs_nothing_unless_the_list_prices_it() -> None:
     assert (local.expected(alone)["tick_usd"] or 0.0) > 0.0, "the home's prices.json names one"
 
 
-def with_value(value: float | None) -> TickRecord:
+def with_value(value: float | None) -> ShippedTick:
     """Return the shipped tick with one value in all of its evidence."""
-    seen = [{**one.model_dump(), "value": value} for one in shipped_tick().features]
-    return TickRecord.read({**shipped_tick().model_dump(), "features": seen})
+    seen = (one.model_copy(update={"value": value}) for one in shipped_tick().features)
+    return shipped_tick().model_copy(update={"features": tuple(seen)})
 
 
 @cases(

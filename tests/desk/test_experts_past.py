@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -199,8 +200,8 @@ def test_the_chances_of_the_judge_are_held_to_its_closed_trades(
     found: dict[int, list[bool]] = {}
     for lesson in database.lessons_since(0, 0).lessons:
         facts = lesson.facts
-        _, seats = database.reports_of(TickKey(BTC, facts.timeframe, facts.bar_time).text)
-        judge = next(one for one in seats if one["agent_id"] == "judge")
+        _, text = database.reports_of(TickKey(BTC, facts.timeframe, facts.bar_time).text)
+        judge = next(one for one in json.loads(text) if one["agent_id"] == "judge")
         if facts.kind == "trade" and judge["winner"] == facts.side:
             found.setdefault(int(judge["win_share"] * 10), []).append(facts.outcome == "win")
     assert len(found) >= 2

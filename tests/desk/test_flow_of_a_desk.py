@@ -286,8 +286,8 @@ class Fed:
     [
         (20, "ok", "that of the newest bar is there"),
         (19, "ok", "not there yet"),
-        (5, "warning", "nothing was counted"),
-        (0, "ok", "version 2.1"),
+        (5, "warning", "nothing has been counted"),
+        (0, "ok", "writes none"),
         (-1, "warning", "cannot be used"),
     ],
 )

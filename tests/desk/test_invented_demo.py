@@ -15,11 +15,12 @@ from agents.registry import seated
 from instance_database import TickKey
 from tests.examples import examples
 from tests.worlds import desk_pages, desks, remembering
+from tests.worlds.records import tick_record
 from torra.clock import iso, parse
 from torra.config import ROOT, Profile, load_desk, validate
 from torra.dashboard.record import swarm
 from torra.dashboard.trade import why
-from torra.desk import wiring
+from torra.desk import promotion, wiring
 from torra.desk.bar_closes import next_close
 from torra.desk.outlook import subject_of
 from torra.desk.schedule import Desk
@@ -31,7 +32,7 @@ from torra.replay.rerun import trial_tick
 from torra.replay.rerun.edges_then import Still
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.rerun.replay_store import JournalDatabase
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import TickRecord, load
 
 DEMO = SampleFeed(ROOT / "sample_data", invents=True)
 MARK = "some evidence is invented"
@@ -101,7 +102,7 @@ def test_a_tick_of_the_demo_says_what_is_invented(tmp_path: Path) -> None:
         name for name, unit in units.items() if name.startswith(real) and "invented" in unit
     ]
     assert {one["source"] for one in tick["outside"]["seen"].values()} == {"invented"}
-    record = TickRecord.read(tick)
+    record = tick_record(tick)
     assert swarm.brief(record).endswith(MARK)
     assert MARK not in swarm.brief(record.model_copy(update={"invented": False}))
 
@@ -158,9 +159,13 @@ def test_a_marked_tick_makes_no_standing_and_no_lesson(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         store = lived(tmp_path / name, often("full"), closes, feed=feed).database
         assert store.trades_between(["BTCUSD"]), "no trade has ended"
-        assert bool([*store.observed(["BTCUSD"])]) is counts
+        first = load(*next(store.observed(["BTCUSD"])))
+        assert isinstance(first, TickRecord)
+        store.apply_profile("BTCUSD", often("full").model_dump_json(), first.profile)
+        mark = promotion.Fingerprints(store).of(first)
+        assert mark and bool(promotion._ticks(store, mark, ["BTCUSD"])) is counts
         calls = store.stream_calls("BTCUSD", "M15", None, 500)
-        assert calls and any(row["reports"] for row in calls) is counts
+        assert calls and any(row["reports"] != "[]" for row in calls) is counts
         assert all(row["close"] for row in calls)
         assert bool(store.lesson_count()) is counts
 
@@ -256,5 +261,5 @@ def test_a_point_on_an_invented_number_says_so() -> None:
     }
     record = {"verdict": "BUY", "deliberation": {"reports": [report]}}
     for mark, begin in ((True, "Invented: VIX fell."), (False, "VIX fell.")):
-        case = why.case(TickRecord.read({**record, **({"invented": True} if mark else {})}), "BUY")
+        case = why.case(tick_record({**record, **({"invented": True} if mark else {})}), "BUY")
         assert [point.text for point in case.why] == [begin, "RSI up."]

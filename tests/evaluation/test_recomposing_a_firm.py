@@ -17,12 +17,12 @@ from tests.doubles import scripted
 from tests.doubles.scripted import Scripted, context, debate, reporting, settings
 from tests.worlds.observed import FIRM, START, plain_tick, random_arm, weighed
 from torra.config import Profile, Thresholds
+from torra.desk.journal_ticks import opinions
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, TickSeen, four, side_of
 from torra.evaluation.recomposition import EXACT, BrainNumbers, Changes, recompose
 from torra.replay import recomposing
 from torra.replay.recomposing import conviction, unjudged
-from torra.replay.shards.seen import opinions
 
 EAGER = Profile(thresholds=Thresholds(buy=0.25, sell=0.25))
 BRAIN = BrainNumbers.of(EAGER)
@@ -107,7 +107,7 @@ def held(manager: Any, *, without: tuple[str, ...] = ()) -> tuple[Deliberation, 
         scores=four({vector: scores[vector]["score"] for vector in VECTORS}),
         multiplier=said.ruling.multiplier,
         rule_multiplier=said.rule_ruling.multiplier,
-        opinions=opinions(said),
+        opinions=opinions(said.reports, said.failures),
     )
     (seen,) = weighed([tick], EAGER)
     left = said.conviction_for(side_of(seen.verdict, seen.consensus))

@@ -17,11 +17,11 @@ from tests.doubles import scripted
 from tests.doubles.scripted import SWARM_FEATURES, Scripted, context, debate, reporting, settings
 from tests.worlds.observed import START, plain_tick, weighed
 from torra.config import Profile, Thresholds
-from torra.desk.journal_ticks import own_veto, swarm_seen
+from torra.desk.journal_ticks import opinions, own_veto, swarm_seen
 from torra.evaluation.observations import ArmSeen, TickSeen, four, side_of
 from torra.evaluation.recomposition import EXACT, OF_EXPERTS, BrainNumbers, Changes, recompose
 from torra.replay.recomposing import conviction, of_a_swarm
-from torra.replay.shards.seen import opinions
+from torra.tick.tick_record import SwarmRecord
 
 EAGER = Profile(thresholds=Thresholds(buy=0.25, sell=0.25))
 BRAIN = BrainNumbers.of(EAGER)
@@ -78,7 +78,7 @@ def seen(said: Deliberation, l1: Mapping[str, float], regime: str) -> TickSeen:
     scores = blend(l1, said.scores)
     assert said.swarm is not None
     rule = said.rule_ruling
-    told = said.swarm.as_json()
+    swarm = SwarmRecord.parse(said.swarm.as_json())
     tick = plain_tick(
         START,
         l1=four(l1),
@@ -90,8 +90,8 @@ def seen(said: Deliberation, l1: Mapping[str, float], regime: str) -> TickSeen:
         veto=said.ruling.veto,
         rule_multiplier=rule.multiplier,
         rule_veto=own_veto(rule.veto, rule.reasons),
-        opinions=opinions(said),
-        swarm=swarm_seen("M15", told, rule.reasons, said.ruling.veto_sides),
+        opinions=opinions(said.reports, said.failures),
+        swarm=swarm_seen("M15", swarm, rule, said.ruling),
     )
     (found,) = weighed([tick], EAGER)
     return replace(found, conviction=said.conviction_for(side_of(found.verdict, found.consensus)))

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.outside.test_company_nothing_later import SHARE, closes, made, read
 from tests.outside.test_nothing_later import Rows
 from tests.worlds import company_reports as world
 from torra.evidence.company_numbers import NEWEST
+from torra.evidence.outside_readings import OutsideView
 from torra.exhibits.beyond import company_words, outside_words
 from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.outside.shelf import OutsideShelf
-from torra.tick.record import told_outside
-from torra.tick.tick_record import Outside
 
 AS_OF = world.known(37)
 FILED = "edgar 10-Q 0000000001-37-000001"
 
 
-def told(**more: Any) -> Outside:
+def told(**more: Any) -> OutsideView:
     """Return the part of a record of a tick that read the made company."""
     rows = [one for one in made(3) if one.row.source != "mine.csv"]
     prices = closes(AS_OF.date())
-    record = told_outside(read(rows, more.pop("as_of", AS_OF), prices, live=False))
-    record["numbers"] |= more.pop("numbers", {})
-    assert not more
-    return Outside.read(record)
+    view = read(rows, more.pop("as_of", AS_OF), prices, live=False)
+    return replace(view, numbers={**view.numbers, **more.pop("numbers", {})}, **more)
 
 
 def rows_of(found: OutsideShown) -> dict[str, str]:
@@ -80,7 +78,7 @@ def test_a_report_that_tells_too_little_says_so() -> None:
         name: None if name.startswith("company.") else value
         for name, value in record.numbers.items()
     }
-    found = outside_words.shown("ACME.US", record.model_copy(update={"numbers": nothing}))
+    found = outside_words.shown("ACME.US", replace(record, numbers=nothing))
     assert found["rows"] == []
     assert "tells too little: a figure needs all of its year" in found["notes"][0]
 
@@ -97,7 +95,7 @@ def test_an_old_report_is_told_in_one_row() -> None:
 
 def test_nothing_known_says_who_publishes_it() -> None:
     view = OutsideShelf(Rows([]), live=False).latest(SHARE, AS_OF, trouble=lambda _b: "empty")
-    found = outside_words.shown("ACME.US", Outside.read(told_outside(view)))
+    found = outside_words.shown("ACME.US", view)
     (note,) = found["notes"]
     assert note.startswith("Not known: the company's reports. EDGAR publishes it")
 

@@ -11,8 +11,6 @@ from torra.evidence.flow_readings import MEAN_BARS, FlowRow, FlowThen, beside, r
 from torra.evidence.outside_readings import OutsideView
 from torra.exhibits import figures
 from torra.exhibits.beyond import flow_words, outside_words
-from torra.tick.record import told_outside
-from torra.tick.tick_record import Outside
 from torra.words.ticks import FLOW, STATUSES
 
 QUARTER = timedelta(minutes=15)
@@ -24,16 +22,15 @@ BOOK = PLAIN._replace(
 )
 
 
-def told(row: FlowRow | None = BOOK, status: str = "available", **more: Any) -> Outside:
+def told(row: FlowRow | None = BOOK, status: str = "available", **more: Any) -> OutsideView:
     rows = {time: PLAIN._replace(bar_time=time) for time in TIMES[:-1]}
     held = rows if row is None else {**rows, LAST: row}
     then = FlowThen(held, status, more.get("source", "mt5_files"))
     other = OutsideView({"macro.vix": 20.0}, {"macro": more.get("macro", "empty")})
-    view = beside(other, read(then, TIMES, LAST + QUARTER, 2.0))
-    return Outside.read(told_outside(view))
+    return beside(other, read(then, TIMES, LAST + QUARTER, 2.0))
 
 
-def rows(found: Outside) -> dict[str, tuple[str, str]]:
+def rows(found: OutsideView) -> dict[str, tuple[str, str]]:
     return {
         row["name"]: (row["value"], row["change"])
         for row in outside_words.shown("XAUUSD", found)["rows"]
@@ -91,7 +88,7 @@ def test_a_line_has_the_numbers() -> None:
 
 def test_a_record_without_order_flow_says_nothing_of_it() -> None:
     view = OutsideView({}, {"macro": "empty"})
-    found = outside_words.shown("XAUUSD", Outside.read(told_outside(view)))
+    found = outside_words.shown("XAUUSD", view)
     assert not [note for note in found["notes"] if "rder" in note]
 
 
@@ -100,18 +97,5 @@ def test_a_broken_store_is_still_told_beside_it() -> None:
         OutsideView({}, {"macro": "broken", "cot": "broken"}),
         read(FlowThen({}, "no_file"), TIMES, LAST, 2.0),
     )
-    found = outside_words.shown("XAUUSD", Outside.read(told_outside(view)))
+    found = outside_words.shown("XAUUSD", view)
     assert outside_words.UNREADABLE in found["notes"]
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"numbers": {"flow.ticks": "x"}, "seen": {"flow": {}}, "statuses": {"flow": "available"}},
-        {"numbers": {"flow.up_share": float("nan")}, "seen": {"flow": {"at": 3, "source": None}}},
-        {"statuses": {"flow": None}},
-    ],
-)
-def test_a_damaged_record_is_told_all_the_same(record: Any) -> None:
-    assert isinstance(outside_words.shown("XAUUSD", Outside.read(record))["brief"], str)
-    outside_words.in_a_line("XAUUSD", Outside.read(record))

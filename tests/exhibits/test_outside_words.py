@@ -15,12 +15,11 @@ from torra.evidence.companion_readings import NUMBERS, Lack
 from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.evidence.outside_numbers import SeriesHistory, SeriesRow, SeriesThen
+from torra.evidence.outside_readings import OutsideView, Seen
 from torra.exhibits import figures
 from torra.exhibits.beyond import company_words, outside_words
 from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.outside.shelf import BROKEN
-from torra.tick.record import told_outside
-from torra.tick.tick_record import Outside
 from torra.words.ticks import NO_NUMBER
 
 DAY = timedelta(days=1)
@@ -47,7 +46,7 @@ def told(
     as_of: datetime = AS_OF,
     closes: Closes = (),
     trouble: str = "empty",
-) -> Outside:
+) -> OutsideView:
     """Return the part of a record of a tick that read these rows."""
     stored = outside_series.stored(rows)
     histories = {one.row.name: SeriesHistory(live=False) for one in stored}
@@ -57,13 +56,12 @@ def told(
     def then(name: str) -> SeriesThen | None:
         return histories[name].then(as_of) if name in histories else None
 
-    view = readings.read(
+    return readings.read(
         subject, then, as_of, closes=lambda _span: closes, trouble=lambda _block: trouble
     )
-    return Outside.read(told_outside(view))
 
 
-def made(subject: NewsSubject, **more: Any) -> Outside:
+def made(subject: NewsSubject, **more: Any) -> OutsideView:
     names = readings.series_for(subject)
     source = more.pop("source", "mine.csv")
     rows = [*outside_series.rows(names, BEGIN, DAYS, source=source)]
@@ -167,7 +165,7 @@ def test_of_a_pair_that_quotes_the_euro_longs_are_told_as_shorts() -> None:
 def test_a_crowded_side_is_told(side: str) -> None:
     record = made(GOLD)
     numbers = {**record.numbers, "positioning.crowded": side}
-    crowded = record.model_copy(update={"numbers": numbers})
+    crowded = replace(record, numbers=numbers)
     said = [note for note in outside_words.shown("XAUUSD", crowded)["notes"] if "crowded" in note]
     assert len(said) == 1 and said[0].startswith(f"The {side} side is crowded")
 
@@ -254,24 +252,8 @@ def test_a_symbol_of_no_class_says_what_to_set() -> None:
 
 
 def test_a_store_that_could_not_be_read_is_told() -> None:
-    record = Outside.read(told_outside(BROKEN))
+    record = BROKEN
     assert outside_words.shown("XAUUSD", record)["notes"] == [outside_words.UNREADABLE]
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"numbers": {"macro.slope": "x", "macro.rate_gap": 1.0}, "seen": {"DGS2": {}}},
-        {"numbers": {"macro.real_yield": float("nan")}, "statuses": {"macro": None}},
-        {"numbers": [], "statuses": 3, "seen": "?"},
-        {},
-    ],
-)
-@pytest.mark.parametrize("symbol", ["EURUSD", "", None])
-def test_a_damaged_record_is_told_all_the_same(record: Any, symbol: str | None) -> None:
-    found = outside_words.shown(symbol, Outside.read(record))
-    assert isinstance(found["brief"], str)
-    outside_words.in_a_line(symbol or "", Outside.read(record))
 
 
 # --- in a line ------------------------------------------------------------------------------------
@@ -299,26 +281,22 @@ def test_the_source_of_a_filed_value_names_form_and_number() -> None:
 # --- companions -----------------------------------------------------------------------------------
 
 
-def companions(statuses: dict[str, str] | None = None, **seen: bool) -> Outside:
+def companions(statuses: dict[str, str] | None = None, **seen: bool) -> OutsideView:
     """Return what a record tells of companions; of each whether it was too late to count."""
     numbers: dict[str, float | None] = {}
     for name, stale in seen.items():
         values = (0.0557, 0.505, -0.806, 97.6, -0.4144)
         for which, value in zip(NUMBERS, values, strict=True):
             numbers[f"companion.{name}.{which}"] = None if stale else value
-    return Outside.read(
+    moment = datetime(2026, 2, 12, 15, tzinfo=UTC)
+    return OutsideView(
+        numbers,
+        statuses or {"companion": "available"},
         {
-            "numbers": numbers,
-            "statuses": statuses or {"companion": "available"},
-            "seen": {
-                f"companion.{name}": {
-                    "value": 104.2335, "at": "2026-02-12T15:00:00Z",
-                    "known_at": "2026-02-12T15:00:00Z", "source": "USDX.f", "stale": stale,
-                }
-                for name, stale in seen.items()
-            },
-        }
-    )  # fmt: skip
+            f"companion.{name}": Seen(104.2335, moment, moment, "USDX.f", stale)
+            for name, stale in seen.items()
+        },
+    )
 
 
 def test_a_companion_has_a_row_by_its_own_name() -> None:
@@ -353,12 +331,11 @@ def test_a_companion_that_came_late_says_so() -> None:
 
 @pytest.mark.parametrize("lack", list(Lack))
 def test_every_lack_of_a_companion_is_told_in_words(lack: Lack) -> None:
-    record = {
-        "numbers": {f"companion.dxy.{name}": None for name in NUMBERS},
-        "statuses": {"companion": str(lack), "companion.dxy": str(lack)},
-        "seen": {},
-    }
-    found = outside_words.shown("XAUUSD", Outside.read(record))
+    record = OutsideView(
+        {f"companion.dxy.{name}": None for name in NUMBERS},
+        {"companion": str(lack), "companion.dxy": str(lack)},
+    )
+    found = outside_words.shown("XAUUSD", record)
     assert found["rows"] == []
     (note,) = found["notes"]
     assert note.startswith("Not known: dxy. ") and note.count(".") >= 2
@@ -368,15 +345,10 @@ def test_every_lack_of_a_companion_is_told_in_words(lack: Lack) -> None:
 def test_companions_stand_below_the_series() -> None:
     rows = at(("VIXCLS", 3, 20.0), ("DGS10", 3, 4.0), ("DGS2", 3, 4.0))
     record = told(SUBJECTS["index"], rows)
-    both = Outside.read(
-        {
-            "numbers": {**record.numbers, **companions(dxy=False).numbers},
-            "statuses": {**record.statuses, "companion": "available"},
-            "seen": {
-                name: one.model_dump()
-                for name, one in {**record.seen, **companions(dxy=False).seen}.items()
-            },
-        }
+    both = OutsideView(
+        {**record.numbers, **companions(dxy=False).numbers},
+        {**record.statuses, "companion": "available"},
+        {**record.seen, **companions(dxy=False).seen},
     )
     alone, found = (outside_words.shown("US500", one) for one in (record, both))
     assert found["rows"] == [

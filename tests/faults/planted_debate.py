@@ -404,7 +404,7 @@ DEBATE: Final[Table] = {
     "N12": {
         "invented-standing": fault(
             "a tick of invented evidence counts for standing",
-            At("torra.store.standings:StandingStore.observed", never("record['invented']")),
+            At("torra.desk.promotion", replace("not record.invented", "True")),
             "test_a_marked_tick_makes_no_standing_and_no_lesson",
         ),
         "invented-lesson": fault(

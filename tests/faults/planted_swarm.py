@@ -113,8 +113,8 @@ SWARM: Final[Table] = {
         "swarm-past": fault(
             "a tick that runs again is told nothing of its seats' past",
             At(
-                "torra.replay.rerun.edges_then:standing_of_then",
-                replace("record.get('standing')", "None"),
+                "torra.replay.rerun.journal_replay",
+                replace("always(record.standing)", "None"),
             ),
             "test_standing_again.py::test_every_tick_runs_again_to_the_same_record",
         ),

@@ -14,7 +14,9 @@ from tests.worlds import lessons
 from torra.lessons import recall
 from torra.lessons.hashed import hashed
 from torra.lessons.lesson import Fresh, Lesson, LessonFacts, Words
-from torra.lessons.recall import Asked, LessonShelf, Recalled, note_text
+from torra.lessons.recall import Asked, LessonShelf, note_text
+from torra.replay.rerun.edges_then import recalled
+from torra.tick.tick_record import LessonsRecord
 
 LATER = lessons.NOON + timedelta(days=40)
 
@@ -215,11 +217,11 @@ def test_a_record_tells_it_all_again_from_the_stored_lessons() -> None:
     stored = Stored()
     stored.learn(*six())
     told = shelf(stored).recall(asked())
-    record = told.as_dict()
-    assert "text" not in str(record["notes"][0].keys())
-    assert Recalled.of(record, stored.lessons, LATER) == told
+    record = LessonsRecord.parse(told.as_dict())
+    assert "text" not in str(told.as_dict()["notes"][0].keys())
+    assert recalled(record, stored.lessons, LATER) == told
     with pytest.raises(KeyError):
-        Recalled.of(record, [one for one in stored.lessons if one.number != told.told[0]], LATER)
+        recalled(record, [one for one in stored.lessons if one.number != told.told[0]], LATER)
 
 
 def test_a_note_says_whose_when_what_and_how_often() -> None:

@@ -45,7 +45,7 @@ from tests.cases import cases
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import VENDORS, Reply, VendorServer
 from tests.faults import malformed
-from torra.tick.tick_record import ReportRecord
+from torra.tick.tick_record import statement
 
 BULL, TECHNICAL = "bull_researcher", "technical"
 SHAPES: dict[str, Shape] = {BULL: "case", "bear_researcher": "case", "news": "news"}
@@ -385,15 +385,10 @@ def test_a_claim_that_was_made_before_is_flagged() -> None:
     )
     assert [report.flags for report in told] == [(), ("repeated",), (), (), ()]
     assert told[1].claim == "up - macd leads by 0.5", "what was said stays on record"
-    stored = ReportRecord.read(
-        {
-            "claim": "up",
-            "flags": ["repeated"],
-            "points_for": [{"says": "MACD at 0.5", "id": "technical.macd", "value": 0.5}],
-        }
-    )
-    assert stored.said == "MACD at 0.5"
-    assert ReportRecord.read({"claim": "up", "flags": ["repeated"]}).said == "up"
+    stored = AgentReport("bear_researcher", claim="up", flags=("repeated",))
+    assert statement(stored) == "up"
+    points = (Point("MACD at 0.5", "technical.macd", 0.5),)
+    assert statement(replace(stored, points_for=points)) == "MACD at 0.5"
 
 
 def test_a_report_that_a_host_made_itself_is_held_to_the_evidence() -> None:

@@ -23,6 +23,7 @@ from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import open_app
 from tests.tick.test_shadow import VOICES, go_on, run, trading
 from tests.worlds import desks, stores
+from tests.worlds.records import tick_record
 from tests.worlds.tables_once import tables_once
 from torra.clock import iso, parse
 from torra.commands.command_line import main
@@ -42,6 +43,7 @@ from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import Ground
 from torra.store.connection import TickKey
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
+from torra.tick.tick_record import TickRecord
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
 
@@ -253,7 +255,7 @@ def test_what_was_done_is_what_the_books_say(lived: Desk, told: list[ChangedTick
         assert row is not None
         assert (one.done.verdict, one.done.action) == (row["verdict"], row["action"])
         assert one.l1.verdict == row["l1_verdict"]
-        signal = row["record"]["signal"]
+        signal = json.loads(row["record"])["signal"]
         if signal is None or signal["kind"] == "close":
             assert one.done.came_to.state == "none"
             continue
@@ -708,14 +710,22 @@ def test_why_a_course_holds_is_said_in_words() -> None:
 
 RULED = {"multiplier": 0.4, "veto": True, "reasons": ["JUDGE_HOLD", "EXHAUSTION"]}
 SWARM: dict[str, Any] = {
-    "regime": {"code": "quiet", "reader": "volatile", "budget": 0.4, "first": ""},
+    "regime": {
+        "code": "quiet", "reader": "volatile", "budget": 0.4, "first": "", "disputed": False,
+    },
     "trust": {}, "budget": 0.4, "storm": 1.0, "judgement": None, "thin": False,
+    "board": {
+        "stands": [], "abstained": [], "lean": 0.0, "dominant": "", "surest": "", "note": "",
+        "agreed": {}, "conflicts": [],
+    },
 }  # fmt: skip
 
 
-def a_record(**gate: Any) -> dict[str, Any]:
+def a_record(swarm: dict[str, Any] | None = None, **gate: Any) -> TickRecord:
     told = {"multiplier": 0.4, "veto": True, "rule": RULED, **gate}
-    return {"gate": told, "symbol": "BTCUSD", "close": 60_000.0, "atr": 300.0}
+    return tick_record(
+        gate=told, close=60_000.0, atr=300.0, verdict="BUY", deliberation={"swarm": swarm}
+    )
 
 
 @pytest.mark.parametrize(
@@ -738,18 +748,14 @@ def test_rows_and_the_codes_budget_are_in_the_path_of_l1_and_no_agents_word(
     storm: float, gate: dict[str, Any], left: float, sides: tuple[str, ...]
 ) -> None:
     """A quiet market allows 0.6 by code; its reader's 0.4 and the judge's hold are words."""
-    told = {"swarm": {**SWARM, "storm": storm}, "panel": {}}
-    row = {"timeframe": "M15", "deliberation": told}
-    alone = without_agents._rules(row, a_record(**gate), trading("full"))
+    alone = without_agents._rules(a_record({**SWARM, "storm": storm}, **gate), trading("full"))
     assert alone.multiplier == pytest.approx(left)
     assert (alone.veto, alone.veto_sides) == (False, sides)
-    other = without_agents._rules({"deliberation": {"panel": {}}}, a_record(), trading("full"))
+    other = without_agents._rules(a_record(), trading("full"))
     assert (other.multiplier, other.veto) == (0.4, True)
 
 
 def test_an_order_of_a_swarm_that_was_only_wanted_has_its_budget() -> None:
-    told = {"panel": {}, "swarm": {"budget": 0.5}}
-    plain: dict[str, Any] = {"panel": {}}
-    rows = [{"verdict": "BUY", "deliberation": one} for one in (told, plain)]
-    less, whole = (without_agents._lots(row, a_record(), trading("full")) for row in rows)
+    records = a_record({**SWARM, "budget": 0.5}), a_record()
+    less, whole = (without_agents._lots(record, trading("full")) for record in records)
     assert less and whole and less == pytest.approx(whole / 2, abs=0.01)

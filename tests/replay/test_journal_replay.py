@@ -41,6 +41,7 @@ from torra.store.journal import StoredDebate
 from torra.tick import debate as tick_debate
 from torra.tick.debate import Payer
 from torra.tick.ladder import Rung
+from torra.tick.tick_record import JournalRecord
 from torra.trading import hand_close
 
 PROCESSES = 3
@@ -198,11 +199,10 @@ def test_an_overtaken_tick_ran_with_execution_off_and_does_again(
     source: Database, tmp_path: Path
 ) -> None:
     record, at = source.journal_row(source.journalled("BTCUSD")[-1])
-    found = profile_then(source, record, at)
+    found = profile_then(source, "BTCUSD", record["profile"], record["execution"], at)
     assert (found.profile.digest(), found.altered) == (record["profile"], "")
     silent = found.profile.model_copy(update={"execution": "off"})
-    told = {**record, "execution": "off", "profile": silent.digest()}
-    assert profile_then(source, told, at).profile == silent
+    assert profile_then(source, "BTCUSD", silent.digest(), "off", at).profile == silent
 
 
 def test_a_profile_that_is_not_stored_is_told(source: Database, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_setting_that_has_come_since_changes_nothing(source: Database, tmp_pat
     silent = [(record, at) for record, at in rows if record["execution"] == "off"]
     assert silent
     for record, at in silent:
-        ran = profile_then(source, record, at)
+        ran = profile_then(source, "BTCUSD", record["profile"], "off", at)
         assert (ran.profile.execution, ran.altered) == ("off", "")
 
 
@@ -372,15 +372,6 @@ def test_bars_that_are_gone_are_told(source: Database, tmp_path: Path) -> None:
     assert (found.state, found.detail) == ("no_bars", f"{held - 1} of its {held} bars are stored")
 
 
-@pytest.mark.journey
-def test_a_record_of_an_older_version_is_told(source: Database, tmp_path: Path) -> None:
-    key = source.journalled("BTCUSD")[-2]
-    sql = "UPDATE journal SET record = json_remove(record, '$.versions.rules') WHERE torra_key = ?"
-    assert change(source, sql, key) == 1
-    found = again(source, tmp_path / "into", limit=2)
-    assert [item.state for item in found] == ["no_version", "same"]
-
-
 def test_bars_are_found_as_they_were(tmp_path: Path) -> None:
     """Whatever is changed or put in between afterwards has a higher revision than any seen."""
     database = desks.open_database(tmp_path)
@@ -448,7 +439,8 @@ def test_the_desk_of_a_replay_is_that_of_the_record(source: Database, tmp_path: 
     past = JournalDatabase.at(tmp_path / "torra.db")
     clock = Simulated(FUTURE)
     past.begin(source, "BTCUSD", source.journalled("BTCUSD")[-1])
-    past.enter(source, {**record, "desk": {**record["desk"], "trading_state": "REDUCING"}}, clock)
+    desk = {**record["desk"], "trading_state": "REDUCING"}
+    past.enter(source, JournalRecord.parse({**record, "desk": desk}), clock)
     assert past.trading_state() == "ACTIVE", "at the look: nothing was taken back"
     assert past.exposure("BTCUSD", "M15", as_of=FUTURE) == record["desk"]["exposure"]
     assert clock.now() < FUTURE
@@ -469,7 +461,7 @@ def test_a_tick_looks_under_the_state_that_took_a_signal_back_then(
     def look(at: str, decided: str, detail: str = "TRADING_HALTED", sid: str = sid) -> str:
         told = {**record, "desk": {**record["desk"], "trading_state": decided}}
         step = {"sid": sid, "detail": detail, "at": at}
-        past.enter(source, told, Simulated(FUTURE), [step], moment)
+        past.enter(source, JournalRecord.parse(told), Simulated(FUTURE), [step], moment)
         return past.trading_state()
 
     assert look(early, "ACTIVE") == "HALTED", "it ended while the tick was debated"

@@ -14,8 +14,9 @@ from tests.cases import cases
 from tests.tries import Tries
 from torra.config import Instance, Profile
 from torra.replay.rerun import lookahead, trial_tick
+from torra.tick.tick_record import TickRecord
 
-TIMES: Final = {"elapsed_ms", "id", "at"}
+TIMES: Final = {"elapsed_ms", "ms", "id", "at"}
 """What no two ticks share."""
 
 
@@ -23,6 +24,8 @@ def exact(value: Any) -> Any:
     """Return a record to the bit, without the times and ids of its tick."""
     if isinstance(value, float):
         return value.hex()
+    if isinstance(value, TickRecord):
+        return exact(value.as_json())
     if isinstance(value, Mapping):
         return {str(name): exact(one) for name, one in value.items() if name not in TIMES}
     if isinstance(value, list | tuple):

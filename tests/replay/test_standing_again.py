@@ -111,12 +111,12 @@ def test_an_altered_value_is_noticed_and_named(source: Database, tmp_path: Path)
 
 
 @pytest.mark.journey
-def test_a_record_that_lost_what_was_told_is_left_out(source: Database, tmp_path: Path) -> None:
+def test_a_record_that_lost_what_was_told_is_noticed(source: Database, tmp_path: Path) -> None:
     key, _ = newest(source)
     rewrite(source, key, "json_remove(record, '$.standing')")
     found = again(source, tmp_path, key)
     assert {one.key: one.state for one in found.values() if one.state != "same"} == {
-        key: "no_standing"
+        key: "different"
     }
 
 

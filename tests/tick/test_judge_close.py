@@ -51,11 +51,11 @@ def ask(
     """Return the proposals that wait after a tick on which these reports count."""
     inputs: Any = SimpleNamespace(instance=GOLD, as_of=as_of)
     debated: Any = SimpleNamespace(counted=SimpleNamespace(reports=reports or (report(),)))
+    key = key_of(as_of, timeframe, GOLD.id)
     now = as_of + late
     edges: Any = SimpleNamespace(
         database=database, trading_state=lambda: state, clock=Simulated(now)
     )
-    key = key_of(as_of, timeframe, GOLD.id)
     deciding._ask_to_close(key, inputs, debated, decision(), drafts, profile, edges, now)
     return database.proposals()
 

@@ -17,6 +17,7 @@ from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.scripted import NEVER, Scripted, chart, reporting
 from tests.worlds import desks
+from tests.worlds.records import tick_record
 from torra.clock import System
 from torra.config import Instance, NoticeSettings, Profile, validate
 from torra.dashboard.trade import proposals
@@ -24,7 +25,6 @@ from torra.desk.schedule import Desk
 from torra.notices.watching import Watcher
 from torra.providers.prices import PriceList
 from torra.tick.sentence import NO_AGENT
-from torra.tick.tick_record import TickRecord
 
 ALONE: Final = Instance(symbol="BTCUSD", timeframes=("M15",))
 DOWN: Final = ModelUnavailable("error", "500")
@@ -211,7 +211,7 @@ def test_a_desk_that_has_nobody_to_ask_is_not_cut(run: Run) -> None:
 def test_the_approval_says_why_an_order_is_small(run: Run) -> None:
     record = run(failing("budget"), profile(execution="approve"))
     assert record["reason"] == "AWAITS_APPROVAL" and "its size is cut to 25 %" in record["sentence"]
-    shown = proposals.conviction(TickRecord.read(record), record["verdict"])
+    shown = proposals.conviction(tick_record(record), record["verdict"])
     assert (shown.text, shown.note) == ("0.25", NO_AGENT)
 
 

@@ -17,6 +17,7 @@ from agents.contracts import SourceType
 from tests.cases import cases
 from tests.tick.test_shadow import VOICES, go_on, records
 from tests.worlds import desks, journals
+from tests.worlds.records import tick_record
 from torra.tick.marks import LEAN_AGAINST
 from torra.tick.sentence import (
     MOST_TOLD,
@@ -28,7 +29,6 @@ from torra.tick.sentence import (
     page_text,
     sentence,
 )
-from torra.tick.tick_record import TickRecord
 from torra.verdict.vetoed import REFUSERS
 from torra.words.deny_reasons import DenyReason
 from torra.words.ticks import GATE_REASONS
@@ -313,21 +313,13 @@ def test_any_record_has_one_short_sentence_in_words(scaled: Callable[..., int]) 
     @settings(max_examples=scaled(10_000, least=100), deadline=None)
     @given(any_record)
     def short(record: dict[str, Any]) -> None:
-        check(page_text(TickRecord.read(record)), MOST_TOLD)
+        check(page_text(tick_record(record)), MOST_TOLD)
 
     short()
 
 
-@pytest.mark.parametrize("lost", ["symbol", "timeframe", "verdict", "action"])
-def test_a_record_that_says_too_little_has_none(lost: str) -> None:
-    known = {"symbol": "BTCUSD", "timeframe": "M15", "verdict": "HOLD", "action": "HOLD"}
-    assert page_text(TickRecord.read(known))
-    assert page_text(TickRecord.read(known | {lost: None})) == ""
-    assert page_text(TickRecord.read(known | {"skipped": {"reason": "no_bar"}})) == ""
-
-
 def test_a_stored_sentence_is_told_as_it_is() -> None:
-    assert page_text(TickRecord.read({"sentence": "Said then."})) == "Said then."
+    assert page_text(tick_record({"sentence": "Said then."})) == "Said then."
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1).map(lambda value: round(value, 2)))
@@ -440,10 +432,7 @@ def test_a_sentence_says_what_its_record_holds(kind: str, tmp_path: Path, scaled
     assert len(found) == bars + bars // 4
     assert spoken >= wanted
     for record in found:
-        # whoever has only the record makes the same of it
-        again = TickRecord.read({**record, "sentence": None})
-        stored = TickRecord.read(record)
-        assert page_text(again) == page_text(stored)
+        stored = tick_record(record)
         if record["reason"] != "POSITION_HELD" and "earlier" not in record["sentence"]:
             said = in_page_words(record["sentence"]).removesuffix(".")
             assert page_text(stored).startswith(said)
@@ -462,7 +451,7 @@ def kept(**more: Any) -> str:
             "open_positions": [{"direction": "LONG", "pnl": 4.1, "age_ticks": 3}],
         },
     }
-    return page_text(TickRecord.read(tick | more)).removesuffix(" in BTCUSD on M15: x.")
+    return page_text(tick_record(tick | more)).removesuffix(" in BTCUSD on M15: x.")
 
 
 def test_a_kept_position_is_told_with_its_side_and_age() -> None:
@@ -480,7 +469,7 @@ def test_a_kept_position_is_told_with_its_side_and_age() -> None:
     assert kept(memory=new) == "Keeps the long in BTCUSD on M15, opened within this bar: x."
     for odd in ([], [{"direction": "LONG"}], [{"direction": "LONG", "age_ticks": -1}], ["x"], 3):
         assert kept(memory={"position": "LONG", "open_positions": odd}) == "Keeps the long"
-    assert page_text(TickRecord.read({"sentence": "Keeps the open position: x."})).startswith(
+    assert page_text(tick_record({"sentence": "Keeps the open position: x."})).startswith(
         "Keeps the open position"
     )
 
@@ -496,13 +485,16 @@ PULLED: Final[dict[str, Any]] = {
     "thresholds": {"buy": 0.5, "sell": 0.5},
     "deliberation": {"panel": {"push": 0.03}},
 }
-AN_HOUR: Final = {"composite": -0.3, "close_time": "2021-10-27T05:00:00Z", "fresh": True}
+AN_HOUR: Final = {
+    "composite": -0.3, "close_time": "2021-10-27T05:00:00Z", "fresh": True, "weight": 0.6,
+}  # fmt: skip
 
 
 def pulled(**more: Any) -> str:
     """Return what is told of a tick whose bar and agents lean up, while H1's composite is below."""
-    of = {"M15": {"composite": 0.2, "close_time": PULLED["as_of"], "fresh": True}, "H1": AN_HOUR}
-    return page_text(TickRecord.read({**PULLED, "composites": of, **more}))
+    own = {"composite": 0.2, "close_time": PULLED["as_of"], "fresh": True, "weight": 0.4}
+    of = {"M15": own, "H1": AN_HOUR}
+    return page_text(tick_record({**PULLED, "composites": of, **more}))
 
 
 def test_an_earlier_composite_against_this_bar_is_told() -> None:
@@ -518,7 +510,6 @@ def test_an_earlier_composite_against_this_bar_is_told() -> None:
         {"composites": {"H1": {**AN_HOUR, "composite": 0.1}}},
         {"composites": {"H1": {**AN_HOUR, "fresh": False}}},
         {"composites": {"H1": {**AN_HOUR, "close_time": PULLED["as_of"]}}},
-        {"composites": {"H1": {**AN_HOUR, "close_time": "odd"}}},
         {"composites": {"H1": AN_HOUR, "H4": AN_HOUR}},
         {"deliberation": {"panel": {"push": -0.03}}},
         {"deliberation": {"panel": {"push": 0.03}, "flags": ["shadow"]}},
@@ -549,6 +540,12 @@ def test_a_page_writes_sizes_alike_and_a_veto_as_that_of_whoever_made_it() -> No
         assert in_page_words(stored) == stored.replace("the gate", f"the {who}")
     of_the_gate = f"as the gate vetoes it ({GATE_REASONS['WIDE_SPREAD']})"
     assert in_page_words(of_the_gate) == of_the_gate
+
+
+def test_a_minus_is_written_as_one() -> None:
+    assert page_text(tick_record(sentence="Sells XAU-USD on M15 at -0.5.")).endswith(
+        "XAU-USD on M15 at −0.5."
+    )
 
 
 @cases(

@@ -20,17 +20,16 @@ from tests.doubles.visitors import open_app
 from tests.worlds import desks, journals
 from tests.worlds.demo_full_desk import FullDeskView
 from tests.worlds.demo_view import bars
+from tests.worlds.records import shown_tick, tick_record
 from torra.clock import Simulated, duration
 from torra.config import Profile
 from torra.dashboard.record import agreement, arithmetic, reasoning
-from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import proposals
 from torra.desk.schedule import Desk, running_order
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun.journal_replay import replay
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 from torra.tick.debate import SHADOW
-from torra.tick.tick_record import TickRecord
 
 DECIDED = (
     "l1", "composite", "consensus", "verdict", "l1_composite", "l1_consensus", "l1_verdict", "low",
@@ -244,8 +243,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 
 
 def test_the_sums_come_out_and_say_what_is_not_counted(told: dict[str, Any]) -> None:
-    assert arithmetic.failed_checks(TickRecord.read(told)) == []
-    rows = {row["name"]: row["note"] for row in arithmetic.steps(TickRecord.read(told))}
+    assert arithmetic.failed_checks(tick_record(told)) == []
+    rows = {row["name"]: row["note"] for row in arithmetic.steps(tick_record(told))}
     for name in ("Gate multiplier", "Adjustment", "Agent score"):
         assert "agents watch only: recorded, not counted" in rows[name]
     assert rows["Blended score"] == "the bars alone: the agents looked on"
@@ -253,20 +252,20 @@ def test_the_sums_come_out_and_say_what_is_not_counted(told: dict[str, Any]) -> 
 
 def test_a_blend_that_is_not_l1_is_found_out(told: dict[str, Any]) -> None:
     moved = {**told["scores"], "momentum": {"score": told["l1"]["momentum"] + 0.01}}
-    wrong = arithmetic.failed_checks(TickRecord.read({**told, "scores": moved}))
+    wrong = arithmetic.failed_checks(tick_record({**told, "scores": moved}))
     assert "blend of momentum" in wrong
 
 
 def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
-    shown: Any = agreement.panel(TickRecord.read(told))
+    shown: Any = agreement.panel(tick_record(told))
     assert {row["counted"] for row in shown["sides"]} == {""}
     assert not any(row["against"] for row in shown["sides"])
-    story = reasoning.story(ShownTick.read(told))
+    story = reasoning.story(shown_tick(told))
     assert story["shadow"] and story["gate"][-1]["name"] == "In force: the rules alone, in shadow"
     rule = told["deliberation"]["rule_ruling"]
     assert told["gate"]["veto"] == told["gate"]["rule"]["veto"]
     assert told["gate"]["multiplier"] == told["gate"]["rule"]["multiplier"] >= rule["multiplier"]
-    assert "not counted" in proposals.conviction(TickRecord.read(told), "BUY").note
+    assert "not counted" in proposals.conviction(tick_record(told), "BUY").note
 
 
 class InShadow(FullDeskView):

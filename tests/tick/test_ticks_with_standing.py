@@ -24,7 +24,7 @@ from torra.evaluation.standing.track_record import (
 )
 from torra.providers.rules.provider import RulesProvider
 from torra.store.memory import MemoryStore
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import JournalRecord
 from torra_trader import Outcome
 
 NONCE = re.compile("[0-9a-f]{16}")
@@ -92,9 +92,7 @@ def test_what_is_told_stands_in_the_record_by_value() -> None:
     assert (asked.instance, asked.timeframe, asked.regime, asked.close) == (
         record["instance"], record["timeframe"], record["regime"]["name"], record["close"],
     )  # fmt: skip
-    assert TrackRecord.of(record["standing"]) == TrackRecord(NUMBERS)
-    typed = TickRecord.model_validate(record)
-    assert typed.standing is not None and typed.standing.numbers == NUMBERS
+    assert JournalRecord.parse({**record, "elapsed_ms": 0.0}).standing == TrackRecord(NUMBERS)
 
 
 def test_each_seat_is_shown_its_own_share_and_nobody_elses() -> None:

@@ -359,7 +359,14 @@ def argument(name: str) -> dict[str, Any]:
         "claim": SAYS[name],
         "points_for": [fact | {"says": "RSI stands at 61.53", "side": side}],
         "points_against": [spread | {"says": "The spread takes 0.082 ATR", "side": -side}],
-        "rebuttals": [fact | {"says": "RSI at 61.53 is no extreme.", "grants": False}]
+        "rebuttals": [
+            {
+                "says": "RSI at 61.53 is no extreme.",
+                "id": fact["id"],
+                "value": 61.53,
+                "grants": False,
+            }
+        ]
         if "researcher" in name
         else [],
     }

@@ -17,19 +17,21 @@ from functools import cache
 from typing import Any
 
 from agents.contracts import VECTORS, AgentReport
-from agents.debate import synthesis
+from agents.debate import panel, synthesis
 from agents.registry import AGENTS
 from tests import ROOT
+from tests.worlds.records import quiet, tick_record
 from tests.worlds.values import made
 from torra import clock
 from torra.config import Markov
+from torra.dashboard.record import arithmetic
 from torra.dashboard.view import bar_reading
 from torra.dashboard.view.desk_values import Bars, DeskStatus, Overview, Symbol
 from torra.dashboard.view.stream_reading import HISTORY, OWN
 from torra.errors import StoreUnavailable
-from torra.tick.sentence import page_text
-from torra.tick.tick_record import TickRecord
+from torra.tick.sentence import Finished, Order, in_page_words, sentence
 from torra.verdict import sentiment_rules
+from torra.verdict.vetoed import sided
 
 NOW = datetime(2021, 12, 1, 10, 17, 30, tzinfo=UTC)
 SOURCES = (
@@ -276,7 +278,7 @@ class ScriptedView:
         return {
             **self._names(name),
             "streams": streams,
-            "latest": max(ticks, key=lambda tick: tick["as_of"], default=None),
+            "latest": max(ticks, key=lambda tick: tick.as_of, default=None),
             "held": self._held(name),
             "changes": self._changes(name, *STREAMS[name]),
         }
@@ -300,7 +302,7 @@ class ScriptedView:
         history = [] if silent else [row["consensus"] for row in self._ticks(instance, timeframe)]
         return {
             "timeframe": timeframe,
-            "tick": record,
+            "tick": record and tick_record(record),
             "history": history[:48][::-1],
             "next_in_seconds": (close - NOW).total_seconds() / 180,
             "age_seconds": age,
@@ -557,7 +559,23 @@ def record(
         "skipped": None,
         "deliberation": deliberation | {"reports": reports},
     }
-    return made | {"sentence": page_text(TickRecord.read(made))}
+    record = tick_record(made)
+    if "panel" not in deliberation:
+        answers = arithmetic._answers(record.deliberation)
+        failed = [name for name in deliberation.get("failures", ()) if name != "risk_gate"]
+        found = panel.measure(answers, failed, WEIGHTS) if answers else panel.NEUTRAL
+        made["deliberation"] = {**made["deliberation"], "panel": found.as_json()}
+        record = tick_record(made)
+    orders = [Order(one.kind, one.side, one.lots) for one in record.signals]
+    spoken = record.deliberation
+    said = Finished(
+        symbol=instance, timeframe=timeframe, verdict=verdict, l1_verdict=l1_verdict,
+        consensus=consensus, l1_consensus=record.l1_consensus, buy=record.thresholds.buy,
+        sell=record.thresholds.sell, action=action, reason=reason, denied=denied, orders=orders,
+        vetoed=record.gate.ruling.vetoes(verdict), vetoed_for=sided(record.gate.ruling, verdict),
+        source=source, flags=spoken.flags, push=spoken.panel.push,
+    )  # fmt: skip
+    return quiet(made, sentence=in_page_words(sentence(said)))
 
 
 def readings(series: list[dict[str, Any]], place: int) -> tuple[dict[str, float], dict[str, Any]]:
@@ -758,6 +776,7 @@ def outcomes(signal: dict[str, Any] | None) -> dict[str, Any]:
         "profit": sign * (signal["target"] - fill) * signal["lots"],
         "r_multiple": 1.9,
         "close_reason": "TARGET",
+        "detail": "",
         "closed": None,
     }
     return {signal["sid"]: {**signal, **now}}

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from torra.evaluation.observations import TickSeen
     from torra.evaluation.outcomes import Outcomes
     from torra.evaluation.promotion_evidence import Pool
+    from torra.tick.tick_record import TickRecord
 
 EARNED: Final = "earned"
 """The influence that follows the rule."""
@@ -362,12 +363,19 @@ def _ticks(
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> list[TickSeen]:
-    from torra.desk.journal_ticks import tick_of  # noqa: PLC0415 - for looks and pages
+    # for looks and pages
+    from torra.desk.journal_ticks import tick_of  # noqa: PLC0415
+    from torra.tick.tick_record import TickRecord, load  # noqa: PLC0415
 
     marks = Fingerprints(database)
-    rows = database.observed(names, start, end)
-    own = (tick_of(row) for row in rows if marks.of(row) == mark)
-    return sorted((tick for tick in own if tick is not None), key=_running)
+    records = (load(*row) for row in database.observed(names, start, end))
+    own = (
+        tick_of(record)
+        for record in records
+        # Invented evidence, as in the demo, says nothing of an agent.
+        if isinstance(record, TickRecord) and not record.invented and marks.of(record) == mark
+    )
+    return sorted(own, key=_running)
 
 
 def outcomes_of(
@@ -409,12 +417,10 @@ class Fingerprints:
         self._profiles: dict[str, dict[str, Profile]] = {}
         self._known: dict[tuple[str, str, str, str], str | None] = {}
 
-    def of(self, row: Mapping[str, Any]) -> str | None:
-        """Return the fingerprint of a row of StandingStore.observed; None where it is not known."""
-        record = row["record"]
-        names = ("profile", "versions.rubric", "versions.torra")
-        digest, rubric, code = (str(record[name]) for name in names)
-        key = str(row["instance"]), digest, rubric, code
+    def of(self, record: TickRecord) -> str | None:
+        """Return the fingerprint of the desk of a tick; None where it is not known."""
+        versions = record.versions
+        key = record.instance, record.profile, versions["rubric"], versions["torra"]
         if key not in self._known:
             self._known[key] = self._made(*key)
         return self._known[key]

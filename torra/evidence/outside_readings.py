@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -161,7 +161,8 @@ DERIVS: Final = (
 """Numbers of the block derivs; each is a series of a file, with its rank."""
 
 
-class Seen(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Seen:
     """The newest value of a series that a tick saw: what it is about, and since when it was known.
 
     `stale` says that it is too old to count.
@@ -314,7 +315,7 @@ def view(
     for piece in worked:
         fresh = piece.at is not None and as_of - piece.at <= piece.valid
         numbers |= piece.numbers if fresh else dict.fromkeys(piece.numbers)
-        known |= {name: row._replace(stale=not fresh) for name, row in piece.seen}
+        known |= {name: replace(row, stale=not fresh) for name, row in piece.seen}
     return OutsideView(numbers, _statuses(numbers, known, trouble), known)
 
 

@@ -53,9 +53,9 @@ class EventView:
     status: EventStatus = "off"
     to_next: float | None = None
     since_last: float | None = None
-    events: tuple[ScheduledEvent, ...] = ()
     ahead: float | None = None
     behind: float | None = None
+    events: tuple[ScheduledEvent, ...] = ()
 
 
 def around(

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -137,32 +137,6 @@ class Recalled:
             "nearest": [*self.nearest],
             "flags": [*self.flags],
         }
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any], lessons: Iterable[Lesson], as_of: datetime) -> Recalled:
-        """Return what a record told, its notes written anew from the stored lessons.
-
-        A lesson, or an author's words, that is not there any more raises KeyError.
-        """
-        known = {lesson.number: lesson for lesson in lessons}
-        numbers = dict(told["numbers"])
-        notes = []
-        for one in told["notes"]:
-            lesson = known[one["lesson"]]
-            spoken = {words.author: words for words in lesson.words}
-            words = spoken[one["author"]]
-            text = note_text(lesson.facts, words, as_of, numbers)
-            ranks = dict(one["ranks"])
-            notes.append(Note(lesson.number, words.author, one["score"], ranks, text))
-        return cls(
-            numbers,
-            tuple(notes),
-            told["corpus"],
-            told["newest"],
-            told["digest"],
-            tuple(told["nearest"]),
-            tuple(told["flags"]),
-        )
 
 
 NOTHING: Final = Recalled()

@@ -30,17 +30,6 @@ from torra.verdict.signal_states import HELD, UNEXECUTED
 PAGE: Final = 500
 """Ticks that are in memory at a time while all are read."""
 
-OF_RECORD: Final = (
-    "symbol", "close", "atr", "gate", "calls", "profile", "execution", "versions.rubric",
-    "versions.torra", "regime.name", "memory.session",
-    "memory.current_markov_state", "lessons.numbers.side", "lessons.numbers.mean_r", "invented",
-)  # fmt: skip
-OF_DELIBERATION: Final = (
-    "adjustments", "debate", "reports", "failures", "flags", "panel", "consulted",
-    "swarm", "ruling", "rule_ruling",
-)  # fmt: skip
-"""Parts of a tick's JSON that an observation is made of, by their path."""
-
 NEWEST: Final = "9999"
 """A time that no tick reaches."""
 
@@ -52,11 +41,7 @@ def _parts(column: str, names: Sequence[str]) -> str:
 
 
 OBSERVED: Final = (
-    "SELECT c.sentiment_id AS number, c.instance, c.timeframe, c.bar_time, c.close_time, c.l1, "  # noqa: S608
-    "c.l1_consensus, c.consensus, c.l1_verdict, c.verdict, s.price_action, s.key_levels, "
-    "s.momentum, s.structure, s.ath, s.source_type, j.action, j.reason, j.cost_usd, j.elapsed_ms, "
-    f"{_parts('j.record', OF_RECORD)} AS record, "
-    f"{_parts('s.agent_deliberation', OF_DELIBERATION)} AS deliberation "
+    "SELECT c.sentiment_id AS number, c.torra_key, j.record, s.agent_deliberation "
     "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
     "JOIN journal j ON j.torra_key = c.torra_key WHERE c.sentiment_id > ? "
     "AND +c.close_time >= ? AND +c.close_time <= ? AND +c.instance IN "
@@ -161,42 +146,32 @@ class StandingStore(Store):
         start: datetime | None = None,
         end: datetime | None = None,
         page: int = PAGE,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[tuple[str, str]]:
         """Yield the ticks of instances that closed in [start, end], in the order they ran.
 
-        `record` and `deliberation` map the paths of OF_RECORD and OF_DELIBERATION to what is there,
-        None for what is not. Ticks that are stored meanwhile may come too; those with invented
-        evidence, as in the demo, never do.
+        Each is its key and its record with its deliberation, as JSON text
+        (torra.tick.tick_record.load). Ticks that are stored meanwhile may come too.
         """
         after, marks = 0, ", ".join("?" * len(instances))
         bounds = (stamp(start) if start else "", stamp(end) if end else NEWEST)
         sql = f"{OBSERVED}({marks}) ORDER BY c.sentiment_id LIMIT ?"
         while rows := self._rows(sql, after, *bounds, *instances, page):
             after = rows[-1]["number"]
-            for row in rows:
-                record = _named(OF_RECORD, row["record"])
-                if record["invented"] is not None:
-                    continue
-                yield {
-                    **row,
-                    "l1": json.loads(row["l1"]),
-                    "record": record,
-                    "deliberation": _named(OF_DELIBERATION, row["deliberation"]),
-                }
+            yield from ((row["torra_key"], with_debate(row)) for row in rows)
 
     def stream_calls(
         self, instance: str, timeframe: str, after: datetime | None, limit: int
     ) -> list[dict[str, Any]]:
         """Return the ticks of a stream that closed after a moment, oldest first, with their calls.
 
-        Each has close_time, provider, close, regime, and the reports of its agents as JSON
-        values, none of invented evidence. What a damaged row lacks is None.
+        Each has close_time, provider, close, regime, and the reports of its agents as JSON text,
+        none of invented evidence. What a damaged row lacks is None.
         """
         rows = self._rows(CALLED, instance, timeframe, stamp(after) if after else "", limit)
         for row in rows:
             *told, invented = json.loads(row.pop("told") or "[null, null, null]")
             row |= dict(zip(("close", "regime"), told, strict=True))
-            row["reports"] = [] if invented else json.loads(row["reports"] or "[]")
+            row["reports"] = "[]" if invented else row["reports"] or "[]"
         return rows
 
     def close_before(self, instance: str, timeframe: str, ticks: int) -> datetime | None:
@@ -208,15 +183,15 @@ class StandingStore(Store):
         )  # fmt: skip
         return parse(row["close_time"]) if row else None
 
-    def reports_of(self, torra_key: str) -> tuple[str, list[Any]]:
-        """Return the provider of a tick and its reports as JSON values; of no such tick none."""
+    def reports_of(self, torra_key: str) -> tuple[str, str]:
+        """Return the provider of a tick and its reports as JSON text; of no such tick none."""
         row = self._row(
             f"SELECT j.provider, {_parts('s.agent_deliberation', ['reports'])} AS reports "  # noqa: S608
             "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
             "JOIN journal j ON j.torra_key = c.torra_key WHERE c.torra_key = ?",
             torra_key,
         )
-        return (row["provider"], json.loads(row["reports"] or "[]")) if row else ("", [])
+        return (row["provider"], row["reports"] or "[]") if row else ("", "[]")
 
     def skipped_between(
         self, instances: Sequence[str], start: datetime | None = None, end: datetime | None = None
@@ -331,23 +306,16 @@ class WarmUps:
         return self.has(str(instance), timeframe, close)
 
 
-def _named(names: Sequence[str], told: str | None) -> dict[str, Any]:
-    values = json.loads(told) if told else [None] * len(names)
-    return dict(zip(names, values, strict=True))
+def with_debate(row: Mapping[str, Any]) -> str:
+    """Return the JSON of a record with that of its deliberation in it."""
+    record = str(row["record"]).rstrip().removesuffix("}")
+    return f'{record},"deliberation":{row["agent_deliberation"] or "null"}}}'
 
 
 # --- ticks that agents changed --------------------------------------------------------------------
 
 BEYOND: Final = ("9999", "")
 """A place in the order of ticks that none reaches."""
-
-OF_DECISION: Final = (
-    "symbol", "close", "atr", "as_of", "now", "gate", "denied", "signal", "signals", "profile",
-    "execution", "before", "desk", "l1_consensus", "calls",
-)  # fmt: skip
-OF_DEBATE: Final = ("flags", "panel", "swarm")
-"""Parts of a tick's JSON that say what was decided, by their path."""
-
 
 PLACES: Final = (
     "SELECT torra_key, close_time FROM chains INDEXED BY {} WHERE instance = ? AND {} "
@@ -357,10 +325,8 @@ CHANGED: Final = PLACES.format("chains_changed", "verdict <> l1_verdict")
 ACTING: Final = PLACES.format("chains_acting", "verdict = l1_verdict AND verdict <> 'HOLD'")
 
 DECIDED: Final = (
-    "SELECT c.torra_key, c.instance, c.timeframe, c.bar_time, c.close_time, c.l1_verdict, "  # noqa: S608
-    "c.verdict, c.l1_consensus, c.consensus, j.action, j.reason, "
-    f"{_parts('j.record', OF_DECISION)} AS record, "
-    f"{_parts('s.agent_deliberation', OF_DEBATE)} AS deliberation "
+    "SELECT c.torra_key, c.instance, c.timeframe, c.bar_time, c.close_time, c.l1_verdict, "
+    "c.verdict, j.action, j.reason, j.record, s.agent_deliberation "
     "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
     "LEFT JOIN journal j ON j.torra_key = c.torra_key WHERE c.torra_key = ?"
 )
@@ -380,17 +346,12 @@ class ChangeStore(Store):
         return [(str(row["close_time"]), str(row["torra_key"])) for row in rows]
 
     def decided_tick(self, torra_key: str) -> dict[str, Any] | None:
-        """Return a tick as it was decided: both verdicts, action, reason, and two parts of JSON.
+        """Return a tick as it was decided: both verdicts, action, reason, and its JSON.
 
-        `record` and `deliberation` are None where they are not there or are no JSON.
+        `record` is its record with its deliberation (torra.tick.tick_record.load).
         """
         row = self._row(DECIDED, torra_key)
-        if row is None:
-            return None
-        for column, names in (("record", OF_DECISION), ("deliberation", OF_DEBATE)):
-            told = row[column]
-            row[column] = None if told is None else dict(zip(names, json.loads(told), strict=True))
-        return row
+        return None if row is None else {**row, "record": with_debate(row)}
 
     def held_at(self, instance: str, timeframe: str, moment: datetime) -> dict[str, Any] | None:
         """Return the opening that an instance held or had sent when a tick of a close decided.

@@ -316,7 +316,7 @@ def _verdict(row: ProposalRow, action: Action) -> tuple[str, str]:
 
 def _drifted(row: ProposalRow, price: float) -> bool:
     _, life = _life(row)
-    bars = life / duration(row.timeframe)
+    bars = max(0.0, life / duration(row.timeframe))
     return bool(abs(price - row.price) > DRIFT_ATR * row.atr * math.sqrt(bars))
 
 

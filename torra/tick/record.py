@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -26,16 +26,16 @@ from ath_calculator import Records, RecordScore
 from instance_database import Saved
 from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from technical_calculator import c_versions
-from torra.clock import iso, parse
+from torra.clock import iso
 from torra.config import Instance, Profile
 from torra.evaluation.standing.track_record import NO_RECORD, TrackRecord
 from torra.evidence.feature_bundle import Bundle
-from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
-from torra.evidence.outside_readings import OutsideView, Seen
-from torra.evidence.scheduled_events import EventView, ScheduledEvent
+from torra.evidence.news_digest import NewsItem, NewsView, Weighted
+from torra.evidence.outside_readings import OutsideView
+from torra.evidence.scheduled_events import EventView
 from torra.lessons.recall import NOTHING, Recalled
 from torra.market.bar_view import BarView
-from torra.market.spreads import NO_SPREADS, HourSpread, SpreadView
+from torra.market.spreads import NO_SPREADS, SpreadView
 from torra.plugins import loading as plugins
 from torra.store.tick_store import Company
 from torra.tick.late_answers import LateAnswers
@@ -44,6 +44,9 @@ from torra.tick.rules_version import RULES_VERSION
 from torra.tick.sentence import Finished, Order, sentence
 from torra.verdict.risk_engine import Action, SignalDraft
 from torra.verdict.vetoed import sided
+
+if TYPE_CHECKING:
+    from torra.tick.tick_record import NewsRecord
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic", "ta-lib")
 """Libraries whose versions can change a score and are therefore stored with it."""
@@ -154,24 +157,67 @@ class TickResult(NamedTuple):
 
 
 def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]:
-    """Return the record of a finished tick."""
-    inputs, debated, action = result.inputs, result.debated, result.action
-    return {
-        **_identity(inputs),
-        **_scores(inputs, debated),
-        **_brain(result.saved, profile),
-        **_gate(debated),
+    """Return the record of a finished tick as JSON values, without its deliberation."""
+    from torra.tick.tick_record import JournalRecord  # noqa: PLC0415 - its models take time to make
+
+    inputs, debated, action, saved = result.inputs, result.debated, result.action, result.saved
+    gated = {vector: debated.gated[vector]["score"] for vector in VECTORS}
+    ungated = {vector: debated.ungated[vector]["score"] for vector in VECTORS}
+    parts: dict[str, Any] = {
+        "instance": inputs.instance.id,
+        "symbol": inputs.instance.symbol,
+        "timeframe": inputs.timeframe,
+        "bar_time": iso(inputs.bar_time),
+        "as_of": iso(inputs.as_of),
+        "close": inputs.close,
+        "atr": inputs.atr,
+        "ath": inputs.ath_score,
+        "ath_price": inputs.records.high,
+        "low_price": inputs.records.low,
+        "records_since": inputs.records.since and iso(inputs.records.since),
+        "record_score": inputs.record_score,
+        "together": dict(inputs.together),
+        "apart": inputs.apart,
+        "l1": dict(inputs.l1),
+        "notes": dict(inputs.bundle.notes),
+        "components": {
+            vector: [
+                {"name": part.name, "value": part.value, "weight": part.weight}
+                for part in inputs.bundle.explained[vector].components
+            ]
+            for vector in VECTORS
+        },
+        "agents": {vector: debated.deliberation.scores[vector]["score"] for vector in VECTORS},
+        "scores": dict(debated.gated),
+        "ungated": ungated,
+        # An opening must stand with the gate and without it (sentiment_rules.opening_stands).
+        "low": {vector: min(gated[vector], ungated[vector]) for vector in VECTORS},
+        "high": {vector: max(gated[vector], ungated[vector]) for vector in VECTORS},
+        "adjustments": dict(debated.deliberation.adjustments),
+        "composite": saved.composite,
+        "consensus": saved.consensus,
+        "verdict": saved.verdict,
+        "l1_composite": saved.l1_composite,
+        "l1_consensus": saved.l1_consensus,
+        "l1_verdict": saved.l1_verdict,
+        "low_consensus": saved.low_consensus,
+        "high_consensus": saved.high_consensus,
+        "composites": dict(saved.composites),
+        "weights": profile.sentiment_weights.model_dump(),
+        "thresholds": profile.thresholds.model_dump(),
+        "gate": _gate(debated),
         "action": action.name,
         "reason": action.reason,
-        "denied": [str(reason) for reason in action.denied],
-        "signal": _opening(result.signals),
-        "signals": [dict(signal) for signal in result.signals],
+        "denied": action.denied,
+        # A reverse has two signals, the close first; its record shows the opening.
+        "signal": next(iter(sorted(result.signals, key=lambda row: row["kind"] != "open")), None),
+        "signals": result.signals,
         "proposed": [
             {"kind": draft.kind, "side": draft.side, "lots": draft.lots}
             for draft in result.proposed
         ],
         "sentence": sentence(finished(result, profile)),
-        "source_type": str(debated.deliberation.source_type),
+        "source_type": debated.deliberation.source_type,
         "flags": _flags(result),
         "calls": len(debated.deliberation.calls),
         "cost_usd": debated.deliberation.cost_usd,
@@ -183,7 +229,10 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "execution": profile.execution,
         "now": iso(inputs.now),
         "before": dict(inputs.before),
-        "desk": dict(result.desk),
+        "desk": {
+            name: dict(value) if name == "exposure" else value
+            for name, value in result.desk.items()
+        },
         "versions": {
             **versions(),
             **({"firm": FIRM_VERSION} if profile.agents.row().ahead else {}),
@@ -197,17 +246,19 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         ],
         "memory": dict(inputs.memory),
         "regime": {"name": inputs.bundle.regime.name, "reads": dict(inputs.bundle.regime.reads)},
-        "news": None if inputs.news is None else told_news(inputs.news),
-        "events": None if inputs.events is None else told_events(inputs.events),
-        "spreads": None if inputs.spreads == NO_SPREADS else _told_spreads(inputs.spreads),
-        "outside": None if inputs.outside is None else told_outside(inputs.outside),
+        "news": None if inputs.news is None else _news(inputs.news),
+        "events": inputs.events,
+        "spreads": None if inputs.spreads == NO_SPREADS else _spreads(inputs.spreads),
+        "outside": inputs.outside,
         # Where there are none a record has not a letter of it.
         **({"lessons": inputs.lessons.as_dict()} if inputs.lessons else {}),
-        **({"standing": inputs.standing.as_dict()} if inputs.standing else {}),
+        **({"standing": inputs.standing} if inputs.standing else {}),
         **({"company": debated.company.as_dict()} if debated.company else {}),
         **({INVENTED: True} if inputs.invented else {}),
         "skipped": None,
     }
+    # Not validated: what a tick stores is what it decided, whatever its form.
+    return JournalRecord.model_construct(**parts).as_json()
 
 
 def finished(result: TickResult, profile: Profile) -> Finished:
@@ -239,7 +290,7 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         push=debated.deliberation.panel.push,
         trader=debated.company is not None,
         declined=_decline_code(debated.deliberation),
-        judge=_judged(debated.deliberation),
+        judge=_judge_side(debated.deliberation),
         outage=debated.counted.conviction_for("BUY") if debated.counted.outage else None,
         invented=inputs.invented,
     )
@@ -247,28 +298,12 @@ def finished(result: TickResult, profile: Profile) -> Finished:
 
 def spoken(deliberation: Deliberation) -> dict[str, Any]:
     """Return a deliberation as the sentiment row keeps it, without the texts of its calls."""
-    told = deliberation.as_json()
+    whole = deliberation.as_json()
     calls = [
         {name: value for name, value in call.items() if name not in CALL_TEXTS}
-        for call in told["calls"]
+        for call in whole["calls"]
     ]
-    return {**told, "calls": calls}
-
-
-def told_news(view: NewsView) -> dict[str, Any]:
-    """Return what a tick knew of the news; the texts stand in the table news, by id."""
-    return {
-        "status": str(view.status),
-        "unique": view.unique,
-        "score": view.score,
-        "events": {name: list(pair) for name, pair in view.events.items()},
-        "items": [
-            {"id": found.item.id, "age_hours": found.age_hours, "weight": found.weight}
-            for found in view.items
-        ],
-        "fundamentals": dict(view.fundamentals),
-        "fundamentals_status": str(view.fundamentals_status),
-    }
+    return {**whole, "calls": calls}
 
 
 def _unit(item: Feature, *, invented: bool) -> str:
@@ -277,167 +312,61 @@ def _unit(item: Feature, *, invented: bool) -> str:
     return f"{item.unit} {INVENTED}".lstrip() if marked else item.unit
 
 
-def news_then(told: Mapping[str, Any], items: Sequence[NewsItem]) -> NewsView:
-    """Return the view that a record holds; `items` are those of its ids that are stored."""
-    known = {item.id: item for item in items}
-    return NewsView(
-        status=NewsStatus(told["status"]),
-        items=tuple(
-            Weighted(known[row["id"]], row["age_hours"], row["weight"])
-            for row in told["items"]
-            # Headlines are deleted after a time; the record outlives them.
-            if row["id"] in known
-        ),
-        unique=told["unique"],
-        score=told["score"],
-        events={name: (pair[0], pair[1]) for name, pair in told["events"].items()},
-        fundamentals=told["fundamentals"],
-        fundamentals_status=NewsStatus(told["fundamentals_status"]),
-    )
-
-
-def told_events(view: EventView) -> dict[str, Any]:
-    """Return the scheduled events that a tick knew of."""
+def _news(view: NewsView) -> dict[str, Any]:
+    """Return what a tick knew of the news; the texts stand in the table news, by id."""
     return {
         "status": view.status,
-        "to_next": view.to_next,
-        "since_last": view.since_last,
-        "ahead": view.ahead,
-        "behind": view.behind,
-        "events": [{**asdict(event), "time": iso(event.time)} for event in view.events],
+        "unique": view.unique,
+        "score": view.score,
+        "events": dict(view.events),
+        "items": [
+            {"id": counted.item.id, "age_hours": counted.age_hours, "weight": counted.weight}
+            for counted in view.items
+        ],
+        "fundamentals": dict(view.fundamentals),
+        "fundamentals_status": view.fundamentals_status,
     }
 
 
-def events_then(told: Mapping[str, Any]) -> EventView:
-    """Return the view of scheduled events that a record holds."""
-    return EventView(
-        status=told["status"],
-        to_next=told["to_next"],
-        since_last=told["since_last"],
-        # Records written before these two were kept lack them.
-        ahead=told.get("ahead"),
-        behind=told.get("behind"),
-        events=tuple(
-            ScheduledEvent(**{**event, "time": parse(event["time"])}) for event in told["events"]
-        ),
-    )
-
-
-def spreads_then(told: Mapping[str, Any] | None) -> SpreadView:
-    """Return the view of spreads that a record holds; records of before have none."""
-    if not told:
-        return NO_SPREADS
-    hour = told.get("hour")
-    return SpreadView(**{**told, "hour": HourSpread(**hour) if hour else None})
-
-
-def _told_spreads(view: SpreadView) -> dict[str, Any]:
+def _spreads(view: SpreadView) -> dict[str, Any]:
     """Return a view of spreads by value; the hour only where it was asked for."""
-    told = asdict(view)
-    if view.hour is None:
-        del told["hour"]
-    return told
+    return {name: value for name, value in asdict(view).items() if name != "hour" or value}
 
 
-def told_outside(view: OutsideView) -> dict[str, Any]:
-    """Return what a tick knew of the outside numbers, by value: a rerun needs no store of them."""
-    return {
-        "numbers": dict(view.numbers),
-        "statuses": dict(view.statuses),
-        "seen": {
-            name: {**seen._asdict(), "at": iso(seen.at), "known_at": iso(seen.known_at)}
-            for name, seen in view.seen.items()
-        },
-    }
-
-
-def outside_then(told: Mapping[str, Any]) -> OutsideView:
-    """Return the view of the outside numbers that a record holds."""
-    return OutsideView(
-        told["numbers"],
-        told["statuses"],
-        {
-            name: Seen(**{**row, "at": parse(row["at"]), "known_at": parse(row["known_at"])})
-            for name, row in told["seen"].items()
-        },
+def news_view(record: NewsRecord, stored: Sequence[NewsItem]) -> NewsView:
+    """Return the view that a record holds; `stored` are those of its items that are still there."""
+    known = {item.id: item for item in stored}
+    items = (
+        Weighted(known[row.id], row.age_hours, row.weight)
+        for row in record.items
+        # Headlines are deleted after a time; the record outlives them.
+        if row.id in known
     )
-
-
-def _identity(inputs: TickInputs) -> dict[str, Any]:
-    return {
-        "instance": inputs.instance.id,
-        "symbol": inputs.instance.symbol,
-        "timeframe": inputs.timeframe,
-        "bar_time": iso(inputs.bar_time),
-        "as_of": iso(inputs.as_of),
-        "close": inputs.close,
-        "atr": inputs.atr,
-        "ath": inputs.ath_score,
-        "ath_price": inputs.records.high,
-        "low_price": inputs.records.low,
-        "records_since": inputs.records.since and iso(inputs.records.since),
-        "record_score": inputs.record_score,
-        "together": dict(inputs.together),
-        "apart": list(inputs.apart),
-    }
-
-
-def _scores(inputs: TickInputs, debated: TickDebate) -> dict[str, Any]:
-    explained = inputs.bundle.explained
-    gated = {vector: debated.gated[vector]["score"] for vector in VECTORS}
-    ungated = {vector: debated.ungated[vector]["score"] for vector in VECTORS}
-    return {
-        "l1": dict(inputs.l1),
-        "notes": dict(inputs.bundle.notes),
-        "components": {
-            vector: [
-                {"name": part.name, "value": part.value, "weight": part.weight}
-                for part in explained[vector].components
-            ]
-            for vector in VECTORS
-        },
-        "agents": {vector: debated.deliberation.scores[vector]["score"] for vector in VECTORS},
-        "scores": dict(debated.gated),
-        "ungated": ungated,
-        # An opening must stand with the gate and without it (sentiment_rules.opening_stands).
-        "low": {vector: min(gated[vector], ungated[vector]) for vector in VECTORS},
-        "high": {vector: max(gated[vector], ungated[vector]) for vector in VECTORS},
-        "adjustments": dict(debated.deliberation.adjustments),
-    }
-
-
-def _brain(saved: Saved, profile: Profile) -> dict[str, Any]:
-    return {
-        "composite": saved.composite,
-        "consensus": saved.consensus,
-        "verdict": saved.verdict,
-        "l1_composite": saved.l1_composite,
-        "l1_consensus": saved.l1_consensus,
-        "l1_verdict": saved.l1_verdict,
-        "low_consensus": saved.low_consensus,
-        "high_consensus": saved.high_consensus,
-        "composites": dict(saved.composites),
-        "weights": profile.sentiment_weights.model_dump(),
-        "thresholds": profile.thresholds.model_dump(),
-    }
+    return NewsView(
+        record.status,
+        tuple(items),
+        record.unique,
+        record.score,
+        record.events,
+        record.fundamentals,
+        record.fundamentals_status,
+    )
 
 
 def _gate(debated: TickDebate) -> dict[str, Any]:
     ruling, rule = debated.counted.ruling, debated.counted.rule_ruling
     return {
-        "gate": {
-            "multiplier": ruling.multiplier,
-            "veto": ruling.veto,
-            "reasons": list(ruling.reasons),
-            # Where it vetoes no side alone a record has not a letter of it.
-            **({"veto_sides": list(ruling.veto_sides)} if ruling.veto_sides else {}),
-            **({"budget": debated.counted.swarm.budget} if debated.counted.swarm else {}),
-            "rule": {
-                "multiplier": rule.multiplier,
-                "veto": rule.veto,
-                "reasons": list(rule.reasons),
-            },
-        }
+        "multiplier": ruling.multiplier,
+        "veto": ruling.veto,
+        "reasons": list(ruling.reasons),
+        # Where it vetoes no side alone a record has not a letter of it.
+        **({"veto_sides": list(ruling.veto_sides)} if ruling.veto_sides else {}),
+        **({"budget": debated.counted.swarm.budget} if debated.counted.swarm else {}),
+        "rule": {
+            "multiplier": rule.multiplier,
+            "veto": rule.veto,
+            "reasons": list(rule.reasons),
+        },
     }
 
 
@@ -449,10 +378,9 @@ def _flags(result: TickResult) -> list[str]:
     return [flag for flag, stands in found.items() if stands]
 
 
-def _judged(spoken: Deliberation) -> str:
+def _judge_side(spoken: Deliberation) -> str:
     """Return the side that a swarm's judge takes; "" where none was heard."""
-    told = (one.winner for one in spoken.reports if one.win_share is not None)
-    return next(told, "")
+    return next((report.winner for report in spoken.reports if report.win_share is not None), "")
 
 
 def _decline_code(spoken: Deliberation) -> str:
@@ -467,13 +395,6 @@ def _unforeseen(result: TickResult) -> bool:
     if debated.company is None or not opened or not debated.deliberation.heard:
         return False
     return asked is None or asked.side not in opened
-
-
-def _opening(signals: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    # A reverse has two signals, the close first; its record shows the opening.
-    for signal in sorted(signals, key=lambda item: item["kind"] != "open"):
-        return dict(signal)
-    return None
 
 
 def describe(bars: BarView | pd.DataFrame, revision: int | None = None) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from agents.contracts import SCORE_DECIMALS, WINNERS, GateReason, SourceType
 from agents.debate.deliberation import OUTAGE
 from agents.debate.panel import DIRECTIONS
 from torra import clock
-from torra.tick.marks import EXECUTION_OFF, HOSTED, LEAN_AGAINST, PROPOSED, SHADOW
-from torra.verdict.vetoed import REFUSERS, sided
+from torra.tick.marks import EXECUTION_OFF, HOSTED, PROPOSED, SHADOW
+from torra.verdict.vetoed import REFUSERS
 from torra.words.badge import capital
 from torra.words.deny_reasons import DenyReason
 from torra.words.orders import LEANS, SIDES
@@ -32,10 +32,6 @@ from torra.words.ticks import GATE_REASONS, UNHEARD
 if TYPE_CHECKING:
     from torra.tick.tick_record import (
         Composite,
-        ConsultedRecord,
-        ProposedOrder,
-        ReportRecord,
-        SignalRecord,
         TickRecord,
     )
 
@@ -143,14 +139,8 @@ class Finished:
 
 
 def page_text(record: TickRecord) -> str:
-    """Return the sentence of a record: the stored one, or that which its values make.
-
-    Empty where they make none: of a skipped tick, or one that is not stored.
-    """
-    if not (said := record.sentence or ""):
-        known = finished(record)
-        said = sentence(known) if known else ""
-    return _with_others(_with_side(in_page_words(said), record), record)
+    """Return the sentence of a record as a page says it now."""
+    return _with_others(_with_side(in_page_words(record.sentence), record), record)
 
 
 def held_side(record: TickRecord) -> str:
@@ -217,58 +207,14 @@ def in_page_words(said: str) -> str:
     return BELOW_ZERO.sub("\u2212", said)
 
 
-def finished(record: TickRecord) -> Finished | None:
-    """Return what the sentence says of a recorded tick; None where too little is recorded."""
-    symbol, timeframe = record.symbol, record.timeframe
-    if not (symbol and timeframe and record.verdict and record.action) or record.skipped:
-        return None
-    orders: Sequence[SignalRecord | ProposedOrder] = record.proposed or record.written
-    ruling = record.gate.in_force()
-    return Finished(
-        symbol=symbol,
-        timeframe=timeframe,
-        verdict=record.verdict,
-        l1_verdict=record.l1_verdict,
-        consensus=record.consensus,
-        l1_consensus=record.l1_consensus,
-        buy=record.thresholds.buy,
-        sell=record.thresholds.sell,
-        action=record.action,
-        reason=record.reason or "",
-        denied=record.denied,
-        orders=[Order(one.kind or "", one.side or "", one.lots) for one in orders],
-        vetoed=ruling.vetoes(record.verdict),
-        vetoed_for=sided(ruling, record.verdict),
-        against=LEAN_AGAINST in record.flags,
-        source=record.source_type or "",
-        flags=record.deliberation.flags,
-        push=record.deliberation.panel.push,
-        trader=record.company is not None,
-        declined=_code(record.deliberation.consulted),
-        judge=_side_of(record.deliberation.judge),
-        outage=outage_of(record),
-    )
-
-
 def outage_of(record: TickRecord) -> float | None:
     """Return the share of its size that an opening had because models failed; None without."""
-    told = record.deliberation.panel.agreement("BUY") if OUTAGE in record.flags else None
-    return told.conviction if told else None
+    return record.deliberation.panel.buy.conviction if OUTAGE in record.flags else None
 
 
 def percent(share: float) -> str:
     """Return a share in whole per cent."""
     return f"{100 * share:.0f} %"
-
-
-def _side_of(judge: ReportRecord | None) -> str:
-    """Return the side that a judge takes; "" where none was heard."""
-    return (judge.winner or "") if judge else ""
-
-
-def _code(asked: ConsultedRecord | None) -> str:
-    """Return the code of a trader's decline; "" where it declined nothing."""
-    return (asked.report.decline_code or "") if asked and asked.report else ""
 
 
 def sentence(tick: Finished) -> str:

@@ -1,465 +1,247 @@
-"""TickRecord: the record of a tick as a value, for everybody who reads one.
+"""TickRecord: the record of a tick as a value, for whoever writes or reads one.
 
-`torra.tick.record.build` writes the record, and the sentiment row keeps its deliberation. This type
-describes both. Reading is lenient, in one place (`RecordPart`): what is missing or of another type,
-as in records of skipped ticks, of older versions and of hosts, reads as its default. Nothing
-raises. `model_fields_set` of a part tells which of its keys the record has; a part of which the
-record has no key is false.
+`torra.tick.record.build` writes it, and the sentiment row keeps its deliberation. Parts that the
+tick itself had as a value are of that value's type: reports, panel, events, outside numbers.
+`load` reads it, and is strict: a record that lacks a key, or has a value of another type or a
+number that is not finite, is `Damaged`, with the reason. Nothing raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Self, cast
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Self, TypeVar, overload
 
-from pydantic import (
-    AllowInfNan,
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    JsonValue,
-    Strict,
-    model_validator,
-)
-from pydantic_core import CoreSchema, core_schema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import to_json
 
-from agent_config import OPPOSITION_COST
-from agents.contracts import SCORE_DECIMALS, GateRuling
-from agents.debate.panel import DIRECTIONS
+from agents.contracts import VECTORS, AgentReport, Evidence, GateRuling, SourceType
+from agents.debate.board import Settle
+from agents.debate.deliberation import Consulted
+from agents.debate.expected_value import Worth
+from agents.debate.panel import Panel
+from torra.clock import TIMEFRAMES, parse
+from torra.errors import MALFORMED
+from torra.evaluation.standing.track_record import TrackRecord
+from torra.evidence.news_digest import NewsStatus
+from torra.evidence.outside_readings import OutsideView
+from torra.evidence.scheduled_events import EventView
+from torra.market.spreads import SpreadView
 from torra.tick.marks import GATE, SHADOW
+from torra.verdict.risk_engine import Held
 
-
-class Else:
-    """What stands for a value of another type; without any, it is no item of its list or dict."""
-
-    def __init__(self, *default: object) -> None:
-        self._default = default
-
-    def __get_pydantic_core_schema__(self, of: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        for default in self._default:
-            return core_schema.with_default_schema(handler(of), default=default, on_error="default")
-        return core_schema.with_default_schema(handler(of), on_error="omit")
-
-
-_Finite = Annotated[float, Strict(), AllowInfNan(False)]
-Number = Annotated[_Finite | None, Else(None)]
-"""A finite number; a bool is none."""
-
-Whole = Annotated[Annotated[int, Strict()] | None, Else(None)]
-Word = Annotated[str | None, Else(None)]
-Value = Annotated[_Finite | str | None, Else(None)]
+Value = float | str | None
 """A value of evidence: a number or a word."""
 
-Words = tuple[Annotated[str, Else()], ...]
-Numbers = dict[str, Number]
-Texts = dict[str, Annotated[str, Else()]]
-Flag = Annotated[bool, Strict()]
+Numbers = dict[str, float]
 
 
-class _Empty(dict[str, Any]):
-    """An empty dict for every record without one; its hash keeps pydantic from copying it."""
+def _has_vectors(known: dict[str, T]) -> dict[str, T]:
+    if missing := [vector for vector in VECTORS if vector not in known]:
+        raise ValueError(f"without {', '.join(missing)}")
+    return known
 
-    def __hash__(self) -> int:  # type: ignore[override]
-        return 0
+
+def _has_ath(known: Numbers) -> Numbers:
+    if "ath" not in known:
+        raise ValueError("without ath")
+    return known
 
 
-_EMPTY: Final = _Empty()
+def _is_time(text: str) -> str:
+    parse(text)
+    return text
+
+
+T = TypeVar("T")
+ByVector = Annotated[dict[str, T], AfterValidator(_has_vectors)]
+"""A value for each vector at least."""
+
+Time = Annotated[str, AfterValidator(_is_time)]
+Timeframe = Annotated[str, AfterValidator(lambda name: TIMEFRAMES[name] and name)]
+Verdict = Literal["BUY", "SELL", "HOLD"]
+Side = Literal["BUY", "SELL"]
+
+REASON_SHOWN: Final = 200
+"""Most characters of what is wrong with a damaged record."""
 
 
 class RecordPart(BaseModel):
-    """A part of a record; each field has a default, which stands for what cannot be read."""
+    """A part of a record. A type is what it says, a number finite; other keys are left alone."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, of: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the schema in which no field and no part fails."""
-        schema = handler(of)
-        inner = cast("dict[str, Any]", schema)
-        while inner["type"] != "model-fields":
-            inner = inner["schema"]
-        for field in inner["fields"].values():
-            told = field["schema"]
-            told["on_error"] = "default"
-            if told.get("default") == {}:
-                told["default"] = _EMPTY
-        return core_schema.with_default_schema(
-            schema, default_factory=cls.model_construct, on_error="default"
-        )
+    model_config = ConfigDict(
+        frozen=True, strict=True, allow_inf_nan=False, extra="ignore", defer_build=True
+    )
 
     @classmethod
-    def read(cls, told: object) -> Self:
-        """Return what is stored as this part; a value of this type stays the same object."""
-        return cls.model_validate(told)
+    def parse(cls, stored: Mapping[str, Any] | str) -> Self:
+        """Return what JSON says, as values or as text; ValueError where it does not fit."""
+        return cls.model_validate_json(stored if isinstance(stored, str) else to_json(stored))
 
-    def __bool__(self) -> bool:
-        return bool(self.model_fields_set)
-
-    def __hash__(self) -> int:
-        # equal parts are of one type; without any hash pydantic would copy a default each time
-        return hash(type(self))
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values, with the keys that it was made of, in the order of its type."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
 
 
-class Ruling(RecordPart):
-    """A ruling of the gate: of its rules, of its agent, or the one in force."""
-
-    multiplier: Number = None
-    veto: Flag = False
-    reasons: Words = ()
-    detail: Word = None
-    veto_sides: Words = ()
-
-    def in_force(self) -> GateRuling:
-        """Return what it decided of openings, as the desk's own value."""
-        sides, reasons = (tuple(map(str, some)) for some in (self.veto_sides, self.reasons))
-        return GateRuling(veto=self.veto, reasons=reasons, veto_sides=sides)
-
-    def with_all_of(self, other: Ruling) -> Ruling:
-        """Return this ruling with everything that the other one tells instead."""
-        told = {**self.model_dump(exclude_unset=True), **other.model_dump(exclude_unset=True)}
-        return Ruling.read(told)
-
-
-class Gate(Ruling):
+class Gate(RecordPart):
     """The ruling in force, with that of the rules.
 
     `budget` is the share of a size that the regime leaves beside the rules, where an officer sits.
     """
 
-    rule: Ruling = Ruling()
-    budget: Number = None
-
-
-class Cited(RecordPart):
-    """A citation of a report: a feature and the value that was read there."""
-
-    id: Word = None
-    value: Value = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _pair(cls, told: object) -> object:
-        # once stored as a pair
-        if isinstance(told, (list, tuple)):
-            return dict(zip(("id", "value"), told, strict=False))
-        return told
-
-
-class PointRecord(Cited):
-    """A point of a report: what a feature reads, why it matters, and the side it stands on."""
-
-    says: Word = None
-    why: Word = None
-    side: Whole = None
-
-
-class RebuttalRecord(Cited):
-    """An answer of a researcher to the other one's strongest point."""
-
-    says: Word = None
-    grants: Flag = False
-
-
-class ReportRecord(RecordPart):
-    """What an agent said; the gate's agent has a ruling.
-
-    `reasoning` is its claim and points as one paragraph, or the gate's own words; `key_points` are
-    of the shape before claims and points.
-    """
-
-    agent_id: Word = None
-    adjustments: Numbers = {}
-    confidence: Word = None
-    reasoning: Word = None
-    key_points: Words = ()
-    evidence: tuple[Cited, ...] = ()
-    flags: Words = ()
-    abstained: Flag = False
-    reason: Word = None
-    ruling: Ruling | None = None
-    falsifiers: Words = ()
-    ordinals: Numbers = {}
-    claim: Word = None
-    points_for: tuple[PointRecord, ...] = ()
-    points_against: tuple[PointRecord, ...] = ()
-    rebuttals: tuple[RebuttalRecord, ...] = ()
-    horizon: Word = None
-    risks: Words = ()
-    winner: Word = None
-    weights: Numbers = {}
-    horizon_bars: Whole = None
-    declined: Flag = False
-    decline_code: Word = None
-    bias: Word = None
-    anomaly: Word = None
-    pattern: Word = None
-    levels: Words = ()
-    regime: Word = None
-    budget: Number = None
-    first: Word = None
-    counter: Word = None
-    win_share: Number = None
-    close: Flag = False
+    multiplier: float
+    veto: bool
+    reasons: tuple[str, ...]
+    veto_sides: tuple[str, ...] = ()
+    budget: float | None = None
+    rule: GateRuling
 
     @property
-    def said(self) -> str | None:
-        """Its claim, or the reasoning of a report that has none.
-
-        A claim that another agent made before it is none: then it is its first point.
-        """
-        if "repeated" in self.flags and self.points_for:
-            return self.points_for[0].says
-        return self.claim or self.reasoning
-
-    @property
-    def author(self) -> str:
-        """The agent's id as text."""
-        return str(self.agent_id)
-
-    @property
-    def is_gate(self) -> bool:
-        """Whether the report is the gate's."""
-        return bool(self.ruling) or self.agent_id == GATE
+    def ruling(self) -> GateRuling:
+        """The ruling in force as the gate's own value."""
+        return GateRuling(self.multiplier, self.veto, self.reasons, veto_sides=self.veto_sides)
 
 
 class StoredCall(RecordPart):
-    """A request and its answer; the texts are pruned after a time."""
+    """A request and its answer; the deliberation has it without texts."""
 
-    role_id: Word = None
-    stage: Word = None
-    round: Whole = None
-    attempt: Whole = None
-    status: Word = None
-    model: Word = None
-    provider: Word = None
-    request_hash: Word = None
-    detail: Word = None
-    stop_reason: Word = None
-    input_tokens: Number = None
-    output_tokens: Number = None
-    cached_tokens: Number = None
-    cost_usd: Number = None
-    elapsed_ms: Number = None
-    system: Word = None
-    user: Word = None
-    reply: Word = None
-
-    @property
-    def role(self) -> str:
-        """The agent's id as text."""
-        return str(self.role_id)
+    role_id: str
+    stage: str
+    round: int
+    attempt: int
+    status: str
+    model: str
+    provider: str
+    request_hash: str
+    detail: str = ""
+    stop_reason: str = ""
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+    cost_usd: float
+    elapsed_ms: float
+    system: str = ""
+    user: str = ""
+    reply: str = ""
 
 
 class StageRecord(RecordPart):
     """A stage of a sitting: who was asked in it, and how it ended for each."""
 
-    name: Word = None
-    round: Whole = None
-    agents: Texts = {}
-    ms: Number = None
-    status: Word = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _named(cls, told: object) -> object:
-        # once only the names were stored
-        if isinstance(told, Mapping) and isinstance(told.get("agents"), (list, tuple)):
-            return {**told, "agents": {str(name): "" for name in told["agents"]}}
-        return told
+    name: str
+    round: int
+    agents: dict[str, str]
+    ms: float | None = None
+    status: str
 
 
-class AgreementTold(RecordPart):
-    """How far the desk agreed with an opening of one side; older records know no dissent."""
-
-    opposed: Number = None
-    opposition: Number = None
-    dissent: Number = None
-    raw: Number = None
-    conviction: Number = None
-    leans_against: Flag = False
-
-
-class PanelTold(RecordPart):
-    """How far the desk agreed (agents.debate.panel).
-
-    Up to version 4 of the rules there was one conviction for both sides, and `side`, the way in
-    which the debate saw the market: L1 with its adjustments. `agreement` reads both.
-    """
-
-    spread: Numbers = {}
-    pushes: Numbers = {}
-    push: Number = None
-    sided: Number = None
-    abstained: Number = None
-    buy: AgreementTold = AgreementTold()
-    sell: AgreementTold = AgreementTold()
-    disagreements: Words = ()
-    falsifiers: dict[str, Annotated[Words, Else(())]] = {}
-    side: Number = None
-    stances: Numbers = {}
-    opposed: Number = None
-    opposition: Number = None
-    conviction_raw: Number = None
-    conviction: Number = None
-
-    @property
-    def of_old(self) -> bool:
-        """Whether it is a panel of the time before the opinions' own pushes counted."""
-        return bool(self) and not self.buy and self.conviction is not None
-
-    def agreement(self, side: str) -> AgreementTold | None:
-        """Return how far the desk agreed with an opening BUY or SELL; None where it is not told."""
-        if not self.of_old:
-            found = {"BUY": self.buy, "SELL": self.sell}.get(side)
-            return found or None
-        raw, kept, way = self.conviction_raw, self.conviction, DIRECTIONS.get(side, 0)
-        if raw is not None and way * (self.side or 0.0) < 0:
-            # then an opening against the market as the debate saw it counted as fully opposed
-            kept = round(raw * (1.0 - OPPOSITION_COST), SCORE_DECIMALS)
-        return AgreementTold(
-            opposed=self.opposed, opposition=self.opposition, raw=raw, conviction=kept
-        )
-
-
-class ConsultedRecord(RecordPart):
-    """What the trader was asked of an opening, and what it said (Deliberation.consulted)."""
-
-    agent: Word = None
-    side: Word = None
-    tier: Word = None
-    conviction: Number = None
-    report: ReportRecord | None = None
-    failure: Word = None
-
-
-class DirectiveTold(RecordPart):
+class RegimeDirective(RecordPart):
     """The regime of a swarm: the code's word, the reader's, the budget, who goes first."""
 
-    code: Word = None
-    reader: Word = None
-    budget: Number = None
-    first: Word = None
-    disputed: Flag = False
+    code: str
+    reader: str
+    budget: float
+    first: str
+    disputed: bool
 
 
-class StandTold(RecordPart):
+class ExpertStance(RecordPart):
     """Where an expert stands on the board."""
 
-    agent: Word = None
-    stance: Number = None
-    side: Word = None
-    trust: Number = None
-    weight: Number = None
+    agent: str
+    stance: float
+    side: str
+    trust: float
+    weight: float
 
 
-class SettleTold(RecordPart):
-    """What would settle a conflict: the feature to watch, and what to watch for."""
-
-    feature: Word = None
-    says: Word = None
-
-
-class ConflictTold(RecordPart):
+class ConflictRecord(RecordPart):
     """Two experts that lean opposite ways, with the facts that each cites."""
 
-    long: Word = None
-    short: Word = None
-    strength: Number = None
-    claims: dict[str, tuple[Cited, ...]] = {}
-    settle: SettleTold = SettleTold()
+    long: str
+    short: str
+    strength: float
+    claims: dict[str, tuple[Evidence, ...]]
+    settle: Settle
 
 
-class BoardTold(RecordPart):
+class BoardRecord(RecordPart):
     """Who of the experts stands where (agents.debate.board)."""
 
-    stands: tuple[StandTold, ...] = ()
-    abstained: Words = ()
-    lean: Number = None
-    dominant: Word = None
-    surest: Word = None
-    note: Word = None
-    agreed: dict[str, Words] = {}
-    conflicts: tuple[ConflictTold, ...] = ()
+    stands: tuple[ExpertStance, ...]
+    abstained: tuple[str, ...]
+    lean: float
+    dominant: str
+    surest: str
+    note: str
+    agreed: dict[str, tuple[str, ...]]
+    conflicts: tuple[ConflictRecord, ...]
 
 
-class WorthTold(RecordPart):
-    """The expected value of a judge's side, term by term (agents.debate.expected_value)."""
-
-    side: Word = None
-    said: Number = None
-    calibrated: Number = None
-    used: Number = None
-    reward_r: Number = None
-    cost_r: Number = None
-    value_r: Number = None
-    vetoes: Word = None
-
-
-class SwarmTold(RecordPart):
+class SwarmRecord(RecordPart):
     """What regime, board and judge of a swarm came to.
 
     `budget` is what the regime leaves of a size beside the storm's factor of the multiplier.
     """
 
-    regime: DirectiveTold = DirectiveTold()
-    trust: Numbers = {}
-    budget: Number = None
-    storm: Number = None
-    board: BoardTold = BoardTold()
-    judgement: WorthTold | None = None
-    thin: Flag = False
+    regime: RegimeDirective
+    trust: Numbers
+    budget: float
+    storm: float
+    board: BoardRecord
+    judgement: Worth | None
+    thin: bool
 
 
 class DebateRecord(RecordPart):
     """The deliberation of a tick, as the sentiment row keeps it."""
 
-    source_type: Word = None
-    analyst_avg: Numbers = {}
-    debate: Numbers = {}
-    adjustments: Numbers = {}
-    ruling: Ruling = Ruling()
-    rule_ruling: Ruling = Ruling()
-    reports: tuple[ReportRecord, ...] = ()
-    earlier: tuple[ReportRecord, ...] = ()
-    failures: Texts = {}
-    unasked: Texts = {}
-    panel: PanelTold = PanelTold()
-    calls: tuple[StoredCall, ...] = ()
-    stages: tuple[StageRecord, ...] = ()
-    flags: Words = ()
-    cost_usd: Number = None
-    elapsed_ms: Number = None
-    consulted: ConsultedRecord | None = None
-    swarm: SwarmTold | None = None
+    source_type: SourceType
+    analyst_avg: ByVector[float]
+    debate: ByVector[float]
+    adjustments: ByVector[float]
+    ruling: GateRuling
+    rule_ruling: GateRuling
+    reports: tuple[AgentReport, ...]
+    earlier: tuple[AgentReport, ...]
+    failures: dict[str, str]
+    unasked: dict[str, str]
+    panel: Panel
+    calls: tuple[StoredCall, ...]
+    stages: tuple[StageRecord, ...]
+    flags: tuple[str, ...]
+    cost_usd: float
+    elapsed_ms: float
+    consulted: Consulted | None = None
+    swarm: SwarmRecord | None = None
 
     @property
-    def every_report(self) -> tuple[ReportRecord, ...]:
-        """What the desk said, and after it what the trader said where it was asked."""
-        asked = self.consulted.report if self.consulted else None
-        return (*self.reports, asked) if asked else self.reports
+    def every_report(self) -> tuple[AgentReport, ...]:
+        """The reports of the desk, and after them the trader's where it was asked."""
+        report = self.consulted.report if self.consulted else None
+        return (*self.reports, report) if report else self.reports
 
     @property
     def silences(self) -> Mapping[str, str]:
         """Why an agent that was asked gave no report, the trader among them."""
-        asked = self.consulted
-        if not asked or not asked.failure:
+        trader = self.consulted
+        if not trader or not trader.failure:
             return self.failures
-        return {**self.failures, str(asked.agent): asked.failure}
+        return {**self.failures, trader.agent: trader.failure}
 
     @property
-    def manager(self) -> ReportRecord | None:
+    def manager(self) -> AgentReport | None:
         """The report of whoever weighed both cases; None where nobody did."""
-        told = (one for one in self.reports if one.weights or one.winner)
-        return next((one for one in told if one.win_share is None), None)
+        arbiters = (one for one in self.reports if one.weights or one.winner)
+        return next((one for one in arbiters if one.win_share is None), None)
 
     @property
-    def judge(self) -> ReportRecord | None:
-        """The report of whoever decided of what experts said; None where nobody did."""
+    def judge(self) -> AgentReport | None:
+        """The report of whoever judged the experts' words; None where nobody did."""
         return next((one for one in self.reports if one.win_share is not None), None)
 
     @property
-    def reader(self) -> ReportRecord | None:
+    def reader(self) -> AgentReport | None:
         """The report of whoever read the regime; None where nobody did."""
         return next((one for one in self.reports if one.regime), None)
 
@@ -469,368 +251,325 @@ class DebateRecord(RecordPart):
         return SHADOW in self.flags
 
 
+def is_gate(report: AgentReport) -> bool:
+    """Return whether a report is the gate's."""
+    return report.ruling is not None or report.agent_id == GATE
+
+
+def statement(report: AgentReport) -> str:
+    """Return what a report says in one sentence: its claim, or the reasoning without one.
+
+    A claim that another agent made before it is none: then it is its first point.
+    """
+    if "repeated" in report.flags and report.points_for:
+        return report.points_for[0].says
+    return report.said
+
+
 class ComponentRecord(RecordPart):
     """A component of an L1 score."""
 
-    name: Word = None
-    value: Number = None
-    weight: Number = None
+    name: str
+    value: float | None
+    weight: float
 
 
 class Score(RecordPart):
     """A score with its note."""
 
-    score: Number = None
-    note: Word = None
+    score: float
+    note: str
 
 
 class Composite(RecordPart):
     """A timeframe's composite within the consensus."""
 
-    composite: Number = None
-    close_time: Word = None
-    weight: Number = None
-    fresh: Flag = False
+    composite: float
+    close_time: Time
+    weight: float
+    fresh: bool
 
 
 class ThresholdsRecord(RecordPart):
     """The thresholds of a verdict; that of SELL is stored as a size."""
 
-    buy: Number = None
-    sell: Number = None
+    buy: float
+    sell: float
 
 
 class SignalRecord(RecordPart):
     """A signal as the tick wrote it."""
 
-    sid: Word = None
-    kind: Word = None
-    instance: Word = None
-    symbol: Word = None
-    timeframe: Word = None
-    bar_time: Word = None
-    side: Word = None
-    lots: Number = None
-    entry: Number = None
-    stop: Number = None
-    target: Number = None
-    atr: Number = None
-    expires: Word = None
-    decided_at: Word = None
-    state: Word = None
-    bridge: Word = None
-    closes: Word = None
-    after: Word = None
+    sid: str
+    kind: str
+    instance: str
+    symbol: str
+    timeframe: str
+    bar_time: str
+    side: str
+    lots: float
+    entry: float | None = None
+    stop: float | None = None
+    target: float | None = None
+    atr: float | None = None
+    expires: str
+    decided_at: str
+    state: str
+    bridge: str
+    closes: str | None = None
+    after: str | None = None
 
 
 class ProposedOrder(RecordPart):
     """An order that the tick proposed to a person."""
 
-    kind: Word = None
-    side: Word = None
-    lots: Number = None
+    kind: str
+    side: str
+    lots: float
 
 
-class Bars(RecordPart):
+class BarRange(RecordPart):
     """The range of bars that was read, and the hash of their values."""
 
-    first: Word = Field(default=None, alias="from")
-    last: Word = Field(default=None, alias="to")
-    count: Whole = None
-    revision: Whole = None
-    hash: Word = None
+    first: Time = Field(alias="from")
+    last: Time = Field(alias="to")
+    count: int
+    revision: int | None
+    hash: str
 
 
-class Seen(RecordPart):
+class FeatureRecord(RecordPart):
     """A feature of the evidence."""
 
-    id: Word = None
-    value: Value = None
-    unit: Word = None
+    id: str
+    value: Value
+    unit: str
 
 
 class RegimeRecord(RecordPart):
     """The market's regime, and the values that it was read from."""
 
-    name: Word = None
-    reads: dict[str, Value] = {}
+    name: str
+    reads: dict[str, Value]
 
 
 class Headline(RecordPart):
     """A headline that counted, by the id of its row."""
 
-    id: Word = None
-    age_hours: Number = None
-    weight: Number = None
+    id: str
+    age_hours: float
+    weight: float
 
 
-class News(RecordPart):
+class NewsRecord(RecordPart):
     """What was known of the news; `events` has headlines and mean score by class."""
 
-    status: Word = None
-    unique: Number = None
-    score: Number = None
-    events: dict[str, Annotated[tuple[Number, ...], Else(())]] = {}
-    items: tuple[Headline, ...] = ()
-    fundamentals: dict[str, Value] = {}
-    fundamentals_status: Word = None
+    status: NewsStatus
+    unique: int
+    score: float | None
+    events: dict[str, tuple[int, float]]
+    items: tuple[Headline, ...]
+    fundamentals: Numbers
+    fundamentals_status: NewsStatus
 
 
-class EventRecord(RecordPart):
-    """A scheduled event."""
+class LessonNote(RecordPart):
+    """A lesson that a prompt quoted: its number, author, score and ranks."""
 
-    time: Word = None
-    currency: Word = None
-    impact: Word = None
-    name: Word = None
-
-
-class Events(RecordPart):
-    """What was known of scheduled events; distances are in minutes."""
-
-    status: Word = None
-    to_next: Number = None
-    since_last: Number = None
-    ahead: Number = None
-    behind: Number = None
-    events: tuple[EventRecord, ...] = ()
+    lesson: int
+    author: str
+    score: float
+    ranks: dict[str, int]
 
 
-class SeenSeries(RecordPart):
-    """The newest value of an outside series that a tick saw, and since when it was known."""
+class LessonsRecord(RecordPart):
+    """What a tick knew of earlier trades (torra.lessons.recall.Recalled), without the words."""
 
-    value: Number = None
-    at: Word = None
-    known_at: Word = None
-    source: Word = None
-    stale: Flag = False
-
-
-class Outside(RecordPart):
-    """What was known from beside the chart: features by id, why a block has none, the series."""
-
-    numbers: dict[str, Value] = {}
-    statuses: dict[str, Word] = {}
-    seen: dict[str, SeenSeries] = {}
+    numbers: dict[str, Value]
+    notes: tuple[LessonNote, ...]
+    corpus: int
+    newest: int | None
+    digest: str
+    nearest: tuple[int, ...]
+    flags: tuple[str, ...]
 
 
-class NoteTold(RecordPart):
-    """A lesson that was told in words: its number, their author, its score and its ranks."""
-
-    lesson: Whole = None
-    author: Word = None
-    score: Number = None
-    ranks: Numbers = {}
-
-
-class LessonsTold(RecordPart):
-    """What was told of earlier trades (torra.lessons.recall.Recalled); the words are not in it."""
-
-    numbers: dict[str, Value] = {}
-    notes: tuple[NoteTold, ...] = ()
-    corpus: Whole = None
-    newest: Whole = None
-    digest: Word = None
-    nearest: tuple[Number, ...] = ()
-    flags: Words = ()
-
-
-class StandingNow(RecordPart):
-    """What was told of the seats' past (torra.evaluation.standing.track_record), by value."""
-
-    numbers: dict[str, Number] = {}
-    flags: Words = ()
-
-
-class CompanyTold(RecordPart):
+class OpeningContext(RecordPart):
     """What openings were foreseen by at a desk that asks a trader; no record of another has it."""
 
-    latched: Words = ()
+    held: Held | None
+    latched: tuple[str, ...]
 
 
 class Skipped(RecordPart):
     """Why a tick was not run: a word and a sentence."""
 
-    reason: Word = None
-    detail: Word = None
+    reason: str
+    detail: str
 
 
-class Before(RecordPart):
+class InstanceBefore(RecordPart):
     """How the instance stood before the tick (JournalStore.standing), and the bars since then.
 
     A tick that was stored after others of its close stood behind them; `looked` is the newest step
-    when it looked, None for one that stood where it looked.
+    when it looked, None for one that stood where it looked. A hosted tick has none of it.
     """
 
-    paper_cursor: Word = None
-    latches: Words = ()
-    signal_event: Whole = None
-    looked: Whole = None
-    path: tuple[tuple[Value, ...], ...] = ()
+    paper_cursor: str | None = None
+    latches: tuple[str, ...] = ()
+    signal_event: int = 0
+    looked: int | None = None
+    path: tuple[tuple[Time, float, float, float, float], ...] = ()
 
 
-class DeskThen(RecordPart):
+class DeskContext(RecordPart):
     """What the whole desk brought to the decision, and when.
 
-    `signal_event` is the newest step of any signal at that moment, as in Before at the look.
+    `signal_event` is the newest step of any signal at that moment, as in InstanceBefore at the
+    look. A hosted tick has the moment alone.
     """
 
-    trading_state: Word = None
-    decided: Word = None
-    signal_event: Whole = None
+    trading_state: str = ""
+    decided: str = ""
+    signal_event: int | None = None
     exposure: dict[str, JsonValue] = {}
 
 
-class HostedTold(RecordPart):
+class HostedQuestion(RecordPart):
     """What another program's scorer asked (torra.overlay); the record of a desk's tick has none.
 
     `asked` is the hash of the question, `revision` which answer of the key it is; `own_scores`: L1
     is the host's own. `extra` has its numbers, `told` what of the question was left out, `moment`
     when it was asked. `handed` names all bars that were handed over; `fallback` is what
-    the host's own one said; `late`: it was stored after the host had gone on with L1.
+    the host's own one answered; `late`: it was stored after the host had gone on with L1.
     """
 
-    asked: Word = None
-    revision: Whole = None
-    own_scores: Flag = False
-    extra: Numbers = {}
-    headlines: Words = ()
-    bars: Whole = None
-    moment: Word = None
-    told: Words = ()
-    stale: Flag = False
-    late: Flag = False
-    picture: Word = None
-    handed: Bars = Bars()
-    fallback: Numbers = {}
+    asked: str
+    revision: int
+    own_scores: bool
+    extra: Numbers
+    headlines: tuple[str, ...]
+    bars: int
+    moment: Time
+    told: tuple[str, ...]
+    stale: bool
+    late: bool = False
+    picture: str | None
+    handed: BarRange | None
+    fallback: Numbers | None
 
 
-class DecisionRecord(RecordPart):
-    """What a tick decided and by which numbers: the part of a record that lists and cells show."""
+class JournalRecord(RecordPart):
+    """The record of a tick as the journal has it: its deliberation stands in its sentiment row."""
 
-    bar_time: Word = None
-    as_of: Word = None
-    ath: Number = None
-    composite: Number = None
-    consensus: Number = None
-    verdict: Word = None
-    l1_composite: Number = None
-    l1_consensus: Number = None
-    l1_verdict: Word = None
-    thresholds: ThresholdsRecord = ThresholdsRecord()
-    gate: Gate = Gate()
-    action: Word = None
-    reason: Word = None
-    denied: Words = ()
-    source_type: Word = None
-    flags: Words = ()
-    features: tuple[Seen, ...] = ()
-    events: Events | None = None
+    instance: str
+    symbol: str
+    timeframe: Timeframe
+    bar_time: Time
+    as_of: Time
+    close: float
+    atr: float
+    ath: float
+    ath_price: float
+    low_price: float
+    records_since: Time | None
+    record_score: str
+    together: Numbers
+    apart: tuple[str, ...]
+    l1: ByVector[float]
+    notes: dict[str, str]
+    components: ByVector[tuple[ComponentRecord, ...]]
+    agents: ByVector[float]
+    scores: ByVector[Score]
+    ungated: ByVector[float]
+    low: ByVector[float]
+    high: ByVector[float]
+    adjustments: ByVector[float]
+    composite: float
+    consensus: float
+    verdict: Verdict
+    l1_composite: float
+    l1_consensus: float
+    l1_verdict: Verdict
+    low_consensus: float
+    high_consensus: float
+    composites: dict[str, Composite]
+    weights: Annotated[ByVector[float], AfterValidator(_has_ath)]
+    thresholds: ThresholdsRecord
+    gate: Gate
+    action: str
+    reason: str
+    denied: tuple[str, ...]
+    signal: SignalRecord | None
+    signals: tuple[SignalRecord, ...]
+    proposed: tuple[ProposedOrder, ...]
+    sentence: str
+    """What it did and why, in words (torra.tick.sentence)."""
 
-
-class SpreadsTold(RecordPart):
-    """The spreads of the bars, in units of the price (torra.market.spreads.SpreadView)."""
-
-    last: Number = None
-    mean: Number = None
-    percentile: Number = None
-
-
-class TickRecord(DecisionRecord):
-    """The whole record of a tick."""
-
-    instance: Word = None
-    symbol: Word = None
-    timeframe: Word = None
-    close: Number = None
-    atr: Number = None
-    ath_price: Number = None
-    low_price: Number = None
-    records_since: Word = None
-    record_score: Word = None
-    l1: Numbers = {}
-    notes: dict[str, Word] = {}
-    components: dict[str, Annotated[tuple[ComponentRecord, ...], Else(())]] = {}
-    agents: Numbers = {}
-    scores: dict[str, Score] = {}
-    ungated: Numbers = {}
-    low: Numbers = {}
-    high: Numbers = {}
-    adjustments: Numbers = {}
-    low_consensus: Number = None
-    high_consensus: Number = None
-    composites: dict[str, Composite] = {}
-    weights: Numbers = {}
-    signal: SignalRecord | None = None
-    signals: tuple[SignalRecord, ...] = ()
-    proposed: tuple[ProposedOrder, ...] = ()
-    sentence: Word = None
-    """What it did and why, in words (torra.tick.sentence); older records have none."""
-
-    calls: int | tuple[StoredCall, ...] = ()
+    source_type: SourceType
+    flags: tuple[str, ...]
+    calls: int | tuple[StoredCall, ...]
     """How many were made; where a store has put them in, the calls themselves."""
 
-    cost_usd: Number = None
-    elapsed_ms: Number = None
-    provider: Word = None
-    picture: Word = None
-    profile: Word = None
-    execution: Word = None
-    now: Word = None
-    before: Before = Before()
-    desk: DeskThen = DeskThen()
-    versions: dict[str, Word] = {}
-    bars: Bars = Bars()
-    memory: dict[str, JsonValue] = {}
-    regime: RegimeRecord | None = None
-    news: News | None = None
-    spreads: SpreadsTold | None = None
-    outside: Outside | None = None
-    lessons: LessonsTold | None = None
-    standing: StandingNow | None = None
-    company: CompanyTold | None = None
-    invented: Flag = False
+    cost_usd: float
+    elapsed_ms: float
+    provider: str
+    picture: str | None
+    profile: str
+    execution: str
+    now: Time
+    before: InstanceBefore
+    desk: DeskContext
+    versions: dict[str, str]
+    bars: BarRange
+    features: tuple[FeatureRecord, ...]
+    memory: dict[str, JsonValue]
+    regime: RegimeRecord
+    news: NewsRecord | None
+    events: EventView | None
+    spreads: SpreadView | None
+    outside: OutsideView | None
+    lessons: LessonsRecord | None = None
+    standing: TrackRecord | None = None
+    company: OpeningContext | None = None
+    invented: bool = False
     """Whether what it saw beside the bars is the demo's own invention (torra.outside.invented)."""
 
-    together: Numbers = {}
-    apart: Words = ()
-    skipped: Skipped | None = None
-    hosted: HostedTold | None = None
-    deliberation: DebateRecord = DebateRecord()
+    skipped: None
+    hosted: HostedQuestion | None = None
+
+    def final(self, vector: str) -> float:
+        """Return the blended score of a vector."""
+        return self.scores[vector].score
+
+
+class TickRecord(JournalRecord):
+    """The whole record of a tick."""
+
+    deliberation: DebateRecord
 
     @property
     def record_name(self) -> str:
-        """The name of its record score: of the record high alone, as all were once, it is ATH."""
+        """The name of its record score: of the record high alone it is ATH."""
         return "Record" if self.record_score == "both" else "ATH"
 
     @property
-    def told_calls(self) -> tuple[StoredCall, ...]:
-        """The calls that are stored with their texts; none once these are pruned."""
+    def stored_calls(self) -> tuple[StoredCall, ...]:
+        """The calls with their texts; none once these are pruned."""
         return self.calls if isinstance(self.calls, tuple) else ()
 
     @property
     def made_calls(self) -> tuple[StoredCall, ...]:
         """The calls, without their texts once these are pruned: the deliberation keeps figures."""
-        return self.told_calls or self.deliberation.calls
-
-    @property
-    def written(self) -> tuple[SignalRecord, ...]:
-        """The signals that the tick wrote; older records have one at most."""
-        return self.signals or ((self.signal,) if self.signal else ())
+        return self.stored_calls or self.deliberation.calls
 
     @property
     def budget(self) -> float | None:
-        """The share of an opening's size that the regime leaves; None without a risk officer.
-
-        Up to version 9 of the rules it did not count in shadow.
-        """
-        if self.gate.budget is not None:
-            return self.gate.budget
-        swarm = self.deliberation.swarm
-        return None if swarm is None or self.deliberation.in_shadow else swarm.budget
+        """The share of an opening's size that the regime leaves; None without a risk officer."""
+        return self.gate.budget
 
     @property
-    def said_multiplier(self) -> float | None:
+    def said_multiplier(self) -> float:
         """The multiplier that the adjustments were made with.
 
         It is the one in force, but in shadow: there the desk's own ruling is recorded and the
@@ -838,7 +577,39 @@ class TickRecord(DecisionRecord):
         """
         return (self.deliberation.ruling if self.deliberation.in_shadow else self.gate).multiplier
 
-    def final(self, vector: str) -> float | None:
-        """Return the blended score of a vector."""
-        found = self.scores.get(vector)
-        return None if found is None else found.score
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A record that cannot be read: the key of its tick, and what is wrong with it."""
+
+    key: str
+    reason: str
+
+
+R = TypeVar("R", bound=JournalRecord)
+
+
+@overload
+def load(key: str, stored: Mapping[str, Any] | str) -> TickRecord | Damaged: ...
+@overload
+def load(key: str, stored: Mapping[str, Any] | str, kind: type[R]) -> R | Damaged: ...
+def load(
+    key: str, stored: Mapping[str, Any] | str, kind: type[JournalRecord] = TickRecord
+) -> JournalRecord | Damaged:
+    """Return the record of a tick as a value; Damaged where it is none.
+
+    Of a TickRecord `stored` has the deliberation, of a JournalRecord it need not.
+    """
+    try:
+        return kind.parse(stored)
+    except MALFORMED as error:
+        return Damaged(key, what_is_wrong(error))
+
+
+def what_is_wrong(error: Exception) -> str:
+    """Return in a line what is wrong with a record: where, and what."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "record"
+        return f"{place}: {first['msg']}"[:REASON_SHOWN]
+    return f"{type(error).__name__}: {error}"[:REASON_SHOWN]

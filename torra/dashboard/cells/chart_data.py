@@ -15,11 +15,11 @@ from agents.contracts import VECTORS
 from torra import clock
 from torra.dashboard.cells import price_lines
 from torra.dashboard.cells.common import ThresholdPlaces, action_cell, limits
-from torra.dashboard.record.shown import ShownTick
-from torra.dashboard.view.desk_values import Bars, ListedTick, PriceBar, Symbol
+from torra.dashboard.record.shown import ListedTick, ShownTick
+from torra.dashboard.view.desk_values import Bars, PriceBar, Symbol
 from torra.exhibits import figures
 from torra.store.trade.rows import SignalRow
-from torra.tick.tick_record import SignalRecord, ThresholdsRecord
+from torra.tick.tick_record import SignalRecord
 from torra.verdict.order_levels import Levels
 from torra.verdict.risk_engine import Position
 from torra.words.orders import ACTIONS
@@ -119,7 +119,7 @@ def moment(record: ShownTick, data: Bars, proposed: Levels | None = None) -> Cha
 
     `proposed` are those of an order that waits or waited for a person.
     """
-    signal = next((one for one in record.written if one.kind == "open"), None) or proposed
+    signal = next((one for one in record.signals if one.kind == "open"), None) or proposed
     action = str(record.action)
     shown = figures.mark(action if action not in ("HOLD", "None") else record.verdict)
     return {
@@ -152,7 +152,7 @@ def trade(row: SignalRow, data: Bars, timeframe: str) -> ChartData:
         "l1": [],
         "markers": markers,
         "levels": _levels(row),
-        "thresholds": limits(ThresholdsRecord()),
+        "thresholds": limits(None),
         "lines": {},
         "told": [],
     }

@@ -12,6 +12,7 @@ from typing import Final, TypedDict
 from torra.dashboard.cells import skips, sources
 from torra.dashboard.record import agreement, summary, vetoes
 from torra.dashboard.record.reasoning import SENTENCE, headline, why
+from torra.dashboard.record.shown import Decision
 from torra.dashboard.view.desk_values import (
     ChangeCount,
     OverviewSymbol,
@@ -25,7 +26,7 @@ from torra.feeds.sample import SHOWN_AS, TRUE_YEARS
 from torra.store.hosted import FEED
 from torra.tick import sentence
 from torra.tick.marks import PROPOSED
-from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
+from torra.tick.tick_record import ThresholdsRecord, TickRecord
 from torra.verdict.trade_outcome import CloseValue
 from torra.words.badge import capital
 from torra.words.deny_reasons import DenyReason
@@ -75,9 +76,9 @@ def verdict_cells(key: str, latest: TickRecord | None, link: TickLink) -> Cells:
         cells[f"{key}.sentence"] = words("") | showing(False)
         cells[f"{key}.when"] = dash()
         return cells | bar_cells(f"{key}.consensus", None, None)
-    address = link(str(latest.instance), str(latest.timeframe), str(latest.bar_time))
+    address = link(latest.instance, latest.timeframe, latest.bar_time)
     consensus, l1 = latest.consensus, latest.l1_consensus
-    said = figures.clean(sentence.page_text(latest) if latest.sentence else "", SENTENCE)
+    said = figures.clean(sentence.page_text(latest), SENTENCE)
     told: Cells = {
         "verdict": state_cell(latest.verdict),
         "l1_verdict": state_cell(latest.l1_verdict),
@@ -95,13 +96,15 @@ def verdict_cells(key: str, latest: TickRecord | None, link: TickLink) -> Cells:
     )
 
 
-def voice_cells(key: str, tick: TickRecord) -> Cells:
+def voice_cells(key: str, tick: TickRecord | None) -> Cells:
     """Return a tick's regime and which voices it lacks; a cell with nothing to say is hidden."""
-    name = tick.regime.name if tick.regime else None
-    why, silent = agreement.degraded(tick.deliberation), agreement.silence(tick.deliberation)
+    name, why, silent = "", "", ""
+    if tick:
+        name, debate = tick.regime.name, tick.deliberation
+        why, silent = agreement.degraded(debate), agreement.silence(debate)
     badge = f"{figures.mark('DEGRADED').text}, {silent}" if why and silent else silent
     short = words(badge, "warn" if why else "flat", why or "of the desk's agents")
-    regime = state_cell(name or "") | {"title": "the regime of the market"}
+    regime = state_cell(name) | {"title": "the regime of the market"}
     return {
         f"{key}.regime": regime | showing(name),
         f"{key}.short": short | showing(badge),
@@ -188,7 +191,7 @@ def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: Stream) -> 
     return words(told, tone) | showing(bool(told))
 
 
-def reason(latest: DecisionRecord) -> str:
+def reason(latest: Decision) -> str:
     """Return the headline of a tick: where the consensus stands, the action and its reason."""
     told, veto = why(latest), vetoes.cause(latest)
     if summary.proposed(latest):
@@ -214,11 +217,10 @@ def bar_cells(key: str, value: float | None, l1: float | None) -> Cells:
     }
 
 
-def limits(thresholds: ThresholdsRecord) -> ThresholdPlaces:
+def limits(thresholds: ThresholdsRecord | None) -> ThresholdPlaces:
     """Return the thresholds as numbers on the score axis and as places on a spark."""
-    buy, sell = thresholds.buy, thresholds.sell
     # the profile has the sell threshold as a size: a SELL lies at minus that
-    low = None if sell is None else -sell
+    buy, low = (thresholds.buy, -thresholds.sell) if thresholds else (None, None)
     return {
         "buy": buy,
         "sell": low,
@@ -227,16 +229,16 @@ def limits(thresholds: ThresholdsRecord) -> ThresholdPlaces:
     }
 
 
-def thresholds_of(data: SymbolStatus) -> ThresholdsRecord:
+def thresholds_of(data: SymbolStatus) -> ThresholdsRecord | None:
     """Return the thresholds of the newest tick; without one those of the profile of now."""
-    return (data.latest and data.latest.thresholds) or data.thresholds
+    return data.latest.thresholds if data.latest else data.thresholds
 
 
 def zone_cells(key: str, data: SymbolStatus) -> Cells:
     """Return the ends of a signed bar that lie past a threshold; not known ones have no width."""
     known = thresholds_of(data)
-    buy = figures.position_on_axis(1.0 if known.buy is None else known.buy)
-    sell = figures.position_on_axis(-1.0 if known.sell is None else -known.sell)
+    buy = figures.position_on_axis(known.buy if known else 1.0)
+    sell = figures.position_on_axis(-known.sell if known else -1.0)
     return {
         f"{key}.buy": words("") | {"set": {"x": buy, "width": round(figures.BAR_WIDTH - buy, 2)}},
         f"{key}.sell": words("") | {"set": {"x": 0.0, "width": sell}},
@@ -259,7 +261,7 @@ def state_cell(name: str | None) -> Cell:
     return words(shown.text.strip(), shown.tone)
 
 
-def action_cell(tick: DecisionRecord) -> Cell:
+def action_cell(tick: Decision) -> Cell:
     """Return the action of a tick; one that was proposed to a person is no HOLD."""
     if summary.proposed(tick):
         return words("◔ proposed", "warn", REASONS[PROPOSED])

@@ -391,36 +391,37 @@ def _meanings(instances: Sequence[OverviewSymbol]) -> Cell:
 
 def _stream(key: str, instance: OverviewSymbol, stream: Stream, link: TickLink) -> Cells:
     """Return everything of a stream, for a card."""
-    tick = stream.tick or TickRecord()
+    tick = stream.tick
     cells: Cells = {}
     for vector in VECTORS:
-        value = tick.final(vector)
+        value = tick.final(vector) if tick else None
         cells[f"{key}.{vector}"] = cell(value, 2, NO_TICK)
-        cells |= bar_cells(f"{key}.{vector}", value, tick.l1.get(vector))
-    cells[f"{key}.ath"] = cell(tick.ath, 2, NO_TICK)
-    cells |= bar_cells(f"{key}.composite", tick.composite, tick.l1_composite)
+        cells |= bar_cells(f"{key}.{vector}", value, tick.l1[vector] if tick else None)
+    cells[f"{key}.ath"] = cell(tick.ath if tick else None, 2, NO_TICK)
+    composite, l1 = (tick.composite, tick.l1_composite) if tick else (None, None)
+    cells |= bar_cells(f"{key}.composite", composite, l1)
     cells[f"{key}.source"] = dash()
     if tick:
-        address = link(instance.instance, stream.timeframe, str(tick.bar_time))
+        address = link(instance.instance, stream.timeframe, tick.bar_time)
         cells[f"{key}.source"] = source_cell(tick.source_type) | {"set": {"href": address}}
     cells |= voice_cells(key, tick)
     cells[f"{key}.spark"] = words("") | {"set": {"d": figures.spark(stream.history)}}
     cells[f"{key}.skip"] = skip_cell(stream.tick, stream.skipped, stream)
-    cells[f"{key}.composite"] = cell(tick.composite, 3, NO_TICK)
+    cells[f"{key}.composite"] = cell(composite, 3, NO_TICK)
     return cells | age_cells(key, stream)
 
 
 def _line(key: str, instance: OverviewSymbol, stream: Stream, link: TickLink) -> Cells:
     """Return the cells for which a row has room: composite, source, age, wait."""
-    tick = stream.tick or TickRecord()
-    told = source_cell(tick.source_type)
+    tick = stream.tick
+    told = source_cell(tick.source_type if tick else None)
     # a row is narrow, and the rest of the word still tells the sources apart
     told["text"] = told["text"].removesuffix(" desk")
     if tick:
-        address = link(instance.instance, stream.timeframe, str(tick.bar_time))
+        address = link(instance.instance, stream.timeframe, tick.bar_time)
         told["set"] = {"href": address}
     return {
-        f"{key}.composite": cell(tick.composite, 3, NO_TICK),
+        f"{key}.composite": cell(tick.composite if tick else None, 3, NO_TICK),
         f"{key}.source": told,
         **age_cells(key, stream),
     }

@@ -61,9 +61,8 @@ def cited(record: TickRecord, wrong: str = "") -> list[str]:
 
 def _features(record: TickRecord) -> Iterator[str]:
     for report in record.deliberation.reports:
-        for one in (*report.points_for, *report.points_against, *report.evidence):
-            if one.id:
-                yield one.id
+        yield from (one.id for one in (*report.points_for, *report.points_against))
+        yield from (one.id for one in report.evidence)
 
 
 def _of(feature: str) -> Iterator[str]:

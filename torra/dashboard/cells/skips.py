@@ -13,7 +13,8 @@ from itertools import groupby
 from typing import Final
 
 from torra import clock
-from torra.dashboard.view.desk_values import ListedTick, Skip, Stream
+from torra.dashboard.record.shown import ListedTick
+from torra.dashboard.view.desk_values import Skip, Stream
 from torra.dashboard.view.stream_reading import NO_BAR
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord

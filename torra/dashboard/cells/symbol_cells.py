@@ -37,9 +37,9 @@ from torra.dashboard.cells.common import (
 from torra.dashboard.cells.timelines import Timeline
 from torra.dashboard.record import reasoning
 from torra.dashboard.record.reasoning import standing, why
+from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view.desk_values import (
     DeskStatus,
-    ListedTick,
     OverviewSymbol,
     Skip,
     Symbol,
@@ -49,7 +49,6 @@ from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.exhibits.figures import Cell, cell
 from torra.store.trade.rows import AlarmRow, ProviderBlock, SignalRow
-from torra.tick.tick_record import TickRecord
 from torra.verdict.one_sided import one_sided
 from torra.verdict.risk_engine import OPENS
 from torra.words.badge import Badge
@@ -169,7 +168,7 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
         cells["head.reason"] = words(first_tick)
     cells |= position_cells("head", data) | zone_cells("head.consensus", data)
     cells |= age_cells("head", data.stream)
-    cells |= voice_cells("head", latest or TickRecord())
+    cells |= voice_cells("head", latest)
     cells["head.changes"] = changes_cell(data.changes)
     cells["head.origin"] = origin_cell(data)
     cells["head.skip"] = skip_cell(latest, next(iter(data.skipped), None), data.stream)

@@ -16,7 +16,8 @@ from typing import Final, TypedDict
 
 from torra import clock
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.view.desk_values import ListedTick, StateHistory, Symbol
+from torra.dashboard.record.shown import ListedTick
+from torra.dashboard.view.desk_values import StateHistory, Symbol
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell
 from torra.words.badge import Badge
@@ -133,7 +134,7 @@ def verdict_events(data: Symbol) -> list[tuple[datetime, str]]:
     for tick in sorted(data.ticks, key=lambda one: str(one.bar_time)):
         told = _decided(tick)
         # a side that a decline latched is held back by it, not by the gate
-        if told == "VETO" and held == tick.verdict and not tick.gate.veto:
+        if told == "VETO" and held == tick.verdict and not (tick.gate and tick.gate.veto):
             told = "DECLINED"
         held = str(tick.verdict) if told == "DECLINED" else ""
         ticks[str(tick.bar_time)] = told

@@ -14,13 +14,13 @@ from typing import Final, Required, TypedDict
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST
 from agent_framework import NOTHING_OPENS
-from agents.contracts import ORDINALS, VECTORS
+from agents.contracts import ORDINALS, VECTORS, AgentReport
 from agents.debate.panel import DIRECTIONS, Agreement, Panel
 from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.tick.marks import GATE
-from torra.tick.tick_record import AgreementTold, DebateRecord, PanelTold, ReportRecord, TickRecord
+from torra.tick.tick_record import DebateRecord, TickRecord
 from torra.words.badge import Badge
 from torra.words.ticks import BADGES, FLAGS
 
@@ -30,8 +30,6 @@ SMALL_DESK: Final = 4
 WIDE_PUSH: Final = 0.1
 """Push that fills its bar: an analyst seldom pushes further, a researcher cannot."""
 
-OLD_NEUTRAL: Final = 0.02
-"""Stance of old below which it took no side."""
 
 UNASKED: Final = {
     "quorum": "no quorum: too few analysts reported for a debate to rest on",
@@ -76,7 +74,6 @@ class PanelShown(TypedDict, total=False):
     """How far the desk agreed; only `heard` (False) where there was no opinion."""
 
     heard: Required[bool]
-    of_old: bool
     side: Badge
     push: Cell
     sided: str
@@ -99,9 +96,6 @@ def degraded(deliberation: DebateRecord) -> str:
                 f"Only {heard} of {seats} analysts reported (an abstention counts as a report), "
                 "fewer than the profile's quorum: bull and bear were not asked."
             )
-        # a record of another version may have the flag without these numbers
-        if flag.partition(":")[0] == "degraded":
-            return "Too few analysts reported: bull and bear were not asked."
     return ""
 
 
@@ -138,7 +132,7 @@ def looks(deliberation: DebateRecord, name: str) -> list[str]:
     return [FLAGS[flag] for flag in LOOKS if f"{flag}:{name}" in deliberation.flags]
 
 
-def ordinals(report: ReportRecord) -> list[Ordinal]:
+def ordinals(report: AgentReport) -> list[Ordinal]:
     """Return the whole numbers of the news agent, each with its range."""
     told = report.ordinals
     return [
@@ -152,30 +146,24 @@ def ordinals(report: ReportRecord) -> list[Ordinal]:
     ]
 
 
-def panel(record: TickRecord) -> PanelShown | None:
-    """Return how far the desk agreed (`heard` False without opinions); None without a panel."""
+def panel(record: TickRecord) -> PanelShown:
+    """Return how far the desk agreed; `heard` is False without opinions."""
     deliberation = record.deliberation
     told = deliberation.panel
-    if not told:
-        return None
     if all(report.abstained or report.agent_id == GATE for report in deliberation.reports):
         return {"heard": False}
-    push = told.side if told.of_old else told.push
+    push = told.push
     towards = DIRECTIONS.get(str(record.verdict), _side(push))
     return {
         "heard": True,
-        "of_old": told.of_old,
         "side": figures.mark(SIDES[_side(push)]),
-        "push": cell(None if told.of_old else push),
+        "push": cell(push),
         "sided": figures.plain(told.sided, 0),
         "abstained": figures.plain(told.abstained, 0),
         "cost": figures.plain(OPPOSITION_COST, 2),
         "leaning": figures.plain(LEANING_SHARE, 2),
         "sides": sides(record, told, counted=not deliberation.in_shadow),
-        "stances": [
-            stance(*item, towards, of_old=told.of_old)
-            for item in (told.stances if told.of_old else told.pushes).items()
-        ],
+        "stances": [stance(*item, towards) for item in told.pushes.items()],
         "spread": [_plain(told.spread.get(vector), 3) for vector in VECTORS],
         "disagreements": [
             figures.clean(said, 200).replace("_", " ").replace(" -", f" {figures.MINUS}")
@@ -184,7 +172,7 @@ def panel(record: TickRecord) -> PanelShown | None:
     }
 
 
-def sides(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[SideShown]:
+def sides(record: TickRecord, told: Panel, *, counted: bool = True) -> list[SideShown]:
     """Return how far the desk agreed with the verdict's side, with both where it is HOLD.
 
     A conviction that is not `counted` (shadow) leaves all of a size.
@@ -193,8 +181,6 @@ def sides(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[
     rows: list[SideShown] = []
     for side in (verdict,) if verdict in DIRECTIONS else tuple(DIRECTIONS):
         found = told.agreement(side)
-        if found is None:
-            continue
         kept = found.conviction if counted else 1.0
         budget = record.budget
         size = left_of(gate, kept, budget)
@@ -229,36 +215,23 @@ def left_of(
     return gate * conviction * (1.0 if budget is None else budget)
 
 
-def stance(name: str, value: float | None, side: int = 0, *, of_old: bool = False) -> Stance:
-    """Return which way an agent leans, and whether that is against a side.
-
-    One of old is how it saw the market, from -1 to +1, and neutral near 0.
-    """
-    taken = 0 if of_old and abs(value or 0.0) < OLD_NEUTRAL else _side(value)
+def stance(name: str, value: float | None, side: int = 0) -> Stance:
+    """Return which way an agent leans, and whether that is against a side."""
+    taken = _side(value)
     return {
         "title": figures.title(name),
         "value": cell(value),
-        "bar": figures.signed_bar(value, 1.0 if of_old else WIDE_PUSH),
+        "bar": figures.signed_bar(value, WIDE_PUSH),
         "side": figures.mark(SIDES[taken]),
         "against": bool(side and taken == -side),
     }
 
 
-def falsifiers(report: ReportRecord) -> list[str]:
-    """Return the findings that, by a researcher's own words, would prove its case wrong."""
-    return [figures.clean(text, 400) for text in report.falsifiers]
-
-
-def checks(told: PanelTold, expected: Panel) -> Iterable[tuple[str, float | None, float | None]]:
-    """Yield each number of the panel: its name, as recomputed, as stored.
-
-    Of a panel by the rules of old only the spread can be.
-    """
+def checks(told: Panel, expected: Panel) -> Iterable[tuple[str, float | None, float | None]]:
+    """Yield each number of the panel: its name, as recomputed, as stored."""
     for vector in VECTORS:
         name = f"spread of {figures.title(vector).lower()}"
         yield name, expected.spread.get(vector), told.spread.get(vector)
-    if told.of_old:
-        return
     for name, push in expected.pushes.items():
         yield f"push of {name}", push, told.pushes.get(name)
     yield "push of the desk", expected.push, told.push
@@ -267,7 +240,7 @@ def checks(told: PanelTold, expected: Panel) -> Iterable[tuple[str, float | None
 
 
 def _side_checks(
-    side: str, expected: Agreement, told: AgreementTold
+    side: str, expected: Agreement, told: Agreement
 ) -> Iterable[tuple[str, float | None, float | None]]:
     yield f"opposition to {side}", expected.opposition, told.opposition
     yield f"dissent to {side}", expected.dissent, told.dissent

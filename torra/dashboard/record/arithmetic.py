@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final, Literal, TypedDict, cast
+from typing import Final, TypedDict
 
 from agent_config import FOCUS_WEIGHT, THIN_CONVICTION
 from agents import evidence
@@ -21,9 +21,7 @@ from agents.contracts import (
     RESEARCHER_BOUND,
     SIDES,
     VECTORS,
-    WINNERS,
     AgentReport,
-    Winner,
 )
 from agents.debate import panel, synthesis
 from agents.registry import AGENTS
@@ -34,7 +32,7 @@ from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.tick.marks import GATE
 from torra.tick.sentence import number
-from torra.tick.tick_record import Composite, DebateRecord, ReportRecord, TickRecord
+from torra.tick.tick_record import DebateRecord, TickRecord, is_gate
 from torra.tick.words import swarm_words
 
 TOLERANCE: Final = 1e-6
@@ -98,9 +96,8 @@ def steps(record: TickRecord) -> list[Step]:
     """Return the steps from L1 to the composite, one row each, one column a score."""
     deliberation = record.deliberation
     voices = _voices(deliberation)
-    silent = NO_DEBATE if deliberation else "no deliberation is stored"
     # a sum over nobody is not a zero that was said
-    debated = deliberation if voices else DebateRecord()
+    average, debate = (deliberation.analyst_avg, deliberation.debate) if voices else ({}, {})
     mark = f"; {NOT_COUNTED}" if deliberation.in_shadow else ""
     return [
         _scores("L1 score", _l1_source(record), record.l1, kind="base"),
@@ -110,14 +107,14 @@ def steps(record: TickRecord) -> list[Step]:
             "of those that scored it, by focus and by what the regime lets each count"
             if deliberation.swarm and deliberation.swarm.trust
             else "of those that scored it",
-            debated.analyst_avg,
-            missing=silent,
+            average,
+            missing=NO_DEBATE,
         ),
         _scores(
             "Debate",
             _debate_note(deliberation),
-            debated.debate,
-            missing=silent,
+            debate,
+            missing=NO_DEBATE,
         ),
         _numbers(
             "Gate multiplier",
@@ -152,14 +149,9 @@ def _debate_note(deliberation: DebateRecord) -> str:
 
 
 def records_line(record: TickRecord) -> str:
-    """Return the records behind the record score and since when they count; "" without any.
-
-    A tick that knew the record high alone tells of the all-time high, as it was called then.
-    """
+    """Return the records behind the record score and since when they count."""
     high, low = record.ath_price, record.low_price
-    if high is None:
-        return ""
-    if record.record_score != "both" or low is None:
+    if record.record_score != "both":
         told = f"ATH: how near the price is to its all-time high, {figures.loose(high)}; +1 at it"
     else:
         told = (
@@ -194,11 +186,12 @@ def consensus_rows(record: TickRecord) -> list[Consensus]:
 def consensus_line(record: TickRecord) -> str:
     """Return in a sentence of which timeframes the consensus is; "" where it is of one alone."""
     fresh = {name: one for name, one in record.composites.items() if one.fresh}
-    total = _total([one.weight for one in fresh.values()])
-    shared = {name: (one.weight or 0.0) / total for name, one in fresh.items()} if total else {}
+    total = sum(one.weight for one in fresh.values())
+    if len(record.composites) < 2 or not total:
+        return ""
+    shared = {name: one.weight / total for name, one in fresh.items()}
     # a damaged record may have weights of which no shares can be made
-    whole = shared and all(0.0 <= share <= 1.0 for share in shared.values())
-    if len(record.composites) < 2 or not whole or record.consensus is None:
+    if not all(0.0 <= share <= 1.0 for share in shared.values()):
         return ""
     parts = [
         f"{figures.clean(name, 12)} {figures.signed(one.composite, 2)} ({100 * shared[name]:.0f} %)"
@@ -206,7 +199,7 @@ def consensus_line(record: TickRecord) -> str:
     ]
     left_out = [figures.clean(name, 12) for name in record.composites if name not in fresh]
     more = f"; {', '.join(left_out)} is too old and left out" if left_out else ""
-    limits = [one for one in (record.thresholds.buy, -(record.thresholds.sell or 0.0)) if one]
+    limits = [record.thresholds.buy, -record.thresholds.sell]
     said = number(record.consensus, limits).replace("-", figures.MINUS)
     return f"Consensus {said}: {' and '.join(parts)}{more}."
 
@@ -235,36 +228,14 @@ def decision_rows(record: TickRecord) -> list[DecisionStep]:
     ]
 
 
-def as_report(told: ReportRecord) -> AgentReport | None:
-    """Return a stored report as the overlay's own value, None when it cannot be one."""
-    confidence = _CONFIDENCE.get(str(told.confidence))
-    if confidence is None:
-        return None
-    return AgentReport(
-        agent_id=told.author,
-        adjustments={vector: told.adjustments.get(vector) for vector in VECTORS},
-        confidence=confidence,
-        flags=told.flags,
-        abstained=told.abstained,
-    )
-
-
-_CONFIDENCE: Final[dict[str, Literal["high", "medium", "low"]]] = {
-    "high": "high",
-    "medium": "medium",
-    "low": "low",
-}
-
-
 def vector_weights(record: TickRecord) -> dict[str, float]:
-    """Return what each vector weighs in the composite, as far as the record says."""
-    return {v: weight for v in VECTORS if (weight := record.weights.get(v)) is not None}
+    """Return what each vector weighs in the composite."""
+    return {v: record.weights[v] for v in VECTORS}
 
 
-def trust(told: ReportRecord) -> float | None:
-    """Return the trust k of a stored report; None when it abstained or cannot be read."""
-    report = as_report(told)
-    return None if report is None or report.abstained else evidence.trust(report)
+def trust(told: AgentReport) -> float | None:
+    """Return the trust k of a report; None when it abstained."""
+    return None if told.abstained else evidence.trust(told)
 
 
 def _checks(record: TickRecord) -> Iterable[Check]:
@@ -275,7 +246,7 @@ def _checks(record: TickRecord) -> Iterable[Check]:
     trusted = swarm.trusted(told)
     if answers:
         debate = synthesis.synthesise(answers, thesis.weights(deliberation), trusted)
-    if debate is not None and deliberation.panel:
+    if debate is not None:
         # neither gate nor manager is a voice of the panel: a manager that failed lowers it apart
         failed = [name for name in deliberation.failures if name not in (GATE, *ARBITERS)]
         weights, judged = vector_weights(record), _judged(deliberation)
@@ -287,12 +258,12 @@ def _checks(record: TickRecord) -> Iterable[Check]:
         name = figures.title(vector).lower()
         if debate is not None:
             average, shifted = debate.analyst_avg[vector], debate.debate[vector]
-            yield f"analyst average of {name}", average, deliberation.analyst_avg.get(vector)
-            yield f"debate of {name}", shifted, deliberation.debate.get(vector)
+            yield f"analyst average of {name}", average, deliberation.analyst_avg[vector]
+            yield f"debate of {name}", shifted, deliberation.debate[vector]
         for step, expected, kept in _vector_checks(record, vector):
             yield f"{step} of {name}", expected, kept
-    yield "composite", _total(contributions(record).values()), record.composite
-    yield "consensus", _total(shares(record).values()), record.consensus
+    yield "composite", _total(contributions(record)), record.composite
+    yield "consensus", _total(shares(record)), record.consensus
 
 
 def _swarm_checks(spoken: DebateRecord) -> Iterable[Check]:
@@ -300,60 +271,47 @@ def _swarm_checks(spoken: DebateRecord) -> Iterable[Check]:
     told = spoken.swarm
     if told is None:
         return
-    whole = [
-        (one.weight, one.trust, one.stance)
-        for one in told.board.stands
-        if one.weight is not None and one.trust is not None and one.stance is not None
-    ]
-    if whole and len(whole) == len(told.board.stands):
-        yield "lean of the board", math.fsum(w * k * s for w, k, s in whole), told.board.lean
+    if told.board.stands:
+        lean = math.fsum(one.weight * one.trust * one.stance for one in told.board.stands)
+        yield "lean of the board", lean, told.board.lean
     if told.judgement is not None:
         yield "expected value", swarm_words.value_of(told.judgement), told.judgement.value_r
     budget, storm = told.regime.budget, told.storm
-    if budget is not None and storm:
+    if storm:
         yield "budget", min(budget, storm) / storm, told.budget
 
 
 def _judged(deliberation: DebateRecord) -> AgentReport | None:
     """Return a manager's or a judge's report; UNJUDGED of one that failed, None without one."""
     told = deliberation.manager or deliberation.judge
-    report = None if told is None else as_report(told)
-    if told is None or report is None:
+    if told is None:
         failed = any(name in deliberation.failures for name in JUDGES)
         return panel.UNJUDGED if failed else None
-    winner = cast("Winner", told.winner if told.winner in WINNERS else "")
-    return replace(report, winner=winner, weights=thesis.weights(deliberation))
+    return replace(told, weights=thesis.weights(deliberation))
 
 
 def _vector_checks(record: TickRecord, vector: str) -> Iterable[Check]:
-    l1, agent = record.l1.get(vector), record.agents.get(vector)
-    shift, debate = record.adjustments.get(vector), record.deliberation.debate.get(vector)
-    multiplier = record.said_multiplier
+    l1, agent = record.l1[vector], record.agents[vector]
+    shift, debate = record.adjustments[vector], record.deliberation.debate[vector]
     # in shadow L1 alone was blended, whatever the agents said
     blend = l1 if record.deliberation.in_shadow else agent
-    if (
-        str(record.source_type).startswith("AGENT")
-        and debate is not None
-        and multiplier is not None
-    ):
-        yield "adjustment", synthesis.clamp(debate * multiplier, ADJUSTMENT_BOUND), shift
-    if l1 is not None and shift is not None:
-        yield "agent score", synthesis.clamp(l1 + shift, 1.0), agent
-    if l1 is not None and blend is not None:
-        yield "blend", synthesis.blended(l1, blend), record.final(vector)
+    if record.source_type.startswith("AGENT"):
+        moved = synthesis.clamp(debate * record.said_multiplier, ADJUSTMENT_BOUND)
+        yield "adjustment", moved, shift
+    yield "agent score", synthesis.clamp(l1 + shift, 1.0), agent
+    yield "blend", synthesis.blended(l1, blend), record.final(vector)
 
 
 def _answers(deliberation: DebateRecord) -> list[synthesis.Answer]:
     """Return the stored opinions with their roles; none when an author is not in the registry."""
     answers = []
     for told in deliberation.reports:
-        report, seat = as_report(told), AGENTS.get(told.author)
-        if seat is not None and seat.role.kind not in OPINIONS:
-            continue
-        if report is None or seat is None:
+        seat = AGENTS.get(told.agent_id)
+        if seat is None:
             # the agent of a host has no role here: a sum without it would look like a fault
             return []
-        answers.append(synthesis.Answer(seat.role, report))
+        if seat.role.kind in OPINIONS:
+            answers.append(synthesis.Answer(seat.role, told))
     return answers
 
 
@@ -362,8 +320,8 @@ def _voices(deliberation: DebateRecord) -> list[Step]:
     rows, weighs = [], thesis.weights(deliberation)
     counts = swarm.trusted(deliberation.swarm)
     for told in deliberation.reports:
-        weight, name = trust(told), told.author
-        if weight is None or told.is_gate or name in ARBITERS:
+        weight, name = trust(told), told.agent_id
+        if weight is None or is_gate(told) or name in ARBITERS:
             continue
         side = name in SIDES or name in JUDGE
         bound = RESEARCHER_BOUND if side else ADJUSTMENT_BOUND
@@ -421,36 +379,29 @@ def _numbers(name: str, note: str, values: Scores) -> Step:
     }
 
 
-def _finals(record: TickRecord) -> dict[str, float | None]:
+def _finals(record: TickRecord) -> dict[str, float]:
     return {**{vector: record.final(vector) for vector in VECTORS}, "ath": record.ath}
 
 
-def contributions(record: TickRecord) -> dict[str, float | None]:
+def contributions(record: TickRecord) -> dict[str, float]:
     """Return what each of the five scores gives to the composite; {} without weights."""
-    total = _total(record.weights.values())
+    total = sum(record.weights.values())
     if not total:
         return {}
-    finals = _finals(record)
-    return {name: _product(finals[name], record.weights.get(name), total) for name in finals}
+    return {name: value * record.weights[name] / total for name, value in _finals(record).items()}
 
 
-def shares(record: TickRecord) -> dict[str, float | None]:
+def shares(record: TickRecord) -> dict[str, float]:
     """Return the contribution of each fresh timeframe to the consensus."""
-    fresh: dict[str, Composite] = {n: one for n, one in record.composites.items() if one.fresh}
-    total = _total([one.weight for one in fresh.values()])
+    fresh = {name: one for name, one in record.composites.items() if one.fresh}
+    total = sum(one.weight for one in fresh.values())
     if not total:
         return {}
-    return {name: _product(one.composite, one.weight, total) for name, one in fresh.items()}
+    return {name: one.composite * one.weight / total for name, one in fresh.items()}
 
 
-def _product(value: float | None, weight: float | None, total: float) -> float | None:
-    return None if value is None or weight is None else value * weight / total
-
-
-def _total(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    # a sum that lacks a part would fail its check for no reason
-    return sum(value for value in known if value) if known and None not in known else None
+def _total(parts: Mapping[str, float]) -> float | None:
+    return sum(parts.values()) if parts else None
 
 
 def _differs(expected: float | None, kept: float | None) -> bool:
@@ -467,5 +418,4 @@ def _full(value: float | None) -> str:
 
 def _thresholds(record: TickRecord) -> str:
     buy, sell = record.thresholds.buy, record.thresholds.sell
-    low = figures.signed(None if sell is None else -sell, 2)
-    return f"BUY ≥ {figures.signed(buy, 2)}, SELL ≤ {low}"
+    return f"BUY ≥ {figures.signed(buy, 2)}, SELL ≤ {figures.signed(-sell, 2)}"

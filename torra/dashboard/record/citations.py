@@ -17,6 +17,7 @@ from agents import risk_gate
 from agents.contracts import (
     VECTORS,
     WINNERS,
+    AgentReport,
     DebateContext,
     Evidence,
     Feature,
@@ -24,6 +25,7 @@ from agents.contracts import (
     Role,
 )
 from agents.debate import board as boards
+from agents.debate.deliberation import Consulted
 from agents.evidence import grounded
 from agents.feature_words import FEATURES, meaning_of, name_of
 from agents.registry import AGENTS, SCORER, TRADER
@@ -31,15 +33,7 @@ from scoring_rubric import shown_features
 from torra.dashboard.record.rows import Chip, TranscriptEntry
 from torra.exhibits import figures
 from torra.tick.marks import GATE
-from torra.tick.tick_record import (
-    Cited,
-    ConflictTold,
-    ConsultedRecord,
-    DebateRecord,
-    ReportRecord,
-    SwarmTold,
-    TickRecord,
-)
+from torra.tick.tick_record import ConflictRecord, DebateRecord, SwarmRecord, TickRecord, is_gate
 from torra.tick.words import swarm_words
 
 TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
@@ -110,7 +104,7 @@ def evidence(record: TickRecord) -> dict[str, Feature]:
     for item in record.features:
         if item.id:
             found[item.id] = Feature(item.id, item.value, item.unit or "")
-    if any(report.is_gate for report in record.deliberation.reports):
+    if any(is_gate(report) for report in record.deliberation.reports):
         found |= _of_the_gate(record.deliberation)
     found |= _of_the_board(record.deliberation.swarm)
     return found | _of_the_trader(record.deliberation.consulted)
@@ -144,7 +138,7 @@ class Anchors:
         return self._known[name]
 
 
-def chips(told: ReportRecord, features: Mapping[str, Feature], anchors: Anchors) -> list[Chip]:
+def chips(told: AgentReport, features: Mapping[str, Feature], anchors: Anchors) -> list[Chip]:
     """Return the citations of a report, each with its anchor and its judgement."""
     return [_chip(item, features, anchors) for item in told.evidence]
 
@@ -227,7 +221,7 @@ def codes(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _of_the_trader(asked: ConsultedRecord | None) -> dict[str, Feature]:
+def _of_the_trader(asked: Consulted | None) -> dict[str, Feature]:
     """Return what the trader was told of the order, as far as the record tells.
 
     Its levels are not recorded: they are those that it cites, where its citations were found true.
@@ -255,7 +249,7 @@ def _of_the_gate(deliberation: DebateRecord) -> dict[str, Feature]:
     return found
 
 
-def _of_the_board(told: SwarmTold | None) -> dict[str, Feature]:
+def _of_the_board(told: SwarmRecord | None) -> dict[str, Feature]:
     """Return the features by which a judge is told the board."""
     if told is None or not told.board.stands:
         return {}
@@ -274,7 +268,7 @@ def _of_the_board(told: SwarmTold | None) -> dict[str, Feature]:
     return boards.as_features(found, "")
 
 
-def _as_conflict(one: ConflictTold) -> boards.Conflict:
+def _as_conflict(one: ConflictRecord) -> boards.Conflict:
     claims = {
         name: tuple(Evidence(str(told.id), told.value or 0.0) for told in cites)
         for name, cites in one.claims.items()
@@ -283,7 +277,7 @@ def _as_conflict(one: ConflictTold) -> boards.Conflict:
     return boards.Conflict(str(one.long), str(one.short), one.strength or 0.0, claims, settle)
 
 
-def _chip(item: Cited, features: Mapping[str, Feature], anchors: Anchors) -> Chip:
+def _chip(item: Evidence, features: Mapping[str, Feature], anchors: Anchors) -> Chip:
     name = str(item.id)
     state = judge(name, item.value, features)
     glyph, words = JUDGED[state]

@@ -15,7 +15,7 @@ from torra.dashboard.record import swarm
 from torra.dashboard.record.transcript import vetoed
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import Damaged, Skipped, TickRecord
 
 SMALL: Final = 0.02
 """A number that moved by this much or less did not move."""
@@ -52,13 +52,13 @@ class Differences(TypedDict):
     small: str
 
 
-def changes(record: TickRecord, before: TickRecord | None) -> Differences:
+def changes(record: TickRecord, before: TickRecord | Skipped | Damaged | None) -> Differences:
     """Return the changes since the tick before; `why` is the reason if there is no comparison."""
-    if not before:
+    if before is None:
         return _none("there is no tick before this one")
-    if before.skipped:
-        reason = figures.clean(before.skipped.reason, 80)
-        return _none(f"the tick before was skipped: {reason}")
+    if not isinstance(before, TickRecord):
+        what = "was skipped" if isinstance(before, Skipped) else "has a damaged record"
+        return _none(f"the tick before {what}: {figures.clean(before.reason, 80)}")
     rows = [*_words(record, before), *_numbers(record, before), *_agents(record, before)]
     return {"there": True, "why": "", "rows": rows, "small": f"{SMALL:g}"}
 
@@ -72,7 +72,7 @@ def _words(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
         old, new = getattr(before, name), getattr(record, name)
         if old != new:
             yield _row(title, "", figures.mark(old).text, figures.mark(new).text)
-    old, new = vetoed(before.gate), vetoed(record.gate)
+    old, new = vetoed(before.gate.ruling), vetoed(record.gate.ruling)
     if old != new:
         yield _row("Veto of openings", "", old, new)
     old, new = _decided(before), _decided(record)
@@ -116,7 +116,7 @@ def _agents(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
 def _told(record: TickRecord) -> dict[str, Mapping[str, float | None]]:
     """Return the adjustments of every agent that did not abstain."""
     spoke = (told for told in record.deliberation.reports if not told.abstained)
-    return {told.author: told.adjustments for told in spoke}
+    return {told.agent_id: told.adjustments for told in spoke}
 
 
 def _moved(

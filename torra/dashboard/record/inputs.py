@@ -14,13 +14,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from os.path import commonprefix
 from typing import Final, Literal, NotRequired, TypedDict
 
-from agents.contracts import VECTORS, AgentReport, DebateContext, Evidence, Feature
+from agents.contracts import VECTORS, AgentReport, DebateContext, Feature
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import NUMBERS_ONLY, visible
-from torra.dashboard.record import arithmetic, citations
+from torra.dashboard.record import citations
 from torra.dashboard.record.rows import StageShown, TranscriptCall, TranscriptPicture
 from torra.exhibits import figures
-from torra.tick.tick_record import ReportRecord, StoredCall, TickRecord
+from torra.tick.tick_record import StoredCall, TickRecord, is_gate
 
 TEXT_CHARS: Final = (12_000, 8_000, 6_000, 5_000, 4_000, 3_200, 2_500, 1_800, 1_200, 500)
 """Longest prompt and reply on the page, in characters: the first of these with which all of them
@@ -160,12 +160,12 @@ def quotations(
     spoke = {e["name"]: stage["name"] for stage in stages for e in stage["entries"]}
     asked = {e["name"] for stage in stages for e in stage["entries"] if e["tries"]}
     rows = [
-        _seen(told, features, _readers(told.author, spoke, asked))
+        _seen(told, features, _readers(told.agent_id, spoke, asked))
         for told in record.deliberation.reports
-        if not told.is_gate
+        if not is_gate(told)
     ]
     for told in record.deliberation.earlier:
-        others = [n for n, name in spoke.items() if name == "research" and n != told.author]
+        others = [n for n, name in spoke.items() if name == "research" and n != told.agent_id]
         rows.append(_seen(told, features, others, earlier=True))
     return [row for row in rows if row["to"]]
 
@@ -209,20 +209,17 @@ def _blocks(shown: Iterable[Feature]) -> str:
 
 
 def _seen(
-    told: ReportRecord, features: Mapping[str, Feature], to: list[str], *, earlier: bool = False
+    told: AgentReport, features: Mapping[str, Feature], to: list[str], *, earlier: bool = False
 ) -> Quoted:
     """Return a report as the others are shown it."""
-    who, report = figures.title(told.author), arithmetic.as_report(told)
-    if report is None:
-        return {"who": who, "numbers": figures.DASH, "quoted": "", "round": earlier, "to": to}
     whole = AgentReport(
-        told.author,
-        report.adjustments,
-        report.confidence,
-        figures.clean(told.claim or told.reasoning),
+        told.agent_id,
+        told.adjustments,
+        told.confidence,
+        figures.clean(told.said),
         told.key_points or tuple(figures.clean(point.says, 300) for point in told.points_for),
-        tuple(Evidence(str(item.id), item.value) for item in told.evidence),
-        abstained=report.abstained,
+        told.evidence,
+        abstained=told.abstained,
     )
     context = DebateContext("", "", "", "", {}, features=features, nonce=citations.NONCE)
     shown = visible(whole, context)
@@ -232,10 +229,10 @@ def _seen(
         if (value := shown.adjustments.get(v)) is not None
     ]
     return {
-        "who": who,
-        "numbers": "abstained" if report.abstained else ", ".join(numbers) or "no score",
-        "confidence": report.confidence,
-        "quoted": "" if report.abstained else " · ".join(filter(None, _prose(shown))),
+        "who": figures.title(told.agent_id),
+        "numbers": "abstained" if told.abstained else ", ".join(numbers) or "no score",
+        "confidence": told.confidence,
+        "quoted": "" if told.abstained else " · ".join(filter(None, _prose(shown))),
         "round": earlier,
         "to": to,
     }
@@ -256,7 +253,7 @@ def numbered(call: StoredCall) -> str:
 def _call(call: StoredCall) -> TranscriptCall:
     return {
         "name": figures.clean(call.role_id, 40),
-        "role": figures.title(call.role),
+        "role": figures.title(call.role_id),
         "stage": figures.clean(call.stage, 40),
         "try": numbered(call),
         "status": figures.clean(call.status, 40),

@@ -16,7 +16,7 @@ from torra.exhibits import figures, lesson_words
 from torra.exhibits.lesson_words import FactShown
 from torra.lessons.lesson import Lesson
 from torra.lessons.recall import BROKEN, LATE, LEAST, SECONDS, note_text, wins_of
-from torra.tick.tick_record import LessonsTold, NoteTold, TickRecord, Value
+from torra.tick.tick_record import LessonNote, LessonsRecord, TickRecord, Value
 
 RANKED_BY: Final = {"words": "words", "text": "text", "situation": "market"}
 """By what a lesson is like the tick, by the name of the ranking."""
@@ -78,7 +78,7 @@ def used(record: TickRecord, lessons: Iterable[Lesson]) -> LessonsUsed | None:
     )
 
 
-def _brief(told: LessonsTold) -> str:
+def _brief(told: LessonsRecord) -> str:
     if LATE in told.flags:
         return "none, they came too late"
     similar = _number(told.numbers, "similar")
@@ -109,7 +109,7 @@ def _facts(numbers: Mapping[str, Value]) -> Iterator[FactShown]:
     yield FactShown("Mean result, as told", f"{lesson_words.of_r(mean)}, pulled towards 0")
 
 
-def _note(told: NoteTold, lesson: Lesson | None, record: TickRecord) -> NoteUsed:
+def _note(told: LessonNote, lesson: Lesson | None, record: TickRecord) -> NoteUsed:
     author = "the rules" if told.author == lesson_words.RULES else figures.clean(told.author, 80)
     if lesson is None:
         name = f"Lesson {told.lesson}" if told.lesson else figures.DASH
@@ -123,7 +123,7 @@ def _note(told: NoteTold, lesson: Lesson | None, record: TickRecord) -> NoteUsed
     )
 
 
-def _text(told: NoteTold, lesson: Lesson, record: TickRecord) -> str:
+def _text(told: LessonNote, lesson: Lesson, record: TickRecord) -> str:
     """Return a note as the agents read it."""
     spoken = {words.author: words for words in lesson.words}
     words, as_of = spoken.get(told.author or ""), _moment(record.as_of)
@@ -133,7 +133,7 @@ def _text(told: NoteTold, lesson: Lesson, record: TickRecord) -> str:
     return note_text(lesson.facts, words, as_of, numbers)
 
 
-def _why(told: NoteTold) -> str:
+def _why(told: LessonNote) -> str:
     """Return in which rankings a note stood, and where."""
     ranks = [
         f"{RANKED_BY.get(name, figures.clean(name, 20))} (rank {rank:.0f})"
@@ -145,7 +145,7 @@ def _why(told: NoteTold) -> str:
     return f"like this tick by {' and '.join(ranks)}; score {figures.plain(told.score, 4)}"
 
 
-def _looked_at(told: LessonsTold) -> str:
+def _looked_at(told: LessonsRecord) -> str:
     if not told.corpus:
         return ""
     lessons = "1 lesson was" if told.corpus == 1 else f"{told.corpus:,} lessons were"

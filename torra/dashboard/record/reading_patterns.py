@@ -22,14 +22,13 @@ from agent_config import (
     READER_ID,
     EscalationSettings,
 )
-from agents.contracts import SIDES
+from agents.contracts import SIDES, AgentReport
 from agents.debate.panel import DIRECTIONS
 from torra.dashboard.record import arithmetic
-from torra.dashboard.record.agreement import OLD_NEUTRAL
 from torra.dashboard.record.story_cards import side_of
 from torra.exhibits import figures
 from torra.market.regime import PERCENTILE, QUIET_UPTO, VOLATILE_FROM
-from torra.tick.tick_record import ProposedOrder, ReportRecord, SignalRecord, TickRecord
+from torra.tick.tick_record import ProposedOrder, SignalRecord, TickRecord, is_gate
 from torra.verdict.order_levels import FARTHEST_STOP_ATR, STOP_ATR, TARGET_R
 from torra.words.deny_reasons import DenyReason
 
@@ -99,9 +98,12 @@ def abstained(record: TickRecord) -> list[str]:
     """Return the analysts that had nothing to read; of agents in shadow none."""
     told = record.deliberation
     return [
-        one.author
+        one.agent_id
         for one in told.reports
-        if one.abstained and not told.in_shadow and not one.is_gate and one.author not in NO_ANALYST
+        if one.abstained
+        and not told.in_shadow
+        and not is_gate(one)
+        and one.agent_id not in NO_ANALYST
     ]
 
 
@@ -214,7 +216,7 @@ def _all_agree(record: TickRecord) -> bool:
     return (
         len(sided) > 1
         and all(leans[name] == way for name in sided)
-        and all(_sure(one) for one in record.deliberation.reports if one.author in sided)
+        and all(_sure(one) for one in record.deliberation.reports if one.agent_id in sided)
     )
 
 
@@ -249,7 +251,9 @@ def _levels(record: TickRecord) -> bool:
 
 def _news(record: TickRecord) -> bool:
     against = _leans(record).get(NEWS) == -DIRECTIONS[side_of(record)]
-    return against and any(_sure(one) for one in record.deliberation.reports if one.author == NEWS)
+    return against and any(
+        _sure(one) for one in record.deliberation.reports if one.agent_id == NEWS
+    )
 
 
 def _leans(record: TickRecord) -> dict[str, int]:
@@ -257,16 +261,14 @@ def _leans(record: TickRecord) -> dict[str, int]:
     told = record.deliberation
     if told.in_shadow:
         return {}
-    least = OLD_NEUTRAL if told.panel.of_old else 0.0
-    pushes = told.panel.pushes or told.panel.stances
     return {
-        name: (push > least) - (push < -least)
-        for name, push in pushes.items()
-        if push is not None and name not in NO_ANALYST
+        name: (push > 0.0) - (push < 0.0)
+        for name, push in told.panel.pushes.items()
+        if name not in NO_ANALYST
     }
 
 
-def _sure(report: ReportRecord) -> bool:
+def _sure(report: AgentReport) -> bool:
     """Return whether an agent is sure, and nothing that it cites is wrong."""
     trust = arithmetic.trust(report)
     return trust is not None and trust >= CONFIDENCE_WEIGHT["high"]
@@ -277,12 +279,11 @@ def _conviction(record: TickRecord) -> float | None:
     told = record.deliberation
     if told.in_shadow or record.verdict not in DIRECTIONS:
         return None
-    agreed = told.panel.agreement(str(record.verdict)) if told.panel else None
-    heard = any(not one.abstained and not one.is_gate for one in told.reports)
-    return agreed.conviction if agreed and heard else None
+    heard = any(not one.abstained and not is_gate(one) for one in told.reports)
+    return told.panel.agreement(record.verdict).conviction if heard else None
 
 
 def _opens(record: TickRecord) -> bool:
     """Return whether a tick wrote or proposed an opening."""
-    orders: tuple[SignalRecord | ProposedOrder, ...] = (*record.written, *record.proposed)
+    orders: tuple[SignalRecord | ProposedOrder, ...] = (*record.signals, *record.proposed)
     return any(one.kind == "open" for one in orders)

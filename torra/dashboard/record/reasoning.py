@@ -1,7 +1,7 @@
 """The sections of a tick's page, made from the record of that tick.
 
-A record may lack anything (a skipped tick, an agent that never answered, a deliberation of an older
-version); a missing part shows as a dash with the reason. Text of models passes through
+An agent may never have answered: what it lacks shows as a dash with the reason. Text of models
+passes through
 `figures.clean`. Pure functions.
 This module has the decision, the gate, L1 and the provenance. `transcript` has the conversation,
 `citations` and `inputs` what it rests on, `arithmetic` the sums, `waterfall` the drawings and
@@ -11,6 +11,7 @@ This module has the decision, the gate, L1 and the provenance. `transcript` has 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple, TypedDict
 
 from pydantic import JsonValue
@@ -32,7 +33,7 @@ from torra.dashboard.record import (
     waterfall,
 )
 from torra.dashboard.record.rows import RulingShown, StageShown, TranscriptVoice
-from torra.dashboard.record.shown import ShownTick, SignalOutcome, Trade
+from torra.dashboard.record.shown import Decision, ShownTick, SignalOutcome, Trade
 from torra.dashboard.record.surroundings import Pair
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
@@ -41,10 +42,9 @@ from torra.exhibits.figures import BarSpan, Cell, cell
 from torra.tick import sentence
 from torra.tick.tick_record import (
     ComponentRecord,
+    Damaged,
     DebateRecord,
-    DecisionRecord,
-    ReportRecord,
-    Ruling,
+    Skipped,
     StoredCall,
     TickRecord,
 )
@@ -93,7 +93,9 @@ class OutcomeRow(TypedDict):
     r: Cell
 
 
-def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, object]:
+def story(
+    record: ShownTick, before: TickRecord | Skipped | Damaged | None = None
+) -> dict[str, object]:
     """Return the sections of a tick's page, for its template.
 
     `before` is the record of the tick before, None where there is none.
@@ -145,10 +147,10 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
         "veto_mark": vetoes.mark(record),
         "swarm": swarm.shown(record),
         "brief": swarm.brief(record),
-        "thesis": thesis.shown(record, record.limits.escalation),
+        "thesis": thesis.shown(record, record.limits.escalation if record.limits else None),
         "ahead": any(one["horizon"] for one in agents),
         "denied": [figures.clean(reason, 120) for reason in record.denied],
-        "signals": [signal for signal in record.written if signal],
+        "signals": record.signals,
         "outcomes": _outcomes(record),
         "provenance": provenance(record),
         "failed_checks": arithmetic.failed_checks(record),
@@ -158,16 +160,13 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
 
 
 def beyond(record: TickRecord) -> OutsideShown | None:
-    """Return what was known from beyond the chart; None where the record cannot tell.
-
-    A record from before has no such part, and another program's scorer reads none.
-    """
-    if "outside" not in record.model_fields_set or (record.hosted and not record.outside):
+    """Return what was known from beyond the chart; None of another program's scorer."""
+    if record.hosted and record.outside is None:
         return None
     return outside_words.shown(record.symbol, record.outside)
 
 
-def headline(record: DecisionRecord) -> str:
+def headline(record: Decision) -> str:
     """Return one sentence on where the consensus stands against its thresholds."""
     told = standing(record)
     if not told:
@@ -186,7 +185,7 @@ class Distance(NamedTuple):
     gap: float
 
 
-def distance(record: DecisionRecord) -> Distance | None:
+def distance(record: Decision) -> Distance | None:
     """Return how far a tick is from a verdict by its own thresholds; None if they are not known."""
     consensus, (sell, buy) = record.consensus, _limits(record)
     if consensus is None or buy is None or sell is None:
@@ -195,7 +194,7 @@ def distance(record: DecisionRecord) -> Distance | None:
     return Distance(side, limit, abs(limit) - abs(consensus))
 
 
-def standing(record: DecisionRecord) -> str:
+def standing(record: Decision) -> str:
     """Return how far a consensus is from the nearer threshold; empty if that is not known."""
     found = distance(record)
     if found is None:
@@ -206,7 +205,7 @@ def standing(record: DecisionRecord) -> str:
     return f"is {figures.plain(found.gap, _decimals(record))} short of the {shown}"
 
 
-def why(record: DecisionRecord) -> str:
+def why(record: Decision) -> str:
     """Return the reason word of an action with its meaning; a host's own text stays as it is."""
     word = figures.clean(record.reason, 300)
     if word == "THRESHOLD":
@@ -217,7 +216,7 @@ def why(record: DecisionRecord) -> str:
     return f"{meaning[:1].upper()}{meaning[1:]}" if meaning else word
 
 
-def _decimals(record: DecisionRecord) -> int:
+def _decimals(record: Decision) -> int:
     """Return more decimals if three would hide on which side of a threshold the number is."""
     consensus = record.consensus or 0.0
     gaps = [abs(consensus - limit) for limit in _limits(record) if limit is not None]
@@ -225,9 +224,9 @@ def _decimals(record: DecisionRecord) -> int:
     return figures.FULL_DECIMALS if near else figures.SCORE_DECIMALS
 
 
-def _limits(record: DecisionRecord) -> tuple[float | None, float | None]:
-    sell = record.thresholds.sell
-    return None if sell is None else -sell, record.thresholds.buy
+def _limits(record: Decision) -> tuple[float | None, float | None]:
+    limits = record.thresholds
+    return (None, None) if limits is None else (-limits.sell, limits.buy)
 
 
 def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[TranscriptVoice]:
@@ -236,10 +235,10 @@ def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Transc
     `stages` are those of the transcript: each agent leads to its last entry there.
     """
     deliberation = record.deliberation
-    told = {report.author: report for report in deliberation.every_report}
+    told = {report.agent_id: report for report in deliberation.every_report}
     called: dict[str, list[StoredCall]] = {}
     for call in record.made_calls:
-        called.setdefault(call.role, []).append(call)
+        called.setdefault(call.role_id, []).append(call)
     last = {entry["name"]: entry for entry in transcript.entries_of(stages)}
     seated = [name for stage in deliberation.stages for name in stage.agents]
     left_out = {
@@ -253,7 +252,7 @@ def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Transc
     return [
         transcript.voice(
             name,
-            told.get(name, ReportRecord()),
+            told.get(name),
             called.get(name, []),
             deliberation,
             left_out.get(name, ""),
@@ -267,18 +266,19 @@ def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Transc
 def gate_rows(record: TickRecord) -> list[RulingShown]:
     """Return the ruling of the gate's rules, that of its agent, and the one in force."""
     deliberation = record.deliberation
-    model = transcript.heard_gate(deliberation).ruling or Ruling()
+    own = transcript.gate_report(deliberation)
     # the record's own gate wins: it is what was in force
-    merged = deliberation.ruling.with_all_of(record.gate)
+    merged = replace(record.gate.ruling, detail=deliberation.ruling.detail)
     return [
         transcript.rules(record),
-        transcript.ruling("Gate agent, its own", model, _no_ruling(deliberation)),
+        transcript.ruling(
+            "Gate agent, its own", own.ruling if own else None, _no_ruling(deliberation)
+        ),
         transcript.ruling(
             "In force: the rules alone, in shadow"
             if deliberation.in_shadow
             else "In force: the lower multiplier",
             merged,
-            "no ruling was recorded",
         ),
     ]
 
@@ -317,10 +317,9 @@ def memory_rows(record: TickRecord) -> list[Pair]:
 def provenance(record: TickRecord) -> list[Pair]:
     """Return the inputs by which this tick can be repeated."""
     bars = record.bars
-    count = figures.DASH if bars.count is None else str(bars.count)
-    span = f"{count} from {figures.moment(bars.first)} to {figures.moment(bars.last)}"
+    span = f"{bars.count} from {figures.moment(bars.first)} to {figures.moment(bars.last)}"
     pairs = [
-        ("Bars", span if bars else figures.DASH),
+        ("Bars", span),
         ("Hash of the bars", bars.hash),
         ("Profile", record.profile),
         ("Provider", record.provider),
@@ -331,7 +330,7 @@ def provenance(record: TickRecord) -> list[Pair]:
 
 def _component(part: ComponentRecord) -> ComponentRow:
     value, weight = part.value, part.weight
-    product = None if value is None or weight is None else value * weight
+    product = None if value is None else value * weight
     return {
         "name": figures.clean(part.name, 60),
         "value": cell(value, figures.FULL_DECIMALS),
@@ -344,13 +343,13 @@ def _component(part: ComponentRecord) -> ComponentRow:
 def _outcomes(record: ShownTick) -> list[OutcomeRow]:
     """Return the result of each signal; for a close, that of the position that it ended."""
     digits = 5 if record.digits is None else record.digits
-    rows = [record.outcomes.get(str(signal.sid)) for signal in record.written]
+    rows = [record.outcomes.get(signal.sid) for signal in record.signals]
     return [_outcome(row, digits) for row in rows if row]
 
 
 def _outcome(row: SignalOutcome, digits: int) -> OutcomeRow:
     closing = row.kind == "close"
-    trade: Trade = row.closed if closing and row.state == "FILLED" else row
+    trade: Trade = (closing and row.state == "FILLED" and row.closed) or row
     ended = trade.state == "CLOSED"
     open_yet = "not closed"
     return {

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, TypeAdapter
 
-from torra.tick.tick_record import Number, RecordPart, TickRecord, Whole, Word
+from torra.dashboard.lenient import LenientModel, Number, Word, Words
+from torra.evidence.scheduled_events import EventView
+from torra.tick.tick_record import (
+    FeatureRecord,
+    Gate,
+    RecordPart,
+    Skipped,
+    ThresholdsRecord,
+    TickRecord,
+    Time,
+)
 
 WATCH_ONLY: Final = "agents watch only"
 """The badge of agents in shadow: by setting, or until they have earned their influence."""
@@ -18,42 +30,42 @@ NOT_COUNTED: Final = f"{WATCH_ONLY}: recorded, not counted"
 class Trade(RecordPart):
     """The row of a signal as it is now."""
 
-    sid: Word = None
-    kind: Word = None
-    state: Word = None
-    price: Number = None
-    opened_at: Word = None
-    detail: Word = None
-    close_price: Number = None
-    closed_at: Word = None
-    close_reason: Word = None
-    profit: Number = None
-    r_multiple: Number = None
+    sid: str
+    kind: str
+    state: str
+    price: float | None
+    opened_at: Time | None
+    detail: str
+    close_price: float | None
+    closed_at: Time | None
+    close_reason: str | None
+    profit: float | None
+    r_multiple: float | None
 
 
 class SignalOutcome(Trade):
     """The row of a tick's signal; a close has the opening that it ended."""
 
-    closed: Trade = Trade()
+    closed: Trade | None
 
 
 class StoredHeadline(RecordPart):
     """A headline as it is stored: strangers' words."""
 
-    id: Word = None
-    first_seen: Word = None
-    source: Word = None
-    event: Word = None
-    score: Number = None
-    headline: Word = None
-    url: Word = None
+    id: str
+    first_seen: Time
+    source: str
+    event: str
+    score: float | None
+    headline: str
+    url: str
 
 
-class EscalationTold(RecordPart):
+class EscalationRule(RecordPart):
     """By which rule a trader is asked on the chief tier, as the tick's profile had it."""
 
-    when: Word = None
-    at: Number = None
+    when: str | None = None
+    at: float | None = None
 
 
 class TickLimits(RecordPart):
@@ -62,23 +74,78 @@ class TickLimits(RecordPart):
     `escalation` is the rule by which its trader was asked on the chief tier.
     """
 
-    timeout_seconds: Number = None
-    ceiling: Number = None
-    capital: Number = None
-    risk_per_trade_pct: Number = None
-    max_notional_pct: Number = None
-    escalation: EscalationTold = EscalationTold()
+    timeout_seconds: float | None = None
+    ceiling: float | None = None
+    capital: float | None = None
+    risk_per_trade_pct: float | None = None
+    max_notional_pct: float | None = None
+    escalation: EscalationRule = EscalationRule()
+
+
+class BareTick(RecordPart):
+    """What is shown of a tick without a record: a skipped one, or one whose record is damaged."""
+
+    instance: str
+    timeframe: str
+    bar_time: str
+    skipped: Skipped | None = None
+    damaged: str = ""
+    previous: str | None = None
+    next: str | None = None
 
 
 class ShownTick(TickRecord):
     """A record with the decimals of its prices, its outcomes, headlines, limits and neighbours."""
 
-    instance: str = ""
-    timeframe: str = ""
-    bar_time: str = ""
-    digits: Whole = None
+    digits: int | None = None
     outcomes: dict[str, SignalOutcome] = Field(default_factory=dict)
     headlines: tuple[StoredHeadline, ...] = ()
-    limits: TickLimits = TickLimits()
-    previous: Word = None
-    next: Word = None
+    limits: TickLimits | None = None
+    previous: str | None = None
+    next: str | None = None
+
+
+class _Stored:
+    """Reads JSON values as a strict part of a record; what does not fit is the field's default."""
+
+    def __init__(self, part: Callable[[str], object]) -> None:
+        self._part = part
+
+    def __call__(self, stored: object) -> object:
+        return self._part(json.dumps(stored)) if isinstance(stored, Mapping) else stored
+
+
+class ListedTick(LenientModel):
+    """A tick in a list: its key columns, and of the newest some parts of their records."""
+
+    bar_time: Word = None
+    close_time: Word = None
+    as_of: Word = None
+    price_action: Number = None
+    key_levels: Number = None
+    momentum: Number = None
+    structure: Number = None
+    ath: Number = None
+    composite: Number = None
+    consensus: Number = None
+    verdict: Word = None
+    l1_composite: Number = None
+    l1_consensus: Number = None
+    l1_verdict: Word = None
+    thresholds: Annotated[
+        ThresholdsRecord | None, BeforeValidator(_Stored(ThresholdsRecord.parse))
+    ] = None
+    gate: Annotated[Gate | None, BeforeValidator(_Stored(Gate.parse))] = None
+    action: Word = None
+    reason: Word = None
+    denied: Words = ()
+    source_type: Word = None
+    flags: Words = ()
+    features: tuple[FeatureRecord, ...] = ()
+    events: Annotated[
+        EventView | None, BeforeValidator(_Stored(TypeAdapter(EventView).validate_json))
+    ] = None
+
+
+Decision = TickRecord | ListedTick
+"""What a tick decided and by which numbers, of a record or of a list."""

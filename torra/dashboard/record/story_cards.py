@@ -10,24 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agents.contracts import WINNERS
-from agents.debate.panel import DIRECTIONS
+from agents.contracts import WINNERS, AgentReport
+from agents.debate.panel import DIRECTIONS, Agreement
 from torra.config import SymbolSpec
 from torra.dashboard.record import swarm, thesis
 from torra.dashboard.record.agreement import left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
-from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY, ShownTick
+from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY, Decision, ShownTick, TickLimits
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.tick.marks import PROPOSED
 from torra.tick.sentence import HELD, NO_AGENT, held_side, held_since, outage_of
 from torra.tick.tick_record import (
-    AgreementTold,
     DebateRecord,
-    DecisionRecord,
     ProposedOrder,
-    ReportRecord,
     SignalRecord,
+    is_gate,
 )
 from torra.verdict.order_levels import Levels, levels
 from torra.verdict.position_size import notional, smallest, worth
@@ -62,7 +60,7 @@ class Fact:
 
 def no_order(record: ShownTick) -> str:
     """Return what stands beside a BUY or SELL to which no order belongs; "" beside all others."""
-    ordered = record.written or record.proposed or record.reason == PROPOSED
+    ordered = record.signals or record.proposed or record.reason == PROPOSED
     if record.verdict not in SIDES or ordered or record.hosted is not None:
         return ""
     if record.reason != HELD:
@@ -70,7 +68,7 @@ def no_order(record: ShownTick) -> str:
     return f"{held_side(record) or 'position'} kept"
 
 
-def side_of(record: DecisionRecord) -> str:
+def side_of(record: Decision) -> str:
     """Return the side that a tick is about: its verdict's, or the one that it came nearer to."""
     if record.verdict in SIDES:
         return str(record.verdict)
@@ -135,7 +133,7 @@ def _refuted(record: ShownTick, falsifiers: Sequence[str]) -> str:
     return ends[0] if ends else DASH
 
 
-def _agreed(record: ShownTick) -> AgreementTold | None:
+def _agreed(record: ShownTick) -> Agreement | None:
     """Return how far the desk agreed with the side that a tick is about; None without opinions."""
     told = record.deliberation.panel
     return told.agreement(side_of(record)) if told else None
@@ -206,18 +204,18 @@ def _seconds(elapsed_ms: float) -> str:
 def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
     """Return who disagreed with a side; of those without a point among `shown`, on which score."""
     deliberation = record.deliberation
-    heard = [one for one in deliberation.reports if not one.is_gate and not one.abstained]
+    heard = [one for one in deliberation.reports if not is_gate(one) and not one.abstained]
     if deliberation.swarm is not None:
         heard = [one for one in heard if not one.regime]
     if not heard:
         asked = bool(record.made_calls or deliberation.failures)
         return "No agent answered." if asked else "No agent was asked."
     panel, towards = deliberation.panel, DIRECTIONS[side]
-    leanings = panel.pushes or panel.stances
+    leanings = panel.pushes
     against = [
         one
         for one in heard
-        if (leanings.get(one.author) or 0.0) * towards < 0.0
+        if (leanings.get(one.agent_id) or 0.0) * towards < 0.0
         or WINNERS.get(one.winner or "", towards) != towards
     ]
     if not against:
@@ -232,7 +230,7 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
     return f"{says}: {', '.join(named)}{rest}."
 
 
-def _heard(spoken: DebateRecord, heard: Sequence[ReportRecord]) -> str:
+def _heard(spoken: DebateRecord, heard: Sequence[AgentReport]) -> str:
     """Return how many were heard; of a swarm how many experts, and whether the judge was."""
     if spoken.swarm is None:
         return f"{len(heard)} heard"
@@ -244,9 +242,9 @@ def _heard(spoken: DebateRecord, heard: Sequence[ReportRecord]) -> str:
     return f"{named} and the judge" if judge in heard else named
 
 
-def _on(report: ReportRecord, towards: float, shown: Sequence[str]) -> str:
+def _on(report: AgentReport, towards: float, shown: Sequence[str]) -> str:
     """Return an agent that disagrees, and the score on which it does so most."""
-    name = figures.title(report.author.removesuffix("_researcher"))
+    name = figures.title(report.agent_id.removesuffix("_researcher"))
     if report.winner and not WINNERS.get(report.winner, 1):
         return f"{name} ({'names neither' if report.win_share is None else 'takes no side'})"
     if name in shown:
@@ -259,7 +257,7 @@ def _on(report: ReportRecord, towards: float, shown: Sequence[str]) -> str:
 
 
 def _size(record: ShownTick) -> Fact:
-    orders: list[SignalRecord | ProposedOrder] = [*record.written, *record.proposed]
+    orders: list[SignalRecord | ProposedOrder] = [*record.signals, *record.proposed]
     opening = next((one for one in orders if one.kind == "open"), None)
     if opening is None:
         if orders:
@@ -287,10 +285,10 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
 
     None of another tick, and where price, terms or limits are not known.
     """
-    side, at = str(record.verdict), record.limits
+    side, at = str(record.verdict), record.limits or TickLimits()
     if DenyReason.SIZE_ZERO not in record.denied or spec is None or side not in SIDES:
         return None
-    if record.close is None or record.atr is None or at.capital is None:
+    if at.capital is None:
         return None
     found = levels(side, record.close, record.atr, spec)
     agreed = None if record.deliberation.in_shadow else _agreed(record)
@@ -327,7 +325,7 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
 def _risk(
     record: ShownTick, spec: SymbolSpec | None, currency: str, proposed: Levels | None
 ) -> Fact:
-    orders: list[SignalRecord | ProposedOrder] = [*record.written, *record.proposed]
+    orders: list[SignalRecord | ProposedOrder] = [*record.signals, *record.proposed]
     opening = next((one for one in orders if one.kind == "open"), None)
     at = opening if isinstance(opening, SignalRecord) else proposed
     if opening is None or opening.lots is None:
@@ -366,7 +364,7 @@ def without(record: ShownTick, told: Mapping[str, str] | None) -> tuple[str, str
     if record.l1_verdict == record.verdict and judged:
         return "Not known", f"The bars alone stood at {l1}, which is {alone} too."
     if record.l1_verdict == record.verdict:
-        traded, kept = bool(record.written or record.proposed), record.reason == HELD
+        traded, kept = bool(record.signals or record.proposed), record.reason == HELD
         return (
             "The same trade"
             if traded

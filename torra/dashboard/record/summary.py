@@ -15,10 +15,10 @@ from agent_config import MAX_REQUESTS
 from agents.contracts import SourceType
 from agents.debate.asking import REQUESTS_PER_AGENT
 from torra.dashboard.record.rows import TranscriptVoice
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import Decision, ShownTick, TickLimits
 from torra.exhibits import figures
 from torra.tick.marks import PROPOSED
-from torra.tick.tick_record import DecisionRecord, TickRecord
+from torra.tick.tick_record import TickRecord
 from torra.words.badge import Badge, capital
 from torra.words.orders import REASONS
 from torra.words.ticks import FLAGS, UNHEARD
@@ -91,9 +91,13 @@ class SummaryStrip(TypedDict):
 
 def summary(record: ShownTick, agents: Sequence[TranscriptVoice]) -> SummaryStrip:
     """Return the strip: counts, seats, requests, flags, cost and time."""
-    flags, calls, limits = record.deliberation.flags, record.made_calls, record.limits
+    flags, calls, limits = (
+        record.deliberation.flags,
+        record.made_calls,
+        record.limits or TickLimits(),
+    )
     looks = sum(flag.partition(":")[0] in LOOKS for flag in flags)
-    repeated = sum((call.attempt or 1) > 1 for call in calls)
+    repeated = sum(call.attempt > 1 for call in calls)
     return {
         "counts": _counts(agents),
         "proposed": REASONS[PROPOSED] if proposed(record) else "",
@@ -115,7 +119,7 @@ def summary(record: ShownTick, agents: Sequence[TranscriptVoice]) -> SummaryStri
     }
 
 
-def proposed(record: DecisionRecord) -> bool:
+def proposed(record: Decision) -> bool:
     """Return whether a tick held because its trade was proposed to a person."""
     return record.reason == PROPOSED
 

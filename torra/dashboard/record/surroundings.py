@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple, TypedDict
 from urllib.parse import urlsplit
 
 from torra import clock
-from torra.dashboard.record.shown import ShownTick, StoredHeadline
+from torra.dashboard.record.shown import Decision, ShownTick, StoredHeadline
+from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
 from torra.exhibits.figures import Cell, cell
-from torra.tick import tick_record as told
+from torra.tick.tick_record import Headline, NewsRecord, TickRecord
 from torra.tick.words import swarm_words
 from torra.words.badge import Badge
 from torra.words.market import REGIMES, TRIAGE
@@ -66,8 +68,6 @@ FUNDAMENTALS: Final = {
     "analyst_rating": "analysts, −1 sell to +1 buy",
     "earnings_surprise_pct": "last earnings against their estimate, %",
 }
-
-UNTOLD: Final = "not recorded: the tick is older than this page"
 
 
 class Pair(TypedDict):
@@ -180,19 +180,24 @@ class Surroundings(TypedDict):
     news: NewsShown
 
 
-def surroundings(record: ShownTick) -> Surroundings | None:
-    """Return regime, events and news of a tick; None when its record knows none of them."""
-    if not {"regime", "news", "events"} & record.model_fields_set:
-        return None
+NO_NEWS: Final[NewsShown] = {
+    "there": False, "trouble": NEWS["off"], "tone": "flat", "rows": [],
+    "unique": figures.DASH, "more": False, "score": cell(None, missing="no headline counts"),
+    "classes": [], "fundamentals": {"rows": [], "trouble": ""},
+}  # fmt: skip
+
+
+def surroundings(record: ShownTick) -> Surroundings:
+    """Return regime, events and news of a tick."""
     return {"regime": regime(record), "events": events(record), "news": news(record)}
 
 
-def regime(record: told.TickRecord) -> RegimeShown:
+def regime(record: TickRecord) -> RegimeShown:
     """Return the regime's mark, the values that it was read from, and the triage flags."""
-    known = record.regime or told.RegimeRecord()
+    known = record.regime
     return {
         "mark": figures.mark(known.name) if known.name else None,
-        "meaning": REGIMES.get(str(known.name), ""),
+        "meaning": REGIMES.get(known.name, ""),
         "reads": [
             {"id": figures.clean(key, 80), "value": figures.loose(value)}
             for key, value in known.reads.items()
@@ -204,16 +209,14 @@ def regime(record: told.TickRecord) -> RegimeShown:
     }
 
 
-def events(record: told.DecisionRecord) -> EventsShown:
+def events(record: TickRecord) -> EventsShown:
     """Return the next and the last event and every one within a day, nearest words first."""
-    known = record.events or told.Events()
-    missing = CALENDAR["off"] if "events" in record.model_fields_set else UNTOLD
-    status = known.status or ""
+    known = record.events or EventView()
     rows = event_rows(known.events, record.as_of)[:EVENTS_SHOWN]
-    there = bool(known) and status != "off"
+    there = known.status != "off"
     return {
         "there": there,
-        "trouble": _in_words(CALENDAR, status) if known else missing,
+        "trouble": _in_words(CALENDAR, known.status),
         "tone": "flat" if not there else "warn",
         "next": _nearest(known.to_next, [r for r in rows if r.minutes > 0], "in {}"),
         "last": _nearest(known.since_last, [r for r in rows[::-1] if r.minutes <= 0], "{} ago"),
@@ -222,17 +225,13 @@ def events(record: told.DecisionRecord) -> EventsShown:
 
 
 def event_rows(
-    items: Iterable[told.EventRecord], moment: str | None, at_once: str = CLOSE
+    items: Iterable[ScheduledEvent], moment: str | None, at_once: str = CLOSE
 ) -> list[EventRow]:
-    """Return events with how far they are from a moment, which `at_once` names.
-
-    Those without a time are left out.
-    """
-    rows = [_event(item, moment, at_once) for item in items]
-    return [row for row in rows if row is not None]
+    """Return events with how far they are from a moment, which `at_once` names."""
+    return [_event(item, clock.parse(moment), at_once) for item in items] if moment else []
 
 
-def nearest_events(record: told.DecisionRecord) -> list[str]:
+def nearest_events(record: Decision) -> list[str]:
     """Return the event nearest to a tick, and the nearest on its other side when near as well."""
     rows = event_rows(record.events.events if record.events else (), record.as_of)
     ahead = [row for row in rows if row.minutes > 0][:1]
@@ -247,19 +246,20 @@ def nearest_events(record: told.DecisionRecord) -> list[str]:
 
 def news(record: ShownTick) -> NewsShown:
     """Return the headlines that counted with their weights, or why there are none."""
-    known = record.news or told.News()
-    status = known.status or ""
+    known = record.news
+    if known is None:
+        return NO_NEWS
+    status = known.status
     trouble = status in ("no_file", "rate_limited", "refused", "unreachable", "broken")
-    off = STATUSES["off"].meaning if "news" in record.model_fields_set else UNTOLD
     stored = {row.id: row for row in record.headlines}
-    rows = [_headline(item, stored.get(item.id, StoredHeadline())) for item in known.items]
+    rows = [_headline(item, stored.get(item.id)) for item in known.items]
     return {
         "there": bool(rows),
-        "trouble": _in_words(NEWS, status) if known else off,
+        "trouble": _in_words(NEWS, status),
         "tone": "warn" if trouble else "flat",
         "rows": rows,
         "unique": figures.plain(known.unique, 0),
-        "more": (known.unique or 0) > len(rows),
+        "more": known.unique > len(rows),
         "score": cell(known.score, missing="no headline counts"),
         "classes": list(_classes(known)),
         "fundamentals": _fundamentals(known),
@@ -315,7 +315,7 @@ def link(address: str | None) -> Link | None:
     return Link(text, host)
 
 
-def _triage(record: told.DecisionRecord) -> list[str]:
+def _triage(record: TickRecord) -> list[str]:
     for item in record.features:
         if item.id == "market.triage" and isinstance(item.value, str):
             return [figures.clean(word, 40) for word in item.value.split()]
@@ -326,27 +326,18 @@ def _in_words(words: Mapping[str, str], status: str) -> str:
     return words.get(status, figures.clean(status, 80) or "no status is recorded")
 
 
-def _event(item: told.EventRecord, as_of: str | None, at_once: str) -> EventRow | None:
-    minutes = _minutes(item.time, as_of)
-    if minutes is None:
-        return None
+def _event(item: ScheduledEvent, as_of: datetime, at_once: str) -> EventRow:
+    minutes = (item.time - as_of).total_seconds() / 60
     currency, name = figures.clean(item.currency, 8), figures.clean(item.name, 120)
     return EventRow(
         minutes=minutes,
-        when=figures.moment(item.time),
+        when=figures.moment(clock.iso(item.time)),
         far=_far(minutes, at_once),
         currency=currency,
         impact=figures.clean(item.impact, 12),
         name=name,
         title=f"{currency} {name}".strip(),
     )
-
-
-def _minutes(time: str | None, as_of: str | None) -> float | None:
-    try:
-        return (clock.parse(str(time)) - clock.parse(str(as_of))).total_seconds() / 60
-    except (ValueError, OverflowError):
-        return None
 
 
 def _far(minutes: float, at_once: str) -> str:
@@ -365,23 +356,21 @@ def _nearest(known: float | None, rows: Sequence[EventRow], form: str) -> str:
     return ", ".join([far, *dict.fromkeys(named)])
 
 
-def _headline(item: told.Headline, stored: StoredHeadline) -> HeadlineRow:
-    age = item.age_hours
+def _headline(item: Headline, stored: StoredHeadline | None) -> HeadlineRow:
     return {
-        "seen": figures.moment(stored.first_seen),
-        "age": figures.span(None if age is None else age * 3600),
-        "source": figures.clean(stored.source, 40) or figures.DASH,
-        "event": figures.clean(stored.event, 20) or figures.DASH,
-        "score": cell(stored.score, 2, "the headline is not stored"),
+        "seen": figures.moment(stored and stored.first_seen),
+        "age": figures.span(item.age_hours * 3600),
+        "source": figures.clean(stored.source, 40) if stored else figures.DASH,
+        "event": figures.clean(stored.event, 20) if stored else figures.DASH,
+        "score": cell(stored and stored.score, 2, "the headline is not stored"),
         "weight": figures.plain(item.weight, 2),
-        "headline": figures.clean(stored.headline, HEADLINE_CHARS),
-        "link": link(stored.url),
+        "headline": figures.clean(stored.headline, HEADLINE_CHARS) if stored else "",
+        "link": link(stored.url) if stored else None,
     }
 
 
-def _classes(known: told.News) -> Iterable[ClassRow]:
-    for name, pair in known.events.items():
-        count, mean = (*pair, None, None)[:2]
+def _classes(known: NewsRecord) -> Iterable[ClassRow]:
+    for name, (count, mean) in known.events.items():
         yield {
             "name": figures.clean(name, 20),
             "count": f"{figures.plain(count, 0)} headline{'' if count == 1 else 's'}",
@@ -389,8 +378,8 @@ def _classes(known: told.News) -> Iterable[ClassRow]:
         }
 
 
-def _fundamentals(known: told.News) -> Fundamentals:
-    status = known.fundamentals_status or "off"
+def _fundamentals(known: NewsRecord) -> Fundamentals:
+    status = known.fundamentals_status
     rows: list[Pair] = [
         {"name": FUNDAMENTALS.get(key, figures.title(key)), "value": figures.loose(value)}
         for key, value in known.fundamentals.items()

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_config import EXPERTS
-from agents.contracts import WINNERS
+from agents.contracts import WINNERS, AgentReport, Evidence
+from agents.debate.expected_value import Worth
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.record.thesis import NO_SIDE
@@ -22,15 +23,13 @@ from torra.exhibits import figures, lesson_words
 from torra.exhibits.figures import DASH, MINUS, Cell, cell
 from torra.tick.sentence import BELOW_ZERO
 from torra.tick.tick_record import (
-    BoardTold,
-    Cited,
-    ConflictTold,
+    BoardRecord,
+    ConflictRecord,
     DebateRecord,
-    ReportRecord,
-    StandTold,
-    SwarmTold,
+    ExpertStance,
+    SwarmRecord,
     TickRecord,
-    WorthTold,
+    statement,
 )
 from torra.tick.words import swarm_words
 from torra.words.badge import Badge
@@ -215,11 +214,11 @@ def settling(record: TickRecord) -> tuple[str, str] | None:
     return _settles(one, record), "would settle the conflict"
 
 
-def _settles(one: ConflictTold, record: TickRecord) -> str:
+def _settles(one: ConflictRecord, record: TickRecord) -> str:
     return figures.clean(swarm_words.settles(one, record.features), 120) or DASH
 
 
-def finds(said: ReportRecord) -> list[tuple[str, str]]:
+def finds(said: AgentReport) -> list[tuple[str, str]]:
     """Return what only a swarm's seats say, each with its label; [] of another's report."""
     levels = ", ".join(swarm_words.feature(name) for name in said.levels)
     chance, side = swarm_words.percent(said.win_share), LEANS.get(said.winner or "")
@@ -237,7 +236,7 @@ def finds(said: ReportRecord) -> list[tuple[str, str]]:
     return [(label, figures.clean(text, LONGEST)) for label, text in told if text]
 
 
-def trusted(told: SwarmTold | None) -> dict[str, float]:
+def trusted(told: SwarmRecord | None) -> dict[str, float]:
     """Return how much the word of each expert counts; of none where all count alike."""
     if told is None:
         return {}
@@ -247,14 +246,14 @@ def trusted(told: SwarmTold | None) -> dict[str, float]:
 # --- the regime -----------------------------------------------------------------------------------
 
 
-def _regime(spoken: DebateRecord, told: SwarmTold) -> RegimeShown:
+def _regime(spoken: DebateRecord, told: SwarmRecord) -> RegimeShown:
     known, reader = told.regime, spoken.reader
     return RegimeShown(
         mark=figures.mark(known.code) if known.code else None,
         meaning=REGIMES.get(known.code or "", ""),
         reader=_sentence(swarm_words.reading(known)),
         disputed=known.disputed,
-        claim=figures.clean(reader.said, LONGEST) if reader else "",
+        claim=figures.clean(statement(reader), LONGEST) if reader else "",
         budget=swarm_words.budget(known, reader.budget if reader else None),
         storm=_sentence(swarm_words.storm(told)).replace(" x ", " × "),
         first=_title(known.first) if known.first else "",
@@ -264,9 +263,9 @@ def _regime(spoken: DebateRecord, told: SwarmTold) -> RegimeShown:
 # --- the board ------------------------------------------------------------------------------------
 
 
-def _board(record: TickRecord, told: SwarmTold) -> BoardShown:
+def _board(record: TickRecord, told: SwarmRecord) -> BoardShown:
     spoken = record.deliberation
-    board, reports = told.board, {one.author: one for one in spoken.reports}
+    board, reports = told.board, {one.agent_id: one for one in spoken.reports}
     stands = {str(one.agent): one for one in board.stands}
     silent = [name for name in _asked(spoken) if name not in stands]
     order = [*sorted(stands, key=lambda name: -(stands[name].stance or 0.0)), *silent]
@@ -296,22 +295,22 @@ def _board(record: TickRecord, told: SwarmTold) -> BoardShown:
 def _asked(spoken: DebateRecord) -> list[str]:
     """Return the experts that had a seat, in their own order."""
     seated = {name for stage in spoken.stages for name in stage.agents}
-    told = {one.author for one in spoken.reports}
+    told = {one.agent_id for one in spoken.reports}
     return [name for name in EXPERTS if name in seated | told | set(spoken.failures)]
 
 
 def _expert(
     name: str,
-    stand: StandTold | None,
-    report: ReportRecord | None,
-    told: SwarmTold,
+    stand: ExpertStance | None,
+    report: AgentReport | None,
+    told: SwarmRecord,
     place: int,
     span: float,
     record: TickRecord,
 ) -> ExpertShown:
     spoken = record.deliberation
     weight = told.trust.get(name, 1.0 if not told.trust else None)
-    said, trust = report or ReportRecord(), stand.trust if stand else None
+    said, trust = report or AgentReport(name), stand.trust if stand else None
     counts = (weight or 0.0) * (trust or 0.0)
     odd = [figures.title(word) for word in (said.anomaly, said.pattern) if word]
     return ExpertShown(
@@ -323,7 +322,7 @@ def _expert(
         y=HEAD + ROW * (place + 0.5),
         x=_x(stand.stance or 0.0, span) if stand else None,
         r=round(LEAST_DOT + (MOST_DOT - LEAST_DOT) * math.sqrt(max(0.0, min(1.0, counts))), 1),
-        claim=figures.clean(said.said, LONGEST) if stand else "",
+        claim=figures.clean(statement(said), LONGEST) if stand else "",
         odd=tuple(figures.clean(word, 40) for word in odd),
         past=_past(name, record),
         why="" if stand else _why_silent(said, spoken, name),
@@ -337,21 +336,21 @@ def _past(name: str, record: TickRecord) -> str:
     return f"right {share} of the time in this regime" if share else ""
 
 
-def _silence(said: ReportRecord, spoken: DebateRecord, name: str) -> Badge:
+def _silence(said: AgentReport, spoken: DebateRecord, name: str) -> Badge:
     state = "abstained" if said.abstained else "failed" if name in spoken.failures else "not asked"
     return figures.mark(state)
 
 
-def _why_silent(said: ReportRecord, spoken: DebateRecord, name: str) -> str:
+def _why_silent(said: AgentReport, spoken: DebateRecord, name: str) -> str:
     if said.abstained:
         return surroundings.plain_reason(said.reason)
     return figures.clean(spoken.failures.get(name) or spoken.unasked.get(name), 120)
 
 
 def _conflict(
-    one: ConflictTold,
+    one: ConflictRecord,
     at: Mapping[str, ExpertShown],
-    reports: Mapping[str, ReportRecord],
+    reports: Mapping[str, AgentReport],
     settle: str,
 ) -> ConflictShown:
     above, below = at.get(one.long or ""), at.get(one.short or "")
@@ -367,7 +366,7 @@ def _conflict(
     )
 
 
-def _claim(cited: Iterable[Cited], report: ReportRecord | None) -> str:
+def _claim(cited: Iterable[Evidence], report: AgentReport | None) -> str:
     """Return what a side rests on: the expert's own words of a fact, else its name and value."""
     said = {point.id: point.says for point in (report.points_for if report else ())}
     words = [
@@ -379,7 +378,7 @@ def _claim(cited: Iterable[Cited], report: ReportRecord | None) -> str:
     return BELOW_ZERO.sub(MINUS, told)
 
 
-def _agreed(board: BoardTold) -> str:
+def _agreed(board: BoardRecord) -> str:
     """Return the facts that two experts of a side cite."""
     parts = [
         f"{side_of(side).text}: {', '.join(swarm_words.feature(name) for name in ids)}"
@@ -389,7 +388,7 @@ def _agreed(board: BoardTold) -> str:
     return figures.clean("; ".join(parts), 240)
 
 
-def _span(board: BoardTold) -> float:
+def _span(board: BoardRecord) -> float:
     widest = max((abs(one.stance or 0.0) for one in board.stands), default=0.0)
     return next((one for one in SPANS if widest <= one), SPANS[-1])
 
@@ -400,7 +399,7 @@ def _x(value: float, span: float) -> float:
     return round(NAME_WIDTH + MOST_DOT + share * room, 1)
 
 
-def _mean(board: BoardTold, span: float) -> float | None:
+def _mean(board: BoardRecord, span: float) -> float | None:
     """Return where the experts stand together: their mean stance, weighed as the board does."""
     whole = math.fsum((one.weight or 0.0) * (one.trust or 0.0) for one in board.stands)
     return None if board.lean is None or whole <= 0.0 else _x(board.lean / whole, span)
@@ -420,7 +419,7 @@ def _spoken(row: ExpertShown) -> str:
 # --- the judge ------------------------------------------------------------------------------------
 
 
-def _judge(record: TickRecord, told: SwarmTold) -> JudgeShown | None:
+def _judge(record: TickRecord, told: SwarmRecord) -> JudgeShown | None:
     said = record.deliberation.judge
     if said is None:
         return _silent_judge(record.deliberation)
@@ -429,7 +428,7 @@ def _judge(record: TickRecord, told: SwarmTold) -> JudgeShown | None:
     return JudgeShown(
         side=side_of(said.winner),
         confidence=figures.clean(said.confidence, 20),
-        claim=figures.clean(said.said, LONGEST),
+        claim=figures.clean(statement(said), LONGEST),
         counter=figures.clean(said.counter, LONGEST),
         ends=tuple(figures.clean(one, LONGEST) for one in said.falsifiers if one),
         close=said.close,
@@ -447,7 +446,7 @@ def _no_side(record: TickRecord) -> str:
 
 def _silent_judge(spoken: DebateRecord) -> JudgeShown | None:
     name = "judge"
-    report = next((one for one in spoken.reports if one.author == name), None)
+    report = next((one for one in spoken.reports if one.agent_id == name), None)
     if report is not None and report.abstained:
         why = f"It abstained: {surroundings.plain_reason(report.reason)}."
     elif name in spoken.failures:
@@ -459,7 +458,7 @@ def _silent_judge(spoken: DebateRecord) -> JudgeShown | None:
     return JudgeShown(NO_SIDE, "", "", "", (), False, why, False, None)
 
 
-def _worth(told: WorthTold, *, by_rule: bool) -> WorthShown:
+def _worth(told: Worth, *, by_rule: bool) -> WorthShown:
     found = swarm_words.terms(told)
     chance = f"chance {swarm_words.chance(told, by_rule=by_rule)}"
     if found is None:
@@ -478,7 +477,7 @@ def _worth(told: WorthTold, *, by_rule: bool) -> WorthShown:
     return WorthShown(terms, value, even, chance, _verdict(told), bool(told.vetoes))
 
 
-def _verdict(told: WorthTold) -> str:
+def _verdict(told: Worth) -> str:
     """Return what the side gains or loses by the chance, and what that vetoes."""
     value, side = told.value_r or 0.0, LEANS.get(told.side or "", "judged")
     gain, loss = figures.signed(value, 2), figures.plain(-value, 2)
@@ -491,7 +490,7 @@ def _verdict(told: WorthTold) -> str:
 # --- the line of the first screen -----------------------------------------------------------------
 
 
-def _brief_market(told: SwarmTold) -> Iterable[str]:
+def _brief_market(told: SwarmRecord) -> Iterable[str]:
     market = swarm_words.market(told.regime.code)
     if market:
         left = swarm_words.percent(told.regime.budget)
@@ -502,12 +501,12 @@ def _brief_market(told: SwarmTold) -> Iterable[str]:
         yield f"{swarm_words.expert(told.board.surest)} weighs most here"
 
 
-def _brief_conflict(told: SwarmTold) -> Iterable[str]:
+def _brief_conflict(told: SwarmRecord) -> Iterable[str]:
     one = next(iter(told.board.conflicts), None)
     yield swarm_words.against(one) if one else "no conflict"
 
 
-def _brief_judge(spoken: DebateRecord, told: SwarmTold) -> str:
+def _brief_judge(spoken: DebateRecord, told: SwarmRecord) -> str:
     said = spoken.judge
     if said is None:
         return "no judge was heard"

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST, THIN_CONVICTION
-from agents.contracts import WINNERS
+from agents.contracts import WINNERS, AgentReport
+from agents.debate.deliberation import Consulted
 from agents.debate.panel import DIRECTIONS
-from torra.dashboard.record.shown import NOT_COUNTED, EscalationTold
+from torra.dashboard.record.shown import NOT_COUNTED, EscalationRule
 from torra.exhibits import figures
 from torra.tick import sentence
 from torra.tick.marks import UNFORESEEN
-from torra.tick.tick_record import ConsultedRecord, DebateRecord, ReportRecord, TickRecord
+from torra.tick.tick_record import DebateRecord, TickRecord, statement
 from torra.tick.words import thesis_words
 from torra.words.badge import Badge
 from torra.words.orders import SIDES
@@ -76,9 +77,9 @@ class Judged:
     weights: tuple[tuple[str, str], ...]
 
 
-def shown(record: TickRecord, rule: EscalationTold | None = None) -> ThesisShown | None:
+def shown(record: TickRecord, rule: EscalationRule | None = None) -> ThesisShown | None:
     """Return the thesis of a tick's opening, or why there is none; None where none was due."""
-    asked, told = record.deliberation.consulted, rule or EscalationTold()
+    asked, told = record.deliberation.consulted, rule or EscalationRule()
     if not asked:
         unforeseen = UNFORESEEN in record.flags
         return _without("unforeseen", "", thesis_words.UNFORESEEN_WORDS) if unforeseen else None
@@ -89,7 +90,7 @@ def shown(record: TickRecord, rule: EscalationTold | None = None) -> ThesisShown
     return _written(asked, asked.report, record, tier)
 
 
-def judged(said: ReportRecord) -> Judged | None:
+def judged(said: AgentReport) -> Judged | None:
     """Return a manager's verdict, or a judge's side; None of anybody else's report."""
     winner = said.winner or ""
     if winner not in WINNERS:
@@ -134,7 +135,7 @@ def costs(deliberation: DebateRecord, side: str) -> str:
     return objection(deliberation, side) if found.conviction < left - TINY else ""
 
 
-def horizon(said: ReportRecord, timeframe: str | None) -> str:
+def horizon(said: AgentReport, timeframe: str | None) -> str:
     """Return the time that a report speaks for; "" where it names none."""
     if said.horizon_bars:
         return thesis_words.bars_long(said.horizon_bars, timeframe)
@@ -152,9 +153,7 @@ def _without(state: State, about: str, why: str, tier: str = "") -> ThesisShown:
     return ThesisShown(MARKS[state], about, f"{why[:1].upper()}{why[1:]}.", "", tier)
 
 
-def _written(
-    asked: ConsultedRecord, said: ReportRecord, record: TickRecord, tier: str
-) -> ThesisShown:
+def _written(asked: Consulted, said: AgentReport, record: TickRecord, tier: str) -> ThesisShown:
     declined, shadow = said.declined, record.deliberation.in_shadow
     reason = sentence.why_declined(said.decline_code) or "it judges so itself"
     verb = "would decline" if shadow else "declined"
@@ -167,7 +166,7 @@ def _written(
         why=f"The trader {verb} it: {reason}." if declined else "",
         who=figures.clean(thesis_words.author(asked, record.made_calls), 120),
         tier=tier,
-        claim=figures.clean(said.said, LONGEST),
+        claim=figures.clean(statement(said), LONGEST),
         # of what is not made nothing can end
         ends=() if declined else _lines(said.falsifiers),
         risks=_lines(said.risks),
@@ -185,13 +184,13 @@ def _note(record: TickRecord, *, declined: bool) -> str:
     return "Code sets size, stop and target, and closes nothing on what would end it."
 
 
-def _about(asked: ConsultedRecord, record: TickRecord) -> str:
+def _about(asked: Consulted, record: TickRecord) -> str:
     side = SIDES.get(asked.side or "")
     verb = f"{side.verb}ing" if side else "opening"
     return f"{verb} {figures.clean(record.symbol, 40)}".strip()
 
 
-def _meant_for(said: ReportRecord, timeframe: str | None) -> str:
+def _meant_for(said: AgentReport, timeframe: str | None) -> str:
     told = horizon(said, timeframe)
     return f"at most {told}" if told else ""
 

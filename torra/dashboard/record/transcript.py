@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
 from agent_config import MODES
-from agents.contracts import OPINIONS, VECTORS, Feature
+from agents.contracts import OPINIONS, VECTORS, AgentReport, Feature, GateRuling, Point, Rebuttal
 from agents.debate.panel import measure
 from agents.debate.synthesis import Answer
 from agents.feature_words import name_of
@@ -44,13 +44,11 @@ from torra.exhibits.figures import cell
 from torra.tick.marks import GATE
 from torra.tick.tick_record import (
     DebateRecord,
-    PointRecord,
-    RebuttalRecord,
-    ReportRecord,
-    Ruling,
     StageRecord,
     StoredCall,
     TickRecord,
+    is_gate,
+    statement,
 )
 
 PHASES: Final = {
@@ -104,6 +102,9 @@ RAW_CHARS: Final = 100_000
 """Most characters of a reply that is parsed again to find the numbers before clamping."""
 
 
+NO_REPORT: Final = AgentReport("")
+"""What an agent says that said nothing."""
+
 Place = tuple[str, int, str]
 """Stage, round and agent."""
 
@@ -127,16 +128,16 @@ def conversation(
         entries = []
         for name, word in stage.agents.items():
             number += 1
-            place = (stage.name or "", _round(stage), name)
-            said, made = kept.get(place, ReportRecord()), calls.get(place, [])
+            place = (stage.name, stage.round, name)
+            said, made = kept.get(place), calls.get(place, [])
             spoken = voice(name, said, made, deliberation, word, f"said-{number}", record.timeframe)
             scored = _scored(made) if name == SCORER.id and not said else None
             entry: TranscriptEntry = {
                 **spoken,
                 "reasoning": figures.clean(scored.summary) if scored else spoken["reasoning"],
-                "evidence": citations.chips(said, features, anchors),
-                "stance": _stance(name, said, record),
-                "votes": scored.votes if scored else _votes(said, made),
+                "evidence": citations.chips(said or NO_REPORT, features, anchors),
+                "stance": _stance(name, said, record) if said else None,
+                "votes": scored.votes if scored else _votes(said or NO_REPORT, made),
                 "scored": bool(scored and scored.votes),
                 "round": place[1],
                 "phase": place[0],
@@ -149,7 +150,7 @@ def conversation(
 
 def voice(
     name: str,
-    said: ReportRecord,
+    report: AgentReport | None,
     calls: Sequence[StoredCall],
     deliberation: DebateRecord,
     word: str = "",
@@ -160,10 +161,11 @@ def voice(
 
     `word` is how its stage ended for it: answered, abstained or why not; "" if that is not stored.
     """
-    weight = arithmetic.trust(said)
+    said = report or NO_REPORT
+    weight = arithmetic.trust(report) if report else None
     failure = deliberation.silences.get(name)
     unasked = agreement.unasked(deliberation, name)
-    state = _state(name, said, calls, failure, word)
+    state = _state(name, report, calls, failure, word)
     missing = SCORES_NOTHING.get(_kind(name), "not scored")
     return {
         "name": figures.clean(name, 40),
@@ -174,18 +176,18 @@ def voice(
         "confidence": figures.clean(said.confidence, 20) if weight is not None else "",
         # no trust weighs the words of one that is asked alone
         "trust": figures.plain(None if _kind(name) == "trader" else weight, 3),
-        "adjustments": [cell(said.adjustments.get(v), 3, missing if said else state)
+        "adjustments": [cell(said.adjustments.get(v), 3, missing if report else state)
                         for v in VECTORS],
-        "reasoning": figures.clean(said.said),
+        "reasoning": figures.clean(statement(said)),
         "key_points": [figures.clean(p, 400) for p in said.key_points],
         "points": list(_points(said)),
         "flags": [figures.clean(flag, 60) for flag in said.flags],
         "looks": agreement.looks(deliberation, name),
         "ordinals": agreement.ordinals(said),
-        "falsifiers": agreement.falsifiers(said),
-        "why_silent": _why_silent(said, calls, failure or word, state) if said or not unasked
+        "falsifiers": [figures.clean(text, 400) for text in said.falsifiers],
+        "why_silent": _why_silent(report, calls, failure or word, state) if report or not unasked
         else unasked,
-        "ruling": ruling("", said.ruling, "") if said.ruling else None,
+        "ruling": ruling("", said.ruling) if said.ruling else None,
         "judged": thesis.judged(said),
         "horizon": thesis.horizon(said, timeframe),
         "risks": [figures.clean(one, 400) for one in said.risks],
@@ -204,11 +206,11 @@ def _kind(name: str) -> str:
     return seat.role.kind if seat else ""
 
 
-def _points(said: ReportRecord) -> Iterator[PointList]:
+def _points(said: AgentReport) -> Iterator[PointList]:
     """Yield what a report argues with, kind by kind; kinds without a point are left out."""
     sides = {
         *(one.side for one in said.points_for),
-        *(-(one.side or 0) for one in said.points_against),
+        *(-one.side for one in said.points_against),
     }
     both = said.winner == "NONE" and -1 not in sides
     fields = OF_NEITHER if both else (POINTS_FOR, POINTS_AGAINST)
@@ -218,20 +220,20 @@ def _points(said: ReportRecord) -> Iterator[PointList]:
         (fields[1], said.points_against),
     )
     for name, told in kinds:
-        lines = [_point(point) for point in told if point.says]
+        lines = [_point(point) for point in told]
         if lines:
             yield {"name": name, "points": lines}
 
 
-def _point(told: PointRecord | RebuttalRecord) -> PointLine:
-    why = figures.clean(told.why, 400) if isinstance(told, PointRecord) else ""
+def _point(told: Point | Rebuttal) -> PointLine:
+    why = figures.clean(told.why, 400) if isinstance(told, Point) else ""
     says = figures.clean(told.says, 400).rstrip(".")
     return {"says": says, "why": why, "name": name_of(figures.clean(told.id, 60))}
 
 
-def ruling(name: str, told: Ruling, missing: str) -> RulingShown:
+def ruling(name: str, told: GateRuling | None, missing: str = "") -> RulingShown:
     """Return a ruling of the gate as a page shows it; `missing` says why there is none."""
-    if not told:
+    if told is None:
         return {
             "name": name,
             "multiplier": figures.DASH,
@@ -249,7 +251,7 @@ def ruling(name: str, told: Ruling, missing: str) -> RulingShown:
     }
 
 
-def vetoed(told: Ruling) -> str:
+def vetoed(told: GateRuling) -> str:
     """Return which openings a ruling vetoes: all, those of one side, or none."""
     if told.veto or not told.veto_sides:
         return figures.mark("VETO").text if told.veto else "no veto"
@@ -269,7 +271,7 @@ def raw_votes(calls: Sequence[StoredCall]) -> dict[str, float]:
     return {vector: value for vector, value in known.items() if value is not None}
 
 
-def _votes(said: ReportRecord, calls: Sequence[StoredCall]) -> list[Vote]:
+def _votes(said: AgentReport, calls: Sequence[StoredCall]) -> list[Vote]:
     """Return the adjustments that an agent gave, each with its value before clamping."""
     meant = raw_votes(calls) if "clamped" in said.flags else {}
     rows: list[Vote] = []
@@ -289,18 +291,11 @@ def _votes(said: ReportRecord, calls: Sequence[StoredCall]) -> list[Vote]:
     return rows
 
 
-def _stance(name: str, said: ReportRecord, record: TickRecord) -> Stance | None:
+def _stance(name: str, report: AgentReport, record: TickRecord) -> Stance | None:
     """Return which way an agent leans, by the panel's own arithmetic; None without."""
-    report, seat = arithmetic.as_report(said), AGENTS.get(name)
-    if report is None or seat is None or report.abstained or seat.role.kind not in OPINIONS:
+    seat = AGENTS.get(name)
+    if seat is None or report.abstained or seat.role.kind not in OPINIONS:
         return None
-    told = record.deliberation.panel
-    if told.of_old:
-        return (
-            agreement.stance(name, told.stances[name], of_old=True)
-            if name in told.stances
-            else None
-        )
     alone = measure([Answer(seat.role, report)], weights=arithmetic.vector_weights(record))
     return agreement.stance(name, alone.pushes.get(name))
 
@@ -320,7 +315,7 @@ def _scored(calls: Sequence[StoredCall]) -> ScorerAnswer:
 
 def _reply(calls: Sequence[StoredCall]) -> dict[str, JsonValue]:
     """Return what a model replied last that could be used, as it gave it."""
-    good = [call.reply or "" for call in calls if call.status == "ok"]
+    good = [call.reply for call in calls if call.status == "ok"]
     if not good or len(good[-1]) > RAW_CHARS:
         return {}
     try:
@@ -335,15 +330,15 @@ def _called(record: TickRecord) -> dict[Place, list[StoredCall]]:
     """Return the calls by stage, round and agent."""
     found: dict[Place, list[StoredCall]] = {}
     for call in record.made_calls:
-        stage = "fallback" if call.role == SCORER.id else call.stage or ""
-        found.setdefault((stage, _round(call), call.role), []).append(call)
+        stage = "fallback" if call.role_id == SCORER.id else call.stage
+        found.setdefault((stage, call.round, call.role_id), []).append(call)
     return found
 
 
 def _stages(deliberation: DebateRecord, calls: Iterable[Place]) -> list[StageRecord]:
     """Return every stage with the word of each agent; an agent of no stage gets one at the end."""
     stages = deliberation.stages
-    seated = {(stage.name or "", _round(stage), name) for stage in stages for name in stage.agents}
+    seated = {(stage.name, stage.round, name) for stage in stages for name in stage.agents}
     known = {name for _, _, name in seated}
     stray: dict[tuple[str, int], dict[str, str]] = {}
     for name, number, role in calls:
@@ -351,23 +346,24 @@ def _stages(deliberation: DebateRecord, calls: Iterable[Place]) -> list[StageRec
             stray.setdefault((name, number), {})[role] = ""
             known.add(role)
     for report in deliberation.every_report:
-        if report.author not in known:
-            stray.setdefault(("", 1), {})[report.author] = ""
+        if report.agent_id not in known:
+            stray.setdefault(("", 1), {})[report.agent_id] = ""
     more = [
-        StageRecord(name=name, round=number, agents=them) for (name, number), them in stray.items()
+        StageRecord(name=name, round=number, agents=them, status="")
+        for (name, number), them in stray.items()
     ]
     return [*stages, *more]
 
 
-def _kept(deliberation: DebateRecord) -> dict[Place, ReportRecord]:
+def _kept(deliberation: DebateRecord) -> dict[Place, AgentReport]:
     """Return each report by the stage, round and agent that it came of.
 
     Of several rounds the last answered one counts and stands among `reports`; the cases that it
     replaced stand in `earlier`, oldest first.
     """
-    told: dict[str, list[ReportRecord]] = {}
+    told: dict[str, list[AgentReport]] = {}
     for report in (*deliberation.earlier, *deliberation.every_report):
-        told.setdefault(report.author, []).append(report)
+        told.setdefault(report.agent_id, []).append(report)
     places: dict[str, list[Place]] = {name: [] for name in told}
     spoken: dict[str, bool] = {}
     for stage in deliberation.stages:
@@ -375,25 +371,14 @@ def _kept(deliberation: DebateRecord) -> dict[Place, ReportRecord]:
             # who abstains after an answer keeps that answer, so the report is of the round before
             quiet = word == "abstained" and spoken.get(name, False)
             if name in places and word in (*SPOKE, "") and not quiet:
-                places[name].append((stage.name or "", _round(stage), name))
+                places[name].append((stage.name, stage.round, name))
                 spoken[name] = spoken.get(name, False) or word == "answered"
-    found: dict[Place, ReportRecord] = {}
+    found: dict[Place, AgentReport] = {}
     for name, rows in told.items():
         free = places[name] or [("", 1, name)]
         # from the end: the newest report is of the newest round, and odd records lack old ones
         found |= dict(zip(free[-len(rows) :], rows[-len(free) :], strict=True))
     return found
-
-
-class _Numbered(Protocol):
-    """A stage or a call: it is of a round."""
-
-    @property
-    def round(self) -> int | None: ...
-
-
-def _round(told: _Numbered) -> int:
-    return told.round if told.round is not None and 0 < told.round < 100 else 1
 
 
 def _is_replaced(place: Place, kept: Iterable[Place]) -> bool:
@@ -402,7 +387,7 @@ def _is_replaced(place: Place, kept: Iterable[Place]) -> bool:
 
 
 def _stage(stage: StageRecord, entries: list[TranscriptEntry]) -> StageShown:
-    name, number = stage.name or "", _round(stage)
+    name, number = stage.name, stage.round
     title, note = PHASES.get(name, (figures.title(name), ""))
     rounds = name in DEBATING
     return {
@@ -412,13 +397,17 @@ def _stage(stage: StageRecord, entries: list[TranscriptEntry]) -> StageShown:
         "note": AGAIN if rounds and number > 1 else note,
         "ms": figures.plain(stage.ms, 0),
         "status": figures.clean(stage.status, 20),
-        "meaning": STAGES.get(stage.status or "", ""),
+        "meaning": STAGES.get(stage.status, ""),
         "entries": entries,
     }
 
 
 def _state(
-    name: str, said: ReportRecord, calls: Sequence[StoredCall], failure: str | None, word: str
+    name: str,
+    said: AgentReport | None,
+    calls: Sequence[StoredCall],
+    failure: str | None,
+    word: str,
 ) -> str:
     if said:
         return "abstained" if said.abstained else "answered"
@@ -431,13 +420,14 @@ def _state(
     return "failed" if calls else "not asked"
 
 
-def _why_silent(said: ReportRecord, calls: Sequence[StoredCall], failure: str, state: str) -> str:
+def _why_silent(
+    said: AgentReport | None, calls: Sequence[StoredCall], failure: str, state: str
+) -> str:
     if said or state in SPOKE:
-        return surroundings.plain_reason(said.reason) if said.abstained else ""
+        return surroundings.plain_reason(said.reason) if said and said.abstained else ""
     if state == "not asked" and failure in agreement.UNASKED:
         return agreement.UNASKED[failure]
-    last = calls[-1] if calls else StoredCall()
-    told = [failure or last.status, last.detail]
+    told = [failure or calls[-1].status, calls[-1].detail] if calls else [failure]
     words = [figures.clean(word, 300) for word in told if word]
     return ": ".join(dict.fromkeys(words)) or "no call was made"
 
@@ -449,10 +439,9 @@ def entries_of(stages: Iterable[StageShown]) -> list[TranscriptEntry]:
 
 def rules(record: TickRecord) -> RulingShown:
     """Return the ruling of the gate's rules, before its agent was asked."""
-    told = record.gate.rule or record.deliberation.rule_ruling
-    return ruling("Rules", told, "no rule was recorded")
+    return ruling("Rules", record.gate.rule)
 
 
-def heard_gate(deliberation: DebateRecord) -> ReportRecord:
-    """Return the gate agent's own report, empty when it gave none."""
-    return next((report for report in deliberation.reports if report.is_gate), ReportRecord())
+def gate_report(deliberation: DebateRecord) -> AgentReport | None:
+    """Return the gate agent's own report; None when it gave none."""
+    return next((report for report in deliberation.reports if is_gate(report)), None)

@@ -6,13 +6,13 @@ the nearest event is named, and a second one that is near as well. Pure function
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 from agents.contracts import GateReason, OfficerReason
 from torra.dashboard.record import surroundings
+from torra.dashboard.record.shown import Decision
 from torra.exhibits import figures
-from torra.tick.tick_record import DecisionRecord, Gate, TickRecord
+from torra.tick.tick_record import Gate, TickRecord
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.vetoed import REFUSERS, refusal, sided
 from torra.words.badge import Badge
@@ -28,13 +28,15 @@ WITHOUT_TRADER: Final = frozenset(("AGENT_FULL", "AGENT_BUDGET"))
 """Sources of ticks of desks that ask no trader."""
 
 
-def cause(record: DecisionRecord) -> str:
+def cause(record: Decision) -> str:
     """Return the rule that vetoes openings on a tick, and its reason; empty without a veto."""
     gate = record.gate
+    if gate is None:
+        return ""
     if gate.veto:
-        return _ruled(record) if gate.rule.veto else _judged(gate)
-    if gate.in_force().vetoes(record.verdict or ""):
-        return _of_one_side(record)
+        return _ruled(record, gate) if gate.rule.veto else _judged(gate)
+    if gate.ruling.vetoes(record.verdict or ""):
+        return _of_one_side(record, gate)
     if str(DenyReason.GATE_VETO) in (record.reason, *record.denied):
         side = figures.clean(record.verdict, 10)
         return f"latched by an earlier {latched(record)}, which holds until {side} is out of reach"
@@ -47,7 +49,7 @@ def refused(gate: str, verdict: str) -> tuple[str, str]:
     Nobody where the ruling vetoes nothing: then a veto of an earlier tick holds.
     """
     try:
-        ruling = Gate.read(json.loads(gate)).in_force()
+        ruling = Gate.parse(gate).ruling
     except ValueError:
         return "", ""
     if code := refusal(ruling, verdict):
@@ -55,16 +57,16 @@ def refused(gate: str, verdict: str) -> tuple[str, str]:
     return ("gate", "the gate's veto") if ruling.vetoes(verdict) else ("", "")
 
 
-def mark(record: DecisionRecord) -> Badge:
+def mark(record: Decision) -> Badge:
     """Return the mark of a tick on which openings are vetoed, or are still held back."""
     known = figures.mark("VETO")
-    now = record.gate.in_force().vetoes(record.verdict or "")
+    now = record.gate is not None and record.gate.ruling.vetoes(record.verdict or "")
     if now or latched(record) == "veto":
         return known
     return Badge(known.glyph, "VETO or decline holds", known.tone)
 
 
-def latched(record: DecisionRecord) -> str:
+def latched(record: Decision) -> str:
     """Return what may have latched a side: at a desk that asks a trader, its decline as well.
 
     A list has no more of a tick than its source, which says it of a desk that answered in full.
@@ -76,15 +78,15 @@ def latched(record: DecisionRecord) -> str:
     return "veto or decline" if asks else "veto"
 
 
-def _ruled(record: DecisionRecord) -> str:
-    codes = [code for code in record.gate.rule.reasons if code in (*RULES, HOLD)]
+def _ruled(record: Decision, gate: Gate) -> str:
+    codes = [code for code in gate.rule.reasons if code in (*RULES, HOLD)]
     return "; ".join(_rule(record, code) for code in codes) or "the gate's rules"
 
 
-def _of_one_side(record: DecisionRecord) -> str:
+def _of_one_side(record: Decision, gate: Gate) -> str:
     """Return why the risk officer, or the judge, vetoes an opening of this side alone."""
     side = figures.clean(record.verdict, 10)
-    codes = sided(record.gate.in_force(), record.verdict or "")
+    codes = sided(gate.ruling, record.verdict or "")
     told = [f"{code}, {GATE_REASONS[code]}" for code in codes]
     return "; ".join([f"a veto of {side} alone", *told])
 
@@ -96,7 +98,7 @@ def _judged(gate: Gate) -> str:
     return ", ".join(["the gate agent's own veto", *own])
 
 
-def _rule(record: DecisionRecord, code: str) -> str:
+def _rule(record: Decision, code: str) -> str:
     if code == GateReason.SCHEDULED_EVENT:
         # the record does not say which event it was: the nearest are the likely ones
         return ", ".join([code, *surroundings.nearest_events(record)])

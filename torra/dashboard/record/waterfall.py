@@ -17,15 +17,15 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, NotRequired, TypedDict
 
 from agent_config import CONSULT_SECONDS, FALLBACK_SHARE, FOCUS_WEIGHT, row_of
-from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS
+from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS, AgentReport
 from agents.debate import synthesis
 from agents.registry import AGENTS
 from torra.dashboard.record import arithmetic, inputs, swarm, thesis
 from torra.dashboard.record.rows import Tried
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import ShownTick, TickLimits
 from torra.exhibits import figures
 from torra.exhibits.figures import BarSpan
-from torra.tick.tick_record import DebateRecord, ReportRecord, StoredCall, TickRecord
+from torra.tick.tick_record import DebateRecord, StoredCall, TickRecord, is_gate
 
 AXIS: Final = 1000.0
 """Width of the time axis in the units of its drawings."""
@@ -104,7 +104,7 @@ def timeline(record: ShownTick) -> CallTimeline:
 
     Times of rows are milliseconds since the tick was due.
     """
-    deadline = record.limits.timeout_seconds
+    deadline = (record.limits or TickLimits()).timeout_seconds
     end_ms = None if deadline is None else deadline * 1000
     before = _before(record)
     rows = list(_spans(record, before, end_ms))
@@ -152,9 +152,9 @@ def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterabl
             if (call.stage, call.round) != (stage.name, stage.round):
                 continue
             # all agents of a stage are asked at once, but a repeated request waits for the first
-            start = ends.get(call.role, at)
-            ends[call.role] = start + (call.elapsed_ms or 0.0)
-            yield _span(call, start, ends[call.role], until)
+            start = ends.get(call.role_id, at)
+            ends[call.role_id] = start + (call.elapsed_ms or 0.0)
+            yield _span(call, start, ends[call.role_id], until)
         at += stage.ms or 0.0
         heard = heard or any(word in ("answered", "abstained") for word in stage.agents.values())
     known = {(stage.name, stage.round) for stage in stages}
@@ -165,7 +165,7 @@ def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterabl
 
 def _span(call: StoredCall, start: float, end: float, until: float | None) -> Span:
     return {
-        "who": figures.title(call.role),
+        "who": figures.title(call.role_id),
         "stage": figures.clean(call.stage, 40),
         "try": inputs.numbered(call),
         "status": figures.clean(call.status, 40),
@@ -404,7 +404,7 @@ def _shares(deliberation: DebateRecord, vector: str) -> Iterable[tuple[str, floa
     opinions = [
         told
         for told in deliberation.reports
-        if not told.is_gate and not told.abstained and told.author not in arithmetic.ARBITERS
+        if not is_gate(told) and not told.abstained and told.agent_id not in arithmetic.ARBITERS
     ]
     both = len(sides) == len(SIDES)
     for name, weight, moved, side in votes:
@@ -426,12 +426,12 @@ def _counting(who: str, weight: float | None) -> str:
 
 
 def _vote(
-    told: ReportRecord, vector: str, counts: Mapping[str, float]
+    told: AgentReport, vector: str, counts: Mapping[str, float]
 ) -> tuple[str, float, float, bool] | None:
     """Return the agent's id, focus, k a, and whether it is no analyst; None without a vote."""
-    name, value = told.author, told.adjustments.get(vector)
+    name, value = told.agent_id, told.adjustments.get(vector)
     trust, seat = arithmetic.trust(told), AGENTS.get(name)
-    if trust is None or value is None or seat is None or told.is_gate:
+    if trust is None or value is None or seat is None or is_gate(told):
         return None
     side = name in SIDES or name in arithmetic.JUDGE
     if not side and vector not in seat.role.focus:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torra.tick.tick_record import RecordPart
+from torra.dashboard.lenient import LenientModel
 
 
-class LeaseRow(RecordPart):
+class LeaseRow(LenientModel):
     """The lease of the database; `owner` is "" when it was given back."""
 
     owner: str = ""

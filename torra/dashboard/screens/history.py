@@ -23,8 +23,8 @@ from torra.clock import TIMEFRAMES
 from torra.dashboard.cells import skips
 from torra.dashboard.cells.common import action_cell, state_cell
 from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view import list_query, refusers
-from torra.dashboard.view.desk_values import ListedTick
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures

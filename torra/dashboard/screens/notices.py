@@ -13,9 +13,9 @@ from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
 from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.lenient import LenientModel
 from torra.dashboard.view.rendering import state
 from torra.exhibits import figures
-from torra.tick.tick_record import RecordPart
 
 AT_ONCE: Final = 50
 MOST_DIGITS: Final = 18
@@ -24,7 +24,7 @@ MOST_DIGITS: Final = 18
 LONGEST: Final = 600
 
 
-class NoticeRow(RecordPart):
+class NoticeRow(LenientModel):
     """A notice as it is stored; `silent` ones are listed, and nobody is called for them."""
 
     id: int = 0

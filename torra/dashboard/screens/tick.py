@@ -23,6 +23,7 @@ from torra import clock
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
 from torra.dashboard.doors.routes import Route
+from torra.dashboard.lenient import LenientModel, Number, Word
 from torra.dashboard.record import (
     inputs,
     lessons_used,
@@ -31,7 +32,7 @@ from torra.dashboard.record import (
     story_cards,
 )
 from torra.dashboard.record.lessons_used import LessonsUsed
-from torra.dashboard.record.shown import EscalationTold, ShownTick, TickLimits
+from torra.dashboard.record.shown import BareTick, EscalationRule, ShownTick, TickLimits
 from torra.dashboard.screens import watching
 from torra.dashboard.trade import approvals, journal, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
@@ -41,7 +42,7 @@ from torra.dashboard.view.rendering import desk_page, desk_view, state
 from torra.exhibits import figures
 from torra.store.standings import in_warm_up
 from torra.tick.marks import INVENTED_IDS
-from torra.tick.tick_record import Number, RecordPart, TickRecord
+from torra.tick.tick_record import Damaged, Skipped, TickRecord, load
 from torra.words.orders import SIDES
 from torra.words.ticks import VECTOR_NAMES
 
@@ -63,8 +64,18 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
     if told is None:
         running = watching.running(f"{instance}|{timeframe}|{moment}")
         return redirect(watching.address(running)) if running else abort(404)
-    record = limited(ShownTick.read(told))
-    sections, proposal = story(record), approvals.of_tick(record)
+    record = load(f"{instance}|{timeframe}|{moment}", told, ShownTick)
+    if isinstance(record, Damaged):
+        bare = BareTick.parse(
+            {
+                "instance": instance, "timeframe": timeframe, "bar_time": moment,
+                "damaged": "" if told.get("skipped") else record.reason,
+                **{name: told.get(name) for name in ("skipped", "previous", "next")},
+            }
+        )  # fmt: skip
+        return desk_page("tick.html", record=bare, story={})
+    record = limited(record)
+    sections, proposal = reasoning.story(record, before(record)), approvals.of_tick(record)
     first = front(record, sections)
     return desk_page(
         "tick.html",
@@ -74,7 +85,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         story=sections,
         front=first,
         over=price_lines.LINES,
-        cited=price_lines.cited(record, first.wrong if first else ""),
+        cited=price_lines.cited(record, first.wrong),
         vectors=list(VECTOR_NAMES.values()),
         picture_address=picture_address(record),
         told_outcome=told.get("told_outcome"),
@@ -83,20 +94,15 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         lessons=lessons_of(record),
         lesson_address=lesson_address,
         invented=INVENTED_IDS if record.invented else (),
-        became="" if record.skipped else journal.became(record, proposal),
+        became=journal.became(record, proposal),
     )
-
-
-def story(record: ShownTick) -> dict[str, object]:
-    """Return the sections of a tick's page; a skipped tick has none."""
-    return {} if record.skipped else reasoning.story(record, before(record))
 
 
 def lessons_of(record: ShownTick) -> LessonsUsed | None:
     """Return what a tick was told of earlier trades; None where its record says nothing of it."""
     if record.lessons is None:
         return None
-    numbers = [one.lesson for one in record.lessons.notes if one.lesson]
+    numbers = [note.lesson for note in record.lessons.notes]
     behind = state().backing
     return lessons_used.used(record, behind.database.lessons_by(numbers) if behind else ())
 
@@ -118,10 +124,8 @@ class Front:
         return self.facts[-1].value
 
 
-def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:
-    """Return what stands first on a tick's page; None for a skipped tick."""
-    if record.skipped:
-        return None
+def front(record: ShownTick, sections: Mapping[str, Any]) -> Front:
+    """Return what stands first on a tick's page."""
     side = story_cards.side_of(record)
     case = why.case(record, side)
     spec, currency = without_tick.terms(record)
@@ -144,27 +148,23 @@ def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:
     )
 
 
-def before(record: ShownTick) -> TickRecord | None:
-    """Return the record of the tick before; None where there is none."""
+def before(record: ShownTick) -> TickRecord | Skipped | Damaged | None:
+    """Return the tick before; None where there is none."""
     bar_time = record.previous
     if not bar_time:
         return None
-    where = record.instance, record.timeframe
-    behind = state().backing
-    if behind is not None:
-        from instance_database import TickKey  # noqa: PLC0415  a host's pages may do without
-
-        found = behind.database.tick(TickKey(*where, clock.parse(bar_time)))
-        if found is not None:
-            return TickRecord.read(found)
-    told = desk_view().tick(*where, bar_time)
-    return None if told is None else TickRecord.read(told)
+    found = desk_view().tick(record.instance, record.timeframe, bar_time)
+    if found is None:
+        return None
+    if skipped := found.get("skipped"):
+        return Skipped.model_validate(skipped)
+    return load(bar_time, found)
 
 
 def limited(record: ShownTick) -> ShownTick:
     """Return a tick with its limits, as far as they are known; a view may give them itself."""
     behind, digest = state().backing, record.profile
-    if record.limits or behind is None or digest is None:
+    if record.limits or behind is None:
         return record
     setup = behind.desk.setups.get(record.instance)
     if setup is not None and setup.profile.digest() == digest:
@@ -177,20 +177,29 @@ def limited(record: ShownTick) -> ShownTick:
         capital=applied.risk.capital,
         risk_per_trade_pct=applied.risk.risk_per_trade_pct,
         max_notional_pct=applied.risk.max_notional_pct,
-        escalation=applied.agents.escalation,
+        escalation=EscalationRule(
+            when=applied.agents.escalation.when, at=applied.agents.escalation.at
+        ),
     )
     return record.model_copy(update={"limits": limits})
 
 
-class _Agents(RecordPart):
+class _Escalation(LenientModel):
+    """By which rule a profile of any version has a trader asked on the chief tier."""
+
+    when: Word = None
+    at: Number = None
+
+
+class _Agents(LenientModel):
     """What a profile of any version says of its agents' limits."""
 
     timeout_seconds: Number = None
     max_api_cost_per_hour: Number = None
-    escalation: EscalationTold = EscalationTold()
+    escalation: _Escalation = _Escalation()
 
 
-class _Risk(RecordPart):
+class _Risk(LenientModel):
     """What a profile of any version says of the size of an opening."""
 
     capital: Number = None
@@ -198,7 +207,7 @@ class _Risk(RecordPart):
     max_notional_pct: Number = None
 
 
-class _Applied(RecordPart):
+class _Applied(LenientModel):
     """A stored profile of any version."""
 
     agents: _Agents = _Agents()

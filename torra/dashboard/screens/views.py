@@ -29,6 +29,7 @@ from torra.dashboard.view.rendering import EXTENSION, desk_cells, desk_page, des
 from torra.dashboard.view.stream_reading import Json
 from torra.errors import ConfigError
 from torra.exhibits import figures
+from torra.tick.tick_record import Damaged, load
 from torra.words import glossary
 from torra.words.market import REGIMES, TRIAGE
 from torra.words.orders import SIGNALS
@@ -206,9 +207,11 @@ def api_bars(instance: str, timeframe: str) -> ResponseReturnValue:
 
 def api_moment(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
     """Answer the chart at the close of a tick, and which lines its arguments cite."""
-    record = ShownTick.read(known_tick(instance, timeframe, bar_time))
-    close = record.as_of or clock.iso(clock.parse(record.bar_time) + clock.duration(timeframe))
-    told = desk_view().bars(instance, timeframe, close, MOMENT_BARS) or abort(404)
+    stored = known_tick(instance, timeframe, bar_time)
+    record = load(f"{instance}|{timeframe}|{bar_time}", stored, ShownTick)
+    if isinstance(record, Damaged):
+        return jsonify(error=f"the record of this tick is damaged: {record.reason}"), 404
+    told = desk_view().bars(instance, timeframe, record.as_of, MOMENT_BARS) or abort(404)
     row = approvals.row_of(record)
     levels = row.first.levels if row is not None else None
     chart = chart_data.moment(record, told, levels)

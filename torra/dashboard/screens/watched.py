@@ -17,12 +17,12 @@ from pydantic import Field
 
 from agents.contracts import VECTORS
 from torra import clock
+from torra.dashboard.lenient import Flag, LenientModel, Number, Numbers, Whole, Word, Words
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.reasoning import SENTENCE
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
-from torra.tick.tick_record import Flag, Number, Numbers, RecordPart, Whole, Word, Words
 from torra.words.badge import Badge
 from torra.words.orders import REASONS
 from torra.words.ticks import BADGES
@@ -66,13 +66,13 @@ SILENT_SECONDS: Final = 60.0
 """A debate without an event for longer than this is not called live."""
 
 
-class Statement(RecordPart):
+class Statement(LenientModel):
     """A case of a round of the debate."""
 
     agent: Word = None
 
 
-class Payload(RecordPart):
+class Payload(LenientModel):
     """What an event tells; each kind of event has some of it."""
 
     instance: Word = None
@@ -107,7 +107,7 @@ class Payload(RecordPart):
     recoverable: Flag = False
 
 
-class DebateEvent(RecordPart):
+class DebateEvent(LenientModel):
     """A stored event of a debate; `at` is ISO text in real time."""
 
     seq: Whole = None

@@ -16,12 +16,12 @@ from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.dashboard.doors.routes import Route
+from torra.dashboard.lenient import Flag, LenientModel, Word
 from torra.dashboard.screens import watched
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.exhibits import figures
 from torra.providers.rules import provider
-from torra.tick.tick_record import Flag, RecordPart, Word
 
 LISTED: Final = 30
 """Newest debates that are listed."""
@@ -98,7 +98,7 @@ class PictureLinked(watched.DebatePicture):
     next: str
 
 
-class StreamRow(RecordPart):
+class StreamRow(LenientModel):
     """A stream of events of a tick, as it is stored."""
 
     stream_id: str = ""

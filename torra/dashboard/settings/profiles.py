@@ -47,7 +47,7 @@ from torra.profiles.book import (
 )
 from torra.profiles.fields import DEFAULT, canonical, flat
 from torra.profiles.guard import May, compare, leads_out
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import TickRecord, load
 
 CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
 """HTTP codes of refused saves, by outcome."""
@@ -375,15 +375,16 @@ def _begin_trial(loaded: Loaded, said: Values) -> CommandOutcome:
     if (costs := _costs(checked.profile)) and str(said.get("cost", "")) != "accepted":
         raise ConfigError(f"{costs}; say that you accept it (cost: accepted)")
     latest = (known.database.latest_tick(instance.id, frame) for frame in instance.timeframes)
-    ticks = [TickRecord.read(tick) for tick in latest if tick]
-    then = max(ticks, key=lambda tick: tick.as_of or "", default=None)
+    records = (load(instance.id, tick) for tick in latest if tick)
+    ticks = [record for record in records if isinstance(record, TickRecord)]
+    then = max(ticks, key=lambda tick: tick.as_of, default=None)
     if then is None:
         raise ConfigError(f"{instance.id} has no tick yet: try again after its first")
     # the lowest of what runs and what is saved: a trial is no way around a ceiling
     ceilings = [float(flat(values)["agents", "max_api_cost_per_hour"]) for values in known_good]
     profile = bounded(checked.profile, min(ceilings))
     trial = _trials.begin(
-        known.home, loaded.name, instance.id, then.timeframe or "",
+        known.home, loaded.name, instance.id, then.timeframe,
         lambda: rerun(known.home, instance, then, profile),
     )  # fmt: skip
     url = url_for("torra_agents.api_trial", trial_id=trial.id)

@@ -152,10 +152,9 @@ def rerun(home: Path, instance: Instance, then: TickRecord, profile: Profile) ->
     """Run a tick once more with another profile; return both, side by side."""
     from torra.replay.rerun import trial_tick  # noqa: PLC0415  the pages load the desk's parts only when asked to
 
-    as_of, timeframe = then.as_of or "", then.timeframe or ""
-    told = trial_tick.run(home, instance.id, timeframe, as_of=as_of, settings=profile)
-    now = TickRecord.read(told)
-    return Rerun(as_of, then.bar_time or "", compared(then, now), now.cost_usd or 0.0)
+    made = trial_tick.run(home, instance.id, then.timeframe, as_of=then.as_of, settings=profile)
+    now: TickRecord = made["record"]
+    return Rerun(then.as_of, then.bar_time, compared(then, now), now.cost_usd)
 
 
 def compared(then: TickRecord, now: TickRecord) -> list[TrialLine]:

@@ -25,7 +25,7 @@ from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.home_cells import Waiting
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import reading_patterns, summary, swarm, thesis
-from torra.dashboard.record.shown import EscalationTold
+from torra.dashboard.record.shown import EscalationRule
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
 from torra.dashboard.view.desk_values import DeskStatus
@@ -43,7 +43,7 @@ from torra.exhibits import figures
 from torra.profiles.idle import why_idle
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.marks import DEMO_SECONDS
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import TickRecord, load
 from torra.verdict.position_size import worth
 from torra.verdict.signal_states import UNDER_WAY
 from torra.words.orders import ACTIONS
@@ -108,7 +108,8 @@ class ShownProposal:
     typing: bool
     channel: str
     currency: str
-    record: TickRecord
+    record: TickRecord | None
+    damaged: str
 
     @property
     def refused(self) -> list[str]:
@@ -175,18 +176,19 @@ def approval(sid: str) -> str:
         typing=found.typing,
         channel=found.channel,
         record=record,
+        damaged=found.damaged,
         conviction=proposals.conviction(record, side),
-        panel=proposals.panel(record),
-        case=why.case(record, side),
-        patterns=reading_patterns.on_approval(record, found.refused),
-        thesis=thesis.shown(record, _escalation(row, record)),
-        swarm=swarm.brief(record),
+        panel=proposals.panel(record) if record else [],
+        case=why.case(record, side) if record else why.Case([], [], []),
+        patterns=reading_patterns.on_approval(record, found.refused) if record else [],
+        thesis=thesis.shown(record, _escalation(row, record)) if record else None,
+        swarm=swarm.brief(record) if record else "",
         asked=row.asked_by,
-        sums=proposals.sums(record, row.multiplier),
+        sums=proposals.sums(record, row.multiplier) if record else None,
         chips=proposals.groups(record),
         currency=found.currency,
         over=price_lines.LINES,
-        cited=price_lines.cited(record),
+        cited=price_lines.cited(record) if record else [],
         rungs=proposals.CLOSE_RUNGS if found.closing else proposals.RUNGS,
         reasons=orders.REJECTIONS,
         tick=tick_link(row.instance, row.timeframe, row.bar_time),
@@ -225,8 +227,8 @@ def row_of(record: TickRecord) -> ProposalRow | None:
         return None
     from signal_bridge import signal_id  # noqa: PLC0415  a page alone must not load the desk
 
-    instance, symbol, timeframe = map(str, (record.instance, record.symbol, record.timeframe))
-    moment = parse(str(record.bar_time))
+    instance, symbol, timeframe = record.instance, record.symbol, record.timeframe
+    moment = parse(record.bar_time)
     # the record does not name its proposal, whose id is that of one of these four orders
     for kind, side in product(("open", "close"), ("BUY", "SELL")):
         sid = signal_id(instance, symbol, timeframe, moment, kind=kind, side=side)
@@ -358,7 +360,7 @@ def _proposal(sid: str) -> ShownProposal:
         cells |= proposals.close_ladder(closing, row.atr)
     elif row.first.kind != "close":
         cells |= proposals.ladder(row, preview, profile, spec, currency)
-    record = _record(row)
+    record, damaged = _record(row)
     levels = preview.levels if preview else row.first.levels
     cells |= without_agents.line(row, record, without_agents.Terms(levels, profile, spec))
     if waits:
@@ -386,6 +388,7 @@ def _proposal(sid: str) -> ShownProposal:
         channel=instance.channel if instance else "",
         currency=currency,
         record=record,
+        damaged=damaged,
     )
 
 
@@ -442,20 +445,24 @@ def _preview(sid: str) -> tuple[Preview | None, str]:
         return None, str(error)
 
 
-def _record(row: ProposalRow) -> TickRecord:
-    """Return the record of the tick that proposed it; empty when it is not stored."""
+def _record(row: ProposalRow) -> tuple[TickRecord | None, str]:
+    """Return the record of the tick that proposed it, None without one, and what is wrong then."""
     from torra.store.connection import TickKey  # noqa: PLC0415
 
     key = TickKey(row.instance, row.timeframe, parse(row.bar_time))
-    return TickRecord.read(backing().database.tick(key))
+    stored = backing().database.tick(key)
+    if stored is None:
+        return None, ""
+    found = load(key.text, stored)
+    return (found, "") if isinstance(found, TickRecord) else (None, f"damaged: {found.reason}")
 
 
-def _escalation(row: ProposalRow, record: TickRecord) -> EscalationTold | None:
+def _escalation(row: ProposalRow, record: TickRecord) -> EscalationRule | None:
     """Return by which rule the trader's tier was chosen; None where the profile has changed."""
     profile = _terms(row)[1]
     if profile is None or profile.digest() != record.profile:
         return None
-    return EscalationTold.read(profile.agents.escalation.model_dump())
+    return EscalationRule.parse(profile.agents.escalation.model_dump())
 
 
 def _digits(row: ProposalRow) -> int:

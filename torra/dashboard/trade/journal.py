@@ -30,9 +30,9 @@ from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing, desk_view, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.exhibits.figures import DASH
 from torra.store.trade.rows import SignalRow
 from torra.tick.sentence import NO_AGENT, outage_of
+from torra.tick.tick_record import Damaged, load
 from torra.tick.words import swarm_words
 from torra.words.badge import capital
 from torra.words.orders import SIDES
@@ -72,7 +72,9 @@ def made_of(row: SignalRow) -> list[Made]:
         told = None
     if told is None:
         return []
-    record = ShownTick.read(told)
+    record = load(row.sid, told, ShownTick)
+    if isinstance(record, Damaged):
+        return [Made("Record of its tick", "damaged", figures.clean(record.reason, 200))]
     word, more = without_tick.without(record)
     return [
         Made("Without agents", word, more),
@@ -107,7 +109,7 @@ def became(record: ShownTick, proposal: ProposalLine | None) -> str:
     answered = f"{capital(proposal.state.meaning or 'it was decided')}." if proposal else ""
     if proposal and proposal.waits:
         return answered
-    sid = next((one.sid for one in record.written if one.kind == "open" and one.sid), None)
+    sid = next((one.sid for one in record.signals if one.kind == "open" and one.sid), None)
     sid = proposal.sid if proposal else sid
     row = (sid and behind.database.order(sid)) or SignalRow()
     spec, currency = without_tick.terms(record)
@@ -117,10 +119,8 @@ def became(record: ShownTick, proposal: ProposalLine | None) -> str:
     return " ".join(filter(None, (answered, came)))
 
 
-def _gate(multiplier: float | None) -> Made:
+def _gate(multiplier: float) -> Made:
     """Return what the ruling in force did; with agents in shadow it is that of the rules alone."""
-    if multiplier is None:
-        return Made("Gate", DASH, "what the gate said is not recorded")
     told = figures.plain(multiplier, 2)
     if multiplier >= 1.0:
         return Made("Gate", "no cut", "it left the size as it was")
@@ -128,9 +128,7 @@ def _gate(multiplier: float | None) -> Made:
 
 
 def _conviction(record: ShownTick, side: str) -> Made:
-    told = record.deliberation.panel.agreement(side) if record.deliberation.panel else None
-    if told is None or told.raw is None or told.conviction is None:
-        return Made("Conviction", "nothing", "no agent took a side: it changed no size")
+    told = record.deliberation.panel.agreement(side)
     if record.deliberation.in_shadow:
         return Made("Conviction", "nothing", "the agents looked on: they changed no size")
     if outage_of(record) is not None:

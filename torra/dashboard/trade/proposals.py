@@ -36,7 +36,7 @@ from torra.lessons.lesson import Thesis
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.marks import GATE
 from torra.tick.sentence import NO_AGENT, outage_of
-from torra.tick.tick_record import AgreementTold, TickRecord
+from torra.tick.tick_record import TickRecord, is_gate
 from torra.verdict.position_size import loss_of_one, worth
 from torra.verdict.trade_outcome import gain
 from torra.words.badge import Badge
@@ -191,12 +191,12 @@ class Conviction:
     width: float = 0.0
 
 
-def conviction(record: TickRecord, side: str) -> Conviction:
+def conviction(record: TickRecord | None, side: str) -> Conviction:
     """Return the calibrated conviction behind a side, the raw one, and the deduction."""
-    found = record.deliberation.panel.agreement(side) or AgreementTold()
-    kept, raw = found.conviction, found.raw
-    if kept is None or raw is None:
+    if record is None:
         return Conviction(DASH, "no panel is stored for this tick")
+    found = record.deliberation.panel.agreement(side)
+    kept, raw = found.conviction, found.raw
     if record.deliberation.in_shadow:
         return Conviction(DASH, f"{figures.plain(kept, 2)}, {NOT_COUNTED}")
     if outage_of(record) is not None:
@@ -240,7 +240,7 @@ def _gone(preview: Preview) -> bool:
 # --- 2: the risk strip ----------------------------------------------------------------------------
 
 
-def chips(preview: Preview | None, record: TickRecord) -> Cells:
+def chips(preview: Preview | None, record: TickRecord | None) -> Cells:
     """Return a chip for each group of checks: agreed, objecting with its rules, or not asked."""
     cells = {f"chip.{name}": _chip(name, GROUPS[name], preview) for name in groups(record)}
     why = _unheard(record)
@@ -250,8 +250,10 @@ def chips(preview: Preview | None, record: TickRecord) -> Cells:
     return cells
 
 
-def _unheard(record: TickRecord) -> str:
+def _unheard(record: TickRecord | None) -> str:
     """Return why a trader has not spoken for or against an opening; "" where its word counts."""
+    if record is None:
+        return "not asked"
     asked = record.deliberation.consulted
     if asked is None:
         return "not asked"
@@ -260,9 +262,9 @@ def _unheard(record: TickRecord) -> str:
     return "" if asked.report else "no answer"
 
 
-def groups(record: TickRecord) -> list[str]:
+def groups(record: TickRecord | None) -> list[str]:
     """Return the chips of a proposal: the trader's only where the desk asks one."""
-    return [name for name in GROUPS if name != TRADER or record.company is not None]
+    return [name for name in GROUPS if name != TRADER or (record and record.company)]
 
 
 def _chip(name: str, rules: Sequence[str], preview: Preview | None) -> Cell:
@@ -284,7 +286,7 @@ class CheckLine:
     meaning: str
 
 
-def every_check(preview: Preview | None, record: TickRecord) -> list[CheckLine]:
+def every_check(preview: Preview | None, record: TickRecord | None) -> list[CheckLine]:
     """Return each check with its outcome and its meaning, for the disclosure."""
     lines, asked = [], {rule for name in groups(record) for rule in GROUPS[name]}
     for rule, found in (preview.checks if preview else {}).items():
@@ -389,16 +391,10 @@ def panel(record: TickRecord) -> list[SeatLine]:
     limit = SENTENCE if len(people) <= SMALL_DESK else SHORT_SENTENCE
     known = {figures.title(name): value for name, value in stances.items()}
     gate = figures.title(GATE)
-    widest = 1.0 if record.deliberation.panel.of_old else agreement.WIDE_PUSH
-    return [
-        _seat(one, known.get(one["title"]), limit, widest, gate=one["title"] == gate)
-        for one in people
-    ]
+    return [_seat(one, known.get(one["title"]), limit, gate=one["title"] == gate) for one in people]
 
 
-def _seat(
-    person: TranscriptVoice, stance: float | None, limit: int, widest: float, *, gate: bool
-) -> SeatLine:
+def _seat(person: TranscriptVoice, stance: float | None, limit: int, *, gate: bool) -> SeatLine:
     spoke = person["mark"].word == "answered"
     ruling = person["ruling"]
     said = person["reasoning"] if spoke else person["why_silent"]
@@ -407,7 +403,7 @@ def _seat(
         title=person["title"],
         mark=person["mark"],
         stance=cell(stance, 3, missing if spoke else person["mark"].word),
-        bar=figures.signed_bar(stance, widest),
+        bar=figures.signed_bar(stance, agreement.WIDE_PUSH),
         # the gate scores nothing, so no trust weighs its words
         confidence=person["trust"] if spoke and not gate else DASH,
         word=person["confidence"],
@@ -454,7 +450,7 @@ def sums(record: TickRecord, multiplier: float | None) -> ProposalSteps:
         headline=reasoning.headline(record),
         timeframes=arithmetic.consensus_line(record),
         size=figures.plain(multiplier, 3),
-        asked=any(not report.is_gate for report in record.deliberation.reports),
+        asked=any(not is_gate(report) for report in record.deliberation.reports),
     )
 
 

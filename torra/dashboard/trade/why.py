@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
-from agents.contracts import WINNERS
+from agents.contracts import WINNERS, AgentReport, Point
 from agents.debate.panel import DIRECTIONS
 from agents.feature_words import name_of
 from agents.sayings import SAYINGS
-from torra.dashboard.record import agreement, arithmetic
+from torra.dashboard.record import arithmetic
 from torra.dashboard.record.thesis import objection
 from torra.exhibits import figures
 from torra.tick.marks import GATE, INVENTED_IDS
 from torra.tick.sentence import BELOW_ZERO
-from torra.tick.tick_record import DebateRecord, PointRecord, ReportRecord, TickRecord
+from torra.tick.tick_record import DebateRecord, TickRecord, is_gate, statement
 from torra.verdict.vetoed import SIDED, sided
 from torra.words.ticks import GATE_REASONS
 
@@ -74,8 +74,8 @@ class Case:
 
 def case(record: TickRecord, side: str) -> Case:
     """Return the points for a side and against it, three each, and what would refute it."""
-    reports = {report.author: report for report in record.deliberation.reports}
-    champion = reports.get(RESEARCHERS.get(side, ""), ReportRecord())
+    reports = {report.agent_id: report for report in record.deliberation.reports}
+    champion = reports.get(RESEARCHERS.get(side, ""))
     towards = DIRECTIONS.get(side, 0)
     spoken = list(_agents(record, -towards))
     gate = [*_of_one_side(record, side), *_manager(record, side), *_gate(record)]
@@ -85,9 +85,9 @@ def case(record: TickRecord, side: str) -> Case:
         *spoken[:places], *gate, *spoken[places:], *_disagreements(record),
         *_parts(record, -towards),
     )  # fmt: skip
-    if (judge := record.deliberation.judge) and WINNERS.get(judge.winner or "", 0) == towards:
+    if (judge := record.deliberation.judge) and WINNERS.get(judge.winner, 0) == towards:
         champion = judge
-    refuting = [shortened(text, 160) for text in agreement.falsifiers(champion)]
+    refuting = [shortened(text, 160) for text in (champion.falsifiers if champion else ())]
     heard, parts = list(_agents(record, towards)), list(_parts(record, towards))
     # Where the agents lean against it, L1 is who wants it.
     alone = _agents_lean_against(record, towards)
@@ -99,8 +99,7 @@ def case(record: TickRecord, side: str) -> Case:
 
 
 def _agents_lean_against(record: TickRecord, towards: int) -> bool:
-    push = record.deliberation.panel.push
-    return push is not None and push * towards < 0.0
+    return record.deliberation.panel.push * towards < 0.0
 
 
 def first_sentence(text: str, limit: int) -> str:
@@ -124,8 +123,7 @@ def short_name(agent: str) -> str:
 
 def leanings(deliberation: DebateRecord) -> Mapping[str, float | None]:
     """Return which way each agent leans, as the panel stored it."""
-    panel = deliberation.panel
-    return panel.pushes or panel.stances
+    return deliberation.panel.pushes
 
 
 def plain(said: str) -> str:
@@ -154,9 +152,9 @@ def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     stances = leanings(record.deliberation)
     own = next((RESEARCHERS[side] for side, way in DIRECTIONS.items() if way == towards), "")
     told = {
-        report.author: _of(report, towards, stances.get(report.author) or 0.0)
+        report.agent_id: _of(report, towards, stances.get(report.agent_id) or 0.0)
         for report in record.deliberation.reports
-        if report.author != GATE and not report.abstained
+        if report.agent_id != GATE and not report.abstained
     }
     order = sorted(told, key=lambda name: (name != own, -towards * (stances.get(name) or 0.0)))
     first = [told[name][: BULLETS - 1 if name == own else 1] for name in order]
@@ -167,19 +165,19 @@ def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
         yield replace(point, text=f"Invented: {point.text}") if invented else point
 
 
-def _of(report: ReportRecord, towards: int, push: float) -> Sequence[SidePoint]:
+def _of(report: AgentReport, towards: int, push: float) -> Sequence[SidePoint]:
     """Return an agent's points for a side; what it claims, where those it made do not stand."""
-    who = short_name(report.author)
+    who = short_name(report.agent_id)
     given = (*report.points_for, *report.points_against)
     points = [point for point in given if towards and point.side == towards and point.says]
     unsided = any(flag in report.flags for flag in UNSIDED)
-    if not points and unsided and push * towards > 0.0 and report.said:
-        return [SidePoint(who, first_sentence(report.said, LONGEST))]
+    if not points and unsided and push * towards > 0.0 and statement(report):
+        return [SidePoint(who, first_sentence(statement(report), LONGEST))]
     return [_bullet(who, point) for point in points]
 
 
-def _bullet(who: str, point: PointRecord) -> SidePoint:
-    name, text = figures.clean(point.id, 60), shortened(plain(point.says or ""), LONGEST)
+def _bullet(who: str, point: Point) -> SidePoint:
+    name, text = figures.clean(point.id, 60), shortened(plain(point.says), LONGEST)
     return SidePoint(who, text if text.endswith("…") else f"{text}.", name, name_of(name))
 
 
@@ -207,19 +205,19 @@ def _manager(record: TickRecord, side: str) -> Iterator[SidePoint]:
     named, judge = objection(spoken, side), spoken.manager or spoken.judge
     if named and judge is not None and not record.deliberation.in_shadow:
         # what names no side twice says it once
-        told = (judge.said or "").removeprefix(NO_SIDE)
+        told = statement(judge).removeprefix(NO_SIDE)
         said = first_sentence(told, LONGEST - len(named))
         text = (
             f"{named[:1].upper()}{named[1:]}: {said}"
             if said
             else f"{named[:1].upper()}{named[1:]}."
         )
-        yield SidePoint(short_name(judge.author), text)
+        yield SidePoint(short_name(judge.agent_id), text)
 
 
 def _of_one_side(record: TickRecord, side: str) -> Iterator[SidePoint]:
     """Yield that the judge or the risk officer vetoes openings of this side alone."""
-    words = [GATE_REASONS.get(code, code) for code in sided(record.gate.in_force(), side)]
+    words = [GATE_REASONS.get(code, code) for code in sided(record.gate.ruling, side)]
     if words:
         yield SidePoint("Veto", f"Every {side} is vetoed: {', '.join(words)}.")
 
@@ -228,11 +226,16 @@ def _gate(record: TickRecord) -> Iterator[SidePoint]:
     """Yield what the gate takes off the size, and why."""
     gate, multiplier = record.gate, record.gate.multiplier
     codes = [code for code in gate.reasons if code not in ("NONE", *SIDED)]
-    if not codes or (multiplier is not None and multiplier >= NO_CUT and not gate.veto):
+    if not codes or (multiplier >= NO_CUT and not gate.veto):
         return
     words = ", ".join(GATE_REASONS.get(code, figures.clean(code, 60)) for code in codes)
-    own = next((one for one in record.deliberation.reports if one.is_gate), ReportRecord())
-    if own.ruling is not None and own.ruling.multiplier == multiplier and not gate.rule.veto:
+    own = next((one for one in record.deliberation.reports if is_gate(one)), None)
+    if (
+        own
+        and own.ruling is not None
+        and own.ruling.multiplier == multiplier
+        and not gate.rule.veto
+    ):
         # The agent's own ruling is in force: a code is less than what it says after its first
         # sentence, which is the size.
         said = re.split(r"(?<=[.!?])\s+", figures.clean(own.reasoning), maxsplit=2)[1:2]
@@ -244,10 +247,10 @@ def _gate(record: TickRecord) -> Iterator[SidePoint]:
     )
 
 
-def _by_rules(record: TickRecord, own: ReportRecord) -> str:
+def _by_rules(record: TickRecord, own: AgentReport | None) -> str:
     """Return that the rules cut more than the gate's agent, whose own number a page shows too."""
-    rule, said = record.gate.rule.multiplier, own.ruling.multiplier if own.ruling else None
-    if rule is None or said is None or rule >= said or record.gate.multiplier != rule:
+    rule, said = record.gate.rule.multiplier, own.ruling.multiplier if own and own.ruling else None
+    if said is None or rule >= said or record.gate.multiplier != rule:
         return ""
     return f" by the gate's rules (its agent said × {figures.plain(said, 2)})"
 

@@ -37,9 +37,9 @@ class Terms(NamedTuple):
     spec: SymbolSpec | None
 
 
-def line(row: ProposalRow, record: TickRecord, at: Terms) -> Cells:
+def line(row: ProposalRow, record: TickRecord | None, at: Terms) -> Cells:
     """Return what L1 alone would do instead of a proposal, and where its consensus stands."""
-    if record.l1_verdict is None:
+    if record is None:
         told = words("not known: the tick behind this proposal is not stored")
         return {NAME: told, f"{NAME}.why": words("")}
     return {NAME: words(_trade(row, record, at)), f"{NAME}.why": words(_standing(record))}
@@ -84,15 +84,14 @@ def _rules(record: TickRecord, profile: Profile | None) -> tuple[bool, float | N
     As if no analyst had been heard; of a swarm without its risk officer and its judge.
     """
     rule = record.gate.rule
-    if profile is None or rule.multiplier is None:
-        return bool(rule.veto), None
+    if profile is None:
+        return rule.veto, None
     if record.deliberation.swarm is not None:
-        seen = {one.id: Feature(one.id, one.value) for one in record.features if one.id}
+        seen = {one.id: Feature(one.id, one.value) for one in record.features}
         ruling = risk_gate.rules(seen, profile.gate, 0.0).ruling
         return ruling.veto, ruling.multiplier
-    spreads = record.deliberation.panel.spread.values()
-    apart = max((value for value in spreads if value is not None), default=0.0)
-    return bool(rule.veto), risk_gate.without_analysts(rule.multiplier, apart, profile.gate)
+    apart = max(record.deliberation.panel.spread.values(), default=0.0)
+    return rule.veto, risk_gate.without_analysts(rule.multiplier, apart, profile.gate)
 
 
 def _levels(side: Side, row: ProposalRow, of: Levels, spec: SymbolSpec) -> Levels | DenyReason:
@@ -107,8 +106,6 @@ def _lots(lots: float | None) -> str:
 def _standing(record: TickRecord) -> str:
     """Return the consensus of L1 and the threshold that it reaches; both where it reaches none."""
     consensus, limits = record.l1_consensus, record.thresholds
-    if consensus is None or limits.buy is None or limits.sell is None:
-        return ""
     ends = {"BUY": limits.buy, "SELL": -limits.sell}
     shown = [name for name in ends if record.l1_verdict not in OTHER or name == record.l1_verdict]
     told = ", ".join(f"{name} from {_signed(ends[name])}" for name in shown)

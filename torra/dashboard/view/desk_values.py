@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from torra.dashboard.record.shown import ListedTick
 from torra.store.trade.rows import AlarmRow, ProviderBlock, SignalRow
-from torra.tick.tick_record import DecisionRecord, Number, ThresholdsRecord, TickRecord, Word
+from torra.tick.tick_record import ThresholdsRecord, TickRecord
 from torra.verdict.risk_engine import Position
 from torra.verdict.sentiment_rules import MarkovView
 from torra.verdict.trade_outcome import CloseValue
@@ -127,7 +128,7 @@ class SymbolStatus:
     digits: int | None = None
     currency: str = ""
     timeframes: Sequence[str] = ()
-    thresholds: ThresholdsRecord = field(default_factory=ThresholdsRecord)
+    thresholds: ThresholdsRecord | None = None
     latest: TickRecord | None = None
     held: Holding | None = None
     changes: ChangeCount = field(default_factory=ChangeCount)
@@ -181,16 +182,6 @@ class Overview(NamedTuple):
     desk: DeskStatus = DeskStatus()
     instances: Sequence[OverviewSymbol] = ()
     debates: Sequence[Debate] = ()
-
-
-class ListedTick(DecisionRecord):
-    """A tick in a list: its key columns, and of the newest some parts of their records."""
-
-    close_time: Word = None
-    price_action: Number = None
-    key_levels: Number = None
-    momentum: Number = None
-    structure: Number = None
 
 
 class Bars(NamedTuple):

@@ -42,7 +42,7 @@ from torra.money.book import known_currencies
 from torra.outside.invented import headlines
 from torra.providers import call_health
 from torra.store.hosted import is_hosted
-from torra.tick.tick_record import ThresholdsRecord, TickRecord
+from torra.tick.tick_record import Damaged, ThresholdsRecord, TickRecord, load
 from torra.verdict import one_sided, sentiment_rules
 from torra.verdict.risk_engine import Position
 from torra.verdict.trade_outcome import value_at_bid
@@ -291,19 +291,20 @@ class DatabaseView:
             return None
         moment = clocks.parse(bar_time)
         at = clocks.iso(moment)
-        record = self._database.tick(_key(found.id, timeframe, moment))
-        known = record or self._skip_at(found.id, timeframe, at)
+        stored = self._database.tick(_key(found.id, timeframe, moment))
+        known = stored or self._skip_at(found.id, timeframe, at)
         if known is None:
             return None
-        told = TickRecord.read(known)
         before, after = self._database.beside(found.id, timeframe, at)
+        record = load(f"{found.id}|{timeframe}|{at}", known)
         return {
             **known,
+            **({"damaged": record.reason} if isinstance(record, Damaged) and stored else {}),
             "desk": self.desk().as_json(),
             "digits": self._digits(found),
-            "outcomes": self._outcomes(told),
+            "outcomes": self._outcomes(record),
             "told_outcome": self._told_outcome(found.id, timeframe, moment),
-            "headlines": self._headlines(told),
+            "headlines": [*self._headlines(record)],
             "previous": before,
             "next": after,
         }
@@ -360,11 +361,11 @@ class DatabaseView:
         price = self._database.newest_close(one.id, one.timeframes, now)
         return Holding(held, None if price is None else value_at_bid(held, price, spec))
 
-    def _outcomes(self, record: TickRecord) -> Json:
+    def _outcomes(self, record: TickRecord | Damaged) -> Json:
         found: dict[str, Any] = {}
-        for sid in [signal.sid for signal in record.written]:
-            row = self._database.order(sid) if sid else None
-            if sid and row:
+        for sid in [row.sid for row in record.signals] if isinstance(record, TickRecord) else []:
+            row = self._database.order(sid)
+            if row:
                 ended = self._database.order(row.closes) if row.closes else None
                 found[sid] = {**row.as_json(), "closed": ended and ended.as_json()}
         return found
@@ -374,9 +375,9 @@ class DatabaseView:
             return None
         return self._database.hosted_outcome(_key(instance, timeframe, moment).text)
 
-    def _headlines(self, record: TickRecord) -> list[Json]:
-        items = record.news.items if record.news else ()
-        ids = [item.id for item in items if item.id]
+    def _headlines(self, record: TickRecord | Damaged) -> list[Json]:
+        news = record.news if isinstance(record, TickRecord) else None
+        ids = [item.id for item in news.items] if news else []
         found = [*headlines(ids)] or self._database.news_items(ids)
         return [
             {

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue
 
+from agents.contracts import AgentReport
 from torra import clock as clocks
 from torra.config import Instance, Profile
-from torra.dashboard.view.desk_values import ListedTick, Quiet, Skip, Stream
+from torra.dashboard.record.shown import ListedTick
+from torra.dashboard.view.desk_values import Quiet, Skip, Stream
 from torra.dashboard.view.kept import Kept
 from torra.market.closed_hours import WEEK, closed_at_most
 from torra.store.hosted import is_hosted
 from torra.tick import sentence
-from torra.tick.tick_record import DebateRecord, News, ReportRecord, TickRecord
+from torra.tick.tick_record import Damaged, InstanceBefore, TickRecord, load
 from torra.words.ticks import MEASURED
 
 if TYPE_CHECKING:
@@ -67,37 +69,29 @@ STREAMS_KEPT: Final = 512
 LISTS_KEPT: Final = 32
 """Streams whose list of ticks is kept: the symbol pages that people look at."""
 
-BRIEF: Final = (
-    "instance", "symbol", "timeframe", "bar_time", "as_of", "close", "scores", "l1", "ath",
-    "composite", "l1_composite", "consensus", "l1_consensus", "verdict", "l1_verdict", "action",
-    "reason", "denied", "source_type", "thresholds", "gate", "events", "regime",
-    "outside", "company",
-)  # fmt: skip
-"""Parts of a record that a glance needs as they are stored."""
-
 READ: Final = frozenset(name for name, _ in MEASURED.values())
 """Features that the words of a veto name."""
 
+DAMAGED: Final = "damaged"
+"""Why a stream shows no tick: its record is damaged (torra.tick.tick_record.Damaged)."""
 
-def brief(record: Json) -> TickRecord:
-    """Return the parts of a tick's record that a glance needs: its numbers, and who was silent."""
-    whole = TickRecord.read(record)
-    spoken, news = whole.deliberation, whole.news
-    parts = {name: getattr(whole, name) for name in BRIEF if name in whole.model_fields_set}
-    return TickRecord.model_construct(
-        **parts,
-        # told here: what is kept of the record is too little for it
-        sentence=sentence.page_text(whole),
-        news=News(status=news.status) if news else None,
-        features=tuple(item for item in whole.features if item.id in READ),
-        deliberation=DebateRecord(
-            flags=spoken.flags,
-            failures=spoken.failures,
-            reports=tuple(
-                ReportRecord(agent_id=report.agent_id, abstained=report.abstained)
-                for report in spoken.reports
-            ),
-        ),
+
+def brief(record: TickRecord) -> TickRecord:
+    """Return a record without what a glance does not need: texts, evidence, the debate's words."""
+    debate = record.deliberation
+    reports = tuple(AgentReport(one.agent_id, abstained=one.abstained) for one in debate.reports)
+    less = {"reports": reports, "earlier": (), "calls": (), "stages": ()}
+    return record.model_copy(
+        update={
+            # told here: what is kept of the record is too little for it
+            "sentence": sentence.page_text(record),
+            "features": tuple(item for item in record.features if item.id in READ),
+            "deliberation": debate.model_copy(update=less),
+            "news": record.news and record.news.model_copy(update={"items": ()}),
+            **{name: {} for name in ("notes", "components", "memory")},
+            **dict.fromkeys(("signals", "proposed", "calls"), ()),
+            "before": InstanceBefore(),
+        }
     )
 
 
@@ -107,7 +101,7 @@ class StreamReading:
     def __init__(self, database: Database, profile: Callable[[Instance], Profile]) -> None:
         self._database = database
         self._profile = profile
-        self._ticks: Kept[TickRecord | None] = Kept(STREAMS_KEPT)
+        self._ticks: Kept[TickRecord | Damaged | None] = Kept(STREAMS_KEPT)
         self._histories: Kept[list[float | None]] = Kept(STREAMS_KEPT)
         self._lists: Kept[list[ListedTick]] = Kept(LISTS_KEPT)
 
@@ -149,21 +143,23 @@ class StreamReading:
         stream = (one.id, timeframe)
         step = clocks.duration(timeframe)
         tick = self.tick(key) if key else None
-        last = str(tick.bar_time) if tick else ""
+        last = key.rpartition("|")[2] if key else ""
         # most streams have skipped nothing since: no query for those
         behind = newest is not None and newest > last
         most = SKIPS_COUNTED if tick else HISTORY
         skips = self._database.skips_after(*stream, last, most) if behind else None
         quiet = _quiet(skips, now, step) if skips else None
-        age = (now - clocks.parse(str(tick.as_of))).total_seconds() if tick else None
+        age = (now - clocks.parse(last) - step).total_seconds() if last else None
         late = age is None or age > STALE_AFTER * step.total_seconds()
         bar_age, missing, overdue = (
             self._bars(one, timeframe, last, now) if late else (None, False, False)
         )
+        damage = tick if isinstance(tick, Damaged) else None
+        skipped = skip_of(skips) if skips else None
         return Stream(
             timeframe=timeframe,
             key=key,
-            tick=tick,
+            tick=None if isinstance(tick, Damaged) else tick,
             # by the count as well: a late tick joins the history and is not the newest
             history=self._histories.get((stream, key, count), lambda: self._history(stream)),
             next_in_seconds=wait,
@@ -171,7 +167,7 @@ class StreamReading:
             bar_age_seconds=bar_age,
             stale=overdue or (missing and tick is not None and not quiet),
             quiet=quiet,
-            skipped=skip_of(skips) if skips else None,
+            skipped=_damage(damage, last, step) if damage else skipped,
         )
 
     def _bars(
@@ -196,12 +192,13 @@ class StreamReading:
         age = now - close
         return age.total_seconds(), missing, age >= patience
 
-    def tick(self, key: str) -> TickRecord | None:
+    def tick(self, key: str) -> TickRecord | Damaged | None:
         """Return the parts of one tick that a glance needs."""
 
-        def made() -> TickRecord | None:
-            record = self._database.told_tick(key)
-            return None if record is None else brief(record)
+        def made() -> TickRecord | Damaged | None:
+            stored = self._database.told_tick(key)
+            record = None if stored is None else load(key, stored)
+            return brief(record) if isinstance(record, TickRecord) else record
 
         # Another scorer may ask again about a bar: then its tick is another one.
         return made() if is_hosted(key) else self._ticks.get(key, made)
@@ -232,6 +229,12 @@ def skip_of(row: Mapping[str, Any]) -> Skip:
     """Return a skipped close by its row, or a run of them."""
     names = ("bar_time", "reason", "detail", "close_time", "count", "oldest")
     return Skip(**{name: row[name] for name in names if name in row})
+
+
+def _damage(tick: Damaged, bar_time: str, step: timedelta) -> Skip:
+    """Return what a stream shows in the place of a tick whose record is damaged."""
+    close = clocks.iso(clocks.parse(bar_time) + step)
+    return Skip(bar_time, DAMAGED, tick.reason, close, oldest=bar_time)
 
 
 def _wait(timeframe: str, now: datetime, clock: clocks.Clock) -> float:

@@ -22,7 +22,7 @@ from typing import Any, Final
 from instance_database import Database, TickKey
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
-from torra.desk.memory.reports_then import stored_calls, stored_chance
+from torra.desk.memory.reports_then import calls_of, chance_of, stored_reports
 from torra.desk.memory.shelves import FIRST_SECONDS, lap_of
 from torra.evaluation.standing.past_calls import CallBook, Chances, PastTick
 from torra.evaluation.standing.track_record import (
@@ -215,14 +215,16 @@ class _Trades:
         if WarmUps(self._database).has(facts.instance, facts.timeframe, key.close_time):
             return
         provider, reports = self._database.reports_of(key.text)
-        said = stored_chance(reports, facts.side) if provider == self._provider else None
+        said = (
+            chance_of(stored_reports(reports), facts.side) if provider == self._provider else None
+        )
         if said is not None:
             self.chances.take(facts.known_at, said, won=facts.outcome == WON)
 
 
 def past_tick(row: Mapping[str, Any], *, heard: bool = True) -> PastTick:
     """Return a row of StandingStore.stream_calls as a tick; without its calls unless `heard`."""
-    calls = stored_calls(row["reports"]) if heard else ()
+    calls = calls_of(stored_reports(row["reports"])) if heard else ()
     return PastTick(parse(row["close_time"]), row["close"], row["regime"] or "", calls)
 
 

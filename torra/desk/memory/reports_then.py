@@ -1,22 +1,25 @@
 """Reads the calls of a swarm's seats out of their reports, given just now or stored.
 
 The counterpart of torra.desk.journal_ticks for torra.evaluation.standing. An agent that this
-version does not know, and a stored report that is odd, made no call.
+version does not know made no call, nor did those of damaged reports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from math import fsum
-from typing import Any, Final
+from typing import Final
+
+from pydantic import ConfigDict, TypeAdapter
 
 from agents.contracts import BIASES, VECTORS, WINNERS, AgentReport
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.evaluation.standing.past_calls import SEATS, Call
 
-ODD: Final = (KeyError, TypeError, ValueError, AttributeError)
-"""What a damaged report raises."""
+REPORTS: Final = TypeAdapter(
+    tuple[AgentReport, ...], config=ConfigDict(strict=True, allow_inf_nan=False)
+)
 
 DECIMALS: Final = 9
 
@@ -26,9 +29,12 @@ def calls_of(reports: Iterable[AgentReport]) -> tuple[Call, ...]:
     return tuple(_calls(reports))
 
 
-def stored_calls(told: Iterable[Mapping[str, Any]]) -> tuple[Call, ...]:
-    """Return the calls among stored reports."""
-    return calls_of(_stored(told))
+def stored_reports(text: str) -> tuple[AgentReport, ...]:
+    """Return the reports that a tick has stored as JSON; none where one of them is damaged."""
+    try:
+        return REPORTS.validate_json(text)
+    except ValueError:
+        return ()
 
 
 def chance_of(reports: Iterable[AgentReport], side: str) -> float | None:
@@ -40,11 +46,6 @@ def chance_of(reports: Iterable[AgentReport], side: str) -> float | None:
         if report.win_share is not None and report.winner == side:
             return report.win_share
     return None
-
-
-def stored_chance(told: Iterable[Mapping[str, Any]], side: str) -> float | None:
-    """Return the same of stored reports."""
-    return chance_of(_stored(told), side)
 
 
 def _calls(reports: Iterable[AgentReport]) -> Iterator[Call]:
@@ -70,21 +71,3 @@ def _stance(report: AgentReport) -> float:
         for vector, weight in zip(VECTORS, focus_of(report.agent_id), strict=True)
     )
     return round(trust(report) * fsum(words), DECIMALS)
-
-
-def _stored(told: Iterable[Mapping[str, Any]]) -> Iterator[AgentReport]:
-    for one in told:
-        try:
-            yield AgentReport(
-                one["agent_id"],
-                dict(one["adjustments"]),
-                confidence=one["confidence"],
-                flags=tuple(one["flags"]),
-                abstained=bool(one["abstained"]),
-                horizon=one.get("horizon", ""),
-                winner=one.get("winner", ""),
-                bias=one.get("bias", ""),
-                win_share=one.get("win_share"),
-            )
-        except ODD:
-            continue

@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypedDict
 
+from pydantic import JsonValue
+
 import agent_framework
 from agent_config import MODES, VENDORS, AgentSettings, route
 from agents.contracts import VECTORS, Completion, DebateContext, Feature, Request, immediate
@@ -33,7 +35,7 @@ from torra.evaluation.promotion_rule import LOOKS
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
 from torra.tick.spending import HOUR, Local
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import FeatureRecord, Numbers, RecordPart, TickRecord, load
 
 EARNED_TICKS: Final = LOOKS[0]
 """Ticks after which agents whose influence is `earned` are looked at for the first time."""
@@ -85,11 +87,26 @@ class ModeCost(ExpectedCost):
     vendor: str
 
 
+class ShippedTick(RecordPart):
+    """What a tick of the sample sees."""
+
+    symbol: str
+    timeframe: str
+    bar_time: str
+    as_of: str
+    close: float
+    atr: float
+    l1: Numbers
+    notes: dict[str, str]
+    memory: dict[str, JsonValue]
+    features: tuple[FeatureRecord, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What costs are estimated by: the evidence of a tick, the closes of a day, the prices."""
 
-    tick: TickRecord
+    tick: TickRecord | ShippedTick
     closes: int
     prices: PriceList
     local: Local
@@ -105,8 +122,8 @@ class Estimate:
         """Return the estimate for instances, by the newest tick of the first that has one."""
         streams = ((item.id, frame) for item in instances for frame in item.timeframes)
         found = (database.latest_tick(*one) for one in streams) if database else ()
-        ticks = (TickRecord.read(one or {}) for one in found)
-        tick = next((one for one in ticks if one.features), shipped_tick())
+        ticks = (load("", one) for one in found if one)
+        tick = next((one for one in ticks if isinstance(one, TickRecord)), shipped_tick())
         return cls(tick, closes_a_day(instances), prices, local_by(environment))
 
     def expected(self, profile: Profile) -> ExpectedCost:
@@ -179,10 +196,10 @@ class Estimate:
 
 
 @cache
-def shipped_tick() -> TickRecord:
+def shipped_tick() -> ShippedTick:
     """Return the tick that the program brings: bars alone, and the evidence of every mode."""
     path = Path(__file__).with_name("representative_tick.json")
-    return TickRecord.read(json.loads(path.read_text(encoding="utf-8")))
+    return ShippedTick.model_validate_json(path.read_bytes())
 
 
 def figures(told: ExpectedCost) -> tuple[str, ...]:
@@ -231,7 +248,7 @@ def _share(agents: AgentSettings, request: Request) -> float:
     return asked * (1.0 + SECOND_LOOK) if again else asked
 
 
-def _context(tick: TickRecord) -> DebateContext:
+def _context(tick: TickRecord | ShippedTick) -> DebateContext:
     """Return what agents are shown of a tick, where anything that is asked for may be asked."""
     return DebateContext(
         symbol=str(tick.symbol),

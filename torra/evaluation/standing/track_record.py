@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from agent_config import AgentSettings
 from torra.evaluation.standing.past_calls import CallBook, Chances
@@ -39,15 +39,6 @@ class TrackRecord:
     def __bool__(self) -> bool:
         """Tell whether there is anything to put on record."""
         return bool(self.numbers or self.flags)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON."""
-        return {"numbers": dict(self.numbers), "flags": [*self.flags]}
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> TrackRecord:
-        """Return what a tick's record has."""
-        return cls(dict(row["numbers"]), tuple(row["flags"]))
 
 
 NO_RECORD: Final = TrackRecord()

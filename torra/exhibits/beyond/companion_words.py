@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from torra.evidence.outside_readings import OutsideView
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideRow, day_of, ranked
-from torra.tick.tick_record import Outside
 from torra.words.ticks import NO_COMPANION
 
 NAME_CHARS: Final = 60
@@ -28,12 +28,12 @@ def is_companion(name: str) -> bool:
     return name.partition(".")[0] == "companion"
 
 
-def names(told: Outside) -> list[str]:
+def names(told: OutsideView) -> list[str]:
     """Return the names of a record's companions, in their order."""
     return [*dict.fromkeys(name.split(".")[1] for name in told.numbers if is_companion(name))]
 
 
-def row_of(name: str, told: Outside) -> OutsideRow | None:
+def row_of(name: str, told: OutsideView) -> OutsideRow | None:
     """Return the row of a companion; None where no bar of it was seen."""
     seen = told.seen.get(f"companion.{name}")
     if seen is None:
@@ -69,7 +69,7 @@ def _changes(numbers: Mapping[str, object]) -> str:
     return ", ".join(known) or figures.DASH
 
 
-def notes(told: Outside) -> Iterator[str]:
+def notes(told: OutsideView) -> Iterator[str]:
     """Yield which companions are not known, one sentence for each reason."""
     found: dict[str, list[str]] = {}
     for name in names(told):

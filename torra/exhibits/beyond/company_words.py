@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from torra.evidence.company_numbers import NEWEST
 from torra.evidence.fair_value import RETURN
 from torra.evidence.outside_numbers import EDGAR
+from torra.evidence.outside_readings import OutsideView
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import day_of
-from torra.tick.tick_record import Outside
 
 REPORTS: Final = "the company's reports"
 """What the figures of a company are called where none is known."""
@@ -62,7 +62,7 @@ VALUED: Final = {
 }
 
 
-def notes(told: Outside) -> Iterator[str]:
+def notes(told: OutsideView) -> Iterator[str]:
     """Yield what a company's figures come to, and of which report they are; nothing without one."""
     report = told.seen.get(NEWEST)
     if report is None or report.stale:

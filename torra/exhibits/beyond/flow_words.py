@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from torra.evidence.flow_readings import NAMES as FLOW_NAMES
+from torra.evidence.outside_readings import OutsideView
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideRow, day_of
-from torra.tick.tick_record import Outside
 from torra.words.ticks import FLOW
 
 COUNTED_BY: Final = {
@@ -33,7 +33,7 @@ def in_a_line(row: Mapping[str, Any]) -> str:
     )
 
 
-def rows(told: Outside) -> Iterator[OutsideRow]:
+def rows(told: OutsideView) -> Iterator[OutsideRow]:
     """Yield the order flow of the bar: what moved in it, and its book at the close."""
     seen = told.seen.get("flow")
     if seen is None:
@@ -72,7 +72,7 @@ def _percent(share: float | None, of: str) -> str:
     return figures.DASH if share is None else f"{figures.plain(100.0 * share, 0)} % {of}"
 
 
-def notes(told: Outside) -> Iterator[str]:
+def notes(told: OutsideView) -> Iterator[str]:
     """Yield why there is no order flow, or no order book in it."""
     status = str(told.statuses.get("flow") or "")
     if status == "available" and told.numbers.get("flow.book_levels") is None:

@@ -22,6 +22,8 @@ from torra.evidence.outside_readings import (
     FIT_R2,
     LEVELS,
     LEVELS_OF,
+    OutsideView,
+    Seen,
     kind_of,
     levels_of,
     market_of,
@@ -31,7 +33,6 @@ from torra.exhibits import figures
 from torra.exhibits.beyond import companion_words, company_words, flow_words
 from torra.exhibits.beyond.outside_row import Block, OutsideRow, OutsideShown, day_of, ranked
 from torra.tick.marks import INVENTED
-from torra.tick.tick_record import Outside, SeenSeries
 from torra.words.ticks import NO_NUMBER, STATUSES
 
 BLOCKS: Final[dict[Block, str]] = {
@@ -87,7 +88,7 @@ class _Number(NamedTuple):
     in_a_line: bool = True
 
 
-def shown(symbol: str | None, told: Outside | None) -> OutsideShown:
+def shown(symbol: str | None, told: OutsideView | None) -> OutsideShown:
     """Return what a tick of a symbol knew; `told` is None where no source was named."""
     if told is None:
         return {"rows": [], "notes": [OFF], "brief": "nothing is read"}
@@ -110,7 +111,7 @@ def shown(symbol: str | None, told: Outside | None) -> OutsideShown:
     return {"rows": rows, "notes": notes, "brief": f"{count}, {old} too old" if old else count}
 
 
-def in_a_line(symbol: str, told: Outside) -> str:
+def in_a_line(symbol: str, told: OutsideView) -> str:
     """Return the blocks that a symbol reads, each with its newest values or why it has none."""
     numbers = [*_numbers(symbol, told)]
     known: dict[Block, list[str]] = {one.block: [] for one in numbers}
@@ -186,7 +187,7 @@ def amount(value: object, unit: str, decimals: int | None = 2, *, signed: bool =
 # --- which numbers a record has -------------------------------------------------------------------
 
 
-def _subject(symbol: str, told: Outside) -> NewsSubject:
+def _subject(symbol: str, told: OutsideView) -> NewsSubject:
     """Return what the features of a record tell of its symbol: a record names no asset class."""
     if company_words.reads(told.numbers):
         return NewsSubject(symbol, STOCK)
@@ -198,7 +199,7 @@ def _subject(symbol: str, told: Outside) -> NewsSubject:
     )
 
 
-def _numbers(symbol: str, told: Outside) -> Iterator[_Number]:
+def _numbers(symbol: str, told: OutsideView) -> Iterator[_Number]:
     """Yield what the symbol reads, known or not."""
     subject = _subject(symbol, told)
     for level in levels_of(subject):
@@ -272,7 +273,7 @@ def _level_name(level: str, symbol: str) -> str:
     return f"2-year yields, {pair[:3]} less {pair[3:6]}"
 
 
-def _own(name: str, symbol: str, told: Outside) -> tuple[str]:
+def _own(name: str, symbol: str, told: OutsideView) -> tuple[str]:
     """Return the series of a name that counted: the symbol's own before the one for all."""
     own = f"{name}.{symbol.upper()}"
     return (own if own in told.seen else name,)
@@ -281,7 +282,7 @@ def _own(name: str, symbol: str, told: Outside) -> tuple[str]:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _row(one: _Number, told: Outside) -> OutsideRow | None:
+def _row(one: _Number, told: OutsideView) -> OutsideRow | None:
     """Return the row of a number; None where nothing of it is known."""
     seen = [(name, told.seen[name]) for name in one.series if name in told.seen]
     old = [(name, row) for name, row in seen if row.stale]
@@ -315,7 +316,7 @@ def _row(one: _Number, told: Outside) -> OutsideRow | None:
     }
 
 
-def _old_reports(row: SeenSeries) -> OutsideRow:
+def _old_reports(row: Seen) -> OutsideRow:
     return {
         "block": "company",
         "name": "The company's reports",
@@ -332,14 +333,14 @@ def _valued(feature: str, value: object, decimals: int | None, *, signed: bool =
     return amount(value, kind_of(feature)[0], decimals, signed=signed)
 
 
-def _change(one: _Number, told: Outside) -> str:
+def _change(one: _Number, told: OutsideView) -> str:
     value = told.numbers.get(one.change)
     if not one.change or figures.number(value) is None:
         return figures.DASH
     return f"{_valued(one.change, value, 2, signed=True)} {one.span}"
 
 
-def _origin(seen: Sequence[tuple[str, SeenSeries]]) -> str:
+def _origin(seen: Sequence[tuple[str, Seen]]) -> str:
     """Return of when the values are, since when they were known, and from where."""
     said = {_dated(row) for _, row in seen}
     if len(said) <= 1:
@@ -347,18 +348,18 @@ def _origin(seen: Sequence[tuple[str, SeenSeries]]) -> str:
     return "; ".join(f"{name_of(name)} {_dated(row)}" for name, row in seen)
 
 
-def _rank(one: _Number, told: Outside) -> str:
+def _rank(one: _Number, told: OutsideView) -> str:
     """Return a rank; of what a price pays for a company, of how many days it is dearer."""
     value = told.numbers.get(one.rank)
     return company_words.dearness(value) if one.block == "company" else ranked(value)
 
 
-def _of_report(one: _Number, seen: Sequence[tuple[str, SeenSeries]]) -> str:
+def _of_report(one: _Number, seen: Sequence[tuple[str, Seen]]) -> str:
     """Return of when a company's figure is; a sentence beside the rows names the report."""
     return company_words.origin(seen[0][1].at, priced=bool(one.rank)) if seen else ""
 
 
-def _too_old(one: _Number, old: Sequence[tuple[str, SeenSeries]]) -> str:
+def _too_old(one: _Number, old: Sequence[tuple[str, Seen]]) -> str:
     if one.block == "cot":
         return _dated(old[0][1])
     return "; ".join(
@@ -375,7 +376,7 @@ def _of_series(name: str, value: object) -> str:
     return amount(value, found.unit if found else "", None if name.startswith("derivs.") else 2)
 
 
-def _dated(row: SeenSeries) -> str:
+def _dated(row: Seen) -> str:
     known = figures.moment(row.known_at)
     return f"of {day_of(str(row.at))}, known since {known}, from {source_of(row.source)}"
 
@@ -383,7 +384,7 @@ def _dated(row: SeenSeries) -> str:
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def _relation(told: Outside) -> Iterator[str]:
+def _relation(told: OutsideView) -> Iterator[str]:
     """Yield whether gold still goes against the real yield; nothing for other symbols."""
     if figures.number(told.numbers.get("macro.real_yield")) is None:
         return
@@ -407,13 +408,13 @@ def _relation(told: Outside) -> Iterator[str]:
         )
 
 
-def _crowded(rows: Iterable[OutsideRow], told: Outside) -> Iterator[str]:
+def _crowded(rows: Iterable[OutsideRow], told: OutsideView) -> Iterator[str]:
     side = told.numbers.get("positioning.crowded")
     if side in ("long", "short") and any(row["block"] == "cot" and not row["old"] for row in rows):
         yield f"The {side} side is crowded: these positions are in the outer tenth of three years."
 
 
-def _unknown(numbers: Sequence[_Number], told: Outside, symbol: str | None) -> Iterator[str]:
+def _unknown(numbers: Sequence[_Number], told: OutsideView, symbol: str | None) -> Iterator[str]:
     """Yield what is not known, with the reason and what to do, one sentence for each reason."""
     if not numbers:
         series = [

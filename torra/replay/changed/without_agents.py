@@ -6,8 +6,8 @@ risk officer sits its rows and the budget of the code's own regime hold for L1 t
 arithmetic, and no agent is credited with them. A side that was latched before the tick stays so,
 whoever vetoed it. Where that opens a trade, the
 stored bars after the tick fill it on paper (torra.replay.l1), and the stored verdicts of L1 may
-close it. Nothing is stored, sent or asked; a record of an older version that lacks a part gives its
-verdicts, and that the rest is not known.
+close it. Nothing is stored, sent or asked; a damaged record gives its verdicts, and that the rest
+is not known.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ from agents.risk_officer import Rows
 from instance_database import Database
 from technical_calculator import WARM_UP, score_frame
 from torra.clock import duration, parse
-from torra.config import Instance, Profile, SymbolSpec
+from torra.config import Instance, Profile
 from torra.desk.journal_ticks import own_veto, swarm_seen
 from torra.errors import ConfigError
 from torra.evaluation.observations import TradeSeen
@@ -39,12 +39,12 @@ from torra.replay.l1.verdicts import BUY, SELL, Flags, micros
 from torra.replay.live import rows_alone
 from torra.replay.rerun.inputs_then import NotAgain, Spoilt, profile_then
 from torra.store.trade.positions import as_position
-from torra.tick.marks import EXECUTION_OFF, PROPOSED, SHADOW
-from torra.tick.tick_record import PanelTold
+from torra.tick.marks import EXECUTION_OFF, PROPOSED
+from torra.tick.tick_record import TickRecord, load
 from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
-from torra.verdict.risk_engine import Account, Decision, Position
+from torra.verdict.risk_engine import Account, Decision, Position, TradingState
 from torra.verdict.signal_states import HELD
 from torra.words.deny_reasons import DenyReason
 
@@ -174,12 +174,17 @@ def changed_tick(
     """Return a tick beside what L1 alone would have done; None if agents changed nothing of it."""
     database = bars.database
     row = database.decided_tick(torra_key)
-    if row is None or SHADOW in ((row["deliberation"] or {}).get("flags") or ()):
+    if row is None:
         return None
-    record = row["record"] or {}
+    record = load(torra_key, row["record"])
+    if isinstance(record, TickRecord) and record.deliberation.in_shadow:
+        return None
     instance = known[row["instance"]]
-    profile = _profile(database, row, record)
-    l1, done = _courses(database, row, record, profile)
+    l1, done = Course(row["l1_verdict"]), Course(row["verdict"], row["action"], row["reason"] or "")
+    profile = None
+    if isinstance(record, TickRecord):
+        profile = _profile(database, record)
+        l1, done = _courses(database, record, profile, l1, done)
     changed = _changes(l1, done)
     if not changed:
         return None
@@ -191,13 +196,13 @@ def changed_tick(
     return ChangedTick(
         key=torra_key,
         instance=instance.id,
-        symbol=str(record.get("symbol") or instance.symbol),
+        symbol=instance.symbol,
         timeframe=row["timeframe"],
         bar_time=row["bar_time"],
         close_time=row["close_time"],
         changed=changed,
         l1=l1,
-        done=replace(done, came_to=_came_to(database, row, record, done)),
+        done=replace(done, came_to=_came_to(database, row, instance.symbol, done)),
     )
 
 
@@ -216,143 +221,100 @@ def _changes(l1: Course, done: Course) -> tuple[Kind, ...]:
 # --- the two courses of a tick --------------------------------------------------------------------
 
 
-def _profile(
-    database: Database, row: Mapping[str, Any], record: Mapping[str, Any]
-) -> Profile | None:
-    if record.get("profile") is None or record.get("execution") is None:
-        return None
-    told = {**record, "instance": row["instance"]}
+def _profile(database: Database, record: TickRecord) -> Profile | None:
     try:
-        return profile_then(database, told, str(row["close_time"])).profile
+        return profile_then(
+            database, record.instance, record.profile, record.execution, record.as_of
+        ).profile
     except (NotAgain, Spoilt, ValidationError):
         return None
 
 
 def _courses(
-    database: Database,
-    row: Mapping[str, Any],
-    record: Mapping[str, Any],
-    profile: Profile | None,
+    database: Database, record: TickRecord, profile: Profile | None, plain: Course, told: Course
 ) -> tuple[Course, Course]:
     """Return what L1 alone would have done, and what was done, before what each came to."""
-    told = Course(row["verdict"], row["action"], row["reason"] or "")
-    plain = Course(row["l1_verdict"])
-    needed = (record.get("gate"), record.get("desk"), record.get("before"), profile)
-    if any(part is None for part in needed) or profile is None:
+    if profile is None or record.hosted is not None:
         return plain, told
-    position = _position(database, row)
+    position = _position(database, record)
     try:
-        action = _without_agents(row, record, profile, position)
-        done = _done(row, record, profile, position)
-    # A record of a version that said less, or said it otherwise.
-    except (AttributeError, KeyError, TypeError, ValueError, ConfigError):
+        action = _without_agents(record, profile, position)
+        done = _done(record, profile, position, told)
+    except ConfigError:
         return plain, told
     return Course(plain.verdict, action.name, action.reason, _opening_lots(action)), done
 
 
-def _position(database: Database, row: Mapping[str, Any]) -> Position | None:
-    held = database.held_at(row["instance"], row["timeframe"], parse(row["close_time"]))
+def _position(database: Database, record: TickRecord) -> Position | None:
+    held = database.held_at(record.instance, record.timeframe, parse(record.as_of))
     if held is None:
         return None
     return as_position(held | {"state": "FILLED"}, (held["sid"],) if held["closing"] else (), {})
 
 
 def _without_agents(
-    row: Mapping[str, Any],
-    record: Mapping[str, Any],
-    profile: Profile,
-    position: Position | None,
+    record: TickRecord, profile: Profile, position: Position | None
 ) -> risk_engine.Action:
     """Return the action of L1's verdict at that tick, by the gate's own rules alone."""
-    exposure = dict(record["desk"]["exposure"])
+    exposure: dict[str, Any] = dict(record.desk.exposure)
     last_price = exposure.pop("last_price", None)
-    rule, verdict = _rules(row, record, profile), row["l1_verdict"]
-    outer = (row["l1_consensus"], row["l1_consensus"])
-    before = dict.fromkeys(record["before"]["latches"], True)
+    rule, verdict = _rules(record, profile), record.l1_verdict
+    outer = (record.l1_consensus, record.l1_consensus)
+    before = dict.fromkeys(record.before.latches, True)
     latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
-    late = parse(record["now"]) - parse(row["close_time"])
+    late = parse(record.now) - parse(record.as_of)
     decision = Decision(
         verdict=verdict,
-        price=record["close"],
-        atr=record["atr"],
+        price=record.close,
+        atr=record.atr,
         multiplier=rule.multiplier,
         veto=rule.vetoes(verdict) or latched.get(verdict, False),
         opening_stands=True,
         last_price=last_price,
-        bar_age=max(0.0, late / duration(row["timeframe"])),
+        bar_age=max(0.0, late / duration(record.timeframe)),
     )
-    account = Account(trading_state=record["desk"]["trading_state"], **exposure)
-    return risk_engine.review(decision, position, account, _spec(record, profile), profile)
+    state = cast(TradingState, record.desk.trading_state)
+    account = Account(trading_state=state, **exposure)
+    return risk_engine.review(decision, position, account, profile.symbol(record.symbol), profile)
 
 
-def _rules(row: Mapping[str, Any], record: Mapping[str, Any], profile: Profile) -> GateRuling:
+def _rules(record: TickRecord, profile: Profile) -> GateRuling:
     """Return what the rules say, an officer's among them, as if no analyst had been heard."""
-    gate, rule = record["gate"], record["gate"]["rule"]
-    reasons = rule.get("reasons") or ()
-    multiplier = risk_gate.without_analysts(rule["multiplier"], _apart(row), profile.gate)
-    if (told := _swarm(row)) is None:
-        return GateRuling(multiplier, rule["veto"])
-    sides = gate.get("veto_sides") or ()
-    rows = rows_alone(swarm_seen(row["timeframe"], told, reasons, sides))
+    debate, rule = record.deliberation, record.gate.rule
+    apart = max(debate.panel.spread.values(), default=0.0)
+    multiplier = risk_gate.without_analysts(rule.multiplier, apart, profile.gate)
+    if debate.swarm is None:
+        return GateRuling(multiplier, rule.veto)
+    rows = rows_alone(swarm_seen(record.timeframe, debate.swarm, rule, record.gate.ruling))
     # The budget is one of the storm's factors: what the multiplier took is not taken once more.
     left = min(1.0, rows.plain / rows.storm) if rows.storm > 0.0 else 1.0
     shares = round(multiplier * left, SCORE_DECIMALS)
-    return GateRuling(shares, own_veto(rule["veto"], reasons), veto_sides=rows.veto_sides)
+    return GateRuling(shares, own_veto(rule.veto, rule.reasons), veto_sides=rows.veto_sides)
 
 
-def _swarm(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what a swarm came to; None of a desk without a risk officer."""
-    found: Mapping[str, Any] | None = (row["deliberation"] or {}).get("swarm")
-    return found
-
-
-def _apart(row: Mapping[str, Any]) -> float:
-    """Return how far the analysts of a tick lay apart, 0 where that is not told."""
-    panel = PanelTold.read((row["deliberation"] or {}).get("panel") or {})
-    return max((apart for apart in panel.spread.values() if apart is not None), default=0.0)
-
-
-def _done(
-    row: Mapping[str, Any],
-    record: Mapping[str, Any],
-    profile: Profile,
-    position: Position | None,
-) -> Course:
+def _done(record: TickRecord, profile: Profile, position: Position | None, told: Course) -> Course:
     """Return what the tick did; an order that a person was asked about counts as wanted."""
-    opening = _opening(record)
-    told = Course(row["verdict"], row["action"], row["reason"] or "")
-    if opening is not None:
-        return Course(told.verdict, told.action, told.reason, opening["lots"])
+    if record.signal is not None and record.signal.kind == "open":
+        return Course(told.verdict, told.action, told.reason, record.signal.lots)
     if told.reason not in NOT_SENT:
         return told
     wanted = risk_engine.intent(told.verdict, position, profile.on_opposite).name
     # An opening was taken from a reverse that left a reason of denial.
-    if wanted == "REVERSE" and record["denied"]:
+    if wanted == "REVERSE" and record.denied:
         wanted = "CLOSE"
-    lots = _lots(row, record, profile) if wanted in OPENING else None
+    lots = _lots(record, profile) if wanted in OPENING else None
     return Course(told.verdict, wanted, told.reason, lots)
 
 
-def _lots(row: Mapping[str, Any], record: Mapping[str, Any], profile: Profile) -> float | None:
+def _lots(record: TickRecord, profile: Profile) -> float | None:
     """Return the lots of an opening that was wanted and not sent."""
-    spec, side = _spec(record, profile), row["verdict"]
-    found = levels(side, record["close"], record["atr"], spec)
+    spec, side, debate = profile.symbol(record.symbol), record.verdict, record.deliberation
+    found = levels(side, record.close, record.atr, spec)
     if isinstance(found, DenyReason):
         return None
-    panel = PanelTold.read((row["deliberation"] or {}).get("panel") or {}).agreement(side)
-    conviction = 1.0 if panel is None or panel.conviction is None else panel.conviction
-    budget = (_swarm(row) or {}).get("budget", 1.0)
-    return size(found, spec, profile.risk, record["gate"]["multiplier"] * conviction * budget)
-
-
-def _spec(record: Mapping[str, Any], profile: Profile) -> SymbolSpec:
-    return profile.symbol(record["symbol"])
-
-
-def _opening(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the opening signal of a record."""
-    signal = record.get("signal")
-    return signal if signal and signal.get("kind") == "open" else None
+    conviction = debate.panel.agreement(side).conviction
+    budget = debate.swarm.budget if debate.swarm else 1.0
+    return size(found, spec, profile.risk, record.gate.multiplier * conviction * budget)
 
 
 def _opening_lots(action: risk_engine.Action) -> float | None:
@@ -362,17 +324,13 @@ def _opening_lots(action: risk_engine.Action) -> float | None:
 # --- what each came to ----------------------------------------------------------------------------
 
 
-def _came_to(
-    database: Database, row: Mapping[str, Any], record: Mapping[str, Any], done: Course
-) -> CameTo:
+def _came_to(database: Database, row: Mapping[str, Any], symbol: str, done: Course) -> CameTo:
     """Return what the opening of a tick came to, by the desk's books."""
     if done.action is None or done.action not in OPENING:
         return NO_TRADE if done.action else UNKNOWN
-    if record.get("symbol") is None:
-        return UNKNOWN
     # A proposal has the id of the signal that it becomes once a person says yes.
     sid = signal_bridge.signal_id(
-        row["instance"], record["symbol"], row["timeframe"], parse(row["bar_time"]),
+        row["instance"], symbol, row["timeframe"], parse(row["bar_time"]),
         kind="open", side=row["verdict"],
     )  # fmt: skip
     signal = database.signal(sid)

@@ -6,10 +6,10 @@ or sends anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pandas as pd
 
@@ -22,20 +22,19 @@ from instance_database import Database, TickKey
 from torra.bridges.paper import Bar
 from torra.clock import Simulated, parse
 from torra.config import Instance
-from torra.evaluation.standing.track_record import PastOf, TrackRecord
 from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsView
-from torra.evidence.outside_readings import ClosesOf, OutsideView
-from torra.evidence.scheduled_events import EventView
-from torra.lessons.recall import Recall, Recalled
+from torra.lessons.lesson import Lesson
+from torra.lessons.recall import Note, Recall, Recalled, note_text
 from torra.market.bar_view import BarView
-from torra.market.spreads import SpreadView
+from torra.market.spreads import NO_SPREADS, SpreadView
 from torra.outside.invented import headlines
 from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick.bar_window import last_row
 from torra.tick.ladder import Rung
-from torra.tick.record import events_then, news_then, outside_then, spreads_then
+from torra.tick.record import news_view
+from torra.tick.tick_record import JournalRecord, LessonsRecord
 
 LADDER: Final = "ladder:"
 """Prefix of the flag with the rung of a tick whose profile could not pay for its whole desk."""
@@ -59,7 +58,7 @@ class Then:
         self,
         past: JournalDatabase,
         instance: Instance,
-        record: Mapping[str, Any],
+        record: JournalRecord,
         bars: pd.DataFrame,
     ) -> None:
         self._past = past
@@ -85,13 +84,16 @@ class Then:
         """Return the records that the tick knew: of more history than its bars."""
         del timeframe, as_of
         told = self._record
-        since = told["records_since"]
-        return Records(float(told["ath_price"]), float(told["low_price"]), since and parse(since))
+        return Records(
+            told.ath_price,
+            told.low_price,
+            parse(told.records_since) if told.records_since else None,
+        )
 
     def spreads(self, bars: BarView, *, by_hour: bool = False) -> SpreadView:
         """Return the spreads that the tick saw, whatever is stored of them now."""
         del bars, by_hour
-        return spreads_then(self._record.get("spreads"))
+        return self._record.spreads or NO_SPREADS
 
     def daily_closes(self, as_of: datetime, span: timedelta) -> Closes:
         """Return none: the record has what was read from them."""
@@ -101,7 +103,7 @@ class Then:
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the bars that the paper bridge lived through at that tick."""
         del timeframe, after, as_of
-        return [Bar(parse(time), *prices) for time, *prices in self._record["before"]["path"]]
+        return [Bar(parse(time), *prices) for time, *prices in self._record.before.path]
 
 
 class ThenPayer:
@@ -182,43 +184,46 @@ class ThenRoute:
         return {}
 
 
-def news_of_then(
-    source: Database, record: Mapping[str, Any]
-) -> Callable[[datetime], NewsView] | None:
+T = TypeVar("T")
+
+
+def always(value: T | None) -> Callable[..., T] | None:
+    """Return a function that gives what the tick saw, whatever it is asked; None for nothing."""
+    return None if value is None else lambda *_: value
+
+
+def news_of_then(source: Database, record: JournalRecord) -> Callable[[datetime], NewsView] | None:
     """Return a function that gives the tick's own view of the news, for any moment."""
-    told = record.get("news")
-    if told is None:
+    news = record.news
+    if news is None:
         return None
-    names = [row["id"] for row in told["items"]]
+    names = [row.id for row in news.items]
     items = [*headlines(names)] or source.news_items(names)
-    return lambda _: news_then(told, items)
+    return lambda _: news_view(news, items)
 
 
-def lessons_of_then(source: Database, record: Mapping[str, Any]) -> Recall | None:
-    """Return a function that tells what the tick was told of earlier trades; None for nothing."""
-    told = record.get("lessons")
-    if told is None:
+def lessons_of_then(source: Database, record: JournalRecord) -> Recall | None:
+    """Return a function that gives what the tick knew of earlier trades; None for nothing."""
+    if record.lessons is None:
         return None
-    lessons = source.lessons_by([note["lesson"] for note in told["notes"]])
-    found = Recalled.of(told, lessons, parse(record["as_of"]))
+    lessons = source.lessons_by([note.lesson for note in record.lessons.notes])
+    found = recalled(record.lessons, lessons, parse(record.as_of))
     return lambda _: found
 
 
-def standing_of_then(record: Mapping[str, Any]) -> PastOf | None:
-    """Return a function that tells what the tick was told of its seats' past; None for nothing."""
-    told = record.get("standing")
-    return None if told is None else lambda _: TrackRecord.of(told)
+def recalled(record: LessonsRecord, lessons: Iterable[Lesson], as_of: datetime) -> Recalled:
+    """Return what a record knew of earlier trades, its notes written anew from stored lessons.
 
-
-def outside_of_then(
-    record: Mapping[str, Any],
-) -> Callable[[datetime, ClosesOf], OutsideView] | None:
-    """Return a function that gives the tick's own view of the outside numbers."""
-    told = record.get("outside")
-    return None if told is None else lambda _as_of, _closes: outside_then(told)
-
-
-def events_of_then(record: Mapping[str, Any]) -> Callable[[datetime, datetime], EventView] | None:
-    """Return a function that gives the tick's own view of scheduled events."""
-    told = record.get("events")
-    return None if told is None else lambda _as_of, _now: events_then(told)
+    A lesson, or an author's words, that is not there any more raises KeyError.
+    """
+    known = {lesson.number: lesson for lesson in lessons}
+    notes = []
+    for note in record.notes:
+        lesson = known[note.lesson]
+        words = {words.author: words for words in lesson.words}[note.author]
+        text = note_text(lesson.facts, words, as_of, record.numbers)
+        notes.append(Note(lesson.number, words.author, note.score, note.ranks, text))
+    return Recalled(
+        record.numbers, tuple(notes), record.corpus, record.newest, record.digest, record.nearest,
+        record.flags,
+    )  # fmt: skip

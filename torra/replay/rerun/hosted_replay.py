@@ -29,7 +29,7 @@ from torra.overlay import hosted_tick
 from torra.overlay.given import Given, hash_of
 from torra.overlay.hosted_tick import Question
 from torra.providers.recorded import RecordedProvider
-from torra.replay.rerun.edges_then import Still, ThenPayer, events_of_then
+from torra.replay.rerun.edges_then import Still, ThenPayer
 from torra.replay.rerun.inputs_then import InputsThen, NotAgain, Spoilt, bars_stored, inputs_then
 from torra.replay.rerun.journal_replay import (
     UNREADABLE,
@@ -44,7 +44,15 @@ from torra.store.connection import TickKey, to_json
 from torra.store.hosted import hosted_instance
 from torra.store.journal import StoredDebate, journal_history
 from torra.tick.debate import SHADOW, Answerers, Plan
-from torra.tick.record import news_then
+from torra.tick.record import news_view
+from torra.tick.tick_record import (
+    BarRange,
+    Damaged,
+    HostedQuestion,
+    JournalRecord,
+    load,
+    what_is_wrong,
+)
 
 PICTURE: Final = "picture:"
 """Prefix of the flag of a tick that says why no chart could be shown."""
@@ -61,62 +69,72 @@ def replay_hosted(
         try:
             found = _tick(source, into, instance, text)
         except UNREADABLE as error:
-            found = unreadable(text, error)
+            found = unreadable(text, what_is_wrong(error))
         yield found
 
 
-def handed(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what names the bars that were handed over; raises NotAgain for a record without."""
-    found = record["hosted"].get("handed")
-    if found is None:
-        raise NotAgain("no_bars", "stored before records named all bars that were handed over")
-    return dict(found)
+class HostedRecord(JournalRecord):
+    """The record of a hosted tick."""
+
+    hosted: HostedQuestion
 
 
-def asked_then(record: Mapping[str, Any], bars: Any) -> str:
+def handed(record: HostedRecord) -> BarRange:
+    """Return what names the bars that were handed over; raises NotAgain where there were none."""
+    if record.hosted.handed is None:
+        raise NotAgain("no_bars", "no bars were handed over")
+    return record.hosted.handed
+
+
+def asked_then(record: HostedRecord, bars: Any) -> str:
     """Return the hash of the question that a record describes, with these bars."""
-    told = record["hosted"]
+    question = record.hosted
     return hash_of(
         bars,
-        scores=record["l1"] if told["own_scores"] else None,
-        extra=told["extra"],
-        headlines=told["headlines"],
-        picture=told["picture"],
-        profile=record["profile"],
-        stale=told["stale"],
+        scores=record.l1 if question.own_scores else None,
+        extra=question.extra,
+        headlines=question.headlines,
+        picture=question.picture,
+        profile=record.profile,
+        stale=question.stale,
     )
 
 
 def _tick(source: Database, into: Database, instance: str, text: str) -> Comparison:
-    record, at = source.journal_row(text)
+    stored, at = source.journal_row(text)
+    record = load(text, stored, HostedRecord)
+    if isinstance(record, Damaged):
+        return unreadable(text, record.reason)
     try:
-        inputs = inputs_then(source, text, record, at, instance=_stream, bars_of=handed)
+        inputs = inputs_then(
+            source, text, record, at, instance=_stream, bars_of=lambda _: handed(record)
+        )
         fallback = _fallback(record, inputs.told)
     except NotAgain as left:
-        return not_run(text, record, left)
+        return not_run(text, stored, left)
     except Spoilt as spoilt:
-        return not_run(text, record, _named(source, record, spoilt))
+        return not_run(text, stored, _named(source, record, spoilt))
     provider = RecordedProvider(journal_history(source, instance))
     again, chart = _again(source, into, inputs, record, provider, fallback)
-    differences = differences_of(source, into, text, record, again)
-    if record["bars"] != again["bars"]:
-        differences["bars"] = (record["bars"], again["bars"])
+    differences = differences_of(source, into, text, stored, again)
+    if stored["bars"] != again["bars"]:
+        differences["bars"] = (stored["bars"], again["bars"])
     if inputs.profile.altered:
-        differences["profile"] = (record["profile"], inputs.profile.altered)
-    differences |= _answer(source, text, record["hosted"]["asked"], chart)
-    return compared(text, record, again, provider, differences)
+        differences["profile"] = (record.profile, inputs.profile.altered)
+    differences |= _answer(source, text, record.hosted.asked, chart)
+    return compared(text, stored, again, provider, differences)
 
 
-def _stream(record: Mapping[str, Any]) -> Instance:
-    return hosted_instance(record["instance"], (record["timeframe"],))
+def _stream(record: JournalRecord) -> Instance:
+    return hosted_instance(record.instance, (record.timeframe,))
 
 
-def _named(source: Database, record: Mapping[str, Any], spoilt: Spoilt) -> Spoilt:
+def _named(source: Database, record: HostedRecord, spoilt: Spoilt) -> Spoilt:
     """Return a spoilt input as it is, or that of the record where the question has these bars."""
     if "bars" not in spoilt.differences:
         return spoilt
-    key = TickKey(record["instance"], record["timeframe"], parse(record["bar_time"]))
-    if asked_then(record, bars_stored(source, key, handed(record))) != record["hosted"]["asked"]:
+    key = TickKey(record.instance, record.timeframe, parse(record.bar_time))
+    if asked_then(record, bars_stored(source, key, handed(record))) != record.hosted.asked:
         return spoilt
     return Spoilt("hosted.handed.hash", *spoilt.differences["bars"], "")
 
@@ -125,27 +143,26 @@ def _again(
     source: Database,
     into: Database,
     inputs: InputsThen,
-    record: Mapping[str, Any],
+    record: HostedRecord,
     provider: RecordedProvider,
     fallback: agent_framework.Fallback | None,
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Run the tick and store it; return its record and its answer of now."""
-    told, then = record["hosted"], inputs.told
+    then = inputs.told
     question = _question(inputs, record)
-    clock = Still(parse(record["now"]))
+    clock = Still(parse(record.now))
     looked = hosted_tick.look(question)
-    events = events_of_then(record)
     seen = hosted_tick.inputs(
         question,
         looked,
-        events and events(question.key.close_time, question.given.moment),
+        record.events,
         _news(source, question, record),
     )
     crowded = CROWDED in then.flags
     who = Answerers(
         None if nobody_asked(record, then) and not crowded else provider.submit,
         ThenPayer(then),
-        picture=lambda: source.picture(record["picture"]) if record.get("picture") else None,
+        picture=lambda: source.picture(record.picture) if record.picture else None,
         promoted=lambda: SHADOW not in then.flags,
         fallback=fallback,
     )
@@ -164,9 +181,9 @@ def _again(
         again = hosted_tick.write(
             into,
             question,
-            replace(seen, revision=handed(record)["revision"]),
+            replace(seen, revision=handed(record).revision),
             debated,
-            told={**told, "asked": asked, "bars": len(inputs.bars)},
+            told={**record.hosted.as_json(), "asked": asked, "bars": len(inputs.bars)},
             provider=provider.name,
             elapsed_ms=0.0,
             now=clock.now(),
@@ -174,46 +191,46 @@ def _again(
     return again, debated.counted.scores
 
 
-def _question(inputs: InputsThen, record: Mapping[str, Any]) -> Question:
-    told = record["hosted"]
+def _question(inputs: InputsThen, record: HostedRecord) -> Question:
+    hosted = record.hosted
     given = Given(
-        record["symbol"],
-        record["timeframe"],
-        parse(told["moment"]),
+        record.symbol,
+        record.timeframe,
+        parse(hosted.moment),
         bars=inputs.bars,
-        scores={name: record["l1"][name] for name in VECTORS} if told["own_scores"] else None,
-        extra=told["extra"],
-        told=tuple(told["told"]),
+        scores={name: record.l1[name] for name in VECTORS} if hosted.own_scores else None,
+        extra=hosted.extra,
+        told=hosted.told,
     )
     # The profile of then has what was added for a symbol or a timeframe that it lacked.
     profile = inputs.profile.profile
-    asked, stale = str(told["asked"]), bool(told["stale"])
-    return Question(given, inputs.instance, inputs.key, profile, given.told, asked, stale)
+    return Question(
+        given, inputs.instance, inputs.key, profile, given.told, hosted.asked, hosted.stale
+    )
 
 
-def _news(source: Database, question: Question, record: Mapping[str, Any]) -> NewsView | None:
+def _news(source: Database, question: Question, record: HostedRecord) -> NewsView | None:
     """Return the tick's own view of the news."""
-    told = record.get("news")
-    if told is None:
+    if record.news is None:
         return None
     items = [
         # Seen with this question, whenever the headline first came.
         item.seen(question.given.moment)
-        for item in source.news_items([row["id"] for row in told["items"]])
+        for item in source.news_items([row.id for row in record.news.items])
     ]
-    return news_then(told, items)
+    return news_view(record.news, items)
 
 
-def _fallback(record: Mapping[str, Any], told: StoredDebate) -> agent_framework.Fallback | None:
+def _fallback(record: HostedRecord, told: StoredDebate) -> agent_framework.Fallback | None:
     """Return what stands for the host's own fallback; None for Torra's. Raises NotAgain."""
-    answered = record["hosted"].get("fallback")
+    answered = record.hosted.fallback
     if answered is None:
         return None
     if any(role == SCORER.id for role, _, _ in (*told.asked, *told.calls)):
         raise NotAgain("own_scorer", "the host's own fallback asked a model by itself")
 
     def fallback(_context: Any, _ask: Any) -> Mapping[str, Any]:
-        if record["source_type"] != SourceType.LEGACY:
+        if record.source_type != SourceType.LEGACY:
             raise ModelUnavailable(told.words.get((SCORER.id, 1), "error"))
         return {name: {"score": score, "note": ""} for name, score in answered.items()}
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 import pandas as pd
 from pydantic import ValidationError
@@ -20,20 +20,17 @@ from instance_database import Database, TickKey
 from torra.clock import TIMEFRAMES, parse
 from torra.config import Instance, Profile
 from torra.store.journal import StoredDebate
-from torra.tick.marks import INVENTED
 from torra.tick.record import RULES_NAME, describe
 from torra.tick.rules_version import RULES_VERSION
+from torra.tick.tick_record import BarRange, JournalRecord
 
 Left = Literal[
-    "no_version", "other_rules", "no_record", "no_profile", "no_bars", "no_replies", "no_news",
-    "no_lessons", "no_standing", "own_scorer", "not_run",
+    "other_rules", "no_record", "no_profile", "no_bars", "no_replies", "no_news", "no_lessons",
+    "own_scorer", "not_run",
 ]  # fmt: skip
 """Why a tick did not run again."""
 
 LEFT: Final[tuple[str, ...]] = get_args(Left)
-
-NO_LESSONS: Final[Mapping[str, Any]] = {"notes": ()}
-"""What a record without lessons tells of them."""
 
 BROKER: Final = "clock_ok"
 """Figure of the exposure that only a tick with a bridge to a broker has."""
@@ -81,11 +78,11 @@ class InputsThen(NamedTuple):
 def inputs_then(
     source: Database,
     text: str,
-    record: Mapping[str, Any],
+    record: JournalRecord,
     at: str,
     *,
-    instance: Callable[[Mapping[str, Any]], Instance] | None = None,
-    bars_of: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda record: record["bars"],
+    instance: Callable[[JournalRecord], Instance] | None = None,
+    bars_of: Callable[[JournalRecord], BarRange] = lambda record: record.bars,
 ) -> InputsThen:
     """Return what a tick needs; raises NotAgain where something is missing.
 
@@ -97,76 +94,74 @@ def inputs_then(
     told = source.debate_of(text)
     if told is None:
         raise NotAgain("no_record", "its row in the table sentiment is gone")
-    key = TickKey(record["instance"], record["timeframe"], parse(record["bar_time"]))
+    key = TickKey(record.instance, record.timeframe, parse(record.bar_time))
     bars = bars_stored(source, key, named)
-    if len(bars) != named["count"]:
-        gone = f"{len(bars)} of its {named['count']} bars are stored"
+    if len(bars) != named.count:
+        gone = f"{len(bars)} of its {named.count} bars are stored"
         raise NotAgain("no_bars", gone)
-    profile = profile_then(source, record, at)
+    profile = profile_then(source, record.instance, record.profile, record.execution, at)
     if told.asked and not told.calls:
         raise NotAgain("no_replies", f"its {len(told.asked)} replies were deleted: too old")
-    if record.get("picture") and source.picture(record["picture"]) is None:
+    if record.picture and source.picture(record.picture) is None:
         raise NotAgain("no_replies", "the chart that was shown was deleted: too old")
     if gone := _headlines_gone(source, record):
         raise NotAgain("no_news", gone)
     if gone := _lessons_gone(source, record):
         raise NotAgain("no_lessons", gone)
-    if _standing_gone(record):
-        raise NotAgain("no_standing", "what it was told of its seats' past is not in its record")
-    if (found := describe(bars)["hash"]) != named["hash"]:
-        what = f"of its {len(bars)} bars up to {named['to']} at least one was altered"
-        raise Spoilt("bars", named["hash"], found, what)
+    if (found := describe(bars)["hash"]) != named.hash:
+        what = f"of its {len(bars)} bars up to {named.last} at least one was altered"
+        raise Spoilt("bars", named.hash, found, what)
     return InputsThen(key, (instance or instance_then)(record), profile, bars, told, at)
 
 
-def _of_these_rules(record: Mapping[str, Any]) -> None:
-    made = (record.get("versions") or {}).get(RULES_NAME)
-    if made is None:
-        raise NotAgain("no_version", "stored before records carried a version of the rules")
+def _of_these_rules(record: JournalRecord) -> None:
+    made = record.versions.get(RULES_NAME)
     if made != str(RULES_VERSION):
         raise NotAgain(
             "other_rules", f"made by version {made} of the rules, this is {RULES_VERSION}"
         )
 
 
-def instance_then(record: Mapping[str, Any]) -> Instance:
+def instance_then(record: JournalRecord) -> Instance:
     """Return the instance of a tick as it was then: its timeframes and the way of its signals.
 
     Of the timeframes those that took part in the consensus or closed at the same moment, and the
     one on whose bars the paper bridge advanced: no other one has a say in a tick.
     """
-    names = {record["timeframe"], *record["composites"], *record["together"], *record["apart"]}
+    names = {record.timeframe, *record.composites, *record.together, *record.apart}
     names |= {path_timeframe(record)} - {""}
     instance = Instance(
-        name=record["instance"], symbol=record["symbol"], timeframes=tuple(names), feed="store"
+        name=record.instance, symbol=record.symbol, timeframes=tuple(names), feed="store"
     )
-    routes = {signal["bridge"] for signal in record["signals"]}
-    route = next(iter(routes), "")
-    if BROKER in record["desk"]["exposure"] or route not in ("", "paper"):
+    route = next((signal.bridge for signal in record.signals), "")
+    if BROKER in record.desk.exposure or route not in ("", "paper"):
         bridge, _, channel = (route or "torra_files main").partition(" ")
         # Not validated: the plug-in that it may be need not be installed any more.
         return instance.model_copy(update={"bridge": bridge, "channel": channel})
     return instance
 
 
-def path_timeframe(record: Mapping[str, Any]) -> str:
+def path_timeframe(record: JournalRecord) -> str:
     """Return the timeframe of the bars that the paper bridge lived through at a tick, or ""."""
-    path = record["before"]["path"]
-    step = parse(record["as_of"]) - parse(path[-1][0]) if path else None
+    path = record.before.path
+    step = parse(record.as_of) - parse(path[-1][0]) if path else None
     return next((name for name, length in TIMEFRAMES.items() if length == step), "")
 
 
-def profile_then(source: Database, record: Mapping[str, Any], at: str) -> ProfileThen:
+def profile_then(
+    source: Database, instance: str, wanted: str, execution: str, at: str
+) -> ProfileThen:
     """Return the profile with which a tick ran, found by its digest; raises NotAgain without one.
 
     A tick that was a record only, because a newer one had overtaken it, ran with execution off: its
     digest is that of a profile so changed. The digest is made of the stored text, so a setting that
-    has come since changes nothing. `at` is the real time at which the tick was stored.
+    has come since changes nothing. `wanted` and `execution` are those of its record, `at` is the
+    real time at which the tick was stored.
     """
-    switch = f'"execution":"{record["execution"]}"'
-    wanted, silent = record["profile"], record["execution"] == "off"
+    switch = f'"execution":"{execution}"'
+    silent = execution == "off"
     altered: list[tuple[str, str]] = []
-    for row in source.profiles_of(record["instance"]):
+    for row in source.profiles_of(instance):
         text = str(row["profile"])
         run = EXECUTION.sub(switch, text)
         if digest_of(text) == row["digest"]:
@@ -194,37 +189,31 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _headlines_gone(source: Database, record: Mapping[str, Any]) -> str:
+def _headlines_gone(source: Database, record: JournalRecord) -> str:
     """Return how many of the headlines that a tick saw are not stored any more, "" for none."""
-    if INVENTED in record:
+    if record.invented:
         return ""  # no store has them: they stand in the record itself
-    seen = {row["id"] for row in (record.get("news") or {}).get("items", ())}
+    seen = {row.id for row in record.news.items} if record.news else set()
     gone = len(seen) - len(source.news_items(sorted(seen)))
     return f"{gone} of the {len(seen)} headlines that it saw are gone: too old" if gone else ""
 
 
-def _standing_gone(record: Mapping[str, Any]) -> bool:
-    """Tell whether a record shows numbers of its seats' past and lacks what it was told."""
-    shown = any(str(one["id"]).startswith("standing.") for one in record.get("features") or ())
-    return shown and not record.get("standing")
-
-
-def _lessons_gone(source: Database, record: Mapping[str, Any]) -> str:
-    """Return how many of the lessons that a tick was told are not stored any more, "" for none."""
-    notes = (record.get("lessons") or NO_LESSONS)["notes"]
-    told = {(note["lesson"], note["author"]) for note in notes}
-    found = source.lessons_by(sorted({number for number, _ in told}))
+def _lessons_gone(source: Database, record: JournalRecord) -> str:
+    """Return how many of the lessons that a tick knew are not stored any more, "" for none."""
+    notes = record.lessons.notes if record.lessons else ()
+    known = {(note.lesson, note.author) for note in notes}
+    found = source.lessons_by(sorted({number for number, _ in known}))
     stored = {(lesson.number, words.author) for lesson in found for words in lesson.words}
-    gone = len(told - stored)
-    return f"{gone} of the {len(told)} lessons that it was told are gone" if gone else ""
+    gone = len(known - stored)
+    return f"{gone} of the {len(known)} lessons that it was told are gone" if gone else ""
 
 
-def bars_stored(source: Database, key: TickKey, told: Mapping[str, Any]) -> pd.DataFrame:
+def bars_stored(source: Database, key: TickKey, named: BarRange) -> pd.DataFrame:
     """Return the bars that a record names, as they are stored now."""
     return source.bars_then(
         key.instance,
         key.timeframe,
-        parse(told["from"]),
-        parse(told["to"]),
-        told["revision"] or 0,
+        parse(named.first),
+        parse(named.last),
+        named.revision or 0,
     )

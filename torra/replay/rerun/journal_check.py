@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from instance_database import Database
+from instance_database import Database, TickKey
 from torra.clock import System, duration, iso, parse
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import count
@@ -38,15 +38,15 @@ from torra.replay.rerun.causes import (
 )
 from torra.replay.rerun.hosted_bars import HostedWindows
 from torra.replay.rerun.hosted_replay import replay_hosted
-from torra.replay.rerun.inputs_then import LEFT, path_timeframe
+from torra.replay.rerun.inputs_then import LEFT, bars_stored, path_timeframe
 from torra.replay.rerun.journal_replay import RECORD, Comparison, replay
 from torra.replay.shards.history import moment
 from torra.store.connection import connect_reader, copy, explain
 from torra.store.hosted import is_hosted
 from torra.tick.rules_version import RULES, RULES_VERSION
+from torra.tick.tick_record import JournalRecord
 
 WHY_LEFT: Final = {
-    "no_version": "before versions: their records carry no version of the rules",
     "other_rules": "made by another version of the rules",
     "no_record": "their rows beside the record are gone",
     "no_profile": "their profile is not stored, or has settings that this version does not know",
@@ -54,7 +54,6 @@ WHY_LEFT: Final = {
     "no_replies": "their replies or their chart are not stored any more",
     "no_news": "the headlines that they saw are not stored any more",
     "no_lessons": "the lessons that they were told are not stored any more",
-    "no_standing": "what they were told of their seats' past is not in their records",
     "own_scorer": "their host's own fallback asked a model by itself",
     "put_aside": "a newer answer about their bar took their place",
     "not_run": "run again they ended as no tick",
@@ -257,7 +256,7 @@ def _count(found: InstanceCheck, source: Database, one: Comparison) -> None:
     if one.state in LEFT:
         found.left[one.state] += 1
         if one.state == "other_rules":
-            found.versions[one.then["versions"]["rules"]] += 1
+            found.versions[str(one.then["versions"].get("rules"))] += 1
     elif one.state == "same":
         found.same += 1
     else:
@@ -312,28 +311,24 @@ class _Windows:
         return one if run is None else TickDiffers(one.key, one.first, self._cause(run))
 
     def _cause(self, run: _Run) -> Cause:
-        told, timeframe = run.first["bars"], run.first["timeframe"]
-        rows = self._source.bars_then(
-            self._instance,
-            timeframe,
-            parse(told["from"]),
-            parse(told["to"]),
-            told["revision"] or 0,
-        )
+        first = JournalRecord.parse(run.first)
+        timeframe = first.timeframe
+        key = TickKey(self._instance, timeframe, parse(first.bar_time))
+        rows = bars_stored(self._source, key, first.bars)
         sound = [held for held in (run.before, run.after) if held]
         times = [iso(time.to_pydatetime()) for time in rows.index]
         suspects = [
             time
             for time in times
-            if run.last[0] <= time and not any(first <= time <= last for first, last in sound)
+            if run.last[0] <= time and not any(begin <= time <= last for begin, last in sound)
         ]
         if not suspects:
             return Cause("record", "journal: bars.hash, for the ticks around it have the same bars")
         columns = list(rows.columns)
-        told_of = _prices(run.first)
+        known = _prices(first)
         for time in suspects:
             now = dict(zip(columns, rows.iloc[times.index(time)].tolist(), strict=True))
-            then = told_of.get(time, {})
+            then = known.get(time, {})
             if other := [name for name in then if then[name] != now[name]]:
                 changed = (f"{name} was {then[name]}, is {now[name]}" for name in other)
                 return Cause("bar", f"{timeframe} bar of {time}, {', '.join(changed)}")
@@ -342,11 +337,11 @@ class _Windows:
         return Cause("bar", f"one of the {timeframe} bars from {suspects[0]} to {suspects[-1]}")
 
 
-def _prices(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+def _prices(record: JournalRecord) -> dict[str, dict[str, float]]:
     """Return by time what a record tells of bars of its stream: its own, and on the paper's way."""
-    found = {record["bar_time"]: {"close": float(record["close"])}}
-    if record["timeframe"] == path_timeframe(record):
-        for time, *prices in record["before"]["path"]:
+    found = {record.bar_time: {"close": record.close}}
+    if record.timeframe == path_timeframe(record):
+        for time, *prices in record.before.path:
             found[time] = dict(zip(("open", "high", "low", "close"), prices, strict=True))
     return found
 

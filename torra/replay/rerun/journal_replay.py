@@ -34,11 +34,9 @@ from torra.replay.rerun.edges_then import (
     Then,
     ThenPayer,
     ThenRoute,
-    events_of_then,
+    always,
     lessons_of_then,
     news_of_then,
-    outside_of_then,
-    standing_of_then,
 )
 from torra.replay.rerun.inputs_then import InputsThen, Left, NotAgain, Spoilt, inputs_then
 from torra.replay.rerun.replay_store import JournalDatabase, Step, steps_of
@@ -46,7 +44,7 @@ from torra.store.connection import to_json
 from torra.store.journal import OF_ITS_END, StoredDebate, journal_history
 from torra.tick.debate import SHADOW
 from torra.tick.edges import Edges
-from torra.tick.marks import INVENTED
+from torra.tick.tick_record import Damaged, JournalRecord, load, what_is_wrong
 from torra.verdict.signal_states import EXECUTED
 from torra_trader import Outcome, run_tick
 
@@ -144,7 +142,7 @@ def replay(
             try:
                 found = _tick(source, past, instance, text, following[text], anew=stands != text)
             except UNREADABLE as error:
-                found = unreadable(text, error)
+                found = unreadable(text, what_is_wrong(error))
             stands = following[text] if _goes_on(found) else None
             yield found
     finally:
@@ -160,35 +158,40 @@ def _tick(
     *,
     anew: bool,
 ) -> Comparison:
-    record, at = source.journal_row(text)
+    stored, at = source.journal_row(text)
+    record = load(text, stored, JournalRecord)
+    if isinstance(record, Damaged):
+        return unreadable(text, record.reason)
     try:
         inputs = inputs_then(source, text, record, at)
     except (NotAgain, Spoilt) as why:
-        return not_run(text, record, why)
+        return not_run(text, stored, why)
     if anew:
         past.begin(source, instance, text)
     provider = RecordedProvider(journal_history(source, instance))
-    return _again(source, past, inputs, record, provider, _after(source, instance, following))
+    after = _after(source, instance, following)
+    return _again(source, past, inputs, record, stored, provider, after)
 
 
-def unreadable(text: str, error: Exception) -> Comparison:
+def unreadable(text: str, reason: str) -> Comparison:
     """Return what is told of a tick whose record lets nobody run it again."""
-    what = f"it cannot run again: {type(error).__name__}: {error}"
+    what = f"its record is damaged: {reason}"
     return Comparison(text, "different", {RECORD: ("a tick", what)}, detail=what)
 
 
-def not_run(text: str, record: Mapping[str, Any], why: NotAgain | Spoilt) -> Comparison:
+def not_run(text: str, stored: Mapping[str, Any], why: NotAgain | Spoilt) -> Comparison:
     """Return what is told of a tick that did not run again."""
     if isinstance(why, NotAgain):
-        return Comparison(text, why.state, detail=why.detail, then=record)
-    told: dict[str, Any] = {"detail": why.detail, "then": record}
-    told["cost_usd"] = float(record["cost_usd"])
-    return Comparison(text, "different", why.differences, **told)
+        return Comparison(text, why.state, detail=why.detail, then=stored)
+    cost = float(stored["cost_usd"])
+    return Comparison(
+        text, "different", why.differences, cost_usd=cost, detail=why.detail, then=stored
+    )
 
 
-def nobody_asked(record: Mapping[str, Any], told: StoredDebate) -> bool:
+def nobody_asked(record: JournalRecord, told: StoredDebate) -> bool:
     """Return whether there was no provider: the recorded one would count misses."""
-    alone = record["source_type"] == SourceType.L1_ONLY and not told.words
+    alone = record.source_type == SourceType.L1_ONLY and not told.words
     return alone and UNPAID not in told.flags
 
 
@@ -239,13 +242,14 @@ def _again(
     source: Database,
     past: JournalDatabase,
     inputs: InputsThen,
-    record: Mapping[str, Any],
+    record: JournalRecord,
+    stored: Mapping[str, Any],
     provider: RecordedProvider,
     after: _After | None,
 ) -> Comparison:
     key, instance, told = inputs.key, inputs.instance, inputs.told
-    clock = Still(parse(record["now"]))
-    steps = after.steps(record["before"]["signal_event"]) if after else []
+    clock = Still(parse(record.now))
+    steps = after.steps(record.before.signal_event) if after else []
     past.enter(source, record, clock, steps, inputs.stored_at)
     held = past.lease()
     silent = nobody_asked(record, told)
@@ -257,16 +261,16 @@ def _again(
         clock=clock,
         epoch=held["epoch"] + 1 if held else 1,
         account=ThenPayer(told),
-        picture=lambda: source.picture(record["picture"]) if record.get("picture") else None,
+        picture=lambda: source.picture(record.picture) if record.picture else None,
         news=news_of_then(source, record),
-        events=events_of_then(record),
-        outside=outside_of_then(record),
+        events=always(record.events),
+        outside=always(record.outside),
         lessons=lessons_of_then(source, record),
-        standing=standing_of_then(record),
+        standing=always(record.standing),
         route=None if instance.bridge == "paper" else ThenRoute(),
         promoted=lambda: SHADOW not in told.flags,
-        together=record["together"],
-        invented=INVENTED in record,
+        together=record.together,
+        invented=record.invented,
     )
     outcome = run_tick(
         instance, key.timeframe, key.bar_time, clock.monotonic(),
@@ -274,14 +278,14 @@ def _again(
     )  # fmt: skip
     differences: dict[str, tuple[Any, Any]] = {}
     if outcome.record is not None:
-        differences = differences_of(source, past, outcome.key.text, record, outcome.record)
+        differences = differences_of(source, past, outcome.key.text, stored, outcome.record)
     if outcome.record is not None and after is not None:
         differences |= _market(past, instance, after, steps)
     if outcome.record is not None and (unlike := past.company_unlike()):
         differences[COMPANY] = unlike
     if inputs.profile.altered:
-        differences["profile"] = (record["profile"], inputs.profile.altered)
-    return _compared(record, outcome, provider, differences)
+        differences["profile"] = (record.profile, inputs.profile.altered)
+    return _compared(stored, outcome, provider, differences)
 
 
 def differences_of(

@@ -21,7 +21,8 @@ from torra.config import Profile
 from torra.lessons.lesson import LessonFacts, Words
 from torra.store.migrations import LEGACY_COLUMNS
 from torra.store.tick_store import Company
-from torra.verdict.risk_engine import DenyReason, Held, TradingState
+from torra.tick.tick_record import JournalRecord
+from torra.verdict.risk_engine import DenyReason, TradingState
 from torra.verdict.signal_states import EXECUTED
 from torra.verdict.vetoed import VetoedOpening
 
@@ -46,7 +47,7 @@ Step = tuple[str, str | None, str]
 class JournalDatabase(Database):
     """The database of a replay. `enter` names the tick that runs next."""
 
-    _told: Mapping[str, Any]
+    _then: JournalRecord
     _clock: Simulated
     _looks_under: TradingState | None
     _mark: int
@@ -64,8 +65,8 @@ class JournalDatabase(Database):
 
     def begin(self, source: Database, instance: str, torra_key: str) -> None:
         """Set an instance to the state that it had before one of its ticks in `source`."""
-        record, _ = source.journal_row(torra_key)
-        event = record["before"]["signal_event"]
+        stored, _ = source.journal_row(torra_key)
+        event = stored["before"]["signal_event"]
         rows = source.state_before(instance, torra_key, event, MARKOV_HISTORY + 1)
         with self.transaction():
             self._forget(instance)
@@ -77,7 +78,7 @@ class JournalDatabase(Database):
     def enter(
         self,
         source: Database,
-        record: Mapping[str, Any],
+        record: JournalRecord,
         clock: Simulated,
         after: Sequence[Mapping[str, Any]] = (),
         stored_at: str = "",
@@ -87,14 +88,14 @@ class JournalDatabase(Database):
         `after` are the steps that its instance's signals took from that moment on to the next tick,
         `stored_at` is the real time at which it was stored.
         """
-        self._source, self._told, self._clock = source, record, clock
+        self._source, self._then, self._clock = source, record, clock
         self._stood = None
-        clock.set(parse(record["now"]))
-        instance, before = record["instance"], record["before"]
+        clock.set(parse(record.now))
+        instance, before = record.instance, record.before
         with self.transaction():
             for side in ("BUY", "SELL"):
-                self.set_latch(instance, side, side in before["latches"])
-            cursor = before["paper_cursor"] and parse(before["paper_cursor"])
+                self.set_latch(instance, side, side in before.latches)
+            cursor = parse(before.paper_cursor) if before.paper_cursor else None
             if cursor is None:
                 self._change("DELETE FROM paper_cursor WHERE instance = ?", instance)
             elif cursor != self.paper_cursor(instance):
@@ -121,12 +122,12 @@ class JournalDatabase(Database):
 
     def trading_state(self) -> TradingState:
         """Return the trading state under which the tick looked, and later decided."""
-        return self._looks_under or cast(TradingState, self._told["desk"]["trading_state"])
+        return self._looks_under or cast(TradingState, self._then.desk.trading_state)
 
     def exposure(self, instance: str, timeframe: str, *, as_of: datetime) -> dict[str, Any]:
         """Return the desk's exposure as the tick met it."""
         del instance, timeframe, as_of
-        return dict(self._told["desk"]["exposure"])
+        return dict(self._then.desk.exposure)
 
     def memory_context(
         self,
@@ -143,15 +144,15 @@ class JournalDatabase(Database):
         All of it is the record's where others changed signals between look and decision.
         """
         if self._saw_other_signals():  # the schema has no room for them beside those of now
-            return dict(self._told["memory"])
+            return dict(self._then.memory)
         found = super().memory_context(
             instance, timeframe, as_of=as_of, profile=profile, symbol=symbol, price=price
         )
-        return {**found, "open_elsewhere": self._told["memory"]["open_elsewhere"]}
+        return {**found, "open_elsewhere": self._then.memory["open_elsewhere"]}
 
     def save_sentiment(self, *args: Any, **values: Any) -> Saved:
         """Store the scores of the tick; from here on it decides, so the clock moves on."""
-        self._clock.set(parse(self._told["desk"]["decided"]))
+        self._clock.set(parse(self._then.desk.decided))
         self._looks_under = None
         self._catch_up()
         return super().save_sentiment(*args, **values)
@@ -167,15 +168,14 @@ class JournalDatabase(Database):
 
         None where nothing could open then, or nobody was to be asked.
         """
-        told = self._told.get("company")
+        context = self._then.company
         found = super().company(key, close_time, timeframes, together)
-        if told is None or found is None:
+        if context is None or found is None:
             return None
         latest = self._latest_composites(key, close_time, timeframes)
         if not self._stored_beside(key, close_time, latest):
             self._stood = found.as_dict()
-        held = told["held"] and Held(*told["held"])
-        return found._replace(held=held, latched=frozenset(told["latched"]))
+        return found._replace(held=context.held, latched=frozenset(context.latched))
 
     def record(self, torra_key: str) -> dict[str, Any]:
         """Return the record of a tick of then: those that run here anew write none."""
@@ -187,12 +187,12 @@ class JournalDatabase(Database):
         None where the two are the same, and where that cannot be known: of a tick that was not the
         first of its close, or that a crash parted from it, or during which a signal took a step.
         """
-        before = self._told["before"]
-        moved = before["signal_event"] != self._told["desk"]["signal_event"]
-        if self._stood is None or "looked" in before or moved:
+        before, company = self._then.before, self._then.company
+        moved = before.signal_event != self._then.desk.signal_event
+        if self._stood is None or company is None or before.looked is not None or moved:
             return None
-        told = self._told["company"]
-        return None if told == self._stood else (told, self._stood)
+        then = company.as_json()
+        return None if then == self._stood else (then, self._stood)
 
     # --- lessons: no tick learns here, each is told what it was told then -------------------------
 
@@ -216,11 +216,10 @@ class JournalDatabase(Database):
         A tick that was stored behind others of its close stood behind what came between the two.
         What was born meanwhile it did not see: that was decided at its close or later.
         """
-        before = self._told["before"]
-        if before.get("looked") is None:
+        before = self._then.before
+        if before.looked is None:
             return False
-        upto = before["signal_event"]
-        steps = self._source.signal_steps(self._told["instance"], before["looked"], upto)
+        steps = self._source.signal_steps(self._then.instance, before.looked, before.signal_event)
         born = {step["sid"] for step in steps if step["from_state"] is None}
         return any(step["sid"] not in born and not _on_paper(step) for step in steps)
 
@@ -229,11 +228,9 @@ class JournalDatabase(Database):
 
         What happens on paper happens at the look, and here anew: it is not taken over.
         """
-        instance, upto = self._told["instance"], self._told["desk"].get("signal_event")
-        if upto is None:  # of an older record: nothing is known of it
-            return
-        before = self._told["before"]
-        since = before["signal_event"] if before.get("looked") is None else before["looked"]
+        instance, upto = self._then.instance, self._then.desk.signal_event or 0
+        before = self._then.before
+        since = before.signal_event if before.looked is None else before.looked
         ends = {step["sid"]: step for step in self._source.signal_steps(instance, since, upto)}
         others = {
             sid
@@ -281,9 +278,9 @@ class JournalDatabase(Database):
         signal that was there, before the tick was stored. Times are whole seconds: of the same one
         the record's own state is believed.
         """
-        told = self._told["desk"]["trading_state"]
+        state = self._then.desk.trading_state
         for step in after:
-            in_time = step["at"] < stored_at or (step["at"] == stored_at and told != "ACTIVE")
+            in_time = step["at"] < stored_at or (step["at"] == stored_at and state != "ACTIVE")
             if in_time and step["detail"] in STOPS and self.signal(step["sid"]):
                 return STOPS[step["detail"]]
         return "ACTIVE"

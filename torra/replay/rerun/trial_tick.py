@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, cast
@@ -22,6 +22,7 @@ from typing import Any, Final, cast
 import pandas as pd
 
 from agents.contracts import VECTORS
+from agents.debate.panel import DIRECTIONS
 from instance_database import Database, TickKey, open_home
 from torra.clock import Simulated, System, duration, floor, iso, parse
 from torra.config import NAME, Instance, Profile, load_desk, load_profile, validate
@@ -47,17 +48,9 @@ from torra.tick.marks import INVENTED, LEAN_AGAINST
 from torra.tick.record import TickResult
 from torra.tick.sentence import page_text
 from torra.tick.spending import Purse
-from torra.tick.tick_record import (
-    DebateRecord,
-    Outside,
-    PanelTold,
-    ReportRecord,
-    StoredCall,
-    TickRecord,
-)
+from torra.tick.tick_record import Damaged, TickRecord, load
 from torra.tick.words import swarm_words, thesis_words
 from torra.time_limit import SHARE_SECONDS
-from torra.verdict.sentiment_rules import SIDES
 from torra_trader import run_tick
 
 EARLIEST: Final = parse("1990-01-01")
@@ -255,31 +248,27 @@ def _tick(
     if on_result is not None and outcome.result is not None:
         on_result(outcome.result)
     stored = database.tick(outcome.key) or {}
-    said = stored.get("deliberation") or {}
-    panel = PanelTold.read(said.get("panel") or {})
+    record = load(outcome.key.text, stored)
+    if isinstance(record, Damaged):
+        raise DataUnavailable("error", record.reason)
+    said, spoken = stored["deliberation"], record.deliberation
+    agreed = {side: spoken.panel.agreement(side) for side in DIRECTIONS}
     return {
         **outcome.record,
-        "regime": outcome.record["regime"]["name"],
-        "agreement": {side: told.model_dump() for side in SIDES if (told := panel.agreement(side))},
-        "abstained": _abstained(said),
-        "failures": _failures(stored),
-        "reports": said.get("reports", []),
-        "flags": [*outcome.record["flags"], *said.get("flags", [])],
-        **({"consulted": said["consulted"]} if said.get("consulted") else {}),
-        **({"swarm": said["swarm"]} if said.get("swarm") else {}),
-        **({"judge": _judge(judge)} if (judge := DebateRecord.read(said).judge) else {}),
-        "swarm_told": swarm_words.rows(
-            DebateRecord.read(said),
-            outcome.record["verdict"],
-            TickRecord.read(stored).features,
-            TickRecord.read(stored).gate,
-        ),
+        "regime": record.regime.name,
+        "agreement": {side: asdict(agreement) for side, agreement in agreed.items()},
+        "abstained": {one.agent_id: one.reason for one in spoken.reports if one.abstained},
+        "failures": _failures(record),
+        "reports": said["reports"],
+        "flags": [*record.flags, *spoken.flags],
+        **{name: said[name] for name in ("consulted", "swarm") if name in said},
+        "judge": spoken.judge and {name: getattr(spoken.judge, name) for name in JUDGED},
+        "record": record,
+        "told": page_text(record),
+        "beyond": record.outside and outside_words.in_a_line(record.symbol, record.outside),
+        "swarm_told": swarm_words.rows(spoken, record.verdict, record.features, record.gate),
         "firm": thesis_words.rows(
-            DebateRecord.read(said),
-            outcome.record["flags"],
-            timeframe,
-            profile.agents.escalation,
-            [*map(StoredCall.read, stored.get("calls") or ())],
+            spoken, record.flags, timeframe, profile.agents.escalation, record.stored_calls
         ),
     }
 
@@ -288,27 +277,12 @@ JUDGED: Final = ("winner", "confidence", "claim", "counter", "falsifiers", "win_
 """What `--json` tells of a judge's report."""
 
 
-def _judge(said: ReportRecord) -> dict[str, Any]:
-    told = said.model_dump()
-    return {name: told[name] for name in JUDGED}
-
-
-def _abstained(said: Mapping[str, Any]) -> dict[str, str]:
-    """Return why each agent that had nothing to go on abstained."""
-    return {
-        report["agent_id"]: report["reason"]
-        for report in said.get("reports", ())
-        if report["abstained"]
-    }
-
-
-def _failures(stored: Mapping[str, Any]) -> dict[str, str]:
+def _failures(record: TickRecord) -> dict[str, str]:
     """Return why each agent that gave no report failed, in one line."""
-    details = {call["role_id"]: call["detail"] for call in stored.get("calls", ())}
-    failures = (stored.get("deliberation") or {}).get("failures", {})
+    details = {call.role_id: call.detail for call in record.made_calls}
     return {
         agent: f"{reason} ({details[agent]})" if details.get(agent) else reason
-        for agent, reason in failures.items()
+        for agent, reason in record.deliberation.failures.items()
     }
 
 
@@ -441,7 +415,7 @@ def table(record: Mapping[str, Any]) -> str:
     """Return the record as a table for a terminal."""
     return "\n".join(
         [
-            page_text(TickRecord.read(record)),
+            record["told"],
             "",
             *_heading(record),
             *_vectors(record),
@@ -465,9 +439,8 @@ def _outside(record: Mapping[str, Any]) -> dict[str, str]:
         ]
         status = events["status"].replace("_", " and ")
         rows["events"] = f"{status}, {'; '.join(near) or 'none within a day'}"
-    if record["outside"]:
-        told = Outside.read(record["outside"])
-        rows["outside"] = outside_words.in_a_line(record["symbol"], told)
+    if record["beyond"]:
+        rows["outside"] = record["beyond"]
     if record.get(INVENTED):
         rows[INVENTED] = "what news and outside tell, and the spreads"
     if lessons := record.get("lessons"):

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agents.contracts import VECTORS, AgentReport
+from agents.contracts import VECTORS
 from agents.debate.deliberation import Deliberation
-from agents.evidence import trust
-from agents.registry import AGENTS
 from torra.clock import time_of
-from torra.desk.journal_ticks import focus_of, own_veto, silent, swarm_seen, weights_of
+from torra.desk.journal_ticks import consulted, opinions, own_veto, swarm_seen
 from torra.evaluation.observations import (
-    Opinion,
     SwarmSeen,
     TickSeen,
     TradeSeen,
@@ -25,6 +22,7 @@ from torra.evaluation.observations import (
 )
 from torra.tick.debate import SHADOW
 from torra.tick.record import TickResult
+from torra.tick.tick_record import SwarmRecord
 
 
 def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
@@ -64,61 +62,19 @@ def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
         session=str(inputs.memory.get("session") or ""),
         state=str(inputs.memory.get("current_markov_state") or ""),
         shadow=SHADOW in said.flags,
-        opinions=opinions(said),
+        opinions=opinions(said.reports, said.failures),
         elapsed_ms=elapsed_ms,
         lessons_r=leaning(lessons.get("side", ""), lessons.get("mean_r")),
-        **_consulted(said),
+        **consulted(said.consulted),
         swarm=_swarm(inputs.timeframe, said),
     )
 
 
-def _swarm(timeframe: str, said: Deliberation) -> SwarmSeen | None:
-    found = said.swarm
-    if found is None:
+def _swarm(timeframe: str, debate: Deliberation) -> SwarmSeen | None:
+    if debate.swarm is None:
         return None
-    told = {
-        "regime": found.directive.as_json(),
-        "trust": found.directive.trusted,
-        "storm": found.storm,
-        "judgement": None if found.worth is None else found.worth.as_json(),
-        "thin": found.thin,
-    }
-    return swarm_seen(timeframe, told, said.rule_ruling.reasons, said.ruling.veto_sides)
-
-
-def _consulted(said: Deliberation) -> dict[str, Any]:
-    """Return what a tick tells of the trader: nothing where it was not asked."""
-    told = said.consulted
-    if told is None:
-        return {}
-    declined = None if told.report is None else told.report.declined
-    return {"consulted": told.side, "tier": told.tier, "declined": declined}
-
-
-def opinions(said: Deliberation) -> tuple[Opinion, ...]:
-    """Return the opinion of each agent, abstainers and failures included."""
-    heard = tuple(_opinion(report) for report in said.reports)
-    return (*heard, *map(silent, said.failures))
-
-
-def _opinion(report: AgentReport) -> Opinion:
-    word = report.ruling
-    return Opinion(
-        agent_id=report.agent_id,
-        kind=AGENTS[report.agent_id].role.kind,
-        adjustments=tuple(report.adjustments.get(vector) for vector in VECTORS),
-        focus=focus_of(report.agent_id),
-        trust=trust(report),
-        confidence=report.confidence,
-        abstained=report.abstained,
-        multiplier=1.0 if word is None else word.multiplier,
-        veto=word is not None and word.veto,
-        winner=report.winner or None,
-        weights=weights_of(report.weights),
-        horizon=report.horizon or None,
-        anomaly=report.anomaly or None,
-        pattern=report.pattern or None,
-    )
+    swarm = SwarmRecord.parse(debate.swarm.as_json())
+    return swarm_seen(timeframe, swarm, debate.rule_ruling, debate.ruling)
 
 
 def trade_seen(row: Mapping[str, Any]) -> TradeSeen:

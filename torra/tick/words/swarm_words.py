@@ -12,25 +12,25 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agent_config import EXPERTS, REGIME_BUDGET
+from agents.contracts import AgentReport
+from agents.debate.expected_value import Worth
+from agents.debate.panel import DIRECTIONS
 from agents.feature_words import name_of
 from torra.tick.tick_record import (
-    BoardTold,
-    ConflictTold,
+    BoardRecord,
+    ConflictRecord,
     DebateRecord,
-    DirectiveTold,
+    FeatureRecord,
     Gate,
-    ReportRecord,
-    Seen,
-    SwarmTold,
-    WorthTold,
+    RegimeDirective,
+    SwarmRecord,
+    statement,
 )
 from torra.words.orders import LEANS
 from torra.words.ticks import EXPERT_CUTS, FLAGS, REGIMES
 
 LEVEL: Final = "geometry.level."
 """How the ids of computed levels begin, whose values are prices."""
-
-NO_GATE: Final = Gate()
 
 HITS: Final = "that the target is hit before the stop"
 """What the chance of a judge is of."""
@@ -105,7 +105,7 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.0f} %" if share is not None and 0.0 <= share <= 1.0 else ""
 
 
-def reading(told: DirectiveTold) -> str:
+def reading(told: RegimeDirective) -> str:
     """Return what the reader of the regime says of the code's word."""
     if not told.reader:
         return "nobody read it beside the code"
@@ -114,7 +114,7 @@ def reading(told: DirectiveTold) -> str:
     return f"the reader reads {market(told.reader)}: the lower budget counts where agents do"
 
 
-def budget(told: DirectiveTold, alone: float | None = None) -> str:
+def budget(told: RegimeDirective, alone: float | None = None) -> str:
     """Return what the regime leaves of an opening's size, and whose share that is.
 
     `alone` is the reader's own share, which is told where it is not that of the regime's row.
@@ -133,23 +133,22 @@ def budget(told: DirectiveTold, alone: float | None = None) -> str:
     )
 
 
-def trusted(told: SwarmTold) -> list[tuple[str, float]]:
+def trusted(told: SwarmRecord) -> list[tuple[str, float]]:
     """Return the experts with the weight of their word, the heaviest first."""
-    known = [(name, weight) for name, weight in told.trust.items() if weight is not None]
-    return sorted(known, key=lambda one: (-one[1], one[0]))
+    return sorted(told.trust.items(), key=lambda one: (-one[1], one[0]))
 
 
-def break_even(told: WorthTold) -> float | None:
+def break_even(told: Worth) -> float | None:
     """Return the chance, 0 to 1, from which the side pays; None where the stakes are not known."""
     if told.reward_r is None or told.cost_r is None or told.reward_r <= -1.0:
         return None
     return (1.0 + told.cost_r) / (1.0 + told.reward_r)
 
 
-def value_of(told: WorthTold) -> float | None:
+def value_of(told: Worth) -> float | None:
     """Return the expected value in R by its own terms; None where one of them is not known."""
     p, reward, cost = told.used, told.reward_r, told.cost_r
-    if p is None or reward is None or cost is None:
+    if reward is None or cost is None:
         return None
     return p * reward - (1.0 - p) - cost
 
@@ -166,13 +165,13 @@ class Terms(NamedTuple):
     decimals: int
 
 
-def terms(told: WorthTold) -> Terms | None:
+def terms(told: Worth) -> Terms | None:
     """Return the printed terms of an expected value; None where one of them is not known.
 
     They have two decimals where these add up, else three, and there the cost is the rest.
     """
     p, reward, cost, value = told.used, told.reward_r, told.cost_r, told.value_r
-    if p is None or reward is None or cost is None or value is None:
+    if reward is None or cost is None or value is None:
         return None
     found = [_rounded(p, reward, cost, value, decimals) for decimals in (2, 3)]
     for one in found:
@@ -188,7 +187,7 @@ def _rounded(p: float, reward: float, cost: float, value: float, decimals: int) 
     return Terms(p, reward, won, lost, cost, value, decimals)
 
 
-def chance(told: WorthTold, *, by_rule: bool = False) -> str:
+def chance(told: Worth, *, by_rule: bool = False) -> str:
     """Return which chance counts, and why: the lower of the said one and what came of such ones.
 
     `by_rule`: the judge is the rules, whose chance is a formula's.
@@ -199,11 +198,11 @@ def chance(told: WorthTold, *, by_rule: bool = False) -> str:
     )
     if not came:
         return f"{said}; what came of such chances is not known yet"
-    lower = "came" if (told.calibrated or 0.0) < (told.said or 0.0) else "said"
+    lower = "came" if (told.calibrated or 0.0) < told.said else "said"
     return f"{said}, of such chances {came} came true: the lower counts ({lower})"
 
 
-def worth(told: WorthTold) -> str:
+def worth(told: Worth) -> str:
     """Return the expected value term by term: "0.48 x 2.00 R - 0.52 x 1 R - 0.04 R = +0.41 R"."""
     found = terms(told)
     if found is None:
@@ -219,23 +218,23 @@ def worth(told: WorthTold) -> str:
     return f"{sums}{pays}{veto}"
 
 
-def against(one: ConflictTold) -> str:
+def against(one: ConflictRecord) -> str:
     """Return who conflicts: "liquidity (long) against geometry (short)"."""
     return f"{expert(one.long)} (long) against {expert(one.short)} (short)"
 
 
-def settles(one: ConflictTold, features: Iterable[Seen] = ()) -> str:
+def settles(one: ConflictRecord, features: Iterable[FeatureRecord] = ()) -> str:
     """Return what would settle a conflict, with the price of a level that is on record."""
-    says, name = one.settle.says or "", one.settle.feature or ""
+    says, name = one.settle.says, one.settle.feature
     price = next((seen.value for seen in features if seen.id == name), None)
     if not says or not name.startswith(LEVEL) or not isinstance(price, float | int):
         return says
     return f"{says}, {price:,.10g}"
 
 
-def standing(board: BoardTold) -> str:
+def standing(board: BoardRecord) -> str:
     """Return where the experts stand together: "long; liquidity weighs most here"."""
-    side = LEANS.get(board.dominant or "", "neither side")
+    side = LEANS.get(board.dominant, "neither side")
     return f"{side}; {expert(board.surest)} weighs most here" if board.surest else side
 
 
@@ -249,11 +248,9 @@ def size(multiplier: float | None, conviction: float | None, budget: float | Non
     )
 
 
-def storm(told: SwarmTold) -> str:
+def storm(told: SwarmRecord) -> str:
     """Return why the budget takes less than the regime's share; "" where it takes all of it."""
-    if told.regime.budget is None:
-        return ""
-    if told.storm is None or told.storm >= 1.0:
+    if told.storm >= 1.0:
         return ""
     return (
         f"the gate took x {told.storm:.2f} for the same storm: only the smallest factor counts, "
@@ -264,8 +261,8 @@ def storm(told: SwarmTold) -> str:
 def rows(
     spoken: DebateRecord,
     verdict: str = "",
-    features: Iterable[Seen] = (),
-    gate: Gate = NO_GATE,
+    features: Iterable[FeatureRecord] = (),
+    gate: Gate | None = None,
 ) -> dict[str, str]:
     """Return what a swarm came to, for a terminal, by the name of its row.
 
@@ -279,21 +276,25 @@ def rows(
 
 
 def _rows(
-    spoken: DebateRecord, told: SwarmTold, verdict: str, features: Iterable[Seen], gate: Gate
+    spoken: DebateRecord,
+    told: SwarmRecord,
+    verdict: str,
+    features: Iterable[FeatureRecord],
+    gate: Gate | None,
 ) -> Iterator[tuple[str, str]]:
     yield from _judge(spoken)
-    agreed = spoken.panel.agreement(verdict)
-    if agreed is not None and spoken.in_shadow:
+    if verdict in DIRECTIONS and spoken.in_shadow and gate is not None:
         left = size(gate.multiplier, 1.0, gate.budget)
         yield "size", f"{left}: what the agents say does not count yet" if left else ""
-    elif agreed is not None:
+    elif verdict in DIRECTIONS:
+        agreed = spoken.panel.agreement(verdict)
         yield "size", size(spoken.ruling.multiplier, agreed.conviction, told.budget)
     yield from _argued(spoken, told)
     yield "reader", reading(told.regime) if told.regime.code else ""
     left = budget(told.regime, spoken.reader.budget if spoken.reader else None)
     yield "budget", "; ".join(part for part in (left, storm(told)) if part)
     heard = _heard(spoken)
-    spoke = {one.author for one in heard}
+    spoke = {one.agent_id for one in heard}
     yield (
         "trust",
         ", ".join(
@@ -302,7 +303,7 @@ def _rows(
     )
     for one in heard:
         # a terminal has eleven places for a name
-        yield one.author.removesuffix("structure"), _stand(one, told)
+        yield one.agent_id.removesuffix("structure"), _stand(one, told)
     if told.board.stands:
         yield "board", standing(told.board)
     for place, clash in enumerate(told.board.conflicts, start=1):
@@ -315,38 +316,40 @@ def _rows(
         yield "thin", FLAGS["thin_swarm"]
 
 
-def _heard(spoken: DebateRecord) -> list[ReportRecord]:
+def _heard(spoken: DebateRecord) -> list[AgentReport]:
     return [one for one in spoken.reports if one.agent_id in EXPERTS and not one.abstained]
 
 
-def _stand(one: ReportRecord, told: SwarmTold) -> str:
+def _stand(one: AgentReport, told: SwarmRecord) -> str:
     odd = [word.replace("_", " ") for word in (one.anomaly, one.pattern) if word]
     named = f", sees {', '.join(odd)}" if odd else ""
     stand = next((at for at in told.board.stands if at.agent == one.agent_id), None)
-    if stand is None or stand.stance is None:
-        return f"{one.said}{named}"
-    side, weight = LEANS.get(stand.side or "", "neither side"), told.trust.get(one.author)
+    if stand is None:
+        return f"{statement(one)}{named}"
+    side, weight = LEANS.get(stand.side, "neither side"), told.trust.get(one.agent_id)
     counts = "" if weight is None else f", counts {weight:.2f}"
-    return f"{side} {stand.stance:+.3f}, {sureness(one, stand.trust)}{counts}{named}: {one.said}"
+    return (
+        f"{side} {stand.stance:+.3f}, {sureness(one, stand.trust)}{counts}{named}: {statement(one)}"
+    )
 
 
-def sureness(said: ReportRecord, trust: float | None) -> str:
+def sureness(said: AgentReport, trust: float | None) -> str:
     """Return an expert's own word of how sure it is, with what it was cut to and why."""
     cut = next((why for flag, why in EXPERT_CUTS.items() if flag in said.flags), "")
     kept = f", cut to {trust:.2f} as {cut}" if cut and trust is not None else ""
-    return f"its own confidence {said.confidence or 'not known'}{kept}"
+    return f"its own confidence {said.confidence}{kept}"
 
 
 def _judge(spoken: DebateRecord) -> Iterator[tuple[str, str]]:
     if (said := spoken.judge) is not None:
-        yield "judge", f"{said.winner or 'NONE'}, {said.confidence} confidence: {said.said}"
+        yield "judge", f"{said.winner or 'NONE'}, {said.confidence} confidence: {statement(said)}"
 
 
-def _argued(spoken: DebateRecord, told: SwarmTold) -> Iterator[tuple[str, str]]:
+def _argued(spoken: DebateRecord, told: SwarmRecord) -> Iterator[tuple[str, str]]:
     said = spoken.judge
     if said is None:
         return
-    yield "counter", said.counter or ""
+    yield "counter", said.counter
     yield "wrong by", "; ".join(said.falsifiers)
     if told.judgement is not None:
         yield "chance", chance(told.judgement)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from agents.debate.deliberation import Consulted
 from torra.clock import duration
 from torra.tick.marks import UNFORESEEN
 from torra.tick.sentence import number, why_declined
-from torra.tick.tick_record import ConsultedRecord, DebateRecord, StoredCall
+from torra.tick.tick_record import DebateRecord, StoredCall, statement
 from torra.words.deny_reasons import DenyReason
 from torra.words.ticks import NO_THESIS
 
@@ -77,41 +78,42 @@ def rows(
         weights = [
             f"{name.removesuffix('_researcher')} x {share:.2f}"
             for name, share in manager.weights.items()
-            if share is not None
         ]
         head = f"{manager.winner or 'NONE'}, {manager.confidence} confidence"
-        told["manager"] = f"{'; '.join([head, ', '.join(weights)])}: {manager.said}"
+        told["manager"] = f"{'; '.join([head, ', '.join(weights)])}: {statement(manager)}"
     if (asked := spoken.consulted) is not None:
         told["thesis"] = _thesis(asked, timeframe, rule)
         if said := asked.report:
             ends = () if said.declined else said.falsifiers
             told |= {"ends by": "; ".join(ends)} if ends else {}
-            told |= {"risks": "; ".join(risks)} if (risks := [*filter(None, said.risks)]) else {}
+            told |= {"risks": "; ".join(risks)} if (risks := said.risks) else {}
             told["written by"] = author(asked, calls)
     elif UNFORESEEN in flags:
         told["thesis"] = UNFORESEEN_WORDS
     return told
 
 
-def author(asked: ConsultedRecord, calls: Sequence[StoredCall]) -> str:
+def author(asked: Consulted, calls: Sequence[StoredCall]) -> str:
     """Return who wrote a thesis: its role, the model where a call names it, and its tier."""
-    own = [one.model for one in calls if one.role == asked.agent and one.status == "ok"]
+    own = [one.model for one in calls if one.role_id == asked.agent and one.status == "ok"]
     model = " ".join(str(own[-1]).split())[:60] if own and own[-1] else ""
     tier = f"{asked.tier} tier" if asked.tier else ""
     return ", ".join(part for part in ("Trader", model, tier) if part)
 
 
-def _thesis(asked: ConsultedRecord, timeframe: str, rule: EscalationRule | None) -> str:
+def _thesis(asked: Consulted, timeframe: str, rule: EscalationRule | None) -> str:
     when, at = (rule.when, rule.at) if rule else (None, None)
     said, tier = asked.report, escalated(asked.tier, asked.conviction, when, at)
     if said is None:
         return f"none, as {why_without(asked.failure)}"
     if said.declined:
         why = why_declined(said.decline_code)
-        return f"the trader declined the {asked.side}{f', as {why}' if why else ''}: {said.said}"
+        return (
+            f"the trader declined the {asked.side}{f', as {why}' if why else ''}: {statement(said)}"
+        )
     held = bars_long(said.horizon_bars, timeframe)
     about = [f"for the {asked.side}", f"at most {held}" if held else "", tier]
-    return f"{', '.join(part for part in about if part)}: {said.said}"
+    return f"{', '.join(part for part in about if part)}: {statement(said)}"
 
 
 def escalated(
