@@ -145,7 +145,7 @@ def test_nothing_lies_over_what_decides_on_a_phone(browser: Browser, desk: Site)
     with Visit(browser, screen=PHONE) as visit:
         visit.admit(desk)
         for row in proposals[:3]:
-            visit.page.goto(f"{desk.url}/approvals/{row['sid']}")
+            visit.page.goto(f"{desk.url}/approvals/{row.sid}")
             visit.page.wait_for_load_state("load")
             assert visit.page.evaluate(COVERED) == []
 
