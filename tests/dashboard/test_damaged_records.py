@@ -99,8 +99,8 @@ def addresses(pages: Pages, page: str) -> list[str]:
     return [
         "/", "/api/v1/overview", "/symbols", "/history", "/changed", "/approvals", "/health",
         page, f"/api/v1{page}", f"/api/v1{page}/chart", page.rpartition("/")[0],
-        f"/api/v1{page.rpartition('/')[0]}", f"/approvals/{row['sid']}", "/ticks.csv",
-        f"/api/v1/proposals/{row['sid']}", "/lessons", "/signals",
+        f"/api/v1{page.rpartition('/')[0]}", f"/approvals/{row.sid}", "/ticks.csv",
+        f"/api/v1/proposals/{row.sid}", "/lessons", "/signals",
     ]  # fmt: skip
 
 

@@ -276,7 +276,7 @@ def test_a_distance_is_by_the_thresholds_of_the_tick_on_every_page() -> None:
         assert cells[f"{key}.consensus.buy"]["set"] == {"x": 67.5, "width": 32.5}
         assert cells[f"{key}.consensus.sell"]["set"] == {"x": 0.0, "width": 40.0}
     assert home_cells.tile("i0", symbol())["i0.consensus.buy"]["set"] == {"x": 75.0, "width": 25.0}
-    unknown = common.zone_cells("i0", symbol(thresholds={}))
+    unknown = common.zone_cells("i0", symbol(thresholds=None))
     assert {cell["set"]["width"] for cell in unknown.values()} == {0.0}
 
 

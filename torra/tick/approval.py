@@ -229,7 +229,7 @@ def approve(
     that is not the one of now; nothing has changed then.
     """
     with database.transaction():
-        row = _waiting(database, sid)
+        row = _readable(_waiting(database, sid))
         if at.now >= parse(row.expires):
             return _end(database, sid, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
         if _drifted(row, at.price):
@@ -269,7 +269,7 @@ def preview(database: Database, sid: str, at: Moment) -> Preview:
 
     Raises ConfigError as `approve` does.
     """
-    row = _waiting(database, sid)
+    row = _readable(_waiting(database, sid))
     action = _review(database, row, at)
     state, reason = _verdict(row, action)
     # `approve` asks for expiry, then drift, then the checks; here the last word wins, so reversed.
@@ -388,6 +388,15 @@ def _waiting(database: Database, sid: str) -> ProposalRow:
     return row
 
 
+def _readable(row: ProposalRow) -> ProposalRow:
+    """Return a proposal that is whole; raises ConfigError for a damaged one."""
+    if row.damaged:
+        raise ConfigError(
+            f"the proposal {row.sid} cannot be read ({row.damaged}), so nothing was sent; reject it"
+        )
+    return row
+
+
 def _end(database: Database, sid: str, state: str, reason: str) -> Decided:
     database.decide_proposal(sid, state, reason)
     return Decided(sid, state, reason)
@@ -409,8 +418,8 @@ def _review(database: Database, row: ProposalRow, at: Moment) -> Action:
         veto=database.latch(instance.id, row.verdict),
         # The gate cannot be asked again without another debate.
         opening_stands=True,
-        bar_age=max(0.0, (at.now - close) / life),
-        score_age=(at.now - created) / (expires - created),
+        bar_age=max(0.0, _share(at.now - close, life)),
+        score_age=_share(at.now - created, expires - created),
         duplicate=database.signal(row.sid) is not None,
     )
     account = Account(
@@ -421,6 +430,11 @@ def _review(database: Database, row: ProposalRow, at: Moment) -> Action:
     )
     spec = profile.symbol(instance.symbol)
     return risk_engine.review(decision, position, account, spec, profile)
+
+
+def _share(part: timedelta, whole: timedelta) -> float:
+    """Return the part of a life that is over; infinite of one that was none."""
+    return part / whole if whole > timedelta(0) else math.inf
 
 
 def _profile(row: ProposalRow, at: Moment) -> Profile:
@@ -449,13 +463,7 @@ def _meaning(drafts: Iterable[SignalDraft | Draft]) -> list[tuple[str, str, str 
 
 
 def _meaning_of(row: ProposalRow) -> list[tuple[str, str, str | None]]:
-    """Return what the orders of a proposal do; raises ConfigError for one that cannot be read."""
-    if row.damaged:
-        raise ConfigError(
-            f"the proposal {row.sid} cannot be read: its orders are none, so nothing was sent; "
-            "reject it"
-        )
-    return _meaning(row.orders)
+    return _meaning(_readable(row).orders)
 
 
 def told(row: ProposalRow, thesis: Thesis | None = None) -> dict[str, Any]:

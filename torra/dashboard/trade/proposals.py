@@ -467,6 +467,8 @@ def told(row: ProposalRow, now: datetime, thesis: Thesis | None = None) -> dict[
     # None for orders that cannot be read: the others of the list are told all the same
     drafts = json.loads(row.drafts) if row.orders else None
     known = {**found, "state": standing(row, now), "drafts": drafts}
+    if row.damaged:
+        known["damaged"] = row.damaged
     return {**known, "thesis": thesis.as_dict()} if thesis else known
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, NamedTuple, Self
 from annotated_types import Len
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from torra.clock import parse
 from torra.errors import bounded
 from torra.verdict.order_levels import Levels, Side
 from torra.verdict.risk_engine import Kind
@@ -31,6 +32,16 @@ def json_text(kind: Any) -> AfterValidator:
         return text
 
     return AfterValidator(check)
+
+
+def _a_time(text: str) -> str:
+    parse(text)
+    return text
+
+
+Time = Annotated[str, AfterValidator(_a_time)]
+EPOCH: Final = "1970-01-01T00:00:00Z"
+"""Stands for a time that cannot be read: whatever waits until then waits no more."""
 
 
 class Row(BaseModel):
@@ -166,7 +177,7 @@ class ProposalRow(Row):
     instance: str = ""
     symbol: str = ""
     timeframe: str = ""
-    bar_time: str = ""
+    bar_time: Time = EPOCH
     verdict: str = ""
     action: str = ""
     drafts: Annotated[str, json_text(Drafts)] = ""
@@ -175,8 +186,8 @@ class ProposalRow(Row):
     price: float = 0.0
     atr: float = 0.0
     multiplier: float = 0.0
-    created_at: str = ""
-    expires: str = ""
+    created_at: Time = EPOCH
+    expires: Time = EPOCH
     state: str = ""
     reason: str = ""
     decided_at: str | None = None
