@@ -553,7 +553,7 @@ def test_each_stream_tells_its_order_flow_or_why_there_is_none(tmp_path: Path, s
     [
         ("decided", "ok", "of the newest 2 ticks of experts: no flag; the risk officer had no"),
         ("thin", "warn", "ticks of experts: fewer than two experts spoke in 2; the risk officer"),
-        ("disputed", "ok", "the reader saw another regime in 2"),
+        ("disputed", "ok", "the reader names another regime than the code in 2"),
     ],
 )
 def test_a_swarm_tells_what_its_newest_ticks_flagged(

@@ -257,7 +257,9 @@ def test_a_veto_of_a_judge_and_one_of_an_officer_are_found_by_who_made_them(
     pages = swarm_ticks.lived(tmp_path / mark / str(len(gate)), swarm_ticks.SCRIPTS["vetoed"])
     with pytest.MonkeyPatch.context() as patch, closing(pages.desk):
         if gate:
-            told = lambda _, numbers: dict.fromkeys(numbers, gate)  # noqa: E731
+            ruling = {"multiplier": 1.0, "veto": False, "reasons": ["NONE"]}
+            whole = json.dumps({**ruling, "rule": ruling, **json.loads(gate)})
+            told = lambda _, numbers: dict.fromkeys(numbers, whole)  # noqa: E731
             patch.setattr(TickListingStore, "gates_of", told)
         found = Page(pages.text(f"/history?only={mark}"))
         every = Page(pages.text("/history?only=vetoed"))

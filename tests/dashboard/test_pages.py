@@ -302,7 +302,7 @@ def test_the_words_of_the_overview_are_explained_there() -> None:
     full = get("/", "desk").cells["legend.sources"]
     assert full == f"full desk: {BADGES['AGENT_FULL'].meaning}"
     assert not any(name in get("/", "empty").text for name in SOURCES)
-    assert [a.get("href") for a in page.all("a")].count("/help") == 2
+    assert [a.get("href") for a in page.all("a")].count("/help") == 1
     assert sum(one.get("class") == "term" for one in page.all("button")) >= 5
 
 

@@ -341,9 +341,9 @@ def test_nobody_heard_is_no_conviction() -> None:
 def test_a_broken_calendar_and_missing_news_show_on_the_overview_and_the_symbol_page() -> None:
     for address in ("/", "/symbol/BTCUSD/M15"):
         cells = get(address, "desk:degraded").cells
-        calendar = "! Calendar cannot be read; the last good one is used (BTCUSD M15)."
+        calendar = "! The calendar cannot be read; the last good one is used (BTCUSD M15)."
         assert cells["warning.calendar"] == calendar
-        assert cells["warning.news"].startswith("! News vendor answers no more for now")
+        assert cells["warning.news"].startswith("! News rate limited")
         banners = [a for a in get(address, "desk:degraded").all("p") if "data-live" in a]
         shown = [a["data-live"] for a in banners if "hidden" not in a]
         assert {"warning.calendar", "warning.news"} <= set(shown)

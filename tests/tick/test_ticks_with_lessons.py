@@ -18,7 +18,7 @@ from torra.lessons.recall import Asked, Recalled
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun.edges_then import Still
 from torra.store.memory import MemoryStore
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import JournalRecord
 from torra_trader import Outcome
 
 Scaled = Callable[..., int]
@@ -85,7 +85,7 @@ def test_what_a_tick_was_told_stands_in_its_record_prompts_and_store(
     assert 1 <= len(seen["notes"]) <= 3 and "text" not in seen["notes"][0]
     used = outcomes[-1].key.text
     assert used in database.lesson_ticks(seen["notes"][0]["lesson"])
-    typed = TickRecord.model_validate(told[-1])
+    typed = JournalRecord.parse({**told[-1], "elapsed_ms": 0.0, "profile": "0" * 16})
     assert typed.lessons is not None and typed.lessons.notes[0].lesson == seen["notes"][0]["lesson"]
     last = {role: user for role, _, user in heard.prompts}
     for role in ("bull_researcher", "bear_researcher"):

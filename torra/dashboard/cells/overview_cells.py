@@ -9,7 +9,7 @@ that sorting the page changes no key. Pure functions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypedDict
 
 from agents.contracts import VECTORS
@@ -243,7 +243,7 @@ FRESHNESS: Final = ("stale", "with no new bars", "without a tick yet")
 
 
 def _freshness(stream: Stream) -> str:
-    states = (stream.stale, stream.quiet, not stream.tick)
+    states = (stream.stale, stream.quiet, not (stream.tick or stream.damaged))
     return next((word for word, holds in zip(FRESHNESS, states, strict=True) if holds), "")
 
 
@@ -277,6 +277,15 @@ def notices(instance: OverviewSymbol, desk: DeskStatus) -> list[Notice]:
     return sorted(_notices(instance, desk))
 
 
+def _without_tick(instance: OverviewSymbol) -> Iterator[Notice]:
+    """Yield that a newest record is damaged, or that no tick has run yet."""
+    damaged = [stream.timeframe for stream in instance.streams if stream.damaged]
+    if damaged:
+        yield Notice(3, f"! damaged record {', '.join(damaged)}", "warn")
+    elif not instance.latest:
+        yield Notice(5, "○ no tick yet", "flat")
+
+
 def _notices(instance: OverviewSymbol, desk: DeskStatus) -> Iterable[Notice]:
     if desk.waiting_by.get(instance.instance):
         yield Notice(0, "◔ approval waits", "warn")
@@ -291,14 +300,13 @@ def _notices(instance: OverviewSymbol, desk: DeskStatus) -> Iterable[Notice]:
     left = [stream.timeframe for stream in instance.streams if _left_out(stream)]
     if left:
         yield Notice(3, f"· skipped {', '.join(left)}", "warn")
+    yield from _without_tick(instance)
     ticks = [stream.tick for stream in instance.streams if stream.tick]
     sources = {figures.mark(tick.source_type) for tick in ticks}
     for source in sorted(sources & {*WITHOUT_SOME.values()}):
         yield Notice(4, source.text, "warn")
     if any(_degraded(tick) for tick in ticks):
         yield Notice(4, figures.mark("DEGRADED").text, "warn")
-    if not latest:
-        yield Notice(5, "○ no tick yet", "flat")
     if instance.streams and all(stream.quiet and not stream.stale for stream in instance.streams):
         yield Notice(RESTING, "◦ no bars", "flat")
 
@@ -365,6 +373,11 @@ def first_tick(streams: Sequence[Stream], desk: DeskStatus, feed: str | None = N
         return (
             "No tick yet: this desk stands by. The one that holds the lease runs them, "
             "or this one when the lease runs out."
+        )
+    if damaged := [stream for stream in streams if stream.damaged]:
+        return (
+            f"The record of the newest tick is damaged: {figures.clean(damaged[0].damaged)}. Its "
+            "scores and its orders stand in rows of their own; the next tick has a record again."
         )
     ages = [stream.bar_age_seconds for stream in streams if stream.bar_age_seconds is not None]
     if not ages:

@@ -34,6 +34,8 @@ def fold(events: Sequence[ListedTick | Skip]) -> list[ListedTick | Skip]:
 def note(tick: TickRecord | None, skipped: Skip | None, stream: Stream) -> tuple[str, str]:
     """Return text and tone of what a stream skipped since its newest tick; empty for nothing."""
     quiet = stream.quiet
+    if stream.damaged:
+        return f"newest tick: its record is damaged: {figures.clean(stream.damaged)}", "warn"
     if quiet:
         since = figures.moment(quiet.first)
         return f"{stream.timeframe}: no new bars since {since}, market closed or a gap", "flat"

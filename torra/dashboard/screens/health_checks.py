@@ -121,12 +121,18 @@ class Sign:
 
 
 def streams(overview: Overview, settings: DeskSettings) -> Iterator[Sign]:
-    """Yield a sign for each stream: its newest tick, and whether bars still come."""
+    """Yield a sign for each stream: its newest tick, its record, whether bars still come."""
     feeds = {item.id: item.feed for item in settings.instances}
     for one in overview.instances:
         for row in one.streams:
             name = f"{one.instance} {row.timeframe}"
             yield _stream(name, row, feeds.get(one.instance, one.feed))
+            if row.damaged:
+                told = f"the record of its newest tick is damaged: {figures.clean(row.damaged)}"
+                yield Sign(f"{name} record", "warn", told, DAMAGED)
+
+
+DAMAGED: Final = "a backup from before may have the record whole: torra restore lists the backups"
 
 
 def _stream(name: str, row: Stream, feed: str | None) -> Sign:

@@ -99,7 +99,8 @@ class Stream:
 
     `history` is the consensus of its newest ticks, oldest first. The next tick comes in
     `next_in_seconds` of real time; `age_seconds` are the desk's, `bar_age_seconds` those since the
-    newest bar of a late stream closed. `skipped` is the newest skip since the newest tick.
+    newest bar of a late stream closed. `skipped` is the newest skip since the newest tick. `damaged` is
+    why the newest tick is not shown: what of its record cannot be read.
     """
 
     timeframe: str = ""
@@ -112,6 +113,7 @@ class Stream:
     stale: bool = False
     quiet: Quiet | None = None
     skipped: Skip | None = None
+    damaged: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,9 +72,6 @@ LISTS_KEPT: Final = 32
 READ: Final = frozenset(name for name, _ in MEASURED.values())
 """Features that the words of a veto name."""
 
-DAMAGED: Final = "damaged"
-"""Why a stream shows no tick: its record is damaged (torra.tick.tick_record.Damaged)."""
-
 
 def brief(record: TickRecord) -> TickRecord:
     """Return a record without what a glance does not need: texts, evidence, the debate's words."""
@@ -154,8 +151,6 @@ class StreamReading:
         bar_age, missing, overdue = (
             self._bars(one, timeframe, last, now) if late else (None, False, False)
         )
-        damage = tick if isinstance(tick, Damaged) else None
-        skipped = skip_of(skips) if skips else None
         return Stream(
             timeframe=timeframe,
             key=key,
@@ -167,7 +162,8 @@ class StreamReading:
             bar_age_seconds=bar_age,
             stale=overdue or (missing and tick is not None and not quiet),
             quiet=quiet,
-            skipped=_damage(damage, last, step) if damage else skipped,
+            skipped=skip_of(skips) if skips else None,
+            damaged=tick.reason if isinstance(tick, Damaged) else "",
         )
 
     def _bars(
@@ -229,12 +225,6 @@ def skip_of(row: Mapping[str, Any]) -> Skip:
     """Return a skipped close by its row, or a run of them."""
     names = ("bar_time", "reason", "detail", "close_time", "count", "oldest")
     return Skip(**{name: row[name] for name in names if name in row})
-
-
-def _damage(tick: Damaged, bar_time: str, step: timedelta) -> Skip:
-    """Return what a stream shows in the place of a tick whose record is damaged."""
-    close = clocks.iso(clocks.parse(bar_time) + step)
-    return Skip(bar_time, DAMAGED, tick.reason, close, oldest=bar_time)
 
 
 def _wait(timeframe: str, now: datetime, clock: clocks.Clock) -> float:
