@@ -99,8 +99,8 @@ class Stream:
 
     `history` is the consensus of its newest ticks, oldest first. The next tick comes in
     `next_in_seconds` of real time; `age_seconds` are the desk's, `bar_age_seconds` those since the
-    newest bar of a late stream closed. `skipped` is the newest skip since the newest tick. `damaged` is
-    why the newest tick is not shown: what of its record cannot be read.
+    newest bar of a late stream closed. `skipped` is the newest skip since the newest tick. `damaged`: what of
+    the newest record cannot be read.
     """
 
     timeframe: str = ""
