@@ -51,7 +51,7 @@ from agent_config import (
     StagePlan,
 )
 from agents import risk_gate
-from agents.arguments import distinct
+from agents.arguments import flag_repeated_claims
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     OPINIONS,
@@ -69,32 +69,49 @@ from agents.contracts import (
     Submit,
     is_immediate,
 )
-from agents.debate.asking import ProviderLine, Stage
+from agents.debate.asking import ModelCalls, Stage
 from agents.debate.board import board, with_board
-from agents.debate.consulting import Consultation, consult, unasked
+from agents.debate.consulting import TraderReview, consult_trader, unasked
 from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation, score_chart_shape, with_bias
-from agents.debate.panel import NEUTRAL, UNHELD, UNJUDGED, Panel, measure, opposed, outage, quorate
+from agents.debate.panel import (
+    NEUTRAL,
+    UNHELD,
+    UNJUDGED,
+    Panel,
+    has_quorum,
+    opposed,
+    outage,
+    panel_of,
+)
 from agents.debate.replies import scores as read_scores
-from agents.debate.sitting import OnEvent, Sitting, failure, fenced, result_of, summary
-from agents.debate.stages import Ended, crowded, run_together
-from agents.debate.swarm import directed, is_thin, ruled, with_judge
-from agents.debate.synthesis import Answer, Debate, adjust, blended, clamp, spread, synthesise
+from agents.debate.sitting import DebateState, OnEvent, failure, fenced, result_of, summary
+from agents.debate.stages import FinishedJob, run_parallel, too_many_abandoned
+from agents.debate.swarm import apply_judge_veto, is_thin, regime_directive, risk_rules
+from agents.debate.synthesis import (
+    CountedReport,
+    Debate,
+    adjust,
+    blended,
+    clamp,
+    spread,
+    synthesise,
+)
 from agents.evidence import with_scores
 from agents.registry import AGENTS, SCORER, Agent, seated
 
 __all__ = [
-    "Consultation",
     "Deliberation",
     "Fallback",
     "OnEvent",
+    "TraderReview",
     "as_configured",
     "blend",
     "check_desk",
-    "consult",
+    "consult_trader",
     "deliberate",
+    "l1_only_record",
     "run_debate",
     "unasked",
-    "undebated",
 ]
 
 Fallback = Callable[[DebateContext, Callable[[Prompt], Mapping[str, Any]]], Mapping[str, Any]]
@@ -170,11 +187,11 @@ def deliberate(
     """
     desk = seated(config.agents, agents)
     _check_scores(context)
-    if crowded():
-        return undebated(context, config, flags=("threads_exhausted",), unasked=desk)
-    sitting = Sitting(
+    if too_many_abandoned():
+        return l1_only_record(context, config, flags=("threads_exhausted",), unasked=desk)
+    sitting = DebateState(
         desk=desk,
-        line=ProviderLine(
+        line=ModelCalls(
             submit,
             monotonic,
             config.agents,
@@ -192,19 +209,19 @@ def deliberate(
     for stage in row.opening:
         _open(sitting, stage, context, config)
     apart = spread(sitting.reported("analyst"))
-    told = directed(sitting, context, config)
-    rules, swarm = ruled(config, context, apart, told, sitting)
+    told = regime_directive(sitting, context, config)
+    rules, swarm = risk_rules(config, context, apart, told, sitting)
     sitting.flags += rules.flags
     rule = rules.ruling
     # a gate that fails leaves the rules standing: it is nobody's missing opinion
     failed = sitting.failed(*OPINIONS)
     if sitting.heard(*OPINIONS):
-        rule = with_judge(rule, sitting, swarm, config.agents)
+        rule = apply_judge_veto(rule, sitting, swarm, config.agents)
         ruling = _close(sitting, config.agents, context, rule, apart)
         opinions, judged = sitting.reported(*OPINIONS), _judged(sitting)
         debate = synthesise(opinions, judged.weights if judged else {}, told.trusted)
         most = THIN_CONVICTION if is_thin(sitting, row) else 1.0
-        agreed = measure(
+        agreed = panel_of(
             opinions,
             (*failed, *SIDES) if judged is UNHELD else failed,
             config.weights,
@@ -226,7 +243,7 @@ def deliberate(
     return replace(spoken, swarm=swarm) if swarm else spoken
 
 
-def undebated(
+def l1_only_record(
     context: DebateContext,
     config: DebateSettings,
     source_type: SourceType = SourceType.L1_ONLY,
@@ -238,7 +255,7 @@ def undebated(
     `unasked` are the seats that should have been asked and could not: it is an outage then.
     """
     _check_scores(context)
-    rules, swarm = ruled(config, context, 0.0, directed(None, context, config))
+    rules, swarm = risk_rules(config, context, 0.0, regime_directive(None, context, config))
     scores = score_chart_shape(context, NOTHING.debate, source_type, _summary(0, 0, rules.ruling))
     return Deliberation(
         source_type=source_type,
@@ -278,7 +295,7 @@ def check_desk(
     return tuple(seat.role.id for seat in seated(settings, agents))
 
 
-def _judged(sitting: Sitting) -> AgentReport | None:
+def _judged(sitting: DebateState) -> AgentReport | None:
     """Return what an arbiter or a judge said, None where none sits.
 
     It is UNJUDGED of one that failed, UNHELD where too few analysts were heard for a debate.
@@ -292,7 +309,7 @@ def _judged(sitting: Sitting) -> AgentReport | None:
 
 
 def _open(
-    sitting: Sitting, stage: StagePlan, context: DebateContext, config: DebateSettings
+    sitting: DebateState, stage: StagePlan, context: DebateContext, config: DebateSettings
 ) -> None:
     """Ask a stage before the last; one that debates only where enough analysts were heard."""
     settings = config.agents
@@ -302,12 +319,12 @@ def _open(
                 judges = [seat.role.id for seat in sitting.seats(*stage.kinds)]
                 sitting.leave_out(stage.name, 1, judges, _why_short(sitting))
                 return
-            told = directed(sitting, context, config)
+            told = regime_directive(sitting, context, config)
             context = with_board(context, board(sitting.reported("analyst"), told))
         sitting.ask(stage, 1, _contexts(sitting, stage, context, settings.row()))
         return
     reported, seats = len(sitting.reported("analyst")), len(sitting.seats("analyst"))
-    if quorate(reported, seats, settings.quorum):
+    if has_quorum(reported, seats, settings.quorum):
         for number in range(1, settings.most_rounds() + 1):
             if number > 1 and settings.rebuts() and not _worth_answering(sitting, context, config):
                 return
@@ -319,13 +336,13 @@ def _open(
     sitting.leave_out(stage.name, 1, sides, _why_short(sitting))
 
 
-def _worth_answering(sitting: Sitting, context: DebateContext, config: DebateSettings) -> bool:
+def _worth_answering(sitting: DebateState, context: DebateContext, config: DebateSettings) -> bool:
     """Tell whether bull and bear are to answer each other where that is not always done."""
     return context.pivotal or opposed(sitting.heard("analyst"), config.weights)
 
 
 def _contexts(
-    sitting: Sitting,
+    sitting: DebateState,
     stage: StagePlan,
     context: DebateContext,
     row: Mode,
@@ -358,14 +375,14 @@ def _narrowed(context: DebateContext, prefixes: tuple[str, ...] | None) -> Debat
     return replace(context, features=features)
 
 
-def _why_short(sitting: Sitting) -> str:
+def _why_short(sitting: DebateState) -> str:
     """Return why the analysts are too few: their whole stage was refused, or just the quorum."""
     words = {sitting.failures.get(seat.role.id, "") for seat in sitting.seats("analyst")}
     return words.pop() if len(words) == 1 and words <= REFUSALS else QUORUM
 
 
 def _round(
-    sitting: Sitting, stage: StagePlan, context: DebateContext, number: int, row: Mode
+    sitting: DebateState, stage: StagePlan, context: DebateContext, number: int, row: Mode
 ) -> None:
     """Run one round: each side sees the analysts and, in a further round, the other's last case.
 
@@ -385,7 +402,7 @@ def _round(
 
 
 def _close(
-    sitting: Sitting,
+    sitting: DebateState,
     settings: AgentSettings,
     context: DebateContext,
     rule: GateRuling,
@@ -413,7 +430,7 @@ def _close(
 
 
 def _without_opinions(
-    sitting: Sitting, context: DebateContext, fallback: Fallback | None
+    sitting: DebateState, context: DebateContext, fallback: Fallback | None
 ) -> tuple[SourceType, Debate]:
     """Ask the fallback; L1 stands when there is none, no leave to spend, or it fails too."""
     if fallback is None:
@@ -431,20 +448,20 @@ def _without_opinions(
         return SourceType.L1_ONLY, NOTHING
     sitting.note(stage, started, "ok", {SCORER.id: "answered"})
     moves = {v: clamp(scores[v] - context.scores[v], ADJUSTMENT_BOUND) for v in VECTORS}
-    moved = Answer(SCORER, AgentReport(SCORER.id, moves))
+    moved = CountedReport(SCORER, AgentReport(SCORER.id, moves))
     sitting.tell_outcome(SCORER.id, moved, stage, started)
     return SourceType.LEGACY, Debate(NOTHING.analyst_avg, moves)
 
 
 def _ask_fallback(
-    sitting: Sitting, stage: Stage, context: DebateContext, fallback: Fallback
+    sitting: DebateState, stage: Stage, context: DebateContext, fallback: Fallback
 ) -> dict[str, float]:
     if refused := sitting.refusal(stage, (SCORER,)):
         raise ModelUnavailable(refused)
     context = fenced(context, SCORER.id, stage)
     ask = sitting.line.ask_once(SCORER, context, stage)
-    found: list[Ended[Mapping[str, Any]]] = []
-    run_together(
+    found: list[FinishedJob[Mapping[str, Any]]] = []
+    run_parallel(
         # Of its own: what it writes into the scores must not move the bound.
         {SCORER.id: lambda: fallback(replace(context, scores=dict(context.scores)), ask)},
         stage.until,
@@ -457,7 +474,7 @@ def _ask_fallback(
     return read_scores(result_of(found[0]))
 
 
-def _source(sitting: Sitting, settings: AgentSettings) -> SourceType:
+def _source(sitting: DebateState, settings: AgentSettings) -> SourceType:
     if sitting.failures or sitting.unasked:
         return SourceType.AGENT_PARTIAL
     return (
@@ -466,7 +483,7 @@ def _source(sitting: Sitting, settings: AgentSettings) -> SourceType:
 
 
 def _record(
-    sitting: Sitting,
+    sitting: DebateState,
     context: DebateContext,
     source: SourceType,
     debate: Debate,
@@ -496,7 +513,7 @@ def _record(
         debate=dict(debate.debate),
         ruling=ruling,
         rule_ruling=rule,
-        reports=distinct(
+        reports=flag_repeated_claims(
             sitting.answers[seat.role.id].report
             for seat in sitting.desk
             if seat.role.id in sitting.answers

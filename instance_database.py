@@ -51,7 +51,7 @@ from torra.store.trade.accounts import AccountStore
 from torra.store.trade.notes import NoteStore
 from torra.store.trade.proposals_and_alarms import ExecutionStore
 from torra.store.trade.signals import CLOSED_OPENING, SignalStore
-from torra.verdict.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, Saved
+from torra.verdict.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, ConsensusResult
 
 RECALLED: Final = ("side", "profit", "r_multiple", "outcome", "evolution", "closed_at")
 """Columns of a closed trade that a memory context uses."""
@@ -59,8 +59,8 @@ RECALLED: Final = ("side", "profit", "r_multiple", "outcome", "evolution", "clos
 __all__ = [
     "MARKOV_HISTORY",
     "RECENT_TRADES",
+    "ConsensusResult",
     "Database",
-    "Saved",
     "TickKey",
     "open_home",
     "save_sentiment",
@@ -178,7 +178,7 @@ class Database(
         self,
         key: TickKey,
         close_time: datetime,
-        saved: Saved,
+        saved: ConsensusResult,
         *,
         scores: Mapping[str, float],
         l1: Mapping[str, float],
@@ -294,7 +294,11 @@ save_sentiment = Database.save_sentiment
 
 
 def _twin(
-    key: TickKey, close_time: datetime, l1: Mapping[str, float], saved: Saved, sentiment_id: int
+    key: TickKey,
+    close_time: datetime,
+    l1: Mapping[str, float],
+    saved: ConsensusResult,
+    sentiment_id: int,
 ) -> dict[str, Any]:
     return {
         "torra_key": key.text,

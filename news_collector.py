@@ -34,9 +34,9 @@ from torra.collecting.asking import (
     WAITS_S,
     WHOLE_SOURCE,
     WORKING,
-    Asking,
     Loop,
-    Source,
+    Poller,
+    SourceSettings,
     TopicState,
 )
 from torra.config import NewsSettings
@@ -94,7 +94,7 @@ ALL_LATER: Final = "all items are later than the desk's clock"
 ALL_OLD: Final = f"all items are older than {OLDEST.days} days"
 
 
-class Vendor(Source, Protocol):
+class Vendor(SourceSettings, Protocol):
     """A source that is asked (torra.news.source)."""
 
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ class NewsTables(Protocol):
         ...
 
 
-class Collector(Asking[NewsAnswer]):
+class Collector(Poller[NewsAnswer]):
     """Collects in its own threads; any thread may read.
 
     `now` is the desk's clock, `monotonic` counts real seconds.

@@ -56,7 +56,7 @@ from agents.contracts import (
 )
 from agents.evidence import named
 from agents.texts.fence import clean, has_nonce, without_nonce
-from agents.texts.lazy_text import later
+from agents.texts.lazy_text import lazy_text
 
 Argued = TypeVar("Argued", Point, Rebuttal)
 
@@ -685,8 +685,8 @@ def build_interpretive_prompt(context: DebateContext, role: Role | None = None) 
         rubric = replace(rubric, shape=AHEAD[rubric.shape])
     shown = shown_features(context, role)
     return Prompt(
-        system=later(lambda: SHARED_PREFIX + "\n".join(_own_lines(rubric, role))),
-        user=later(lambda: "\n".join(_user_lines(context, rubric, role, shown))),
+        system=lazy_text(lambda: SHARED_PREFIX + "\n".join(_own_lines(rubric, role))),
+        user=lazy_text(lambda: "\n".join(_user_lines(context, rubric, role, shown))),
         shape=rubric.shape,
         evidence=tuple(shown),
     )

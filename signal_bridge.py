@@ -28,9 +28,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple, Protocol
 
 from torra.bridges.guards import DECISION
-from torra.bridges.odd_rows import aside, each_alone, sending_fault
+from torra.bridges.odd_rows import aside, isolate_row_errors, sending_fault
 from torra.bridges.plausible import report_fault
-from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
+from torra.bridges.protocol import Bridge, Health, Order, OrderReport, Recall
 from torra.clock import duration, floor, iso, parse
 from torra.errors import BridgeUnavailable
 from torra.failpoints import failpoint
@@ -130,7 +130,7 @@ def signal_id(
     return _id_of(instance, symbol, timeframe, iso(bar_time), kind, side)
 
 
-def hand_id(opening: str, action: str, number: int, stop: float | None = None) -> str:
+def manual_order_id(opening: str, action: str, number: int, stop: float | None = None) -> str:
     """Return the id of what a person does with a position: the `number`-th time of this action.
 
     Of a stop's move the price is in it: after a restore the count begins again, and a broker that
@@ -238,7 +238,7 @@ def write_stop_move(
     number = 1 + sum(row["kind"] == "modify" for row in before)
     row = {
         **_by_hand(opening, "modify", number, now, lots_left(opening, before)),
-        "sid": hand_id(opening["sid"], "modify", number, stop),
+        "sid": manual_order_id(opening["sid"], "modify", number, stop),
         "stop": stop,
         "side": opening["side"],
         "after": None,
@@ -270,7 +270,7 @@ def _by_hand(
     decided = now if not now.microsecond else now.replace(microsecond=0) + timedelta(seconds=1)
     step = duration(opening["timeframe"])
     return {
-        "sid": hand_id(opening["sid"], kind, number),
+        "sid": manual_order_id(opening["sid"], kind, number),
         "instance": opening["instance"],
         "symbol": opening["symbol"],
         "timeframe": opening["timeframe"],
@@ -361,7 +361,7 @@ def send_pending(
         # Asked for each row: the lease may be lost between two of them.
         if not ours():
             break
-        with each_alone(store, row):
+        with isolate_row_errors(store, row):
             # Before health: a bridge that is not well must not keep a stopped signal alive.
             reason = _altered_now(store, row, ours) or stopped(row["kind"]) or _doomed(row)
             if reason is not None:
@@ -411,14 +411,14 @@ def doubt(store: Outbox, ours: Callable[[], bool], instance: str | None = None) 
             store.note_signal(row["sid"], DenyReason.CLOCK_SKEW.value)
 
 
-class Looked(NamedTuple):
+class SealCheck(NamedTuple):
     """What a look at orders found: the ids of those that are as decided, and whether it halts."""
 
     whole: frozenset[str]
     halts: bool
 
 
-def set_aside(store: Outbox, states: Sequence[str], instance: str | None = None) -> Looked:
+def set_aside(store: Outbox, states: Sequence[str], instance: str | None = None) -> SealCheck:
     """Cancel each order in these states that is not what was decided; return what is left.
 
     For orders that no bridge has yet. Joins the open transaction.
@@ -430,7 +430,7 @@ def set_aside(store: Outbox, states: Sequence[str], instance: str | None = None)
             halts = True
         else:
             whole.add(row["sid"])
-    return Looked(frozenset(whole), halts)
+    return SealCheck(frozenset(whole), halts)
 
 
 def _not_as_decided(store: Outbox, row: Mapping[str, Any]) -> DenyReason | None:
@@ -625,20 +625,20 @@ def take_reports(
     ours: Callable[[], bool] = lambda: True,
     *,
     now: datetime | None = None,
-) -> list[Report]:
+) -> list[OrderReport]:
     """Book every report of a bridge, each in its own transaction, then settle it at the bridge.
 
     Stops when `ours` says that another desk holds the lease: what is left is that desk's to book.
     `now` is real time, where it is known: a report from beyond it is odd.
     """
-    taken: list[Report] = []
+    taken: list[OrderReport] = []
     for report in bridge.poll():
         failpoint("ack_read")
         booked = False
         with store.transaction():
             if not ours():
                 return taken
-            with each_alone(store, store.signal(report.sid) or {"sid": report.sid}):
+            with isolate_row_errors(store, store.signal(report.sid) or {"sid": report.sid}):
                 apply_report(store, report, now=now)
                 booked = True
         if not booked:
@@ -650,7 +650,7 @@ def take_reports(
     return taken
 
 
-def apply_report(store: Outbox, report: Report, *, now: datetime | None = None) -> None:
+def apply_report(store: Outbox, report: OrderReport, *, now: datetime | None = None) -> None:
     """Book what a bridge reports of a signal; booking it again changes nothing.
 
     Two reports raise an alarm and stop every further opening: an execution of a signal that has
@@ -670,14 +670,14 @@ def apply_report(store: Outbox, report: Report, *, now: datetime | None = None) 
             _step(store, row, report)
 
 
-def _alarm(store: Outbox, report: Report, what: str) -> None:
+def _alarm(store: Outbox, report: OrderReport, what: str) -> None:
     told = f"{what}: {report.status} {report.volume} lots at {report.price}"
     # raise_alarm is true for a new alarm only: the same report again reduces nothing anew.
     if store.raise_alarm(f"report {report.sid}", "LATE_EXECUTION", f"{report.sid} {told}"):
         store.reduce(f"LATE_EXECUTION {report.sid}")
 
 
-def _put_aside(store: Outbox, row: Mapping[str, Any], report: Report, fault: str) -> None:
+def _put_aside(store: Outbox, row: Mapping[str, Any], report: OrderReport, fault: str) -> None:
     """Book nothing of a report, and let the books decide what became of its signal."""
     state = _caught_up(store, row)
     if "UNKNOWN" in TRANSITIONS[state]:
@@ -696,7 +696,7 @@ def _caught_up(store: Outbox, row: Mapping[str, Any]) -> str:
     return str((store.signal(row["sid"]) or row)["state"])
 
 
-def _step(store: Outbox, row: Mapping[str, Any], report: Report) -> None:
+def _step(store: Outbox, row: Mapping[str, Any], report: OrderReport) -> None:
     status: str = report.status
     # An UNKNOWN signal has one end without an execution: NOT_SENT. The detail keeps the reason.
     if row["state"] == "UNKNOWN" and status in ("REJECTED", "EXPIRED", "UNKNOWN_NOT_SENT"):
@@ -717,13 +717,13 @@ def _step(store: Outbox, row: Mapping[str, Any], report: Report) -> None:
         store.raise_alarm(f"{status} {row['sid']}", status, f"{row['sid']} {words}")
 
 
-def _detail(report: Report) -> str:
+def _detail(report: OrderReport) -> str:
     if report.retcode and report.status not in EXECUTED:
         return f"{report.reason or 'retcode'} {report.retcode}".strip()
     return report.reason or ("adopted" if report.adopted else "")
 
 
-def _learned(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
+def _learned(row: Mapping[str, Any], report: OrderReport) -> dict[str, Any]:
     if report.status not in EXECUTED:
         return {}
     if row["kind"] == "modify":  # it makes no deal: its stop stands in its row

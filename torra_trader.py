@@ -32,9 +32,9 @@ from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.failpoints import failpoint
 from torra.store.tick_store import TickStore
-from torra.tick.debate import Plan, hold, plan
+from torra.tick.debate import Plan, plan, run_tick_debate
 from torra.tick.decision import decide
-from torra.tick.edges import LEAST_WAIT, PUBLISH_WAIT, Edges
+from torra.tick.edges import LEAST_WAIT, PUBLISH_WAIT, TickDeps
 from torra.tick.look import look
 from torra.tick.record import TickDebate, TickInputs, TickResult
 from torra.verdict import sentiment_rules
@@ -64,7 +64,7 @@ class ClosedBar:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TickOutcome:
     """How a tick ended: done with its record, skipped or late with a reason, taken, or failed.
 
     `result` is there for every tick that is done, `record` where one was wanted (Edges.recording),
@@ -87,8 +87,8 @@ def run_tick(
     due: float,
     *,
     profile: Profile,
-    edges: Edges,
-) -> Outcome:
+    edges: TickDeps,
+) -> TickOutcome:
     """Process one closed bar, exactly once.
 
     `due` is the moment, in the clock's monotonic seconds, from which the deadline counts. Raises
@@ -104,8 +104,8 @@ def run_tick(
 
 
 def run_close(
-    instance: Instance, bars: Sequence[ClosedBar], *, edges: Edges
-) -> tuple[Outcome, ...]:
+    instance: Instance, bars: Sequence[ClosedBar], *, edges: TickDeps
+) -> tuple[TickOutcome, ...]:
     """Process bars that closed at the same moment, each exactly once, the longer timeframe first.
 
     Each is stored after its elders, the longer timeframes, for which it waits until just past its
@@ -134,7 +134,7 @@ def run_close(
     return tuple(tick.outcome for tick in ticks)
 
 
-def _debate_and_decide(ticks: Sequence[_Tick], edges: Edges) -> None:
+def _debate_and_decide(ticks: Sequence[_Tick], edges: TickDeps) -> None:
     """Let the ticks of a close debate, then store them in their order."""
     submit = edges.submit
     if len(ticks) < 2 or submit is None or is_immediate(submit) or edges.debater is not None:
@@ -172,7 +172,7 @@ class _Tick:
         self,
         instance: Instance,
         bar: ClosedBar,
-        edges: Edges,
+        edges: TickDeps,
         stored: set[TickKey],
         *,
         alone: bool,
@@ -193,7 +193,7 @@ class _Tick:
         self._inputs: TickInputs | None = None
         self._plan: Plan | None = None
         self._debated: TickDebate | None = None
-        self._outcome: Outcome | None = None
+        self._outcome: TickOutcome | None = None
         self._settled = None if alone else threading.Event()
 
     # --- how it ended ---------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class _Tick:
         return self._outcome is not None
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TickOutcome:
         """How it ended."""
         return _there(self._outcome)
 
@@ -214,7 +214,7 @@ class _Tick:
             return
         if self._claimed:
             _release(self._edges.database, self.key, self._edges.epoch)
-        self._finish(Outcome(self.key, "failed", error=error))
+        self._finish(TickOutcome(self.key, "failed", error=error))
 
     def wait(self, seconds: float) -> None:
         """Wait until it is stored or has ended otherwise, so many seconds at most."""
@@ -282,7 +282,7 @@ class _Tick:
         with edges.write(self._deadline):
             self._claimed = edges.database.claim_tick(self.key, edges.epoch)
         if not self._claimed:
-            self._finish(Outcome(self.key, "taken", reason="claimed"))
+            self._finish(TickOutcome(self.key, "taken", reason="claimed"))
             return
         failpoint("claimed")
         if edges.on_event is not None:
@@ -312,7 +312,7 @@ class _Tick:
         )
 
     def _hold(self) -> None:
-        self._debated = hold(
+        self._debated = run_tick_debate(
             _there(self._plan), _there(self._inputs), self.key, self._profile,
             self._answerers, clock=self._edges.clock, deadline=self._deadline,
         )  # fmt: skip
@@ -330,7 +330,7 @@ class _Tick:
         if debated.late:
             debated.late.watch(edges.database, self.key)
         _afterwards(self._instance, edges)
-        self._finish(Outcome(self.key, "done", record=record, result=result))
+        self._finish(TickOutcome(self.key, "done", record=record, result=result))
 
     def _settle(self) -> None:
         """Let go on who waits for it."""
@@ -353,9 +353,9 @@ class _Tick:
         edges = self._edges
         with edges.write(self._deadline):
             edges.database.skip_tick(self.key, why.reason, why.detail, edges.epoch)
-        self._finish(Outcome(self.key, "skipped", reason=why.reason, detail=why.detail))
+        self._finish(TickOutcome(self.key, "skipped", reason=why.reason, detail=why.detail))
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: TickOutcome) -> None:
         """End it, and tell the listener of a tick that was claimed."""
         self._outcome = outcome
         self._settle()
@@ -376,7 +376,7 @@ def _there(value: Value | None) -> Value:
     return value
 
 
-def _afterwards(instance: Instance, edges: Edges) -> None:
+def _afterwards(instance: Instance, edges: TickDeps) -> None:
     """Publish; the tick is stored, so nothing here may fail it."""
     try:
         if edges.route is not None:
@@ -390,7 +390,7 @@ def _afterwards(instance: Instance, edges: Edges) -> None:
         log.exception("after the tick of %s; what is pending waits", instance.id)
 
 
-def _tell(edges: Edges, key: TickKey, kind: str, told: Mapping[str, Any]) -> None:
+def _tell(edges: TickDeps, key: TickKey, kind: str, told: Mapping[str, Any]) -> None:
     """Tell the listener; one that fails is logged and does not fail the tick."""
     if edges.on_event is None:
         return
@@ -409,7 +409,7 @@ def _start(key: TickKey) -> dict[str, Any]:
     }
 
 
-def _skip(outcome: Outcome) -> dict[str, Any]:
+def _skip(outcome: TickOutcome) -> dict[str, Any]:
     """Return the event of a tick whose bars could not be used: it is not tried again."""
     code, message = f"skipped:{outcome.reason}", outcome.detail
     return {"code": code, "message": message, "recoverable": False}

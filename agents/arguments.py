@@ -33,7 +33,7 @@ from .contracts import (
     Point,
     Role,
 )
-from .evidence import bears_out, number
+from .evidence import citation_holds, number
 from .feature_words import name_of, reading_of, sides
 
 CLAIM_WORDS: Final = 25
@@ -69,7 +69,7 @@ ATR: Final = "technical.atr14"
 PLAIN_UNITS: Final = frozenset({"", "price"})
 
 
-class Sorted(NamedTuple):
+class SortedPoints(NamedTuple):
     """The points of a report on their sides, and whether any stood on a wrong one or on none."""
 
     points_for: tuple[Point, ...]
@@ -94,12 +94,12 @@ def way(adjustments: Mapping[str, float | None], focus: Mapping[str, Focus]) -> 
     return (push > 0.0) - (push < 0.0)
 
 
-def sort(
+def sort_points(
     side: int,
     told_for: Iterable[Point],
     told_against: Iterable[Point],
     features: Mapping[str, Feature],
-) -> Sorted:
+) -> SortedPoints:
     """Return the points of a report of a side, each in its field; those in place come first."""
     fields: dict[int, list[Point]] = {1: [], -1: []}
     moved: dict[int, list[Point]] = {1: [], -1: []}
@@ -116,14 +116,14 @@ def sort(
                 fields[field].append(_on_side(point, side * field))
             else:
                 moved[-field].append(_in_plain_words(point, leans[0], features))
-    return Sorted(
+    return SortedPoints(
         (*fields[1], *moved[1])[:FOR],
         (*fields[-1], *moved[-1])[:AGAINST],
         misplaced=dropped or any(moved.values()),
     )
 
 
-def distinct(reports: Iterable[AgentReport]) -> tuple[AgentReport, ...]:
+def flag_repeated_claims(reports: Iterable[AgentReport]) -> tuple[AgentReport, ...]:
     """Return the reports, those flagged whose claim one before them has made."""
     made: set[str] = set()
     told = []
@@ -153,20 +153,20 @@ def standing(
         if (one.close == "below") is not (side > 0) or not 0 < one.bars <= LONGEST_BARS:
             continue
         # as it is written: rounded, it may lie on the other side of the close
-        written = float(priced(one.level, features).replace(",", ""))
+        written = float(format_price(one.level, features).replace(",", ""))
         if written > 0.0 and (NEAREST_ATR * atr if atr else 0.0) < side * (close - written) <= near:
             yield one
 
 
 def ending(one: Falsifier, features: Mapping[str, Feature]) -> str:
     """Return a falsifier in words."""
-    price = priced(one.level, features)
+    price = format_price(one.level, features)
     bars = "bar" if one.bars == 1 else f"{one.bars} bars"
     named = f", {one.what}" if one.what else ""
     return f"a close {one.close} {price}{named}, in the next {bars}"
 
 
-def priced(price: float, features: Mapping[str, Feature]) -> str:
+def format_price(price: float, features: Mapping[str, Feature]) -> str:
     """Return a price with the decimals of the symbol; eight digits where these are not known."""
     quoted, atr = features.get(CLOSE), number(features, ATR)
     decimals = None if quoted is None else quoted.decimals
@@ -180,7 +180,7 @@ def priced(price: float, features: Mapping[str, Feature]) -> str:
 
 def _leans(point: Point, features: Mapping[str, Feature]) -> tuple[int, ...]:
     """Return the sides that a point may stand on; () for none, or when its fact is not true."""
-    if not bears_out(features.get(point.id), point.value):
+    if not citation_holds(features.get(point.id), point.value):
         return ()
     return sides(point.id, features)
 
@@ -198,7 +198,7 @@ def _in_plain_words(point: Point, side: int, features: Mapping[str, Feature]) ->
     elif value is None or feature.decimals is None:
         told = f"{value:.4g}"
     elif feature.unit in PLAIN_UNITS and name_of(point.id) != point.id:
-        told = priced(value, features)
+        told = format_price(value, features)
     else:
         told = f"{value:,.{max(0, feature.decimals)}f}"
     unit = "" if feature.unit in PLAIN_UNITS else f" {feature.unit}"

@@ -579,7 +579,7 @@ Submit = Callable[[Request], "Future[Completion]"]
 S = TypeVar("S", bound=Callable[..., "Future[Completion]"])
 
 
-def immediate(submit: S) -> S:
+def synchronous(submit: S) -> S:
     """Mark a submit whose results are answered already, and that sends no prose out.
 
     The desk then runs its own agents one after the other on the caller's thread, and writes only

@@ -149,11 +149,11 @@ def named(
 
 def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
     """Return whether every citation names a feature and its value, numbers within 1 %."""
-    found = [bears_out(features.get(name), value) for name, value in evidence]
+    found = [citation_holds(features.get(name), value) for name, value in evidence]
     return all(found)
 
 
-def bears_out(feature: Feature | None, value: float | str | None) -> bool:
+def citation_holds(feature: Feature | None, value: float | str | None) -> bool:
     """Return whether a feature has the value that is cited, a number within 1 % or as shown."""
     known = None if feature is None else feature.value
     if feature is None or known is None or value is None:

@@ -27,7 +27,7 @@ from .contracts import (
 )
 from .evidence import OUTSIDE, number
 from .risk_officer import NO_ROWS
-from .risk_officer import Rows as OfficerRows
+from .risk_officer import RiskOverlay as OfficerRows
 
 SHOWN_DECIMALS: Final = 4
 """Decimals with which a prompt shows the rules' numbers."""

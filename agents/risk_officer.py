@@ -33,7 +33,7 @@ TRIAGE: Final = "market.triage"
 EXHAUSTED: Final = "exhaustion"
 
 
-class Rows(NamedTuple):
+class RiskOverlay(NamedTuple):
     """What the rows come to.
 
     `storm` is the smallest factor of panic and liquidations, `worn` that of exhaustion, both in
@@ -48,11 +48,11 @@ class Rows(NamedTuple):
     flags: tuple[str, ...] = ()
 
 
-NO_ROWS: Final = Rows()
+NO_ROWS: Final = RiskOverlay()
 """Of a desk without a risk officer."""
 
 
-def rows(features: Mapping[str, Feature], settings: GateSettings) -> Rows:
+def rows(features: Mapping[str, Feature], settings: GateSettings) -> RiskOverlay:
     """Return what the rows say of one tick."""
     panic = _highest(features, PANIC)
     liquidated = _highest(features, LIQUIDATED)
@@ -75,7 +75,7 @@ def rows(features: Mapping[str, Feature], settings: GateSettings) -> Rows:
         FUNDING[0]: funding,
         TRIAGE: features.get(TRIAGE),
     }
-    return Rows(
+    return RiskOverlay(
         storm=min(
             settings.panic_multiplier if panics else 1.0,
             settings.liquidations_multiplier if flushed else 1.0,

@@ -29,7 +29,7 @@ from tests.worlds import desks
 from torra.clock import iso
 from torra.config import Instance, Profile, validate
 from torra.desk.bar_closes import next_close
-from torra.desk.outlook import Outlook
+from torra.desk.outlook import ContextFeeds
 from torra.desk.wiring import open_models
 from torra.imports import settle
 from torra.providers.rules.provider import RulesProvider
@@ -145,7 +145,7 @@ def desk_of(
     voice = models.provider(settings.agents)
     account = models.account(settings.agents, "benchmark")
     write_headlines(folder)
-    outlook = Outlook(folder, desk.database, {}, [settings], now=desk.clock.now)
+    outlook = ContextFeeds(folder, desk.database, {}, [settings], now=desk.clock.now)
     models.prices.warm()
     desk.roster.setups = {
         name: replace(

@@ -22,10 +22,10 @@ from benchmarks.crossings import DECIMALS, Trade
 from benchmarks.histories import shipped, stirred
 from benchmarks.rows import ALWAYS, Part, Row, ready
 from torra.config import Instance, Profile, validate
-from torra.evaluation.observations import TradeSeen
+from torra.evaluation.observations import TradeObservation
 from torra.replay.arms import ARMS
-from torra.replay.l1.sweep import Ground, Swept
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.l1.sweep import L1Backtest, L1Result
+from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards.history import History
 
 SYMBOL, TIMEFRAME = "EURUSD", "H1"
@@ -66,7 +66,7 @@ def frames(trial: bool) -> dict[str, pd.DataFrame]:
     return {"sample": short.iloc[:TRIAL_SHORT] if trial else short, "long": long}
 
 
-def seen(trades: Sequence[TradeSeen], bars: pd.DataFrame) -> list[Trade]:
+def seen(trades: Sequence[TradeObservation], bars: pd.DataFrame) -> list[Trade]:
     """Return Torra's trades as bars, side and prices."""
     at = {moment: number for number, moment in enumerate(bars.index)}
     return [
@@ -99,10 +99,10 @@ def replayed(bars: pd.DataFrame, scored: pd.DataFrame, profile: Profile) -> tupl
     score = technical_calculator.score_frame
     technical_calculator.score_frame = lambda _: scored  # type: ignore[assignment]
     try:
-        course = Course.of(History(SYMBOL, {TIMEFRAME: bars}, {}))
+        course = Schedule.of(History(SYMBOL, {TIMEFRAME: bars}, {}))
     finally:
         technical_calculator.score_frame = score
-    return timed(lambda: run_arm(course, ARMS["l1"], profile, Voice()))
+    return timed(lambda: run_arm(course, ARMS["l1"], profile, AgentSource()))
 
 
 def measure(trial: bool) -> dict[str, float]:
@@ -129,11 +129,13 @@ def measure(trial: bool) -> dict[str, float]:
     return found
 
 
-def passes(size: str, bars: pd.DataFrame, scored: pd.DataFrame, found: dict[str, float]) -> Swept:
+def passes(
+    size: str, bars: pd.DataFrame, scored: pd.DataFrame, found: dict[str, float]
+) -> L1Result:
     """Return what the sweep makes of the task; put down what it and a further threshold take."""
 
-    def first() -> tuple[Ground, Swept]:
-        ground = Ground(INSTANCE, {TIMEFRAME: bars}, scored={TIMEFRAME: scored})
+    def first() -> tuple[L1Backtest, L1Result]:
+        ground = L1Backtest(INSTANCE, {TIMEFRAME: bars}, scored={TIMEFRAME: scored})
         return ground, ground.run(unlimited())
 
     (ground, swept), seconds = timed(first)

@@ -20,7 +20,7 @@ from benchmarks.rows import Part, Row, Run, at_most
 from instance_database import open_home
 from tests.doubles.visitors import open_app
 from tests.worlds import large_database
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import start_check
 
@@ -92,7 +92,7 @@ def open_client(database: Any, desk: Any, home: Path) -> Any:
     """Return a client of pages over a database."""
     looking = large_database.looking(database, desk)
     view = DatabaseView(database, desk, looking)
-    return open_app(view, backing=Backing(home, database, desk, looking)).test_client()
+    return open_app(view, backing=PageContext(home, database, desk, looking)).test_client()
 
 
 def addresses_of(database: Any, desk: Any, number: int) -> dict[str, list[str]]:

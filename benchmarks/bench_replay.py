@@ -27,12 +27,12 @@ from instance_database import Database
 from tests.worlds import desks
 from torra.clock import Simulated, System, duration
 from torra.config import Instance, Profile, validate
-from torra.imports import look_seldom
+from torra.imports import freeze_gc
 from torra.providers.registry import open_provider
 from torra.store.connection import TickKey
 from torra.store.memory import MemoryStore
 from torra.tick.bar_window import HistoryWindow
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 from torra_trader import run_tick
 
 SYMBOL: Final = "BTCUSD"
@@ -97,13 +97,13 @@ def rate(name: str, ticks: int | None = None) -> float:
 
 
 @contextmanager
-def prepared(arm: Arm, ticks: int) -> Iterator[tuple[Edges, Profile, Sequence[TickKey]]]:
+def prepared(arm: Arm, ticks: int) -> Iterator[tuple[TickDeps, Profile, Sequence[TickKey]]]:
     """Stand where the lead has been run; give what the counted ticks need."""
-    look_seldom()  # as `torra replay` does
+    freeze_gc()  # as `torra replay` does
     profile, todo = profile_of(arm), keys(ticks)
     with tempfile.TemporaryDirectory() as folder, opened(arm, profile, Path(folder)) as store:
         voice = open_provider(profile.agents)
-        edges = Edges(
+        edges = TickDeps(
             store,
             window(),
             voice.submit if arm.desk else None,
@@ -131,7 +131,7 @@ def opened(arm: Arm, profile: Profile, folder: Path) -> Iterator[Any]:
         database.close()
 
 
-def run(todo: Sequence[TickKey], profile: Profile, edges: Edges) -> None:
+def run(todo: Sequence[TickKey], profile: Profile, edges: TickDeps) -> None:
     """Run ticks, each at the close of its bar."""
     clock = edges.clock
     assert isinstance(clock, Simulated)

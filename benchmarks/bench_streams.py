@@ -22,7 +22,7 @@ from tests.doubles.visitors import ACCESS, bearer, open_app
 from tests.worlds import desks
 from torra.config import DeskSettings
 from torra.dashboard import server
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.stream_slots import MOST
 from torra.desk.event_stream import EventStream
@@ -105,7 +105,7 @@ def measure(trial: bool) -> dict[str, float]:
             desks.step(desk)
         settings = DeskSettings(instances=(desks.BTC,))
         view = DatabaseView(desk.database, settings, desk)
-        backing = Backing(Path(folder), desk.database, settings, desk, events=desk.events)
+        backing = PageContext(Path(folder), desk.database, settings, desk, events=desk.events)
         try:
             with served(open_app(view, backing=backing)) as port:
                 return _measured(port, desk.events, TRIAL_PAGES if trial else PAGES)

@@ -20,7 +20,7 @@ from benchmarks.rows import Part, Row, at_least, at_most, ready
 from technical_calculator import score_frame
 from torra.config import Instance, Profile, validate
 from torra.market.longer_bars import aggregate
-from torra.replay.l1.sweep import Ground, sweep
+from torra.replay.l1.sweep import L1Backtest, sweep
 
 BARS = 100_000
 TRIAL_BARS = 9_000
@@ -33,11 +33,11 @@ def measure(trial: bool) -> dict[str, float]:
     frames = history(TRIAL_BARS if trial else BARS)
     instance = Instance(symbol="BTCUSD", timeframes=tuple(frames))
     scored = {name: score_frame(frame) for name, frame in frames.items()}
-    pass_s = taken(lambda: Ground(instance, frames))
+    pass_s = taken(lambda: L1Backtest(instance, frames))
     grid = [profile(level) for level in GRID]
     first, whole = [], []
     for _ in range(TIMES):  # a new ground each: nothing is kept from one run to the next
-        alone, together = (Ground(instance, frames, scored=scored) for _ in range(2))
+        alone, together = (L1Backtest(instance, frames, scored=scored) for _ in range(2))
         first.append(taken(partial(alone.run, profile(0.5))))
         whole.append(taken(partial(all_of, together, grid)))
     return {
@@ -49,7 +49,7 @@ def measure(trial: bool) -> dict[str, float]:
     }
 
 
-def all_of(ground: Ground, grid: list[Profile]) -> list[Any]:
+def all_of(ground: L1Backtest, grid: list[Profile]) -> list[Any]:
     """Return what every profile of a grid does on one ground."""
     return list(sweep(ground, grid))
 

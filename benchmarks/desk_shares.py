@@ -28,8 +28,8 @@ from agent_config import MODES
 from instance_database import Database, TickKey
 from torra.clock import Simulated, System, duration, parse
 from torra.config import Instance, NewsSettings, Profile, validate
-from torra.desk.outlook import Outlook
-from torra.desk.roster import InstanceSetup
+from torra.desk.outlook import ContextFeeds
+from torra.desk.roster import InstanceRuntime
 from torra.desk.schedule import Desk
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
@@ -72,8 +72,8 @@ def run(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     instance = Instance(symbol=options.symbol, timeframes=(options.timeframe,), feed="store")
     end = frame.index[-1].to_pydatetime() + duration(options.timeframe)
     database = Database.open(folder / "torra.db", now=System().real_now)
-    outlook = Outlook(folder, database, {}, [profile], now=System().now)
-    setup = InstanceSetup(
+    outlook = ContextFeeds(folder, database, {}, [profile], now=System().now)
+    setup = InstanceRuntime(
         instance,
         profile,
         FrameFeed({options.timeframe: frame}),

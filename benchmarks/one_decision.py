@@ -23,7 +23,7 @@ from torra.imports import importing, settle  # noqa: E402
 with importing():  # as `torra run` does
     from torra.clock import Simulated
     from torra.desk import wiring
-    from torra.one_heap import share_one_heap
+    from torra.one_heap import limit_malloc_arenas
 
 CLOSE: Final = datetime.fromisoformat("2021-11-10T11:00:00+00:00")
 VENDOR: Final = "anthropic"
@@ -44,7 +44,7 @@ def peak_mb() -> float:
 
 def main() -> None:
     """Build, decide once, tell."""
-    share_one_heap()  # as `torra run` does
+    limit_malloc_arenas()  # as `torra run` does
     desk, _ = wiring.open_desk(Path(sys.argv[1]))
     built = time.perf_counter() - BEGIN
     (setup,) = desk.setups.values()

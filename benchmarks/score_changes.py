@@ -34,7 +34,7 @@ def write(target: Path, files: list[str]) -> None:
     from agents.contracts import VECTORS  # noqa: PLC0415
     from technical_calculator import COMPONENTS, score_frame  # noqa: PLC0415
     from torra.config import Instance, Profile, Thresholds  # noqa: PLC0415
-    from torra.replay.l1.sweep import Ground  # noqa: PLC0415
+    from torra.replay.l1.sweep import L1Backtest  # noqa: PLC0415
     from torra.replay.l1.verdicts import composites, consensus, verdicts  # noqa: PLC0415
 
     components = [name for weights in COMPONENTS.values() for name in weights]
@@ -50,7 +50,7 @@ def write(target: Path, files: list[str]) -> None:
         found[f"scores of {symbol} {timeframe}"] = scored[list(VECTORS)].to_numpy()
     profile = Profile()
     for symbol, frames in grouped.items():
-        ticks = Ground(Instance(symbol=symbol, timeframes=tuple(frames)), frames).ticks
+        ticks = L1Backtest(Instance(symbol=symbol, timeframes=tuple(frames)), frames).ticks
         agreed = consensus(
             ticks, composites(ticks, profile.sentiment_weights), profile.timeframe_weights
         )

@@ -52,7 +52,7 @@ from torra.config import (
 from torra.dashboard import description
 from torra.desk.costs import closes_a_day
 from torra.desk.models import expected_cost
-from torra.desk.models.expected_cost import Estimate
+from torra.desk.models.expected_cost import CostBasis
 from torra.desk.models.remedies import REMEDIES
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import SERIES
@@ -263,7 +263,7 @@ def _expected() -> str:
     """Return the expected cost of every mode and vendor, at the prices of AS_OF."""
     prices = PriceList(now=lambda: datetime.combine(AS_OF, time(12), UTC))
     closes = closes_a_day([Instance(symbol="BTCUSD", timeframes=("M15", "H1"))])
-    estimate = Estimate(expected_cost.shipped_tick(), closes, prices, lambda _: False)
+    estimate = CostBasis(expected_cost.shipped_tick(), closes, prices, lambda _: False)
     titles, *rows = expected_cost.cells(estimate.by_mode())
     lines = (titles, ["---", "---", "---:", "---:", "---:"], *rows)
     about = EXPECTED.format(

@@ -21,19 +21,19 @@ from pathlib import Path
 from typing import Final
 
 from agent_config import AgentSettings
-from agents.contracts import VECTORS, AgentReport, Completion, Point, Request, immediate
+from agents.contracts import VECTORS, AgentReport, Completion, Point, Request, synchronous
 from agents.registry import AGENTS
 from instance_database import TickKey
 from tests.doubles import local_model
 from tests.worlds import desks
 from torra.clock import parse
 from torra.config import ROOT, Profile, validate
-from torra.desk.outlook import Outlook
+from torra.desk.outlook import ContextFeeds
 from torra.exhibits import figures
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider, open_provider
 from torra.providers.rules.provider import RulesProvider
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 from torra.tick import sentence
 from torra.tick.tick_record import TickRecord
 
@@ -102,7 +102,7 @@ class Recalled:
         self._kept = kept
         self._rules = RulesProvider()
 
-    @immediate
+    @synchronous
     def submit(self, request: Request) -> Future[Completion]:
         """Return the reply of then; one that was not asked for then is no JSON."""
         if key_of(request) not in KEYS:
@@ -175,7 +175,7 @@ def records(
             provider=provider,
             lease_seconds=1e6,
         )
-        outlook = Outlook(home, desk.database, {}, [profile], now=desk.clock.now)
+        outlook = ContextFeeds(home, desk.database, {}, [profile], now=desk.clock.now)
         desk.roster.setups = {
             name: replace(setup, events=outlook.events(setup.instance, profile))
             for name, setup in desk.setups.items()
@@ -234,7 +234,7 @@ def _report(title: str, report: AgentReport) -> Iterator[str]:
     if report.abstained:
         yield f"**The {title}** abstains: {_plain(report.reason)}.\n\n"
         return
-    flags = "".join(f", flagged `{figures.clean(flag, 40)}`" for flag in report.flags)
+    flags = "".join(f", flagged `{figures.sanitize(flag, 40)}`" for flag in report.flags)
     numbers = f"{moves}; " if moves else ""
     said = _plain(report.said) or "*no claim*"
     yield f"**The {title}** ({numbers}{report.confidence} confidence{flags}):\n{said}\n"
@@ -254,7 +254,7 @@ def _report(title: str, report: AgentReport) -> Iterator[str]:
 
 def _point(point: Point) -> str:
     why = f", {_plain(point.why)}" if point.why else ""
-    return f"{_plain(point.says)}{why}. `{figures.clean(point.id, 60)}`"
+    return f"{_plain(point.says)}{why}. `{figures.sanitize(point.id, 60)}`"
 
 
 def _became(record: TickRecord) -> str:
@@ -279,7 +279,7 @@ def _signed(value: float) -> str:
 
 def _plain(text: str | None) -> str:
     """Return a text as one line that Markdown shows as it is."""
-    line = " ".join(figures.clean(text).split())
+    line = " ".join(figures.sanitize(text).split())
     return "".join(f"\\{letter}" if letter in r"\`*_<>[]|#" else letter for letter in line)
 
 
@@ -296,7 +296,7 @@ def _small_model() -> Iterator[tuple[Asked, AgentSettings]]:
         timeout_seconds=TIMEOUT_S,
     )
     with local_model.LocalModel() as running:
-        switchboard = Switchboard({"TORRA_OPENAI_BASE_URL": running.base_url}, prices=PriceList())
+        switchboard = VendorClients({"TORRA_OPENAI_BASE_URL": running.base_url}, prices=PriceList())
         try:
             yield Asked(open_provider(settings, switchboard)), settings
         finally:

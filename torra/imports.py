@@ -47,7 +47,7 @@ def importing() -> Iterator[None]:
         gc.enable()
 
 
-def look_seldom() -> None:
+def freeze_gc() -> None:
     """Look for garbage after more new objects than usual: in a process of Torra's own alone."""
     young, *older = gc.get_threshold()
     if young:  # at 0 somebody chose that nobody looks
@@ -62,4 +62,4 @@ def settle() -> None:
     gc.collect()
     gc.freeze()
     _SETTLED.set()
-    look_seldom()
+    freeze_gc()

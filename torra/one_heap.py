@@ -19,7 +19,7 @@ CHOSEN: Final = ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
 """Variables by which a user chooses himself."""
 
 
-def share_one_heap() -> bool:
+def limit_malloc_arenas() -> bool:
     """Let threads to come share the heap of the first; return whether they do.
 
     Nothing changes where the user has chosen himself, or without glibc.

@@ -50,7 +50,7 @@ from ..contracts import (
     Submit,
 )
 from ..texts.fence import without_nonce
-from ..texts.lazy_text import later
+from ..texts.lazy_text import lazy_text
 from . import replies
 from .reply_shapes import schema
 from .shown_reports import ShownReports, with_prose
@@ -100,7 +100,7 @@ class Stage:
 
 
 @dataclass(slots=True)
-class Call:
+class AgentCall:
     """A request that was sent, and what is known of it so far. `look`: it is a second look."""
 
     request: Request
@@ -115,7 +115,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class ProviderLine:
+class ModelCalls:
     """The line from one desk to its provider, for one deliberation.
 
     `planned` is the number of requests that the desk makes when nothing goes wrong; what the cap
@@ -132,7 +132,7 @@ class ProviderLine:
     deadline: float = -math.inf
     reserve: Reserve | None = None
     inline: bool = False
-    calls: list[Call] = field(default_factory=list)
+    calls: list[AgentCall] = field(default_factory=list)
     given: dict[str, AgentReport] = field(default_factory=dict)
     bare: ShownReports = field(default_factory=ShownReports)
     _extra: int = 0
@@ -164,7 +164,7 @@ class ProviderLine:
 
         return lambda prompt: exchange.once(prompt, parse)
 
-    def open(self, request: Request, stage: Stage, *, look: bool = False) -> Call:
+    def open(self, request: Request, stage: Stage, *, look: bool = False) -> AgentCall:
         """Enter a request into the log.
 
         Raises ModelUnavailable: "budget" above the cap, "deadline" when the stage is over.
@@ -177,11 +177,11 @@ class ProviderLine:
             if len(self.calls) >= MAX_REQUESTS or (extra and self._extra >= spare):
                 raise ModelUnavailable("budget", f"more than {MAX_REQUESTS} requests a tick")
             self._extra += extra
-            call = Call(request, stage.name, self.monotonic(), look)
+            call = AgentCall(request, stage.name, self.monotonic(), look)
             self.calls.append(call)
             return call
 
-    def settle(self, call: Call, stage: Stage, status: str, detail: str) -> None:
+    def settle(self, call: AgentCall, stage: Stage, status: str, detail: str) -> None:
         """Note how a call ended; after the end of its stage it was in vain, whatever it brought."""
         with self._lock:
             call.status = "timeout" if stage.closed else status
@@ -204,7 +204,7 @@ class ProviderLine:
         with self._lock:
             stage.closed = True
             standing = {name: stage.held[name] for name in unheard if name in stage.held}
-            last: dict[str, Call] = {}
+            last: dict[str, AgentCall] = {}
             for call in self.calls:
                 name = call.request.role.id
                 if (call.stage, call.request.round) != (stage.name, stage.round):
@@ -250,9 +250,7 @@ class ProviderLine:
 class _Exchange:
     """The conversation of one agent in one stage."""
 
-    def __init__(
-        self, line: ProviderLine, role: Role, context: DebateContext, stage: Stage
-    ) -> None:
+    def __init__(self, line: ModelCalls, role: Role, context: DebateContext, stage: Stage) -> None:
         self._line = line
         self._role = role
         self._context = context
@@ -388,8 +386,8 @@ class _Exchange:
             timeframe=context.timeframe,
             bar_time=context.bar_time,
             model=self._line.settings.model(role.id, role.tier),
-            system=later(lambda: prompt.system) if unread else prompt.system,
-            user=later(lambda: prompt.user) if unread else prompt.user,
+            system=lazy_text(lambda: prompt.system) if unread else prompt.system,
+            user=lazy_text(lambda: prompt.user) if unread else prompt.user,
             schema=schema(prompt.shape),
             features={name: features[name] for name in prompt.evidence if name in features},
             reports=(self._line.bare.of if unread else with_prose)(context, prompt.shape),
@@ -402,7 +400,7 @@ class _Exchange:
             linger_s=max(0.0, self._line.deadline - self._stage.until),
         )
 
-    def _completion(self, call: Call, request: Request) -> Completion:
+    def _completion(self, call: AgentCall, request: Request) -> Completion:
         try:
             call.future = self._line.submit(request)
             left = max(0.0, self._stage.until - self._line.monotonic())
@@ -445,7 +443,7 @@ def bound_of(settings: AgentSettings, role: Role, number: int = 1) -> CallBound:
     )
 
 
-def call_record(call: Call, now: float) -> CallRecord:
+def call_record(call: AgentCall, now: float) -> CallRecord:
     """Return what is known of a call at `now`, in monotonic seconds."""
     request = call.request
     completion = call.completion or _late(call.future)
@@ -484,7 +482,7 @@ def _later(write: Callable[[], str]) -> str:
         except Exception:  # noqa: BLE001 - what a prompt or a reply is made of may be anything
             return ""
 
-    return later(written)
+    return lazy_text(written)
 
 
 def _size(prompt: Prompt) -> int:

@@ -29,7 +29,7 @@ from ..contracts import SCORE_DECIMALS, DebateContext, Evidence, Feature
 from ..evidence import trust
 from .directive import Directive
 from .panel import APART_FROM
-from .synthesis import Answer
+from .synthesis import CountedReport
 
 MOST: Final = 3
 """Conflicts that the board keeps."""
@@ -73,7 +73,7 @@ ANY: Final = Settle("technical.bos", "a close beyond the last swing")
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class BoardStance:
     """Where one expert stands: its stance in [-0.3, +0.3], its trust, its weight here.
 
     `anomaly` is what it calls odd, "" for nothing.
@@ -111,7 +111,7 @@ class Board:
     it cite, `surest` the expert whose leaning word weighs most, "" for none.
     """
 
-    stands: tuple[Stand, ...] = ()
+    stands: tuple[BoardStance, ...] = ()
     abstained: tuple[str, ...] = ()
     lean: float = 0.0
     agreed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -169,7 +169,7 @@ class Board:
         }
 
 
-def board(answers: Iterable[Answer], told: Directive) -> Board:
+def board(answers: Iterable[CountedReport], told: Directive) -> Board:
     """Return the board of the experts that were heard, under the directive of the regime."""
     known = sorted(answers, key=lambda answer: answer.role.id)
     stands = tuple(
@@ -222,7 +222,7 @@ def as_features(found: Board, as_of: str) -> dict[str, Feature]:
     }  # fmt: skip
 
 
-def _stand(answer: Answer, weight: float) -> Stand:
+def _stand(answer: CountedReport, weight: float) -> BoardStance:
     role, report = answer
     scored = [
         (FOCUS_WEIGHT[role.focus[vector]], value)
@@ -232,20 +232,20 @@ def _stand(answer: Answer, weight: float) -> Stand:
     whole = fsum(focus for focus, _ in scored)
     stance = fsum(focus * value for focus, value in scored) / whole if scored else 0.0
     cites = tuple(Evidence(point.id, point.value) for point in report.points_for)
-    return Stand(
+    return BoardStance(
         role.id, round(stance, SCORE_DECIMALS) + 0.0, round(trust(report), SCORE_DECIMALS), weight,
         cites, report.anomaly,
     )  # fmt: skip
 
 
-def _agreed(stands: Sequence[Stand], side: int) -> tuple[str, ...]:
+def _agreed(stands: Sequence[BoardStance], side: int) -> tuple[str, ...]:
     cited = Counter(
         name for one in stands if one.side == side for name in {cite.id for cite in one.cites}
     )
     return tuple(sorted(name for name, times in cited.items() if times > 1))
 
 
-def _conflicts(stands: Sequence[Stand]) -> tuple[Conflict, ...]:
+def _conflicts(stands: Sequence[BoardStance]) -> tuple[Conflict, ...]:
     apart = [one for one in stands if abs(one.stance) >= APART_FROM]
     found = [
         _conflict(*sorted(pair, key=lambda one: -one.stance))
@@ -255,7 +255,7 @@ def _conflicts(stands: Sequence[Stand]) -> tuple[Conflict, ...]:
     return tuple(sorted(found, key=lambda one: (-one.strength, *sorted(one.claims)))[:MOST])
 
 
-def _conflict(above: Stand, below: Stand) -> Conflict:
+def _conflict(above: BoardStance, below: BoardStance) -> Conflict:
     return Conflict(
         above.agent,
         below.agent,
@@ -265,7 +265,7 @@ def _conflict(above: Stand, below: Stand) -> Conflict:
     )
 
 
-def _surest(stands: Sequence[Stand]) -> str:
+def _surest(stands: Sequence[BoardStance]) -> str:
     leaning = [one for one in stands if one.side]
     # By what its word weighs, then how far it leans, then by name; unrounded, 0.4 x 0.75 would
     # weigh more than 0.3 x 1.

@@ -24,8 +24,8 @@ from ..contracts import (
     Role,
 )
 from ..evidence import grounded
-from .holding import THESIS_RISKS, UNGROUNDED, asked_side, in_place, within_role
-from .reply_shapes import Citation, JudgementReply, RegimeReply, ThesisReply, fitting
+from .holding import THESIS_RISKS, UNGROUNDED, asked_side, clamp_to_role, place_points
+from .reply_shapes import Citation, JudgementReply, RegimeReply, ThesisReply, parse_as
 from .reply_text import (
     CITATIONS_KEPT,
     citations_of,
@@ -33,8 +33,8 @@ from .reply_text import (
     claim_of,
     level_name,
     points_of,
+    refuse_surrogates,
     risks_of,
-    writable,
 )
 
 NO_VERDICT: Final = "no verdict"
@@ -49,7 +49,7 @@ def judgement(reply: Mapping[str, Any], role: Role, features: Mapping[str, Featu
     """
     if reply.get("abstained") is True:
         return AgentReport.abstain(role.id, NO_VERDICT)
-    told = fitting(JudgementReply, reply)
+    told = parse_as(JudgementReply, reply)
     drawn = AgentReport(
         role.id,
         dict.fromkeys(VECTORS),
@@ -65,8 +65,8 @@ def regime(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
     """Turn a reply of shape `regime` into a reader's report; raises ModelUnavailable("garbage")."""
     if reply.get("abstained") is True:
         return AgentReport.abstain(role.id, NO_READING)
-    told = fitting(RegimeReply, reply)
-    writable(told.first)
+    told = parse_as(RegimeReply, reply)
+    refuse_surrogates(told.first)
     drawn = AgentReport(
         role.id,
         dict.fromkeys(VECTORS),
@@ -86,11 +86,11 @@ def thesis(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
     """
     if reply.get("abstained") is True:
         raise ModelUnavailable("refused", "the trader abstains", again=None)
-    told = fitting(ThesisReply, reply)
+    told = parse_as(ThesisReply, reply)
     ends = tuple(
         Falsifier(one.close, one.level, level_name(one.what), one.bars) for one in told.invalidation
     )
-    writable(*(one.what for one in ends))
+    refuse_surrogates(*(one.what for one in ends))
     open_ = standing(ends, asked_side(features), features)
     drawn = AgentReport(
         role.id,
@@ -116,11 +116,11 @@ def _concluded(
     claim = claim_of(told.claim)
     given_for, given_against = points_of(told.points_for), points_of(told.points_against)
     given = (*given_for, *given_against)
-    writable(claim, *(word for one in given for word in (one.says, one.why)))
+    refuse_surrogates(claim, *(word for one in given for word in (one.says, one.why)))
     evidence = (*(Evidence(one.id, one.value) for one in given), *citations_of(cited))
     cited_writable(evidence)
     stands = bool(evidence) and grounded(evidence, features)
-    held = within_role(
+    held = clamp_to_role(
         replace(
             drawn,
             evidence=tuple(dict.fromkeys(evidence))[:CITATIONS_KEPT],
@@ -128,4 +128,4 @@ def _concluded(
         ),
         role,
     )
-    return in_place(held, role, claim, given_for, given_against, features)
+    return place_points(held, role, claim, given_for, given_against, features)

@@ -22,13 +22,13 @@ from ..contracts import (
     is_immediate,
 )
 from ..registry import TRADER, Agent
-from .asking import ProviderLine
-from .sitting import OnEvent, Sitting
-from .stages import crowded
+from .asking import ModelCalls
+from .sitting import DebateState, OnEvent
+from .stages import too_many_abandoned
 
 
 @dataclass(frozen=True, slots=True)
-class Consultation:
+class TraderReview:
     """What became of asking one agent: its report, or why there is none, and the calls."""
 
     report: AgentReport | None
@@ -38,13 +38,13 @@ class Consultation:
     flags: tuple[str, ...] = ()
 
 
-def unasked(seat: Agent, reason: str, stage: str = "thesis") -> Consultation:
+def unasked(seat: Agent, reason: str, stage: str = "thesis") -> TraderReview:
     """Return the record of an agent that was not asked, for a reason."""
     told = {"name": stage, "round": 1, "agents": {seat.role.id: reason}, "ms": 0.0}
-    return Consultation(None, reason, stages=({**told, "status": "failed"},))
+    return TraderReview(None, reason, stages=({**told, "status": "failed"},))
 
 
-def consult(
+def consult_trader(
     seat: Agent,
     context: DebateContext,
     config: DebateSettings,
@@ -55,14 +55,14 @@ def consult(
     reserve: Reserve | None = None,
     on_event: OnEvent | None = None,
     stage: str = "thesis",
-) -> Consultation:
+) -> TraderReview:
     """Ask one agent and return what it said; arguments are those of `deliberate`.
 
     Its context is shown as it is: whoever asks has put reports and features into it.
     """
-    if crowded():
+    if too_many_abandoned():
         return unasked(seat, "threads_exhausted", stage)
-    line = ProviderLine(
+    line = ModelCalls(
         submit,
         monotonic,
         config.agents,
@@ -70,7 +70,7 @@ def consult(
         deadline,
         inline=is_immediate(submit) and seat.analyze is TRADER.analyze,
     )
-    sitting = Sitting(
+    sitting = DebateState(
         desk=(seat,),
         line=line,
         began=monotonic(),
@@ -84,7 +84,7 @@ def consult(
         context = replace(context, lessons=())
     sitting.ask(StagePlan(stage, (seat.role.kind,), 1.0), 1, {name: context})
     answer = sitting.answers.get(name)
-    return Consultation(
+    return TraderReview(
         None if answer is None else answer.report,
         sitting.failures.get(name, ""),
         line.records(),

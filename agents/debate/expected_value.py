@@ -30,7 +30,7 @@ SIDES: Final[Mapping[str, str]] = {"LONG": "BUY", "SHORT": "SELL"}
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class ExpectedValue:
     """The expected value of a judge's side, term by term.
 
     `said`, `calibrated` and `used` are chances in [0, 1]; `reward_r`, `cost_r` and `value_r` are in
@@ -51,19 +51,21 @@ class Worth:
         return asdict(self)
 
 
-def weigh(told: AgentReport | None, features: Mapping[str, Feature]) -> Worth | None:
+def expected_value(
+    told: AgentReport | None, features: Mapping[str, Feature]
+) -> ExpectedValue | None:
     """Return what a judge's side is worth; None where it takes none or was not heard."""
     if told is None or told.win_share is None or told.winner not in SIDES:
         return None
     known = number(features, f"{KNOWN}{bin_of(told.win_share)}")
     used = told.win_share if known is None else min(told.win_share, known)
     reward, cost = number(features, REWARD), number(features, COST)
-    worth = Worth(told.winner, told.win_share, known, used, reward, cost)
+    worth = ExpectedValue(told.winner, told.win_share, known, used, reward, cost)
     if reward is None or cost is None:
         return worth
     value = round(used * reward - (1.0 - used) - cost, SCORE_DECIMALS) + 0.0
     side = SIDES[told.winner] if value <= 0.0 else ""
-    return Worth(told.winner, told.win_share, known, used, reward, cost, value, side)
+    return ExpectedValue(told.winner, told.win_share, known, used, reward, cost, value, side)
 
 
 def bin_of(chance: float) -> int:

@@ -18,13 +18,13 @@ from ..contracts import WINNERS, Falsifier, Feature
 from ..evidence import number
 from .holding import INVENTED, LEVEL, LEVELS_KEPT
 from .reply_shapes import DecisionReply, FindingReply, GeometryReply
-from .reply_text import claim_of, level_name, writable
+from .reply_text import claim_of, level_name, refuse_surrogates
 
 LEVEL_ATR: Final = 0.25
 """ATR up to which a price that an expert names is a computed level."""
 
 
-def found(told: FindingReply, features: Mapping[str, Feature]) -> dict[str, Any]:
+def expert_fields(told: FindingReply, features: Mapping[str, Feature]) -> dict[str, Any]:
     """Return what a finding says beside its report, by the fields of a report."""
     names: dict[str, Any] = {"anomaly": told.anomaly, "bias": told.bias, "horizon": told.horizon}
     if not isinstance(told, GeometryReply):
@@ -35,12 +35,12 @@ def found(told: FindingReply, features: Mapping[str, Feature]) -> dict[str, Any]
     return {**names, "pattern": told.pattern, "levels": kept, "flags": flags}
 
 
-def decided(told: DecisionReply, features: Mapping[str, Feature]) -> dict[str, Any]:
+def judge_fields(told: DecisionReply, features: Mapping[str, Feature]) -> dict[str, Any]:
     """Return what a decision says beside its report, by the fields of a report."""
     ends = tuple(
         Falsifier(one.close, one.level, level_name(one.what), one.bars) for one in told.falsifiers
     )
-    writable(told.counter, *(one.what for one in ends))
+    refuse_surrogates(told.counter, *(one.what for one in ends))
     open_ = standing(ends, WINNERS[told.side], features)
     return {
         "winner": told.side,

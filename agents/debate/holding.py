@@ -18,7 +18,7 @@ from typing import Final, get_args
 
 from agent_config import CONFIDENCE_WEIGHT, EXPERTS
 
-from ..arguments import FALSIFIERS, leaning, sort
+from ..arguments import FALSIFIERS, leaning, sort_points
 from ..contracts import (
     ANOMALIES,
     BIASES,
@@ -45,7 +45,7 @@ from ..contracts import (
 from ..evidence import number
 from ..swarm.anomalies import PATTERN, shown_by
 from ..texts.door import garbage
-from .reply_text import claim_of, finite, one_line, within, writable
+from .reply_text import claim_of, finite, one_line, refuse_surrogates, within
 
 CLAMPED: Final = "clamped"
 CONCEDED: Final = "conceded"
@@ -73,7 +73,7 @@ ORDER_SIDE: Final = "order.side"
 """The feature that says which opening a trader is asked about."""
 
 
-def held_to(drawn: object, role: Role, features: Mapping[str, Feature]) -> AgentReport:
+def enforce_role(drawn: object, role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Return a report held to its role and the evidence, as if a model had written it. Idempotent.
 
     Raises ModelUnavailable("garbage") for what is no report.
@@ -81,14 +81,14 @@ def held_to(drawn: object, role: Role, features: Mapping[str, Feature]) -> Agent
     if not isinstance(drawn, AgentReport) or not _is_proper(drawn):
         raise garbage(f"{role.id} returned no proper report but {type(drawn).__name__}")
     _all_writable(drawn)
-    held = within_role(drawn, role, features)
+    held = clamp_to_role(drawn, role, features)
     if held.abstained or not (held.points_for or held.points_against or held.claim):
         return unfalsified(held)
     told_for, told_against = (
         tuple(one._replace(says=one_line(one.says), why=one_line(one.why)) for one in told)
         for told in (held.points_for, held.points_against)
     )
-    placed = in_place(held, role, claim_of(held.claim), told_for, told_against, features)
+    placed = place_points(held, role, claim_of(held.claim), told_for, told_against, features)
     return unfalsified(placed)
 
 
@@ -100,7 +100,7 @@ def unfalsified(drawn: AgentReport) -> AgentReport:
     return _flag(drawn, UNFALSIFIED)
 
 
-def within_role(
+def clamp_to_role(
     drawn: AgentReport, role: Role, features: Mapping[str, Feature] = EMPTY
 ) -> AgentReport:
     """Return a well-formed report within its role; what it names must be in the evidence."""
@@ -317,7 +317,7 @@ def _flagged(drawn: AgentReport, *, clamped: bool) -> AgentReport:
     return _flag(drawn, CLAMPED) if clamped else drawn
 
 
-def in_place(
+def place_points(
     drawn: AgentReport,
     role: Role,
     claim: str,
@@ -327,7 +327,7 @@ def in_place(
 ) -> AgentReport:
     """Return a held report with its claim, and its points on their own sides."""
     side = _side(drawn, role, features)
-    found = sort(side, given_for, given_against, features)
+    found = sort_points(side, given_for, given_against, features)
     flags = list(drawn.flags)
     if found.misplaced:
         flags.append(MISPLACED)
@@ -411,7 +411,7 @@ def _all_writable(drawn: AgentReport) -> None:
         *(drawn.counter, drawn.anomaly, drawn.pattern, drawn.first, *drawn.levels),
         *(part for one in told for part in one if isinstance(part, str)),
     )
-    writable(*words)
+    refuse_surrogates(*words)
 
 
 _PLAIN: Final = frozenset((str, int, float, type(None)))

@@ -58,7 +58,7 @@ from ..contracts import (
 )
 from ..evidence import trust
 from ..registry import Agent
-from .synthesis import Answer, clamp, spreads
+from .synthesis import CountedReport, clamp, spreads
 
 APART_FROM: Final = 0.05
 """Two adjustments of opposite sign, each at least this large, are a key disagreement."""
@@ -163,8 +163,8 @@ def outage(desk: Sequence[Agent], most: float, *, degraded: bool = False) -> Pan
     return replace(NEUTRAL, buy=agreed, sell=agreed)
 
 
-def measure(
-    answers: Iterable[Answer],
+def panel_of(
+    answers: Iterable[CountedReport],
     failed: Collection[str] = (),
     weights: Mapping[str, float] = EMPTY,
     judged: AgentReport | None = None,
@@ -209,14 +209,14 @@ def measure(
     )
 
 
-def opposed(answers: Iterable[Answer], weights: Mapping[str, float] = EMPTY) -> bool:
+def opposed(answers: Iterable[CountedReport], weights: Mapping[str, float] = EMPTY) -> bool:
     """Return whether analysts push both ways."""
     shares = _shares(weights)
     told = [_push(one, shares, EMPTY) for one in answers if not one.report.abstained]
     return any(step > 0 for step in told) and any(step < 0 for step in told)
 
 
-def quorate(heard: int, seats: int, quorum: int) -> bool:
+def has_quorum(heard: int, seats: int, quorum: int) -> bool:
     """Return whether enough of the seated analysts gave a report, abstentions included.
 
     Desks of fewer than QUORUM_FROM analysts need no quorum, nor does one whose `quorum` is 0.
@@ -233,7 +233,7 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
     return {vector: weight / whole for vector, weight in given.items()}
 
 
-def _push(answer: Answer, shares: Mapping[str, float], trusted: Mapping[str, float]) -> int:
+def _push(answer: CountedReport, shares: Mapping[str, float], trusted: Mapping[str, float]) -> int:
     """Return which way an opinion's own words lean, in steps of 1e-8.
 
     Counted in whole steps, so that sums and shares of them are exact and keep their order.
@@ -247,7 +247,7 @@ def _push(answer: Answer, shares: Mapping[str, float], trusted: Mapping[str, flo
     return round(trust(report) * fsum(words) * STEPS)
 
 
-def _word(answer: Answer, vector: str, value: float, trusted: Mapping[str, float]) -> float:
+def _word(answer: CountedReport, vector: str, value: float, trusted: Mapping[str, float]) -> float:
     """Return an adjustment as the synthesis counts it, its trust aside."""
     if answer.role.kind == "researcher":
         return clamp(value, RESEARCHER_BOUND) / len(SIDES)
@@ -257,7 +257,7 @@ def _word(answer: Answer, vector: str, value: float, trusted: Mapping[str, float
 
 
 def _agreement(
-    opinions: Sequence[Answer],
+    opinions: Sequence[CountedReport],
     failed: Collection[str],
     steps: Mapping[str, int],
     sided: Sequence[int],
@@ -307,11 +307,11 @@ def _share(part: int, whole: int) -> float:
 
 
 def _raw(
-    opinions: Sequence[Answer], failed: Collection[str], steps: Mapping[str, int], side: int
+    opinions: Sequence[CountedReport], failed: Collection[str], steps: Mapping[str, int], side: int
 ) -> float:
     """Return the mean trust of the analysts and the surer researcher in an opening of a side."""
 
-    def lent(answer: Answer) -> float:
+    def lent(answer: CountedReport) -> float:
         return 0.0 if side * steps[answer.role.id] < 0 else trust(answer.report)
 
     words = [lent(answer) for answer in opinions if answer.role.kind != "researcher"]
@@ -324,7 +324,7 @@ def _raw(
     return round(fsum(words) / len(words), SCORE_DECIMALS) if opinions else 1.0
 
 
-def _disagreements(opinions: Sequence[Answer]) -> Iterable[str]:
+def _disagreements(opinions: Sequence[CountedReport]) -> Iterable[str]:
     """Yield, per vector, the two analysts furthest apart, then bull against bear where widest."""
     analysts = [answer for answer in opinions if answer.role.kind == "analyst"]
     yield from (told for vector in VECTORS if (told := _apart(analysts, vector)))
@@ -335,7 +335,7 @@ def _disagreements(opinions: Sequence[Answer]) -> Iterable[str]:
         yield told
 
 
-def _apart(answers: Sequence[Answer], vector: str) -> str:
+def _apart(answers: Sequence[CountedReport], vector: str) -> str:
     """Return who stands furthest apart on a vector; "" unless clearly on both sides of 0."""
     given = [
         (value, answer.role.id)

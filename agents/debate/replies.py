@@ -51,8 +51,8 @@ from ..contracts import (
 from ..evidence import grounded
 from ..texts.door import LINE_KEPT, MAX_REPLY_CHARS, about, answered, garbage, load
 from .conclusions import judgement, regime, thesis
-from .findings import decided, found
-from .holding import RISKS, UNGROUNDED, held_to, in_place, unfalsified, within_role
+from .findings import expert_fields, judge_fields
+from .holding import RISKS, UNGROUNDED, clamp_to_role, enforce_role, place_points, unfalsified
 from .reply_shapes import (
     CaseAheadReply,
     CaseReply,
@@ -70,7 +70,7 @@ from .reply_shapes import (
     ReviewReply,
     RulingReply,
     ScoresReply,
-    fitting,
+    parse_as,
 )
 from .reply_text import (
     CITATIONS_KEPT,
@@ -82,10 +82,10 @@ from .reply_text import (
     level_name,
     one_line,
     points_of,
+    refuse_surrogates,
     risks_of,
     short_lines,
     within,
-    writable,
 )
 
 __all__ = [
@@ -94,7 +94,7 @@ __all__ = [
     "REASONING_KEPT",
     "about",
     "answered",
-    "held_to",
+    "enforce_role",
     "judgement",
     "load",
     "read",
@@ -135,15 +135,15 @@ def read(
 def report(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `report` into a report; raises ModelUnavailable("garbage")."""
     if _is_old(reply):
-        return _recalled(fitting(OldReport, reply), role, features)
-    return _argued(fitting(ReportReply, reply), role, features)
+        return _recalled(parse_as(OldReport, reply), role, features)
+    return _argued(parse_as(ReportReply, reply), role, features)
 
 
 def report_ahead(
     reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
 ) -> AgentReport:
     """Turn a reply of shape `report_ahead` into a report; raises ModelUnavailable("garbage")."""
-    told = fitting(ReportAheadReply, reply)
+    told = parse_as(ReportAheadReply, reply)
     return _ahead(_argued(told, role, features), told.horizon)
 
 
@@ -151,44 +151,44 @@ def news_ahead(
     reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
 ) -> AgentReport:
     """Turn a reply of shape `news_ahead` into a report; raises ModelUnavailable("garbage")."""
-    told = fitting(NewsAheadReply, reply)
+    told = parse_as(NewsAheadReply, reply)
     return _ahead(_read_news(told, _argued(told, role, features), role), told.horizon)
 
 
 def finding(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `finding` into a report; raises ModelUnavailable("garbage")."""
-    told = fitting(FindingReply, reply)
-    return _argued(told, role, features, found(told, features))
+    told = parse_as(FindingReply, reply)
+    return _argued(told, role, features, expert_fields(told, features))
 
 
 def geometry(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `geometry` into a report; raises ModelUnavailable("garbage")."""
-    told = fitting(GeometryReply, reply)
-    return _argued(told, role, features, found(told, features))
+    told = parse_as(GeometryReply, reply)
+    return _argued(told, role, features, expert_fields(told, features))
 
 
 def decision(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `decision` into a report; raises ModelUnavailable("garbage")."""
-    told = fitting(DecisionReply, reply)
-    return unfalsified(_argued(told, role, features, decided(told, features)))
+    told = parse_as(DecisionReply, reply)
+    return unfalsified(_argued(told, role, features, judge_fields(told, features)))
 
 
 def case_ahead(
     reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
 ) -> AgentReport:
     """Turn a reply of shape `case_ahead` into a report; raises ModelUnavailable("garbage")."""
-    told = fitting(CaseAheadReply, reply)
+    told = parse_as(CaseAheadReply, reply)
     return _ahead(_made_case(told, role, features), told.horizon, told.risks[:RISKS])
 
 
 def case(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `case` into a report; raises ModelUnavailable("garbage")."""
     if _is_old(reply):
-        old = fitting(OldCase, reply)
+        old = parse_as(OldCase, reply)
         said = () if old.abstained else short_lines(old.falsifiers)
-        writable(*said)
+        refuse_surrogates(*said)
         return replace(_recalled(old, role, features), falsifiers=said)
-    return _made_case(fitting(CaseReply, reply), role, features)
+    return _made_case(parse_as(CaseReply, reply), role, features)
 
 
 def _made_case(told: CaseReply, role: Role, features: Mapping[str, Feature]) -> AgentReport:
@@ -201,7 +201,7 @@ def _made_case(told: CaseReply, role: Role, features: Mapping[str, Feature]) -> 
     ends = tuple(
         Falsifier(one.close, one.level, level_name(one.what), one.bars) for one in told.falsifiers
     )
-    writable(*(one.says for one in answers), *(one.what for one in ends))
+    refuse_surrogates(*(one.says for one in answers), *(one.what for one in ends))
     if drawn.abstained:
         return drawn
     side = leaning(role, drawn.adjustments)
@@ -221,10 +221,10 @@ def news(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) 
     """Turn a reply of shape `news` into a report; raises ModelUnavailable("garbage")."""
     told: OldNews | NewsReply
     if _is_old(reply):
-        told = fitting(OldNews, reply)
+        told = parse_as(OldNews, reply)
         drawn = _recalled(told, role, features)
     else:
-        told = fitting(NewsReply, reply)
+        told = parse_as(NewsReply, reply)
         drawn = _argued(told, role, features)
     return _read_news(told, drawn, role)
 
@@ -234,7 +234,7 @@ def _read_news(told: OldNews | NewsReply, drawn: AgentReport, role: Role) -> Age
     if told.abstained:
         return drawn
     given = {name: getattr(told.ordinals, name) for name in ORDINALS}
-    return within_role(replace(drawn, ordinals=given), role)
+    return clamp_to_role(replace(drawn, ordinals=given), role)
 
 
 def _ahead(drawn: AgentReport, horizon: Horizon, risks: tuple[str, ...] = ()) -> AgentReport:
@@ -261,22 +261,22 @@ def _argued(
     claim = claim_of(told.claim)
     given_for, given_against = points_of(told.points_for), points_of(told.points_against)
     given = (*given_for, *given_against)
-    writable(claim, *(word for one in given for word in (one.says, one.why)))
+    refuse_surrogates(claim, *(word for one in given for word in (one.says, one.why)))
     cited = (*(Evidence(one.id, one.value) for one in given), *citations_of(told.evidence))
     drawn = _drawn(told, role, features, cited)
     if more and not drawn.abstained:
         drawn = replace(drawn, **{**more, "flags": (*drawn.flags, *more.get("flags", ()))})
-    drawn = within_role(drawn, role, features)
+    drawn = clamp_to_role(drawn, role, features)
     if drawn.abstained:
         return drawn
-    return in_place(drawn, role, claim, given_for, given_against, features)
+    return place_points(drawn, role, claim, given_for, given_against, features)
 
 
 def _recalled(told: OldReport, role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Return the report of a reply of the shape before."""
     points = short_lines(told.key_points)
-    writable(told.reasoning, *points)
-    drawn = within_role(_drawn(told, role, features, citations_of(told.evidence)), role)
+    refuse_surrogates(told.reasoning, *points)
+    drawn = clamp_to_role(_drawn(told, role, features, citations_of(told.evidence)), role)
     return replace(
         drawn,
         reasoning=told.reasoning[:REASONING_KEPT],
@@ -312,7 +312,7 @@ def _drawn(
 
 def ruling(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `ruling` into a gate's report; raises ModelUnavailable("garbage")."""
-    told = fitting(RulingReply, reply)
+    told = parse_as(RulingReply, reply)
     reasoning = told.reasoning[:REASONING_KEPT]
     evidence = citations_of(told.evidence)
     cited_writable(evidence, reasoning)
@@ -327,7 +327,7 @@ def ruling(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
             told.multiplier, told.veto, (str(told.reason_code),), reasoning[:LINE_KEPT]
         ),
     )
-    return within_role(drawn, role)
+    return clamp_to_role(drawn, role)
 
 
 def scores(reply: Mapping[str, Any]) -> dict[str, float]:
@@ -337,7 +337,7 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
     """
     if not isinstance(reply, Mapping):
         raise garbage(f"scores are {type(reply).__name__}")
-    told = fitting(ScoresReply, reply)
+    told = parse_as(ScoresReply, reply)
     return {vector: within(getattr(told, vector).score, 1.0) for vector in VECTORS}
 
 
@@ -347,8 +347,8 @@ def review(reply: Mapping[str, Any]) -> tuple[str, str, str]:
     What of it may stand is another's to say (torra.lessons.checked_words). Raises
     ModelUnavailable("garbage").
     """
-    told = fitting(ReviewReply, reply)
-    writable(told.setup, told.outcome, told.rule)
+    told = parse_as(ReviewReply, reply)
+    refuse_surrogates(told.setup, told.outcome, told.rule)
     setup, outcome, rule = (part[:REASONING_KEPT] for part in (told.setup, told.outcome, told.rule))
     return setup, outcome, rule
 

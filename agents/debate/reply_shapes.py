@@ -308,7 +308,7 @@ class ReviewReply(Reply):
 R = TypeVar("R", bound=Reply)
 
 
-def fitting(model: type[R], reply: Mapping[str, Any]) -> R:
+def parse_as(model: type[R], reply: Mapping[str, Any]) -> R:
     """Return a reply as its model; raises ModelUnavailable("garbage") when it does not fit."""
     try:
         return model.model_validate(reply if isinstance(reply, dict) else dict(reply))

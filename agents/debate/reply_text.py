@@ -79,7 +79,7 @@ def points_of(told: tuple[PointTold, ...]) -> tuple[Point, ...]:
 
 def risks_of(told: tuple[str, ...]) -> tuple[str, ...]:
     """Return risks as they are kept, a line each; raises ModelUnavailable for a lone surrogate."""
-    writable(*told)
+    refuse_surrogates(*told)
     return tuple(filter(None, map(one_line, told)))
 
 
@@ -96,10 +96,10 @@ def citations_of(cited: tuple[Citation, ...]) -> tuple[Evidence, ...]:
 def cited_writable(evidence: tuple[Evidence, ...], *words: str) -> None:
     """Refuse a lone surrogate in citations and words."""
     values = [cited.value for cited in evidence if isinstance(cited.value, str)]
-    writable(*words, *(cited.id for cited in evidence), *values)
+    refuse_surrogates(*words, *(cited.id for cited in evidence), *values)
 
 
-def writable(*words: str) -> None:
+def refuse_surrogates(*words: str) -> None:
     """Refuse a lone surrogate: the text of a reply has none, one that came as an object may."""
     text = "".join(words)
     try:

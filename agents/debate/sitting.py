@@ -26,9 +26,9 @@ from ..contracts import (
 from ..registry import Agent
 from ..texts.fence import has_nonce
 from . import replies
-from .asking import REASONS, ProviderLine, Stage, bound_of
-from .stages import Ended, run_in_turn, run_together
-from .synthesis import Answer
+from .asking import REASONS, ModelCalls, Stage, bound_of
+from .stages import FinishedJob, run_parallel, run_serial
+from .synthesis import CountedReport
 
 OnEvent = Callable[[str, dict[str, Any]], None]
 
@@ -43,20 +43,20 @@ NONCE_CHARS: Final = 16
 
 
 @dataclass(slots=True)
-class Sitting:
+class DebateState:
     """What a deliberation knows while it lasts. Times are monotonic seconds.
 
     `degraded` says how many analysts were heard where that was too few, "" where it was not.
     """
 
     desk: tuple[Agent, ...]
-    line: ProviderLine
+    line: ModelCalls
     began: float
     deadline: float
     reserve: Reserve | None
     on_event: OnEvent | None
     keep_for_fallback: bool
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, CountedReport] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     earlier: list[AgentReport] = field(default_factory=list)
     stages: list[dict[str, Any]] = field(default_factory=list)
@@ -71,12 +71,12 @@ class Sitting:
         """Return the agents of some kinds, in asking order."""
         return tuple(seat for seat in self.desk if seat.role.kind in kinds)
 
-    def reported(self, *kinds: str) -> list[Answer]:
+    def reported(self, *kinds: str) -> list[CountedReport]:
         """Return the answers of some kinds, abstentions too, in one order whatever the desk's."""
         found = [answer for answer in self.answers.values() if answer.role.kind in kinds]
         return sorted(found, key=lambda answer: answer.role.id)
 
-    def heard(self, *kinds: str) -> list[Answer]:
+    def heard(self, *kinds: str) -> list[CountedReport]:
         """Return those of them that did not abstain."""
         return [answer for answer in self.reported(*kinds) if not answer.report.abstained]
 
@@ -96,7 +96,7 @@ class Sitting:
         }
         seats = {seat.role.id: seat for seat in self.desk if seat.role.id in contexts}
         refused = self.refusal(stage, tuple(seat.role for seat in seats.values()))
-        outcome: dict[str, Answer | str] = dict.fromkeys(seats, refused or "timeout")
+        outcome: dict[str, CountedReport | str] = dict.fromkeys(seats, refused or "timeout")
         if not refused:
             self._run(stage, seats, contexts, outcome)
         for role_id, result in outcome.items():
@@ -151,7 +151,7 @@ class Sitting:
             self.flags.append("event_failed")
 
     def tell_outcome(
-        self, role_id: str, result: Answer | str, stage: Stage, started: float
+        self, role_id: str, result: CountedReport | str, stage: Stage, started: float
     ) -> None:
         """Tell whoever listens what became of an agent: its answer, or why there is none."""
         if self.on_event is None:
@@ -184,17 +184,17 @@ class Sitting:
         stage: Stage,
         seats: Mapping[str, Agent],
         contexts: Mapping[str, DebateContext],
-        outcome: dict[str, Answer | str],
+        outcome: dict[str, CountedReport | str],
     ) -> None:
         started = self.line.monotonic()
 
-        def finished(role_id: str, ended: Ended[AgentReport]) -> None:
+        def finished(role_id: str, ended: FinishedJob[AgentReport]) -> None:
             role = seats[role_id].role
             try:
                 report = result_of(ended)
                 if report is not self.line.given.get(role_id, UNGIVEN):
-                    report = replies.held_to(report, role, contexts[role_id].features)
-                outcome[role_id] = Answer(role, report)
+                    report = replies.enforce_role(report, role, contexts[role_id].features)
+                outcome[role_id] = CountedReport(role, report)
             except ModelUnavailable as error:
                 outcome[role_id] = failure(error)
             except Exception:  # noqa: BLE001 - a handed-in agent may return anything
@@ -211,18 +211,18 @@ class Sitting:
             )
             for role_id, seat in seats.items()
         }
-        run = run_in_turn if self.line.inline else run_together
+        run = run_serial if self.line.inline else run_parallel
         unfinished = run(jobs, stage.until, self.line.monotonic, finished)
         standing = self.line.close(stage, unfinished)
         for role_id in unfinished:
             if role_id in standing:
-                outcome[role_id] = Answer(seats[role_id].role, standing[role_id])
+                outcome[role_id] = CountedReport(seats[role_id].role, standing[role_id])
             self.tell_outcome(role_id, outcome[role_id], stage, started)
 
-    def _keep(self, role_id: str, result: Answer | str, stage: Stage) -> None:
+    def _keep(self, role_id: str, result: CountedReport | str, stage: Stage) -> None:
         """Keep an answer or a failure; of several rounds the last answered one counts."""
         former = self.answers.get(role_id)
-        abstained = isinstance(result, Answer) and result.report.abstained
+        abstained = isinstance(result, CountedReport) and result.report.abstained
         if former is not None and (
             isinstance(result, str) or (abstained and not former.report.abstained)
         ):
@@ -235,14 +235,16 @@ class Sitting:
             self.failures.pop(role_id, None)
             self.answers[role_id] = result
 
-    def _log(self, stage: Stage, outcome: Mapping[str, Answer | str], started: float) -> None:
+    def _log(
+        self, stage: Stage, outcome: Mapping[str, CountedReport | str], started: float
+    ) -> None:
         words = {
             role_id: result
             if isinstance(result, str)
             else ("abstained" if result.report.abstained else "answered")
             for role_id, result in outcome.items()
         }
-        good = sum(isinstance(result, Answer) for result in outcome.values())
+        good = sum(isinstance(result, CountedReport) for result in outcome.values())
         status = "ok" if good == len(outcome) else "partial" if good else "failed"
         self.note(stage, started, status, words)
 
@@ -261,7 +263,7 @@ def fenced(context: DebateContext, role_id: str, stage: Stage) -> DebateContext:
     return replace(context, nonce=hashlib.sha256(text.encode()).hexdigest()[:NONCE_CHARS])
 
 
-def result_of(ended: Ended[Any]) -> Any:
+def result_of(ended: FinishedJob[Any]) -> Any:
     """Return what a finished job returned; raises ModelUnavailable for whatever it raised."""
     error = ended.exception()
     if error is None:

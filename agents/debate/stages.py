@@ -30,7 +30,7 @@ T_co = TypeVar("T_co", covariant=True)
 _left_behind: set[Future[Any]] = set()
 
 
-class Ended(Protocol[T_co]):
+class FinishedJob(Protocol[T_co]):
     """A job that has ended, with the interface of a future."""
 
     def exception(self) -> BaseException | None:
@@ -67,11 +67,11 @@ class DaemonExecutor(Executor):
         return future
 
 
-def run_together(
+def run_parallel(
     jobs: Mapping[str, Callable[[], T]],
     until: float,
     monotonic: Callable[[], float],
-    finished: Callable[[str, Ended[T]], None],
+    finished: Callable[[str, FinishedJob[T]], None],
 ) -> tuple[str, ...]:
     """Run the jobs at once and report each as it finishes; return when all have or the time is up.
 
@@ -93,11 +93,11 @@ def run_together(
     return tuple(name for future, name in names.items() if future in running)
 
 
-def run_in_turn(
+def run_serial(
     jobs: Mapping[str, Callable[[], T]],
     until: float,
     monotonic: Callable[[], float],
-    finished: Callable[[str, Ended[T]], None],
+    finished: Callable[[str, FinishedJob[T]], None],
 ) -> tuple[str, ...]:
     """Run the jobs one after the other on this thread, and report each, until the time is up.
 
@@ -110,7 +110,7 @@ def run_in_turn(
         if monotonic() >= until:
             break
         try:
-            ended: Ended[T] = _Returned(job())
+            ended: FinishedJob[T] = _Returned(job())
         except Exception as error:  # noqa: BLE001 - as on a thread, it is for who is told
             ended = _Raised(error)
         if monotonic() > until + GRACE_SECONDS:
@@ -125,7 +125,7 @@ def abandoned() -> int:
     return len(_left_behind)
 
 
-def crowded() -> bool:
+def too_many_abandoned() -> bool:
     """Return whether so many threads were left behind that no agent should be asked."""
     return abandoned() > MAX_ABANDONED
 

@@ -17,8 +17,8 @@ from .. import risk_gate, risk_officer
 from ..contracts import OPINIONS, SCORE_DECIMALS, DebateContext, GateRuling, OfficerReason
 from .board import Board, board
 from .directive import Directive, directive
-from .expected_value import Worth, weigh
-from .sitting import Sitting
+from .expected_value import ExpectedValue, expected_value
+from .sitting import DebateState
 
 THIN: Final = "thin_swarm"
 DISPUTED: Final = "regime_disputed"
@@ -45,7 +45,7 @@ class Swarm:
     storm: float = 1.0
     most: float = 1.0
     board: Board = EMPTY_BOARD
-    worth: Worth | None = None
+    worth: ExpectedValue | None = None
     thin: bool = False
 
     @property
@@ -72,7 +72,9 @@ UNDIRECTED: Final = Directive()
 """All words count alike, and a size is whole."""
 
 
-def directed(sitting: Sitting | None, context: DebateContext, config: DebateSettings) -> Directive:
+def regime_directive(
+    sitting: DebateState | None, context: DebateContext, config: DebateSettings
+) -> Directive:
     """Return whose word counts how much and what the regime leaves of a size.
 
     Without a swarm all words count alike, and without a risk officer the size is whole.
@@ -89,12 +91,12 @@ def directed(sitting: Sitting | None, context: DebateContext, config: DebateSett
     )
 
 
-def ruled(
+def risk_rules(
     config: DebateSettings,
     context: DebateContext,
     apart: float,
     told: Directive,
-    sitting: Sitting | None = None,
+    sitting: DebateState | None = None,
 ) -> tuple[risk_gate.Rules, Swarm | None]:
     """Return what the gate's rules say, and what a swarm came to where a risk officer sits.
 
@@ -118,19 +120,19 @@ def ruled(
         rules.storm,
         most,
         board(sitting.reported("analyst"), told),
-        weigh(judges[0].report if judges else None, context.features),
+        expected_value(judges[0].report if judges else None, context.features),
         thin,
     )
 
 
-def is_thin(sitting: Sitting, row: Mode) -> bool:
+def is_thin(sitting: DebateState, row: Mode) -> bool:
     """Tell whether fewer than two experts of a swarm spoke; where nobody did there is no swarm."""
     experts = len(sitting.heard("analyst"))
     return row.weighs and experts < SPOKEN_LEAST and bool(sitting.heard(*OPINIONS))
 
 
-def with_judge(
-    rule: GateRuling, sitting: Sitting, swarm: Swarm | None, settings: AgentSettings
+def apply_judge_veto(
+    rule: GateRuling, sitting: DebateState, swarm: Swarm | None, settings: AgentSettings
 ) -> GateRuling:
     """Return the ruling of the rules with what a judge vetoes: its own side, or all on a hold."""
     judges = [one.report for one in sitting.heard("judge")]

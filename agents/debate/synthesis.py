@@ -43,7 +43,7 @@ from ..contracts import (
 from ..evidence import trust
 
 
-class Answer(NamedTuple):
+class CountedReport(NamedTuple):
     """A report that counts, with the role of its author."""
 
     role: Role
@@ -58,7 +58,7 @@ class Debate(NamedTuple):
 
 
 def synthesise(
-    answers: Iterable[Answer],
+    answers: Iterable[CountedReport],
     weights: Mapping[str, float] = EMPTY,
     trusted: Mapping[str, float] = EMPTY,
 ) -> Debate:
@@ -105,12 +105,12 @@ def blended(l1: float, agent_score: float) -> float:
     return round(l1 + BLEND_WEIGHT * (agent_score - l1), SCORE_DECIMALS)
 
 
-def spread(answers: Iterable[Answer]) -> float:
+def spread(answers: Iterable[CountedReport]) -> float:
     """Return how far the analysts lie apart: the widest range of a vector, 0 to 0.6."""
     return max(spreads(answers).values())
 
 
-def spreads(answers: Iterable[Answer], kind: Kind = "analyst") -> dict[str, float]:
+def spreads(answers: Iterable[CountedReport], kind: Kind = "analyst") -> dict[str, float]:
     """Return, per vector, the range of the adjustments of a kind; abstainers are left out."""
     heard = [
         answer.report.adjustments
@@ -125,7 +125,7 @@ def clamp(value: float, bound: float) -> float:
     return max(-bound, min(bound, value))
 
 
-def _average(analysts: Sequence[Answer], vector: str, trusted: Mapping[str, float]) -> float:
+def _average(analysts: Sequence[CountedReport], vector: str, trusted: Mapping[str, float]) -> float:
     scored = [
         (FOCUS_WEIGHT[role.focus[vector]] * trusted.get(role.id, 1.0), trust(report), value)
         for role, report in analysts
@@ -137,7 +137,7 @@ def _average(analysts: Sequence[Answer], vector: str, trusted: Mapping[str, floa
 
 
 def _shift(
-    sides: Sequence[Answer], vector: str, weights: Mapping[str, float], *, sole: bool
+    sides: Sequence[CountedReport], vector: str, weights: Mapping[str, float], *, sole: bool
 ) -> float:
     words = {
         role.id: trust(report) * clamp(value, RESEARCHER_BOUND)
@@ -150,7 +150,7 @@ def _shift(
     return next(iter(words.values())) if sole and words else 0.0
 
 
-def _ruled(judges: Sequence[Answer], vector: str) -> float:
+def _ruled(judges: Sequence[CountedReport], vector: str) -> float:
     """Return what a judge adds to the analysts' average of a vector."""
     return fsum(
         trust(report) * clamp(value, RESEARCHER_BOUND)

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 T = TypeVar("T")
 
 
-def later(write: Callable[[], str]) -> str:
+def lazy_text(write: Callable[[], str]) -> str:
     """Return a stand-in that only a lazy text field may hold, and that becomes text when read."""
     return cast(str, _Later(write))
 

@@ -18,7 +18,7 @@ from agent_config import EXPERTS, TRUST_FLOOR
 from agents.contracts import REGIMES, VECTORS, AgentReport, Point
 from agents.debate.board import SETTLES, Board, as_features, board, with_board
 from agents.debate.directive import Directive
-from agents.debate.synthesis import Answer
+from agents.debate.synthesis import CountedReport
 from agents.registry import AGENTS
 from scoring_rubric import build_interpretive_prompt
 from tests.doubles.scripted import SWARM_FEATURES, a_report, context
@@ -30,15 +30,15 @@ WORDS: Final = {"high": Fraction(1), "medium": Fraction(3, 4), "low": Fraction(1
 MOVES: Final = (None, 0.0, 0.05, -0.05, 0.1, -0.1, 0.3, -0.3, 0.04, -0.04)
 
 
-def an_expert(rng: random.Random, name: str) -> Answer:
+def an_expert(rng: random.Random, name: str) -> CountedReport:
     role = AGENTS[name].role
     if rng.random() < 0.15:
-        return Answer(role, AgentReport.abstain(name, "a test"))
+        return CountedReport(role, AgentReport.abstain(name, "a test"))
     moves = {v: rng.choice(MOVES) if v in role.focus else None for v in VECTORS}
     if rng.random() < 0.3:  # of one mind, so that stances are often equal
         moves = dict.fromkeys(role.focus, rng.choice(MOVES[1:]))
     cited = rng.sample(FACTS, rng.randint(0, 3))
-    return Answer(role, a_report(
+    return CountedReport(role, a_report(
         name, adjustments=moves, confidence=rng.choice([*WORDS]),
         points_for=tuple(Point("It reads so", one, 1.0, "", 1) for one in cited),
         flags=rng.choice([(), (), ("ungrounded",), ("conceded",), ("invented",)]),
@@ -56,7 +56,7 @@ def exactly(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def an_oracle(answers: list[Answer], told: Directive) -> dict[str, Any]:
+def an_oracle(answers: list[CountedReport], told: Directive) -> dict[str, Any]:
     """Return the board in exact fractions, reckoned from the words of the experts."""
     stance: dict[str, Fraction] = {}
     k: dict[str, Fraction] = {}
@@ -131,7 +131,7 @@ def test_it_is_what_an_oracle_makes_of_the_same_words(scaled: Scaled) -> None:
 
 
 def _conflicts_are(
-    found: Board, true: Mapping[tuple[str, str], Fraction], answers: list[Answer]
+    found: Board, true: Mapping[tuple[str, str], Fraction], answers: list[CountedReport]
 ) -> None:
     """Assert that the three strongest conflicts stand there, with two facts of each side."""
     told = [((one.above, one.below), one.strength) for one in found.conflicts]
@@ -171,9 +171,9 @@ def test_a_mirrored_market_has_the_mirrored_board(scaled: Scaled) -> None:
         ]
 
 
-def _turned(answer: Answer) -> Answer:
+def _turned(answer: CountedReport) -> CountedReport:
     moves = {v: None if a is None else 0.0 - a for v, a in answer.report.adjustments.items()}
-    return Answer(answer.role, replace(answer.report, adjustments=moves))
+    return CountedReport(answer.role, replace(answer.report, adjustments=moves))
 
 
 def test_its_lines_in_a_prompt_take_900_bytes_at_most(scaled: Scaled) -> None:
@@ -186,7 +186,7 @@ def test_its_lines_in_a_prompt_take_900_bytes_at_most(scaled: Scaled) -> None:
         longest = max(longest, len("\n".join(lines).encode()))
     # Two against two, all of one trust, in a disputed regime: as long as it gets.
     split = [
-        Answer(
+        CountedReport(
             AGENTS[n].role, a_report(n, adjustments=dict.fromkeys(AGENTS[n].role.focus, s * 0.123))
         )
         for n, s in zip(EXPERTS, (1, 1, -1, -1), strict=True)
@@ -205,16 +205,16 @@ def as_lines(found: Board) -> list[str]:
 
 def test_what_an_expert_calls_odd_is_on_the_board() -> None:
     told = AgentReport("liquidity", dict.fromkeys(VECTORS), "high", anomaly="stop_sweep")
-    heard = [Answer(AGENTS["liquidity"].role, told)]
-    quiet = [Answer(AGENTS["liquidity"].role, replace(told, anomaly=""))]
+    heard = [CountedReport(AGENTS["liquidity"].role, told)]
+    quiet = [CountedReport(AGENTS["liquidity"].role, replace(told, anomaly=""))]
     shown, bare = (as_features(board(answers, Directive()), "") for answers in (heard, quiet))
     assert shown["board.anomalies"].value == "liquidity:stop_sweep"
     assert "board.anomalies" not in bare
 
 
 def test_the_key_uncertainty_is_what_would_settle_the_strongest_conflict() -> None:
-    def answer(name: str, value: float) -> Answer:
-        return Answer(AGENTS[name].role, a_report(name, value))
+    def answer(name: str, value: float) -> CountedReport:
+        return CountedReport(AGENTS[name].role, a_report(name, value))
 
     heard = [answer("geometry", 0.06), answer("liquidity", 0.3), answer("macro", -0.3)]
     for split in (heard, heard[::-1]):

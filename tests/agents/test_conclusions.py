@@ -264,7 +264,7 @@ def test_a_lone_surrogate_of_another_hand_is_garbage_too(changes: dict[str, Any]
     handed = AgentReport("somebody", winner="NONE", **changes)
     for role in (MANAGER, TRADER.role, TECHNICAL):
         with pytest.raises(ModelUnavailable, match="garbage"):
-            replies.held_to(handed, role, FOUND)
+            replies.enforce_role(handed, role, FOUND)
 
 
 # --- ten thousand hostile ones --------------------------------------------------------------------
@@ -372,7 +372,7 @@ def test_ten_thousand_hostile_conclusions_are_failures_or_in_bounds(
             return
         seen.add("read")
         check_bounds(told, role)
-        assert replies.held_to(told, role, FOUND) == told, "held twice it is the same"
+        assert replies.enforce_role(told, role, FOUND) == told, "held twice it is the same"
 
     check()
     assert {"garbage", "read"} <= seen <= {"garbage", "wrong_symbol", "read"}
@@ -415,12 +415,12 @@ def test_what_an_agent_of_another_hand_concludes_is_held_to_its_office(
     @given(HANDED)
     def check(fields: dict[str, Any]) -> None:
         try:
-            told = replies.held_to(AgentReport("somebody", **fields), role, FOUND)
+            told = replies.enforce_role(AgentReport("somebody", **fields), role, FOUND)
         except ModelUnavailable as failure:
             seen.add(failure.reason)
             return
         seen.add("held")
-        assert replies.held_to(told, role, FOUND) == told
+        assert replies.enforce_role(told, role, FOUND) == told
         if role in (MANAGER, TRADER.role) and not told.abstained:
             check_bounds(told, role)
         elif told.abstained or role in (BULL, TECHNICAL):

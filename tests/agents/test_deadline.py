@@ -280,7 +280,7 @@ def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released: Event, tries
 
 def test_no_call_is_made_after_its_stage() -> None:
     provider = Scripted()
-    line = asking.ProviderLine(provider.submit, lambda: 0.0, settings().agents, 4)
+    line = asking.ModelCalls(provider.submit, lambda: 0.0, settings().agents, 4)
     stage = asking.Stage("analysts", 1, 1.0)
     role = AGENTS["technical"].role
     debate(provider)
@@ -314,7 +314,7 @@ def test_too_many_threads_left_behind_mean_l1_until_they_drain(
     released: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stages, "MAX_ABANDONED", 5)
-    while not stages.crowded():
+    while not stages.too_many_abandoned():
         debate(Scripted(dict.fromkeys(DESK, Blocks(released))), seconds=0.02)
     provider = Scripted()
     record = debate(provider, fallback=score_chart)

@@ -20,7 +20,7 @@ from agent_config import CONFIDENCE_WEIGHT, MODES
 from agent_framework import blend
 from agents.contracts import SIDES, VECTORS, Focus, GateRuling, SourceType
 from agents.debate.deliberation import Deliberation
-from agents.debate.synthesis import Answer, adjust, synthesise
+from agents.debate.synthesis import CountedReport, adjust, synthesise
 from agents.evidence import trust
 from agents.registry import AGENTS
 from agents.risk_gate import merged
@@ -260,8 +260,8 @@ def test_nobody_answering_leaves_any_l1_bit_for_bit(score: float) -> None:
     assert bits({vector: final[vector]["score"] for vector in VECTORS}) == bits(l1)
 
 
-def answers(told: Mapping[str, Any]) -> list[Answer]:
-    return [Answer(AGENTS[name].role, one) for name, one in told.items()]
+def answers(told: Mapping[str, Any]) -> list[CountedReport]:
+    return [CountedReport(AGENTS[name].role, one) for name, one in told.items()]
 
 
 seats = st.builds(
@@ -353,7 +353,8 @@ def test_the_order_of_several_analysts_changes_nothing(scaled: Scaled) -> None:
     @given(st.tuples(seats, seats, seats))
     def check(told: Any) -> None:
         desk = [
-            Answer(role, a_report(role.id, **one)) for role, one in zip(roles, told, strict=True)
+            CountedReport(role, a_report(role.id, **one))
+            for role, one in zip(roles, told, strict=True)
         ]
         expected = synthesise(desk)
         for order in itertools.permutations(desk):

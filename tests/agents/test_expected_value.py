@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from agents.contracts import AgentReport, Feature
-from agents.debate.expected_value import bin_of, weigh
+from agents.debate.expected_value import bin_of, expected_value
 from agents.debate.panel import DIRECTIONS, UNJUDGED
 from tests.cases import cases
 from tests.doubles import scripted
@@ -57,7 +57,7 @@ def test_it_equals_exact_fractions(scaled: Scaled) -> None:
         if rng.random() < 0.5:
             standing = {}
         side = rng.choice(["LONG", "SHORT"])
-        worth = weigh(judge(side, said), stakes(reward, cost, standing))
+        worth = expected_value(judge(side, said), stakes(reward, cost, standing))
         assert worth is not None
         known = standing.get(min(9, int(exactly(said) * 10)))
         used = exactly(said) if known is None else min(exactly(said), exactly(known))
@@ -82,7 +82,7 @@ def test_it_equals_exact_fractions(scaled: Scaled) -> None:
 def test_the_lower_of_said_and_calibrated_counts(
     said: float, known: float | None, used: float
 ) -> None:
-    worth = weigh(judge("LONG", said), stakes(2.0, 0.08, {bin_of(said): known}))
+    worth = expected_value(judge("LONG", said), stakes(2.0, 0.08, {bin_of(said): known}))
     assert worth is not None and (worth.calibrated, worth.used) == (known, used)
 
 
@@ -92,9 +92,9 @@ def test_of_standing_the_tenth_of_what_was_said_is_read() -> None:
         said = thousandths / 1_000
         tenth = min(9, thousandths // 100)
         assert bin_of(said) == bin_of_host(said) == tenth, said
-        worth = weigh(judge("SHORT", said), stakes(2.0, 0.1, standing))
+        worth = expected_value(judge("SHORT", said), stakes(2.0, 0.1, standing))
         assert worth is not None and worth.calibrated == (tenth + 1) / 100
-        alone = weigh(
+        alone = expected_value(
             judge("SHORT", said), stakes(2.0, 0.1, dict.fromkeys({*range(10)} - {tenth}, 0.01))
         )
         assert alone is not None and alone.calibrated is None
@@ -116,17 +116,17 @@ def test_a_value_of_0_vetoes_its_own_side(
     said: float, reward: float, cost: float, vetoed: bool
 ) -> None:
     for side, own in OWN.items():
-        worth = weigh(judge(side, said), stakes(reward, cost))
+        worth = expected_value(judge(side, said), stakes(reward, cost))
         assert worth is not None and worth.vetoes == (own if vetoed else "")
         assert worth.as_json()["vetoes"] == worth.vetoes
 
 
 def test_what_is_not_known_vetoes_nothing() -> None:
     for reward, cost in [(None, 0.1), (2.0, None), ("2", 0.1), (2.0, float("nan")), (True, 0.1)]:
-        worth = weigh(judge("LONG", 0.0), stakes(reward, cost))
+        worth = expected_value(judge("LONG", 0.0), stakes(reward, cost))
         assert worth is not None and (worth.value_r, worth.vetoes) == (None, "")
     no_words = [None, UNJUDGED, AgentReport.abstain("judge", "thin"), judge("NONE", 0.0)]
-    assert all(weigh(told, stakes(2.0, 0.1)) is None for told in no_words)
+    assert all(expected_value(told, stakes(2.0, 0.1)) is None for told in no_words)
 
 
 def test_a_tick_on_which_it_is_negative_opens_nothing_of_that_side_alone() -> None:

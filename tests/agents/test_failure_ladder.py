@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_config import MODES
-from agent_framework import Fallback, blend, undebated
+from agent_framework import Fallback, blend, l1_only_record
 from agents.contracts import SIDES, VECTORS, AgentReport, ModelUnavailable, SourceType
 from agents.registry import AGENTS, Agent
 from tests.cases import cases
@@ -205,7 +205,7 @@ def test_a_rule_veto_holds_for_every_source_type(
 @pytest.mark.parametrize("source", [SourceType.AGENT_SKIPPED, SourceType.L1_ONLY])
 def test_a_tick_without_a_debate_has_l1_and_the_rules(source: SourceType) -> None:
     about = context(features=RULE_VETO)
-    record = undebated(about, settings(), source)
+    record = l1_only_record(about, settings(), source)
     assert (record.source_type, record.veto, record.calls) == (source, True, ())
     assert {v: record.scores[v]["score"] for v in VECTORS} == dict(about.scores)
     assert record.scores.keys() == debate(Scripted()).scores.keys()
@@ -266,7 +266,7 @@ def test_the_gates_model_can_only_be_stricter(
     ],
 )
 def test_the_rules_of_the_gate(features: dict[str, float], multiplier: float, veto: bool) -> None:
-    rule = undebated(context(features=features), settings()).rule_ruling
+    rule = l1_only_record(context(features=features), settings()).rule_ruling
     assert (rule.multiplier, rule.veto) == (multiplier, veto)
     assert bool(rule.reasons) == (veto or multiplier < 1)
 
@@ -274,7 +274,7 @@ def test_the_rules_of_the_gate(features: dict[str, float], multiplier: float, ve
 @pytest.mark.parametrize("value", [None, "wide", float("nan"), True])
 def test_a_rule_without_its_feature_is_silent_and_flagged(value: Any) -> None:
     about = context(features={"market.spread_atr": value})
-    record = undebated(about, settings())
+    record = l1_only_record(about, settings())
     assert not record.veto
     assert record.flags == ("silent:market.spread_atr",)
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from agent_config import MODES
 from agent_framework import blend
 from agents.contracts import SIDES, VECTORS, WINNERS, AgentReport, SourceType
-from agents.debate.panel import DIRECTIONS, UNJUDGED, measure
-from agents.debate.synthesis import Answer, synthesise
+from agents.debate.panel import DIRECTIONS, UNJUDGED, panel_of
+from agents.debate.synthesis import CountedReport, synthesise
 from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import (
     as_text,
@@ -36,7 +36,7 @@ from tests.agents.test_debate_invariants import (
 from tests.doubles import scripted
 from tests.doubles.scripted import FULL_FEATURES, Scripted, a_report, context, debate, settings
 from torra.config import Thresholds
-from torra.verdict.risk_engine import Held, intent
+from torra.verdict.risk_engine import HeldSide, intent
 from torra.verdict.sentiment_rules import SIDES as BOTH
 from torra.verdict.sentiment_rules import opening_stands, release_latch, verdict, veto_latch
 
@@ -67,7 +67,7 @@ def cases(count: int) -> hypothesis_settings:
     )
 
 
-def desk_of(told: tuple[Mapping[str, Any], ...]) -> list[Answer]:
+def desk_of(told: tuple[Mapping[str, Any], ...]) -> list[CountedReport]:
     """Return the answers of analysts and cases; a case is never against its own side."""
     found = []
     for name, said in zip(FIRM, told, strict=False):
@@ -75,11 +75,13 @@ def desk_of(told: tuple[Mapping[str, Any], ...]) -> list[Answer]:
         moves = said["adjustments"]
         if way:
             moves = {v: None if a is None else way * abs(a) for v, a in moves.items()}
-        found.append(Answer(AGENTS[name].role, a_report(name, **{**said, "adjustments": moves})))
+        found.append(
+            CountedReport(AGENTS[name].role, a_report(name, **{**said, "adjustments": moves}))
+        )
     return found
 
 
-def mirrored(answers: list[Answer]) -> list[Answer]:
+def mirrored(answers: list[CountedReport]) -> list[CountedReport]:
     """Return the desk of the mirrored market, in which bull and bear have changed places."""
     other = dict(zip(SIDES, reversed([*SIDES]), strict=True))
     found = []
@@ -87,7 +89,7 @@ def mirrored(answers: list[Answer]) -> list[Answer]:
         name = other.get(role.id, role.id)
         moves = {v: None if a is None else -a for v, a in report.adjustments.items()}
         turned = replace(report, agent_id=name, adjustments=moves)
-        found.append(Answer(AGENTS[name].role, turned))
+        found.append(CountedReport(AGENTS[name].role, turned))
     return found
 
 
@@ -134,16 +136,16 @@ def test_a_manager_only_shrinks_an_opening_and_a_failed_one_too(scaled: Scaled) 
     @given(six, judges)
     def check(told: Any, judge: Any) -> None:
         answers = desk_of(told)
-        alone, beside = measure(answers), measure(answers, judged=judge)
-        failed = measure(answers, judged=UNJUDGED)
-        turned = measure(mirrored(answers), judged=turned_judge(judge))
+        alone, beside = panel_of(answers), panel_of(answers, judged=judge)
+        failed = panel_of(answers, judged=UNJUDGED)
+        turned = panel_of(mirrored(answers), judged=turned_judge(judge))
         for side, other in (("BUY", "SELL"), ("SELL", "BUY")):
             one, without = beside.agreement(side), alone.agreement(side)
             assert one.conviction <= without.conviction <= without.raw
             assert failed.agreement(side).conviction <= without.conviction
             assert turned.agreement(other) == one
             met["less" if one.conviction < without.conviction else "same"] += 1
-        assert measure(reversed(answers), judged=judge) == beside
+        assert panel_of(reversed(answers), judged=judge) == beside
 
     check()
     assert all(met.values())
@@ -162,13 +164,13 @@ def test_who_fails_leaves_the_scores_of_a_desk_without_it_and_no_larger_size(
         quiet = [
             one
             if one.role.id not in failing
-            else Answer(one.role, AgentReport.abstain(one.role.id, "a test"))
+            else CountedReport(one.role, AgentReport.abstain(one.role.id, "a test"))
             for one in answers
         ]
         assert synthesise(left, weighed(judge)).debate == synthesise(quiet, weighed(judge)).debate
         for side in DIRECTIONS:
-            fails = measure(left, failing, judged=judge).agreement(side).conviction
-            assert fails <= measure(quiet, judged=judge).agreement(side).conviction
+            fails = panel_of(left, failing, judged=judge).agreement(side).conviction
+            assert fails <= panel_of(quiet, judged=judge).agreement(side).conviction
 
     check()
 
@@ -241,12 +243,14 @@ near = st.builds(
 )
 outers = st.builds(lambda low, wide: (low, round(low + wide, 8)), near, st.floats(0, 0.1))
 consensuses = st.tuples(outers, st.floats(0, 1))
-holdings = st.sampled_from([None, None, None, Held("LONG", "FILLED"), Held("SHORT", "CLOSING")])
+holdings = st.sampled_from(
+    [None, None, None, HeldSide("LONG", "FILLED"), HeldSide("SHORT", "CLOSING")]
+)
 vetoes = st.sampled_from([(), ("BUY",), ("SELL",), ("BUY", "SELL")])
 
 
 def openings(
-    told: Any, vetoed: tuple[str, ...], latched: Mapping[str, bool], held: Held | None
+    told: Any, vetoed: tuple[str, ...], latched: Mapping[str, bool], held: HeldSide | None
 ) -> tuple[set[str], dict[str, bool]]:
     """Return the sides on which a tick opens, and the latch after it, as a tick decides it."""
     (low, high), part = told
@@ -292,7 +296,7 @@ def test_a_decline_only_denies_on_this_tick_and_on_later_ones(scaled: Scaled) ->
 def test_a_decline_of_one_side_does_nothing_to_the_other(scaled: Scaled) -> None:
     @cases(scaled(10_000))
     @given(consensuses, st.sampled_from(BOTH), holdings)
-    def check(told: Any, side: str, held: Held | None) -> None:
+    def check(told: Any, side: str, held: HeldSide | None) -> None:
         (other,) = {*BOTH} - {side}
         none = dict.fromkeys(BOTH, False)
         without, free = openings(told, (), none, held)

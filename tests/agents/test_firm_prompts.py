@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 
 from agent_config import MAX_PROMPT_BYTES, MODES, PROMPT_BYTES
-from agent_framework import consult
+from agent_framework import consult_trader
 from agents.contracts import OPINIONS, AgentReport, Evidence, Feature, Point, Prompt, Request
 from agents.debate import replies
 from agents.evidence import grounded, with_scores
@@ -185,7 +185,7 @@ def test_no_prompt_of_a_firm_is_refused_for_its_bytes(tale: str) -> None:
 def ask_trader(provider: Scripted, about: Any, reports: tuple[AgentReport, ...]) -> None:
     order = {name: Feature(name, value) for name, value in plain.ORDER.items()}
     scored = with_scores({**about.features, **order}, about)
-    asked = consult(
+    asked = consult_trader(
         TRADER,
         replace(about, features=scored, reports=reports, ahead=True),
         CONFIG,

@@ -22,8 +22,8 @@ from agents.contracts import (
     Feature,
     Request,
     Submit,
-    immediate,
     is_immediate,
+    synchronous,
 )
 from agents.debate import stages
 from agents.debate.deliberation import Deliberation
@@ -83,7 +83,7 @@ def test_who_answers_at_once() -> None:
 def test_such_a_desk_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "Thread", lambda **_: pytest.fail("a thread"))
     seen: list[threading.Thread] = []
-    record = held(immediate(asking(seen)))
+    record = held(synchronous(asking(seen)))
     assert record.source_type == "AGENT_FULL"
     assert seen == [threading.current_thread()] * 8
 
@@ -93,7 +93,7 @@ def test_any_other_provider_and_any_other_agent_keeps_its_thread() -> None:
         return AGENTS["technical"].analyze(context, ask)
 
     handed_in = {**AGENTS, "technical": Agent(AGENTS["technical"].role, stranger)}
-    for mark, agents in ((lambda submit: submit, AGENTS), (immediate, handed_in)):
+    for mark, agents in ((lambda submit: submit, AGENTS), (synchronous, handed_in)):
         seen: list[threading.Thread] = []
         held(mark(asking(seen)), agents=agents)
         assert len(seen) == 8
@@ -138,7 +138,7 @@ def test_who_reads_no_prose_is_shown_bare_reports_made_once() -> None:
 
         return submit
 
-    held(immediate(noting(inline)))
+    held(synchronous(noting(inline)))
     held(noting(apart))
     bulls, bears = inline["bull_researcher"], inline["bear_researcher"]
     assert len(bulls) >= 2
@@ -163,7 +163,7 @@ def test_the_deadline_holds_between_agents() -> None:
     clock = Hand()
     asked: list[str] = []
 
-    @immediate
+    @synchronous
     def slow(request: Request) -> Future[Completion]:
         asked.append(request.role.id)
         clock.at += 20.0  # of the 45 that analysts have
@@ -194,7 +194,7 @@ def test_no_job_begins_after_the_time_and_none_counts_that_ends_too_late(
         clock.at += took
 
     jobs = {name: partial(job, name) for name in "abc"}
-    left = stages.run_in_turn(jobs, 10.0, clock, lambda name, _: done.append(name))
+    left = stages.run_serial(jobs, 10.0, clock, lambda name, _: done.append(name))
     assert ("".join(begun), "".join(done)) == (began, counted)
     assert set(left) == {*jobs} - {*counted}
 
@@ -212,7 +212,7 @@ def test_an_agent_that_fails_costs_only_itself(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_submit_that_raises_costs_only_its_agent() -> None:
-    @immediate
+    @synchronous
     def odd(request: Request) -> Future[Completion]:
         if request.role.id == "momentum":
             raise SystemExit
@@ -222,7 +222,7 @@ def test_a_submit_that_raises_costs_only_its_agent() -> None:
 
 
 def test_an_interrupt_of_the_program_goes_through() -> None:
-    @immediate
+    @synchronous
     def interrupted(_: Request) -> Future[Completion]:
         raise KeyboardInterrupt
 

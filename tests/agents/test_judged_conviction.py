@@ -15,8 +15,8 @@ import pytest
 
 from agent_config import MODES
 from agents.contracts import SIDES, VECTORS, AgentReport, ModelUnavailable, Winner
-from agents.debate.panel import DIRECTIONS, UNHELD, UNJUDGED, Panel, measure
-from agents.debate.synthesis import Answer
+from agents.debate.panel import DIRECTIONS, UNHELD, UNJUDGED, Panel, panel_of
+from agents.debate.synthesis import CountedReport
 from agents.registry import AGENTS
 from tests.doubles.scripted import (
     FULL_FEATURES,
@@ -36,13 +36,13 @@ OWN: Final[dict[str, Winner]] = {"BUY": "LONG", "SELL": "SHORT"}
 ABOUT: Final = context(features={**FULL_FEATURES, "company.pe": 20.0})
 
 
-def report(rng: random.Random, name: str) -> Answer:
+def report(rng: random.Random, name: str) -> CountedReport:
     """Return a drawn opinion; a researcher's is never against its own side."""
     way = SIDES.get(name)
     moves = {v: rng.choice([None, 0.0, rng.uniform(-0.3, 0.3)]) for v in VECTORS}
     if way:
         moves = {v: None if a is None else way * abs(a) / 2 for v, a in moves.items()}
-    return Answer(
+    return CountedReport(
         AGENTS[name].role,
         AgentReport(
             name, moves, rng.choice(["high", "medium", "low"]),
@@ -61,8 +61,8 @@ def manager(rng: random.Random) -> AgentReport:
     return rng.choice([ruling, ruling, UNJUDGED, AgentReport.abstain("research_manager", "a test")])
 
 
-def without_debate(answers: list[Answer], failed: list[str]) -> Panel:
-    return measure(answers, (*failed, *SIDES), judged=UNHELD)
+def without_debate(answers: list[CountedReport], failed: list[str]) -> Panel:
+    return panel_of(answers, (*failed, *SIDES), judged=UNHELD)
 
 
 def test_a_missed_quorum_never_raises_a_conviction(scaled: Scaled) -> None:
@@ -73,7 +73,7 @@ def test_a_missed_quorum_never_raises_a_conviction(scaled: Scaled) -> None:
         would = [report(rng, name) for name in (*failed, *SIDES) if rng.random() < 0.8]
         missing = [name for name in failed if name not in {one.role.id for one in would}]
         missed = without_debate(heard, failed)
-        held = measure([*heard, *would], missing, judged=manager(rng))
+        held = panel_of([*heard, *would], missing, judged=manager(rng))
         for side in DIRECTIONS:
             one, other = missed.agreement(side), held.agreement(side)
             if not any(not answer.report.abstained for answer in heard):
@@ -92,14 +92,14 @@ def test_without_opponents_conviction_is_left_as_it_is(scaled: Scaled) -> None:
             answers = [one_sided(one) for one in answers]
         for side, own in OWN.items():
             ruling = replace(manager(rng), winner=rng.choice((own, NAMES[2])), abstained=False)
-            found = measure(answers, judged=ruling).agreement(side)
+            found = panel_of(answers, judged=ruling).agreement(side)
             if found.opposition == 0.0 and found.dissent < 0.05:
                 met += found.raw > 0.0
                 assert found.conviction >= 0.7 * found.raw
     assert met > 50
 
 
-def one_sided(answer: Answer) -> Answer:
+def one_sided(answer: CountedReport) -> CountedReport:
     moves = {
         name: None if value is None else abs(value) * (0.01 if answer.role.id == "bear" else 1.0)
         for name, value in answer.report.adjustments.items()
@@ -111,7 +111,7 @@ def one_sided(answer: Answer) -> Answer:
         }
     if answer.role.id == "bear_researcher":
         moves = dict.fromkeys(VECTORS, 0.0)
-    return Answer(answer.role, replace(answer.report, adjustments=moves))
+    return CountedReport(answer.role, replace(answer.report, adjustments=moves))
 
 
 @pytest.mark.parametrize("winner", ["NONE", "SHORT"])
@@ -119,12 +119,14 @@ def one_sided(answer: Answer) -> Answer:
 def test_no_side_costs_its_setting_and_never_more_than_the_other_side(
     winner: Any, none_cost: float
 ) -> None:
-    def drawn(value: float, name: str) -> Answer:
-        return Answer(AGENTS[name].role, AgentReport(name, dict.fromkeys(VECTORS, value), "high"))
+    def drawn(value: float, name: str) -> CountedReport:
+        return CountedReport(
+            AGENTS[name].role, AgentReport(name, dict.fromkeys(VECTORS, value), "high")
+        )
 
     answers = [drawn(0.2, name) for name in ANALYSTS[:3]] + [drawn(-0.02, ANALYSTS[3])]
     ruling = AgentReport("research_manager", {}, "high", winner=winner)
-    found = measure(answers, judged=ruling, none_cost=none_cost).buy
+    found = panel_of(answers, judged=ruling, none_cost=none_cost).buy
     cost = max(0.6 * 0.25, none_cost if winner == "NONE" else 0.6)
     assert found.raw == 0.75 and found.conviction == pytest.approx(0.75 * (1 - cost), abs=1e-8)
 

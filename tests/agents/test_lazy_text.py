@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agents.contracts import VECTORS, Prompt
 from agents.registry import AGENTS
 from agents.texts import fence
-from agents.texts.lazy_text import later
+from agents.texts.lazy_text import lazy_text
 from scoring_rubric import build_interpretive_prompt
 from tests.cases import cases
 from tests.doubles import scripted
@@ -52,7 +52,7 @@ class Writer:
 )
 def test_it_is_text_to_everybody_and_written_once(read: Any) -> None:
     writer = Writer()
-    prompt = Prompt("system", later(writer), "report", EAGER.evidence)
+    prompt = Prompt("system", lazy_text(writer), "report", EAGER.evidence)
     assert prompt.system == "system"
     assert writer.asked == 0
     assert read(prompt)

@@ -11,7 +11,7 @@ import pytest
 from agent_config import MODES, QUORUM_FROM
 from agent_framework import Fallback
 from agents.contracts import AgentReport, ModelUnavailable, SourceType
-from agents.debate.panel import quorate
+from agents.debate.panel import has_quorum
 from agents.registry import AGENTS, Agent
 from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
@@ -192,7 +192,7 @@ def test_order_changes_nothing() -> None:
     [(0, 3, 3, True), (2, 4, 3, False), (3, 4, 3, True), (0, 5, 0, True), (5, 5, 8, False)],
 )
 def test_what_is_a_quorum(heard: int, seats: int, quorum: int, enough: bool) -> None:
-    assert quorate(heard, seats, quorum) is enough
+    assert has_quorum(heard, seats, quorum) is enough
 
 
 def test_a_report_that_is_no_report_does_not_count() -> None:

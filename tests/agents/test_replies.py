@@ -353,14 +353,14 @@ def test_prose_is_kept_short_and_whole_replies_stay_in_the_call_record() -> None
 
 
 def test_holding_a_report_twice_changes_nothing() -> None:
-    once = replies.held_to(a_report(value=0.9), TECHNICAL, FOUND)
-    assert replies.held_to(once, TECHNICAL, FOUND) == once
+    once = replies.enforce_role(a_report(value=0.9), TECHNICAL, FOUND)
+    assert replies.enforce_role(once, TECHNICAL, FOUND) == once
 
 
 @pytest.mark.parametrize("number", [0, -0.0, 0.2])
 def test_a_number_within_its_role_is_a_float_with_its_sign(number: float) -> None:
     drawn = replace(a_report(), adjustments=dict.fromkeys(TECHNICAL.focus, number))
-    kept = replies.held_to(drawn, TECHNICAL, FOUND).adjustments
+    kept = replies.enforce_role(drawn, TECHNICAL, FOUND).adjustments
     assert {repr(kept[vector]) for vector in TECHNICAL.focus} == {repr(float(number))}
     assert list(kept) == list(VECTORS)
 

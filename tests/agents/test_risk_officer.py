@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, Final
 
 from agent_config import REGIME_BUDGET, GateSettings
-from agent_framework import undebated
+from agent_framework import l1_only_record
 from agents.contracts import Feature
 from agents.debate.panel import DIRECTIONS
 from agents.risk_officer import LIQUIDATED, PANIC, rows
@@ -177,7 +177,7 @@ def test_of_a_storm_the_smallest_factor_counts(scaled: Scaled) -> None:
         budget = REGIME_BUDGET[regime]
         script = {"risk_gate": reply(multiplier=1.0 if model is None else model)}
         record = debate(Scripted(script), about=about, config=config)
-        alone = undebated(about, config)
+        alone = l1_only_record(about, config)
         assert record.rule_ruling.multiplier == alone.ruling.multiplier == round(storm * tired, 8)
         rule = round(storm * tired, 8)
         assert record.ruling.multiplier == (rule if model is None else min(rule, model)), case
@@ -207,7 +207,7 @@ def test_rows_veto_their_side_alone_and_nothing_of_the_other() -> None:
         assert lower.vetoes(side) and not lower.vetoes(other) and lower.ruling.multiplier == 0.5
         for record in (
             debate(Scripted(), about=context(features=crowd), config=config),
-            undebated(context(features=crowd), config),
+            l1_only_record(context(features=crowd), config),
         ):
             assert record.vetoes(side) and not record.vetoes(other) and not record.veto
             assert record.ruling.reasons == ("CROWDED",)
@@ -220,6 +220,6 @@ def test_without_a_risk_officer_no_row_counts() -> None:
     storm = {**CALM, "macro.vix_rank": 99.0, "derivs.funding_rank": 99.0}
     about = context(features={**SWARM_FEATURES, **storm, "market.triage": "exhaustion"})
     for mode in ("budget", "full", "firm"):
-        record = undebated(about, settings(mode=mode))
+        record = l1_only_record(about, settings(mode=mode))
         assert record.ruling.multiplier == 1.0 and not record.ruling.veto_sides
         assert not record.ruling.reasons and record.swarm is None

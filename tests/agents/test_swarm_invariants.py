@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_config import EXPERTS, HIERARCHY, MODES, REGIME_BUDGET, TRUST, TRUST_FLOOR, tabled_trust
-from agent_framework import blend, undebated
+from agent_framework import blend, l1_only_record
 from agents.contracts import (
     BIASES,
     REGIMES,
@@ -31,9 +31,9 @@ from agents.contracts import (
 )
 from agents.debate.board import NAMES, board
 from agents.debate.directive import Directive, directive
-from agents.debate.expected_value import weigh
-from agents.debate.panel import DIRECTIONS, UNJUDGED, measure
-from agents.debate.synthesis import Answer, adjust, blended, synthesise
+from agents.debate.expected_value import expected_value
+from agents.debate.panel import DIRECTIONS, UNJUDGED, panel_of
+from agents.debate.synthesis import CountedReport, adjust, blended, synthesise
 from agents.evidence import trust
 from agents.registry import AGENTS
 from agents.risk_gate import merged
@@ -103,20 +103,20 @@ readings = st.one_of(
 four = st.tuples(*[seats] * 4)
 
 
-def desk_of(told: tuple[Mapping[str, Any], ...], judge: AgentReport | None) -> list[Answer]:
+def desk_of(told: tuple[Mapping[str, Any], ...], judge: AgentReport | None) -> list[CountedReport]:
     """Return the answers of experts and, where one spoke, the judge."""
     found = []
     for name, said in zip(EXPERTS, told, strict=True):
         role = AGENTS[name].role
         moves = {v: a if v in role.focus else None for v, a in said["adjustments"].items()}
-        found.append(Answer(role, a_report(name, **{**said, "adjustments": moves})))
+        found.append(CountedReport(role, a_report(name, **{**said, "adjustments": moves})))
     sits = judge is not None and judge is not UNJUDGED
-    return [*found, Answer(AGENTS["judge"].role, judge)] if judge and sits else found
+    return [*found, CountedReport(AGENTS["judge"].role, judge)] if judge and sits else found
 
 
-def turned(answers: list[Answer]) -> list[Answer]:
+def turned(answers: list[CountedReport]) -> list[CountedReport]:
     """Return the desk of the mirrored market."""
-    return [Answer(role, turned_report(report)) for role, report in answers]
+    return [CountedReport(role, turned_report(report)) for role, report in answers]
 
 
 def turned_report(told: AgentReport) -> AgentReport:
@@ -206,12 +206,12 @@ def test_a_judge_only_shrinks_an_opening_and_a_failed_one_too(scaled: Scaled) ->
     @given(four, judges | silent_judges, trusts, shares)
     def check(told: Any, judge: Any, trusted: Any, most: float) -> None:
         answers = desk_of(told, judge)
-        alone = measure(answers, trusted=trusted)
-        beside = measure(answers, judged=judge, trusted=trusted)
-        failed = measure(answers, judged=UNJUDGED, trusted=trusted)
-        thin = measure(answers, judged=judge, trusted=trusted, most=most)
+        alone = panel_of(answers, trusted=trusted)
+        beside = panel_of(answers, judged=judge, trusted=trusted)
+        failed = panel_of(answers, judged=UNJUDGED, trusted=trusted)
+        thin = panel_of(answers, judged=judge, trusted=trusted, most=most)
         turned_judge = turned_report(judge) if judge else judge
-        mirror = measure(turned(answers), judged=turned_judge, trusted=trusted)
+        mirror = panel_of(turned(answers), judged=turned_judge, trusted=trusted)
         for side, other in (("BUY", "SELL"), ("SELL", "BUY")):
             one, without = beside.agreement(side), alone.agreement(side)
             assert one.conviction <= without.conviction <= without.raw
@@ -219,7 +219,7 @@ def test_a_judge_only_shrinks_an_opening_and_a_failed_one_too(scaled: Scaled) ->
             assert failed.agreement(side).conviction <= without.conviction
             assert mirror.agreement(other) == one
             met["less" if one.conviction < without.conviction else "same"] += 1
-        assert measure(reversed(answers), judged=judge, trusted=trusted) == beside
+        assert panel_of(reversed(answers), judged=judge, trusted=trusted) == beside
 
     check()
     assert all(met.values())
@@ -236,7 +236,7 @@ def test_who_fails_leaves_the_scores_of_a_desk_without_it_and_no_larger_size(
         answers = desk_of(told, judge)
         left = [one for one in answers if one.role.id not in failing]
         quiet = [
-            Answer(one.role, AgentReport.abstain(one.role.id, "a test"))
+            CountedReport(one.role, AgentReport.abstain(one.role.id, "a test"))
             if one.role.id in failing
             else one
             for one in answers
@@ -244,8 +244,8 @@ def test_who_fails_leaves_the_scores_of_a_desk_without_it_and_no_larger_size(
         lost = "judge" in failing
         assert synthesise(left, trusted=trusted).debate == synthesise(quiet, trusted=trusted).debate
         hushed = AgentReport.abstain("judge", "a test")
-        fails = measure(left, failing, judged=UNJUDGED if lost else judge, trusted=trusted)
-        abstains = measure(quiet, judged=hushed if lost else judge, trusted=trusted)
+        fails = panel_of(left, failing, judged=UNJUDGED if lost else judge, trusted=trusted)
+        abstains = panel_of(quiet, judged=hushed if lost else judge, trusted=trusted)
         for side in DIRECTIONS:
             assert fails.agreement(side).conviction <= abstains.agreement(side).conviction
 
@@ -298,7 +298,7 @@ def test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side(scaled: Scaled) ->
         config = settings(mode="swarm", gate=values)
         left: list[dict[str, float]] = []
         for counted, side in ((few, ""), (few | more, crowd if crowds else "")):
-            record = undebated(in_the_market(counted, side, regime), config)
+            record = l1_only_record(in_the_market(counted, side, regime), config)
             told = merged(record.ruling, GateRuling(model, reasons=("WEAK_CASE",)))
             held = replace(record, ruling=told)
             for name in BOTH:
@@ -373,7 +373,7 @@ def test_a_mirrored_market_mirrors_the_board_and_the_worth(scaled: Scaled) -> No
         assert [(c.below, c.above, c.strength, c.settle) for c in mirror.conflicts] == [
             (c.above, c.below, c.strength, c.settle) for c in found.conflicts
         ]
-        one, other = weigh(judge, stakes), weigh(turned_report(judge), stakes)
+        one, other = expected_value(judge, stakes), expected_value(turned_report(judge), stakes)
         if one is None or other is None:
             assert one is other
             return

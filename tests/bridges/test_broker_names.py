@@ -34,7 +34,7 @@ from torra.commands.command_line import PlainGroup
 from torra.config import Instance, is_broker_symbol, load_desk
 from torra.exhibits.figures import sheet_cell
 from torra.feeds.flow_files import FlowFiles
-from torra.feeds.mt5_files import Mt5FilesFeed, Source, file_of
+from torra.feeds.mt5_files import BarFileOwner, Mt5FilesFeed, file_of
 from torra.market.broker_clock import ServerClock
 
 NAMES = {
@@ -75,14 +75,14 @@ def test_a_broker_may_call_a_symbol_what_breaks_no_format() -> None:
 def test_no_two_names_share_a_file(tmp_path: Path) -> None:
     names = [*NAMES.values(), *RESERVED, "BTC_USD", "BTC%2FUSD", "US_30", "EURUSD.", "EURUSD",
              "EURUSD.¤", "../../x", "x_M15", "é", "e\u0301"]  # fmt: skip
-    files = [file_of(tmp_path, Source("main", 1, name, "M15")) for name in names]
+    files = [file_of(tmp_path, BarFileOwner("main", 1, name, "M15")) for name in names]
     assert len(set(files)) == len(names)
     for name, file in zip(names, files, strict=True):
         assert file == tmp_path / f"{in_a_path(name)}_M15.csv"
         assert file.name.isascii() and not set(file.name) & set('<>:"/\\|?* ')
         # Windows reserves a name whatever its ending is.
         assert file.name.split(".")[0].upper() not in RESERVED
-    longest = file_of(tmp_path, Source("main", 1, "€" * 21, "M15"))
+    longest = file_of(tmp_path, BarFileOwner("main", 1, "€" * 21, "M15"))
     longest.write_text("", encoding="ascii")
 
 

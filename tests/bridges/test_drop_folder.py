@@ -26,7 +26,7 @@ from torra.bridges.torra.drop_folder import (
     PATIENCE,
     Disk,
     DropFolder,
-    Patience,
+    SharingRetry,
     file_name,
 )
 from torra.bridges.torra.messages import DeskState, MessageError, Signal, decode, encode, signal_of
@@ -357,7 +357,7 @@ def test_a_call_waits_for_all_its_steps_together(root: Path, folder: DropFolder)
 
 def test_the_patience_of_a_call_has_an_end() -> None:
     slept: list[float] = []
-    patience = Patience(slept.append, lambda: 0.999)
+    patience = SharingRetry(slept.append, lambda: 0.999)
 
     def refused() -> None:
         raise sharing(32)

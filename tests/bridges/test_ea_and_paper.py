@@ -35,7 +35,7 @@ from tests.worlds.tick_tape import (
 )
 from torra.advisor_protocol import PROTOCOL
 from torra.bridges import paper
-from torra.bridges.guards import REASONS, Ask, View
+from torra.bridges.guards import REASONS, GuardRequest, View
 from torra.bridges.torra import messages
 from torra.config import SYMBOLS, SymbolSpec
 
@@ -171,9 +171,9 @@ class OnPaper:
         )
 
 
-def asked(plea: Plea) -> Ask:
+def asked(plea: Plea) -> GuardRequest:
     order, flaws = plea.order, plea.flaws
-    return Ask(
+    return GuardRequest(
         kind=order.kind,
         side=order.side,
         lots=order.lots,

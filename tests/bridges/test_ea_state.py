@@ -35,7 +35,7 @@ from tests.doubles.compiled_ea import (
 )
 from torra.bridges.protocol import Quote
 from torra.bridges.torra import book_rows, messages
-from torra.feeds.mt5_files import Source, read_sheet
+from torra.feeds.mt5_files import BarFileOwner, read_sheet
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def sheet(desk: AdvisorChannel, timeframe: str, symbol: str = GOLD) -> list[list
     )
     assert columns == "time,open,high,low,close,tick_volume,spread"
     assert last == f"end,{mac(body + chr(10))}"
-    read = read_sheet(raw, KEY, Source(desk.folder.name, ACCOUNT, symbol, timeframe))
+    read = read_sheet(raw, KEY, BarFileOwner(desk.folder.name, ACCOUNT, symbol, timeframe))
     assert read.wall.tolist() == [int(row.split(",")[0]) for row in rows]
     assert read.offset == OFFSET
     return [row.split(",") for row in rows]
@@ -255,7 +255,7 @@ def test_bars_keep_the_newest_thousand(desk: AdvisorChannel, scaled: Callable[..
 
 def test_bars_of_one_name_are_not_those_of_another(tmp_path: Path) -> None:
     """(F2) What the Expert Advisor signs for one place is refused in every other."""
-    files: dict[Source, bytes] = {}
+    files: dict[BarFileOwner, bytes] = {}
     for channel in ("main", "second"):
         inputs = {"bar_symbols": f"{GOLD},EURUSD", "channel": channel}
         with AdvisorChannel(tmp_path, **inputs) as desk:
@@ -267,7 +267,7 @@ def test_bars_of_one_name_are_not_those_of_another(tmp_path: Path) -> None:
             for symbol, timeframe in itertools.product((GOLD, "EURUSD"), ("M15", "H1")):
                 sheet(desk, timeframe, symbol)
                 raw = (desk.folder / "bars" / f"{in_a_path(symbol)}_{timeframe}.csv").read_bytes()
-                files[Source(channel, ACCOUNT, symbol, timeframe)] = raw
+                files[BarFileOwner(channel, ACCOUNT, symbol, timeframe)] = raw
     assert len(files) == 8
     for wanted, (held, raw) in itertools.product(files, files.items()):
         if wanted == held:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra.bridges.guards import REASONS, Ask, View, first_objection
+from torra.bridges.guards import REASONS, GuardRequest, View, first_objection
 from torra.bridges.paper import (
     AT_ACCEPTANCE,
     AT_FILL,
@@ -174,7 +174,7 @@ def test_no_limit_means_no_question(missing: str) -> None:
 
 
 NOW = T + timedelta(seconds=10)
-MESSAGE = Ask(
+MESSAGE = GuardRequest(
     "open", "BUY", 0.1, created=int(T.timestamp()), expires=int(T.timestamp()) + 180,
     channel="main", account=7,
 )  # fmt: skip
@@ -199,7 +199,7 @@ def test_acceptance_asks_what_needs_no_quote(
 
 def test_acceptance_needs_no_conditions() -> None:
     """What publishing on paper asks: halt, clock and expiry."""
-    plain = Ask("close", "SELL", 0.1, created=MESSAGE.created, expires=MESSAGE.expires)
+    plain = GuardRequest("close", "SELL", 0.1, created=MESSAGE.created, expires=MESSAGE.expires)
     assert acceptance(plain, NOW) == ""
     assert acceptance(plain, NOW + timedelta(minutes=3)) == "stale"
     assert acceptance(plain, T - timedelta(seconds=6)) == "clock"
@@ -207,7 +207,7 @@ def test_acceptance_needs_no_conditions() -> None:
 
 
 ASKS = st.builds(
-    Ask,
+    GuardRequest,
     kind=st.sampled_from(("open", "close")),
     side=st.sampled_from(("BUY", "SELL")),
     lots=st.sampled_from((0.0, 0.05, 0.1, 0.105, 6.0)),
@@ -239,7 +239,7 @@ AROUND = st.fixed_dictionaries(
 
 @given(ASKS, AROUND, st.sampled_from((None, HELD)))
 def test_acceptance_and_fill_together_ask_what_the_table_asks(
-    order: Ask, around: dict[str, Any], position: PaperPosition | None
+    order: GuardRequest, around: dict[str, Any], position: PaperPosition | None
 ) -> None:
     """One look at everything, as the Expert Advisor takes it, and paper's two looks agree."""
     conditions = replace(HERE, **around)

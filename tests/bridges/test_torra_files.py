@@ -17,7 +17,7 @@ import pytest
 from tests.bridges.test_drop_folder import FaultyDisk, files, sharing
 from tests.worlds.channels import ACCOUNT, KEY, NOW, Stage, closing, order
 from torra.advisor_protocol import PROTOCOL
-from torra.bridges.protocol import Bridge, Recall, Report
+from torra.bridges.protocol import Bridge, OrderReport, Recall
 from torra.bridges.torra import bridge as torra_files
 from torra.bridges.torra.bridge import TorraFiles
 from torra.bridges.torra.drop_folder import Disk, file_name
@@ -244,7 +244,7 @@ def test_a_claimed_order_is_reported_once_it_is_settled(stage: Stage) -> None:
     (stage.folder / "work" / f"{name_of()}.sending").write_bytes(b"x")
     (first,) = stage.bridge.poll()
     stage.clock.pass_time(1)
-    assert stage.bridge.poll() == [first] == [Report(order().sid, "CLAIMED", first.at)]
+    assert stage.bridge.poll() == [first] == [OrderReport(order().sid, "CLAIMED", first.at)]
     stage.bridge.settle(first)
     assert stage.bridge.poll() == []
     (stage.folder / "work" / name_of()).unlink()

@@ -27,7 +27,7 @@ from tests.worlds.desk_pages import open_pages
 from tests.worlds.screens import view_app
 from torra.config import DeskSettings
 from torra.dashboard.app import create_app
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.replay.changed import listing
 
@@ -96,7 +96,7 @@ def site(
     home = tmp_path_factory.mktemp("wild")
     desk = run(home, VOICES["wild"](), "full", scaled(CLOSES, least=140))
     settings = DeskSettings(instances=(desks.BTC,))
-    backing = Backing(home, desk.database, settings, desk)
+    backing = PageContext(home, desk.database, settings, desk)
     app = create_app(DatabaseView(desk.database, settings, desk), access=ACCESS, backing=backing)
     with contextlib.closing(desk.database), Site(app) as served:
         yield served, sorted_out(desk.database, settings)

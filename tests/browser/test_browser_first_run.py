@@ -19,7 +19,7 @@ from tests.doubles.visitors import ACCESS
 from tests.worlds import demo_orders
 from torra.clock import Simulated, System, iso
 from torra.dashboard.app import create_app
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 
 pytestmark = needs_browser
@@ -38,7 +38,7 @@ LONG_NAME = "home_" + "x" * 70
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[tuple[Backing, Site]]:
+def place(tmp_path: Path) -> Iterator[tuple[PageContext, Site]]:
     """A desk that has lived for a moment, with a proposal that waits."""
     clock = Simulated(
         demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER + timedelta(seconds=30)
@@ -63,7 +63,7 @@ def marks(page: Page) -> list[str]:
 
 @pytest.mark.journey
 def test_the_tour_is_walked_beside_the_real_pages(
-    browser: Browser, place: tuple[Backing, Site]
+    browser: Browser, place: tuple[PageContext, Site]
 ) -> None:
     _, site = place
     with Visit(browser) as visit:
@@ -104,7 +104,7 @@ def test_the_tour_is_walked_beside_the_real_pages(
 
 
 def test_a_phone_shows_the_yes_above_its_five_words(
-    browser: Browser, place: tuple[Backing, Site]
+    browser: Browser, place: tuple[PageContext, Site]
 ) -> None:
     backing, site = place
     (row,) = backing.database.proposals()
@@ -118,7 +118,7 @@ def test_a_phone_shows_the_yes_above_its_five_words(
 
 @pytest.mark.journey
 def test_the_new_pages_are_right_in_every_look(
-    browser: Browser, place: tuple[Backing, Site], scaled: Scale
+    browser: Browser, place: tuple[PageContext, Site], scaled: Scale
 ) -> None:
     """Nightly each page in each look; by day some of them."""
     backing, site = place
@@ -144,7 +144,7 @@ def test_the_new_pages_are_right_in_every_look(
 
 @pytest.mark.journey
 def test_a_symbol_is_added_by_keys_alone(
-    browser: Browser, place: tuple[Backing, Site], scaled: Scale
+    browser: Browser, place: tuple[PageContext, Site], scaled: Scale
 ) -> None:
     backing, site = place
     (backing.home / "uploads").mkdir()

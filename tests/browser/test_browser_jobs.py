@@ -12,7 +12,7 @@ from tests.doubles.browser import Site, Visit, chromium, findings, needs_browser
 from tests.doubles.visitors import ACCESS
 from tests.worlds import demo_orders
 from torra.dashboard.app import create_app
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 
 pytestmark = needs_browser
@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[tuple[Backing, Site]]:
+def place(tmp_path: Path) -> Iterator[tuple[PageContext, Site]]:
     backing = demo_orders.build(tmp_path)
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     app = create_app(view, access=ACCESS, backing=backing)
@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Iterator[tuple[Backing, Site]]:
 
 
 def test_a_replay_is_asked_for_watched_and_cancelled(
-    browser: Browser, place: tuple[Backing, Site]
+    browser: Browser, place: tuple[PageContext, Site]
 ) -> None:
     backing, site = place
     database = backing.database

@@ -26,7 +26,7 @@ from tests.worlds import demo_orders, desks, stores
 from torra.clock import Simulated
 from torra.config import DeskSettings
 from torra.dashboard.app import create_app
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 
 pytestmark = needs_browser
@@ -69,7 +69,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[tuple[Backing, Simulated, Site]]:
+def place(tmp_path: Path) -> Iterator[tuple[PageContext, Simulated, Site]]:
     """A desk with proposals, by a clock that the test holds, and the site of its pages."""
     start = demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER
     clock = Simulated(start + timedelta(seconds=30))
@@ -87,7 +87,7 @@ def waiting(backing, instance):
 
 
 def test_a_proposal_is_read_and_approved_and_another_expires(
-    browser: Browser, place: tuple[Backing, Simulated, Site]
+    browser: Browser, place: tuple[PageContext, Simulated, Site]
 ) -> None:
     backing, clock, site = place
     sid = waiting(backing, "BTCUSD")
@@ -128,7 +128,7 @@ FIGURES = """() => Object.fromEntries([...document.querySelectorAll("main [data-
 @pytest.mark.journey
 @pytest.mark.parametrize("address", ["/", "/symbols", "/symbol/EURUSD/H1"])
 def test_a_live_update_leaves_what_a_new_load_shows(
-    browser: Browser, place: tuple[Backing, Simulated, Site], address: str
+    browser: Browser, place: tuple[PageContext, Simulated, Site], address: str
 ) -> None:
     """A position is closed while the page is open: its levels and the note of its risk go too."""
     backing, _, site = place
@@ -156,7 +156,7 @@ def test_an_account_without_a_trade_is_one_line_until_it_has_one(
 ) -> None:
     desk = desks.open_desk(tmp_path, (desks.BTC,))
     settings = DeskSettings(instances=(desks.BTC,))
-    backing = Backing(tmp_path, desk.database, settings, desk, {})
+    backing = PageContext(tmp_path, desk.database, settings, desk, {})
     view = DatabaseView(desk.database, settings, desk)
     app = create_app(view, access=ACCESS, backing=backing)
     with Site(app) as site, Visit(browser, screen=DESK) as visit:
@@ -190,7 +190,7 @@ BOXES = """() => [...document.querySelectorAll("main .scroll")]
 
 @pytest.mark.journey
 def test_the_trades_stay_in_their_panel_at_any_width(
-    browser: Browser, place: tuple[Backing, Simulated, Site]
+    browser: Browser, place: tuple[PageContext, Simulated, Site]
 ) -> None:
     """Where the table is wider it scrolls by itself, with its edge in shadow; no page does."""
     _, _, site = place
@@ -225,7 +225,7 @@ MOST_ROW = 130
 
 @pytest.mark.journey
 def test_a_phone_lists_a_tick_in_three_lines_and_ten_of_a_symbol(
-    browser: Browser, place: tuple[Backing, Simulated, Site]
+    browser: Browser, place: tuple[PageContext, Simulated, Site]
 ) -> None:
     _, _, site = place
     with Visit(browser, screen=PHONE) as visit:
@@ -244,7 +244,7 @@ def test_a_phone_lists_a_tick_in_three_lines_and_ten_of_a_symbol(
 
 @pytest.mark.journey
 def test_every_page_of_the_desk_begins_at_the_same_edge(
-    browser: Browser, place: tuple[Backing, Simulated, Site]
+    browser: Browser, place: tuple[PageContext, Simulated, Site]
 ) -> None:
     _, _, site = place
     with Visit(browser, screen={"width": 1440, "height": 900}) as visit:
@@ -261,7 +261,7 @@ def test_every_page_of_the_desk_begins_at_the_same_edge(
 
 
 def test_the_proposal_fits_a_phone(
-    browser: Browser, place: tuple[Backing, Simulated, Site], scaled: Scale
+    browser: Browser, place: tuple[PageContext, Simulated, Site], scaled: Scale
 ) -> None:
     only_nightly(scaled)
     backing, _, site = place
@@ -276,7 +276,7 @@ def test_the_proposal_fits_a_phone(
 
 @pytest.mark.journey
 def test_a_profile_is_edited_and_undone(
-    browser: Browser, place: tuple[Backing, Simulated, Site]
+    browser: Browser, place: tuple[PageContext, Simulated, Site]
 ) -> None:
     backing, _, site = place
     name = backing.settings.instances[0].profile

@@ -28,7 +28,7 @@ from torra.clock import System, iso
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.errors import LONGEST_TEXT
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 from torra.replay.rerun import trial_tick
 from torra.tick.bar_window import LiveWindow
 
@@ -434,11 +434,11 @@ def test_a_vendor_s_client_is_there_before_a_trial_is_due(
     tmp_path: Path, refusing: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The import of an SDK takes about a second, which the tick's agents would lack."""
-    build, run_tick = Switchboard._built, torra_trader.run_tick
+    build, run_tick = VendorClients._built, torra_trader.run_tick
     built: list[str] = []
     known: list[list[str]] = []
 
-    def slow(board: Switchboard, vendor: str) -> Any:
+    def slow(board: VendorClients, vendor: str) -> Any:
         time.sleep(0.3)
         found = build(board, vendor)
         built.append(vendor)
@@ -448,7 +448,7 @@ def test_a_vendor_s_client_is_there_before_a_trial_is_due(
         known.append(list(built))
         return run_tick(*words, **more)
 
-    monkeypatch.setattr(Switchboard, "_built", slow)
+    monkeypatch.setattr(VendorClients, "_built", slow)
     monkeypatch.setattr(trial_tick, "run_tick", run)
     assert torra(tmp_path, *TRIAL).exit_code == 0
     assert known[-1] == ["anthropic"]

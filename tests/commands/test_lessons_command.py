@@ -13,7 +13,7 @@ from agents.contracts import ModelUnavailable
 from tests.worlds import stores, told_lessons
 from tests.worlds.reviews import Answers, answer
 from torra.commands.command_line import main
-from torra.lessons.lesson import LessonFacts, Words
+from torra.lessons.lesson import LessonFacts, LessonText
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_an_export_has_all_of_them_one_a_line(
     assert lines == listed(home)["lessons"]
     facts = {name: lines[2][name] for name in told_lessons.LOST.as_dict()}
     assert LessonFacts.of(facts) == told_lessons.LOST
-    assert Words.of(lines[2]["words"][0]) == told_lessons.words(told_lessons.LOST)
+    assert LessonText.of(lines[2]["words"][0]) == told_lessons.words(told_lessons.LOST)
 
 
 def test_a_review_tells_facts_words_and_who_was_told(home: Path) -> None:

@@ -15,7 +15,7 @@ from tests.doubles.vendor_line import environment
 from tests.doubles.vendor_server import Reply, Status, VendorServer
 from torra.commands.command_line import main
 from torra.config import Profile, load_desk
-from torra.desk.models.expected_cost import Estimate, figures, sentence
+from torra.desk.models.expected_cost import CostBasis, figures, sentence
 from torra.desk.models.report import spending_line
 from torra.providers.prices import PriceList
 
@@ -53,7 +53,7 @@ def test_what_every_mode_is_expected_to_cost_is_told(tmp_path: Path) -> None:
     rows = {(row["mode"], row["vendor"]): row for row in told["expected"]}
     assert rows.keys() == {(mode, vendor) for mode in MODES for vendor in VENDORS}
     desk = load_desk(tmp_path).instances
-    estimate = Estimate.of(None, desk, PriceList(), {})
+    estimate = CostBasis.of(None, desk, PriceList(), {})
     firm = Profile().with_agents(mode="firm", provider="google")
     found = estimate.expected(firm)
     assert found == {name: rows["firm", "google"][name] for name in found}

@@ -15,9 +15,9 @@ from torra.one_heap import CHOSEN
 
 PROGRAM = """
 import ctypes, sys, threading
-from torra.one_heap import share_one_heap
+from torra.one_heap import limit_malloc_arenas
 
-print(share_one_heap())
+print(limit_malloc_arenas())
 held, met = [], threading.Barrier(9)
 
 def work():

@@ -15,7 +15,7 @@ from torra.clock import System
 from torra.commands.options import on_terminal
 from torra.commands.profile import profile
 from torra.config import Profile, load_desk
-from torra.desk.models.expected_cost import Estimate, sentence
+from torra.desk.models.expected_cost import CostBasis, sentence
 from torra.profiles.guard import LOOSENS
 from torra.providers.prices import PriceList
 from torra.replay.changed.last_days import NO_TICK
@@ -114,7 +114,7 @@ PAID = ("agents.mode", "swarm", "agents.provider", "google", "agents.influence",
 def test_what_agents_are_expected_to_cost_is_told_before_a_change_is_made(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    estimate = Estimate.of(None, load_desk(home).instances, PriceList(), {})
+    estimate = CostBasis.of(None, load_desk(home).instances, PriceList(), {})
     wanted = Profile().with_agents(mode="swarm", provider="google")
     said = f"note: {sentence(estimate.expected(wanted))}"
     with monkeypatch.context() as patch:

@@ -23,7 +23,7 @@ from torra.dashboard.cells import common as cells
 from torra.dashboard.screens import tick as deliberation
 from torra.dashboard.trade import approvals, proposals
 from torra.dashboard.view import rendering
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.exhibits import figures
 from torra.tick import approval
 from torra.tick.marks import PROPOSED
@@ -50,29 +50,29 @@ class Fast(Simulated):
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[Backing]:
+def backing(tmp_path: Path) -> Iterator[PageContext]:
     start = demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER
     made = demo_orders.build(tmp_path, clock=Fast(start + timedelta(minutes=6)))
     yield made
     made.database.close()
 
 
-def visit(backing: Backing, scope: str = "admin") -> FlaskClient:
+def visit(backing: PageContext, scope: str = "admin") -> FlaskClient:
     client: FlaskClient = demo_orders.open_pages(backing, scope).test_client()
     return client
 
 
-def text_of(backing: Backing, address: str, scope: str = "admin") -> str:
+def text_of(backing: PageContext, address: str, scope: str = "admin") -> str:
     answer = visit(backing, scope).get(address)
     assert answer.status_code == 200
     return answer.get_data(as_text=True)
 
 
-def read(backing: Backing, address: str, scope: str = "admin") -> Page:
+def read(backing: PageContext, address: str, scope: str = "admin") -> Page:
     return Page(text_of(backing, address, scope))
 
 
-def waiting(backing: Backing, instance: str = "BTCUSD") -> str:
+def waiting(backing: PageContext, instance: str = "BTCUSD") -> str:
     rows = backing.database.proposals()
     return next(str(row.sid) for row in rows if row.instance == instance)
 
@@ -97,7 +97,7 @@ def check_refresh(page: Page, told: dict[str, Any]) -> None:
 # --- the queue ------------------------------------------------------------------------------------
 
 
-def test_the_queue_counts_down_in_real_seconds(backing: Backing) -> None:
+def test_the_queue_counts_down_in_real_seconds(backing: PageContext) -> None:
     page = read(backing, "/approvals")
     counts = [one for _, one in page.tags if "data-expiry" in one]
     assert [one["data-countdown"] for one in counts] == ["3.0", "3.0"]
@@ -107,7 +107,7 @@ def test_the_queue_counts_down_in_real_seconds(backing: Backing) -> None:
     assert f"/approvals/{waiting(backing)}" in links
 
 
-def test_what_is_over_is_not_waiting_though_nobody_has_booked_it(backing: Backing) -> None:
+def test_what_is_over_is_not_waiting_though_nobody_has_booked_it(backing: PageContext) -> None:
     late = waiting(backing, "EURUSD")
     assert backing.database.proposal(late).state == "WAITING"
     text = text_of(backing, "/approvals")
@@ -122,7 +122,7 @@ def test_what_is_over_is_not_waiting_though_nobody_has_booked_it(backing: Backin
 
 
 def test_an_empty_queue_says_how_to_be_asked(
-    backing: Backing, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.profiles.idle.settings", lambda _: pytest.fail("the whole table"))
     for row in backing.database.proposals():
@@ -154,7 +154,7 @@ def test_without_a_desk_the_screen_says_so(address: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["", "BTCUSD", "XAUUSD", "EURUSD"])
-def test_the_refresh_writes_what_the_page_showed(where: str, backing: Backing) -> None:
+def test_the_refresh_writes_what_the_page_showed(where: str, backing: PageContext) -> None:
     address = f"/approvals/{waiting(backing, where)}" if where else "/approvals"
     page = read(backing, address)
     (main,) = page.all("main")
@@ -167,7 +167,7 @@ def test_a_demo_says_how_long_a_proposal_waits() -> None:
     assert approvals.lives(None) == approvals.lives(1.0) == ""
 
 
-def test_neighbours_that_expired_are_folded(backing: Backing) -> None:
+def test_neighbours_that_expired_are_folded(backing: PageContext) -> None:
     known = backing.database.proposals(None)[0]
     states = ("EXPIRED", "EXPIRED", "DENIED", "EXPIRED", "EXPIRED", "EXPIRED")
     rows = [
@@ -188,7 +188,7 @@ def test_neighbours_that_expired_are_folded(backing: Backing) -> None:
 
 
 @pytest.mark.journey
-def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
+def test_a_proposing_tick_denies_nothing(backing: PageContext) -> None:
     row = next(one for one in backing.database.proposals() if one.instance == "BTCUSD")
     record = {name: getattr(row, name) for name in ("instance", "symbol", "timeframe", "bar_time")}
     record |= {"action": "HOLD", "reason": PROPOSED, "as_of": row.created_at}
@@ -207,7 +207,7 @@ def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
 
 @pytest.mark.parametrize("state", ["WAITING", "APPROVED", "REJECTED"])
 def test_the_page_of_a_proposing_tick_names_its_proposal(
-    state: str, backing: Backing, monkeypatch: pytest.MonkeyPatch
+    state: str, backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shown(name: str, **more: Any) -> str:
         more.setdefault("proposal", approvals.of_tick(more["record"]))
@@ -229,7 +229,7 @@ def test_the_page_of_a_proposing_tick_names_its_proposal(
 # --- the thirty-second screen ---------------------------------------------------------------------
 
 
-def test_the_seven_parts_come_in_order(backing: Backing) -> None:
+def test_the_seven_parts_come_in_order(backing: PageContext) -> None:
     text = text_of(backing, f"/approvals/{waiting(backing)}")
     parts = (
         "open long", "Expires in", ">Drift<", "risk-name", "ladder-name", "panel-name", "case-name",
@@ -241,7 +241,7 @@ def test_the_seven_parts_come_in_order(backing: Backing) -> None:
     assert places == sorted(places)
 
 
-def test_what_is_read_first_has_few_words(backing: Backing) -> None:
+def test_what_is_read_first_has_few_words(backing: PageContext) -> None:
     text = text_of(backing, f"/approvals/{waiting(backing)}")
     body = text[text.index('<article class="decide"') : text.index("</article>")]
     first = body[: body.index('aria-labelledby="case-name"')] + body[body.index('class="act"') :]
@@ -252,7 +252,7 @@ def test_what_is_read_first_has_few_words(backing: Backing) -> None:
     assert 60 < len(words) <= MOST_WORDS, len(words)
 
 
-def test_the_figures_are_those_that_the_yes_would_send(backing: Backing) -> None:
+def test_the_figures_are_those_that_the_yes_would_send(backing: PageContext) -> None:
     sid = waiting(backing)
     page = read(backing, f"/approvals/{sid}")
     told = visit(backing).get(f"/api/v1/approvals/{sid}").get_json()["now"]
@@ -270,7 +270,7 @@ def test_the_figures_are_those_that_the_yes_would_send(backing: Backing) -> None
     assert page.cells["l.cash"].startswith(f"{risk:,.2f} USD (")
 
 
-def test_looking_changes_nothing(backing: Backing) -> None:
+def test_looking_changes_nothing(backing: PageContext) -> None:
     def everything() -> list[Any]:
         database = backing.database
         return [
@@ -285,7 +285,7 @@ def test_looking_changes_nothing(backing: Backing) -> None:
     assert everything() == before
 
 
-def test_a_failed_check_disables_the_yes_and_names_its_rule(backing: Backing) -> None:
+def test_a_failed_check_disables_the_yes_and_names_its_rule(backing: PageContext) -> None:
     sid = waiting(backing)
     backing.database.set_latch("BTCUSD", "BUY")
     page = read(backing, f"/approvals/{sid}")
@@ -297,7 +297,7 @@ def test_a_failed_check_disables_the_yes_and_names_its_rule(backing: Backing) ->
     assert "Disabled: ✗ DENIED: GATE_VETO" in page.text
 
 
-def test_it_is_read_by_the_checks_of_now(backing: Backing) -> None:
+def test_it_is_read_by_the_checks_of_now(backing: PageContext) -> None:
     def patterns(sid: str) -> list[str]:
         links = [one.get("href") or "" for one in read(backing, f"/approvals/{sid}").all("a")]
         return [link.partition("#pattern-")[2] for link in links if "#pattern-" in link]
@@ -312,7 +312,7 @@ def test_it_is_read_by_the_checks_of_now(backing: Backing) -> None:
     assert "refused" in patterns(str(denied.sid))
 
 
-def test_a_price_that_ran_away_shows(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_price_that_ran_away_shows(backing: PageContext, monkeypatch: pytest.MonkeyPatch) -> None:
     sid = waiting(backing)
     row = backing.database.proposal(sid)
     assert row is not None
@@ -323,7 +323,7 @@ def test_a_price_that_ran_away_shows(backing: Backing, monkeypatch: pytest.Monke
     assert page.cells["chip.Price"] == "✗ Price: PRICE_COLLAR"
 
 
-def test_without_a_price_nothing_is_invented(backing: Backing) -> None:
+def test_without_a_price_nothing_is_invented(backing: PageContext) -> None:
     sid = waiting(backing, "XAUUSD")
     with backing.database.transaction():
         backing.database.connection().execute("DELETE FROM bars WHERE instance = 'XAUUSD'")
@@ -336,7 +336,7 @@ def test_without_a_price_nothing_is_invented(backing: Backing) -> None:
     assert "who said what is not known" in page.text
 
 
-def test_real_money_asks_for_the_size(backing: Backing) -> None:
+def test_real_money_asks_for_the_size(backing: PageContext) -> None:
     page = read(backing, f"/approvals/{waiting(backing, 'XAUUSD')}")
     (field,) = [one for one in page.all("input") if one.get("name") == "lots"]
     assert "required" in field
@@ -345,13 +345,13 @@ def test_real_money_asks_for_the_size(backing: Backing) -> None:
     assert not [one for one in page.all("input") if one.get("name") == "lots"]
 
 
-def test_who_may_only_read_gets_no_form(backing: Backing) -> None:
+def test_who_may_only_read_gets_no_form(backing: PageContext) -> None:
     page = read(backing, f"/approvals/{waiting(backing)}", scope="read")
     assert "needs a token of the scope approve" in page.text
     assert not [one for one in page.all("form") if "proposals" in one.get("action", "")]
 
 
-def test_a_proposal_that_is_not_there_is_a_404(backing: Backing) -> None:
+def test_a_proposal_that_is_not_there_is_a_404(backing: PageContext) -> None:
     assert visit(backing).get("/approvals/TNOBODY").status_code == 404
 
 
@@ -406,14 +406,14 @@ def test_the_panel_has_a_row_for_each_and_greys_the_silent() -> None:
     assert rows["Risk gate"].ruling.startswith("× 0.5")
 
 
-def test_no_reason_is_chosen_beforehand(backing: Backing) -> None:
+def test_no_reason_is_chosen_beforehand(backing: PageContext) -> None:
     page = read(backing, f"/approvals/{waiting(backing)}")
     picks = [one for one in page.all("input") if one.get("type") == "radio"]
     assert picks
     assert not [one for one in picks if "checked" in one]
 
 
-def test_hostile_words_stay_words(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_words_stay_words(backing: PageContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(approvals, "_record", lambda _row: (RECORD, ""))
     sid = waiting(backing)
     backing.database.decide_proposal(waiting(backing, "XAUUSD"), "REJECTED", HOSTILE)

@@ -27,7 +27,7 @@ from torra.config import DeskSettings, Profile, validate
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import SCOPES, Access
 from torra.dashboard.doors.routes import every_route
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.home import ACCESS
 from torra.providers.vendors.addresses import _VENDORS
@@ -92,7 +92,7 @@ class Place:
         self.environment = environment
         self.hosts = itertools.count(1)
         one = DeskSettings(instances=(desks.EUR,))
-        self.backing = Backing(home, desk.database, one, desk, environment)
+        self.backing = PageContext(home, desk.database, one, desk, environment)
         self.app = create_app(
             DatabaseView(desk.database, one, desk), access=access, backing=self.backing
         )

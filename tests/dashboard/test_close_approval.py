@@ -46,8 +46,8 @@ def test_it_says_what_the_close_brings_now_and_what_keeping_may_cost(pages: Page
     ):  # fmt: skip
         moved = price - held.entry
         assert rows[name] == [
-            figures.plain(price, 2), figures.signed(moved / risk, 2),
-            figures.signed(moved / row.atr, 2), figures.signed(moved * worth, 2),
+            figures.plain(price, 2), figures.format_signed(moved / risk, 2),
+            figures.format_signed(moved / row.atr, 2), figures.format_signed(moved * worth, 2),
         ], name  # fmt: skip
     assert rows["Entry"] == [figures.plain(held.entry, 2), "—", "—", "—"]
     now, stop = rows["Now"], rows["Stop"]

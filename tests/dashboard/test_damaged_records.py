@@ -15,7 +15,7 @@ from tests.worlds import firm_ticks, swarm_ticks
 from tests.worlds.desk_pages import Pages
 from tests.worlds.records import quiet
 from torra.dashboard.record import reading_patterns, reasoning, story_cards
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import TickView
 from torra.dashboard.trade import why
 from torra.dashboard.view.stream_reading import StreamReading, brief
 from torra.desk.journal_ticks import tick_of
@@ -60,8 +60,8 @@ def damaged(whole: dict[str, Any], where: list[tuple[Any, ...]], chance: random.
 
 def shown_by_everybody(record: TickRecord) -> None:
     """Read a record as pages, lists and reports do."""
-    page = ShownTick.model_construct(**dict(record))
-    sections: Any = reasoning.story(page, record)
+    page = TickView.model_construct(**dict(record))
+    sections: Any = reasoning.tick_sections(page, record)
     assert sections["headline"]
     for side in ("BUY", "SELL"):
         case = why.case(record, side)

@@ -17,7 +17,7 @@ from tests.worlds import demo_orders, desks, stores
 from torra.clock import Scaled, Simulated, System, parse
 from torra.config import DeskSettings, Instance, Profile, Thresholds
 from torra.dashboard.trade import approvals
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.looking_desk import LookingDesk
 from torra.store.trade.rows import SignalRow
 
@@ -26,13 +26,13 @@ PAPER = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[Backing]:
+def backing(tmp_path: Path) -> Iterator[PageContext]:
     made = demo_orders.build(tmp_path / "home")
     yield made
     made.database.close()
 
 
-def test_the_page_of_a_proposal_counts_down_once(backing: Backing) -> None:
+def test_the_page_of_a_proposal_counts_down_once(backing: PageContext) -> None:
     client = demo_orders.open_pages(backing).test_client()
     (row, *_) = [row for row in backing.database.proposals() if row.instance == "BTCUSD"]
     address = f"/approvals/{row.sid}"
@@ -43,7 +43,7 @@ def test_the_page_of_a_proposal_counts_down_once(backing: Backing) -> None:
     assert "data-expiry" not in decided and "Expires in" not in decided
 
 
-def fills(backing: Backing, state: str, instance: Instance, clock: System) -> tuple[str, float]:
+def fills(backing: PageContext, state: str, instance: Instance, clock: System) -> tuple[str, float]:
     class Desk:
         active = True
 
@@ -55,7 +55,7 @@ def fills(backing: Backing, state: str, instance: Instance, clock: System) -> tu
         return approvals._fills(signal, instance)
 
 
-def test_an_order_on_paper_says_when_it_fills(backing: Backing) -> None:
+def test_an_order_on_paper_says_when_it_fills(backing: PageContext) -> None:
     said, left = fills(backing, "PUBLISHED", PAPER, Simulated(AT))
     assert "at the open of the M15 bar of 2021-11-08 03:15 UTC" in said
     assert said.endswith("is booked as that bar closes") and left == 23 * 60
@@ -63,16 +63,16 @@ def test_an_order_on_paper_says_when_it_fills(backing: Backing) -> None:
 
 
 @pytest.mark.parametrize("state", ["FILLED", "CLOSED", "REJECTED", "EXPIRED"])
-def test_one_that_has_ended_says_nothing(backing: Backing, state: str) -> None:
+def test_one_that_has_ended_says_nothing(backing: PageContext, state: str) -> None:
     assert fills(backing, state, PAPER, Simulated(AT)) == ("", 0.0)
 
 
-def test_a_broker_says_so_himself(backing: Backing) -> None:
+def test_a_broker_says_so_himself(backing: PageContext) -> None:
     sent = PAPER.model_copy(update={"bridge": "torra_files"})
     assert fills(backing, "PUBLISHED", sent, Simulated(AT)) == ("", 0.0)
 
 
-def test_the_page_of_an_approved_order_says_it(backing: Backing) -> None:
+def test_the_page_of_an_approved_order_says_it(backing: PageContext) -> None:
     client = demo_orders.open_pages(backing).test_client()
     rows = [row for row in backing.database.proposals() if row.instance == "BTCUSD"]
     address = f"/approvals/{rows[0].sid}"

@@ -20,7 +20,7 @@ from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
 from torra.clock import Scaled, iso, parse
 from torra.config import DeskSettings, Profile
 from torra.dashboard.record import reasoning
-from torra.dashboard.view.desk_values import Quiet
+from torra.dashboard.view.desk_values import NoBars
 from torra.dashboard.view.desk_view import DatabaseView, neighbours
 from torra.dashboard.view.stream_reading import brief
 from torra.desk.schedule import Desk
@@ -156,12 +156,12 @@ def test_every_tick_of_the_real_overlay_recomputes(
     assert rows
     for row in rows:
         record = view.tick(name, timeframe, row["bar_time"])
-        told: Any = reasoning.story(shown_tick(record))
+        told: Any = reasoning.tick_sections(shown_tick(record))
         assert told["failed_checks"] == []
         assert [agent["mark"].word for agent in told["agents"]] == ["answered"] * 4
         page = client.get(f"/symbol/{name}/{timeframe}/{row['bar_time']}")
         assert page.status_code == 200
-        assert figures.signed(row["consensus"], 5) in page.get_data(as_text=True)
+        assert figures.format_signed(row["consensus"], 5) in page.get_data(as_text=True)
 
 
 def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(
@@ -259,7 +259,7 @@ def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: s
     record = view.tick("BTCUSD", "M15", one.streams[0].tick.bar_time)
     assert record["outcomes"] == {}
     shown = open_app(view).test_client().get("/").get_data(as_text=True)
-    profit, r = figures.signed(held.now.profit, 2), figures.signed(held.now.r, 2)
+    profit, r = figures.format_signed(held.now.profit, 2), figures.format_signed(held.now.r, 2)
     assert f"{profit}\u00a0USD, {r}\u00a0R" in shown
     told: Any = view._outcomes(shown_tick({"signals": [{"sid": sid}]}))
     assert told[sid]["state"] == "FILLED"
@@ -329,7 +329,7 @@ def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick: Desk
     for number in range(1, 6):
         skip(quick, newest + number * step)
     desks.clock_of(quick).set(newest + 9 * step - timedelta(seconds=1))
-    closes = Quiet(5, iso(newest + 2 * step), iso(newest + 6 * step))
+    closes = NoBars(5, iso(newest + 2 * step), iso(newest + 6 * step))
     assert (stream().stale, stream().quiet) == (False, closes)
     data = DatabaseView(quick.database, SETTINGS, quick).symbol("BTCUSD", "M15", 50).stream
     assert (data.stale, data.quiet) == (False, closes)

@@ -74,7 +74,7 @@ def test_torras_pages_stand_beside_it_and_show_the_same(
     page = client.get("/torra/", headers=reader)
     assert page.status_code == 200
     text = page.get_data(as_text=True)
-    assert figures.signed(place[1]["consensus"]) in text
+    assert figures.format_signed(place[1]["consensus"]) in text
     assert "REDUCING" in text
     assert client.get("/").get_data(as_text=True).startswith("<h1>Golden charts</h1>")
     assert client.get("/nothing").get_data(as_text=True) == "Golden charts has no such page"

@@ -17,20 +17,20 @@ from tests.worlds import desks
 from tests.worlds.demo_view import ScriptedView
 from torra.config import DeskSettings
 from torra.dashboard.screens import files
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 
 
 @pytest.fixture(scope="module")
-def backing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backing]:
+def backing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageContext]:
     folder = tmp_path_factory.mktemp("lived")
     desk = run(folder, VOICES["wild"](), "full", 24)
     with closing(desk.database):
-        yield Backing(folder, desk.database, DeskSettings(instances=(desks.BTC,)), desk)
+        yield PageContext(folder, desk.database, DeskSettings(instances=(desks.BTC,)), desk)
 
 
 @pytest.fixture
-def get(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> Any:
+def get(backing: PageContext, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(files, "AT_ONCE", 3)
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     return open_app(view, "read", backing=backing).test_client().get
@@ -41,11 +41,11 @@ def rows(answer: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.get_data(as_text=True))))
 
 
-def stored(backing: Backing, sql: str) -> list[dict[str, Any]]:
+def stored(backing: PageContext, sql: str) -> list[dict[str, Any]]:
     return list(backing.database.connection().query(sql))
 
 
-def test_every_tick_stands_once_and_as_it_is_stored(backing: Backing, get: Any) -> None:
+def test_every_tick_stands_once_and_as_it_is_stored(backing: PageContext, get: Any) -> None:
     found = rows(get("/ticks.csv"))
     every = stored(backing, "SELECT * FROM chains ORDER BY timeframe, close_time DESC")
     assert len(every) > 24
@@ -62,7 +62,7 @@ def test_every_tick_stands_once_and_as_it_is_stored(backing: Backing, get: Any) 
 
 
 @pytest.mark.journey
-def test_a_stream_and_days_are_chosen(backing: Backing, get: Any) -> None:
+def test_a_stream_and_days_are_chosen(backing: PageContext, get: Any) -> None:
     hours = rows(get("/ticks.csv?instance=BTCUSD&timeframe=H1"))
     assert {row["timeframe"] for row in hours} == {"H1"}
     assert [row["close_time"] for row in hours] == sorted(
@@ -81,7 +81,7 @@ def test_a_stream_and_days_are_chosen(backing: Backing, get: Any) -> None:
     del backing
 
 
-def test_every_call_stands_once_without_its_texts(backing: Backing, get: Any) -> None:
+def test_every_call_stands_once_without_its_texts(backing: PageContext, get: Any) -> None:
     found = rows(get("/calls.csv"))
     every = stored(backing, "SELECT *, rowid FROM calls ORDER BY rowid DESC")
     assert len(every) > 50 and tuple(found[0]) == files.CALLS

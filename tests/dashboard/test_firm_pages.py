@@ -21,7 +21,7 @@ from tests.worlds.values import made_symbol
 from torra.config import Profile, validate
 from torra.dashboard.cells import timelines
 from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
-from torra.dashboard.record.shown import EscalationRule, ShownTick
+from torra.dashboard.record.shown import EscalationSetting, TickView
 from torra.dashboard.screens import watched
 from torra.dashboard.settings import profile_form
 from torra.dashboard.trade import proposals, why
@@ -155,7 +155,7 @@ def test_a_desk_without_a_trader_has_no_thesis_anywhere(tmp_path: Path) -> None:
 
 
 def test_the_rule_of_an_escalation_is_that_of_the_ticks_profile() -> None:
-    rule = EscalationRule.parse({"when": "pivotal", "at": 0.75})
+    rule = EscalationSetting.parse({"when": "pivotal", "at": 0.75})
     shown = thesis.shown(stored(), rule)
     assert shown is not None
     assert shown.tier == "escalated to the chief tier: the agents alone decided the verdict"
@@ -364,7 +364,7 @@ def test_a_tick_names_one_end_of_its_trade(pages: Pages) -> None:
     assert asked and asked.report
     case = ["a close below 1.00 in the next 12 bars"]
 
-    def fact(seen: ShownTick) -> str:
+    def fact(seen: TickView) -> str:
         return story_cards.facts(seen, [], [], case, None, "")[-1].value
 
     assert fact(record) == asked.report.falsifiers[0]

@@ -18,7 +18,7 @@ from torra.clock import System, iso
 from torra.config import Instance
 from torra.dashboard.settings import first_run
 from torra.dashboard.settings.first_run import STEPS
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.home import FIRST_RUN
 
 JSON = {"Accept": "application/json"}
@@ -73,7 +73,7 @@ def test_of_two_pages_at_once_none_loses_its_mark(
 ) -> None:
     keep, other = first_run._keep, threading.Thread(target=note, args=(pages, "seen", "tick"))
 
-    def meanwhile(known: Backing, noted: first_run.Noted) -> None:
+    def meanwhile(known: PageContext, noted: first_run.Noted) -> None:
         if threading.current_thread() is not other:
             other.start()
             other.join(0.5)  # without a lock it has written by then

@@ -29,9 +29,9 @@ from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
 from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.desk_values import Overview
-from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.kept import LruCache
 from torra.desk import self_check
-from torra.desk.outlook import Outlook
+from torra.desk.outlook import ContextFeeds
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, SeriesRow
 from torra.feeds.companions import CompanionReader
@@ -335,7 +335,7 @@ def knowing(tmp_path: Path) -> Iterator[Pages]:
     """Yield a desk whose EURUSD knew yields and no positions from some tick on."""
     home = tmp_path / "knowing"
     found = open_pages(home, (desks.BTC, desks.EUR))
-    outlook = Outlook(home, found.database, {}, [Profile()], now=found.desk.clock.now)
+    outlook = ContextFeeds(home, found.database, {}, [Profile()], now=found.desk.clock.now)
     for name, setup in found.desk.setups.items():
         reads = outlook.outside(setup.instance, setup.profile)
         found.desk.setups[name] = replace(setup, outside=reads)
@@ -449,14 +449,14 @@ def test_a_publisher_tells_how_it_answers(pages: Pages, status: str, level: str,
     setup = SimpleNamespace(instance=desks.EUR, profile=asking)
     desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups={"EURUSD": setup})
     behind: Any = SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
-    found = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
+    found = {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
     assert found["FRED"].level == level and found["FRED"].detail == said
     assert found["FRED"].remedy or level != "warn"
     assert "7 values, 1 dropped, next in 1 min" in dict(found["FRED"].facts)["DGS2"]
     assert found["CFTC"].level == "note" and "no symbol here" in found["CFTC"].detail
     assert found["2-year US yield"].detail == "nothing is stored yet"
     desk.roster = None
-    elsewhere = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
+    elsewhere = {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
     assert elsewhere["FRED"].level == elsewhere["CFTC"].level == "unknown"
 
 
@@ -474,7 +474,7 @@ def test_edgar_tells_why_it_is_not_asked_and_what_is_stored_of_a_company(pages: 
     outlook = SimpleNamespace(series=None, filings=filings)
     desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups={"EURUSD": setup})
     behind: Any = SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
-    first = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
+    first = {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
     assert first["EDGAR"].level == "warn" and first["EDGAR"].facts == ()
     assert first["EDGAR"].detail == "no key: TORRA_EDGAR_CONTACT is not set"
     ends = datetime(2023, 9, 30, tzinfo=UTC)
@@ -482,7 +482,7 @@ def test_edgar_tells_why_it_is_not_asked_and_what_is_stored_of_a_company(pages: 
     source = "edgar 10-K 0000320193-23-000106"
     row = FactRow("AAPL", "assets", ends, ends, known, 1.0, "USD", source)
     pages.database.store_facts([row, row._replace(ticker="MSFT")], known)
-    found = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
+    found = {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
     assert found["AAPL figures"].detail == (
         "1 value of 1 figure, for periods to 2023-09-30, the newest known since "
         "2023-11-03 02:08 UTC"
@@ -509,7 +509,7 @@ def test_of_a_company_s_figures_edgar_tells_in_one_line(pages: Pages) -> None:
     outlook = SimpleNamespace(series=None, filings=filings)
     desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups={"EURUSD": setup})
     behind: Any = SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
-    found = {one.name: one for one in health_checks.beyond(behind, Kept(9))}["EDGAR"]
+    found = {one.name: one for one in health_checks.beyond(behind, LruCache(9))}["EDGAR"]
     facts = dict(found.facts)
     assert [*facts] == ["AAPL filings", "tickers", "AAPL figures"] and found.level == "ok"
     assert facts["AAPL figures"] == (
@@ -636,7 +636,7 @@ def test_tokens_that_others_can_read_are_told(pages: Pages) -> None:
 
 
 def test_the_checklist_is_what_doctor_finds_without_the_database(pages: Pages) -> None:
-    glance = [(item.name, item.level) for item in self_check.glance(pages.backing.home, {})]
+    glance = [(item.name, item.level) for item in self_check.quick_checks(pages.backing.home, {})]
     whole = [(item.name, item.level) for item in self_check.run(pages.backing.home)]
     assert whole[: len(glance)] == glance
     assert whole[len(glance)] == ("database", "ok")
@@ -648,7 +648,7 @@ def test_the_checklist_is_looked_at_once_a_minute(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
-    monkeypatch.setattr("torra.dashboard.screens.health.glance", lambda *_: looks.append(1) or [])
+    monkeypatch.setattr("torra.dashboard.screens.health.quick_checks", lambda *_: looks.append(1) or [])
     memory, now = type(checkup(pages.backing))(), parse("2026-11-21T10:00:00Z")
     for seconds in (0, 1, 59, 60, 61):
         memory.findings(pages.backing, now + timedelta(seconds=seconds))

@@ -24,7 +24,7 @@ from tests.worlds.demo_view import ScriptedView
 from torra.clock import iso, parse
 from torra.dashboard.screens import history
 from torra.dashboard.view import refusers
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.exhibits import figures
 from torra.store.connection import TickKey
 from torra.store.tick_listing import TickListingStore
@@ -34,13 +34,13 @@ Get = Callable[..., Any]
 
 
 @pytest.fixture
-def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backing]:
+def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageContext]:
     with demo_orders.traded(tmp_path, monkeypatch) as made:
         yield made
 
 
 @pytest.fixture
-def get(backing: Backing) -> Get:
+def get(backing: PageContext) -> Get:
     return demo_orders.open_pages(backing, "read").test_client().get
 
 
@@ -138,7 +138,7 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
             assert searched or number == len(wanted(every, {**others, "only": word})), word
 
 
-def test_a_page_has_a_line_for_each_tick_and_leads_to_it(get: Get, backing: Backing) -> None:
+def test_a_page_has_a_line_for_each_tick_and_leads_to_it(get: Get, backing: PageContext) -> None:
     told = get("/history").get_data(as_text=True)
     page = Page(told)
     every = stored(backing.database)
@@ -178,7 +178,7 @@ def test_the_file_has_what_the_page_is_narrowed_to(many: tuple[Any, Get]) -> Non
 
 
 def test_closes_without_a_tick_are_told_with_the_ticks_of_their_time(
-    get: Get, backing: Backing
+    get: Get, backing: PageContext
 ) -> None:
     newest, *_, oldest = stored(backing.database)
     assert "without a tick" not in get("/history").get_data(as_text=True)
@@ -212,7 +212,7 @@ def test_closes_without_a_tick_are_told_with_the_ticks_of_their_time(
 
 
 def test_the_closes_of_a_page_are_looked_at_up_to_a_bound(
-    get: Get, backing: Backing, monkeypatch: pytest.MonkeyPatch
+    get: Get, backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
     found = type(backing.database).closes_without_tick
@@ -327,7 +327,7 @@ def test_a_filter_without_a_tick_says_so_and_leads_back(get: Get) -> None:
     assert 'value="&lt;b&gt;nobody" selected' in text
 
 
-def test_words_of_any_type_are_listed_and_fail_no_page(get: Get, backing: Backing) -> None:
+def test_words_of_any_type_are_listed_and_fail_no_page(get: Get, backing: PageContext) -> None:
     keys = [row["torra_key"] for row in backing.database.ticks("BTCUSD", "M15", 3)]
     for key, verdict in zip(keys, (b"\xff", 7, "<b>x"), strict=True):
         backing.database._change("UPDATE chains SET verdict = ? WHERE torra_key = ?", verdict, key)

@@ -18,14 +18,14 @@ from tests.worlds.records import tick_record
 from tests.worlds.stores import NOON
 from tests.worlds.values import made, made_symbol
 from torra.dashboard.cells import common, home_cells, overview_cells, symbol_cells
-from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.desk_values import DeskStatus, Holding, Overview, OverviewSymbol
+from torra.dashboard.view.backing import PageContext
+from torra.dashboard.view.desk_values import DeskStatus, Overview, OverviewSymbol, PositionValue
 from torra.exhibits import figures
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney, DayCap, Money
 from torra.money.line import LinePoint
 from torra.money.open_positions import OpenNow
-from torra.money.results import Result
+from torra.money.results import TradeTotals
 from torra.verdict.risk_engine import OPENS, Position
 from torra.verdict.trade_outcome import CloseValue
 
@@ -33,13 +33,13 @@ LEVELS = {"buy": 0.5, "sell": 0.5}
 
 
 @pytest.fixture
-def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backing]:
+def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageContext]:
     """A desk with closed trades and a proposal; nothing of it counts as warm-up."""
     with demo_orders.traded(tmp_path, monkeypatch) as made:
         yield made
 
 
-def home(backing: Backing, query: str = "") -> tuple[Page, dict[str, Any]]:
+def home(backing: PageContext, query: str = "") -> tuple[Page, dict[str, Any]]:
     pages = demo_orders.open_pages(backing, "approve").test_client()
     page = Page(pages.get(f"/{query}").get_data(as_text=True))
     check_policy(page)
@@ -49,7 +49,7 @@ def home(backing: Backing, query: str = "") -> tuple[Page, dict[str, Any]]:
 # --- money ----------------------------------------------------------------------------------------
 
 
-def test_money_is_the_first_figure_and_what_torra_money_says(backing: Backing) -> None:
+def test_money_is_the_first_figure_and_what_torra_money_says(backing: PageContext) -> None:
     page, cells = home(backing)
     found = backing.money()
     shown = home_cells.accounts_shown(found)
@@ -68,13 +68,13 @@ def test_money_is_the_first_figure_and_what_torra_money_says(backing: Backing) -
 
 def account_of(found: Money, **more: Any) -> AccountMoney:
     """Return an account without a trade, but for `more`."""
-    known: dict[str, Any] = {"today": Result(), "week": Result(), "whole": Result()}
-    known |= {"warm_up": Result(), "open": OpenNow(), "currency": "USD"}
+    known: dict[str, Any] = {"today": TradeTotals(), "week": TradeTotals(), "whole": TradeTotals()}
+    known |= {"warm_up": TradeTotals(), "open": OpenNow(), "currency": "USD"}
     return replace(found.accounts[0], **{**known, **more})
 
 
-def test_equity_is_what_was_closed_today_and_what_is_open(backing: Backing) -> None:
-    lost, held = Result(3, 1, 2, profit=-105.0), OpenNow(1, 1, 1, result=-67.0)
+def test_equity_is_what_was_closed_today_and_what_is_open(backing: PageContext) -> None:
+    lost, held = TradeTotals(3, 1, 2, profit=-105.0), OpenNow(1, 1, 1, result=-67.0)
     one = account_of(backing.money(), today=lost, week=lost, whole=lost, open=held)
     cells = home_cells.money(Money(NOON, (one,), 0.0, ()), {})
     assert [cells[f"m0.{name}"]["text"] for name in ("today", "done", "open", "closed")] == [
@@ -93,9 +93,9 @@ def test_equity_is_what_was_closed_today_and_what_is_open(backing: Backing) -> N
     assert cells["m0.done"]["hidden"] and cells["m0.open"]["hidden"]
 
 
-def test_the_line_begins_at_zero_and_its_end_is_labelled(backing: Backing) -> None:
+def test_the_line_begins_at_zero_and_its_end_is_labelled(backing: PageContext) -> None:
     """Of a span in which 20 of the 100 that stood before were won, after 30 were lost."""
-    one = account_of(backing.money(), whole=Result(1, 1, profit=100.0))
+    one = account_of(backing.money(), whole=TradeTotals(1, 1, profit=100.0))
     values = (None, 100.0, 70.0, 120.0, 110.0)
     points = [LinePoint(NOON, 0.0, value) for value in values]
     cells = home_cells.money(Money(NOON, (one,), 0.0, ()), {one.account: points})
@@ -113,13 +113,13 @@ def test_the_line_begins_at_zero_and_its_end_is_labelled(backing: Backing) -> No
 @cases(
     ("before", "says"),
     [
-        (Result(), "No trade is closed yet."),
-        (Result(5, 3, profit=20.0),
+        (TradeTotals(), "No trade is closed yet."),
+        (TradeTotals(5, 3, profit=20.0),
          "No trade is closed since the warm-up, whose 5 trades came to +20.00 USD."),
     ],
 )  # fmt: skip
 def test_an_account_without_a_trade_is_one_line(
-    backing: Backing, before: Result, says: str
+    backing: PageContext, before: TradeTotals, says: str
 ) -> None:
     one = account_of(backing.money(), warm_up=before)
     cells = home_cells.money(Money(NOON, (one,), 0.0, ()), {})
@@ -128,7 +128,7 @@ def test_an_account_without_a_trade_is_one_line(
 
 
 @pytest.mark.parametrize("period", home_cells.PERIODS)
-def test_the_line_is_the_one_of_the_account(backing: Backing, period: str) -> None:
+def test_the_line_is_the_one_of_the_account(backing: PageContext, period: str) -> None:
     page, cells = home(backing, f"?line={period}")
     account = home_cells.accounts_shown(backing.money())[0]
     points = backing.money_lines(period)[account.account]
@@ -139,7 +139,7 @@ def test_the_line_is_the_one_of_the_account(backing: Backing, period: str) -> No
     assert chosen["href"] == f"/?line={period}"
 
 
-def test_an_unknown_span_is_today(backing: Backing) -> None:
+def test_an_unknown_span_is_today(backing: PageContext) -> None:
     assert home(backing, "?line=<b>")[1]["m0.line"] == home(backing)[1]["m0.line"]
 
 
@@ -150,11 +150,11 @@ def test_a_desk_that_has_not_traded_has_no_line_and_says_so() -> None:
     assert home_cells.risk(found)["risk.room"]["text"] == "no profile has a cap"
 
 
-def test_an_order_that_is_out_is_at_risk(backing: Backing) -> None:
+def test_an_order_that_is_out_is_at_risk(backing: PageContext) -> None:
     found = backing.money()
     paper = next(one for one in found.accounts if one.account == "paper")
-    out = replace(paper, whole=Result(), open=OpenNow(orders=1, risk=47.0, risk_r=1.0))
-    empty = replace(paper, account="torra_files main", whole=Result(), open=OpenNow())
+    out = replace(paper, whole=TradeTotals(), open=OpenNow(orders=1, risk=47.0, risk_r=1.0))
+    empty = replace(paper, account="torra_files main", whole=TradeTotals(), open=OpenNow())
     money = Money(NOON, (empty, out), 0.0, ())
     cells = home_cells.risk(money)
     assert cells["risk.now"]["text"] == "47.00 USD"
@@ -220,7 +220,7 @@ def test_agents_and_models_are_told_in_a_sentence() -> None:
 # --- what waits -----------------------------------------------------------------------------------
 
 
-def test_a_proposal_is_shown_with_what_it_risks_and_leads_to_its_page(backing: Backing) -> None:
+def test_a_proposal_is_shown_with_what_it_risks_and_leads_to_its_page(backing: PageContext) -> None:
     page, cells = home(backing)
     client = demo_orders.open_pages(backing, "read").test_client()
     queue = client.get("/approvals").get_data(as_text=True)
@@ -290,16 +290,18 @@ def test_money_has_the_colour_of_its_sign_and_the_side_has_none(
     position = Position(
         "BTCUSD", "BTCUSD", OPENS[side], 0.1, 100.0, 90.0, 120.0, NOON, "T1", "FILLED"
     )
-    held = Holding(position, None if profit is None else CloseValue(100.0, profit, 0.0))
+    held = PositionValue(position, None if profit is None else CloseValue(100.0, profit, 0.0))
     cells = common.position_cells("i0", symbol(held=held, currency="USD"))
     assert cells["i0.gain"]["tone"] == tone
-    assert cells["i0.gain"]["text"].startswith("" if profit is None else figures.signed(profit, 2))
+    assert cells["i0.gain"]["text"].startswith(
+        "" if profit is None else figures.format_signed(profit, 2)
+    )
     assert cells["i0.position"] == common.words(
         f"{'▲ LONG' if side == 'BUY' else '▼ SHORT'} 0.10 at 100.00"
     )
 
 
-def test_no_side_of_a_trade_has_a_colour_on_any_page(backing: Backing) -> None:
+def test_no_side_of_a_trade_has_a_colour_on_any_page(backing: PageContext) -> None:
     pages = demo_orders.open_pages(backing, "read").test_client()
     for address, side in (
         ("/symbol/EURUSD/H1", "▲ LONG"), ("/trades", "▲ BUY"), ("/signals", "▲ LONG"),

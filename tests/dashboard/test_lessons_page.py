@@ -16,23 +16,23 @@ from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders, told_lessons
 from tests.worlds.demo_view import ScriptedView
 from torra.dashboard.trade import lessons
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.desk.schedule import Desk
 from torra.store.standings import StandingStore
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[Backing]:
+def backing(tmp_path: Path) -> Iterator[PageContext]:
     with told_lessons.desk(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-def numbers(backing: Backing) -> dict[str, int]:
+def numbers(backing: PageContext) -> dict[str, int]:
     return told_lessons.write(backing.database)
 
 
-def shown(backing: Backing, address: str = "/lessons") -> str:
+def shown(backing: PageContext, address: str = "/lessons") -> str:
     answer = demo_orders.open_pages(backing, "read").test_client().get(address)
     told = answer.get_data(as_text=True)
     assert answer.status_code == 200, told
@@ -43,7 +43,7 @@ def words(told: str) -> str:
     return " ".join(Page(told).words)
 
 
-def listed(backing: Backing, query: str = "") -> dict[str, Any]:
+def listed(backing: PageContext, query: str = "") -> dict[str, Any]:
     client = demo_orders.open_pages(backing, "read").test_client()
     answer = client.get(f"/api/v1/lessons?{query}")
     assert answer.status_code == 200, answer.get_data(as_text=True)
@@ -52,7 +52,7 @@ def listed(backing: Backing, query: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("numbers")
-def test_facts_stand_beside_words_with_their_units(backing: Backing) -> None:
+def test_facts_stand_beside_words_with_their_units(backing: PageContext) -> None:
     told = shown(backing)
     text = words(told).replace("\u00a0", " ")
     assert "Long EURUSD H1: loss, −1.02 R (−31.00 USD)." in text
@@ -69,7 +69,7 @@ def test_facts_stand_beside_words_with_their_units(backing: Backing) -> None:
 
 
 @pytest.mark.usefixtures("numbers")
-def test_what_a_model_wrote_stays_text_and_says_what_was_left_out(backing: Backing) -> None:
+def test_what_a_model_wrote_stays_text_and_says_what_was_left_out(backing: PageContext) -> None:
     told = shown(backing)
     assert "<script>alert(1)" not in told and "&lt;script&gt;alert(1)" in told
     assert "\u202e" not in told
@@ -77,7 +77,7 @@ def test_what_a_model_wrote_stays_text_and_says_what_was_left_out(backing: Backi
 
 
 @pytest.mark.usefixtures("numbers")
-def test_a_veto_says_what_the_gate_avoided_or_cost(backing: Backing) -> None:
+def test_a_veto_says_what_the_gate_avoided_or_cost(backing: PageContext) -> None:
     won = replace(told_lessons.VETOED, sid="TVETO000001", outcome="win", r=1.9)
     backing.database.write_lesson(won, told_lessons.words(won))
     text = words(shown(backing)).replace("\u00a0", " ")
@@ -86,7 +86,7 @@ def test_a_veto_says_what_the_gate_avoided_or_cost(backing: Backing) -> None:
 
 
 def test_the_ticks_that_were_told_of_a_lesson_are_linked(
-    backing: Backing, numbers: dict[str, int]
+    backing: PageContext, numbers: dict[str, int]
 ) -> None:
     told = shown(backing)
     assert "1 tick was told of it" in told and told.count("No tick was told of it") == 2
@@ -96,7 +96,7 @@ def test_the_ticks_that_were_told_of_a_lesson_are_linked(
 
 
 def test_the_list_goes_on_by_its_cursor_and_misses_none(
-    backing: Backing, numbers: dict[str, int]
+    backing: PageContext, numbers: dict[str, int]
 ) -> None:
     found: list[int] = []
     query = "limit=1"
@@ -126,7 +126,7 @@ def test_the_list_goes_on_by_its_cursor_and_misses_none(
     ],
 )
 def test_search_and_filters_keep_what_they_say(
-    backing: Backing, numbers: dict[str, int], query: str, kept: list[str]
+    backing: PageContext, numbers: dict[str, int], query: str, kept: list[str]
 ) -> None:
     found = [one["number"] for one in listed(backing, query)["lessons"]]
     assert found == [numbers[name] for name in kept]
@@ -144,7 +144,7 @@ def test_search_and_filters_keep_what_they_say(
         ("before=a", "before is the `next` of an earlier answer"),
     ],
 )
-def test_words_that_mean_nothing_are_refused(backing: Backing, query: str, says: str) -> None:
+def test_words_that_mean_nothing_are_refused(backing: PageContext, query: str, says: str) -> None:
     client = demo_orders.open_pages(backing, "read").test_client()
     answer = client.get(f"/api/v1/lessons?{query}")
     assert answer.status_code == 400 and says in answer.get_json()["error"]
@@ -153,7 +153,7 @@ def test_words_that_mean_nothing_are_refused(backing: Backing, query: str, says:
 
 @pytest.mark.usefixtures("numbers")
 def test_lessons_of_the_warm_up_are_marked(
-    backing: Backing, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "no tick is ever told of it" not in shown(backing)
     end = told_lessons.CLOSED
@@ -161,7 +161,7 @@ def test_lessons_of_the_warm_up_are_marked(
     assert "no tick is ever told of it" in shown(backing)
 
 
-def test_the_page_says_whether_ticks_are_told_and_where_to_set_it(backing: Backing) -> None:
+def test_the_page_says_whether_ticks_are_told_and_where_to_set_it(backing: PageContext) -> None:
     told = shown(backing)
     assert "No trade has closed yet." in told
     assert "<strong>No</strong>, not those of" in told and 'href="/profiles/default"' in told
@@ -181,7 +181,7 @@ def test_without_a_desk_the_page_says_so() -> None:
 
 
 @pytest.mark.usefixtures("numbers")
-def test_a_trades_page_has_its_lesson_in_facts_and_words(backing: Backing) -> None:
+def test_a_trades_page_has_its_lesson_in_facts_and_words(backing: PageContext) -> None:
     told = shown(backing, "/signals/TLOST000000")
     text = words(told)
     assert "A breakout on thin volume." in text and "LONG in a range, thin volume." in text
@@ -189,7 +189,7 @@ def test_a_trades_page_has_its_lesson_in_facts_and_words(backing: Backing) -> No
     assert "#lesson-1" in told and "1 tick was told of it" in told
 
 
-def test_a_trade_without_a_lesson_has_no_such_part(backing: Backing) -> None:
+def test_a_trade_without_a_lesson_has_no_such_part(backing: PageContext) -> None:
     told = shown(backing, "/signals/TLOST000000")
     assert "lesson" not in told.replace('href="/lessons"', "").partition("<main")[2]
 

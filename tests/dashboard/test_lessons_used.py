@@ -17,7 +17,7 @@ from tests.worlds.records import tick_record
 from torra.config import DeskSettings, Profile
 from torra.dashboard.record import lessons_used
 from torra.dashboard.record.lessons_used import GONE, LessonsUsed
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.desk.schedule import Desk
 from torra.lessons.lesson import Lesson
 from torra.lessons.recall import BROKEN, LATE
@@ -29,14 +29,14 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[Backing]:
+def backing(tmp_path: Path) -> Iterator[PageContext]:
     desk = desks.open_desk(tmp_path, (desks.BTC,), profile=REMEMBERS)
     desks.take_lease(desk)
-    yield Backing(tmp_path, desk.database, DeskSettings(instances=(desks.BTC,)), desk, {})
+    yield PageContext(tmp_path, desk.database, DeskSettings(instances=(desks.BTC,)), desk, {})
     desk.close()
 
 
-def newest(backing: Backing) -> str:
+def newest(backing: PageContext) -> str:
     """The page of the newest tick after one step of the desk."""
     desks.step(cast("Desk", backing.desk))
     (row,) = backing.database.connection().query(
@@ -49,7 +49,7 @@ def newest(backing: Backing) -> str:
 
 
 def test_a_tick_that_was_told_of_a_lesson_says_which_and_why(
-    backing: Backing, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.tick.look.situation_of", lambda *_: told_lessons.MARKET)
     known = desks.START - 5 * HOUR
@@ -66,7 +66,7 @@ def test_a_tick_that_was_told_of_a_lesson_says_which_and_why(
     assert 'href="/lessons?before=2#lesson-1"' in told
 
 
-def test_a_tick_without_lessons_has_no_such_part(backing: Backing) -> None:
+def test_a_tick_without_lessons_has_no_such_part(backing: PageContext) -> None:
     told = newest(backing)
     assert "esson" not in told.replace('href="/lessons"', "").partition("<main")[2]
 

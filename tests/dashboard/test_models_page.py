@@ -23,10 +23,10 @@ from tests.worlds import demo_orders, desks
 from torra.clock import System
 from torra.config import Profile
 from torra.dashboard.settings import models
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.models import expected_cost, expert_standing, report
-from torra.evaluation.standing.past_calls import Call, CallBook, PastTick
+from torra.evaluation.standing.past_calls import HitRates, PastTick, SeatCall
 from torra.store.ledger import Booking
 
 JSON = {"Accept": "application/json"}
@@ -41,13 +41,13 @@ def server() -> Iterator[VendorServer]:
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[Backing]:
+def backing(tmp_path: Path) -> Iterator[PageContext]:
     made = demo_orders.build(tmp_path / "home")
     yield made
     made.database.close()
 
 
-def client(backing: Backing, scope: str = "admin", **environment: str) -> Any:
+def client(backing: PageContext, scope: str = "admin", **environment: str) -> Any:
     return demo_orders.open_pages(replace(backing, environment=environment), scope).test_client()
 
 
@@ -57,7 +57,7 @@ def paying(patch: pytest.MonkeyPatch, **agents: Any) -> None:
 
 
 def test_seats_prices_and_money_are_told(
-    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paying(monkeypatch, role_models={"bear_researcher": "google:gemini-3.8-flash"})
     told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").get_json()
@@ -74,7 +74,7 @@ def test_seats_prices_and_money_are_told(
 
 
 def test_what_is_expected_is_on_the_page_as_the_estimate_has_it(
-    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paying(monkeypatch, mode="swarm")
     visitor = client(backing, **vendor_line.environment(server))
@@ -88,7 +88,7 @@ def test_what_is_expected_is_on_the_page_as_the_estimate_has_it(
 
 
 def test_a_form_that_gave_way_is_told(
-    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile = Profile(agents=vendor_line.agents("openai_compatible", quick_think_model="qwen"))
     monkeypatch.setattr(models, "_profiles", lambda: {"local": profile})
@@ -105,7 +105,7 @@ def test_a_form_that_gave_way_is_told(
 
 
 def test_a_desk_that_the_ceiling_never_lets_run_is_told_with_who_runs_instead(
-    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paying(monkeypatch, mode="full")
     visitor = client(backing, **vendor_line.environment(server))
@@ -120,7 +120,7 @@ def test_a_desk_that_the_ceiling_never_lets_run_is_told_with_who_runs_instead(
 
 
 def test_all_who_stand_in_are_told_and_the_reviewer_where_a_model_reviews(
-    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paying(
         monkeypatch,
@@ -137,7 +137,7 @@ def test_all_who_stand_in_are_told_and_the_reviewer_where_a_model_reviews(
 
 
 def test_what_ticks_cost_is_read_from_the_ledger(
-    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paying(monkeypatch)
     now = System().real_now()
@@ -160,7 +160,7 @@ def test_what_ticks_cost_is_read_from_the_ledger(
     assert (haiku["calls"], haiku["usd"]) == (6, 1.04)
 
 
-def test_a_vendor_that_rests_says_until_when(backing: Backing) -> None:
+def test_a_vendor_that_rests_says_until_when(backing: PageContext) -> None:
     until = System().real_now().replace(year=2031)
     backing.database.block_provider(GOOGLE, "401: the key was refused", until)
     words = Page(client(backing).get("/models").text).text
@@ -169,7 +169,7 @@ def test_a_vendor_that_rests_says_until_when(backing: Backing) -> None:
 
 @pytest.mark.journey
 def test_a_test_is_told_kept_and_audited(
-    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paying(monkeypatch)
     server.play({"*": READY})
@@ -189,7 +189,7 @@ def test_a_test_is_told_kept_and_audited(
 @pytest.mark.journey
 @pytest.mark.parametrize("model", ["claude-of-nobody", "x" * 100_000, "a\x1b[31m<b>"])
 def test_only_models_that_the_card_lists_are_tested(
-    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch, model: str
+    backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     paying(monkeypatch)
     server.play({"*": READY})
@@ -210,7 +210,7 @@ def test_only_models_that_the_card_lists_are_tested(
 
 @pytest.mark.journey
 def test_a_failure_is_kept_with_its_remedy(
-    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paying(monkeypatch)
     server.play({"*": Status(401, "bad_key")})
@@ -221,14 +221,14 @@ def test_a_failure_is_kept_with_its_remedy(
     assert "✕ tested" in words and "to a key that is valid, then restart the desk" in words
 
 
-def test_without_a_key_nothing_is_asked(backing: Backing) -> None:
+def test_without_a_key_nothing_is_asked(backing: PageContext) -> None:
     answer = client(backing).post(f"/api/v1/models/{GOOGLE}/test", json={}, headers=JSON)
     assert answer.status_code == 409
     assert "set GOOGLE_API_KEY or GEMINI_API_KEY" in answer.get_json()["reason"]
     assert "restart the desk" in answer.get_json()["reason"]
 
 
-def test_a_reader_may_not_test(backing: Backing) -> None:
+def test_a_reader_may_not_test(backing: PageContext) -> None:
     pages = demo_orders.open_pages(backing).test_client()
     answer = pages.post(
         f"/api/v1/models/{GOOGLE}/test", json={}, headers={**JSON, **bearer("read")}
@@ -236,7 +236,7 @@ def test_a_reader_may_not_test(backing: Backing) -> None:
     assert answer.status_code == 403
 
 
-def test_one_test_runs_at_a_time(backing: Backing) -> None:
+def test_one_test_runs_at_a_time(backing: PageContext) -> None:
     with models._ONE:
         answer = client(backing).post(f"/api/v1/models/{GOOGLE}/test", json={}, headers=JSON)
     assert "another test is under way" in answer.get_json()["reason"]
@@ -244,7 +244,7 @@ def test_one_test_runs_at_a_time(backing: Backing) -> None:
 
 @pytest.mark.journey
 def test_no_key_is_on_the_page_or_in_the_home(
-    backing: Backing,
+    backing: PageContext,
     server: VendorServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -263,17 +263,17 @@ def test_no_key_is_on_the_page_or_in_the_home(
 
 
 def test_a_swarm_that_is_told_of_its_past_shows_who_was_right(
-    backing: Backing, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "How often the swarm was right" not in client(backing).get("/models").text
     profile = Profile(agents=AgentSettings(mode="swarm", standing="on"))
     monkeypatch.setattr(models, "_profiles", lambda: {"swarm": profile})
     words = Page(client(backing).get("/models").text).text
     assert "No call of the swarm has come due yet." in words
-    book = CallBook("M15")
+    book = HitRates("M15")
     for row in range(80):
         moment = desks.START + timedelta(minutes=15 * row)
-        calls = (Call("macro", 1, "bars_4"),)
+        calls = (SeatCall("macro", 1, "bars_4"),)
         book.take(PastTick(moment, float(row), "trend_up", calls))
     monkeypatch.setattr(ExpertsPast, "books", lambda _: [("BTCUSD", book)])
     told = client(backing).get("/api/v1/models").get_json()["standing"]

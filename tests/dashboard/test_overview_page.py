@@ -12,7 +12,7 @@ from tests.worlds.records import tick_record
 from tests.worlds.values import made
 from torra.config import ROOT
 from torra.dashboard.cells import common, overview_cells
-from torra.dashboard.view.desk_values import Debate, DeskStatus, OverviewSymbol, SymbolStatus
+from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol, RunningDebate, SymbolStatus
 from torra.feeds.sample import SHIFT, TRUE_YEARS
 from torra.words.ticks import SOURCES
 
@@ -173,7 +173,7 @@ def test_the_filter_is_there_for_scripts_alone() -> None:
 
 def test_hostile_names_stay_text() -> None:
     data = ScriptedView("demo").overview()
-    data = data._replace(debates=[Debate("s", "<b>x</b>\u202e", "H1")])
+    data = data._replace(debates=[RunningDebate("s", "<b>x</b>\u202e", "H1")])
     links = (lambda *_: "/t", lambda _: "/w", lambda _: "/s")
     shown = overview_cells.overview(data, *links)
     assert shown["cells"]["glance.debate.0"]["text"] == "<b>x</b> H1"

@@ -24,7 +24,7 @@ from torra.commands import run as running
 from torra.config import DeskSettings, Profile
 from torra.dashboard import server
 from torra.dashboard.trade.orders import ROUTES
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import given
 from torra.dashboard.view.rendering import EXTENSION
 from torra.errors import ConfigError, StoreUnavailable
@@ -37,18 +37,18 @@ JSON = {"Accept": "application/json"}
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[Backing]:
+def backing(tmp_path: Path) -> Iterator[PageContext]:
     made = demo_orders.build(tmp_path / "home")
     yield made
     made.database.close()
 
 
 @pytest.fixture
-def client(backing: Backing) -> FlaskClient:
+def client(backing: PageContext) -> FlaskClient:
     return demo_orders.open_pages(backing).test_client()
 
 
-def waiting(backing: Backing, instance: str = "BTCUSD") -> str:
+def waiting(backing: PageContext, instance: str = "BTCUSD") -> str:
     rows = backing.database.proposals()
     return next(str(row.sid) for row in rows if row.instance == instance)
 
@@ -58,7 +58,7 @@ def post(client: FlaskClient, address: str, **words: str) -> tuple[int, dict[str
     return answer.status_code, answer.get_json()
 
 
-def audited(backing: Backing) -> list[dict[str, Any]]:
+def audited(backing: PageContext) -> list[dict[str, Any]]:
     rows = backing.database.audit_entries()[::-1]
     for row in rows:
         assert seal(row) == row["hash"]
@@ -66,7 +66,7 @@ def audited(backing: Backing) -> list[dict[str, Any]]:
 
 
 def test_a_yes_sends_once_and_the_second_click_hears_why(
-    backing: Backing, client: FlaskClient
+    backing: PageContext, client: FlaskClient
 ) -> None:
     sid = waiting(backing)
     code, told = post(client, f"proposals/{sid}/approve")
@@ -90,7 +90,7 @@ def test_a_yes_sends_once_and_the_second_click_hears_why(
     assert [row["outcome"].split(":")[0] for row in others] == ["failed", "failed"]
 
 
-def test_a_click_after_the_time_sends_nothing(backing: Backing, client: FlaskClient) -> None:
+def test_a_click_after_the_time_sends_nothing(backing: PageContext, client: FlaskClient) -> None:
     sid = waiting(backing)
     backing.desk.clock.set(backing.now() + timedelta(minutes=15))  # type: ignore[attr-defined]
     code, told = post(client, f"proposals/{sid}/approve")
@@ -100,7 +100,7 @@ def test_a_click_after_the_time_sends_nothing(backing: Backing, client: FlaskCli
 
 
 def test_a_check_that_objects_is_told_with_its_meaning(
-    backing: Backing, client: FlaskClient
+    backing: PageContext, client: FlaskClient
 ) -> None:
     sid = waiting(backing)
     backing.database.set_latch("BTCUSD", "BUY")
@@ -110,17 +110,17 @@ def test_a_check_that_objects_is_told_with_its_meaning(
     assert backing.database.signal(sid) is None
 
 
-def too_late(backing: Backing) -> None:
+def too_late(backing: PageContext) -> None:
     end = backing.now() + timedelta(minutes=15)
     backing.desk.clock.set(end)  # type: ignore[attr-defined]
 
 
-def halted(backing: Backing) -> None:
+def halted(backing: PageContext) -> None:
     (backing.home / "control").mkdir()
     (backing.home / HALT).touch()
 
 
-def moved(backing: Backing) -> None:
+def moved(backing: PageContext) -> None:
     frame = backing.database.load_bars("BTCUSD", "M15", as_of=backing.now(), limit=1)
     frame.loc[:, ["open", "high", "low", "close"]] *= 1.2
     backing.database.store_bars("BTCUSD", "M15", frame)
@@ -135,9 +135,9 @@ def moved(backing: Backing) -> None:
     ],
 )
 def test_a_yes_that_waited_for_the_database_is_judged_as_late_as_it_is(
-    meanwhile: Callable[[Backing], None],
+    meanwhile: Callable[[PageContext], None],
     end: tuple[str, str],
-    backing: Backing,
+    backing: PageContext,
     client: FlaskClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -157,7 +157,7 @@ def test_a_yes_that_waited_for_the_database_is_judged_as_late_as_it_is(
     assert backing.database.signal(sid) is None
 
 
-def race(backing: Backing) -> list[bool]:
+def race(backing: PageContext) -> list[bool]:
     """Let two pages say yes, one say no, the command line say no and the time run out at once."""
     app, sid = demo_orders.open_pages(backing), waiting(backing)
     gate, ends = threading.Barrier(5), list[bool]()
@@ -208,7 +208,7 @@ def test_clicks_from_pages_and_the_command_line_have_one_winner(
 
 
 def test_the_size_is_typed_where_real_money_is_traded(
-    backing: Backing, client: FlaskClient
+    backing: PageContext, client: FlaskClient
 ) -> None:
     sid = waiting(backing, "XAUUSD")
     lots = json.loads(backing.database.proposal(sid).drafts)[0]["lots"]
@@ -221,7 +221,7 @@ def test_the_size_is_typed_where_real_money_is_traded(
     assert (code, told["status"]) == (200, "done")
 
 
-def test_the_running_desks_profile_counts(backing: Backing, client: FlaskClient) -> None:
+def test_the_running_desks_profile_counts(backing: PageContext, client: FlaskClient) -> None:
     sid = waiting(backing)
     setup: Any = backing.desk.setups["BTCUSD"]
     tight = Profile(execution="approve").model_copy(
@@ -233,7 +233,7 @@ def test_the_running_desks_profile_counts(backing: Backing, client: FlaskClient)
     assert "MAX_POSITIONS" in told["reason"]
 
 
-def test_a_rejection_keeps_the_words(backing: Backing, client: FlaskClient) -> None:
+def test_a_rejection_keeps_the_words(backing: PageContext, client: FlaskClient) -> None:
     sid = waiting(backing)
     code, _ = post(client, f"proposals/{sid}/reject", reason="news ahead", words="the \u202eFed\n")
     row = backing.database.proposal(sid)
@@ -250,7 +250,7 @@ def test_nobody_decides_about_what_is_not_there(client: FlaskClient) -> None:
 # --- close, flatten -------------------------------------------------------------------------------
 
 
-def held(backing: Backing) -> str:
+def held(backing: PageContext) -> str:
     """Let gold hold a position with real money; return its opening."""
     row = opening(
         "TGOLD0000000", instance="XAUUSD", symbol="XAUUSD", bridge="torra_files main", lots=0.5,
@@ -263,7 +263,7 @@ def held(backing: Backing) -> str:
 
 
 def test_real_money_is_closed_by_a_typed_word_and_once(
-    backing: Backing, client: FlaskClient
+    backing: PageContext, client: FlaskClient
 ) -> None:
     sid = held(backing)
     code, told = post(client, f"positions/{sid}/close")
@@ -286,7 +286,7 @@ def test_real_money_is_closed_by_a_typed_word_and_once(
     ]  # fmt: skip
 
 
-def test_flatten_leaves_everything(backing: Backing, client: FlaskClient) -> None:
+def test_flatten_leaves_everything(backing: PageContext, client: FlaskClient) -> None:
     held(backing)
     code, told = post(client, "positions/flatten")
     assert code == 409
@@ -304,7 +304,7 @@ def test_flatten_leaves_everything(backing: Backing, client: FlaskClient) -> Non
 
 
 def test_halted_nothing_is_closed_until_closes_may_go(
-    backing: Backing, client: FlaskClient
+    backing: PageContext, client: FlaskClient
 ) -> None:
     sid = held(backing)
     post(client, "halt")
@@ -321,7 +321,7 @@ def test_halted_nothing_is_closed_until_closes_may_go(
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch, backing: Backing) -> Backing:
+def quick(monkeypatch: pytest.MonkeyPatch, backing: PageContext) -> PageContext:
     """The channel's folder is there, and resuming waits for nobody."""
     monkeypatch.setattr(kill_switch, "RESUME_SECONDS", 0.0)
     folder = backing.home.parent / "channel"
@@ -339,13 +339,13 @@ def wait(database: Database, seconds: float) -> float:
     return before
 
 
-def halts(backing: Backing) -> list[bool]:
+def halts(backing: PageContext) -> list[bool]:
     folders = (backing.home, backing.home.parent / "channel")
     return [(folder / "control" / "HALT").exists() for folder in folders]
 
 
 def test_a_halt_reaches_the_files_and_a_resume_takes_them_away(
-    quick: Backing, client: FlaskClient
+    quick: PageContext, client: FlaskClient
 ) -> None:
     assert post(client, "halt", reason="the news")[1]["status"] == "done"
     assert halts(quick) == [True, True]
@@ -368,7 +368,7 @@ def test_a_halt_reaches_the_files_and_a_resume_takes_them_away(
     ]
 
 
-def test_reducing_is_less_than_halting(quick: Backing, client: FlaskClient) -> None:
+def test_reducing_is_less_than_halting(quick: PageContext, client: FlaskClient) -> None:
     assert post(client, "reduce", reason="enough")[0] == 200
     assert quick.database.trading_state() == "REDUCING"
     assert halts(quick) == [False, False]
@@ -385,14 +385,14 @@ def test_reducing_is_less_than_halting(quick: Backing, client: FlaskClient) -> N
     ],
 )  # fmt: skip
 def test_a_halt_is_a_halt_whatever_comes_with_it(
-    body: bytes, quick: Backing, client: FlaskClient
+    body: bytes, quick: PageContext, client: FlaskClient
 ) -> None:
     answer = client.post("/api/v1/halt", data=body, content_type="application/json")
     assert answer.status_code == 200
     assert halts(quick) == [True, True]
 
 
-def test_a_halt_works_without_the_database(quick: Backing, client: FlaskClient) -> None:
+def test_a_halt_works_without_the_database(quick: PageContext, client: FlaskClient) -> None:
     quick.database.close()
     code, told = post(client, "halt")
     assert halts(quick) == [True, True]
@@ -414,7 +414,7 @@ def test_a_halt_works_without_the_database(quick: Backing, client: FlaskClient) 
     ],
 )
 def test_a_body_that_cannot_be_read_is_an_error_for_a_person(
-    kind: str, body: bytes, backing: Backing
+    kind: str, body: bytes, backing: PageContext
 ) -> None:
     app = demo_orders.open_pages(backing)
     with app.test_request_context("/", method="POST", data=body, content_type=kind) as context:
@@ -423,7 +423,9 @@ def test_a_body_that_cannot_be_read_is_an_error_for_a_person(
             given()
 
 
-def test_a_halt_holds_where_a_channel_has_no_folder(quick: Backing, client: FlaskClient) -> None:
+def test_a_halt_holds_where_a_channel_has_no_folder(
+    quick: PageContext, client: FlaskClient
+) -> None:
     way = quick.settings.channels["main"].model_copy(update={"folder": ""})
     settings = quick.settings.model_copy(update={"channels": {"main": way}})
     object.__setattr__(quick, "settings", settings)
@@ -432,7 +434,7 @@ def test_a_halt_holds_where_a_channel_has_no_folder(quick: Backing, client: Flas
     assert quick.database.trading_state() == "HALTED"
 
 
-def running_here(backing: Backing) -> tuple[KillSwitch, FlaskClient]:
+def running_here(backing: PageContext) -> tuple[KillSwitch, FlaskClient]:
     """Return the switch of the desk that runs in this process, and its pages."""
     switch = KillSwitch(kill_switch.halt_files(backing.home, backing.settings), backing.database)
     backing.desk.kill_switch = switch  # type: ignore[attr-defined]
@@ -441,7 +443,7 @@ def running_here(backing: Backing) -> tuple[KillSwitch, FlaskClient]:
 
 
 @contextmanager
-def nothing_can_be_written(backing: Backing) -> Iterator[None]:
+def nothing_can_be_written(backing: PageContext) -> Iterator[None]:
     """The folder of the HALT file is a file, the channel is gone, another program writes."""
     (backing.home / "control").write_text("a file where the folder should be")
     (backing.home.parent / "channel").rmdir()
@@ -455,7 +457,7 @@ def nothing_can_be_written(backing: Backing) -> Iterator[None]:
     (backing.home.parent / "channel").mkdir()
 
 
-def test_a_halt_from_a_page_holds_in_the_desks_memory(quick: Backing) -> None:
+def test_a_halt_from_a_page_holds_in_the_desks_memory(quick: PageContext) -> None:
     sid = waiting(quick)
     switch, client = running_here(quick)
     with nothing_can_be_written(quick):
@@ -476,7 +478,7 @@ def test_a_halt_from_a_page_holds_in_the_desks_memory(quick: Backing) -> None:
     assert switch.engaged() == ""
 
 
-def test_the_desks_memory_is_written_down_when_it_can_be(quick: Backing) -> None:
+def test_the_desks_memory_is_written_down_when_it_can_be(quick: PageContext) -> None:
     switch, client = running_here(quick)
     with nothing_can_be_written(quick):
         post(client, "halt", reason="the news")
@@ -485,7 +487,7 @@ def test_the_desks_memory_is_written_down_when_it_can_be(quick: Backing) -> None
 
 
 def test_a_halt_that_reached_nothing_says_so_where_no_desk_runs(
-    quick: Backing, client: FlaskClient
+    quick: PageContext, client: FlaskClient
 ) -> None:
     with nothing_can_be_written(quick):
         code, told = post(client, "halt")
@@ -493,7 +495,7 @@ def test_a_halt_that_reached_nothing_says_so_where_no_desk_runs(
     assert "database is locked" in told["reason"]
 
 
-def test_a_resume_that_the_database_does_not_take_changes_nothing(quick: Backing) -> None:
+def test_a_resume_that_the_database_does_not_take_changes_nothing(quick: PageContext) -> None:
     switch, client = running_here(quick)
     switch.halt("a fault")
     switch.hold("a fault")
@@ -521,7 +523,7 @@ def test_the_pages_of_a_running_desk_have_its_kill_switch(
 
 @pytest.mark.parametrize("action", ["approve", "reject", "settle", "reduce", "resume"])
 def test_what_cannot_be_put_on_record_does_not_happen(
-    action: str, quick: Backing, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+    action: str, quick: PageContext, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, sid = quick.database, waiting(quick)
     targets = {"approve": f"proposals/{sid}/", "reject": f"proposals/{sid}/",
@@ -547,7 +549,7 @@ def test_what_cannot_be_put_on_record_does_not_happen(
 
 
 def test_a_halt_waits_for_no_record_and_says_that_there_is_none(
-    quick: Backing, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+    quick: PageContext, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def locked(**_: object) -> int:
         raise StoreUnavailable("database is locked")
@@ -565,7 +567,7 @@ def test_a_halt_waits_for_no_record_and_says_that_there_is_none(
 
 @pytest.mark.parametrize("body", [{"reason": 5}, {"words": ["a"]}, {"reason": "a", "words": None}])
 def test_a_reason_that_is_no_text_is_refused(
-    body: dict[str, Any], backing: Backing, client: FlaskClient
+    body: dict[str, Any], backing: PageContext, client: FlaskClient
 ) -> None:
     sid = waiting(backing)
     answer = client.post(f"/api/v1/proposals/{sid}/reject", json=body, headers=JSON)
@@ -574,7 +576,9 @@ def test_a_reason_that_is_no_text_is_refused(
     assert audited(backing)[0]["outcome"].startswith("failed: ")
 
 
-def test_a_halt_that_did_not_reach_everything_says_so(quick: Backing, client: FlaskClient) -> None:
+def test_a_halt_that_did_not_reach_everything_says_so(
+    quick: PageContext, client: FlaskClient
+) -> None:
     (quick.home.parent / "channel").rmdir()
     code, told = post(client, "halt")
     assert (code, quick.database.trading_state()) == (409, "HALTED")
@@ -584,7 +588,7 @@ def test_a_halt_that_did_not_reach_everything_says_so(quick: Backing, client: Fl
 # --- settle, scopes, forms ------------------------------------------------------------------------
 
 
-def test_a_person_settles_what_nobody_can_tell(backing: Backing, client: FlaskClient) -> None:
+def test_a_person_settles_what_nobody_can_tell(backing: PageContext, client: FlaskClient) -> None:
     code, told = post(client, "signals/TUNKNOWN000/settle")
     assert "say what you saw" in told["reason"]
     code, told = post(client, "signals/TUNKNOWN000/settle", reason="it is not there")
@@ -609,7 +613,9 @@ def test_each_command_has_its_scope() -> None:
 
 
 @pytest.mark.parametrize("scope", [None, "read", "approve"])
-def test_a_visitor_without_the_scope_changes_nothing(scope: str | None, backing: Backing) -> None:
+def test_a_visitor_without_the_scope_changes_nothing(
+    scope: str | None, backing: PageContext
+) -> None:
     client, order = demo_orders.open_pages(backing).test_client(), ("read", "approve", "admin")
     for route in ROUTES:
         if scope and order.index(scope) >= order.index(str(route.scope)):
@@ -622,7 +628,7 @@ def test_a_visitor_without_the_scope_changes_nothing(scope: str | None, backing:
     assert backing.database.audit_entries() == []
 
 
-def test_a_form_without_scripts_gets_a_page_and_needs_its_token(backing: Backing) -> None:
+def test_a_form_without_scripts_gets_a_page_and_needs_its_token(backing: PageContext) -> None:
     app = demo_orders.open_pages(backing)
     client, sid = app.test_client(), waiting(backing)
     own = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}

@@ -25,7 +25,7 @@ from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.cells import chart_data, skips, symbol_cells
 from torra.dashboard.record import arithmetic, reasoning
 from torra.dashboard.record.shown import ListedTick
-from torra.dashboard.view.desk_values import Bars, DeskStatus, Skip
+from torra.dashboard.view.desk_values import ChartBars, DeskStatus, Skip
 from torra.exhibits import figures
 from torra.words.ticks import BADGES
 
@@ -430,9 +430,11 @@ def test_an_opening_tells_what_became_of_it() -> None:
     (row,) = [r for r in page.rows if r[0] == record["signal"]["sid"] and r[1] == "CLOSED"]
     assert row[3] == figures.plain(now["price"], 2)
     assert row[5:7] == [figures.plain(now["close_price"], 2), "TARGET"]
-    assert row[7:] == [figures.signed(now["profit"], 2), "+1.90"]
+    assert row[7:] == [figures.format_signed(now["profit"], 2), "+1.90"]
     held = {**now, "state": "FILLED", "close_price": None, "profit": None, "r_multiple": None}
-    told = reasoning.story(shown_tick({**record, "outcomes": {now["sid"]: held}}))["outcomes"][0]
+    told = reasoning.tick_sections(shown_tick({**record, "outcomes": {now["sid"]: held}}))[
+        "outcomes"
+    ][0]
     assert (told["state"], told["exit"], told["profit"]["text"]) == ("FILLED", "—", "—")
 
 
@@ -445,9 +447,9 @@ def test_a_close_tells_the_profit_of_what_it_closed() -> None:
     row = {**trade, "sid": "C1", "kind": "close", "state": "FILLED", "profit": None}
     row |= {"closed": trade}
     record = {"signals": [{"sid": "C1"}], "outcomes": {"C1": row}, "digits": 1}
-    assert reasoning.story(shown_tick(record))["outcomes"][0]["profit"]["text"] == "−3.00"
+    assert reasoning.tick_sections(shown_tick(record))["outcomes"][0]["profit"]["text"] == "−3.00"
     late = {**record, "outcomes": {"C1": {**row, "state": "CANCELLED"}}}
-    assert reasoning.story(shown_tick(late))["outcomes"][0]["profit"]["text"] == "—"
+    assert reasoning.tick_sections(shown_tick(late))["outcomes"][0]["profit"]["text"] == "—"
 
 
 def test_the_gates_own_ruling_is_told_from_the_one_in_force() -> None:
@@ -642,7 +644,7 @@ def test_verdicts_that_were_held_back_are_marked_once() -> None:
         {"bar_time": f"2021-12-01T0{hour}:00:00Z", "verdict": verdict, "action": "HOLD"}
         for hour, verdict in enumerate(["HOLD", "BUY", "BUY", "HOLD", "SELL"])
     ]
-    markers = chart_data.chart(made_symbol("H1", ticks=ticks), Bars())["markers"]
+    markers = chart_data.chart(made_symbol("H1", ticks=ticks), ChartBars())["markers"]
     assert [marker["kind"] for marker in markers] == ["BUY", "SELL"]
 
 

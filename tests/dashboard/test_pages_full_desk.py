@@ -211,7 +211,7 @@ def test_an_attack_in_a_headline_stays_text() -> None:
     assert "&lt;script&gt;alert(&#34;headline&#34;)" in raw
     assert "{{ 7*7 }}" in raw
     assert not HOSTILE.search(raw)
-    shown = figures.clean(ATTACK)
+    shown = figures.sanitize(ATTACK)
     # the headline; what each agent said and feared, and argued with; and what stands first of it
     first = page.text.split("Who took part")[0].count(shown)
     assert 0 < first <= 2 * why.BULLETS
@@ -227,7 +227,7 @@ def test_an_attack_in_a_headline_stays_text() -> None:
 
 
 def test_a_second_look_is_told_with_its_end() -> None:
-    story: Any = reasoning.story(shown_tick(record_of("silent")))
+    story: Any = reasoning.tick_sections(shown_tick(record_of("silent")))
     told = {agent["title"]: agent for agent in story["agents"]}
     assert told["Bear researcher"]["looks"] == [FLAGS["second_look"]]
     assert told["Technical"]["looks"] == [FLAGS["first_look_stands"]]
@@ -331,7 +331,7 @@ def test_nobody_heard_is_no_conviction() -> None:
     silent = [{**r, "abstained": True} for r in record["deliberation"]["reports"][:2]]
     for reports in ([], gate, [*gate, *silent]):
         record["deliberation"]["reports"] = reports
-        assert reasoning.story(shown_tick(record))["panel"] == {"heard": False}
+        assert reasoning.tick_sections(shown_tick(record))["panel"] == {"heard": False}
 
 
 # --- what blinds the desk, and what is ahead ---
@@ -438,7 +438,7 @@ def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once() -> None:
 
 def test_a_veto_without_a_verdict_is_told_too() -> None:
     record = record_of("vetoed") | {"verdict": "HOLD", "reason": "THRESHOLD", "denied": []}
-    told = reasoning.story(shown_tick(record))
+    told = reasoning.tick_sections(shown_tick(record))
     assert (told["why"], told["veto"]) == (
         "",
         f"WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}",

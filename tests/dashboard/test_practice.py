@@ -21,9 +21,9 @@ from tests.worlds.desk_pages import Pages, open_pages
 from torra.clock import System
 from torra.config import Profile, Thresholds
 from torra.dashboard.settings import practice
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.desk import adoption
-from torra.desk.roster import Refit
+from torra.desk.roster import ProfileReload
 from torra.errors import ConfigError, StoreUnavailable
 from torra.profiles.fields import canonical
 from torra.profiles.guard import compare, loosening
@@ -55,10 +55,10 @@ def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pages]:
 
 
 @pytest.fixture
-def known(pages: Pages) -> Iterator[tuple[Backing, list[tuple[str, Profile]]]]:
+def known(pages: Pages) -> Iterator[tuple[PageContext, list[tuple[str, Profile]]]]:
     """A demo as the pages know it, whose desk takes profiles, and what was adopted."""
     adopted: list[tuple[str, Profile]] = []
-    pages.desk.roster.refit = Refit(lambda setup, profile: replace(setup, profile=profile))
+    pages.desk.roster.refit = ProfileReload(lambda setup, profile: replace(setup, profile=profile))
 
     def adopt(name: str, profile: Profile) -> None:
         pages.desk.adopt(name, profile)
@@ -82,14 +82,14 @@ class _Desk:
         return getattr(self._desk, name)
 
 
-def running(known: Backing) -> Profile:
+def running(known: PageContext) -> Profile:
     return next(iter(known.desk.setups.values())).profile
 
 
 class Refusing:
     """A desk that takes no profile while it `refuses`."""
 
-    def __init__(self, known: Backing) -> None:
+    def __init__(self, known: PageContext) -> None:
         self._adopt, self.refuses, self.asked = known.adopt, False, 0
         vars(known)["adopt"] = self
 

@@ -26,9 +26,9 @@ from torra.config import DeskSettings, Profile
 from torra.dashboard.doors.limits import RateLimits
 from torra.dashboard.settings import profile_form, profiles, trials
 from torra.dashboard.settings.trials import Rerun, Trials, bounded
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.desk.roster import Refit
+from torra.desk.roster import ProfileReload
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.profiles.book import ProfileBook
@@ -104,7 +104,7 @@ def ran(home: Path) -> Iterator[Desk]:
     (home / "desk.json").write_text(SETTINGS.model_dump_json())
     made = desks.open_desk(home, SETTINGS.instances)
     desks.take_lease(made)
-    made.roster.refit = Refit(
+    made.roster.refit = ProfileReload(
         lambda setup, profile: replace(
             setup, profile=profile, provider=open_provider(profile.agents)
         )
@@ -127,12 +127,12 @@ def desk(ran: Desk, home: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 
 @pytest.fixture(scope="module")
-def backing(ran: Desk, home: Path) -> Backing:
-    return Backing(home, ran.database, SETTINGS, ran, {}, ran.adopt)
+def backing(ran: Desk, home: Path) -> PageContext:
+    return PageContext(home, ran.database, SETTINGS, ran, {}, ran.adopt)
 
 
 @pytest.fixture(scope="module")
-def app(ran: Desk, backing: Backing) -> Flask:
+def app(ran: Desk, backing: PageContext) -> Flask:
     """One app for most tests: its templates are compiled once."""
     return open_app(DatabaseView(ran.database, SETTINGS, ran), backing=backing)
 
@@ -189,7 +189,7 @@ def test_a_channels_key_is_shown_only_as_set_or_not(desk: Desk, home: Path) -> N
         {"channels": {"main": {"account": 7, "key_variable": "TORRA_CHANNEL_KEY"}}}
     )
     secret = {"TORRA_CHANNEL_KEY": "canary-4711"}
-    backing = Backing(home, desk.database, with_channel, desk, secret, desk.adopt)
+    backing = PageContext(home, desk.database, with_channel, desk, secret, desk.adopt)
     client = with_backing(desk, backing)
     for address in ("/profiles", "/api/v1/profiles"):
         text = client.get(address).get_data(as_text=True)
@@ -431,7 +431,7 @@ def test_what_a_running_desk_cannot_take_waits_for_its_next_start(
 
 
 def test_pages_without_a_running_desk_say_when_it_takes_effect(
-    desk: Desk, backing: Backing
+    desk: Desk, backing: PageContext
 ) -> None:
     client = with_backing(desk, replace(backing, adopt=None))
     answer = save(client, {"sentiment_weights.momentum": 0.6})
@@ -688,7 +688,7 @@ def test_a_trial_that_cannot_be_says_why(
 
 
 def test_a_vendor_is_asked_only_after_an_explicit_yes(
-    desk: Desk, backing: Backing, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
     asked = []
@@ -715,7 +715,7 @@ def test_a_vendor_is_asked_only_after_an_explicit_yes(
 def test_a_trial_costs_no_more_than_what_runs(
     desk: Desk,
     home: Path,
-    backing: Backing,
+    backing: PageContext,
     monkeypatch: pytest.MonkeyPatch,
     running: float | None,
     saved: float | None,
@@ -743,7 +743,7 @@ def test_a_trial_costs_no_more_than_what_runs(
 
 
 def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(
-    desk: Desk, home: Path, backing: Backing, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, home: Path, backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(desk.roster, "setups", {})
     (home / "profiles").mkdir()
@@ -763,7 +763,7 @@ def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(
 def test_a_trial_of_guarded_settings_needs_an_administrator(
     desk: Desk,
     home: Path,
-    backing: Backing,
+    backing: PageContext,
     monkeypatch: pytest.MonkeyPatch,
     places: dict[str, Any],
     where: str,

@@ -22,7 +22,7 @@ from tests.cases import cases
 from tests.doubles.visitors import open_app
 from tests.worlds import large_database
 from torra.dashboard.doors.routes import every_route
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.store import connection as store_connection
 
@@ -108,7 +108,7 @@ def open_pages(folder, rows, instances):
     database = large_database.open_database(path)
     looking = large_database.looking(database, desk)
     view = DatabaseView(database, desk, looking)
-    backing = Backing(folder, database, desk, looking)
+    backing = PageContext(folder, database, desk, looking)
     app = open_app(view, backing=backing)
     client = app.test_client()
     return database, client, values(database, desk)

@@ -13,7 +13,7 @@ from tests.doubles.visitors import ACCESS
 from tests.worlds import desks
 from torra.config import DeskSettings
 from torra.dashboard.app import create_app
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.schedule import Desk
 
@@ -27,7 +27,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 def read(desk, address, scope="admin"):
     settings = DeskSettings(instances=(desks.BTC,))
-    backing = Backing(Path("home"), desk.database, settings, desk, environment={})
+    backing = PageContext(Path("home"), desk.database, settings, desk, environment={})
     app = create_app(DatabaseView(desk.database, settings, desk), access=ACCESS, backing=backing)
     client = app.test_client()
     if scope:

@@ -21,36 +21,36 @@ from tests.worlds.demo_view import HOSTILE
 from tests.worlds.stores import closing
 from torra.bridges import odd_rows
 from torra.dashboard.trade import signals, trade_rows
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import adoption, timeframe_clocks
 from torra.exhibits import figures
 from torra.exhibits.figures import FORMULA
 from torra.store.trade.rows import SignalRow
 from torra.trading import courier
-from torra.trading.findings import External, Late, LevelsMoved, Missing, alarm_of
+from torra.trading.findings import External, Late, LevelsMoved, UnknownAtBroker, alarm_of
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, TRANSITIONS
 from torra.words.orders import ALARMS
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[Backing]:
+def backing(tmp_path: Path) -> Iterator[PageContext]:
     made = demo_orders.build(tmp_path)
     yield made
     made.database.close()
 
 
-def view_of(backing: Backing) -> DatabaseView:
+def view_of(backing: PageContext) -> DatabaseView:
     return DatabaseView(backing.database, backing.settings, backing.desk)
 
 
-def visit(backing: Backing, scope: str = "admin") -> FlaskClient:
+def visit(backing: PageContext, scope: str = "admin") -> FlaskClient:
     client: FlaskClient = demo_orders.open_pages(backing, scope).test_client()
     return client
 
 
-def read(backing: Backing, address: str, scope: str = "admin") -> Page:
+def read(backing: PageContext, address: str, scope: str = "admin") -> Page:
     answer = visit(backing, scope).get(address)
     assert answer.status_code == 200
     return Page(answer.get_data(as_text=True))
@@ -65,7 +65,7 @@ def test_every_code_and_every_alarm_is_explained() -> None:
     findings = (
         External("", "7", "XAUUSD", "LONG", 0.1, "XAUUSD"),
         Late("T1", "EXPIRED", "7", is_open=True),
-        Missing("T1", "FILLED", 99, moment),
+        UnknownAtBroker("T1", "FILLED", 99, moment),
         LevelsMoved("T1", "7", 0.0, 1.0),
     )
     kinds = {alarm.kind for alarm in map(alarm_of, findings) if alarm is not None}
@@ -79,7 +79,7 @@ def test_every_code_and_every_alarm_is_explained() -> None:
     assert set(ALARMS) == kinds | of_the_desk | told | {odd_rows.KIND}
 
 
-def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:
+def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: PageContext) -> None:
     row = backing.database.order("TWON0000000") or SignalRow()
     whole = {"filled_lots": None, "lots": 0.02}
     told = [
@@ -89,7 +89,7 @@ def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> 
     assert told == ["0.02", "—", "0.01"]
 
 
-def test_a_trade_that_a_person_closed_has_an_undecided_thesis(backing: Backing) -> None:
+def test_a_trade_that_a_person_closed_has_an_undecided_thesis(backing: PageContext) -> None:
     stored = backing.database.order("TWON0000000") or SignalRow()
     lost = {"state": "CLOSED", "outcome": "loss", "evolution": "Falsified"}
     for reason, word in (("STOPPED", "went wrong"), ("BY_HAND", "undecided")):
@@ -123,7 +123,7 @@ def test_who_watches_the_stops_is_told_as_it_is(ways: list[str], says: str) -> N
     assert trade_rows.protected(ways).startswith(says)
 
 
-def test_a_halt_that_only_memory_knows_is_shown(backing: Backing) -> None:
+def test_a_halt_that_only_memory_knows_is_shown(backing: PageContext) -> None:
     class Memory:
         def engaged(self) -> str:
             return "the disk is full"
@@ -133,7 +133,7 @@ def test_a_halt_that_only_memory_knows_is_shown(backing: Backing) -> None:
     assert "the disk is full" in page.text
 
 
-def test_resuming_without_alarms_speaks_of_none(backing: Backing) -> None:
+def test_resuming_without_alarms_speaks_of_none(backing: PageContext) -> None:
     def asked() -> list[str]:
         forms = read(backing, "/signals").all("form")
         return [one["data-confirm"] for one in forms if "go on" in one.get("data-confirm", "")]
@@ -149,14 +149,14 @@ def test_resuming_without_alarms_speaks_of_none(backing: Backing) -> None:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_a_position_shows_what_the_symbol_page_shows(backing: Backing) -> None:
+def test_a_position_shows_what_the_symbol_page_shows(backing: PageContext) -> None:
     page, view = read(backing, "/signals"), view_of(backing)
     symbol = view.symbol("EURUSD", "H1", 10)
     assert symbol is not None
     held, now = symbol.held
     key = f"pos.{held.signal_id}"
-    assert page.cells[f"{key}.profit"] == figures.signed(now.profit, 2)
-    assert page.cells[f"{key}.r"] == figures.signed(now.r, 2)
+    assert page.cells[f"{key}.profit"] == figures.format_signed(now.profit, 2)
+    assert page.cells[f"{key}.r"] == figures.format_signed(now.r, 2)
     assert page.cells[f"{key}.leave"] == figures.plain(now.price, 5)
     assert page.cells[f"{key}.age"] == "45 min"
     assert page.cells["pos.TUNKNOWN000.profit"] == "—"
@@ -165,7 +165,7 @@ def test_a_position_shows_what_the_symbol_page_shows(backing: Backing) -> None:
 
 
 def test_the_question_before_a_close_names_its_result_and_what_keeping_may_cost(
-    backing: Backing,
+    backing: PageContext,
 ) -> None:
     page = read(backing, "/signals")
     held = next(item for item in backing.database.positions() if item.instance == "EURUSD")
@@ -181,7 +181,7 @@ def test_the_question_before_a_close_names_its_result_and_what_keeping_may_cost(
     assert told[f"{key}.ask"]["set"]["data-confirm"] == asked
 
 
-def test_a_short_position_pays_the_spread(backing: Backing) -> None:
+def test_a_short_position_pays_the_spread(backing: PageContext) -> None:
     profile = demo_orders.PROFILE
     spec = profile.symbol("XAUUSD")
     sold: dict[str, Any] = {"instance": "XAUUSD", "symbol": "XAUUSD", "side": "SELL", "lots": 0.5}
@@ -193,7 +193,7 @@ def test_a_short_position_pays_the_spread(backing: Backing) -> None:
     leave = 1860.0 + spec.spread
     assert cells["pos.TSHORT.leave"] == figures.plain(leave, 2)
     money = (1850.0 - leave) / spec.tick_size * spec.tick_value * 0.5
-    assert cells["pos.TSHORT.profit"] == figures.signed(money, 2)
+    assert cells["pos.TSHORT.profit"] == figures.format_signed(money, 2)
     assert cells["pos.TSHORT.evolution"] == "↘ weakened"
 
 
@@ -214,7 +214,7 @@ def test_a_short_position_pays_the_spread(backing: Backing) -> None:
     ],
 )
 def test_reducing_is_shown_apart_from_halted(
-    state: str, words: str, forms: set[str], backing: Backing
+    state: str, words: str, forms: set[str], backing: PageContext
 ) -> None:
     backing.database.set_trading_state(state, "why not")
     page = read(backing, "/signals")
@@ -232,14 +232,14 @@ def test_reducing_is_shown_apart_from_halted(
     assert offered(read(backing, "/signals", "read")) == set()
 
 
-def test_halted_the_way_to_let_closes_go_is_shown(backing: Backing) -> None:
+def test_halted_the_way_to_let_closes_go_is_shown(backing: PageContext) -> None:
     backing.database.set_trading_state("HALTED", "why not")
     page = read(backing, "/signals")
     assert "Only let closes go out" in page.text
     assert "let closes go out first, above" in page.text
 
 
-def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: Backing) -> None:
+def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: PageContext) -> None:
     held = next(row for row in backing.database.openings() if row["state"] == "FILLED")
     with backing.database.transaction():
         row = signal_bridge.write_hand_close(
@@ -251,7 +251,7 @@ def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: Backing) 
     assert "A person decided it." in read(backing, f"/signals/{row['sid']}").text
 
 
-def test_a_halt_file_alone_is_told(backing: Backing) -> None:
+def test_a_halt_file_alone_is_told(backing: PageContext) -> None:
     (backing.home / "control").mkdir()
     (backing.home / "control" / "HALT").write_text("x")
     assert "But the file HALT of desk is there: nothing goes out." in read(backing, "/signals").text
@@ -281,7 +281,7 @@ def sids(page: Page) -> list[str]:
 
 
 def test_pages_follow_each_other_without_gap(
-    backing: Backing, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(signals, "SHOWN", 7)
     backing.database.end_alarms()
@@ -308,7 +308,7 @@ def test_pages_follow_each_other_without_gap(
         ("instance=NOBODY&state=NONE&before=-1", 17),
     ],
 )
-def test_the_filter(query: str, count: int, backing: Backing) -> None:
+def test_the_filter(query: str, count: int, backing: PageContext) -> None:
     told = visit(backing).get(f"/api/v1/signals?{query}").get_json()
     assert len(told["signals"]) == count
     page = read(backing, f"/signals?{query}")
@@ -320,7 +320,7 @@ def test_the_filter(query: str, count: int, backing: Backing) -> None:
     assert len(fields) == 1
 
 
-def test_the_file_has_every_column_and_nothing_that_a_sheet_runs(backing: Backing) -> None:
+def test_the_file_has_every_column_and_nothing_that_a_sheet_runs(backing: PageContext) -> None:
     answer = visit(backing).get("/signals.csv")
     assert answer.mimetype == "text/csv"
     assert "attachment" in answer.headers["Content-Disposition"]
@@ -341,7 +341,7 @@ def test_the_file_has_every_column_and_nothing_that_a_sheet_runs(backing: Backin
 GROWING = {"signals", "proposals", "signal_events", "sentiment", "chains", "journal", "bars"}
 
 
-def test_no_look_at_the_signals_reads_all_of_them(backing: Backing) -> None:
+def test_no_look_at_the_signals_reads_all_of_them(backing: PageContext) -> None:
     """Every statement of the page, as SQLite plans it."""
     seen: list[str] = []
     connection = backing.database.connection().conn
@@ -366,7 +366,7 @@ def test_no_look_at_the_signals_reads_all_of_them(backing: Backing) -> None:
 
 
 @pytest.mark.parametrize("state", sorted(TRANSITIONS))
-def test_settling_is_offered_where_it_applies(state: str, backing: Backing) -> None:
+def test_settling_is_offered_where_it_applies(state: str, backing: PageContext) -> None:
     row = next(row for row in backing.database.signals(limit=500) if row["state"] == state)
     page = read(backing, f"/signals/{row['sid']}")
     forms = [one for one in page.all("form") if one.get("action", "").endswith("/settle")]
@@ -377,7 +377,7 @@ def test_settling_is_offered_where_it_applies(state: str, backing: Backing) -> N
         assert "scope admin" in read(backing, f"/signals/{row['sid']}", "approve").text
 
 
-def test_a_signal_names_the_orders_that_belong_to_it(backing: Backing) -> None:
+def test_a_signal_names_the_orders_that_belong_to_it(backing: PageContext) -> None:
     held = next(item for item in backing.database.positions() if item.instance == "EURUSD")
     backing.database.enqueue_signal(closing("TBYE", held.signal_id, instance="EURUSD"))
     assert "TBYE" in sids(read(backing, f"/signals/{held.signal_id}"))
@@ -389,7 +389,7 @@ def test_a_signal_names_the_orders_that_belong_to_it(backing: Backing) -> None:
 
 
 @pytest.mark.parametrize("address", ["/signals", "/signals/TWON0000000", "/signals?state=CLOSED"])
-def test_the_refresh_writes_what_the_page_showed(address: str, backing: Backing) -> None:
+def test_the_refresh_writes_what_the_page_showed(address: str, backing: PageContext) -> None:
     page = read(backing, address)
     (main,) = page.all("main")
     told = visit(backing).get(main["data-live-source"]).get_json()
@@ -400,7 +400,7 @@ def test_the_refresh_writes_what_the_page_showed(address: str, backing: Backing)
             assert page.cells[key] == cell.get("text", page.cells[key]), key
 
 
-def test_a_step_changes_the_version(backing: Backing) -> None:
+def test_a_step_changes_the_version(backing: PageContext) -> None:
     def version(address: str) -> Any:
         return visit(backing).get(f"/api/v1{address}").get_json()["version"]
 
@@ -413,7 +413,7 @@ def test_a_step_changes_the_version(backing: Backing) -> None:
     assert after[1] != before[1]
 
 
-def test_words_of_a_broker_stay_words(backing: Backing) -> None:
+def test_words_of_a_broker_stay_words(backing: PageContext) -> None:
     database = backing.database
     database.note_signal("TPENDING0000", HOSTILE)
     database.note_bridge("torra_files main", deny=HOSTILE, detail=HOSTILE, facts={HOSTILE: HOSTILE})

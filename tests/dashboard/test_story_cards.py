@@ -14,7 +14,7 @@ from tests.worlds.records import shown_tick, tick_record
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
 from torra.dashboard.record import arithmetic, reasoning, story_cards
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import TickView
 from torra.dashboard.view import bar_reading
 from torra.verdict.order_levels import Levels
 
@@ -22,14 +22,14 @@ NEWEST = bars("BTCUSD", "M15")[-1]["time"]
 TICK = f"/symbol/BTCUSD/M15/{NEWEST}"
 
 
-def record(**more: Any) -> ShownTick:
+def record(**more: Any) -> TickView:
     stored = ScriptedView("full").tick("BTCUSD", "M15", NEWEST)
     assert stored is not None
     return shown_tick({**stored, **more})
 
 
-def facts(shown: ShownTick, **known: Any) -> dict[str, story_cards.Fact]:
-    story: dict[str, Any] = reasoning.story(shown)
+def facts(shown: TickView, **known: Any) -> dict[str, story_cards.TickFact]:
+    story: dict[str, Any] = reasoning.tick_sections(shown)
     spec = known.get("spec", Profile().symbol("BTCUSD"))
     cited, wrong = story["cited"], ["a close below 1"]
     told = story_cards.facts(
@@ -69,7 +69,7 @@ def test_the_facts_are_those_of_the_order() -> None:
 
 def test_evidence_is_counted_as_the_table_below_counts_it() -> None:
     shown = record()
-    cited: Any = reasoning.story(shown)["cited"]
+    cited: Any = reasoning.tick_sections(shown)["cited"]
     assert facts(shown)["Evidence"].value == f"{len(cited)} facts cited"
     right = sum(all(one["glyph"] == "✓" for one in row["by"]) for row in cited)
     all_true = "all" if right == len(cited) else right
@@ -240,7 +240,7 @@ DENIED = {"verdict": "BUY", "denied": ["SIZE_ZERO"], "signals": [], "proposed": 
 SPEC = Profile().symbol("BTCUSD")
 
 
-def too_small(left: float, **more: Any) -> story_cards.Fact:
+def too_small(left: float, **more: Any) -> story_cards.TickFact:
     """Return the size of a denied opening, whose smallest order loses 10 and is worth 600."""
     told = {"close": 60_000.0, "atr": 500.0, "gate": {"multiplier": left}, "deliberation": {}}
     return facts(record(**{**DENIED, "limits": LIMITS, **told, **more}), spec=SPEC)["Size"]

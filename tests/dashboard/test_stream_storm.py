@@ -30,7 +30,7 @@ from tests.worlds.demo_view import ScriptedView
 from torra.config import DeskSettings, Profile
 from torra.dashboard import server
 from torra.dashboard.screens import streaming
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.stream_slots import MOST
 from torra.desk.event_stream import EventStream
 from torra.desk.schedule import Desk
@@ -247,7 +247,7 @@ def test_a_thousand_streams_in_a_storm(
 ) -> None:
     desk, events, chance = stormy
     database, before = desk.database, set(threading.enumerate())
-    backing = Backing(
+    backing = PageContext(
         tmp_path, database, DeskSettings(), desk, environment={}, events=cast(EventStream, events),
     )  # fmt: skip
     scopes = list(ACCESS.tokens)
@@ -340,7 +340,7 @@ def told(readers: list[Reader], events: Mortal, stored: dict[str, dict[int, str]
 
 def test_with_six_streams_held_a_page_still_answers(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path, (desks.BTC,))
-    backing = Backing(tmp_path, desk.database, DeskSettings(), desk, environment={})
+    backing = PageContext(tmp_path, desk.database, DeskSettings(), desk, environment={})
     held = []
     with served(open_app(ScriptedView(), backing=backing)) as port:
         for number in range(MOST):

@@ -31,8 +31,8 @@ from torra.dashboard.doors import access_file
 from torra.dashboard.doors.access import IDLE_SECONDS, Access
 from torra.dashboard.screens import streaming
 from torra.dashboard.screens.streaming import Follower
-from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.stream_slots import LIFE_SECONDS, MOST, MOST_WAITING, Slots
+from torra.dashboard.view.backing import PageContext
+from torra.dashboard.view.stream_slots import LIFE_SECONDS, MOST, MOST_WAITING, SseLimit
 from torra.desk.event_stream import EventStream
 from torra.store import streams as event_store
 from torra.store.envelopes import DESK_STREAM, StreamEvent
@@ -71,12 +71,12 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
-def backing(database: Database, tmp_path: Path) -> Backing:
-    return Backing(tmp_path, database, DeskSettings(), None, environment={})
+def backing(database: Database, tmp_path: Path) -> PageContext:
+    return PageContext(tmp_path, database, DeskSettings(), None, environment={})
 
 
 @pytest.fixture
-def client(backing: Backing) -> Any:
+def client(backing: PageContext) -> Any:
     return open_app(ScriptedView(), scope="read", backing=backing).test_client()
 
 
@@ -112,7 +112,7 @@ def seqs(body: bytes) -> list[int]:
 
 
 def test_a_stream_is_replayed_from_its_beginning_to_its_end(
-    client: FlaskClient, database: Database, backing: Backing
+    client: FlaskClient, database: Database, backing: PageContext
 ) -> None:
     write(database, WHOLE)
     answer = client.get("/api/v1/streams/t")
@@ -144,7 +144,7 @@ def test_replay_from_any_event_gives_the_same_rest(client: FlaskClient, database
 
 @pytest.mark.parametrize("seen", ["5", "6", "9" * 40])
 def test_who_has_seen_the_end_is_told_to_stop(
-    client: FlaskClient, database: Database, backing: Backing, seen: str
+    client: FlaskClient, database: Database, backing: PageContext, seen: str
 ) -> None:
     write(database, WHOLE)
     answer = client.get("/api/v1/streams/t", headers={"Last-Event-ID": seen})
@@ -166,7 +166,7 @@ def test_an_unknown_stream_is_not_there(client: FlaskClient) -> None:
     assert answer.status_code == 404 and answer.json["status"] == 404
 
 
-def test_nobody_follows_without_a_token(backing: Backing) -> None:
+def test_nobody_follows_without_a_token(backing: PageContext) -> None:
     client = open_app(ScriptedView(), backing=backing).test_client()
     for path in ("/api/v1/streams", "/api/v1/streams/t", "/api/v1/events"):
         answer = client.get(path, headers={"Authorization": "Bearer wrong"})
@@ -191,7 +191,7 @@ def test_a_history_that_was_cut_is_said_to_be(client: FlaskClient, database: Dat
 
 
 def test_a_question_about_the_answer_alone_holds_nothing(
-    client: FlaskClient, database: Database, backing: Backing
+    client: FlaskClient, database: Database, backing: PageContext
 ) -> None:
     write(database, [START])
     answer = client.head("/api/v1/streams/t")
@@ -200,7 +200,7 @@ def test_a_question_about_the_answer_alone_holds_nothing(
 
 
 def test_an_answer_that_nobody_reads_gives_its_slot_back(
-    client: FlaskClient, database: Database, backing: Backing
+    client: FlaskClient, database: Database, backing: PageContext
 ) -> None:
     write(database, [START])
     environ = EnvironBuilder("/api/v1/streams/t", base_url="http://127.0.0.1/").get_environ()
@@ -212,7 +212,7 @@ def test_an_answer_that_nobody_reads_gives_its_slot_back(
 
 @pytest.mark.journey
 def test_a_stream_that_was_begun_and_dropped_gives_its_slot_back(
-    client: FlaskClient, database: Database, backing: Backing
+    client: FlaskClient, database: Database, backing: PageContext
 ) -> None:
     write(database, [START])
     environ = EnvironBuilder("/api/v1/streams/t", base_url="http://127.0.0.1/").get_environ()
@@ -228,7 +228,7 @@ def test_a_stream_that_was_begun_and_dropped_gives_its_slot_back(
 def test_an_answer_that_cannot_be_made_holds_nothing(
     client: FlaskClient,
     database: Database,
-    backing: Backing,
+    backing: PageContext,
     monkeypatch: pytest.MonkeyPatch,
     part: str,
 ) -> None:
@@ -244,7 +244,7 @@ def test_an_answer_that_cannot_be_made_holds_nothing(
 @pytest.mark.journey
 @pytest.mark.parametrize("way", ["fails", "replaces"])
 def test_a_host_that_drops_an_answer_holds_nothing(
-    backing: Backing, database: Database, way: str, caplog: pytest.LogCaptureFixture
+    backing: PageContext, database: Database, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whether its own after_request breaks, or answers something else in its place."""
 
@@ -421,7 +421,7 @@ def nothing(**_: Any) -> None: ...
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_a_stream_tells_nothing_more_to_who_is_let_in_no_more(
-    backing: Backing,
+    backing: PageContext,
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
     happens: Callable[..., None],
@@ -463,7 +463,7 @@ class Below:
         return self.client.post(self.root + path, **how)
 
 
-def app_of(backing: Backing, access: Access, *, hosted: bool) -> Flask:
+def app_of(backing: PageContext, access: Access, *, hosted: bool) -> Flask:
     """Return the pages as an app of their own, or in a host that runs no desk."""
     if not hosted:
         return compiled(create_app(ScriptedView(), access=access, backing=backing))
@@ -520,9 +520,9 @@ def test_the_shared_stream_begins_now_and_goes_on_after_what_was_seen(
 
 
 def test_six_streams_two_to_a_session(
-    backing: Backing, database: Database, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Slots.take, "__defaults__", (0.0,))  # without patience
+    monkeypatch.setattr(SseLimit.take, "__defaults__", (0.0,))  # without patience
     write(database, [START])
     app = open_app(ScriptedView(), backing=backing)
     held = []
@@ -548,9 +548,9 @@ def test_six_streams_two_to_a_session(
 
 
 def test_the_oldest_stream_of_a_session_gives_way_to_fast_changes_of_page(
-    backing: Backing, database: Database, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Slots.take, "__defaults__", (0.0,))  # without patience
+    monkeypatch.setattr(SseLimit.take, "__defaults__", (0.0,))  # without patience
     write(database, [START])
     session = open_app(ScriptedView(), backing=backing).test_client()
     session.post("/login", data={"token": ACCESS.tokens["read"]})
@@ -569,7 +569,7 @@ def test_the_oldest_stream_of_a_session_gives_way_to_fast_changes_of_page(
 
 
 def test_one_session_cannot_take_the_slots_of_the_others() -> None:
-    slots = Slots()
+    slots = SseLimit()
 
     def take(who: str) -> int | None:
         return slots.take(who, lambda: 0.0, 0.0)
@@ -583,7 +583,7 @@ def test_one_session_cannot_take_the_slots_of_the_others() -> None:
 
 
 def test_three_readers_of_a_session_do_not_end_each_other_for_ever() -> None:
-    slots = Slots()
+    slots = SseLimit()
 
     def take(again: bool = False) -> int | None:
         return slots.take("a", lambda: 0.0, 0.0, again=again)
@@ -600,7 +600,7 @@ def test_three_readers_of_a_session_do_not_end_each_other_for_ever() -> None:
 def test_a_reader_that_comes_again_ends_no_other_of_its_session(
     client: FlaskClient, database: Database, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setattr(Slots.take, "__defaults__", (0.0,))  # without patience
+    monkeypatch.setattr(SseLimit.take, "__defaults__", (0.0,))  # without patience
     write(database, [START])
     held = [client.get("/api/v1/streams/t", buffered=False) for _ in range(2)]
     where: Any = {"headers": {how: "0"}} if how != "after" else {"query_string": {how: "0"}}
@@ -612,7 +612,7 @@ def test_a_reader_that_comes_again_ends_no_other_of_its_session(
 
 
 def test_a_slot_that_was_lost_comes_back_by_itself() -> None:
-    slots = Slots()
+    slots = SseLimit()
 
     def take(now: float) -> int | None:
         return slots.take(str(now), lambda: now, 0.0)
@@ -625,7 +625,7 @@ def test_a_slot_that_was_lost_comes_back_by_itself() -> None:
 
 
 def test_who_finds_no_slot_gets_the_one_that_a_page_gives_back() -> None:
-    slots, monotonic = Slots(), System().monotonic
+    slots, monotonic = SseLimit(), System().monotonic
     held = [slots.take(str(number), monotonic) for number in range(MOST)]
     found: list[int | None] = []
     waiting = threading.Thread(target=lambda: found.append(slots.take("a", monotonic, 30.0)))
@@ -639,7 +639,7 @@ def test_who_finds_no_slot_gets_the_one_that_a_page_gives_back() -> None:
 
 
 def test_only_a_few_wait_for_a_slot_at_once() -> None:
-    slots, monotonic = Slots(), System().monotonic
+    slots, monotonic = SseLimit(), System().monotonic
     slots._waiting = MOST_WAITING
     for _ in range(MOST):
         slots.take("a", monotonic)
@@ -650,7 +650,7 @@ def test_only_a_few_wait_for_a_slot_at_once() -> None:
 
 
 @contextmanager
-def served(backing: Backing) -> Iterator[int]:
+def served(backing: PageContext) -> Iterator[int]:
     running = server.open_server(open_app(ScriptedView(), backing=backing), "127.0.0.1", 0)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
@@ -677,9 +677,9 @@ def line_with(answer: http.client.HTTPResponse, word: bytes) -> bytes:
     pytest.fail(f"the stream ended without {word!r}")
 
 
-def test_a_reader_is_woken_by_what_is_written(backing: Backing, database: Database) -> None:
+def test_a_reader_is_woken_by_what_is_written(backing: PageContext, database: Database) -> None:
     events = EventStream(database, gather=0.0)
-    backing = Backing(
+    backing = PageContext(
         backing.home, database, backing.settings, backing.desk, environment={}, events=events
     )
     start = {"torra_key": KEY, "instance": "BTCUSD", "timeframe": "M15"}
@@ -701,7 +701,7 @@ def test_a_reader_is_woken_by_what_is_written(backing: Backing, database: Databa
 
 
 def test_a_reader_that_leaves_gives_its_slot_back(
-    backing: Backing, database: Database, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming, "BEAT_SECONDS", 0.02)
     monkeypatch.setattr(streaming, "POLL_SECONDS", 0.02)

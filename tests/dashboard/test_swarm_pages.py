@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.contracts import AgentReport
-from agents.debate.expected_value import Worth
+from agents.debate.expected_value import ExpectedValue
 from tests.cases import cases
 from tests.doubles.page_reader import Page
 from tests.worlds import firm_ticks, swarm_ticks
@@ -175,10 +175,10 @@ def test_a_judge_that_takes_no_side_has_no_value() -> None:
         "It takes no side: there is no trade to weigh and nothing to prove wrong. What would "
         "settle it: a close beyond the nearest level, 66,833.11."
     )
-    assert swarm.settling(stored("held")) == (
+    assert swarm.tie_breaker(stored("held")) == (
         "a close beyond the nearest level, 66,833.11", "would settle the conflict",
     )  # fmt: skip
-    assert swarm.settling(stored()) is None
+    assert swarm.tie_breaker(stored()) is None
 
 
 def test_a_judge_that_gave_no_answer_is_told_as_such() -> None:
@@ -247,7 +247,7 @@ def test_the_printed_terms_of_an_expected_value_add_up(
     sums = round(used, 2) * round(reward_r, 2), round(1.0 - used, 2), round(cost_r, 2)
     plain = round(round(sums[0], 2) - sums[1] - sums[2], 2) == round(value_r, 2)
     assert all((one.as_tuple().exponent == -2) == plain for one in shown)
-    text = swarm_words.worth(Worth("LONG", used, None, used, reward_r, cost_r, value_r))
+    text = swarm_words.worth(ExpectedValue("LONG", used, None, used, reward_r, cost_r, value_r))
     numbers = [Decimal(one) for one in re.findall(r"[+-]?\d+\.\d+", text.partition(";")[0])]
     chance, reward, lost, cost, total = numbers
     assert round(chance * reward, 3 - plain) - lost - cost == total

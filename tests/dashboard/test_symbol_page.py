@@ -19,7 +19,7 @@ from torra import clock
 from torra.config import ROOT, Markov
 from torra.dashboard.cells import chart_data, price_lines, state_odds, symbol_cells, timelines
 from torra.dashboard.cells.overview_cells import first_tick
-from torra.dashboard.view.desk_values import Bars, DeskStatus, Stream
+from torra.dashboard.view.desk_values import ChartBars, DeskStatus, StreamStatus
 from torra.dashboard.view.desk_values import StateHistory as Odds
 from torra.exhibits import figures
 from torra.verdict import sentiment_rules
@@ -215,13 +215,17 @@ def test_the_page_tells_states_as_picture_table_and_words() -> None:
 def test_an_empty_symbol_says_what_it_waits_for() -> None:
     assert "none are stored" in get(ADDRESS, "empty").cells["head.reason"]
     told = {
-        "bars": first_tick([Stream()], DeskStatus(role="ACTIVE"), "store"),
-        "close": first_tick([Stream(bar_age_seconds=60.0)], DeskStatus(role="ACTIVE"), "store"),
-        "old": first_tick(
-            [Stream(bar_age_seconds=515 * 86_400.0, stale=True)], DeskStatus(role="ACTIVE"), "store"
+        "bars": first_tick([StreamStatus()], DeskStatus(role="ACTIVE"), "store"),
+        "close": first_tick(
+            [StreamStatus(bar_age_seconds=60.0)], DeskStatus(role="ACTIVE"), "store"
         ),
-        "standby": first_tick([Stream()], DeskStatus(role="STANDBY"), "store"),
-        "feed": first_tick([Stream()], DeskStatus(), "mt5_files"),
+        "old": first_tick(
+            [StreamStatus(bar_age_seconds=515 * 86_400.0, stale=True)],
+            DeskStatus(role="ACTIVE"),
+            "store",
+        ),
+        "standby": first_tick([StreamStatus()], DeskStatus(role="STANDBY"), "store"),
+        "feed": first_tick([StreamStatus()], DeskStatus(), "mt5_files"),
     }
     assert len(set(told.values())) == 5
     assert "torra import" in told["bars"]
@@ -245,7 +249,7 @@ def test_the_chart_is_told_every_score_and_decision_by_bar() -> None:
     newest = ticks[-1]
     assert chart["times"][-1] == int(clock.parse(newest.bar_time).timestamp())
     assert figures.mark(newest.verdict).text in chart["told"][-1]
-    holed = chart_data.chart(made_symbol(ticks=[{"bar_time": "2021-12-01T00:00:00Z"}]), Bars())
+    holed = chart_data.chart(made_symbol(ticks=[{"bar_time": "2021-12-01T00:00:00Z"}]), ChartBars())
     assert all(values == [None] for values in holed["lines"].values())
 
 
@@ -271,7 +275,7 @@ def test_a_fill_that_no_tick_tells_has_an_arrow(
         held=position and {"position": {**position, **opened, **levels, **names}},
         trades=[{**trade, **opened} for trade in trades],
     )
-    markers = chart_data.chart(data, Bars())["markers"]
+    markers = chart_data.chart(data, ChartBars())["markers"]
     assert sorted(marker["kind"] for marker in markers) == marked
     if action == "HOLD" and markers:
         assert markers[0]["time"] == int((START + STEP).timestamp())

@@ -13,7 +13,7 @@ from tests.cases import cases
 from tests.worlds import demo_orders, told_lessons
 from tests.worlds.hostile_texts import MARKUP
 from tests.worlds.lessons import RISING, facts
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.exhibits import lesson_words
 from torra.lessons.lesson import Lesson, LessonFacts, Thesis
 from torra.lessons.reviews import rules_words
@@ -95,18 +95,18 @@ def test_a_decline_is_the_traders_in_every_word_of_its_lesson() -> None:
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[Backing]:
+def backing(tmp_path: Path) -> Iterator[PageContext]:
     with told_lessons.desk(tmp_path) as made:
         yield made
 
 
-def text(backing: Backing, address: str) -> str:
+def text(backing: PageContext, address: str) -> str:
     answer = demo_orders.open_pages(backing, "read").test_client().get(address)
     assert answer.status_code == 200
     return str(answer.get_data(as_text=True))
 
 
-def test_pages_of_a_trade_and_of_its_lesson_tell_the_thesis(backing: Backing) -> None:
+def test_pages_of_a_trade_and_of_its_lesson_tell_the_thesis(backing: PageContext) -> None:
     database = backing.database
     row = next(one for one in database.signals(limit=100) if one["kind"] == "open")
     hostile = THESIS._replace(claim=f"{THESIS.claim} {SCRIPT}")

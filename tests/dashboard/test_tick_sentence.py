@@ -91,7 +91,7 @@ def test_a_glance_keeps_the_sentence_of_a_record() -> None:
     record = client().get(f"/api/v1/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}").get_json()
     said = record["sentence"]
     assert brief(tick_record(record)).sentence == said == page_text(tick_record(record))
-    assert reasoning.story(shown_tick(record))["sentence"] == said
+    assert reasoning.tick_sections(shown_tick(record))["sentence"] == said
 
 
 def test_a_real_desk_says_it_of_its_newest_ticks(tmp_path: Path) -> None:

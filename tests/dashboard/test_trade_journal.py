@@ -25,7 +25,7 @@ from tests.worlds.records import shown_tick
 from torra.clock import parse
 from torra.config import DeskSettings
 from torra.dashboard.trade import journal
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.store.audit import seal
 from torra.store.trade.notes import TradeNote
@@ -35,43 +35,43 @@ JSON = {"Accept": "application/json"}
 
 
 @pytest.fixture
-def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backing]:
+def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageContext]:
     with demo_orders.traded(tmp_path, monkeypatch) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backing]:
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageContext]:
     """A desk that opened and closed positions itself, on its own bars."""
     folder = tmp_path_factory.mktemp("lived")
     desk = run(folder, VOICES["wild"](), "full", 48)
     with closing(desk.database):
-        yield Backing(folder, desk.database, DeskSettings(instances=(desks.BTC,)), desk)
+        yield PageContext(folder, desk.database, DeskSettings(instances=(desks.BTC,)), desk)
 
 
-def client(backing: Backing, scope: str = "approve") -> Any:
+def client(backing: PageContext, scope: str = "approve") -> Any:
     return demo_orders.open_pages(backing, scope).test_client()
 
 
-def trades(backing: Backing) -> list[dict[str, Any]]:
+def trades(backing: PageContext) -> list[dict[str, Any]]:
     found = [row.as_json() for row in backing.database.closed_trades(limit=100)]
     assert len(found) > 1
     return found
 
 
-def write(backing: Backing, sid: str, scope: str = "approve", **told: str) -> tuple[int, Any]:
+def write(backing: PageContext, sid: str, scope: str = "approve", **told: str) -> tuple[int, Any]:
     answer = client(backing, scope).post(f"/api/v1/trades/{sid}/note", json=told, headers=JSON)
     return answer.status_code, answer.get_json()
 
 
-def text_of(backing: Backing, address: str, scope: str = "approve") -> str:
+def text_of(backing: PageContext, address: str, scope: str = "approve") -> str:
     answer = client(backing, scope).get(address)
     assert answer.status_code == 200
     told: str = answer.get_data(as_text=True)
     return told
 
 
-def test_a_note_is_kept_shown_and_on_record(backing: Backing) -> None:
+def test_a_note_is_kept_shown_and_on_record(backing: PageContext) -> None:
     sid = trades(backing)[0]["sid"]
     code, told = write(backing, sid, note=" Came late.\nWait. ", tags="Late, breakout late")
     assert (code, told["status"], told["revision"]) == (200, "done", 1)
@@ -90,7 +90,7 @@ def test_a_note_is_kept_shown_and_on_record(backing: Backing) -> None:
     assert backing.database.trade_note(sid) == kept
 
 
-def test_who_saw_an_older_note_does_not_overwrite_the_newer_one(backing: Backing) -> None:
+def test_who_saw_an_older_note_does_not_overwrite_the_newer_one(backing: PageContext) -> None:
     sid = trades(backing)[0]["sid"]
     outcomes, gate = list[int](), threading.Barrier(6)
 
@@ -126,7 +126,7 @@ def test_who_saw_an_older_note_does_not_overwrite_the_newer_one(backing: Backing
     ],
 )
 def test_what_is_no_note_is_refused_with_its_reason(
-    told: dict[str, str], said: str, backing: Backing
+    told: dict[str, str], said: str, backing: PageContext
 ) -> None:
     sid = trades(backing)[0]["sid"]
     code, answer = write(backing, sid, **told)
@@ -135,7 +135,7 @@ def test_what_is_no_note_is_refused_with_its_reason(
 
 
 def test_there_are_only_so_many_different_tags(
-    backing: Backing, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (row["sid"] for row in trades(backing)[:2])
     monkeypatch.setattr(journal, "MOST_KNOWN", 2)
@@ -146,12 +146,12 @@ def test_there_are_only_so_many_different_tags(
     assert backing.database.known_tags() == ["one", "two"]
 
 
-def test_there_is_no_note_to_what_is_no_trade(backing: Backing) -> None:
+def test_there_is_no_note_to_what_is_no_trade(backing: PageContext) -> None:
     code, told = write(backing, "TNOTHING", note="x")
     assert code == 409 and "there is no trade TNOTHING" in told["reason"]
 
 
-def test_tags_narrow_the_list_the_file_and_add_up(backing: Backing, scaled: Any) -> None:
+def test_tags_narrow_the_list_the_file_and_add_up(backing: PageContext, scaled: Any) -> None:
     rng = default_rng(9)
     every = trades(backing)
     for _ in range(scaled(200, least=8)):
@@ -182,7 +182,7 @@ def test_tags_narrow_the_list_the_file_and_add_up(backing: Backing, scaled: Any)
 
 
 @pytest.mark.journey
-def test_the_chart_has_the_fill_the_exit_and_the_levels(lived: Backing) -> None:
+def test_the_chart_has_the_fill_the_exit_and_the_levels(lived: PageContext) -> None:
     for row in trades(lived):
         told = client(lived, "read").get(f"/api/v1/signals/{row['sid']}/chart").get_json()
         chart = told["chart"]
@@ -197,7 +197,7 @@ def test_the_chart_has_the_fill_the_exit_and_the_levels(lived: Backing) -> None:
 
 
 def test_a_trade_too_long_for_its_own_bars_is_drawn_on_longer_ones_with_its_fill(
-    lived: Backing, monkeypatch: pytest.MonkeyPatch
+    lived: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lasted(row: Mapping[str, Any]) -> float:
         return (parse(row["closed_at"]) - parse(row["opened_at"])) / timedelta(minutes=15)
@@ -213,7 +213,7 @@ def test_a_trade_too_long_for_its_own_bars_is_drawn_on_longer_ones_with_its_fill
         assert len(markers) == 2 and all(one["time"] in times for one in markers)
 
 
-def test_the_page_begins_with_what_the_trade_came_to_and_what_made_it(lived: Backing) -> None:
+def test_the_page_begins_with_what_the_trade_came_to_and_what_made_it(lived: PageContext) -> None:
     for row in trades(lived):
         told = text_of(lived, f"/signals/{row['sid']}")
         words = " ".join(Page(told).words)
@@ -240,7 +240,7 @@ def test_what_gate_and_conviction_did_is_told_in_words() -> None:
 
 
 @pytest.mark.journey
-def test_a_tick_tells_what_became_of_its_opening(lived: Backing, backing: Backing) -> None:
+def test_a_tick_tells_what_became_of_its_opening(lived: PageContext, backing: PageContext) -> None:
     for row in trades(lived):
         address = f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}"
         told = " ".join(Page(text_of(lived, address)).words)
@@ -259,7 +259,7 @@ def test_a_tick_tells_what_became_of_its_opening(lived: Backing, backing: Backin
 
 
 @pytest.mark.journey
-def test_agents_in_shadow_changed_no_size_and_the_gates_rules_did(lived: Backing) -> None:
+def test_agents_in_shadow_changed_no_size_and_the_gates_rules_did(lived: PageContext) -> None:
     row = trades(lived)[0]
     told = DatabaseView(lived.database, lived.settings, lived.desk).tick(
         row["instance"], row["timeframe"], row["bar_time"]
@@ -272,7 +272,7 @@ def test_agents_in_shadow_changed_no_size_and_the_gates_rules_did(lived: Backing
         assert (journal._conviction(seen, row["side"]).word == "nothing") == bool(flags)
 
 
-def test_a_desk_on_paper_is_told_that_it_needs_no_bridge(lived: Backing) -> None:
+def test_a_desk_on_paper_is_told_that_it_needs_no_bridge(lived: PageContext) -> None:
     words = " ".join(Page(text_of(lived, "/signals")).words)
     assert "Every instance trades on paper" in words and "No bridge has reported" not in words
 
@@ -295,7 +295,7 @@ BY_NIGHT = ("opened_at", "decided_at")
         for one in DAMAGED
     ],
 )
-def test_a_damaged_row_fails_no_page(column: str, value: object, lived: Backing) -> None:
+def test_a_damaged_row_fails_no_page(column: str, value: object, lived: PageContext) -> None:
     row = trades(lived)[0]
     sid, database = row["sid"], lived.database
     sql = f"UPDATE signals SET {column} = ? WHERE sid = ?"

@@ -18,34 +18,34 @@ from tests.worlds import demo_orders
 from tests.worlds.demo_view import ScriptedView
 from torra.commands.command_line import main
 from torra.dashboard.trade.trades import AT_ONCE, NOTED
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.exhibits import figures
 from torra.exhibits import money as words
 
 
 @pytest.fixture
-def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backing]:
+def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageContext]:
     """A desk with closed trades; its clock stood at each close, which is the mark of a warm-up."""
     with demo_orders.traded(tmp_path, monkeypatch) as made:
         yield made
 
 
-def client(backing: Backing) -> Any:
+def client(backing: PageContext) -> Any:
     return demo_orders.open_pages(backing, "read").test_client()
 
 
-def trades(backing: Backing, query: str = "") -> dict[str, Any]:
+def trades(backing: PageContext, query: str = "") -> dict[str, Any]:
     answer = client(backing).get(f"/api/v1/trades?{query}")
     assert answer.status_code == 200, answer.get_data(as_text=True)
     found: dict[str, Any] = answer.get_json()
     return found
 
 
-def closed(backing: Backing) -> list[dict[str, Any]]:
+def closed(backing: PageContext) -> list[dict[str, Any]]:
     return [row.as_json() for row in backing.database.closed_trades(limit=1_000)]
 
 
-def test_the_page_shows_sums_and_every_closed_trade(backing: Backing) -> None:
+def test_the_page_shows_sums_and_every_closed_trade(backing: PageContext) -> None:
     told = client(backing).get("/trades").get_data(as_text=True)
     page = Page(told)
     assert closed(backing)
@@ -59,7 +59,7 @@ def test_the_page_shows_sums_and_every_closed_trade(backing: Backing) -> None:
         assert sentence in text
 
 
-def test_the_api_and_the_command_have_one_document(backing: Backing) -> None:
+def test_the_api_and_the_command_have_one_document(backing: PageContext) -> None:
     told = client(backing).get("/api/v1/money").get_json()
     assert told == json.loads(json.dumps(backing.money().as_json()))
     assert sum(
@@ -68,7 +68,7 @@ def test_the_api_and_the_command_have_one_document(backing: Backing) -> None:
 
 
 @pytest.mark.journey
-def test_each_account_has_its_line_over_the_period_that_is_asked_for(backing: Backing) -> None:
+def test_each_account_has_its_line_over_the_period_that_is_asked_for(backing: PageContext) -> None:
     for query, period in (("", "all"), ("?line=week", "week"), ("?line=never", "all")):
         told = client(backing).get(f"/trades{query}").get_data(as_text=True)
         assert 'id="line-1-title">Account on paper: Results added up<' in told
@@ -81,7 +81,7 @@ def test_each_account_has_its_line_over_the_period_that_is_asked_for(backing: Ba
             assert points[-1]["closed"] == pytest.approx(whole[account], abs=0.005)
 
 
-def test_the_list_goes_on_by_its_cursor_and_misses_none(backing: Backing) -> None:
+def test_the_list_goes_on_by_its_cursor_and_misses_none(backing: PageContext) -> None:
     every = [row["sid"] for row in closed(backing)]
     found, query = [], "limit=1"
     while True:
@@ -107,13 +107,13 @@ def test_the_list_goes_on_by_its_cursor_and_misses_none(backing: Backing) -> Non
         ("side=SELL&result=lost", lambda row: row["side"] == "SELL" and (row["profit"] or 0) < 0),
     ],
 )
-def test_filters_keep_what_they_say(backing: Backing, query: str, keeps: Any) -> None:
+def test_filters_keep_what_they_say(backing: PageContext, query: str, keeps: Any) -> None:
     want = [row["sid"] for row in closed(backing) if keeps(row)]
     assert [row["sid"] for row in trades(backing, query)["trades"]] == want
     assert client(backing).get(f"/trades?{query}").status_code == 200
 
 
-def test_what_is_listed_can_be_filtered_for(backing: Backing) -> None:
+def test_what_is_listed_can_be_filtered_for(backing: PageContext) -> None:
     with backing.database.transaction():
         backing.database.connection().conn.execute(
             "UPDATE signals SET close_reason = NULL WHERE sid = ?", (closed(backing)[0]["sid"],)
@@ -125,7 +125,7 @@ def test_what_is_listed_can_be_filtered_for(backing: Backing) -> None:
     assert "No closed trade is like that" in told
 
 
-def test_a_day_is_meant_from_its_first_to_its_last_second(backing: Backing) -> None:
+def test_a_day_is_meant_from_its_first_to_its_last_second(backing: PageContext) -> None:
     newest = closed(backing)[0]
     day = newest["closed_at"][:10]
     found = [row["sid"] for row in trades(backing, f"from={day}&to={day}")["trades"]]
@@ -146,14 +146,14 @@ def test_a_day_is_meant_from_its_first_to_its_last_second(backing: Backing) -> N
         ("before=|4", "before is the `next`"),
     ],
 )
-def test_words_that_mean_nothing_are_refused(backing: Backing, query: str, says: str) -> None:
+def test_words_that_mean_nothing_are_refused(backing: PageContext, query: str, says: str) -> None:
     answer = client(backing).get(f"/api/v1/trades?{query}")
     assert answer.status_code == 400 and says in answer.get_json()["error"]
     assert client(backing).get(f"/trades?{query}").status_code == 400
 
 
 def test_the_file_has_every_trade_of_the_filter(
-    backing: Backing, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.dashboard.trade.trades.AT_ONCE", 1)
     assert AT_ONCE > 100
@@ -167,7 +167,7 @@ def test_the_file_has_every_trade_of_the_filter(
     )
 
 
-def test_the_overview_has_the_result_and_leads_here(backing: Backing) -> None:
+def test_the_overview_has_the_result_and_leads_here(backing: PageContext) -> None:
     app = demo_orders.open_pages(backing, "read").test_client()
     told = app.get("/").get_data(as_text=True)
     assert 'href="/trades">All results' in told
@@ -178,7 +178,7 @@ def test_the_overview_has_the_result_and_leads_here(backing: Backing) -> None:
 
 
 def test_trades_of_the_warm_up_are_listed_and_in_no_sum(
-    backing: Backing, monkeypatch: pytest.MonkeyPatch
+    backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
     [account] = [one for one in backing.money().accounts if one.warm_up.trades]
@@ -194,7 +194,7 @@ def test_trades_of_the_warm_up_are_listed_and_in_no_sum(
     assert cells["m0.closed"]["text"] == ""
     found = backing.money()
     assert found.warm_up_today == pytest.approx(-found.lost_today) != 0
-    counts = f"The warm-up's {figures.signed(found.warm_up_today, 2)} of today counts."
+    counts = f"The warm-up's {figures.format_signed(found.warm_up_today, 2)} of today counts."
     assert cells["risk.room"]["text"].endswith(counts)
 
 
@@ -208,7 +208,7 @@ def test_a_view_without_a_desk_says_so() -> None:
 
 
 def test_the_command_says_it_and_a_home_without_a_desk_stays_empty(
-    backing: Backing, tmp_path: Path
+    backing: PageContext, tmp_path: Path
 ) -> None:
     del backing
     told = CliRunner().invoke(main, ["--home", str(tmp_path / "nothing"), "results"])

@@ -30,7 +30,7 @@ def record_of(case):
 
 
 def story_of(case, before=None):
-    return reasoning.story(shown_tick(record_of(case)), before)
+    return reasoning.tick_sections(shown_tick(record_of(case)), before)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_the_scorer_that_stood_in_speaks_in_its_own_stage() -> None:
     record["calls"].append({**call, "status": "ok", "reply": json.dumps(reply)})
     stage = {"name": "fallback", "round": 1, "agents": {"chart_scorer": "answered"}, "ms": 9.0}
     record["deliberation"]["stages"].append(stage)
-    told: Any = reasoning.story(shown_tick(record | {"source_type": "LEGACY"}))
+    told: Any = reasoning.tick_sections(shown_tick(record | {"source_type": "LEGACY"}))
     (stage,) = [stage for stage in told["transcript"] if stage["name"] == "fallback"]
     (entry,) = stage["entries"]
     assert (entry["mark"].word, entry["reasoning"]) == ("answered", "A plain reading.")

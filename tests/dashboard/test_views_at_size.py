@@ -35,10 +35,10 @@ from torra.dashboard.cells import common as cells
 from torra.dashboard.cells import overview_cells
 from torra.dashboard.record.reasoning import headline
 from torra.dashboard.screens import views
-from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.desk_values import ChangeCount, DeskStatus, OverviewSymbol, Stream
+from torra.dashboard.view.backing import PageContext
+from torra.dashboard.view.desk_values import ChangeCount, DeskStatus, OverviewSymbol, StreamStatus
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.stream_reading import StreamReading, brief
 from torra.store.connection import TickKey
 from torra.tick.tick_record import ThresholdsRecord, TickRecord
@@ -58,7 +58,7 @@ class Opened:
         self.desk = large_database.build(self.path, rows, instances, **more)
         self.database = large_database.open_database(self.path)
         self.looking = large_database.looking(self.database, self.desk)
-        self.backing = Backing(self.path.parent, self.database, self.desk, self.looking)
+        self.backing = PageContext(self.path.parent, self.database, self.desk, self.looking)
         # Once in the life of an app, whatever page is asked for first: what its trades came to.
         self.backing.money()
 
@@ -293,7 +293,7 @@ def test_a_glance_of_every_kind_of_tick_needs_no_more(case: str) -> None:
 def told_of(name, tick, link):
     """Return every cell that is made from a tick."""
     known = tick
-    stream = Stream(timeframe="M15", tick=known)
+    stream = StreamStatus(timeframe="M15", tick=known)
     one = OverviewSymbol(instance=name, streams=(stream,), latest=known)
     found = [cells.verdict_cells("k", known, link), cells.voice_cells("k", known)]
     found += [overview_cells._stream("s", one, stream, link), cells.warning_cells([one])]
@@ -310,7 +310,7 @@ def test_the_memory_is_bounded_and_lets_go_of_what_nobody_asks_for() -> None:
         made.append(key)
         return key
 
-    kept: Kept[int] = Kept(3)
+    kept: LruCache[int] = LruCache(3)
     for key in (1, 2, 3, 1, 4, 1, 2):
         kept.get(key, partial(make, key))
     assert made == [1, 2, 3, 4, 2]
@@ -318,7 +318,7 @@ def test_the_memory_is_bounded_and_lets_go_of_what_nobody_asks_for() -> None:
 
 
 def test_threads_share_the_memory() -> None:
-    kept: Kept[int] = Kept(8)
+    kept: LruCache[int] = LruCache(8)
     wrong = []
 
     def ask(first: Any) -> None:

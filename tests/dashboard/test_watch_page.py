@@ -38,7 +38,7 @@ from torra.clock import iso
 from torra.config import DeskSettings, Profile
 from torra.dashboard.app import create_app
 from torra.dashboard.screens import watched, watching
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.rendering import MENU
 from torra.desk.event_stream import EventStream
@@ -231,7 +231,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 def app_of(desk: Any, folder: Any) -> Any:
     settings = DeskSettings(instances=(desks.BTC,))
-    backing = Backing(
+    backing = PageContext(
         Path(folder), desk.database, settings, desk, environment={}, events=desk.events
     )
     view = DatabaseView(desk.database, settings, desk)

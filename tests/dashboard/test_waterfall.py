@@ -152,8 +152,10 @@ def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case: str) -> Non
         moved = math.fsum(number(r["number"]) for r in chart["rows"] if r["kind"] == "voiced")
         shift = record["agents"][vector] - record["l1"][vector]
         assert moved == pytest.approx(shift, abs=5e-4 * len(rows))
-        assert rows["Bars (L1)"]["number"] == figures.signed(record["l1"][vector])
-        assert rows["What counts"]["number"] == figures.signed(record["scores"][vector]["score"])
+        assert rows["Bars (L1)"]["number"] == figures.format_signed(record["l1"][vector])
+        assert rows["What counts"]["number"] == figures.format_signed(
+            record["scores"][vector]["score"]
+        )
         moves = list(waterfall._moves(told, vector))
         assert math.fsum(value for _, value in moves) == pytest.approx(
             record["adjustments"][vector], abs=2e-8
@@ -206,8 +208,8 @@ def test_the_consensus_stands_against_its_thresholds() -> None:
     record = record_of("vetoed")
     chart = waterfall.decision_chart(shown_tick(record))
     rows = {row["name"]: row for row in chart["rows"]}
-    assert rows["Composite"]["number"] == figures.signed(record["composite"])
-    assert rows["Consensus"]["number"] == figures.signed(record["consensus"])
+    assert rows["Composite"]["number"] == figures.format_signed(record["composite"])
+    assert rows["Consensus"]["number"] == figures.format_signed(record["consensus"])
     parts = [number(row["number"]) for row in chart["rows"][:5]]
     assert math.fsum(parts) == pytest.approx(record["composite"], abs=3e-3)
     buy, sell = (line["x"] for line in chart["lines"])
@@ -223,7 +225,7 @@ def test_a_chart_is_told_to_those_who_do_not_see_it() -> None:
     assert len(told) == len(VECTORS) + 1
     record = record_of("whole")
     assert told[0].startswith(
-        f"Price action: Bars (L1) {figures.signed(record['l1']['price_action'])}"
+        f"Price action: Bars (L1) {figures.format_signed(record['l1']['price_action'])}"
     )
     assert all("What counts" in one or "Consensus" in one for one in told)
 

@@ -15,8 +15,8 @@ from tests.worlds import demo_orders
 from tests.worlds.records import tick_record
 from torra.clock import Simulated, parse
 from torra.config import Profile, Risk
-from torra.dashboard.trade.without_agents import Terms, line
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.trade.without_agents import OrderTerms, line
+from torra.dashboard.view.backing import PageContext
 from torra.store.connection import TickKey
 from torra.store.trade.rows import ProposalRow
 from torra.tick.tick_record import TickRecord
@@ -51,7 +51,7 @@ def told(
 ) -> tuple[str, str]:
     at = levels("BUY", price, ATR, SPEC)
     assert isinstance(at, Levels)
-    cells = line(of, known, Terms(at, profile, SPEC))
+    cells = line(of, known, OrderTerms(at, profile, SPEC))
     return cells["p.without"]["text"], cells["p.without.why"]["text"]
 
 
@@ -125,14 +125,14 @@ def test_what_is_not_stored_is_not_made_up() -> None:
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[Backing]:
+def backing(tmp_path: Path) -> Iterator[PageContext]:
     start = demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER
     made = demo_orders.build(tmp_path, clock=Simulated(start + timedelta(minutes=6)))
     yield made
     made.database.close()
 
 
-def pages(backing: Backing, instance: str) -> tuple[Page, dict[str, Any], ProposalRow]:
+def pages(backing: PageContext, instance: str) -> tuple[Page, dict[str, Any], ProposalRow]:
     stored = next(one for one in backing.database.proposals() if one.instance == instance)
     client = demo_orders.open_pages(backing).test_client()
     page = Page(client.get(f"/approvals/{stored.sid}").get_data(as_text=True))
@@ -141,7 +141,7 @@ def pages(backing: Backing, instance: str) -> tuple[Page, dict[str, Any], Propos
     return page, answer, stored
 
 
-def test_the_page_says_it_at_the_price_of_now(backing: Backing) -> None:
+def test_the_page_says_it_at_the_price_of_now(backing: PageContext) -> None:
     page, answer, stored = pages(backing, "BTCUSD")
     key = TickKey("BTCUSD", stored.timeframe, parse(stored.bar_time))
     known = backing.database.tick(key)
@@ -160,5 +160,5 @@ def test_the_page_says_it_at_the_price_of_now(backing: Backing) -> None:
 
 
 @pytest.mark.journey
-def test_the_page_of_a_tick_that_is_gone_says_so(backing: Backing) -> None:
+def test_the_page_of_a_tick_that_is_gone_says_so(backing: PageContext) -> None:
     assert pages(backing, "XAUUSD")[0].cells["p.without"].startswith("not known")

@@ -25,7 +25,7 @@ from torra.config import Channel, DeskSettings, Instance, load_desk, load_profil
 from torra.desk.setup import adding, bar_sources, wishes
 from torra.desk.setup.adding import Addition, place_of, plan, write
 from torra.desk.setup.bar_sources import BarSource, known_terms, sources
-from torra.desk.setup.wishes import Wrong
+from torra.desk.setup.wishes import FieldError
 from torra.errors import ConfigError
 from torra.home import DESK_BEFORE
 
@@ -126,7 +126,7 @@ def test_a_profile_that_is_there_is_used_as_it_is(home: Path, database: Database
     assert found.profile is None and load_desk(home).instance("XAUUSD").profile == "mine"
     assert not (home / "profiles" / "xauusd.json").exists()
     unknown = {**words, "symbol": "GBPJPY"}
-    with pytest.raises(Wrong, match="does not know how GBPJPY is traded") as told:
+    with pytest.raises(FieldError, match="does not know how GBPJPY is traded") as told:
         planned(home, unknown, None)
     assert told.value.name == "profile"
 
@@ -136,7 +136,7 @@ def test_a_profile_that_sends_by_itself_is_refused(
     home: Path, database: Database, name: str
 ) -> None:
     said = rf"profile {name} sends orders by itself \(execution: auto\): take a new profile"
-    with pytest.raises(Wrong, match=said) as told:
+    with pytest.raises(FieldError, match=said) as told:
         planned(home, {**FROM_FILES, "profile": name}, database)
     assert told.value.name == "profile"
 
@@ -182,7 +182,7 @@ def test_a_packed_file_that_cannot_be_taken_is_told_before_anything_is_written(
     home: Path, database: Database, content: bytes, said: str
 ) -> None:
     (home / "uploads" / "gold.csv.gz").write_bytes(content)
-    with pytest.raises(Wrong, match=said) as told:
+    with pytest.raises(FieldError, match=said) as told:
         packed_plan(home, database)
     assert told.value.name == "files" and str(home) not in str(told.value)
 
@@ -194,7 +194,7 @@ def test_a_packed_file_that_grows_after_it_was_shown_is_not_imported(
     path.write_bytes(gzip.compress((home / "uploads" / "gold.csv").read_bytes()))
     found = packed_plan(home, database)
     path.write_bytes(gzip.compress(b"1" * (adding.LARGEST_FILE + 1)))
-    with pytest.raises(Wrong, match="holds more than 8,000,000 bytes"):
+    with pytest.raises(FieldError, match="holds more than 8,000,000 bytes"):
         put(found)
     assert not database.bar_rows("XAUUSD", "M15")
 
@@ -269,20 +269,20 @@ def test_every_mistake_is_told_at_once(home: Path) -> None:
 
 
 def test_what_the_desk_has_is_not_added_again(home: Path, database: Database) -> None:
-    with pytest.raises(Wrong, match="watches EURUSD already") as told:
+    with pytest.raises(FieldError, match="watches EURUSD already") as told:
         planned(home, {**FROM_FILES, "symbol": "EURUSD"}, database)
     assert told.value.name == "symbol"
-    with pytest.raises(Wrong, match="no bars of XAUUSD M15 are stored") as told:
+    with pytest.raises(FieldError, match="no bars of XAUUSD M15 are stored") as told:
         planned(home, STORED, database)
     assert told.value.name == "timeframes"
-    with pytest.raises(Wrong, match="a profile mine already"):
+    with pytest.raises(FieldError, match="a profile mine already"):
         planned(home, {**FROM_FILES, "profile_name": "mine"}, database)
 
 
 def test_a_file_that_is_none_changes_nothing(home: Path, database: Database) -> None:
     (home / "uploads" / "gold.csv").write_text("time,open\nnonsense\n")
     before = (home / "desk.json").read_text()
-    with pytest.raises(Wrong) as told:
+    with pytest.raises(FieldError) as told:
         put(planned(home, FROM_FILES, database))
     assert told.value.name == "files" and "gold.csv" in str(told.value)
     assert str(home) not in str(told.value)
@@ -294,7 +294,7 @@ def test_a_file_that_would_hold_the_database_up_is_for_the_command_line(
 ) -> None:
     monkeypatch.setattr(adding, "LARGEST_FILE", 1000)
     with pytest.raises(
-        Wrong, match=r"gold\.csv is larger than .*: import it with torra import"
+        FieldError, match=r"gold\.csv is larger than .*: import it with torra import"
     ) as told:
         planned(home, FROM_FILES, database)
     assert told.value.name == "files"

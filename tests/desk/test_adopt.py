@@ -17,8 +17,8 @@ from torra.config import DeskSettings, Profile
 from torra.desk import adoption, wiring
 from torra.desk.adoption import fixed
 from torra.desk.bar_closes import next_close
-from torra.desk.outlook import Outlook
-from torra.desk.roster import InstanceSetup, Refit
+from torra.desk.outlook import ContextFeeds
+from torra.desk.roster import InstanceRuntime, ProfileReload
 from torra.desk.schedule import Desk
 from torra.desk.wiring import with_models
 from torra.errors import ConfigError, StoreUnavailable
@@ -27,7 +27,7 @@ from torra.providers.registry import open_provider
 NAME = "default"
 
 
-def fit(setup: InstanceSetup, profile: Profile) -> InstanceSetup:
+def fit(setup: InstanceRuntime, profile: Profile) -> InstanceRuntime:
     return replace(setup, profile=profile, provider=open_provider(profile.agents))
 
 
@@ -35,7 +35,7 @@ def fit(setup: InstanceSetup, profile: Profile) -> InstanceSetup:
 def desk(tmp_path: Path) -> Iterator[Desk]:
     made = desks.open_desk(tmp_path, (desks.BTC, desks.EUR))
     desks.take_lease(made)
-    made.roster.refit = Refit(fit)
+    made.roster.refit = ProfileReload(fit)
     yield made
     made.close()
 
@@ -88,7 +88,7 @@ def test_an_adoption_waits_for_the_tick_that_runs(
 ) -> None:
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     told = threading.Event()
-    desk.roster.refit = Refit(fit, lambda setup: told.set())
+    desk.roster.refit = ProfileReload(fit, lambda setup: told.set())
     with desk.setups["BTCUSD"].lock:  # as a tick holds it
         desk.adopt(NAME, CAREFUL)
         assert digests(desk) == {"BTCUSD": Profile().digest(), "EURUSD": CAREFUL.digest()}
@@ -106,8 +106,8 @@ def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk: Desk
     ran = []
     looked = threading.Event()
 
-    class Watched(dict[str, InstanceSetup]):
-        def __getitem__(self, name: str) -> InstanceSetup:
+    class Watched(dict[str, InstanceRuntime]):
+        def __getitem__(self, name: str) -> InstanceRuntime:
             looked.set()
             return super().__getitem__(name)
 
@@ -208,7 +208,7 @@ def test_answers_that_came_late_are_still_booked_after_a_change() -> None:
 
     old: Any = Account("old")
     models: Any = Models()
-    before = InstanceSetup(desks.BTC, Profile(), None, None, threading.Lock(), old)
+    before = InstanceRuntime(desks.BTC, Profile(), None, None, threading.Lock(), old)
     after: Any = with_models(models)(before, CAREFUL)
     assert (after.account.late, after.provider, after.profile) == ("old", "provider", CAREFUL)
     assert after.lock is before.lock
@@ -349,13 +349,15 @@ def taking_over(tmp_path: Path, read, fitting=fit, *, applied=TIGHT):
     desks.take_lease(first, 60.0)
     second = desks.open_desk(tmp_path, (desks.BTC,))
     told = []
-    second.roster.refit = Refit(fitting, lambda setup: told.append(setup.profile.digest()), read)
+    second.roster.refit = ProfileReload(
+        fitting, lambda setup: told.append(setup.profile.digest()), read
+    )
     second._running = True
     vars(second)["_begin"] = lambda: None
     second._hold_lease()
     assert not second.active
     if applied:
-        first.roster.refit = Refit(fit)
+        first.roster.refit = ProfileReload(fit)
         first.adopt(NAME, applied)
     first.close()
     second._hold_lease()
@@ -420,7 +422,7 @@ def test_what_ran_last_stays_the_last_applied_when_a_desk_halts(tmp_path: Path) 
 
 def test_a_take_over_forgets_wishes_of_before(desk: Desk) -> None:
     desk.roster.wished["BTCUSD"] = fit(desk.setups["BTCUSD"], CAREFUL)
-    desk.roster.refit = Refit(fit, read=lambda _: TIGHT)
+    desk.roster.refit = ProfileReload(fit, read=lambda _: TIGHT)
     adoption.take_over(desk.roster, pytest.fail)
     adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
     assert set(digests(desk).values()) == {TIGHT.digest()}
@@ -454,7 +456,7 @@ def test_a_take_over_opens_what_waits_for_a_start(
     assert desk.roster.outlook is not before
     assert desk.roster.outlook.collector is not None
     rested = []
-    monkeypatch.setattr(Outlook, "rest", lambda outlook: rested.append(id(outlook)))
+    monkeypatch.setattr(ContextFeeds, "rest", lambda outlook: rested.append(id(outlook)))
     desk._at_stand_by()
     assert rested == [id(desk.roster.outlook)]
     desk.close()
@@ -466,7 +468,7 @@ def test_a_take_over_that_cannot_open_headlines_keeps_what_ran_last(
     desk = at_home(tmp_path)
     desk.database.apply_profile("BTCUSD", CAREFUL.model_dump_json(), CAREFUL.digest())
     before = desk.roster.outlook
-    monkeypatch.setattr(wiring, "Outlook", refuses)
+    monkeypatch.setattr(wiring, "ContextFeeds", refuses)
     adoption.take_over(desk.roster, pytest.fail)
     assert digests(desk) == {"BTCUSD": CAREFUL.digest()}
     assert desk.roster.outlook is before

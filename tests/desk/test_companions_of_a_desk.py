@@ -30,10 +30,10 @@ from torra.evidence.outside_readings import OutsideView
 from torra.feeds import companions
 from torra.feeds.companions import PATIENCE, CompanionReader
 from torra.feeds.limited import LimitedFeed
-from torra.feeds.mt5_files import Source
+from torra.feeds.mt5_files import BarFileOwner
 from torra.feeds.registry import FeedPlace, open_feed
 from torra.market.bar_view import BarView
-from torra.replay.outlook_then import OutlookThen, read_outlook
+from torra.replay.outlook_then import PointInTimeData, read_outlook
 from torra.replay.rerun import lookahead
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.rerun.replay_store import JournalDatabase
@@ -211,7 +211,7 @@ class Written:
     ) -> pd.DataFrame:
         step = duration(timeframe)
         opens = [as_of - number * step for number in range(300, 0, -1)]
-        source = Source("main", mt5_bars.ACCOUNT, symbol, timeframe)
+        source = BarFileOwner("main", mt5_bars.ACCOUNT, symbol, timeframe)
         if (content := self._content(opens, source)) is not None:
             mt5_bars.put(self._path / f"{in_a_path(symbol)}_{timeframe}.csv", content, as_of)
         return self._feed.bars(symbol, timeframe, as_of, limit)
@@ -220,12 +220,12 @@ class Written:
         return
 
 
-def sheet(opens: list[datetime], source: Source, ahead: int = 0) -> str:
+def sheet(opens: list[datetime], source: BarFileOwner, ahead: int = 0) -> str:
     told = mt5_bars.offset(mt5_bars.new_york_plus_7, opens[-1]) + ahead
     return mt5_bars.text(mt5_bars.rows(opens), told, source)
 
 
-FILES: Mapping[str, tuple[Callable[[list[datetime], Source], str | None], str]] = {
+FILES: Mapping[str, tuple[Callable[[list[datetime], BarFileOwner], str | None], str]] = {
     "sound": (sheet, "available"),
     "late": (lambda opens, source: sheet(opens[:-1], source), "late"),
     "missing": (lambda *_: None, "missing"),
@@ -400,7 +400,7 @@ def test_a_replay_knows_what_the_live_ticks_knew(tmp_path: Path) -> None:
         until(lambda: desk.database.newest_bar(stream, "H1") == newest - timedelta(hours=1))
     plain = Instance(symbol="BTCUSD", timeframes=("M15", "H1"), feed="store")
     outlook = read_outlook(tmp_path, plain, Profile(), desks.START, newest)
-    then = OutlookThen.of(json.loads(json.dumps(outlook.as_json()))).companions_of()
+    then = PointInTimeData.of(json.loads(json.dumps(outlook.as_json()))).companions_of()
     assert then is not None
     for tick in (one for one in ticks if one["timeframe"] == "H1"):
         as_of = parse(tick["as_of"])

@@ -20,7 +20,7 @@ from tests.worlds import desks
 from tests.worlds.stores import opening
 from torra.clock import Simulated, System, iso, parse
 from torra.desk import wiring
-from torra.desk.roster import InstanceSetup
+from torra.desk.roster import InstanceRuntime
 from torra.desk.watches import SETTLING_SECONDS
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
@@ -268,7 +268,7 @@ def test_a_stream_without_enough_bars_does_not_stop_the_others(tmp_path: Path) -
     }
     feed = FrameFeed(frames)
     desk.roster.setups = {
-        "BTCUSD": InstanceSetup(
+        "BTCUSD": InstanceRuntime(
             setup.instance, setup.profile, feed, setup.provider, threading.Lock()
         )
     }

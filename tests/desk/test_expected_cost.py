@@ -15,7 +15,7 @@ from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI
 from tests.worlds import desks, paid_ticks
 from torra.config import Profile
 from torra.desk.models import expected_cost
-from torra.desk.models.expected_cost import EARNED_TICKS, Estimate, ShippedTick, shipped_tick
+from torra.desk.models.expected_cost import EARNED_TICKS, CostBasis, ShippedTick, shipped_tick
 from torra.evaluation.promotion_rule import RULE
 from torra.providers.prices import PriceList
 from torra.tick.tick_record import FeatureRecord, TickRecord
@@ -26,8 +26,8 @@ FIRST = [("budget", ANTHROPIC), ("full", GOOGLE), ("firm", OPENAI), ("swarm", AN
 EVERY = [(mode, vendor) for mode in MODES for vendor in VENDORS]
 
 
-def estimate(tick: TickRecord | ShippedTick | None = None, *, own: bool = False) -> Estimate:
-    return Estimate(tick or shipped_tick(), 120, prices(), lambda vendor: own and vendor == OPENAI)
+def estimate(tick: TickRecord | ShippedTick | None = None, *, own: bool = False) -> CostBasis:
+    return CostBasis(tick or shipped_tick(), 120, prices(), lambda vendor: own and vendor == OPENAI)
 
 
 def expected(tick: TickRecord | ShippedTick | None = None, **agents: Any) -> Any:
@@ -104,11 +104,11 @@ def test_a_seat_counts_once_the_newest_tick_has_evidence_for_it(tmp_path: Path) 
     assert with_macro > 0.0002, "the expert on macro numbers is asked"
     desk = desks.open_desk(tmp_path)
     try:
-        read = Estimate.of(desk.database, [desks.BTC], prices(), {})
+        read = CostBasis.of(desk.database, [desks.BTC], prices(), {})
         assert read.tick == shipped_tick() and read.closes == 120
         desks.take_lease(desk)
         desks.step(desk)
-        newest = Estimate.of(desk.database, [desks.EUR, desks.BTC], prices(), {}).tick
+        newest = CostBasis.of(desk.database, [desks.EUR, desks.BTC], prices(), {}).tick
         assert newest.bar_time == "2021-11-10T10:00:00Z"
         # a tick of the small desk has no evidence of the experts, and still they count
         told = expected(newest, **paid)["tick_usd"]
@@ -133,7 +133,7 @@ def test_a_local_server_costs_nothing_unless_the_list_prices_it() -> None:
     mixed = Profile().with_agents(provider=ANTHROPIC, quick_think_model=f"{OPENAI}:my-model")
     assert 0.0 < (estimate(own=True).expected(mixed)["tick_usd"] or 0.0) < usd(provider=ANTHROPIC)
     listed = PriceList({"my-model": {"input": 1.0, "output": 2.0}})
-    local = Estimate(shipped_tick(), 120, listed, lambda _: True)
+    local = CostBasis(shipped_tick(), 120, listed, lambda _: True)
     alone = Profile().with_agents(provider=OPENAI, quick_think_model="my-model")
     assert (local.expected(alone)["tick_usd"] or 0.0) > 0.0, "the home's prices.json names one"
 
@@ -175,7 +175,7 @@ def test_a_paid_seat_that_the_tick_does_not_ask_is_named() -> None:
 
 
 def test_a_profile_without_an_instance_is_told_no_day() -> None:
-    none = Estimate(shipped_tick(), 0, prices(), lambda _: False)
+    none = CostBasis(shipped_tick(), 0, prices(), lambda _: False)
     told = none.expected(Profile().with_agents(provider=GOOGLE))
     assert told["tick_usd"] and "a day" not in expected_cost.sentence(told)
 

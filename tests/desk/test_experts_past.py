@@ -19,7 +19,7 @@ from torra.desk.memory import experts_past
 from torra.desk.memory.experts_past import ExpertsPast, past_tick
 from torra.desk.memory.shelves import lap_of
 from torra.evaluation.standing import past_calls
-from torra.evaluation.standing.past_calls import CallBook
+from torra.evaluation.standing.past_calls import HitRates
 from torra.evaluation.standing.track_record import (
     LATE,
     NO_RECORD,
@@ -80,7 +80,7 @@ def test_a_tick_is_told_what_the_journal_shows_and_nothing_of_itself(stored: Pat
     database, lap = opened(stored), lap_of(FEED)
     key = next_key()
     told = ready(database, key.close_time)(asked(key)).numbers
-    book = CallBook("M15")
+    book = HitRates("M15")
     for row in database.stream_calls(BTC, "M15", None, 1000):
         if lap(parse(row["close_time"])) == lap(key.close_time):
             book.take(past_tick(row))

@@ -29,7 +29,7 @@ from torra.feeds.sample import SampleFeed
 from torra.market.bar_view import BarView
 from torra.outside.invented import InventedSample, headlines
 from torra.replay.rerun import trial_tick
-from torra.replay.rerun.edges_then import Still
+from torra.replay.rerun.edges_then import FrozenClock
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.rerun.replay_store import JournalDatabase
 from torra.tick.tick_record import TickRecord, load
@@ -52,7 +52,7 @@ def lived(
         instances,
         profile=settings,
         feed=feed,
-        make_clock=lambda at: Still(at or desks.START),
+        make_clock=lambda at: FrozenClock(at or desks.START),
     )
     desks.take_lease(desk)
     clock = desks.clock_of(desk)

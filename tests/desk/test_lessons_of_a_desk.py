@@ -14,7 +14,7 @@ from tests.worlds import desks, remembering
 from torra.clock import parse
 from torra.desk.bar_closes import next_close
 from torra.desk.memory.shelves import DeskLessons
-from torra.replay.rerun.edges_then import Still
+from torra.replay.rerun.edges_then import FrozenClock
 
 
 def told_by(desk: Any) -> list[dict[str, Any]]:
@@ -32,7 +32,7 @@ def step(desk: Any) -> None:
 
 
 def open_desk(folder: Path, start: Any, profile: Any) -> Any:
-    desk = desks.open_desk(folder, profile=profile, make_clock=lambda at: Still(at or start))
+    desk = desks.open_desk(folder, profile=profile, make_clock=lambda at: FrozenClock(at or start))
     desks.take_lease(desk)
     return desk
 

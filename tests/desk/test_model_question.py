@@ -50,7 +50,7 @@ def profiles(settings: AgentSettings) -> dict[str, Profile]:
 
 def asked(
     database: Database, home: Path, server: VendorServer, vendor: str, **changes: object
-) -> model_question.Asked:
+) -> model_question.ModelTest:
     used = profiles(agents(vendor, **changes))
     return model_question.ask(home, database, vendor, "", used, environment(server))
 

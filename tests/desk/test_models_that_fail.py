@@ -24,7 +24,7 @@ from tests.doubles.visitors import open_app
 from tests.worlds import desks, told
 from torra.commands.command_line import main
 from torra.config import DeskSettings, NoticeSettings, Profile, validate
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.notices.watching import SLOWLY, Watcher
 
@@ -65,7 +65,7 @@ class Asking:
     def page(self, address: str) -> Page:
         settings = DeskSettings(instances=(desks.EUR,))
         view = DatabaseView(self.desk.database, settings, self.desk)
-        backing = Backing(self.home, self.desk.database, settings, self.desk, self.environment)
+        backing = PageContext(self.home, self.desk.database, settings, self.desk, self.environment)
         answer = open_app(view, backing=backing).test_client().get(address)
         assert answer.status_code == 200
         return Page(answer.text)

@@ -19,7 +19,7 @@ from tests.tries import until
 from tests.worlds import desks
 from torra.clock import System, iso
 from torra.config import ROOT, Instance, Profile, validate
-from torra.desk.outlook import Outlook, currencies_of, subject_of
+from torra.desk.outlook import ContextFeeds, currencies_of, subject_of
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
@@ -62,7 +62,7 @@ def desk_with(folder: Path, settings: Profile) -> Desk:
     if not (folder / HEADLINES).exists():
         write_headlines(folder)
     desk = desks.open_desk(folder, profile=settings)
-    outlook = Outlook(folder, desk.database, {}, [settings], now=desk.clock.now)
+    outlook = ContextFeeds(folder, desk.database, {}, [settings], now=desk.clock.now)
     desk.roster.setups = {
         name: replace(
             setup,
@@ -140,7 +140,7 @@ def test_a_desk_without_a_key_says_so(tmp_path: Path) -> None:
 def test_a_profile_that_wants_no_news_opens_nothing(tmp_path: Path) -> None:
     settings = validate(Profile, {"agents": {"mode": "full"}}, "a test")
     desk = desks.open_desk(tmp_path, profile=settings)
-    outlook = Outlook(tmp_path, desk.database, {}, [settings], now=System().now)
+    outlook = ContextFeeds(tmp_path, desk.database, {}, [settings], now=System().now)
     assert outlook.collector is None
     assert outlook.news(desks.BTC, settings) is None
     assert outlook.events(desks.BTC, settings) is None
@@ -287,19 +287,19 @@ class Counted:
 
 
 @pytest.fixture
-def outlook(tmp_path: Path, monkeypatch: Any) -> Iterator[Outlook]:
+def outlook(tmp_path: Path, monkeypatch: Any) -> Iterator[ContextFeeds]:
     """An outlook with a calendar that is looked after all the time."""
     monkeypatch.setattr(torra.desk.outlook, "REFRESH_SECONDS", 0.005)
     write_events(tmp_path, 40.0, 400.0)
     settings = validate(Profile, {"events": {"calendar": CALENDAR}}, "a test")
-    made = Outlook(tmp_path, None, {}, [settings], now=System().now)
+    made = ContextFeeds(tmp_path, None, {}, [settings], now=System().now)
     made.collector = Counted()  # type: ignore[assignment]
     made.tells = made.events(desks.BTC, settings)  # type: ignore[attr-defined]
     yield made
     made.close()
 
 
-def next_in(outlook: Outlook) -> float | None:
+def next_in(outlook: ContextFeeds) -> float | None:
     found: EventView = outlook.tells(desks.START, desks.START)  # type: ignore[attr-defined]
     return found.to_next
 
@@ -309,7 +309,7 @@ def calendar_threads() -> list[threading.Thread]:
 
 
 def test_a_thread_reads_a_calendar_that_changes(
-    tmp_path: Path, outlook: Outlook, monkeypatch: Any
+    tmp_path: Path, outlook: ContextFeeds, monkeypatch: Any
 ) -> None:
     real = event_file.read_events
 
@@ -334,7 +334,7 @@ def test_a_thread_reads_a_calendar_that_changes(
     assert calendar_threads() == [], "closed is closed"
 
 
-def test_nothing_ends_the_thread(tmp_path: Path, outlook: Outlook, monkeypatch: Any) -> None:
+def test_nothing_ends_the_thread(tmp_path: Path, outlook: ContextFeeds, monkeypatch: Any) -> None:
     outlook.start()
     failing = threading.Event()
 
@@ -349,7 +349,7 @@ def test_nothing_ends_the_thread(tmp_path: Path, outlook: Outlook, monkeypatch: 
     until(lambda: next_in(outlook) == 11.0)
 
 
-def test_a_start_from_two_threads_starts_one(outlook: Outlook) -> None:
+def test_a_start_from_two_threads_starts_one(outlook: ContextFeeds) -> None:
     starts = [threading.Thread(target=outlook.start) for _ in range(8)]
     for thread in starts:
         thread.start()
@@ -358,7 +358,9 @@ def test_a_start_from_two_threads_starts_one(outlook: Outlook) -> None:
     assert len(calendar_threads()) == 1
 
 
-def test_a_dead_drive_holds_up_neither_start_nor_close(outlook: Outlook, monkeypatch: Any) -> None:
+def test_a_dead_drive_holds_up_neither_start_nor_close(
+    outlook: ContextFeeds, monkeypatch: Any
+) -> None:
     hangs = threading.Event()
     monkeypatch.setattr(event_file, "signature", lambda _: hangs.wait(30) and None)
     for name in ("FIRST_SECONDS", "CLOSE_SECONDS"):
@@ -372,7 +374,7 @@ def test_a_dead_drive_holds_up_neither_start_nor_close(outlook: Outlook, monkeyp
     until(lambda: not calendar_threads())
 
 
-def test_a_desk_that_stands_by_asks_nobody(outlook: Outlook) -> None:
+def test_a_desk_that_stands_by_asks_nobody(outlook: ContextFeeds) -> None:
     outlook.start()
     outlook.rest()
     outlook.start()
@@ -415,7 +417,7 @@ def test_a_calendar_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
     settings = profile(events={"calendar": "nowhere.csv"})
     write_headlines(tmp_path)
     desk = desks.open_desk(tmp_path, profile=settings)
-    outlook = Outlook(tmp_path, desk.database, {}, [settings], now=System().now)
+    outlook = ContextFeeds(tmp_path, desk.database, {}, [settings], now=System().now)
     with pytest.raises(ConfigError, match=r"nowhere\.csv"):
         outlook.events(desks.BTC, settings)
     desk.database.close()

@@ -40,7 +40,7 @@ def findings(
         profile["outside"] = {"sources": sources}
     (home / "profiles").mkdir(exist_ok=True)
     (home / "profiles" / "own.json").write_text(json.dumps(profile))
-    place = self_check.Place(home, environment or {})
+    place = self_check.HomeContext(home, environment or {})
     found = list(self_check._outside(place))
     assert {one.name for one in found} <= {"outside"}
     return found
@@ -118,7 +118,7 @@ def of_edgar(home: Path, environment: Mapping[str, str], symbols: Any = STOCK) -
     agents = {"active_agents": ["fundamental", *DESK], "include_news": True}
     profile = {"outside": {"sources": ["edgar"]}, "symbols": symbols, "agents": agents}
     (home / "profiles" / "own.json").write_text(json.dumps(profile))
-    return list(self_check._outside(self_check.Place(home, environment)))
+    return list(self_check._outside(self_check.HomeContext(home, environment)))
 
 
 def test_edgar_is_asked_with_a_contact_that_is_not_told(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.worlds import desks
 from torra.clock import System
 from torra.config import Instance, Profile, validate
 from torra.desk import wiring
-from torra.desk.outlook import Outlook
+from torra.desk.outlook import ContextFeeds
 from torra.evidence.outside_readings import OutsideView
 
 PAIR = Instance(symbol="EURUSD", timeframes=("H1",), feed="store")
@@ -38,11 +38,13 @@ def database(tmp_path: Path) -> Iterator[Database]:
 @pytest.fixture
 def opened(
     database: Database, tmp_path: Path
-) -> Iterator[Callable[[dict[str, str], Profile], Outlook]]:
-    made: list[Outlook] = []
+) -> Iterator[Callable[[dict[str, str], Profile], ContextFeeds]]:
+    made: list[ContextFeeds] = []
 
-    def begin(environment: dict[str, str], settings: Profile) -> Outlook:
-        made.append(Outlook(tmp_path, database, environment, [settings], now=System().real_now))
+    def begin(environment: dict[str, str], settings: Profile) -> ContextFeeds:
+        made.append(
+            ContextFeeds(tmp_path, database, environment, [settings], now=System().real_now)
+        )
         return made[-1]
 
     yield begin
@@ -50,7 +52,7 @@ def opened(
         outlook.close()
 
 
-def seen(outlook: Outlook, settings: Profile) -> OutsideView:
+def seen(outlook: ContextFeeds, settings: Profile) -> OutsideView:
     """Return what a tick of now would see."""
     read = outlook.outside(PAIR, settings)
     assert read is not None
@@ -58,7 +60,7 @@ def seen(outlook: Outlook, settings: Profile) -> OutsideView:
 
 
 def test_what_a_publisher_answers_is_read_by_the_next_tick(
-    opened: Callable[[dict[str, str], Profile], Outlook], database: Database
+    opened: Callable[[dict[str, str], Profile], ContextFeeds], database: Database
 ) -> None:
     settings = profile("fred", "file")
     with OutsideServer() as server:
@@ -77,7 +79,7 @@ def test_what_a_publisher_answers_is_read_by_the_next_tick(
 
 
 def test_a_dead_network_costs_the_numbers_and_says_so(
-    opened: Callable[[dict[str, str], Profile], Outlook],
+    opened: Callable[[dict[str, str], Profile], ContextFeeds],
 ) -> None:
     settings = profile("fred", "cftc")
     outlook = opened(DEAD, settings)
@@ -106,7 +108,7 @@ def test_a_desk_that_names_edgar_starts_without_a_fault(
 
 
 def test_a_file_alone_opens_no_collector(
-    opened: Callable[[dict[str, str], Profile], Outlook],
+    opened: Callable[[dict[str, str], Profile], ContextFeeds],
 ) -> None:
     outlook = opened({}, profile("file"))
     assert outlook.series is None
@@ -125,7 +127,7 @@ def company(*sources: str) -> Profile:
 
 
 def test_the_filings_of_a_symbols_company_are_collected(
-    opened: Callable[[dict[str, str], Profile], Outlook], database: Database
+    opened: Callable[[dict[str, str], Profile], ContextFeeds], database: Database
 ) -> None:
     with apple() as server:
         outlook = opened(server.environment, company("edgar"))
@@ -140,7 +142,7 @@ def test_the_filings_of_a_symbols_company_are_collected(
 
 
 def test_each_publisher_tells_its_own_trouble(
-    opened: Callable[[dict[str, str], Profile], Outlook],
+    opened: Callable[[dict[str, str], Profile], ContextFeeds],
 ) -> None:
     """FRED answers, EDGAR is not asked without a contact."""
     settings = company("fred", "edgar")
@@ -152,7 +154,7 @@ def test_each_publisher_tells_its_own_trouble(
 
 
 def test_a_desk_that_does_not_name_edgar_asks_nothing_of_it(
-    opened: Callable[[dict[str, str], Profile], Outlook],
+    opened: Callable[[dict[str, str], Profile], ContextFeeds],
 ) -> None:
     with apple() as server:
         outlook = opened(server.environment, company("file"))

@@ -13,7 +13,7 @@ from tests.worlds.stores import open_database
 from torra.clock import duration
 from torra.config import Instance, Profile
 from torra.desk import warm_up
-from torra.desk.roster import InstanceSetup
+from torra.desk.roster import InstanceRuntime
 from torra.feeds.frame import FrameFeed
 from torra.tick.bar_window import LiveWindow
 
@@ -27,7 +27,7 @@ def test_warm_up_and_live_ticks_know_the_imported_records(tmp_path: Path) -> Non
     bars.iloc[10, bars.columns.get_indexer(pd.Index(["high", "low"]))] = [9.0, 0.1]
     instance = Instance(symbol="EURUSD", timeframes=("H1",), feed="store")
     feed = FrameFeed({"H1": bars.iloc[-FED:]})
-    setup = InstanceSetup(instance, Profile(), feed, Scripted(), threading.Lock())
+    setup = InstanceRuntime(instance, Profile(), feed, Scripted(), threading.Lock())
     database = open_database(tmp_path)
     database.store_bars("EURUSD", "H1", bars)
     upto = bars.index[-1].to_pydatetime() + duration("H1")

@@ -34,9 +34,9 @@ from torra.desk.memory.reviews import (
     COUNTS_AFTER,
     TICKS_FIRST,
     TRIES,
-    Asking,
     Paying,
     Reviewed,
+    ReviewRequest,
     review_now,
 )
 from torra.desk.wiring import open_models
@@ -190,9 +190,9 @@ def test_whatever_a_vendor_does_the_words_of_the_rules_stand(
     assert call["status"] == status
 
 
-def real_time(home: Home) -> Asking:
+def real_time(home: Home) -> ReviewRequest:
     """Return what asks with real seconds, a tenth of one at most: for vendors that never answer."""
-    return Asking(home.database, home.answers, System(), seconds=0.1)
+    return ReviewRequest(home.database, home.answers, System(), seconds=0.1)
 
 
 def test_a_trade_is_asked_about_twice_ever_even_across_restarts(make: Any) -> None:
@@ -448,7 +448,7 @@ def on_the_wire(home: Home, server: VendorServer, vendor: str, entry: Any, secon
     models = open_models(home.folder, home.database, environment(server))
     try:
         agents = AgentSettings(provider=vendor, memory=MODEL)
-        asking = Asking(home.database, models, System(), seconds=seconds)
+        asking = ReviewRequest(home.database, models, System(), seconds=seconds)
         paying = Paying("mine", agents)
         models.provider(agents)
         models.switchboard.ready(30.0)
@@ -494,7 +494,7 @@ def test_a_review_that_hangs_delays_no_tick(
     settings = AgentSettings(provider="anthropic", memory=MODEL)
     models = open_models(home.folder, home.database, environment(server))
     hanging = threading.Event()
-    asking = Asking(home.database, models, System(), hanging.is_set, seconds=60.0)
+    asking = ReviewRequest(home.database, models, System(), hanging.is_set, seconds=60.0)
     try:
         provider = models.provider(settings)
         models.switchboard.ready(30.0)

@@ -15,7 +15,7 @@ from tests.worlds.stores import opening
 from torra.clock import System
 from torra.config import ROOT
 from torra.desk import wiring
-from torra.desk.outlook import Outlook
+from torra.desk.outlook import ContextFeeds
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 
@@ -205,7 +205,7 @@ def test_a_desk_that_loses_the_lease_rests_and_begins_again_at_a_take_over(tmp_p
 def test_the_outlook_is_what_a_desk_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     for name in ("start", "rest", "close"):
-        monkeypatch.setattr(Outlook, name, lambda _, name=name: told.append(name))
+        monkeypatch.setattr(ContextFeeds, name, lambda _, name=name: told.append(name))
     desk, _ = wiring.open_desk(home(tmp_path, {}))
     desk._hold_lease()
     desk.start()

@@ -20,7 +20,7 @@ from torra.config import DeskSettings
 from torra.dashboard import app as dashboard_app
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import SCOPES, Access
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.schedule import Desk
 
@@ -67,7 +67,7 @@ def desk_app(desk: Desk, home: Path, access: Access | None = None) -> Flask:
     made = create_app(
         DatabaseView(desk.database, settings, desk),
         access=access or make_access(),
-        backing=Backing(home, desk.database, settings, desk, {}),
+        backing=PageContext(home, desk.database, settings, desk, {}),
     )
     return compiled(made)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from torra.errors import Busy, ConfigError
-from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell
+from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell
 
 HOWS = ("done", "busy", "bad", "break", "hungry", "deaf", "die", "die once", "loud", "long once")
 
@@ -73,11 +73,11 @@ def _do(how: str, *, first: bool) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def check(home: Path, asked: Parameters) -> Request:
+def check(home: Path, asked: Parameters) -> JobRequest:
     told: Any = {"how": "done", "steps": 1, "seconds": 0.0, **asked}
     if told["how"] not in HOWS:
         raise ConfigError(f"how {told['how']}: one of {', '.join(HOWS)}")
-    return Request(told, told, str(told["name"]))
+    return JobRequest(told, told, str(told["name"]))
 
 
-SCRIPTED = Kind("scripted", "A scripted work", check, f"{__name__}:work")
+SCRIPTED = JobKind("scripted", "A scripted work", check, f"{__name__}:work")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from torra.bridges.protocol import BrokerBooks, Health, Order, Recall, Report, SymbolTerms
+from torra.bridges.protocol import BrokerBooks, Health, Order, OrderReport, Recall, SymbolTerms
 from torra.errors import BridgeUnavailable
 from torra.verdict.risk_engine import DenyReason
 
@@ -23,8 +23,8 @@ class ScriptedBridge:
         self.sent: list[Order] = []
         self.recalled: list[str] = []
         self.taken: set[str] = set()
-        self.reports: list[Report] = []
-        self.settled: list[Report] = []
+        self.reports: list[OrderReport] = []
+        self.settled: list[OrderReport] = []
         self.told = READY
         self.told_books: BrokerBooks | None = None
         self.beats: list[str] = []
@@ -45,10 +45,10 @@ class ScriptedBridge:
         self.recalled.append(sid)
         return Recall.RECALLED if sid in self.sids else Recall.NEVER_SENT
 
-    def poll(self) -> Sequence[Report]:
+    def poll(self) -> Sequence[OrderReport]:
         return list(self.reports)
 
-    def settle(self, report: Report) -> None:
+    def settle(self, report: OrderReport) -> None:
         self.settled.append(report)
         self.reports.remove(report)
 
@@ -75,8 +75,8 @@ class ScriptedBridge:
     def deny(self, reason: DenyReason, detail: str = "because") -> None:
         self.told = Health(reason, detail)
 
-    def say(self, sid: str, status: Any, at: datetime, **more: Any) -> Report:
+    def say(self, sid: str, status: Any, at: datetime, **more: Any) -> OrderReport:
         """Lay a report ready."""
-        report = Report(sid, status, at, **more)
+        report = OrderReport(sid, status, at, **more)
         self.reports.append(report)
         return report

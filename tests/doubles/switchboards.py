@@ -15,7 +15,7 @@ from agents.debate import reply_shapes
 from agents.registry import AGENTS
 from tests.later import Later
 from torra.providers.vendors.routing import RoutedProvider
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 
 openai_compatible = Later("torra.providers.vendors.openai_compatible")
 VENDORS = ("anthropic", "google", "openai_compatible")
@@ -107,7 +107,7 @@ class Bench:
         self.sent: list[httpx2.Request] = []
         self.answer = answer
         own: dict[str, Any] = {"prices": Prices(), "transport": httpx2.MockTransport(self._handle)}
-        self.switchboard = Switchboard(environment, **own | more)
+        self.switchboard = VendorClients(environment, **own | more)
 
     async def _handle(self, request: httpx2.Request) -> httpx2.Response:
         self.sent.append(request)
@@ -179,7 +179,7 @@ def close_all() -> None:
         _kept.popitem()[1].switchboard.close()
 
 
-def warm(way: Switchboard, vendors: Iterable[str] = VENDORS) -> None:
+def warm(way: VendorClients, vendors: Iterable[str] = VENDORS) -> None:
     """Build the clients of vendors, and wait for them."""
     way.warm(vendors)
     for vendor in vendors:

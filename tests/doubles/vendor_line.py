@@ -28,7 +28,7 @@ from tests.doubles.vendor_server import (
 )
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 from torra.tick.chart_scorer import score_chart
 
 KEY_NAME: Final = {
@@ -90,7 +90,7 @@ class Line:
         settings: AgentSettings,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        self.switchboard = Switchboard(where, prices=prices(), transport=transport)
+        self.switchboard = VendorClients(where, prices=prices(), transport=transport)
         named = tuple(name for name in settings.vendors() if name in VENDORS)
         self.switchboard.warm(named)
         for name in named:  # a cold SDK takes a second to import

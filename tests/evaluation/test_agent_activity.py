@@ -14,17 +14,17 @@ from torra.evaluation.agent_activity import (
     restraint,
     restraint_exhibit,
 )
-from torra.evaluation.observations import Opinion
+from torra.evaluation.observations import AgentOpinion
 
 GATE = Profile().gate
 
 
 def test_rates_are_shares_of_the_ticks_on_which_an_agent_was_asked() -> None:
     own = (
-        Opinion("news", "analyst", (0.3, None, -0.1, 0.0), (1.0, 0.0, 0.5, 0.5), 0.75),
-        Opinion("news", "analyst", (0.1, None, -0.3, 0.2), (1.0, 0.0, 0.5, 0.5), 0.225),
-        Opinion("news", "analyst", abstained=True),
-        Opinion("news", "analyst", answered=False),
+        AgentOpinion("news", "analyst", (0.3, None, -0.1, 0.0), (1.0, 0.0, 0.5, 0.5), 0.75),
+        AgentOpinion("news", "analyst", (0.1, None, -0.3, 0.2), (1.0, 0.0, 0.5, 0.5), 0.225),
+        AgentOpinion("news", "analyst", abstained=True),
+        AgentOpinion("news", "analyst", answered=False),
     )
     ticks = [plain_tick(START, opinions=(one,)) for one in own] + [plain_tick(START)]
     (found,) = activity(ticks)
@@ -38,7 +38,7 @@ def test_rates_are_shares_of_the_ticks_on_which_an_agent_was_asked() -> None:
 
 
 def test_a_researchers_bound_is_its_own() -> None:
-    case = Opinion("bull_researcher", "researcher", (0.15, 0.1, 0.0, 0.0), (1.0,) * 4, 1.0)
+    case = AgentOpinion("bull_researcher", "researcher", (0.15, 0.1, 0.0, 0.0), (1.0,) * 4, 1.0)
     (found,) = activity([plain_tick(START, opinions=(case,))])
     assert found.at_bound == 0.25
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tests.worlds.arm_trades import arm_of, coin, shows_no_gaps
-from torra.evaluation.arm_tables import Compared, arm_exhibits
+from torra.evaluation.arm_tables import ReportInput, arm_exhibits
 from torra.evaluation.criteria import Measured, Share
-from torra.evaluation.gate_value import VetoedOpening
-from torra.evaluation.observations import ArmSeen
-from torra.evaluation.paired import Sides
+from torra.evaluation.gate_value import VetoResult
+from torra.evaluation.observations import ArmObservation
+from torra.evaluation.paired import ForwardReturns
 
 NAMES = (
     "arms", "claims", "openings", "discordant", "paired-days", "placebos", "gate", "sharpe",
@@ -29,7 +29,7 @@ def voiced(arm, seed, share=0.2):
     return replace(arm, ticks=tuple(ticks))
 
 
-def compared(**changes: Any) -> Compared:
+def compared(**changes: Any) -> ReportInput:
     market, noise = coin(1, 400), np.random.default_rng(2).normal(0.0, 0.2, (5, 400))
     arms = [
         voiced(arm_of(market + noise[seed] + lift, name, cost_usd=0.01), seed)
@@ -40,11 +40,11 @@ def compared(**changes: Any) -> Compared:
     given: dict[str, Any] = {
         "arms": arms,
         "placebos": {"budget": ("shuffled", "flipped", "not run")},
-        "outcomes": {tick.key: Sides(0.1, -0.2) for tick in arms[0].ticks},
-        "vetoed": {"budget": [VetoedOpening(t.key, "BUY", -1.0) for t in arms[2].ticks[::10]]},
+        "outcomes": {tick.key: ForwardReturns(0.1, -0.2) for tick in arms[0].ticks},
+        "vetoed": {"budget": [VetoResult(t.key, "BUY", -1.0) for t in arms[2].ticks[::10]]},
         "horizon": 4,
     }
-    return Compared(**(given | changes))
+    return ReportInput(**(given | changes))
 
 
 def test_a_report_has_every_table_and_each_is_whole() -> None:
@@ -125,10 +125,10 @@ def test_the_criteria_take_what_the_arms_tell_and_leave_what_was_told() -> None:
 
 @pytest.mark.parametrize(
     "arms",
-    [[], [ArmSeen("l1", (), ())], [arm_of([1.0], "budget")], [arm_of([], "l1")]],
+    [[], [ArmObservation("l1", (), ())], [arm_of([1.0], "budget")], [arm_of([], "l1")]],
     ids=["none", "nothing-seen", "no-control", "no-trade"],
 )
 def test_whatever_is_missing_there_is_a_report(arms: list[Any]) -> None:
-    for one in arm_exhibits(Compared(arms)):
+    for one in arm_exhibits(ReportInput(arms)):
         shows_no_gaps(one)
         assert not one.enough or one.name == "criteria"

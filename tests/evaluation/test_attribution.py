@@ -18,7 +18,7 @@ from torra.evaluation.attribution import (
     coalitions,
     shapley,
 )
-from torra.evaluation.observations import ArmSeen, Opinion
+from torra.evaluation.observations import AgentOpinion, ArmObservation
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 
@@ -91,7 +91,7 @@ def test_the_one_who_knows_is_found_and_the_silent_one_adds_nothing() -> None:
         replace(tick, opinions=(*tick.opinions[:2], replace(tick.opinions[2], abstained=True)))
         for tick in ticks
     )
-    found = attribution(ArmSeen("analysts", ticks, ()), known, BRAIN)
+    found = attribution(ArmObservation("analysts", ticks, ()), known, BRAIN)
     told = {one.agent: one for one in found.contributions}
     assert told["silent"].shapley == told["silent"].left_out == 0.0
     insider = told["insider"].estimate
@@ -109,8 +109,10 @@ def test_without_words_or_outcomes_nothing_is_claimed() -> None:
     arm = random_arm(4, closes=10, desk=ALONE)
     nothing = np.full((len(arm.ticks), 1), np.nan)
     unknown = attribution(arm, Outcomes((4,), nothing, nothing, nothing), BRAIN)
-    silent = attribution(ArmSeen("l1", quiet_ticks(9), ()), random_outcomes(9), BRAIN)
-    empty = attribution(ArmSeen("l1", (), ()), Outcomes((4,), *[np.empty((0, 1))] * 3), BRAIN)
+    silent = attribution(ArmObservation("l1", quiet_ticks(9), ()), random_outcomes(9), BRAIN)
+    empty = attribution(
+        ArmObservation("l1", (), ()), Outcomes((4,), *[np.empty((0, 1))] * 3), BRAIN
+    )
     assert unknown == silent == empty == Attribution("direction", 4, 0, 0, None, None, ())
     shown = attribution_exhibit(empty)
     assert not shown.enough and shown.rows == () and "takes about 2,300 moved ticks" in shown.says
@@ -119,7 +121,7 @@ def test_without_words_or_outcomes_nothing_is_claimed() -> None:
 def test_what_a_judge_asks_for_is_no_experts_worth() -> None:
     ticks, known = market(200)
     ticks = saying(ticks, "silent", np.zeros((200, 4)))
-    judge = Opinion("judge", "judge", (0.15,) * 4, (1.0,) * 4, 1.0, winner="LONG")
+    judge = AgentOpinion("judge", "judge", (0.15,) * 4, (1.0,) * 4, 1.0, winner="LONG")
     judged = tuple(replace(tick, opinions=(*tick.opinions, judge)) for tick in ticks)
-    found = attribution(ArmSeen("swarm", judged, ()), known, BRAIN)
+    found = attribution(ArmObservation("swarm", judged, ()), known, BRAIN)
     assert (found.moved, found.whole) == (0, 0.0)

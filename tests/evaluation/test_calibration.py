@@ -21,7 +21,7 @@ from torra.evaluation.calibration import (
     mapped,
     pool_adjacent,
 )
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.outcomes import Outcomes
 
 optimize = Later("scipy.optimize")
@@ -29,7 +29,7 @@ optimize = Later("scipy.optimize")
 CHANCES = {"low": 0.5, "medium": 0.6, "high": 0.75}
 
 
-def told(count: int, chances: dict[str, float]) -> tuple[tuple[TickSeen, ...], Outcomes]:
+def told(count: int, chances: dict[str, float]) -> tuple[tuple[TickObservation, ...], Outcomes]:
     """An analyst whose words hit with these chances, on the next bar."""
     ticks, known = market(count)
     rng = np.random.default_rng(6)

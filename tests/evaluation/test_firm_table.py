@@ -8,12 +8,12 @@ from typing import Any
 from tests.worlds.observed import quiet_ticks
 from torra.evaluation.agent_activity import activity
 from torra.evaluation.firm.firm_table import firm_exhibit, firm_seen
-from torra.evaluation.observations import Opinion, as_json, tick_of
+from torra.evaluation.observations import AgentOpinion, as_json, tick_of
 from torra.evaluation.opinion_table import agent_ids
 
 
-def judged(winner: str, bull: float = 1.0, bear: float = 0.5) -> Opinion:
-    return Opinion("research_manager", "arbiter", winner=winner, weights=(bull, bear))
+def judged(winner: str, bull: float = 1.0, bear: float = 0.5) -> AgentOpinion:
+    return AgentOpinion("research_manager", "arbiter", winner=winner, weights=(bull, bear))
 
 
 SAID: tuple[dict[str, Any], ...] = (
@@ -22,7 +22,7 @@ SAID: tuple[dict[str, Any], ...] = (
              "declined": True},
             {"opinions": (judged("SHORT", 0.0, 1.0),), "consulted": "SELL", "tier": "chief"},
             {"opinions": (judged("NONE"),)},
-            {"opinions": (Opinion("research_manager", "arbiter", answered=False),)},
+            {"opinions": (AgentOpinion("research_manager", "arbiter", answered=False),)},
             {},
 )  # fmt: skip
 TICKS = tuple(replace(tick, **told) for tick, told in zip(quiet_ticks(6), SAID, strict=True))
@@ -53,5 +53,5 @@ def test_what_they_said_goes_through_json_and_a_tick_without_it_reads_as_before(
     assert [tick_of(as_json(tick)) for tick in TICKS] == list(TICKS)
     plain = as_json(TICKS[-1])
     assert not plain.keys() & {"consulted", "tier", "declined"}
-    said = as_json(Opinion("technical", "analyst"))
+    said = as_json(AgentOpinion("technical", "analyst"))
     assert not said.keys() & {"winner", "weights", "horizon"}

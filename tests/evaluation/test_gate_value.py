@@ -13,13 +13,13 @@ from tests.worlds.arm_trades import shows_no_gaps, trade
 from tests.worlds.observed import quiet_ticks
 from torra.evaluation.gate_value import (
     GatedSignal,
-    VetoedOpening,
+    VetoResult,
     gate_exhibit,
     gate_value,
     signals_of,
     stratified,
 )
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 
 
 def rng() -> np.random.Generator:
@@ -134,9 +134,9 @@ def test_signals_are_joined_with_their_ticks() -> None:
         trade(second.close_time, -1.0, decided=second.close_time),
         trade(unseen.close_time, 2.0, decided=unseen.close_time),
     )
-    arm = ArmSeen("full", (first, second, third), trades)
-    vetoed = (VetoedOpening(third.key, "BUY"), VetoedOpening(first.key, "BUY", 2.0))
-    found = signals_of(arm, (*vetoed, VetoedOpening(unseen.key, "SELL", 1.0)))
+    arm = ArmObservation("full", (first, second, third), trades)
+    vetoed = (VetoResult(third.key, "BUY"), VetoResult(first.key, "BUY", 2.0))
+    found = signals_of(arm, (*vetoed, VetoResult(unseen.key, "SELL", 1.0)))
     assert found == (
         GatedSignal(2.0, 0.6, 0.02, vetoed=True),
         GatedSignal(-1.0, 0.7, 0.02, vetoed=False, attenuated=True),

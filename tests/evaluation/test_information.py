@@ -29,14 +29,14 @@ from torra.evaluation.information import (
     ranks_within,
     residual,
 )
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.opinion_table import DESK
 from torra.evaluation.outcomes import Outcomes
 
 stats = Later("scipy.stats")
 
 
-def desk(count: int = 3200, share: float = 0.15) -> tuple[tuple[TickSeen, ...], Outcomes]:
+def desk(count: int = 3200, share: float = 0.15) -> tuple[tuple[TickObservation, ...], Outcomes]:
     """A desk where `insider` knows a little of the next bar and `parrot` repeats L1."""
     ticks, known = market(count)
     rng = np.random.default_rng(5)

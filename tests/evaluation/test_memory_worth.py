@@ -10,14 +10,14 @@ import pytest
 
 from tests.worlds.arm_trades import arm_of, coin, shows_no_gaps
 from torra.evaluation.memory_worth import memory_exhibits, memory_worth, spoken
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 
 
 def rng(use: str = "") -> np.random.Generator:
     return np.random.default_rng(len(use))
 
 
-def told(results: np.ndarray, said: np.ndarray, name: str = "budget") -> ArmSeen:
+def told(results: np.ndarray, said: np.ndarray, name: str = "budget") -> ArmObservation:
     """An arm whose memory said so much before each of its trades; the ticks close an hour later."""
     arm = arm_of(results, name)
     ticks = tuple(
@@ -31,7 +31,7 @@ def told(results: np.ndarray, said: np.ndarray, name: str = "budget") -> ArmSeen
     return replace(arm, ticks=ticks, trades=trades)
 
 
-def knowing(seed: int, size: int, edge: float) -> ArmSeen:
+def knowing(seed: int, size: int, edge: float) -> ArmObservation:
     """An arm that wins more often where its memory spoke for the trade."""
     draw = np.random.default_rng(seed)
     said = draw.normal(0.0, 0.3, size)

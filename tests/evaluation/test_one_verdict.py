@@ -10,7 +10,7 @@ import pytest
 from tests.cases import cases
 from tests.evaluation.test_gate_value import by_lot, rng
 from tests.evaluation.test_paired import with_worth
-from torra.evaluation.calibration import Calibration, Word, calibration_exhibit
+from torra.evaluation.calibration import CalibratedWord, Calibration, calibration_exhibit
 from torra.evaluation.dependence import Estimate
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.firm.own_horizons import OwnHorizon, _show
@@ -20,7 +20,7 @@ from torra.evaluation.intervals import Interval, Mean
 from torra.evaluation.memory_worth import MemoryWorth, memory_exhibit
 from torra.evaluation.multiple import claims_exhibit
 from torra.evaluation.paired import flips_exhibit
-from torra.evaluation.power import LARGER, Finding, finding, trades_finding
+from torra.evaluation.power import LARGER, PowerSentence, finding, trades_finding
 from torra.evaluation.walk_forward import _show as walked
 
 SURE, UNSURE = Estimate(0.2, 0.01, 0.1, 0.3, 0.001), Estimate(0.2, 0.2, -0.1, 0.5, 0.4)
@@ -48,16 +48,16 @@ def memory(sure: bool) -> Exhibit:
 
 def words(sure: bool) -> Exhibit:
     gain = SURE if sure else UNSURE
-    one = Calibration("macro", 4, (Word("high", 60, 0.9),), 15, 0.1, 0.25, gain)
+    one = Calibration("macro", 4, (CalibratedWord("high", 60, 0.9),), 15, 0.1, 0.25, gain)
     return calibration_exhibit([one])
 
 
-def horizons(sure: bool) -> Finding:
+def horizons(sure: bool) -> PowerSentence:
     ends = Interval(0.6, 0.9) if sure else Interval(0.4, 0.9)
     return _show([OwnHorizon("bars_4", 40, 0.7, ends, 0.5, 10)])
 
 
-def folds(sure: bool) -> Finding:
+def folds(sure: bool) -> PowerSentence:
     low = 0.1 if sure else -0.1
     return walked([], Mean(40, 0.3, low=low, high=0.5), 0.4)
 

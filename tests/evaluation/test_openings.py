@@ -13,10 +13,10 @@ from tests.cases import cases
 from tests.worlds.arm_trades import shows_no_gaps
 from tests.worlds.observed import START, plain_tick, quiet_ticks
 from torra.config import Profile, validate
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.openings import (
     LEAST_VERDICTS,
-    Refused,
+    RefusalCount,
     episodes,
     openings,
     openings_exhibit,
@@ -30,7 +30,7 @@ from torra.verdict.position_size import size
 SMALL = validate(Profile, {"risk": {"capital": 1_000.0}}, "a test")
 
 
-def told(*said: tuple[str, str, str], **fields: Any) -> tuple[TickSeen, ...]:
+def told(*said: tuple[str, str, str], **fields: Any) -> tuple[TickObservation, ...]:
     """Return ticks one after the other, each with a verdict, an action and a reason."""
     return tuple(
         plain_tick(
@@ -55,10 +55,10 @@ MIXED = told(
 
 
 def test_an_opening_refused_tick_after_tick_counts_once_and_each_reason_once_in_it() -> None:
-    found = openings(ArmSeen("l1", MIXED, ()))
+    found = openings(ArmObservation("l1", MIXED, ()))
     assert [len(row) for row in episodes(MIXED)] == [3, 1, 1, 1]
     assert (found.made, found.episodes, found.wanted) == (2, 4, 6)
-    assert found.refused == {"SIZE_ZERO": Refused(4, 3), "GATE_VETO": Refused(2, 2)}
+    assert found.refused == {"SIZE_ZERO": RefusalCount(4, 3), "GATE_VETO": RefusalCount(2, 2)}
     assert found.share("SIZE_ZERO") == 0.5
     assert found.share("MARGIN") == 0.0
 
@@ -71,7 +71,9 @@ def test_every_instance_has_rows_of_its_own() -> None:
 
 
 def test_the_table_has_a_row_for_each_arm_with_reasons_and_the_shares_of_its_verdicts() -> None:
-    found = openings_exhibit([ArmSeen("l1", MIXED, ()), ArmSeen("full", quiet_ticks(3), ())])
+    found = openings_exhibit(
+        [ArmObservation("l1", MIXED, ()), ArmObservation("full", quiet_ticks(3), ())]
+    )
     shows_no_gaps(found)
     assert found.rows == (
         ("l1", "60.0 %", "30.0 %", 2, 4, "SIZE_ZERO 3 (4 ticks); GATE_VETO 2 (2 ticks)"),
@@ -80,7 +82,9 @@ def test_the_table_has_a_row_for_each_arm_with_reasons_and_the_shares_of_its_ver
     assert found.columns[-1] == "openings refused, by reason"
     assert found.figures["l1.SIZE_ZERO.episodes"] == 3
     assert "full: BUY on 0.0 % of 3 ticks" in found.says
-    assert "full" not in openings_exhibit([ArmSeen("full", quiet_ticks(3), ())], {"full"}).says
+    assert (
+        "full" not in openings_exhibit([ArmObservation("full", quiet_ticks(3), ())], {"full"}).says
+    )
     assert found.says.startswith(
         "l1: BUY on 60.0 % of 10 ticks, SELL on 30.0 %; 2 openings made, 4 refused: SIZE_ZERO 3"
     )
@@ -89,7 +93,9 @@ def test_the_table_has_a_row_for_each_arm_with_reasons_and_the_shares_of_its_ver
 def test_what_is_not_known_is_a_dash() -> None:
     """L1 beside a desk's own ticks has verdicts and no actions."""
     bare = [replace(tick, action="", reason="") for tick in MIXED]
-    found = openings_exhibit([ArmSeen("l1", tuple(bare), ()), ArmSeen("none", (), ())])
+    found = openings_exhibit(
+        [ArmObservation("l1", tuple(bare), ()), ArmObservation("none", (), ())]
+    )
     shows_no_gaps(found)
     assert found.rows == (
         ("l1", "60.0 %", "30.0 %", None, None, None),
@@ -113,18 +119,18 @@ def test_a_side_under_a_tenth_of_the_other_is_warned_of(
     assert leans(buys, sells, LEAST_VERDICTS) is warned
     assert leans(sells, buys, LEAST_VERDICTS) is warned
     ticks = told(*[("BUY", "HOLD", "POSITION_HELD")] * buys, *[("SELL", "HOLD", "")] * sells)
-    said = side_warning([ArmSeen("l1", ticks, ())])
+    said = side_warning([ArmObservation("l1", ticks, ())])
     assert bool(said) is warned
     assert not warned or re.search(
         r"the bars alone \(BUY on [\d.]+ % of ticks, SELL on [\d.]+ %\)", said
     )
 
 
-def refusing(zero: int, made: int, **fields: Any) -> ArmSeen:
+def refusing(zero: int, made: int, **fields: Any) -> ArmObservation:
     """Return an arm with so many openings refused for their size, and made."""
     rows = [("BUY", "HOLD", "SIZE_ZERO"), ("HOLD", "HOLD", "THRESHOLD")] * zero
     rows += [("BUY", "OPEN_BUY", "VERDICT")] * made
-    return ArmSeen("l1", told(*rows, close=4_500.0, atr=15.0, **fields), ())
+    return ArmObservation("l1", told(*rows, close=4_500.0, atr=15.0, **fields), ())
 
 
 def test_lot_rounding_is_warned_of_above_a_tenth_of_the_openings_wanted() -> None:

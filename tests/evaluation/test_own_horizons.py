@@ -10,16 +10,16 @@ import pytest
 from tests.cases import cases
 from tests.worlds.observed import START, plain_tick
 from torra.evaluation.firm.own_horizons import OwnHorizon, horizons_exhibit, own_horizons
-from torra.evaluation.observations import Opinion, TickSeen
+from torra.evaluation.observations import AgentOpinion, TickObservation
 
 ONE = (1.0, 1.0, 1.0, 1.0)
 
 
-def says(horizon: str | None, value: float = 0.1, **more: Any) -> Opinion:
-    return Opinion("technical", "analyst", (value,) * 4, ONE, 1.0, horizon=horizon, **more)
+def says(horizon: str | None, value: float = 0.1, **more: Any) -> AgentOpinion:
+    return AgentOpinion("technical", "analyst", (value,) * 4, ONE, 1.0, horizon=horizon, **more)
 
 
-def day(prices: list[float], said: dict[int, Opinion], **fields: Any) -> list[TickSeen]:
+def day(prices: list[float], said: dict[int, AgentOpinion], **fields: Any) -> list[TickObservation]:
     """Return quarters of an hour with these closes, and what was said on some of them."""
     return [
         plain_tick(
@@ -32,7 +32,7 @@ def day(prices: list[float], said: dict[int, Opinion], **fields: Any) -> list[Ti
     ]
 
 
-def only(ticks: list[TickSeen]) -> OwnHorizon:
+def only(ticks: list[TickObservation]) -> OwnHorizon:
     (found,) = own_horizons(ticks)
     return found
 
@@ -79,12 +79,12 @@ def test_who_names_no_time_does_not_lean_or_does_not_speak_is_no_call() -> None:
 
 @cases(("winner", "rate"), [("LONG", 1.0), ("SHORT", 0.0)])
 def test_a_managers_call_is_the_side_that_it_names(winner: str, rate: float) -> None:
-    named = Opinion("research_manager", "arbiter", winner=winner, horizon="bars_4")
+    named = AgentOpinion("research_manager", "arbiter", winner=winner, horizon="bars_4")
     assert only(day(path(r4=101.0), {0: named})).rate == rate
 
 
 def test_a_manager_that_names_nobody_makes_no_call() -> None:
-    named = Opinion("research_manager", "arbiter", winner="NONE", horizon="bars_4")
+    named = AgentOpinion("research_manager", "arbiter", winner="NONE", horizon="bars_4")
     assert own_horizons(day(path(r4=101.0), {0: named})) == ()
 
 

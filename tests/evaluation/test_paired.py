@@ -16,14 +16,14 @@ from tests.cases import cases
 from tests.later import Later
 from tests.worlds.arm_trades import shows_no_gaps
 from tests.worlds.observed import START, plain_tick, quiet_ticks
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.outcomes import RoundTripCosts, outcomes
-from torra.evaluation.paired import Sides, flip_result, flips, flips_exhibit, sides
+from torra.evaluation.paired import ForwardReturns, flip_result, flips, flips_exhibit, sides
 from torra.evaluation.power import LARGER
 
 stats = Later("scipy.stats")
 
-UP = Sides(0.9, -1.1)
+UP = ForwardReturns(0.9, -1.1)
 
 
 def rng() -> np.random.Generator:
@@ -33,7 +33,7 @@ def rng() -> np.random.Generator:
 def arm(verdicts, name="full"):
     ticks = quiet_ticks(len(verdicts))
     given = zip(ticks, verdicts, strict=True)
-    return ArmSeen(name, tuple(replace(tick, verdict=word) for tick, word in given), ())
+    return ArmObservation(name, tuple(replace(tick, verdict=word) for tick, word in given), ())
 
 
 @cases(
@@ -82,7 +82,7 @@ def counted_of(flipped, hours=30):
         *(plain_tick(START + timedelta(hours=n), "H1") for n in range(hours)),
     ]
     said = [replace(t, verdict="BUY" if flipped(t) else "HOLD") for t in ticks]
-    one, other = ArmSeen("full", tuple(said), ()), ArmSeen("l1", tuple(ticks), ())
+    one, other = ArmObservation("full", tuple(said), ()), ArmObservation("l1", tuple(ticks), ())
     _, found = flips(one, other, {tick.key: UP for tick in ticks}, horizon=4)
     return [
         (flip.key[1], (flip.close_time - START) / timedelta(hours=1))
@@ -107,7 +107,9 @@ def test_a_gap_keeps_an_outcome_open() -> None:
               for t in quiet_ticks(9)]  # fmt: skip
     said = [replace(t, verdict="BUY") for t in ticks]
     known = {tick.key: UP for tick in ticks}
-    _, found = flips(ArmSeen("full", tuple(said), ()), ArmSeen("l1", tuple(ticks), ()), known, 4)
+    _, found = flips(
+        ArmObservation("full", tuple(said), ()), ArmObservation("l1", tuple(ticks), ()), known, 4
+    )
     hours = [(flip.close_time - START) / timedelta(hours=1) for flip in found if flip.apart]
     assert hours == [0.0, 47.5, 48.5]
 
@@ -130,7 +132,7 @@ def apart(count):
 
 def with_worth(values, horizon=1):
     one, other = apart(len(values))
-    known = {t.key: Sides(v, -v) for t, v in zip(one.ticks, values, strict=True)}
+    known = {t.key: ForwardReturns(v, -v) for t, v in zip(one.ticks, values, strict=True)}
     return flip_result(one, other, known, rng(), horizon)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.worlds.arm_trades import arm_of, coin, shows_no_gaps
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.paired_days import (
     day_result,
     days_exhibit,
@@ -41,7 +41,7 @@ def test_what_the_market_does_to_both_falls_out() -> None:
     other = arm_of(MARKET, "l1")
     found = day_result(one, [other], rng())
     assert found.days.low > 0
-    alone = day_result(one, [ArmSeen("nothing", other.ticks, ())], rng())
+    alone = day_result(one, [ArmObservation("nothing", other.ticks, ())], rng())
     assert alone.days.high - alone.days.low > 4 * (found.days.high - found.days.low)
 
 
@@ -116,6 +116,6 @@ def test_without_placebos_nothing_is_beaten() -> None:
 
 
 def test_an_arm_without_days_is_no_crash() -> None:
-    nothing = ArmSeen("full", (), (), capital=0.0)
+    nothing = ArmObservation("full", (), (), capital=0.0)
     shows_no_gaps(days_exhibit([day_result(nothing, [nothing], rng())]))
     shows_no_gaps(placebos_exhibit([placebo_result(nothing, [nothing], rng())]))

@@ -21,10 +21,10 @@ from torra.desk.memory.reports_then import calls_of, chance_of
 from torra.evaluation.standing.past_calls import (
     LEAST,
     SEATS,
-    Call,
-    CallBook,
-    Chances,
+    HitRates,
     PastTick,
+    SeatCall,
+    WinRateByBin,
     bin_of,
 )
 from torra.market.regime import REGIMES
@@ -34,7 +34,7 @@ HORIZONS = ("bars_4", "bars_16", "session", "days", "")
 
 
 def ticks_of(
-    prices: Sequence[float], said: dict[int, Call], regime: str = "range"
+    prices: Sequence[float], said: dict[int, SeatCall], regime: str = "range"
 ) -> list[PastTick]:
     """Return quarters of an hour from midnight on, with a call on some of them."""
     return [
@@ -43,14 +43,14 @@ def ticks_of(
     ]
 
 
-def book_of(ticks: Sequence[PastTick]) -> CallBook:
-    book = CallBook("M15")
+def book_of(ticks: Sequence[PastTick]) -> HitRates:
+    book = HitRates("M15")
     for tick in ticks:
         book.take(tick)
     return book
 
 
-def hit(prices: Sequence[float], call: Call) -> tuple[int, int]:
+def hit(prices: Sequence[float], call: SeatCall) -> tuple[int, int]:
     return tuple(book_of(ticks_of(prices, {0: call})).hits(call.agent, "range"))  # type: ignore[return-value]
 
 
@@ -62,23 +62,23 @@ def test_a_call_is_judged_by_the_close_that_ends_its_time(horizon: str, row: int
     prices = [100.0] * 200
     for price, up in ((101.0, 1), (99.0, 0)):
         prices[row] = price
-        assert hit(prices, Call("macro", 1, horizon)) == (1, up)
-        assert hit(prices, Call("macro", -1, horizon)) == (1, 1 - up)
+        assert hit(prices, SeatCall("macro", 1, horizon)) == (1, up)
+        assert hit(prices, SeatCall("macro", -1, horizon)) == (1, 1 - up)
         # Known with the close that ends it, or with the first of the next day, and not before.
-        assert hit(prices[:row], Call("macro", 1, horizon)) == (0, 0)
-        assert hit(prices[: row + 1], Call("macro", 1, horizon)) == (1, up)
+        assert hit(prices[:row], SeatCall("macro", 1, horizon)) == (0, 0)
+        assert hit(prices[: row + 1], SeatCall("macro", 1, horizon)) == (1, up)
 
 
 def test_no_side_a_close_that_stands_and_a_stranger_are_no_calls() -> None:
     moved = [100.0, *[101.0] * 200]
-    assert hit(moved, Call("macro", 0, "bars_4")) == (0, 0)
-    assert hit([100.0] * 200, Call("macro", 1, "bars_4")) == (0, 0)
-    assert hit(moved, Call("technical", 1, "bars_4")) == (0, 0)
+    assert hit(moved, SeatCall("macro", 0, "bars_4")) == (0, 0)
+    assert hit([100.0] * 200, SeatCall("macro", 1, "bars_4")) == (0, 0)
+    assert hit(moved, SeatCall("technical", 1, "bars_4")) == (0, 0)
 
 
 def test_a_share_is_told_from_fifty_calls_on() -> None:
     prices = [float(row) for row in range(LEAST + 4)]
-    said = {row: Call("judge", 1 if row % 5 else -1, "bars_4") for row in range(LEAST)}
+    said = {row: SeatCall("judge", 1 if row % 5 else -1, "bars_4") for row in range(LEAST)}
     ticks = ticks_of(prices, said)
     before, after = book_of(ticks[:-1]), book_of(ticks)
     assert before.hits("judge", "range").calls == LEAST - 1
@@ -99,7 +99,7 @@ def history(chance: random.Random, count: int) -> list[PastTick]:
         gap = chance.choices((1, 2, 30, 260), (90, 6, 3, 1))[0]
         moment, price = moment + QUARTER * gap, price + chance.choice((-1.0, 0.0, 1.0, 0.5))
         calls = tuple(
-            Call(name, side, chance.choice(HORIZONS))
+            SeatCall(name, side, chance.choice(HORIZONS))
             for name in SEATS
             if chance.random() < 0.6 and (side := chance.choice((-1, 0, 1))) is not None
         )
@@ -139,7 +139,7 @@ def counted(ticks: Sequence[PastTick], agent: str, regime: str) -> tuple[int, in
 def test_hits_equal_those_of_an_oracle_at_every_close(scaled: Callable[..., int]) -> None:
     for seed in range(scaled(200, least=3)):
         chance = random.Random(seed)
-        ticks, book = history(chance, 220), CallBook("M15")
+        ticks, book = history(chance, 220), HitRates("M15")
         for row, tick in enumerate(ticks):
             book.take(tick)
             if row % 20 == 19:
@@ -153,7 +153,7 @@ def test_what_comes_later_changes_nothing_of_what_was_told() -> None:
     ticks = history(random.Random(5), 300)
     for row in range(40, 300, 20):
         planted = [
-            replace(tick, close=tick.close + 50.0, calls=(Call("macro", 1, "bars_4"),))
+            replace(tick, close=tick.close + 50.0, calls=(SeatCall("macro", 1, "bars_4"),))
             if number > row
             else tick
             for number, tick in enumerate(ticks)
@@ -172,7 +172,7 @@ def test_a_book_goes_on_from_its_json_wherever_it_was_cut() -> None:
     ticks = history(random.Random(6), 240)
     whole = book_of(ticks)
     for cut in (0, 1, 100, 239):
-        again = CallBook.of(json.loads(json.dumps(book_of(ticks[:cut]).as_json())))
+        again = HitRates.of(json.loads(json.dumps(book_of(ticks[:cut]).as_json())))
         for tick in ticks[cut:]:
             again.take(tick)
         assert again.as_json() == whole.as_json()
@@ -180,7 +180,7 @@ def test_a_book_goes_on_from_its_json_wherever_it_was_cut() -> None:
 
 def test_an_older_tick_and_a_close_that_comes_twice_count_once() -> None:
     ticks = history(random.Random(7), 120)
-    plain, odd = book_of(ticks), CallBook("M15")
+    plain, odd = book_of(ticks), HitRates("M15")
     for before, tick in pairwise([ticks[0], *ticks]):
         assert odd.reach(tick.close_time, tick.close)
         odd.take(tick)
@@ -194,7 +194,7 @@ def test_an_older_tick_and_a_close_that_comes_twice_count_once() -> None:
 
 
 def test_chances_equal_an_oracle_and_know_nothing_of_later_ends() -> None:
-    chance, chances = random.Random(8), Chances()
+    chance, chances = random.Random(8), WinRateByBin()
     trades = [
         (START + QUARTER * chance.randrange(5000), chance.random(), chance.random() < 0.4)
         for _ in range(1500)
@@ -209,7 +209,7 @@ def test_chances_equal_an_oracle_and_know_nothing_of_later_ends() -> None:
             assert told[f"win_share_{k}"] == (
                 None if share is None else pytest.approx(share, abs=1e-4)
             )
-        again = Chances.of(json.loads(json.dumps(chances.as_json())))
+        again = WinRateByBin.of(json.loads(json.dumps(chances.as_json())))
         assert again.win_shares(as_of) == told
     assert sum(one is not None for one in told.values()) == 10
 

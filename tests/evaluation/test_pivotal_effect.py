@@ -10,7 +10,7 @@ import pytest
 
 from tests.worlds.observed import random_arm, weighed
 from torra.config import Profile, Thresholds
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.recomposition import BrainNumbers
 from torra.verdict import call_policy, sentiment_rules
@@ -20,7 +20,7 @@ BRAIN = BrainNumbers.of(PROFILE)
 NOTHING = (0.0, 0.0, 0.0, 0.0)
 
 
-def silent(tick: TickSeen) -> TickSeen:
+def silent(tick: TickObservation) -> TickObservation:
     return replace(
         tick,
         debate=NOTHING,
@@ -34,11 +34,11 @@ def silent(tick: TickSeen) -> TickSeen:
 
 
 @cache
-def arms(sample: float = 0.0) -> tuple[ArmSeen, ArmSeen]:
+def arms(sample: float = 0.0) -> tuple[ArmObservation, ArmObservation]:
     """A desk that always asks, and the same desk under the policy, tick after tick."""
     asked = random_arm(2, closes=60, profile=PROFILE, symbols=("XAUUSD",), lean=0.25)
     always = [replace(tick, calls=8, cost_usd=0.01) for tick in asked.ticks]
-    rng, ticks = np.random.default_rng(1), list[TickSeen]()
+    rng, ticks = np.random.default_rng(1), list[TickObservation]()
     for tick in always:
         foreseen = weighed([*ticks, silent(tick)], PROFILE)[-1]
         near = call_policy.pivotal(
@@ -101,7 +101,7 @@ def test_a_consensus_with_a_word_in_its_place_is_the_brains() -> None:
 
 
 def test_arms_without_ticks_have_no_figures() -> None:
-    nobody = ArmSeen("pivotal", (), ())
+    nobody = ArmObservation("pivotal", (), ())
     shown = pivotal_exhibit(pivotal_effect(nobody, nobody, BRAIN))
     assert not shown.enough and "nothing to show" in shown.says
     pivotal = arms()[1]

@@ -71,7 +71,10 @@ def test_the_sentence(have: int, said: str) -> None:
 
 
 def test_an_effect_of_nothing_is_said_to_take_for_ever() -> None:
-    assert power.takes(None, 3, "tick", "nothing") == "No number of ticks would show nothing."
+    assert (
+        power.sample_size_sentence(None, 3, "tick", "nothing")
+        == "No number of ticks would show nothing."
+    )
 
 
 def test_the_exhibit_says_what_the_sample_could_have_shown() -> None:

@@ -19,7 +19,12 @@ from torra.config import Profile
 from torra.evaluation import promotion_evidence as evidence
 from torra.evaluation import promotion_rule as rule
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.promotion_rule import Look, PromotionEvidence, Rule, Standing
+from torra.evaluation.promotion_rule import (
+    InterimAnalysis,
+    PromotionEvidence,
+    PromotionStatus,
+    Rule,
+)
 from torra.evaluation.recomposition import BrainNumbers
 
 GOOD = PromotionEvidence(3_000, 30, 0.08, 0.02, 0.14, 150, 0.30, -0.25, 0.99)
@@ -33,11 +38,11 @@ SHORT = Rule(looks=(200, 400, 800, 1_600), later=1_600, least_blocks=15, least_f
 
 
 def test_looks_are_taken_at_fixed_counts_and_never_between() -> None:
-    standing, taken = Standing(), []
+    standing, taken = PromotionStatus(), []
     for ticks in range(0, 110_000, 250):
         while look := rule.due(standing, ticks):
             taken.append((look.number, look.first, look.upto))
-            standing = Standing(promoted=look.number >= 4, look=look.number)
+            standing = PromotionStatus(promoted=look.number >= 4, look=look.number)
     assert taken == [
         (1, 0, 3_000), (2, 0, 6_000), (3, 0, 12_000), (4, 0, 24_000),
         (5, 24_000, 48_000), (6, 48_000, 72_000), (7, 72_000, 96_000),
@@ -45,18 +50,18 @@ def test_looks_are_taken_at_fixed_counts_and_never_between() -> None:
 
 
 def test_a_desk_that_was_long_away_takes_its_looks_one_after_the_other() -> None:
-    look = rule.due(Standing(), 1_000_000)
+    look = rule.due(PromotionStatus(), 1_000_000)
     assert look is not None and (look.number, look.upto) == (1, 3_000)
 
 
 def test_without_promotion_nothing_is_left_to_look_for_after_the_last_look() -> None:
-    assert rule.due(Standing(look=4), 10**9) is None
-    assert rule.due(Standing(promoted=True, look=4), 10**9) is not None
+    assert rule.due(PromotionStatus(look=4), 10**9) is None
+    assert rule.due(PromotionStatus(promoted=True, look=4), 10**9) is not None
 
 
 def test_promoted_agents_are_judged_by_ticks_that_did_not_promote_them() -> None:
-    look = rule.due(Standing(promoted=True, look=1), 6_000)
-    assert look == Look(2, 3_000, 6_000, rule.DEMOTION_LEVEL)
+    look = rule.due(PromotionStatus(promoted=True, look=1), 6_000)
+    assert look == InterimAnalysis(2, 3_000, 6_000, rule.DEMOTION_LEVEL)
 
 
 @given(st.integers(1, 300))
@@ -88,7 +93,7 @@ def test_all_looks_of_all_settings_together_spend_no_more_than_alpha(trials: int
     ],
 )
 def test_what_a_look_decides(promoted: bool, changes: dict[str, Any], held: bool) -> None:
-    after = rule.decide(Standing(promoted, 2), replace(GOOD, **changes))
+    after = rule.decide(PromotionStatus(promoted, 2), replace(GOOD, **changes))
     assert (after.promoted, after.look) == (held, 3)
     word = {(0, 1): "promoted", (0, 0): "stays in shadow", (1, 1): "stays", (1, 0): "demoted"}
     assert after.reason.startswith(word[promoted, held])
@@ -141,10 +146,10 @@ def lasting(rng: np.random.Generator, size: int, memory: float) -> np.ndarray:
     return noise
 
 
-def life(seed: int, edge: float) -> list[Standing]:
+def life(seed: int, edge: float) -> list[PromotionStatus]:
     """Every standing that the rule gives agents in the course of a pool."""
     pool, rng = drawn(seed, edge), np.random.default_rng(seed)
-    found = [Standing()]
+    found = [PromotionStatus()]
     while look := rule.due(found[-1], pool.count, rule=SHORT):
         found.append(rule.decide(found[-1], evidence.evidence(pool, look, rng, 20), SHORT))
     return found
@@ -171,7 +176,9 @@ def test_information_alone_is_claimed_no_more_often_than_it_may_be(
 
     def claimed(seed: int) -> bool:
         pool = drawn(seed, 0.0)
-        looks = [Look(n, 0, upto, SHORT.level(1)) for n, upto in enumerate(SHORT.looks, 1)]
+        looks = [
+            InterimAnalysis(n, 0, upto, SHORT.level(1)) for n, upto in enumerate(SHORT.looks, 1)
+        ]
         lows = [evidence.residual_ic(pool, pool.within(look), look.level)[1] for look in looks]
         return any(low is not None and low > 0.0 for low in lows)
 
@@ -191,7 +198,7 @@ def test_agents_that_stop_knowing_are_demoted() -> None:
     names = ("view", "forward", "long", "short")
     mixed = {n: np.where(early, getattr(knew, n), getattr(knows, n)) for n in names}
     pool = replace(knows, **mixed, adjustments=np.clip(0.15 * mixed["view"], -0.3, 0.3)[:, None])
-    standing, rng = Standing(promoted=True, look=2), np.random.default_rng(3)
+    standing, rng = PromotionStatus(promoted=True, look=2), np.random.default_rng(3)
     look = rule.due(standing, 800, rule=SHORT)
     assert look is not None and look.first == 400
     assert not rule.decide(standing, evidence.evidence(pool, look, rng, 20), SHORT).promoted
@@ -202,7 +209,7 @@ def test_agents_that_stop_knowing_are_demoted() -> None:
 
 def test_the_coefficient_is_the_rank_correlation_of_residuals() -> None:
     pool = drawn(5, 0.1)
-    rows = pool.within(Look(1, 0, 1_600, 0.95))
+    rows = pool.within(InterimAnalysis(1, 0, 1_600, 0.95))
 
     def ranks(values: np.ndarray) -> np.ndarray:
         found = np.empty(len(values))
@@ -249,7 +256,7 @@ def test_a_shuffle_gives_whole_days_to_other_days() -> None:
 def test_a_look_goes_by_counted_ticks_only() -> None:
     pool = drawn(2, 0.0, ticks=400)
     pool = replace(pool, counted=np.arange(400) % 4 != 0)
-    rows = pool.within(Look(2, 100, 200, 0.95))
+    rows = pool.within(InterimAnalysis(2, 100, 200, 0.95))
     assert rows.sum() == 100 and not rows[::4].any() and pool.count == 300
     assert np.flatnonzero(pool.counted)[100:200].tolist() == np.flatnonzero(rows).tolist()
 
@@ -277,7 +284,7 @@ def test_would_be_verdicts_are_those_that_a_desk_with_influence_gave(seed: int) 
 def test_a_look_does_not_depend_on_when_it_is_taken() -> None:
     """Later ticks change nothing of what an earlier look sees."""
     whole = drawn(4, 0.1)
-    look = Look(3, 200, 790, 0.95)  # in the middle of a day
+    look = InterimAnalysis(3, 200, 790, 0.95)  # in the middle of a day
     names = [field.name for field in fields(whole) if field.name != "verdicts"]
     short = {name: getattr(whole, name)[:905] for name in names}
     part = replace(whole, **short, verdicts=lambda moves: whole.verdicts(padded(moves))[:905])

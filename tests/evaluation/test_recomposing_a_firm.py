@@ -19,7 +19,7 @@ from tests.worlds.observed import FIRM, START, plain_tick, random_arm, weighed
 from torra.config import Profile, Thresholds
 from torra.desk.journal_ticks import opinions
 from torra.errors import ConfigError
-from torra.evaluation.observations import ArmSeen, TickSeen, four, side_of
+from torra.evaluation.observations import ArmObservation, TickObservation, four, side_of
 from torra.evaluation.recomposition import EXACT, BrainNumbers, Changes, recompose
 from torra.replay import recomposing
 from torra.replay.recomposing import conviction, unjudged
@@ -47,7 +47,7 @@ def test_the_weights_of_the_manager_are_what_changes_without_it() -> None:
     assert all(a.debate == b.debate for a, b in pairs if weights_of(a) in (None, (1.0, 1.0)))
 
 
-def weights_of(tick: TickSeen) -> tuple[float, float] | None:
+def weights_of(tick: TickObservation) -> tuple[float, float] | None:
     return next((one.weights for one in tick.opinions if one.weights), None)
 
 
@@ -88,7 +88,7 @@ SAID = {
 }
 
 
-def held(manager: Any, *, without: tuple[str, ...] = ()) -> tuple[Deliberation, TickSeen]:
+def held(manager: Any, *, without: tuple[str, ...] = ()) -> tuple[Deliberation, TickObservation]:
     """Return what a firm said, and its tick; `without` some that never sat there."""
     names = [name for name in FIRM if name not in ("news", "fundamental", *without)]
     config = settings(
@@ -125,7 +125,7 @@ MANAGERS = (LESS, judging(winner="NONE"), judging(winner="SHORT"), RuntimeError(
 @cases("manager", MANAGERS, ids=lambda one: "it")
 def test_a_real_deliberation_of_a_firm_is_recomposed(manager: Any) -> None:
     said, tick = held(manager)
-    arm = ArmSeen("firm", (tick,), ())
+    arm = ArmObservation("firm", (tick,), ())
     found = recompose(arm, Changes(), BRAIN)
     assert found.ticks == arm.ticks and found.exact
     for side in ("BUY", "SELL"):
@@ -136,7 +136,7 @@ def test_a_real_deliberation_of_a_firm_is_recomposed(manager: Any) -> None:
 def test_without_the_manager_it_is_a_desk_at_which_none_sat(manager: Any) -> None:
     _, tick = held(manager)
     _, less = held(manager, without=("research_manager",))
-    ticks = recompose(ArmSeen("firm", (tick,), ()), Changes(arbiter=False), BRAIN).ticks
+    ticks = recompose(ArmObservation("firm", (tick,), ()), Changes(arbiter=False), BRAIN).ticks
     (found,) = unjudged(ticks, EAGER)
     assert bare(found) == bare(less)
     assert (tick.conviction, tick.debate) != (less.conviction, less.debate)
@@ -146,9 +146,9 @@ def test_without_a_researcher_it_is_a_desk_at_which_one_sat_alone() -> None:
     _, tick = held(LESS)
     _, less = held(LESS, without=("bull_researcher",))
     changes = Changes(researcher="bull_researcher")
-    (found,) = recompose(ArmSeen("firm", (tick,), ()), changes, BRAIN).ticks
+    (found,) = recompose(ArmObservation("firm", (tick,), ()), changes, BRAIN).ticks
     assert found.scores == less.scores != tick.scores
 
 
-def bare(tick: TickSeen) -> TickSeen:
+def bare(tick: TickObservation) -> TickObservation:
     return replace(tick, opinions=(), source_type="")

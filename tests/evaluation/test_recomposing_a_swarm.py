@@ -18,7 +18,7 @@ from tests.doubles.scripted import SWARM_FEATURES, Scripted, context, debate, re
 from tests.worlds.observed import START, plain_tick, weighed
 from torra.config import Profile, Thresholds
 from torra.desk.journal_ticks import opinions, own_veto, swarm_seen
-from torra.evaluation.observations import ArmSeen, TickSeen, four, side_of
+from torra.evaluation.observations import ArmObservation, TickObservation, four, side_of
 from torra.evaluation.recomposition import EXACT, OF_EXPERTS, BrainNumbers, Changes, recompose
 from torra.replay.recomposing import conviction, of_a_swarm
 from torra.tick.tick_record import SwarmRecord
@@ -61,7 +61,7 @@ def held(
     hold: str = "size",
     features: Mapping[str, Any] = {},
     **script: Any,
-) -> tuple[Deliberation, TickSeen]:
+) -> tuple[Deliberation, TickObservation]:
     """Return what a swarm said, and its tick; `without` some that never sat there."""
     names = [name for name in SEATS if name not in without]
     config = settings(
@@ -74,7 +74,7 @@ def held(
     return said, seen(said, about.scores, str(about.features["market.regime"].value))
 
 
-def seen(said: Deliberation, l1: Mapping[str, float], regime: str) -> TickSeen:
+def seen(said: Deliberation, l1: Mapping[str, float], regime: str) -> TickObservation:
     scores = blend(l1, said.scores)
     assert said.swarm is not None
     rule = said.rule_ruling
@@ -97,12 +97,12 @@ def seen(said: Deliberation, l1: Mapping[str, float], regime: str) -> TickSeen:
     return replace(found, conviction=said.conviction_for(side_of(found.verdict, found.consensus)))
 
 
-def anew(tick: TickSeen, changes: Changes) -> TickSeen:
-    (found,) = recompose(ArmSeen("swarm", (tick,), ()), changes, BRAIN).ticks
+def anew(tick: TickObservation, changes: Changes) -> TickObservation:
+    (found,) = recompose(ArmObservation("swarm", (tick,), ()), changes, BRAIN).ticks
     return of_a_swarm(found, changes, EAGER)
 
 
-def bare(tick: TickSeen) -> TickSeen:
+def bare(tick: TickObservation) -> TickObservation:
     return replace(tick, opinions=(), source_type="")
 
 
@@ -113,7 +113,7 @@ def bare(tick: TickSeen) -> TickSeen:
 def test_a_real_deliberation_of_a_swarm_is_recomposed(judge: Any) -> None:
     for hold in ("veto", "size"):
         said, tick = held(judge=judge, hold=hold)
-        arm = ArmSeen("swarm", (tick,), ())
+        arm = ArmObservation("swarm", (tick,), ())
         found = recompose(arm, Changes(), BRAIN)
         assert found.ticks == arm.ticks and found.label == EXACT
     assert of_a_swarm(tick, Changes(), EAGER) == tick
@@ -176,7 +176,7 @@ def test_a_storm_stays_what_it_was_without_an_expert() -> None:
     assert tick.swarm is not None and tick.swarm.storm == 0.5
     changes = Changes(ALL - {"macro"})
     assert bare(replace(anew(tick, changes), swarm=None)) == bare(replace(less, swarm=None))
-    found = recompose(ArmSeen("swarm", (tick,), ()), changes, BRAIN)
+    found = recompose(ArmObservation("swarm", (tick,), ()), changes, BRAIN)
     assert "does not follow" not in found.label, "its factors are known, and not guessed at"
 
 
@@ -207,9 +207,9 @@ def test_a_crowded_side_stays_vetoed_without_the_judge() -> None:
 )
 def test_what_is_of_first_order_is_labelled_so(changes: Changes, why: str) -> None:
     _, tick = held()
-    found = recompose(ArmSeen("swarm", (tick,), ()), changes, BRAIN)
+    found = recompose(ArmObservation("swarm", (tick,), ()), changes, BRAIN)
     assert found.exact is (not why) and why in found.label
     _, asked = held(risk_gate=scripted.ruling)
-    told = recompose(ArmSeen("swarm", (asked,), ()), changes, BRAIN)
+    told = recompose(ArmObservation("swarm", (asked,), ()), changes, BRAIN)
     read = not (changes.judge and changes.reader and changes.analysts is None)
     assert ("the gate's model had read" in told.label) is read

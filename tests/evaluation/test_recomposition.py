@@ -11,7 +11,7 @@ import pytest
 
 from agent_framework import blend
 from agents.contracts import VECTORS, AgentReport
-from agents.debate.synthesis import Answer
+from agents.debate.synthesis import CountedReport
 from agents.registry import AGENTS
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
 from tests.worlds.observed import (
@@ -26,7 +26,7 @@ from tests.worlds.observed import (
     weighed,
 )
 from torra.config import Profile, SentimentWeights, Thresholds
-from torra.evaluation.observations import ArmSeen, Opinion, TickSeen, four
+from torra.evaluation.observations import AgentOpinion, ArmObservation, TickObservation, four
 from torra.evaluation.recomposition import (
     EXACT,
     BrainNumbers,
@@ -66,28 +66,30 @@ def test_an_analyst_left_out_is_an_analyst_that_never_sat_there() -> None:
     assert any(a.multiplier != b.multiplier for a, b in zip(with_all.ticks, kept, strict=True))
 
 
-def random_arm_of(kept: set[str]) -> ArmSeen:
+def random_arm_of(kept: set[str]) -> ArmObservation:
     """The random desk of seed 7 without its gate's model, where some analysts never sat."""
     arm = random_arm(7, desk=ALONE[:-1])
     roles = {name: AGENTS[name].role for name in kept}
     ticks = []
     for tick in arm.ticks:
         answers = {
-            one.agent_id: Answer(roles[one.agent_id], report_of(one)) if one.answered else None
+            one.agent_id: CountedReport(roles[one.agent_id], report_of(one))
+            if one.answered
+            else None
             for one in tick.opinions
             if one.agent_id in kept
         }
         others = features_of(tick)
         ticks.append(deliberated(tick, answers, Profile(), **others))
-    return ArmSeen("analysts", weighed(ticks, Profile()), ())
+    return ArmObservation("analysts", weighed(ticks, Profile()), ())
 
 
-def bare(ticks: Sequence[TickSeen]) -> list[TickSeen]:
+def bare(ticks: Sequence[TickObservation]) -> list[TickObservation]:
     """Ticks without what says who was asked."""
     return [replace(tick, opinions=(), source_type="") for tick in ticks]
 
 
-def features_of(tick: TickSeen) -> dict[str, float]:
+def features_of(tick: TickObservation) -> dict[str, float]:
     """Evidence that differs from tick to tick, made of the tick itself."""
     return {
         "technical.volatility_percentile": 99.0 if tick.ath > 0 else 50.0,
@@ -97,7 +99,7 @@ def features_of(tick: TickSeen) -> dict[str, float]:
     }
 
 
-def report_of(one: Opinion) -> AgentReport:
+def report_of(one: AgentOpinion) -> AgentReport:
     trusted = {"high": 1.0, "medium": 0.75, "low": 0.5}[one.confidence]
     return AgentReport(
         one.agent_id,
@@ -133,7 +135,7 @@ def test_a_real_deliberation_agrees(gone: str) -> None:
             rule_multiplier=held.rule_ruling.multiplier,
             opinions=opinions(held.reports, held.failures),
         )
-        arms.append(ArmSeen("analysts", weighed([tick], Profile()), ()))
+        arms.append(ArmObservation("analysts", weighed([tick], Profile()), ()))
     whole, less = arms
     found = recompose(whole, Changes(frozenset(said) - {gone}), BRAIN)
     assert found.exact
@@ -219,7 +221,7 @@ def test_each_knob_turns_what_it_is_called() -> None:
 def test_ticks_that_nobody_debated_stay_as_they_were() -> None:
     held = plain_tick(START, debate=(0.2, 0.0, 0.0, 0.0), adjustments=(0.1, 0.0, 0.0, 0.0))
     held = replace(held, scores=(0.02, 0.0, 0.0, 0.0), multiplier=0.5, source_type="LEGACY")
-    arm = ArmSeen("legacy", weighed([held], Profile()), ())
+    arm = ArmObservation("legacy", weighed([held], Profile()), ())
     assert recompose(arm, Changes(frozenset()), BRAIN).ticks == arm.ticks
 
 
@@ -243,7 +245,7 @@ def test_in_shadow_the_recorded_words_can_be_let_count() -> None:
     assert free == counted.ticks
 
 
-def alone_multiplier(tick: TickSeen) -> float:
+def alone_multiplier(tick: TickObservation) -> float:
     """The rules' multiplier of a tick that nobody debated: without the disagreement."""
     said = [one for one in tick.opinions if one.kind == "analyst" and not one.abstained]
     table = np.array([one.adjustments for one in said if one.answered], dtype=float)
@@ -265,6 +267,6 @@ def test_arithmetic_is_that_of_the_product() -> None:
 
 
 def test_an_arm_without_ticks_is_an_arm() -> None:
-    found = recompose(ArmSeen("l1", (), ()), Changes(), BRAIN)
+    found = recompose(ArmObservation("l1", (), ()), Changes(), BRAIN)
     assert found.ticks == () and found.exact
     assert Chains((), BRAIN).consensus(np.zeros((0, 4))).shape == (0,)

@@ -9,7 +9,7 @@ import pytest
 
 from agents.contracts import VECTORS
 from tests.worlds.observed import quiet_ticks
-from torra.evaluation.observations import Opinion, TickSeen
+from torra.evaluation.observations import AgentOpinion, TickObservation
 from torra.evaluation.opinion_table import DESK
 from torra.evaluation.repetition import (
     CRITERION,
@@ -26,7 +26,7 @@ FOCUS = (1.0, 1.0, 1.0, 1.0)
 
 def repeated(
     ticks: int, runs: int, within: float, between: float, seed: int = 1
-) -> list[list[TickSeen]]:
+) -> list[list[TickObservation]]:
     """Runs of ticks; the desk says what its one analyst says."""
     rng = np.random.default_rng(seed)
     found = []
@@ -38,7 +38,7 @@ def repeated(
                 replace(
                     tick,
                     adjustments=tuple(row),
-                    opinions=(Opinion("technical", "analyst", tuple(row), FOCUS, 1.0),),
+                    opinions=(AgentOpinion("technical", "analyst", tuple(row), FOCUS, 1.0),),
                     verdict="BUY" if row[0] > 0.1 else "HOLD",
                 )
                 for row in (one.tolist() for one in said)
@@ -103,7 +103,7 @@ def test_flips_are_pairs_of_runs_that_differ() -> None:
 
 
 def test_what_was_asked_once_says_nothing() -> None:
-    cases: list[list[list[TickSeen]]] = [[], [[]], [[tick] for tick in quiet_ticks(3)]]
+    cases: list[list[list[TickObservation]]] = [[], [[]], [[tick] for tick in quiet_ticks(3)]]
     for runs in cases:
         shown = repetition_exhibit(runs, np.random.default_rng(1))
         assert not shown.enough and shown.rows == () and "asked twice" in shown.says

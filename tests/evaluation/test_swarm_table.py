@@ -10,24 +10,31 @@ import pytest
 from tests.cases import cases
 from tests.worlds.arm_trades import trade
 from tests.worlds.observed import quiet_ticks
-from torra.evaluation.arm_tables import Compared, _gates
-from torra.evaluation.gate_value import VetoedOpening, gate_exhibit
-from torra.evaluation.observations import ArmSeen, Opinion, SwarmSeen, TickSeen
+from torra.evaluation.arm_tables import ReportInput, _gates
+from torra.evaluation.gate_value import VetoResult, gate_exhibit
+from torra.evaluation.observations import (
+    AgentOpinion,
+    ArmObservation,
+    SwarmObservation,
+    TickObservation,
+)
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.swarm.judge_chance import LEAST, chance_exhibit, said_and_came
 from torra.evaluation.swarm.swarm_table import swarm_counts, swarm_exhibit
 from torra.replay.vetoes import whose
 
-LIQUIDITY = Opinion("liquidity", "analyst", anomaly="stop_sweep")
-SILENT = Opinion("macro", "analyst", abstained=True)
-GEOMETRY = Opinion("geometry", "analyst", pattern="double_top")
-JUDGE = Opinion("judge", "judge", winner="LONG")
+LIQUIDITY = AgentOpinion("liquidity", "analyst", anomaly="stop_sweep")
+SILENT = AgentOpinion("macro", "analyst", abstained=True)
+GEOMETRY = AgentOpinion("geometry", "analyst", pattern="double_top")
+JUDGE = AgentOpinion("judge", "judge", winner="LONG")
 DESK = (LIQUIDITY, SILENT, GEOMETRY, JUDGE)
-LONG = SwarmSeen(side="LONG", said=0.45, used=0.45, value_r=0.2, reader="range", first="geometry")
+LONG = SwarmObservation(
+    side="LONG", said=0.45, used=0.45, value_r=0.2, reader="range", first="geometry"
+)
 AGAINST = replace(LONG, vetoes="BUY", veto_sides=("BUY",), reasons=("NEGATIVE_EV",))
 
 
-def ticks_of(count: int, **fields: Any) -> tuple[TickSeen, ...]:
+def ticks_of(count: int, **fields: Any) -> tuple[TickObservation, ...]:
     return quiet_ticks(count, **{"opinions": DESK, "swarm": LONG, "regime": "range"} | fields)
 
 
@@ -37,7 +44,7 @@ def test_everything_of_a_swarm_is_counted() -> None:
     )
     small = ticks_of(1, verdict="SELL", l1_verdict="SELL", reason="SIZE_ZERO", regime="quiet")
     held = ticks_of(2, swarm=AGAINST)
-    thin = ticks_of(2, swarm=SwarmSeen(thin=True, reasons=("MACRO_PANIC",)))
+    thin = ticks_of(2, swarm=SwarmObservation(thin=True, reasons=("MACRO_PANIC",)))
     found = swarm_counts((*sized, *small, *held, *thin, *quiet_ticks(5)))
     assert (found.ticks, found.thin, found.vetoed, found.size_zero) == (8, 2, 2, 1)
     assert (found.asked["macro"], found.abstained["macro"], found.abstained["geometry"]) == (
@@ -74,16 +81,16 @@ def test_a_desk_without_an_officer_has_no_such_table() -> None:
 
 
 def test_in_shadow_no_budget_counts() -> None:
-    (tick,) = ticks_of(1, swarm=SwarmSeen(budget=0.4))
+    (tick,) = ticks_of(1, swarm=SwarmObservation(budget=0.4))
     assert (tick.budget, replace(tick, shadow=True).budget) == (0.4, 1.0)
 
 
 # --- vetoes by reason -----------------------------------------------------------------------------
 
 VETOED = {"verdict": "BUY", "reason": "GATE_VETO"}
-CROWD = SwarmSeen(veto_sides=("BUY",), reasons=("CROWDED",))
-HOLD = SwarmSeen(reasons=("JUDGE_HOLD",))
-GATE = Opinion("risk_gate", "gate", veto=True)
+CROWD = SwarmObservation(veto_sides=("BUY",), reasons=("CROWDED",))
+HOLD = SwarmObservation(reasons=("JUDGE_HOLD",))
+GATE = AgentOpinion("risk_gate", "gate", veto=True)
 
 
 @cases(
@@ -115,10 +122,10 @@ def test_a_veto_that_still_holds_has_the_reason_that_it_was_made_for() -> None:
 
 def test_each_reason_has_a_row_and_an_alarm_of_its_own() -> None:
     ticks = ticks_of(60, **VETOED, swarm=AGAINST)
-    openings = [VetoedOpening(tick.key, "BUY", -1.0, "NEGATIVE_EV") for tick in ticks[:50]]
-    openings += [VetoedOpening(tick.key, "BUY", 2.0, "CROWDED") for tick in ticks[50:55]]
-    arm = ArmSeen("swarm", ticks, ())
-    found = _gates(Compared((arm,), control="l1", vetoed={"swarm": tuple(openings)}))
+    openings = [VetoResult(tick.key, "BUY", -1.0, "NEGATIVE_EV") for tick in ticks[:50]]
+    openings += [VetoResult(tick.key, "BUY", 2.0, "CROWDED") for tick in ticks[50:55]]
+    arm = ArmObservation("swarm", ticks, ())
+    found = _gates(ReportInput((arm,), control="l1", vetoed={"swarm": tuple(openings)}))
     assert [(one.by, one.vetoed, one.net) for one in found] == [
         ("gate", 0, 0.0), ("NEGATIVE_EV", 50, 50.0), ("CROWDED", 5, -10.0)
     ]  # fmt: skip
@@ -131,12 +138,12 @@ def test_each_reason_has_a_row_and_an_alarm_of_its_own() -> None:
 # --- what the judge said, and what came -----------------------------------------------------------
 
 
-def seen(count: int, forward: float, **fields: Any) -> tuple[ArmSeen, Outcomes]:
+def seen(count: int, forward: float, **fields: Any) -> tuple[ArmObservation, Outcomes]:
     import numpy as np  # noqa: PLC0415
 
     ticks = ticks_of(count, **fields)
     moves = np.full((count, 1), forward)
-    return ArmSeen("swarm", ticks, ()), Outcomes((4,), moves, moves, -moves)
+    return ArmObservation("swarm", ticks, ()), Outcomes((4,), moves, moves, -moves)
 
 
 def test_calls_hit_where_the_price_lies_on_the_judges_side() -> None:
@@ -166,4 +173,4 @@ def test_only_trades_of_the_side_that_was_named_are_the_judges() -> None:
 
 
 def test_a_judge_that_never_takes_a_side_has_no_table() -> None:
-    assert chance_exhibit(*seen(3, 1.0, swarm=SwarmSeen())) is None
+    assert chance_exhibit(*seen(3, 1.0, swarm=SwarmObservation())) is None

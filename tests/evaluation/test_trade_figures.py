@@ -22,7 +22,7 @@ from torra.evaluation.account_curve import (
     falls,
     returns,
 )
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.trade_figures import (
     arm_figures,
     arms_exhibit,
@@ -99,17 +99,21 @@ def test_an_account_that_is_used_up_has_no_daily_returns() -> None:
 def test_sunday_belongs_to_monday_and_a_market_without_weekend_has_365_days() -> None:
     friday = START + timedelta(days=4)
     hours = [friday + timedelta(hours=h) for h in (12, 70, 75)]  # Friday, Sunday 22:00, Monday
-    week = ArmSeen("l1", tuple(plain_tick(when) for when in hours), (trade(hours[1], 1.0, 0.5),))
+    week = ArmObservation(
+        "l1", tuple(plain_tick(when) for when in hours), (trade(hours[1], 1.0, 0.5),)
+    )
     assert [day.weekday() for day, _ in daily(week).results] == [4, 0]
     assert [amount for _, amount in daily(week).results] == [0.0, RISK]
     assert daily(week).year == 252
-    weekend = ArmSeen("l1", (*week.ticks, plain_tick(friday + timedelta(hours=30))), week.trades)
+    weekend = ArmObservation(
+        "l1", (*week.ticks, plain_tick(friday + timedelta(hours=30))), week.trades
+    )
     assert [day.weekday() for day, _ in daily(weekend).results] == [4, 5, 6, 0]
     assert daily(weekend).year == 365
 
 
 def test_days_without_a_trade_are_days() -> None:
-    arm = ArmSeen("l1", quiet_ticks(96 * 5), (trade(START, 1.0),))
+    arm = ArmObservation("l1", quiet_ticks(96 * 5), (trade(START, 1.0),))
     assert returns(arm) == pytest.approx((RISK / 10_000, 0, 0, 0, 0), abs=1e-12)
 
 
@@ -118,12 +122,12 @@ def test_time_in_the_market_counts_closes_with_a_position() -> None:
     first = ticks[2].bar_time
     held = trade(first, 1.0, hours=0.5)  # opens with bar 2, ends in bar 4: open at two closes
     inside = trade(ticks[6].bar_time, 1.0, hours=0.0)
-    assert in_market(ArmSeen("l1", ticks, (held, inside))) == 2 / 8
-    assert in_market(ArmSeen("l1", ticks, (held, held))) == 2 / 8
-    assert in_market(ArmSeen("l1", ticks, ())) == 0.0
-    assert in_market(ArmSeen("l1", (), (held,))) is None
+    assert in_market(ArmObservation("l1", ticks, (held, inside))) == 2 / 8
+    assert in_market(ArmObservation("l1", ticks, (held, held))) == 2 / 8
+    assert in_market(ArmObservation("l1", ticks, ())) == 0.0
+    assert in_market(ArmObservation("l1", (), (held,))) is None
     elsewhere = trade(first, 1.0, instance="EURUSD")
-    assert in_market(ArmSeen("l1", ticks, (elsewhere,))) == 0.0
+    assert in_market(ArmObservation("l1", ticks, (elsewhere,))) == 0.0
 
 
 def test_trades_that_overlap_make_longer_blocks() -> None:
@@ -132,16 +136,16 @@ def test_trades_that_overlap_make_longer_blocks() -> None:
     assert overlap(one_by_one) == 1
     assert overlap(together) == 6
     assert overlap([]) == 1
-    assert arm_figures(ArmSeen("l1", (), tuple(together)), rng()).net.block == 6
+    assert arm_figures(ArmObservation("l1", (), tuple(together)), rng()).net.block == 6
 
 
 def test_a_trade_near_zero_is_charged_by_the_risk_of_its_size() -> None:
     clear = trade(START, -1.0, lots=2.0, profit=-200.0)
     near = trade(START + timedelta(hours=9), 0.001, lots=4.0, profit=0.1)
     unknown = trade(START + timedelta(hours=19), 0.0, symbol="EURUSD", profit=0.0)
-    arm = ArmSeen("l1", (), (clear, near, unknown), commission=10.0)
+    arm = ArmObservation("l1", (), (clear, near, unknown), commission=10.0)
     assert net_results(arm) == pytest.approx((-1.1, 0.001 - 40 / 400, -10 / 200))
-    assert net_results(ArmSeen("l1", (), (unknown,), commission=10.0)) == (0.0,)
+    assert net_results(ArmObservation("l1", (), (unknown,), commission=10.0)) == (0.0,)
 
 
 def test_the_size_is_that_of_the_ticks_that_decided_trades() -> None:
@@ -149,13 +153,13 @@ def test_the_size_is_that_of_the_ticks_that_decided_trades() -> None:
         START + timedelta(hours=1), "H1", multiplier=0.6)]  # fmt: skip
     quiet = [plain_tick(START + timedelta(hours=n), "H1", conviction=0.2) for n in (2, 3)]
     trades = [trade(tick.close_time, 1.0, timeframe="H1") for tick in decided]
-    arm = ArmSeen("full", (*decided, *quiet), tuple(trades))
+    arm = ArmObservation("full", (*decided, *quiet), tuple(trades))
     found = arm_figures(arm, rng())
     assert found.size == pytest.approx(0.5)
     assert found.said == pytest.approx(0.35)
     table = arms_exhibit([arm], [found])
     assert table.rows[0][table.columns.index("size")] == 0.5
-    assert arm_figures(ArmSeen("full", (), ()), rng()).size is None
+    assert arm_figures(ArmObservation("full", (), ()), rng()).size is None
 
 
 def test_no_loss_no_profit_factor() -> None:
@@ -177,12 +181,12 @@ def test_nothing_at_all_is_a_table_without_rows() -> None:
     found = arms_exhibit([], [])
     shows_no_gaps(found)
     assert found.rows == () and found.plots == ()
-    nothing = ArmSeen("l1", (), ())
+    nothing = ArmObservation("l1", (), ())
     shows_no_gaps(arms_exhibit([nothing], [arm_figures(nothing, rng())]))
 
 
 def test_what_the_models_were_paid_lowers_an_arm_that_does_not_trade() -> None:
-    arm = ArmSeen("full", quiet_ticks(10, cost_usd=0.5), (), capital=1_000.0)
+    arm = ArmObservation("full", quiet_ticks(10, cost_usd=0.5), (), capital=1_000.0)
     found = arm_figures(arm, rng())
     assert (found.profit, found.return_share) == (-5.0, -0.005)
 
@@ -204,4 +208,4 @@ def test_a_long_curve_is_thinned_and_its_worst_fall_stays() -> None:
         -100 * drawdown(equity(arm)).share
     )
     assert level.lines[0].points[-1] == equity(arm)[-1]
-    assert curve_plots([ArmSeen("l1", (), ())]) == ()
+    assert curve_plots([ArmObservation("l1", (), ())]) == ()

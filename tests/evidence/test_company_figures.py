@@ -13,7 +13,7 @@ import pytest
 from tests.cases import cases
 from tests.worlds import company_reports as world
 from torra.evidence.company_facts import FIGURES, Books, CompanyHistory, StoredFact, of_year
-from torra.evidence.company_figures import RATIOS, REPORT_DELAY, Company, read
+from torra.evidence.company_figures import RATIOS, REPORT_DELAY, CompanyFigures, read
 from torra.evidence.outside_numbers import FactRow
 
 DAY = timedelta(days=1)
@@ -28,7 +28,7 @@ def books(rows: Iterable[FactRow], as_of: datetime | None = None) -> Books:
     return found
 
 
-def company(quarters: world.Quarters, *, at: int | None = None) -> Company:
+def company(quarters: world.Quarters, *, at: int | None = None) -> CompanyFigures:
     """Return a company after the report of a quarter, the last one without."""
     rows = world.reports(quarters)
     found = read(books(rows, None if at is None else world.known(at)))

@@ -13,7 +13,7 @@ import pytest
 from tests.cases import cases
 from tests.worlds import company_reports as world
 from torra.evidence import fair_value
-from torra.evidence.company_figures import Company
+from torra.evidence.company_figures import CompanyFigures
 from torra.evidence.fair_value import JUMP, MULTIPLES, Known, Valuation, course, implied_growth
 from torra.evidence.fair_value import value as valued
 
@@ -21,7 +21,7 @@ DAY = timedelta(days=1)
 LAST = 30
 """The last quarter that the companies here have reported."""
 
-FIRM = Company(
+FIRM = CompanyFigures(
     ends=date(2025, 3, 31),
     filed=world.midnight(date(2025, 5, 1)),
     source="edgar 10-Q 1",
@@ -48,7 +48,7 @@ def value(
     return valued(known, closes, currencies or ("USD",), today)
 
 
-def known(company: Company = FIRM) -> tuple[Known, ...]:
+def known(company: CompanyFigures = FIRM) -> tuple[Known, ...]:
     return (Known(world.midnight(date(2023, 12, 1)), replace(company, ends=date(2025, 3, 31))),)
 
 
@@ -63,7 +63,7 @@ def steady(*last: float) -> list[tuple[date, float]]:
     return priced([*(60.0 + 40.0 * number / 399 for number in range(400)), *last])
 
 
-def counted_before(company: Company = FIRM) -> tuple[Known, ...]:
+def counted_before(company: CompanyFigures = FIRM) -> tuple[Known, ...]:
     """Return a company whose shares were counted on the last day: no jump lies between."""
     return known(replace(company, counted=date(2025, 6, 30), valid=timedelta(days=2000)))
 
@@ -122,7 +122,7 @@ def test_what_is_not_earned_has_no_multiple(name: str, amount: float | None) -> 
     ],
     ids=["no shares", "another currency", "shares in bundles", "too old"],
 )
-def test_what_cannot_be_priced_is_not(company: Company) -> None:
+def test_what_cannot_be_priced_is_not(company: CompanyFigures) -> None:
     rows = (Known(world.midnight(date(2020, 12, 1)), company),)
     assert value(rows, steady()) == fair_value.UNKNOWN
     assert value((), steady()) == fair_value.UNKNOWN

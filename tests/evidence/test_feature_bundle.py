@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agent_config import GateSettings
 from agents import risk_gate
 from agents.contracts import EVENT_CLASSES, VECTORS, GateReason
-from agents.evidence import bears_out
+from agents.evidence import citation_holds
 from technical_calculator import COLUMNS, COMPONENTS, INDICATORS, score_frame
 from tests.cases import cases
 from tests.worlds.price_series import SAMPLES, mirrored, row_of, sample, walk
@@ -373,7 +373,7 @@ def test_the_gate_compares_the_exact_spread(spread: float, vetoed: bool) -> None
     settings = GateSettings(max_spread_atr=0.15)
     reasons = risk_gate.rules({feature.id: feature}, settings, 0.0).ruling.reasons
     assert (GateReason.WIDE_SPREAD in reasons) == vetoed
-    assert bears_out(feature, 0.15)
+    assert citation_holds(feature, 0.15)
 
 
 @pytest.mark.parametrize(
@@ -382,8 +382,8 @@ def test_the_gate_compares_the_exact_spread(spread: float, vetoed: bool) -> None
 def test_a_small_spread_is_cited_as_it_is_shown(cited: float, true: bool) -> None:
     """0.0014 is more than 1 % away from 0.001449."""
     feature = bundle(spread=0.002898).features["market.spread_atr"]
-    assert bears_out(feature, cited) is true
-    assert not bears_out(feature._replace(decimals=None, value=1.4), 1.0)
+    assert citation_holds(feature, cited) is true
+    assert not citation_holds(feature._replace(decimals=None, value=1.4), 1.0)
 
 
 def test_a_dead_market_has_a_wide_spread() -> None:

@@ -23,7 +23,7 @@ from torra.evidence.flow_readings import (
     missing,
     read,
 )
-from torra.evidence.outside_readings import OutsideView, Seen, kind_of
+from torra.evidence.outside_readings import OutsideView, SeriesValue, kind_of
 
 QUARTER = timedelta(minutes=15)
 NOON = datetime(2026, 2, 11, 12, tzinfo=UTC)
@@ -118,7 +118,7 @@ def test_without_the_row_of_the_deciding_bar_everything_is_none_and_says_why(sta
 def test_a_row_that_the_store_has_counts_whatever_became_of_the_file() -> None:
     found = read(FlowThen(ROWS, "no_file"), TIMES, CLOSE, 2.0)
     assert found.statuses == {"flow": "available"}
-    assert found.seen == {"flow": Seen(119.0, LAST, CLOSE, "")}
+    assert found.seen == {"flow": SeriesValue(119.0, LAST, CLOSE, "")}
 
 
 def test_why_a_row_is_missing() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.worlds.expert_paths import REACH, bars, path
 from torra.evidence import chart_patterns
-from torra.evidence.chart_patterns import Pattern
+from torra.evidence.chart_patterns import ChartPattern
 from torra.evidence.expert_bars import ExpertBars
 from torra.evidence.geometry_readings import LEVEL_NAMES, UNITS, channel_of, read
 
@@ -78,12 +78,12 @@ def test_the_neckline_is_that_of_the_pattern_found() -> None:
 def test_of_several_necklines_that_of_the_newest_pattern_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def neckline(**found: Pattern) -> float | None:
+    def neckline(**found: ChartPattern) -> float | None:
         monkeypatch.setattr(chart_patterns, "find", lambda _: found)
         value: float | None = told(bars([100.0] * 210))["neckline_atr"]
         return value
 
-    older, newer = Pattern(98.0, 150, done=False), Pattern(101.0, 160, done=True)
+    older, newer = ChartPattern(98.0, 150, done=False), ChartPattern(101.0, 160, done=True)
     assert neckline(double_top=older, double_bottom=newer) == -1.0
     assert neckline(double_top=newer, head_shoulders=older) == -1.0
     assert neckline(double_top=older, bull_flag=newer) == 2.0

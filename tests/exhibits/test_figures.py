@@ -39,7 +39,7 @@ ANYTHING = st.one_of(
     ],
 )
 def test_a_score_has_its_sign_and_a_missing_one_is_a_dash(value: Any, text: str) -> None:
-    assert figures.signed(value) == text
+    assert figures.format_signed(value) == text
 
 
 @pytest.mark.parametrize(
@@ -62,22 +62,22 @@ def test_a_written_zero_has_no_side(value: float | None, decimals: int, tone: st
 
 @given(SCORES)
 def test_a_signed_score_reads_back(value: float) -> None:
-    text = figures.signed(value, 5).replace(figures.MINUS, "-")
+    text = figures.format_signed(value, 5).replace(figures.MINUS, "-")
     assert float(text) == pytest.approx(value, abs=5.1e-6)
-    assert "-" not in figures.signed(value, 5)
+    assert "-" not in figures.format_signed(value, 5)
 
 
 @given(ANYTHING)
 def test_nothing_raises_and_nothing_missing_becomes_zero(value: Any) -> None:
     shown = [
-        figures.signed(value),
+        figures.format_signed(value),
         figures.plain(value),
         figures.money(value),
         figures.span(value),
         figures.countdown(value),
-        figures.loose(value),
+        figures.format_any(value),
         figures.mark(value).text,
-        figures.clean(value),
+        figures.sanitize(value),
     ]
     if figures.number(value) is None:
         assert shown[:5] == [figures.DASH] * 5
@@ -146,16 +146,16 @@ def test_an_age_is_read_at_a_glance(seconds: float, text: str) -> None:
 
 @given(st.text(), st.integers(1, 50))
 def test_cleaned_text_has_no_hidden_marks_and_keeps_its_limit(text: str, limit: int) -> None:
-    shown = figures.clean(text, limit)
+    shown = figures.sanitize(text, limit)
     assert len(shown) <= limit
     assert not HOSTILE.search(shown)
     shown.encode("utf-8")
 
 
 def test_bidirectional_and_control_characters_go_and_lines_stay() -> None:
-    assert figures.clean("a\u202eb\u2066c\u200bd\u0007e\x9bf\ufeff") == "abcdef"
-    assert figures.clean("one\r\ntwo\tthree\n") == "one\ntwo\tthree\n"
-    assert figures.clean("x" * 5000).endswith("…")
+    assert figures.sanitize("a\u202eb\u2066c\u200bd\u0007e\x9bf\ufeff") == "abcdef"
+    assert figures.sanitize("one\r\ntwo\tthree\n") == "one\ntwo\tthree\n"
+    assert figures.sanitize("x" * 5000).endswith("…")
 
 
 def test_times_name_their_zone() -> None:

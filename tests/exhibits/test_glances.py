@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from torra.exhibits import glances
-from torra.exhibits.glances import HIGH, MARGIN, SLOT, TALL, WIDE, Candle
+from torra.exhibits.glances import HIGH, MARGIN, SLOT, TALL, WIDE, GlanceCandle
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
@@ -26,7 +26,7 @@ def points(path: str) -> list[tuple[float, float]]:
 
 
 def test_a_bar_that_closed_higher_is_apart_from_one_that_closed_lower() -> None:
-    found = glances.candles([Candle(1, 4, 0, 3), Candle(3, 3, 1, 2)])
+    found = glances.candles([GlanceCandle(1, 4, 0, 3), GlanceCandle(3, 3, 1, 2)])
     (wick, body), (fell_wick, fell_body) = boxes(found.up), boxes(found.down)
     assert wick[1] == MARGIN and wick[1] + wick[3] == pytest.approx(MARGIN + TALL)
     assert body[1] == pytest.approx(MARGIN + TALL / 4)  # the close, of a range of 4
@@ -36,7 +36,7 @@ def test_a_bar_that_closed_higher_is_apart_from_one_that_closed_lower() -> None:
 
 
 def test_bars_without_a_range_and_places_without_a_bar_draw_nothing_odd() -> None:
-    flat = glances.candles([Candle(2, 2, 2, 2), None])
+    flat = glances.candles([GlanceCandle(2, 2, 2, 2), None])
     assert all(math.isfinite(value) for box in boxes(flat.up) for value in box)
     assert flat.down == ""
     assert glances.candles([None, None], bought=[0]) == glances.CandlePaths()
@@ -44,7 +44,7 @@ def test_bars_without_a_range_and_places_without_a_bar_draw_nothing_odd() -> Non
 
 
 def test_marks_lie_beside_their_bar() -> None:
-    bars = [Candle(1, 4, 0, 3), Candle(3, 3, 1, 2)]
+    bars = [GlanceCandle(1, 4, 0, 3), GlanceCandle(3, 3, 1, 2)]
     found = glances.candles(bars, bought=[0], sold=[1], left=[1])
     assert points(found.bought)[0] == pytest.approx((SLOT / 2, MARGIN + TALL + 2))
     assert points(found.sold)[0] == pytest.approx((SLOT * 1.5, MARGIN + TALL / 4 - 2))

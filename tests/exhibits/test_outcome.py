@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from torra.evaluation.exhibits import Table
-from torra.exhibits.outcome import Outcome, outcome
+from torra.evaluation.exhibits import ReportTable
+from torra.exhibits.outcome import ArmsConclusion, outcome
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -21,7 +21,7 @@ def arm(name: str, result: float, trades: int = 54, **more: float | None) -> dic
     return {f"{name}.{key}": value for key, value in told.items()}
 
 
-def told(*arms: dict[str, Any], enough: bool = False, **figures: dict[str, Any]) -> Outcome:
+def told(*arms: dict[str, Any], enough: bool = False, **figures: dict[str, Any]) -> ArmsConclusion:
     """Return what arms came to; `figures` are those of further tables, by name."""
     names = [next(iter(one)).partition(".")[0] for one in arms]
     known = {name: value for one in arms for name, value in one.items()}
@@ -32,8 +32,8 @@ def told(*arms: dict[str, Any], enough: bool = False, **figures: dict[str, Any])
     return found
 
 
-def table(name: str, figures: dict[str, Any], *, enough: bool = True) -> Table:
-    return Table(
+def table(name: str, figures: dict[str, Any], *, enough: bool = True) -> ReportTable:
+    return ReportTable(
         title="t", name=name, figures=figures, enough=enough, columns=("a",), rows=(("x",),)
     )
 

@@ -15,7 +15,7 @@ from torra.evidence.companion_readings import NUMBERS, Lack
 from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.evidence.outside_numbers import SeriesHistory, SeriesRow, SeriesThen
-from torra.evidence.outside_readings import OutsideView, Seen
+from torra.evidence.outside_readings import OutsideView, SeriesValue
 from torra.exhibits import figures
 from torra.exhibits.beyond import company_words, outside_words
 from torra.exhibits.beyond.outside_row import OutsideShown
@@ -293,7 +293,7 @@ def companions(statuses: dict[str, str] | None = None, **seen: bool) -> OutsideV
         numbers,
         statuses or {"companion": "available"},
         {
-            f"companion.{name}": Seen(104.2335, moment, moment, "USDX.f", stale)
+            f"companion.{name}": SeriesValue(104.2335, moment, moment, "USDX.f", stale)
             for name, stale in seen.items()
         },
     )

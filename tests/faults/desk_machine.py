@@ -373,7 +373,7 @@ class DeskMachine(RuleBasedStateMachine):
             approval.reject(life.database, row["sid"])
             return
         item, now = INSTANCES[row["instance"]], self.world.clock.now()
-        at = approval.Moment(
+        at = approval.ApprovalContext(
             instance=item, now=now, profile=life.desk.setups[item.id].profile,
             price=price_at(item.symbol, now), halted=life.switch.engaged(),
         )  # fmt: skip

@@ -30,12 +30,12 @@ from tests.worlds.stores import open_database
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import Simulated
 from torra.config import SYMBOLS, Channel, Instance, Profile, validate
-from torra.desk.roster import InstanceSetup, Refit
+from torra.desk.roster import InstanceRuntime, ProfileReload
 from torra.desk.schedule import Desk
 from torra.home import HALT
-from torra.trading.courier import Addressee, Courier
+from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch
-from torra_trader import Outcome
+from torra_trader import TickOutcome
 
 LEASE = 330.0
 """Seconds that a lease lasts: longer than any step between two renewals, shorter than a bar."""
@@ -299,7 +299,7 @@ class Life:
         self.courier = Courier(
             self.database,
             [
-                Addressee(item, settings, "main" if item.id in ON_CHANNEL else None)
+                RoutedInstance(item, settings, "main" if item.id in ON_CHANNEL else None)
                 for item in INSTANCES.values()
             ],
             self._bridges,
@@ -316,7 +316,7 @@ class Life:
             lease_seconds=LEASE,
             at_close=self.courier.close,
         )
-        self.desk.roster.refit = Refit(
+        self.desk.roster.refit = ProfileReload(
             lambda old, new: replace(old, profile=new),
             lambda setup: self.courier.adopt(setup.instance.id, setup.profile),
             read=lambda _: PROFILES[world.saved],
@@ -330,9 +330,9 @@ class Life:
         )  # fmt: skip
         return {"main": bridge}
 
-    def _setup(self, item: Instance, settings: Profile) -> InstanceSetup:
+    def _setup(self, item: Instance, settings: Profile) -> InstanceRuntime:
         vendor: Any = self.world.vendor
-        return InstanceSetup(item, settings, self.world.feed, vendor, threading.Lock())
+        return InstanceRuntime(item, settings, self.world.feed, vendor, threading.Lock())
 
     # --- what a process does by itself ------------------------------------------------------------
 
@@ -365,7 +365,7 @@ class Life:
             for outcome in self.desk.wake(name):
                 self._told(outcome)
 
-    def _told(self, outcome: Outcome) -> None:
+    def _told(self, outcome: TickOutcome) -> None:
         self.world.seen[f"tick {outcome.state}"] += 1
         if outcome.state == "done":
             self.world.done[outcome.key.text] += 1

@@ -20,7 +20,7 @@ import numpy as np
 from tests.worlds import desks, stores
 from torra.clock import System
 from torra.config import Profile, validate
-from torra.desk.roster import InstanceSetup
+from torra.desk.roster import InstanceRuntime
 from torra.desk.schedule import Desk
 from torra.desk.timers import Timers
 from torra.providers.registry import open_provider
@@ -123,7 +123,7 @@ def open_desk(folder: Path, world: World, hook: Callable[[], None]) -> Desk:
     profile = validate(Profile, OPEN_HANDED, "a test")
     provider = open_provider(profile.agents)
     feed = TruthfulFeed(world, hook)
-    setup = InstanceSetup(desks.BTC, profile, feed, provider, threading.Lock())
+    setup = InstanceRuntime(desks.BTC, profile, feed, provider, threading.Lock())
     database = stores.open_database(folder, now=world.now)
     desk = Desk(database, [setup], lambda _: world, lease_seconds=LEASE_SECONDS)
     desk._timers = HandTimers(world)

@@ -26,7 +26,7 @@ import pytest
 from instance_database import Database
 from torra import failpoints
 from torra.bridges.torra.drop_folder import Disk
-from torra.store.connection import _Held
+from torra.store.connection import ThreadConnection
 from torra.time_limit import TimeLimit
 
 STEPS = tuple(name for name in vars(Disk) if not name.startswith("_"))
@@ -76,7 +76,7 @@ class MortalDatabase(Database):
 
     doom: Doom | None = None
 
-    def hold(self) -> _Held:
+    def hold(self) -> ThreadConnection:
         """Hold the connection, unless dead."""
         if self.doom is not None and threading.current_thread() is threading.main_thread():
             self.doom.step("database")

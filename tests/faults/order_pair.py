@@ -38,7 +38,7 @@ from torra.failpoints import ON_THE_WAY, VARIABLE, failpoint, strike
 from torra.home import HALT
 from torra.trading import courier as courier_module
 from torra.trading import reconciliation
-from torra.trading.courier import Addressee, Courier
+from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict.risk_engine import Levels, SignalDraft
 from torra.verdict.signal_states import UNEXECUTED
@@ -110,7 +110,7 @@ class Orders:
         switch = KillSwitch({"desk": self.folder / HALT}, database)
         bridge = TorraFiles("main", self.channel, System(), environment=ENVIRONMENT)
         people = [
-            Addressee(
+            RoutedInstance(
                 Instance(
                     name=name, symbol="EURUSD", timeframes=("M15",), feed="store",
                     bridge="torra_files",
@@ -210,7 +210,7 @@ class Orders:
         if leaves:
             closes = database.closes_of(name, leaves)
             before = [row for row in closes if row["authority"] == "person"]
-            sids.append(signal_bridge.hand_id(leaves, "close", 1 + len(before)))
+            sids.append(signal_bridge.manual_order_id(leaves, "close", 1 + len(before)))
             self.taken_back.add(sids[-1])
         return Decision(name, bar_time, draft, leaves, tuple(sids))
 

@@ -28,7 +28,7 @@ DEBATE: Final[Table] = {
     "L3": {
         "deadline-stage": fault(
             "a stage waits two seconds longer than its time",
-            At("agents.debate.stages:run_together", replace("GRACE_SECONDS", "2.0")),
+            At("agents.debate.stages:run_parallel", replace("GRACE_SECONDS", "2.0")),
             "test_an_agent_that_hangs_without_asking",
         ),
         "deadline-tick": fault(
@@ -43,14 +43,14 @@ DEBATE: Final[Table] = {
         ),
         "left-behind-cap": fault(
             "threads that were left behind are not counted",
-            At("agents.debate.stages:crowded", returns("False")),
+            At("agents.debate.stages:too_many_abandoned", returns("False")),
             "test_too_many_threads_left_behind_mean_l1_until_they_drain",
         ),
     },
     "L4": {
         "reply-bound": fault(
             "an agent's adjustment may be any size",
-            At("agents.debate.holding:within_role", replace("within(...)", "finite(value)")),
+            At("agents.debate.holding:clamp_to_role", replace("within(...)", "finite(value)")),
             "test_a_finite_number_outside_the_bound_is_clamped_and_flagged",
         ),
         "blend": fault(
@@ -99,7 +99,7 @@ DEBATE: Final[Table] = {
         ),
         "ledger-fails-open": fault(
             "a ledger that cannot be written grants everything",
-            At("agents.debate.sitting:Sitting.refusal", returns("''", "'budget'")),
+            At("agents.debate.sitting:DebateState.refusal", returns("''", "'budget'")),
             "test_without_leave_to_spend_nothing_is_asked_and_l1_stands",
         ),
     },
@@ -171,24 +171,24 @@ DEBATE: Final[Table] = {
         ),
         "outage-abstains": fault(
             "one that abstains is heard",
-            At("agents.debate.sitting:Sitting.heard", always("answer.report.abstained")),
+            At("agents.debate.sitting:DebateState.heard", always("answer.report.abstained")),
             "test_where_nobody_speaks_and_somebody_failed_the_fallback_is_asked",
         ),
         "outage-budget": fault(
             "a ceiling that is spent is no outage",
-            At("torra.tick.debate:hold", never("BUDGET in plan.flags")),
+            At("torra.tick.debate:run_tick_debate", never("BUDGET in plan.flags")),
             "test_a_ceiling_that_is_spent_is_an_outage",
         ),
         "office": fault(
             "a researcher pushes against its own side",
-            At("agents.debate.holding:within_role", never("held * own_side")),
+            At("agents.debate.holding:clamp_to_role", never("held * own_side")),
             "test_a_researcher_argues_its_own_side_and_concedes_the_other",
         ),
     },
     "L16": {
         "wrong-side": fault(
             "a point stays in the field where a model put it",
-            At("agents.arguments:sort", replace("side * field in leans", "leans")),
+            At("agents.arguments:sort_points", replace("side * field in leans", "leans")),
             "test_a_point_on_the_wrong_side_moves_in_the_tables_words",
             "test_an_advocates_side_is_its_office_whatever_its_numbers",
         ),
@@ -222,7 +222,7 @@ DEBATE: Final[Table] = {
     "M3": {
         "door-future": fault(
             "bars that are not closed yet pass",
-            At("torra.feeds.door", without("(Refusal.FUTURE, ...)")),
+            At("torra.feeds.door", without("(BarsRefused.FUTURE, ...)")),
             "test_a_broken_frame_is_refused_with_its_reason",
             "test_a_bar_is_closed_at_its_last_moment_and_not_before",
         ),
@@ -290,7 +290,7 @@ DEBATE: Final[Table] = {
         ),
         "sieve-step": fault(
             "bars of a longer timeframe are stored",
-            At("torra.feeds.door:sift", never("...(times[sound], ...)")),
+            At("torra.feeds.door:drop_invalid_bars", never("...(times[sound], ...)")),
             "test_bars_of_a_longer_timeframe_are_not_stored",
         ),
     },
@@ -370,7 +370,7 @@ DEBATE: Final[Table] = {
     "N8": {
         "edgar-pace": fault(
             "EDGAR is asked without a pause",
-            At("torra.outside.edgar:Gate.wait", never("left > 0.0")),
+            At("torra.outside.edgar:RequestSpacer.wait", never("left > 0.0")),
             "test_no_second_of_a_minute_holds_more_than_eight_requests",
             "test_no_second_holds_more_than_eight_requests",
         ),

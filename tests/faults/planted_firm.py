@@ -54,13 +54,13 @@ FIRM: Final[Table] = {
     "G2": {
         "trader-latched": fault(
             "the trader is asked although a veto of the side still holds",
-            At("torra.tick.thesis:foresee", replace("latched.get(side, False)", "False")),
+            At("torra.tick.thesis:predict_consensus", replace("latched.get(side, False)", "False")),
             "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
         ),
         "trader-no-size": fault(
             "the trader is asked about an opening of no size",
             At(
-                "torra.tick.thesis:foresee",
+                "torra.tick.thesis:predict_consensus",
                 replace("not size(found, spec, profile.risk, share)", "False"),
             ),
             "test_an_opening_of_no_size_is_nothing_to_ask_about",

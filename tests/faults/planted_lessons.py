@@ -35,7 +35,7 @@ LESSONS: Final[Table] = {
         ),
         "lesson-prose": fault(
             "a vetoed opening counts among the trades",
-            At("torra.lessons.recall:LessonShelf", replace("facts.kind == 'trade'", "True")),
+            At("torra.lessons.recall:LessonRetriever", replace("facts.kind == 'trade'", "True")),
             "test_a_vetoed_opening_is_told_in_words_and_counts_in_no_number",
         ),
     },
@@ -57,7 +57,7 @@ LESSONS: Final[Table] = {
     "K3": {
         "lesson-numbers": fault(
             "a number that is no fact stays in a review",
-            At("torra.lessons.told_numbers:ToldNumbers.hold", returns("True", "all(...)")),
+            At("torra.lessons.told_numbers:NumberCheck.hold", returns("True", "all(...)")),
             "test_no_hostile_review_alters_a_fact_or_leaves_a_foreign_number",
         ),
         "review-unit": fault(

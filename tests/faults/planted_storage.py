@@ -316,7 +316,7 @@ STORAGE: Final[Table] = {
         ),
         "skip-recorded": fault(
             "a bar that is skipped leaves no row",
-            At("torra.desk.write_off:write_off", drop("skip_ticks(...)")),
+            At("torra.desk.write_off:mark_missed", drop("skip_ticks(...)")),
             "test_a_broken_tick_ends_as_a_skip_that_names_the_fault",
         ),
     },
@@ -378,7 +378,7 @@ STORAGE: Final[Table] = {
         "claim-before-bars": fault(
             "a tick whose feed took long stores its bars before it looks at its claim",
             At("torra.tick.look:look", drop("require_claim(...)")),
-            At("torra.tick.edges:Edges.publish", drop("require_lease(...)")),
+            At("torra.tick.edges:TickDeps.publish", drop("require_lease(...)")),
             "test_a_tick_that_another_desk_has_run_meanwhile_is_told_the_lease_and_writes_nothing",
         ),
         "courier-fenced": fault(
@@ -464,7 +464,7 @@ STORAGE: Final[Table] = {
     "E11": {
         "calendar-unread": fault(
             "a replay does not read the calendar of its profile",
-            Seam("torra.replay.outlook_then:OutlookThen.events_of", "skips()"),
+            Seam("torra.replay.outlook_then:PointInTimeData.events_of", "skips()"),
             "test_no_arm_of_a_replay_opens_inside_the_window_of_an_event",
             "test_a_replay_gives_the_ticks_of_the_live_desk",
         ),
@@ -511,12 +511,12 @@ STORAGE: Final[Table] = {
         ),
         "job-lifeline": fault(
             "a job's process does not notice the end of its pipe",
-            At("torra.jobs.child:Desk", replace("readline()", "_ or CLOCK.sleep(1e9)")),
+            At("torra.jobs.child:ParentPipe", replace("readline()", "_ or CLOCK.sleep(1e9)")),
             "test_no_child_outlives_its_desk",
         ),
         "job-silence": fault(
             "a job's process waits for ever for a sign of its desk",
-            At("torra.jobs.child:Desk", replace("CLOCK.monotonic() - ... <= ...", "True")),
+            At("torra.jobs.child:ParentPipe", replace("CLOCK.monotonic() - ... <= ...", "True")),
             "test_no_child_outlives_its_desk",
         ),
         "job-attempts": fault(

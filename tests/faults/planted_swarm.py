@@ -70,7 +70,7 @@ SWARM: Final[Table] = {
         "swarm-chance": fault(
             "what came of a judge's chances is ignored",
             At(
-                "agents.debate.expected_value:weigh",
+                "agents.debate.expected_value:expected_value",
                 replace("min(told.win_share, known)", "told.win_share"),
             ),
             "test_what_came_of_a_chance_before_is_held_against_it",
@@ -86,10 +86,10 @@ SWARM: Final[Table] = {
         "swarm-shadow": fault(
             "the risk officer counts for nothing in shadow",
             At(
-                "torra.tick.debate:hold",
+                "torra.tick.debate:run_tick_debate",
                 replace(
-                    "agent_framework.undebated(context, plan.config, spoken.source_type)",
-                    "agent_framework.undebated(context, "
+                    "agent_framework.l1_only_record(context, plan.config, spoken.source_type)",
+                    "agent_framework.l1_only_record(context, "
                     'plan.config.model_copy(update={"officer": False}), spoken.source_type)',
                 ),
             ),

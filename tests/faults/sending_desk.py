@@ -25,7 +25,7 @@ from torra.bridges.torra.messages import DeskState, Signal, decode
 from torra.config import Channel, Instance, Profile
 from torra.desk.bar_closes import next_close
 from torra.home import HALT
-from torra.trading.courier import Addressee, Courier
+from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch
 
 BTC = Instance(symbol="BTCUSD", timeframes=("M15",), bridge="torra_files", channel="main")
@@ -57,7 +57,7 @@ class SendingDesk:
             "main", channel, self.clock, environment=ENVIRONMENT, sleep=lambda _: None
         )
         self.courier = Courier(
-            database, [Addressee(BTC, Profile(), "main")], lambda: {"main": self.bridge},
+            database, [RoutedInstance(BTC, Profile(), "main")], lambda: {"main": self.bridge},
             self.switch, lambda: self.clock,
         )  # fmt: skip
         self.courier.open()

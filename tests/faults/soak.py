@@ -40,7 +40,7 @@ from tests.worlds import desks
 from tests.worlds.channels import ACCOUNT, ENVIRONMENT, new_advisor
 from torra.clock import Simulated, iso, parse
 from torra.config import DeskSettings
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import wiring
 from torra.desk.bar_closes import next_close
@@ -320,7 +320,7 @@ class Soak:
         self.terminal = Terminal(home)
         self.pool = ThreadPoolExecutor(len(settings.instances) + 2)
         self.process = psutil.Process()
-        backing = Backing(
+        backing = PageContext(
             home, desk.database, settings, desk, adopt=desk.adopt, events=desk.events,
             kill_switch=desk.kill_switch,
         )  # fmt: skip

@@ -29,7 +29,7 @@ from tests.worlds.mt5_bars import GOLD, WALLS, offset, put, quarters, rows, text
 from tests.worlds.mt5_bars import feed as bars_feed
 from torra.clock import Scaled, Simulated, System, duration, iso
 from torra.config import Instance, Profile, validate
-from torra.desk.roster import InstanceSetup
+from torra.desk.roster import InstanceRuntime
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import mt5_files
 from torra.feeds.frame import FrameFeed
@@ -39,7 +39,7 @@ from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import DenyReason
-from torra_trader import Outcome
+from torra_trader import TickOutcome
 
 TIMEFRAMES = ("M1", "M5", "M15", "M30", "H1", "H4", "D1")
 
@@ -95,7 +95,7 @@ def mute() -> Iterator[Mute]:
 def give(desk: Any, name: str, feed: Any) -> None:
     """Give one instance of a desk a feed of its own."""
     old = desk.setups[name]
-    new = InstanceSetup(old.instance, old.profile, feed, old.provider, threading.Lock())
+    new = InstanceRuntime(old.instance, old.profile, feed, old.provider, threading.Lock())
     desk.roster.setups = {**desk.setups, name: new}
 
 
@@ -325,7 +325,9 @@ def bars_of(timeframe: str, end: datetime, dice: np.random.Generator) -> pd.Data
     return pd.DataFrame({**columns, "volume": 9.0}, index=index)
 
 
-def tick(folder: Path, timeframe: str, frame: pd.DataFrame, as_of: datetime, age: float) -> Outcome:
+def tick(
+    folder: Path, timeframe: str, frame: pd.DataFrame, as_of: datetime, age: float
+) -> TickOutcome:
     """Run the tick of the bar that closes at `as_of` on these bars, `age` bars after its close."""
     instance = Instance(symbol="BTCUSD", timeframes=(timeframe,))
     now = as_of + age * duration(timeframe)

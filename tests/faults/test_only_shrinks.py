@@ -19,7 +19,7 @@ from agents.contracts import (
     GateReason,
     GateRuling,
 )
-from agents.debate.synthesis import Answer, adjust, moved, synthesise
+from agents.debate.synthesis import CountedReport, adjust, moved, synthesise
 from agents.registry import AGENTS
 from agents.risk_gate import merged
 from torra.config import Profile, Risk
@@ -36,7 +36,7 @@ def said(chance: random.Random) -> float | None:
     return chance.choice(LOUD) if chance.random() < 0.7 else chance.uniform(-0.3, 0.3)
 
 
-def desk(chance: random.Random) -> list[Answer]:
+def desk(chance: random.Random) -> list[CountedReport]:
     """Return what a desk of any size said, often all of it as far out as any report may be: a
     researcher's own bound is for `synthesise` to keep.
     """
@@ -47,7 +47,7 @@ def desk(chance: random.Random) -> list[Answer]:
     one = {vector: chance.choice((0.3, -0.3)) for vector in VECTORS}
     together = chance.random() < 0.3
     return [
-        Answer(
+        CountedReport(
             role,
             AgentReport(
                 role.id,

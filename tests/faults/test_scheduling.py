@@ -29,8 +29,8 @@ from torra.config import Instance
 from torra.desk import schedule, write_off
 from torra.desk.timers import Timers
 from torra.errors import StoreUnavailable
-from torra.tick.edges import Edges
-from torra_trader import ClosedBar, Outcome
+from torra.tick.edges import TickDeps
+from torra_trader import ClosedBar, TickOutcome
 
 INSTANCES = 50
 POOL = 4
@@ -61,8 +61,8 @@ class SlowTicks:
         self._lock = threading.Lock()
 
     def __call__(
-        self, instance: Instance, bars: Sequence[ClosedBar], *, edges: Edges
-    ) -> list[Outcome]:
+        self, instance: Instance, bars: Sequence[ClosedBar], *, edges: TickDeps
+    ) -> list[TickOutcome]:
         with self._lock:
             self.now[instance.id] += 1
             self.overlaps += self.now[instance.id] > 1
@@ -74,12 +74,12 @@ class SlowTicks:
             with self._lock:
                 self.now[instance.id] -= 1
 
-    def _ticked(self, key: TickKey, epoch: int) -> Outcome:
+    def _ticked(self, key: TickKey, epoch: int) -> TickOutcome:
         if not self.desk.database.claim_tick(key, epoch):
-            return Outcome(key, "taken")
+            return TickOutcome(key, "taken")
         time.sleep(self.seconds)
         self.desk.database.finish_tick(key, epoch)
-        return Outcome(key, "done")
+        return TickOutcome(key, "done")
 
 
 def test_fifty_instances_due_at_once_all_run_on_four_threads(
@@ -256,7 +256,7 @@ def test_a_desk_that_loses_its_lease_writes_no_more_of_them(tmp_path: Path) -> N
     desks.take_lease(desk, seconds=1e8)
     keys = [TickKey("BTCUSD", "M15", desks.START + n * desks.QUARTER) for n in range(1200)]
     turns = iter((True, False))
-    some = partial(write_off.write_off, desk.database, desks.BTC, desks.sample(), keys)
+    some = partial(write_off.mark_missed, desk.database, desks.BTC, desks.sample(), keys)
     assert desk.epoch is not None
     written = some(desk.epoch, known={}, goes_on=lambda: next(turns))
     assert len(written) == write_off.ROWS == len(rows(desk, "select 1 from ticks"))

@@ -300,7 +300,7 @@ def test_a_desk_that_must_not_trade_starts_halted_until_a_person_resumes(
 
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(running, "warm_up", reached)
-    little = start_check.Trouble("little room", "make room")
+    little = start_check.StartupProblem("little room", "make room")
     monkeypatch.setattr(start_check, "of_disk", lambda _: [little])
     with pytest.raises(Stop):
         running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=said.append)
@@ -369,7 +369,7 @@ def test_a_desk_that_stands_by_at_first_is_halted_too(
         database.acquire_lease("the desk that was killed", 6.0)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(Desk, "start", reached)
-    little = start_check.Trouble("little room", "make room")
+    little = start_check.StartupProblem("little room", "make room")
     monkeypatch.setattr(start_check, "of_disk", lambda _: [little])
     with pytest.raises(Stop):
         running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=said.append)

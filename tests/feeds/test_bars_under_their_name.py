@@ -31,7 +31,7 @@ from tests.worlds.mt5_bars import (
     text,
 )
 from torra.errors import DataUnavailable
-from torra.feeds.mt5_files import Mt5FilesFeed, Source
+from torra.feeds.mt5_files import BarFileOwner, Mt5FilesFeed
 from torra.market.broker_clock import ServerClock
 
 CLOCK = ServerClock.parse("+03:00")
@@ -47,20 +47,20 @@ class Folders:
     """Two channels' folders under one key, full of authentic files."""
 
     root: Path
-    files: Mapping[Source, str]
+    files: Mapping[BarFileOwner, str]
 
-    def path(self, source: Source) -> Path:
+    def path(self, source: BarFileOwner) -> Path:
         name = f"{in_a_path(source.broker_symbol)}_{source.timeframe}.csv"
         return self.root / source.channel / "bars" / name
 
-    def put(self, source: Source, content: str) -> None:
+    def put(self, source: BarFileOwner, content: str) -> None:
         put(self.path(source), content, NOON)
 
     def feed(self, channel: str) -> Mt5FilesFeed:
         return feed(self.root / channel, {name: name for name in SYMBOLS}, CLOCK, channel)
 
 
-def opens(source: Source) -> list[datetime]:
+def opens(source: BarFileOwner) -> list[datetime]:
     """The opens of four bars, each file's of another week, the newest closed by NOON."""
     minutes = MINUTES[source.timeframe]
     weeks = SYMBOLS.index(source.broker_symbol) + 3 * CHANNELS.index(source.channel)
@@ -70,7 +70,7 @@ def opens(source: Source) -> list[datetime]:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
-    sources = [Source(c, ACCOUNT, s, t) for c in CHANNELS for s in SYMBOLS for t in MINUTES]
+    sources = [BarFileOwner(c, ACCOUNT, s, t) for c in CHANNELS for s in SYMBOLS for t in MINUTES]
     files = {one: text(rows(opens(one), plus_3), OFFSET, one) for one in sources}
     made = Folders(tmp_path, files)
     for one, content in files.items():
@@ -78,11 +78,11 @@ def folders(tmp_path: Path) -> Folders:
     return made
 
 
-def read(found: Mt5FilesFeed, source: Source) -> pd.DataFrame:
+def read(found: Mt5FilesFeed, source: BarFileOwner) -> pd.DataFrame:
     return found.bars(source.broker_symbol, source.timeframe, NOON)
 
 
-def refusal(found: Mt5FilesFeed, source: Source = GOLD) -> str:
+def refusal(found: Mt5FilesFeed, source: BarFileOwner = GOLD) -> str:
     with pytest.raises(DataUnavailable) as caught:
         read(found, source)
     assert caught.value.reason == "bad_file"
@@ -126,7 +126,9 @@ REMEDIES = {
 
 
 @pytest.mark.parametrize(("held", "remedy"), REMEDIES.values(), ids=REMEDIES)
-def test_what_differs_is_named_with_its_remedy(tmp_path: Path, held: Source, remedy: str) -> None:
+def test_what_differs_is_named_with_its_remedy(
+    tmp_path: Path, held: BarFileOwner, remedy: str
+) -> None:
     put(tmp_path / "bars" / "XAUUSD%2Em_M15.csv", text(BARS, OFFSET, held), NOON)
     said = refusal(feed(tmp_path, {GOLD.broker_symbol: GOLD.broker_symbol}, CLOCK))
     assert f"the bars of {held}, not of channel main, account 1001, XAUUSD.m M15" in said

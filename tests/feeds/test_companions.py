@@ -26,7 +26,7 @@ from torra.evidence import companion_readings
 from torra.evidence.companion_readings import NUMBERS, CompanionBars
 from torra.feeds import companions
 from torra.feeds.companions import PATIENCE, VAIN, CompanionReader
-from torra.feeds.mt5_files import Source
+from torra.feeds.mt5_files import BarFileOwner
 from torra.feeds.registry import FeedPlace, open_feed
 from torra.market.bar_view import BarView
 
@@ -193,11 +193,11 @@ def test_one_that_fails_costs_the_others_nothing(make: Make, fault: str) -> None
 
 
 OPENS = mt5_bars.quarters(NOW - 300 * STEPS["M15"], 300)
-USDX = Source("main", ACCOUNT, "USDX.f", "M15")
+USDX = BarFileOwner("main", ACCOUNT, "USDX.f", "M15")
 OFFSET = offset(new_york_plus_7, NOW)
 
 
-def sheet(opens: list[datetime] = OPENS, source: Source = USDX, **more: Any) -> str:
+def sheet(opens: list[datetime] = OPENS, source: BarFileOwner = USDX, **more: Any) -> str:
     return text(rows(opens), more.pop("told", OFFSET), source, **more)
 
 

@@ -20,7 +20,7 @@ from tests.worlds.price_series import times_of
 from torra.config import ROOT
 from torra.errors import DataUnavailable
 from torra.feeds import door
-from torra.feeds.door import Refusal
+from torra.feeds.door import BarsRefused
 from torra.feeds.protocol import COLUMNS
 
 START = datetime(2024, 3, 4, tzinfo=UTC)
@@ -142,7 +142,7 @@ def test_a_broken_frame_is_refused_with_its_reason(
 
 
 def test_every_refusal_has_a_case() -> None:
-    assert {reason for _, reason in BROKEN.values()} == set(Refusal)
+    assert {reason for _, reason in BROKEN.values()} == set(BarsRefused)
 
 
 def test_the_sentence_names_bar_and_value() -> None:

@@ -143,7 +143,7 @@ def test_of_a_long_file_the_newest_bars_may_be_enough(channel: Channel) -> None:
 def test_a_file_without_bars_is_no_fault(channel: Channel) -> None:
     channel.put([])
     assert channel.opens() == []
-    assert door.sift(channel.bars(), "M15", as_of=AS_OF).empty
+    assert door.drop_invalid_bars(channel.bars(), "M15", as_of=AS_OF).empty
 
 
 # --- reading again, and only then -----------------------------------------------------------------

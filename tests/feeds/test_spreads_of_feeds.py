@@ -171,7 +171,7 @@ def at_the_door(spreads: Any, count: int = 300) -> tuple[pd.DataFrame, pd.DataFr
     raw = bars.assign(spread=spreads)
     checked = door.check(raw, "M15", as_of=end)
     pd.testing.assert_frame_equal(checked[list(COLUMNS)], door.check(bars, "M15", as_of=end))
-    return checked, door.sift(raw, "M15", as_of=end)
+    return checked, door.drop_invalid_bars(raw, "M15", as_of=end)
 
 
 def test_the_door_lets_spreads_through_and_others_out() -> None:

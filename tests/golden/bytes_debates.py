@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_config import MODES
-from agent_framework import blend, consult, run_debate
+from agent_framework import blend, consult_trader, run_debate
 from agents.contracts import VECTORS, Request
 from agents.registry import TRADER
 from scoring_rubric import build_review_prompt, request_hash
@@ -102,7 +102,7 @@ def make(folder: Path) -> dict[str, str]:
     )
     trader = scripted.Scripted()
     order, config = at_the_firm("trader"), scripted.settings(mode="firm")
-    consult(TRADER, order, config, trader.submit, monotonic=lambda: 0.0, deadline=60.0)
+    consult_trader(TRADER, order, config, trader.submit, monotonic=lambda: 0.0, deadline=60.0)
     home = reviews.Home(folder, answers := reviews.Answers())
     home.close_trade()
     home.reviewer.turn(threading.Event())

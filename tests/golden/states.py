@@ -43,7 +43,7 @@ from tests.worlds.channels import ENVIRONMENT, EUR, Realtime
 from tests.worlds.demo_view import ScriptedView
 from torra.config import Channel, DeskSettings, Profile, validate
 from torra.dashboard.app import create_app
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.looking_desk import look_at
 from torra.desk.event_stream import EventStream
@@ -79,7 +79,7 @@ def demo(home: Path, end: ExitStack) -> Flask:
     known, database, desk = look_at(home)
     end.callback(database.close)
     assert database.acquire_lease("the demo", LEASE)
-    return _app(Backing(home, database, known, desk, {}))
+    return _app(PageContext(home, database, known, desk, {}))
 
 
 def crowded(_home: Path, _end: ExitStack) -> Flask:
@@ -119,7 +119,7 @@ def degraded(home: Path, end: ExitStack) -> Flask:
     desk.database.block_provider("anthropic", "401: the key was refused", now + timedelta(hours=1))
     desk.database.raise_alarm("a key", "UNKNOWN_ORDER", "an order that nobody sent")
     desk.database.set_trading_state("REDUCING", "the books differ")
-    return _app(Backing(home, desk.database, DeskSettings(instances=BOTH), desk, {}))
+    return _app(PageContext(home, desk.database, DeskSettings(instances=BOTH), desk, {}))
 
 
 def hosted(home: Path, end: ExitStack) -> Flask:
@@ -159,7 +159,7 @@ def live(home: Path, end: ExitStack) -> Flask:
     settings = DeskSettings(instances=(EUR,), channels={"main": way})
     setups = {EUR.id: SimpleNamespace(instance=EUR, profile=Profile())}
     desk = SimpleNamespace(clock=market.clock, setups=setups, active=True, epoch=1)
-    return _app(Backing(home, market.database, settings, desk, ENVIRONMENT))
+    return _app(PageContext(home, market.database, settings, desk, ENVIRONMENT))
 
 
 def lessons(home: Path, end: ExitStack) -> Flask:
@@ -239,6 +239,6 @@ def _of_pages(pages: desk_pages.Pages, end: ExitStack) -> Flask:
     return _app(pages.backing)
 
 
-def _app(backing: Backing) -> Flask:
+def _app(backing: PageContext) -> Flask:
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     return create_app(view, access=new_access(), backing=backing)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.desk.write_off import MISSED, NO_BAR
-from torra.feeds.door import Refusal
+from torra.feeds.door import BarsRefused
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -50,7 +50,7 @@ def test_every_page_is_listed_and_every_command_has_a_row() -> None:
 
 def test_every_reason_of_a_skip_is_explained() -> None:
     page = (ROOT / "docs" / "tick.md").read_text(encoding="utf-8")
-    for reason in (*(item.value for item in Refusal), MISSED[0], NO_BAR[0], "error"):
+    for reason in (*(item.value for item in BarsRefused), MISSED[0], NO_BAR[0], "error"):
         assert f"`{reason}`" in page, reason
 
 

@@ -15,7 +15,7 @@ from agents.evidence import COMPANIONS, FLOW
 from agents.registry import AGENTS
 from torra.config import ROOT
 from torra.providers.rules.expert_readings import EXPERT_TABLES
-from torra.providers.rules.readings import READERS, Reader
+from torra.providers.rules.readings import READERS, ReadingRule
 from torra.providers.rules.specialists import TABLES
 from torra.store.envelopes import PHASES
 from torra.tick.rules_version import RULES
@@ -32,7 +32,7 @@ def modes(which: str) -> list[str]:
     return [name for name, row in MODES.items() if getattr(row, which)]
 
 
-def reads(tables: Iterable[Iterable[Reader]], family: str) -> bool:
+def reads(tables: Iterable[Iterable[ReadingRule]], family: str) -> bool:
     """Return whether any row of these tables reads a feature of a family."""
     return any(one.startswith(family) for table in tables for row in table for one in row.reads)
 

@@ -16,7 +16,7 @@ from tests.dashboard.test_query_plans import open_pages
 from tests.tick.test_shadow import VOICES, run
 from tests.worlds import desks
 from torra.config import load_desk
-from torra.desk.roster import InstanceSetup
+from torra.desk.roster import InstanceRuntime
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.exhibits import figures
@@ -32,7 +32,7 @@ class Lived(NamedTuple):
     """What is left of a desk that lived a while: its database, and what it ran."""
 
     database: Database
-    setup: InstanceSetup
+    setup: InstanceRuntime
 
 
 @pytest.fixture(scope="module")

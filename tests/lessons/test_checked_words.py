@@ -36,12 +36,12 @@ from torra.lessons.checked_words import (
     WORDS,
     checked,
 )
-from torra.lessons.lesson import LessonFacts, Words
+from torra.lessons.lesson import LessonFacts, LessonText
 from torra.lessons.reviews import PART_BYTES, rules_words
 
 
 def said(text: str, facts: LessonFacts = SEEN) -> tuple[str, tuple[str, ...]]:
-    words = checked(Words("", "", text, "vendor:model", NOW), facts)
+    words = checked(LessonText("", "", text, "vendor:model", NOW), facts)
     assert (words.setup, words.outcome) == ("", "")
     return words.rule, words.flags
 
@@ -208,12 +208,14 @@ def test_a_symbol_that_looks_like_something_else_may_be_named(symbol: str) -> No
 
 
 def test_own_flags_stay_and_the_reasons_come_once_in_their_order() -> None:
-    words = Words("It lost 9 R. It lost 8 R.", "See a.test.", "", "m", NOW, flags=("second_try",))
+    words = LessonText(
+        "It lost 9 R. It lost 8 R.", "See a.test.", "", "m", NOW, flags=("second_try",)
+    )
     assert checked(words, SEEN).flags == ("second_try", LINK, NUMBER_UNKNOWN)
 
 
 def test_nothing_but_text_and_flags_changes() -> None:
-    words = Words("Late.", "It lost 9 R.", "Thin.", "m", NOW, "hash", 0.25)
+    words = LessonText("Late.", "It lost 9 R.", "Thin.", "m", NOW, "hash", 0.25)
     assert checked(words, SEEN) == replace(words, outcome="", flags=(NUMBER_UNKNOWN,))
 
 
@@ -333,7 +335,7 @@ def test_each_attack_alone_leaves_nothing_of_its_harm(scaled: Callable[[int], in
         for _ in range(scaled(400)):
             facts = random_facts(chance)
             attack = make(chance, facts)
-            kept = checked(Words(attack.text, "", "", "m", NOW), facts)
+            kept = checked(LessonText(attack.text, "", "", "m", NOW), facts)
             assert kept.flags, (name, attack)
             assert not any(harm in kept.text for harm in attack.harm), (name, attack)
 

@@ -11,7 +11,7 @@ from scoring_rubric import LESSON_BYTES
 from tests.worlds import told_lessons
 from torra.config import ROOT
 from torra.lessons import facts, ranking, recall
-from torra.lessons.lesson import SCALES, Words
+from torra.lessons.lesson import SCALES, LessonText
 
 PAGE = (Path(ROOT) / "docs" / "memory.md").read_text(encoding="utf-8")
 
@@ -19,7 +19,7 @@ PAGE = (Path(ROOT) / "docs" / "memory.md").read_text(encoding="utf-8")
 def test_the_example_is_a_note_as_a_tick_is_told_it() -> None:
     lost = told_lessons.LOST
     rule = "A break on thin volume failed here; wait for volume."
-    words = Words("", "", rule, told_lessons.MODEL, lost.known_at)
+    words = LessonText("", "", rule, told_lessons.MODEL, lost.known_at)
     wins, similar = 3, 11.0
     share = (wins + recall.PRIOR_WINS) / (similar + recall.PRIOR_TRADES)
     numbers: dict[str, float | str | None] = {

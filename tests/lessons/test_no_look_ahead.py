@@ -10,12 +10,12 @@ from typing import Any
 from tests.worlds.lesson_entries import HOUR, entries, kinds, query
 from torra.lessons.content_words import content_words
 from torra.lessons.hashed import hashed
-from torra.lessons.ranking import Entry, LessonIndex, Query
+from torra.lessons.ranking import IndexedLesson, LessonIndex, Query
 
 LESSONS = 300
 LATER_WORDS = "A model says: thin volume behind the break, wait for the retest."
 
-Change = tuple[datetime, Entry | int]
+Change = tuple[datetime, IndexedLesson | int]
 """When something was known, and what: a lesson, or words on the lesson of that number."""
 
 
@@ -33,7 +33,7 @@ def history(chance: random.Random) -> tuple[list[Change], list[Query]]:
 
 def take(index: LessonIndex, change: Change) -> None:
     known_at, what = change
-    if isinstance(what, Entry):
+    if isinstance(what, IndexedLesson):
         index.add(what)
     else:
         index.reword(what, known_at, content_words(LATER_WORDS), LATER_WORDS)

@@ -20,7 +20,7 @@ from torra.lessons import ranking
 from torra.lessons.directions import on_grid
 from torra.lessons.hashed import DIMENSIONS, hashed
 from torra.lessons.lesson import SCALES
-from torra.lessons.ranking import Entry, LessonIndex, Near, Query
+from torra.lessons.ranking import IndexedLesson, LessonIndex, Near, Query
 
 MINUTE = timedelta(minutes=1)
 LATE = START + timedelta(days=1)
@@ -49,8 +49,10 @@ class Later:
     text: str
 
 
-def visible(changes: Sequence[Entry | Later], as_of: datetime, window: int) -> list[Entry]:
-    lessons = [one for one in changes if isinstance(one, Entry) and one.known_at < as_of]
+def visible(
+    changes: Sequence[IndexedLesson | Later], as_of: datetime, window: int
+) -> list[IndexedLesson]:
+    lessons = [one for one in changes if isinstance(one, IndexedLesson) and one.known_at < as_of]
     lessons.sort(key=lambda one: (one.known_at, one.number))
     seen = []
     for lesson in lessons[-window:]:
@@ -70,7 +72,7 @@ def cosine(one: Sequence[float] | None, other: Sequence[float] | None, width: in
     return sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
 
 
-def bm25(lessons: list[Entry], asked: Sequence[str]) -> list[tuple[float, bool]]:
+def bm25(lessons: list[IndexedLesson], asked: Sequence[str]) -> list[tuple[float, bool]]:
     mean = sum(len(one.terms) for one in lessons) / len(lessons) if lessons else 0.0
     terms = sorted(set(asked))
     having = {term: sum(term in one.terms for one in lessons) for term in terms}
@@ -91,7 +93,7 @@ def bm25(lessons: list[Entry], asked: Sequence[str]) -> list[tuple[float, bool]]
     return found
 
 
-def plain_rank(lessons: list[Entry], query: Query, limit: int) -> list[Any]:
+def plain_rank(lessons: list[IndexedLesson], query: Query, limit: int) -> list[Any]:
     texts = [cosine(hashed(one.text), hashed(query.text), DIMENSIONS) for one in lessons]
     situations = [cosine(one.vector, query.vector, len(SCALES)) for one in lessons]
     rankings = {
@@ -116,7 +118,7 @@ def plain_rank(lessons: list[Entry], query: Query, limit: int) -> list[Any]:
     return [(-number, -score, places) for score, number, places in fused[:limit]]
 
 
-def plain_nearest(lessons: list[Entry], vector: Any, limit: int) -> list[Any]:
+def plain_nearest(lessons: list[IndexedLesson], vector: Any, limit: int) -> list[Any]:
     found = [
         (-round(cosine(one.vector, vector, len(SCALES)), 6), -one.number)
         for one in lessons
@@ -134,20 +136,24 @@ vectors = st.none() | st.tuples(*[st.sampled_from((-1.0, 0.0, 0.5, 1.0))] * 3).m
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Entry | Later]:
+def histories(draw: st.DrawFn) -> list[IndexedLesson | Later]:
     numbers = draw(st.lists(st.integers(1, 30), min_size=1, max_size=14, unique=True))
-    lessons: list[Entry | Later] = [
-        draw(st.builds(Entry, st.just(number), minutes, some_words, texts, vectors, st.booleans()))
+    lessons: list[IndexedLesson | Later] = [
+        draw(
+            st.builds(
+                IndexedLesson, st.just(number), minutes, some_words, texts, vectors, st.booleans()
+            )
+        )
         for number in numbers
     ]
     later = st.builds(Later, st.sampled_from(numbers), minutes, some_words, texts)
     return [*draw(st.permutations(lessons)), *draw(st.lists(later, max_size=8))]
 
 
-def index_of(changes: Sequence[Entry | Later]) -> LessonIndex:
+def index_of(changes: Sequence[IndexedLesson | Later]) -> LessonIndex:
     index = LessonIndex(hashed)
     for one in changes:
-        if isinstance(one, Entry):
+        if isinstance(one, IndexedLesson):
             index.add(one)
         else:
             index.reword(one.number, one.known_at, one.terms, one.text)
@@ -164,7 +170,7 @@ def small_window(monkeypatch: pytest.MonkeyPatch) -> int:
 def test_the_index_answers_as_the_plain_rules_do(small_window: int) -> None:
     @settings(max_examples=examples(2_000, 60))
     @given(histories(), st.builds(Query, some_words, texts, vectors), st.lists(minutes, min_size=1))
-    def holds(changes: list[Entry | Later], query: Query, moments: list[datetime]) -> None:
+    def holds(changes: list[IndexedLesson | Later], query: Query, moments: list[datetime]) -> None:
         index = index_of(changes)
         for as_of in moments:
             seen = visible(changes, as_of, small_window)
@@ -182,9 +188,9 @@ def test_the_index_answers_as_the_plain_rules_do(small_window: int) -> None:
 # --- floors, ties, words that come later, the window ----------------------------------------------
 
 
-def lesson(number: int, **changed: Any) -> Entry:
+def lesson(number: int, **changed: Any) -> IndexedLesson:
     usual: dict[str, Any] = {"terms": (), "text": "", "vector": None}
-    return Entry(number, START + number * MINUTE, **usual | changed)
+    return IndexedLesson(number, START + number * MINUTE, **usual | changed)
 
 
 def told(index: LessonIndex, as_of: datetime = LATE, **asked: Any) -> list[int]:

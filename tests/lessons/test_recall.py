@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.worlds import lessons
 from torra.lessons import recall
 from torra.lessons.hashed import hashed
-from torra.lessons.lesson import Fresh, Lesson, LessonFacts, Words
-from torra.lessons.recall import Asked, LessonShelf, note_text
+from torra.lessons.lesson import Fresh, Lesson, LessonFacts, LessonText
+from torra.lessons.recall import LessonQuery, LessonRetriever, note_text
 from torra.replay.rerun.edges_then import recalled
 from torra.tick.tick_record import LessonsRecord
 
@@ -26,7 +26,7 @@ class Stored:
 
     def __init__(self) -> None:
         self.lessons: list[Lesson] = []
-        self.later: list[tuple[int, Words]] = []
+        self.later: list[tuple[int, LessonText]] = []
         self.broken = False
 
     def learn(self, *facts: LessonFacts) -> None:
@@ -39,13 +39,13 @@ class Stored:
         return Fresh(self.lessons[facts:], self.later[words:], len(self.lessons), len(self.later))
 
 
-def asked(as_of: datetime = LATER, **more: Any) -> Asked:
+def asked(as_of: datetime = LATER, **more: Any) -> LessonQuery:
     told = {"symbol": "XAUUSD", "asset": "gold", "side": "LONG", "situation": lessons.RISING}
-    return Asked(**{**told, "as_of": as_of, "notes": 3, **more})
+    return LessonQuery(**{**told, "as_of": as_of, "notes": 3, **more})
 
 
-def shelf(stored: Stored, **more: Any) -> LessonShelf:
-    return LessonShelf(stored.fresh, hashed, **more)
+def shelf(stored: Stored, **more: Any) -> LessonRetriever:
+    return LessonRetriever(stored.fresh, hashed, **more)
 
 
 def six(won: int = 2) -> list[LessonFacts]:

@@ -9,7 +9,7 @@ from dataclasses import astuple
 
 import pytest
 
-from torra.money.results import ClosedTrade, Curve, Fall, Result, Tally, together
+from torra.money.results import ClosedTrade, Curve, ResultDrawdown, Tally, TradeTotals, together
 
 
 def trade(
@@ -26,9 +26,9 @@ def tally(*trades: ClosedTrade) -> Tally:
 
 
 def test_nothing_is_no_result() -> None:
-    assert Tally().result() == Result()
-    assert Result().win_rate is None and Result().win_rate_between is None
-    assert Curve().fall() == Fall()
+    assert Tally().result() == TradeTotals()
+    assert TradeTotals().win_rate is None and TradeTotals().win_rate_between is None
+    assert Curve().fall() == ResultDrawdown()
 
 
 def test_trades_are_counted_by_their_sign() -> None:
@@ -60,7 +60,7 @@ def test_two_tallies_together_are_one() -> None:
     every = [trade(dice.gauss(0, 30), dice.gauss(0, 1)) for _ in range(60)]
     one, other = tally(*every[:21]), tally(*every[21:])
     assert astuple(one.plus(other)) == pytest.approx(astuple(tally(*every)))
-    assert together([one, other]).trades == 60 and together([]) == Result()
+    assert together([one, other]).trades == 60 and together([]) == TradeTotals()
 
 
 def test_the_deepest_fall_is_from_the_highest_point_before_it() -> None:
@@ -68,10 +68,10 @@ def test_the_deepest_fall_is_from_the_highest_point_before_it() -> None:
     for number, profit in enumerate((10.0, -4.0, 9.0, -12.0, 2.0, -1.0, None)):
         curve.add(trade(profit, at=f"2026-02-{number + 1:02d}"))
     # 10, 6, 15, 3, 5, 4
-    assert curve.fall() == Fall(12.0, "2026-02-03", "2026-02-04", 11.0)
+    assert curve.fall() == ResultDrawdown(12.0, "2026-02-03", "2026-02-04", 11.0)
 
 
 def test_a_loss_at_the_very_beginning_is_a_fall_from_zero() -> None:
     curve = Curve()
     curve.add(trade(-7.0, at="2026-02-01"))
-    assert curve.fall() == Fall(7.0, "", "2026-02-01", 7.0)
+    assert curve.fall() == ResultDrawdown(7.0, "", "2026-02-01", 7.0)

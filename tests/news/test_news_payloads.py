@@ -30,7 +30,7 @@ from tests.worlds.stores import Hand, open_database
 from torra.config import NewsSettings
 from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.news.lexicon import score
-from torra.news.reading import of_finnhub, spellings, veiled
+from torra.news.reading import of_finnhub, redacted, spellings
 from torra.news.source import open_sources
 
 CANARY = "CANARY-7f3a/9c+1d=5e"
@@ -278,7 +278,7 @@ def echo(writer: Writer) -> Case:
 def test_a_key_is_struck_out_however_it_is_spelt(key: str, spelt: Callable[[str], str]) -> None:
     text = f"before {spelt(key)} after"
     for quoted in (text, json.loads(json.dumps(text).replace("/", "\\/"))):
-        found = veiled({"a": [quoted, 5, None], "b": "nothing"}, spellings(key))
+        found = redacted({"a": [quoted, 5, None], "b": "nothing"}, spellings(key))
         assert found == {"a": ["before [key] after", 5, None], "b": "nothing"}
 
 

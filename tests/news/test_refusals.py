@@ -15,7 +15,7 @@ import pytest
 from docs import generate
 from tests.doubles.news_server import NewsServer, Said
 from torra.collecting.asking import WAITS_S, WHOLE_SOURCE
-from torra.collecting.line import Trouble
+from torra.collecting.line import SourceError
 from torra.collecting.refusals import COMMON, REFUSALS, refusal
 from torra.config import ROOT
 from torra.evidence.news_digest import NewsAnswer, NewsStatus
@@ -207,7 +207,7 @@ def test_edgar_s_two_pages_are_told_apart() -> None:
         assert refusal(vendor, 403, limit)[0] is S.RATE_LIMITED
         status, detail = refusal(vendor, 403, stranger)
         assert status is S.REFUSED and "TORRA_EDGAR_CONTACT" in detail
-    assert Trouble(*refusal("edgar", 404, ""), 404).code == 404
+    assert SourceError(*refusal("edgar", 404, ""), 404).code == 404
 
 
 def test_a_refusal_says_whose_error_it_was_without_quoting_it() -> None:

@@ -21,7 +21,7 @@ from tests.notices.test_apprise import needs_apprise
 from tests.worlds.hostile_texts import TEXTS
 from tests.worlds.told import Pager, ToldDesk, fill, propose
 from torra.commands.command_line import main
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import wiring
 from torra.harmless_text import HOSTILE
@@ -82,7 +82,7 @@ def test_an_address_is_in_no_log_page_database_document_or_list_of_processes(
             desk.database.halt("by a person")
             (row,) = until(desk.database.notice_services)
             assert bool(row["detail"]) == (how == "refuses") and row["service"] == "1 json"
-            backing = Backing(home, desk.database, settings, desk)
+            backing = PageContext(home, desk.database, settings, desk)
             pages = open_app(
                 DatabaseView(desk.database, settings, desk), backing=backing
             ).test_client()

@@ -25,7 +25,15 @@ from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, kind_of_source
 from torra.outside.company_collector import KEPT, REST_S, ROUNDS, FactsCollector
 from torra.outside.concepts import CHAINS
-from torra.outside.edgar import APART_S, FIGURES_S, FILINGS_S, TICKERS_S, Edgar, Gate, open_edgar
+from torra.outside.edgar import (
+    APART_S,
+    FIGURES_S,
+    FILINGS_S,
+    TICKERS_S,
+    Edgar,
+    RequestSpacer,
+    open_edgar,
+)
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 S = NewsStatus
@@ -56,7 +64,7 @@ class Desk:
         self.seconds = 1000.0
         self.server = server
         self.moments: list[float] = []
-        gate = Gate(lambda: self.seconds, self.pass_by)
+        gate = RequestSpacer(lambda: self.seconds, self.pass_by)
         found = open_edgar(server.environment if environment is None else environment, gate)
         found._monotonic = lambda: self.seconds
         self.edgar: Edgar = found

@@ -20,7 +20,7 @@ from tests.outside.test_nothing_later import Rows
 from tests.worlds import company_reports as world
 from tests.worlds import desks
 from torra.evidence import company_numbers, fair_value
-from torra.evidence.company_facts import Books, CompanyHistory, Filed, StoredFact, Told
+from torra.evidence.company_facts import Books, CompanyHistory, FigureHistory, Filed, StoredFact
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import FactRow
 from torra.evidence.outside_readings import OutsideView
@@ -238,7 +238,7 @@ def by_the_year_of_the_filing(patch: pytest.MonkeyPatch) -> None:
 def a_quarter_over_a_year(patch: pytest.MonkeyPatch) -> None:
     """The newest period counts as a year, however short it is."""
 
-    def newest(told: Told, ends: date) -> float | None:
+    def newest(told: FigureHistory, ends: date) -> float | None:
         found = [period for period in told.said if period[1] == ends]
         return told.said[max(found)].value if found else None
 

@@ -29,12 +29,12 @@ from tests.doubles.edgar_server import (
 )  # fmt: skip
 from tests.doubles.news_server import NewsServer, Said
 from tests.tries import Tries
-from torra.collecting.line import HEAD, MAX_REPLY_BYTES, Trouble
+from torra.collecting.line import HEAD, MAX_REPLY_BYTES, SourceError
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
 from torra.outside.answers import FactsAnswer
 from torra.outside.concepts import CHAINS
-from torra.outside.edgar import APART_S, LONG_LIST, Edgar, Gate, contact_of, open_edgar
+from torra.outside.edgar import APART_S, LONG_LIST, Edgar, RequestSpacer, contact_of, open_edgar
 
 NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
 S = NewsStatus
@@ -50,7 +50,7 @@ def server() -> Iterator[EdgarServer]:
 
 def opened(environment: dict[str, str]) -> Edgar:
     """Return EDGAR without its pace: a test has no minute."""
-    return open_edgar(environment, Gate(time.monotonic, time.sleep, 0.0))
+    return open_edgar(environment, RequestSpacer(time.monotonic, time.sleep, 0.0))
 
 
 def knowing(server: EdgarServer, ticker: str = "AAPL") -> Edgar:
@@ -344,7 +344,7 @@ class Seconds:
 def test_no_second_of_a_minute_holds_more_than_eight_requests() -> None:
     """Asked as fast as can be, with replies that take no time at all."""
     seconds = Seconds()
-    gate, moments = Gate(seconds, seconds.sleep), []
+    gate, moments = RequestSpacer(seconds, seconds.sleep), []
     while seconds.now < 1060.0:
         gate.wait(30.0)
         moments.append(seconds.now)
@@ -355,12 +355,15 @@ def test_no_second_of_a_minute_holds_more_than_eight_requests() -> None:
 
 @pytest.mark.journey
 def test_all_threads_share_one_pace(tries: Tries) -> None:
-    def pass_through(gate: Gate, moments: list[float]) -> None:
+    def pass_through(gate: RequestSpacer, moments: list[float]) -> None:
         gate.wait(9.0)
         moments.append(time.monotonic())
 
     for attempt in tries():
-        place: tuple[Gate, list[float]] = (Gate(time.monotonic, time.sleep, 0.02), [])
+        place: tuple[RequestSpacer, list[float]] = (
+            RequestSpacer(time.monotonic, time.sleep, 0.02),
+            [],
+        )
         threads = [threading.Thread(target=pass_through, args=place) for _ in range(25)]
         moments = place[1]
         for thread in threads:
@@ -374,9 +377,9 @@ def test_all_threads_share_one_pace(tries: Tries) -> None:
 
 def test_a_place_that_lies_too_late_is_not_taken() -> None:
     seconds = Seconds()
-    gate = Gate(seconds, lambda _: None)
+    gate = RequestSpacer(seconds, lambda _: None)
     gate.wait(0.0)
-    with pytest.raises(Trouble) as late:
+    with pytest.raises(SourceError) as late:
         gate.wait(0.1)
     assert late.value.status is S.UNREACHABLE
     gate.wait(APART_S)

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Scale
 from tests.doubles import edgar_payloads as edgar
 from tests.doubles.edgar_payloads import AAPL, concept, submissions, value
-from torra.collecting.line import Trouble
+from torra.collecting.line import SourceError
 from torra.evidence.company_facts import FIGURES, Books, at_day, of_year
 from torra.evidence.news_digest import NewsStatus
 from torra.outside.answers import ALL_LATER, MAX_REASONS, FactsAnswer
@@ -559,12 +559,12 @@ def test_reasons_are_bounded_and_never_quote_the_reply() -> None:
 )
 def test_the_file_of_something_else_is_trouble(change: dict[str, Any], words: str) -> None:
     asked = Concept("us-gaap", "Assets")
-    with pytest.raises(Trouble, match=words) as trouble:
+    with pytest.raises(SourceError, match=words) as trouble:
         read_concept("assets", asked, AAPL, edgar.aapl_assets() | change)
     assert trouble.value.status is S.BROKEN
     odd: Any
     for odd in (None, [], "x", 5):
-        with pytest.raises(Trouble, match="no file"):
+        with pytest.raises(SourceError, match="no file"):
             read_concept("assets", asked, AAPL, odd)
 
 
@@ -577,7 +577,7 @@ def test_submissions_that_are_no_table_are_trouble() -> None:
         ({**good, "filings": {"recent": {**recent, "form": None}}}, "other columns"),
     )  # fmt: skip
     for payload, words in changes:
-        with pytest.raises(Trouble, match=words):
+        with pytest.raises(SourceError, match=words):
             read_submissions(payload, AAPL)
     assert read_submissions(good, AAPL).read == {ONE}
     assert read_submissions({**good, "cik": AAPL}, AAPL).read == {ONE}
@@ -596,7 +596,7 @@ def test_tickers_are_read_by_their_names_and_strangers_are_passed_over() -> None
     assert edgar_ticker("brk.b") == "BRK-B"
     payload: Any
     for payload in (None, [], {}, odd):
-        with pytest.raises(Trouble):
+        with pytest.raises(SourceError):
             read_tickers(payload)
 
 
@@ -643,7 +643,7 @@ def test_ten_thousand_malformed_payloads_give_values_or_a_reason(scaled: Scale) 
                              _damaged(one, chance))
                 for one in files
             ]  # fmt: skip
-        except Trouble as trouble:
+        except SourceError as trouble:
             kinds.add((trouble.status, bool(trouble.detail), -1))
             continue
         found = reported("PG", "revenue", told_of, stamps, NOW)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import Scale
 from tests.doubles.outside_server import week
-from torra.collecting.line import Trouble
+from torra.collecting.line import SourceError
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import CFTC, FRED, MARKETS, SERIES
 from torra.outside import cftc, fred
@@ -71,14 +71,14 @@ def test_a_table_is_read_by_its_names() -> None:
     ],
 )
 def test_what_is_not_two_columns_is_refused(head: str) -> None:
-    with pytest.raises(Trouble) as refused:
+    with pytest.raises(SourceError) as refused:
         of_fred("2026-02-05,4.21", head=head)
     assert refused.value.status is S.BROKEN
     assert refused.value.detail == "the reply is not the table of a day and DGS10"
 
 
 def test_another_encoding_is_refused() -> None:
-    with pytest.raises(Trouble, match="not UTF-8"):
+    with pytest.raises(SourceError, match="not UTF-8"):
         fred.read("DGS10", "observation_date,DGS10\n".encode("utf-16"), NOW)
 
 
@@ -188,7 +188,7 @@ def test_what_is_no_row_is_refused(row: Any) -> None:
 
 @pytest.mark.parametrize("payload", [None, {}, {"error": True, "message": "no"}, "text", 5, True])
 def test_what_is_no_list_is_refused(payload: Any) -> None:
-    with pytest.raises(Trouble, match="no list of weeks") as refused:
+    with pytest.raises(SourceError, match="no list of weeks") as refused:
         cftc.read("gold", payload, NOW)
     assert refused.value.status is S.BROKEN
 

@@ -19,7 +19,9 @@ GOOD = "DGS2,2026-02-12,2026-02-13T22:00:00Z,4.25"
 FACT = "ACME,net_income,2025-10-01,2025-12-31,2026-02-05T21:30:00Z,1.5e9,USD"
 
 
-def read(folder: Path, text: str | bytes) -> tables.Table[SeriesRow] | tables.Table[FactRow]:
+def read(
+    folder: Path, text: str | bytes
+) -> tables.ParsedTable[SeriesRow] | tables.ParsedTable[FactRow]:
     path = folder / "made.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return tables.read(path)

@@ -365,7 +365,7 @@ def test_a_tick_that_nobody_could_pay_and_one_without_threads_are_the_same(
     scorers.asked(overlay, scorers.bars(401), scores=scorers.L1)
     overlay._opened.account = None
     with monkeypatch.context() as patch:
-        patch.setattr(agent_framework, "crowded", lambda: True)
+        patch.setattr(agent_framework, "too_many_abandoned", lambda: True)
         scorers.asked(overlay, scorers.bars(402), scores=scorers.L1)
     flags = "SELECT json_extract(agent_deliberation, '$.flags') FROM sentiment ORDER BY id"
     first = [json.loads(row[0])[0] for row in sql(tmp_path, flags)]

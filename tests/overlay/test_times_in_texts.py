@@ -25,7 +25,7 @@ def column(times: list[Any]) -> pd.DataFrame:
     return FRAME.reset_index(drop=True).assign(time=times)
 
 
-def read(bars: Any) -> reading.Given:
+def read(bars: Any) -> reading.OverlayRequest:
     clock = ServerClock.parse("new_york+7")
     return reading.read("BTCUSD", "M15", bars, as_of=NOW, now=NOW, clock=clock)
 

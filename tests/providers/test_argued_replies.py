@@ -22,9 +22,9 @@ from agents.arguments import (
     CLAIM_WORDS,
     FALSIFIERS,
     FOR,
-    distinct,
+    flag_repeated_claims,
+    format_price,
     leaning,
-    priced,
     standing,
 )
 from agents.contracts import (
@@ -269,7 +269,7 @@ def test_a_fact_that_no_float_can_hold_is_true_of_no_citation() -> None:
     told = replies.read("report", reply(points_for=[fact("host.own")]), role, features)
     assert set(told.flags) == {"ungrounded", "misplaced"}
     features["technical.atr14"] = Feature("technical.atr14", 10**400)
-    assert priced(99.5, features) == "99.5"
+    assert format_price(99.5, features) == "99.5"
     moved = replies.read("report", reply(points_for=[fact("technical.minus_di")]), role, features)
     assert ids(moved.points_against) == ["technical.minus_di", "technical.minus_di"]
     assert not list(standing([Falsifier("below", 10.0, "x", 5)], 1, features)), "as without an ATR"
@@ -356,7 +356,7 @@ def test_a_price_is_written_as_fine_as_its_symbol_is_quoted(
     features = {"technical.close": Feature("technical.close", close, decimals=decimals)}
     if atr is not None:
         features["technical.atr14"] = Feature("technical.atr14", atr)
-    assert priced(level, features) == told
+    assert format_price(level, features) == told
 
 
 def test_a_falsifier_is_judged_as_it_is_written() -> None:
@@ -374,7 +374,7 @@ def test_a_claim_that_was_made_before_is_flagged() -> None:
     def made(agent: str, claim: str) -> AgentReport:
         return AgentReport(agent, claim=claim)
 
-    told = distinct(
+    told = flag_repeated_claims(
         (
             made("technical", "Up: MACD leads by 0.5."),
             made("momentum", "up - macd leads by 0.5"),
@@ -397,11 +397,11 @@ def test_a_report_that_a_host_made_itself_is_held_to_the_evidence() -> None:
     own = AgentReport(
         TECHNICAL, dict.fromkeys(VECTORS, -0.1), "high", claim="word " * 90, points_for=points
     )
-    held = replies.held_to(own, role, FEATURES)
+    held = replies.enforce_role(own, role, FEATURES)
     assert len(held.claim.split()) == CLAIM_WORDS
     assert held.points_for == () and ids(held.points_against) == ["technical.macd"]
     assert {"misplaced", "no_number"} <= set(held.flags)
-    assert replies.held_to(held, role, FEATURES) == held
+    assert replies.enforce_role(held, role, FEATURES) == held
 
 
 def test_a_rebuttal_cites_what_is_true(said: Said) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 
 from agents.arguments import AGAINST, FALSIFIERS, FOR
-from agents.contracts import SIDES, VECTORS, Completion, Feature, Request, Shape, immediate
+from agents.contracts import SIDES, VECTORS, Completion, Feature, Request, Shape, synchronous
 from agents.debate import replies, reply_shapes
 from agents.feature_words import (
     COMPONENTS,
@@ -28,7 +28,7 @@ from agents.feature_words import (
     sides,
 )
 from agents.registry import AGENTS
-from agents.sayings import SAYINGS, Saying, mirrored
+from agents.sayings import SAYINGS, Phrase, mirrored
 from technical_calculator import COMPONENTS as PARTS
 from tests.cases import cases
 from tests.conftest import Scale
@@ -65,7 +65,7 @@ class Listened:
         self.rules = RulesProvider()
         self.heard: list[tuple[Request, dict[str, Any]]] = []
 
-    @immediate
+    @synchronous
     def submit(self, request: Request) -> Future[Completion]:
         future = self.rules.submit(request)
         reply = future.result().reply
@@ -271,7 +271,7 @@ def test_every_feature_of_a_bundle_has_its_words() -> None:
     assert (label_of("technical.ema20"), label_of("technical.support")) == ("EMA20", "support")
 
 
-def _of(*names: str) -> Saying:
+def _of(*names: str) -> Phrase:
     return SAYINGS[tuple(f"technical.{name}" for name in names)]
 
 
@@ -296,7 +296,7 @@ def _of(*names: str) -> Saying:
     ],
 )
 def test_what_is_not_clear_is_not_said(
-    saying: Saying, values: tuple[float, ...], fades: bool, said: bool
+    saying: Phrase, values: tuple[float, ...], fades: bool, said: bool
 ) -> None:
     assert saying.fits(values, fades=fades) is said
 

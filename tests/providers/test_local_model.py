@@ -31,9 +31,9 @@ from torra.clock import duration, iso
 from torra.config import Profile, validate
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 from torra.tick.bar_window import LiveWindow
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 
 TIMEOUT_S: Final = 600.0
 """A tick's deadline: a busy machine writes five tokens a second."""
@@ -68,7 +68,7 @@ def test_ticks_stand_what_a_real_small_model_says(
 ) -> None:
     tally = Tally()
     print(f"\n{form}, {model.threads} threads, load {os.getloadavg()[0]:.1f}", flush=True)
-    switchboard = Switchboard({"TORRA_OPENAI_BASE_URL": model.base_url}, prices=PriceList())
+    switchboard = VendorClients({"TORRA_OPENAI_BASE_URL": model.base_url}, prices=PriceList())
     try:
         provider = open_provider(SETTINGS, switchboard)
         adapter: Any = switchboard._adapters["openai_compatible"].result(timeout=60)
@@ -111,7 +111,7 @@ def ticks(folder: Path, provider: Any, count: int) -> Iterator[Ticked]:
 
 def _tick(desk: Any, name: str, timeframe: str, profile: Profile) -> Ticked:
     setup = desk.setups[name]
-    edges = Edges(
+    edges = TickDeps(
         desk.database,
         LiveWindow(setup.instance, setup.feed, desk.database),
         setup.provider.submit,

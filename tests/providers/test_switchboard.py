@@ -33,7 +33,7 @@ from tests.doubles.switchboards import (
 from tests.tries import Tries, until
 from torra.providers.vendors import switchboard as module
 from torra.providers.vendors.event_loop import EventLoop
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 from torra.providers.vendors.vendor import VendorFault
 
 
@@ -137,7 +137,7 @@ def test_the_wait_before_a_second_attempt_is_part_of_its_limit() -> None:
 def test_a_request_never_blocks_and_waits_for_its_vendor_within_its_limit(
     monkeypatch: pytest.MonkeyPatch, tries: Tries
 ) -> None:
-    built = Switchboard._built
+    built = VendorClients._built
     for attempt in tries():
         gate = threading.Event()
 
@@ -145,7 +145,7 @@ def test_a_request_never_blocks_and_waits_for_its_vendor_within_its_limit(
             gate.wait(30)
             return built(self, vendor)
 
-        monkeypatch.setattr(Switchboard, "_built", slowly)
+        monkeypatch.setattr(VendorClients, "_built", slowly)
         with bench(fresh=True) as way:
             provider = way.provider("anthropic")
             started = time.monotonic()
@@ -207,7 +207,7 @@ def test_a_client_that_could_not_be_built_is_told_and_tried_again_once_a_request
 def test_a_request_is_not_sent_when_its_stage_is_over(
     late: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built = Switchboard._built
+    built = VendorClients._built
 
     def slowly(self: Any, vendor: str) -> Any:
         time.sleep(0.4)
@@ -215,7 +215,7 @@ def test_a_request_is_not_sent_when_its_stage_is_over(
 
     with bench(fresh=True) as way:
         if late == "warm-up":
-            monkeypatch.setattr(Switchboard, "_built", slowly)
+            monkeypatch.setattr(VendorClients, "_built", slowly)
         else:
             warm(way.switchboard, ("anthropic",))
         delay_s = 0.3 if late == "delay" else 0.0
@@ -387,8 +387,8 @@ def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
 
 def test_nothing_runs_before_it_is_needed() -> None:
     before = threading.active_count()
-    Switchboard({}, prices=None).close()
-    Switchboard({}, prices=None)
+    VendorClients({}, prices=None).close()
+    VendorClients({}, prices=None)
     assert threading.active_count() == before
 
 

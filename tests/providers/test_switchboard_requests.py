@@ -32,7 +32,7 @@ from tests.tries import Tries
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.transport import ReplyUnreadable, WireGuard
 from torra.providers.vendors.vendor import picture_type
-from torra.providers.vendors.wire import CURRENT, Wire
+from torra.providers.vendors.wire import CURRENT, RequestTrace
 
 anthropic, openai = Later("anthropic"), Later("openai")
 openai_compatible = Later("torra.providers.vendors.openai_compatible")
@@ -135,7 +135,7 @@ def test_a_redirect_is_not_followed_and_no_cookie_kept(vendor: str) -> None:
 
 
 def test_the_guard_sends_nothing_elsewhere_and_nothing_on_its_own() -> None:
-    async def go(url: str, wire: Wire | None) -> str:
+    async def go(url: str, wire: RequestTrace | None) -> str:
         async def inner(request: httpx2.Request) -> httpx2.Response:
             raise AssertionError("sent")
 
@@ -156,7 +156,7 @@ def test_the_guard_sends_nothing_elsewhere_and_nothing_on_its_own() -> None:
         "https://api.example.com/v2/messages",
         "https://api.example.com/v1x/messages",
     ):
-        assert asyncio.run(go(url, Wire(place, 0.0))) == "ReplyUnreadable"
+        assert asyncio.run(go(url, RequestTrace(place, 0.0))) == "ReplyUnreadable"
     assert asyncio.run(go("https://api.example.com/v1/messages", None)) == "LookupError"
 
 

@@ -50,8 +50,8 @@ from torra.dashboard.view.desk_view import DatabaseView
 from torra.errors import ConfigError
 from torra.providers.vendors import transport
 from torra.providers.vendors.addresses import Address, address
-from torra.providers.vendors.switchboard import Switchboard
-from torra.providers.vendors.wire import Wire
+from torra.providers.vendors.switchboard import VendorClients
+from torra.providers.vendors.wire import RequestTrace
 
 PROXIES: Final = (
     "HTTP_PROXY",
@@ -288,7 +288,7 @@ def test_the_trap_does_catch_a_client_that_heeds_the_proxy(
 def test_a_request_to_another_place_is_given_no_key(place: str) -> None:
     """Whatever made it: a redirect, a setting or a fault of an SDK."""
     server = Address(ANTHROPIC, "https://vendor.test/v1", "k" * 40, official=False, local=False)
-    wire = Wire(server, until=60.0)
+    wire = RequestTrace(server, until=60.0)
 
     async def made(url: str) -> httpx2.Request:
         return transport._ours(httpx2.Request("POST", url), wire, b"{}")
@@ -438,7 +438,7 @@ def test_without_a_key_nothing_is_sent_and_the_variable_is_named(
     monkeypatch.setenv(vendor_line.KEY_NAME[vendor], vendor_line.REAL[vendor])
     with pytest.raises(ConfigError):
         address(vendor, {})
-    switchboard = Switchboard({}, prices=vendor_line.prices())
+    switchboard = VendorClients({}, prices=vendor_line.prices())
     assert not leaks(repr(switchboard) + repr(vars(switchboard)))
     switchboard.close()
 

@@ -14,13 +14,13 @@ from tests.worlds.observed import quiet_ticks
 from tests.worlds.price_series import sample, times_of
 from torra.clock import parse
 from torra.config import Profile, validate
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evidence.flow_readings import FlowRow
 from torra.evidence.news_digest import NewsItem
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.replay import arms
 from torra.replay.caveats import caveats, unheard
-from torra.replay.outlook_then import OutlookThen
+from torra.replay.outlook_then import PointInTimeData
 from torra.replay.replaying import ReplayPlan, TradingCosts
 from torra.replay.shards.companion_tracks import CompanionTrack
 from torra.replay.shards.history import History
@@ -60,7 +60,7 @@ def test_a_spread_beyond_the_bars_own_range_is_called_out() -> None:
     ],
 )
 def test_why_a_desk_was_not_whole_goes_by_who_was_to_answer(provider: str, why: str) -> None:
-    arm = ArmSeen("budget", quiet_ticks(4, source_type="AGENT_SKIPPED"), ())
+    arm = ArmObservation("budget", quiet_ticks(4, source_type="AGENT_SKIPPED"), ())
     assert why in unheard(arm, provider)
     (told,) = (line for line in caveats(plan(1.0, provider), (arm,)) if "not whole" in line)
     assert f"its desk was not whole (4 AGENT_SKIPPED): {why}." in told
@@ -72,13 +72,13 @@ def test_a_companion_without_stored_bars_is_named_apart() -> None:
         for name, timeframe, times in (("dxy", "M15", ()), ("dxy", "H1", (1,)), ("vix", "M15", ()))
     )
     told = " ".join(
-        caveats(dataclasses.replace(plan(1.0), outlook=OutlookThen(companions=tracks)), ())
+        caveats(dataclasses.replace(plan(1.0), outlook=PointInTimeData(companions=tracks)), ())
     )
     assert "Companions (dxy) are the bars that this desk has stored" in told
     assert "No bars of companions (vix) are stored: no tick knew them." in told
     beside = dataclasses.replace(plan(1.0), arms=arms.chosen(("beside",)))
     for these, nothing in ((tracks, False), (tracks[2:], True)):
-        known = dataclasses.replace(beside, outlook=OutlookThen(companions=these))
+        known = dataclasses.replace(beside, outlook=PointInTimeData(companions=these))
         assert any("No outside number" in line for line in caveats(known, ())) is nothing
 
 
@@ -97,7 +97,7 @@ def test_what_was_known_of_events_and_headlines_is_told() -> None:
     moment = BEGIN + timedelta(hours=1)
     event = ScheduledEvent(moment, "USD", "high", "rates")
     item = NewsItem("1", "s", "finnhub:x", "Bitcoin rises", moment, moment)
-    outlook = OutlookThen((event,), (item, item), (item,))
+    outlook = PointInTimeData((event,), (item, item), (item,))
     known = dataclasses.replace(plan(1.0), outlook=outlook)
     told = " ".join(caveats(known, []))
     other = [
@@ -105,7 +105,7 @@ def test_what_was_known_of_events_and_headlines_is_told() -> None:
         dataclasses.replace(event, impact="low"),
         dataclasses.replace(event, time=parse("2026-11-10T10:00:00Z")),
     ]
-    none = dataclasses.replace(known, outlook=OutlookThen(tuple(other)))
+    none = dataclasses.replace(known, outlook=PointInTimeData(tuple(other)))
     assert "has no event of high impact for BTCUSD in these days" in " ".join(caveats(none, []))
     assert "away from 1 event of high impact of the calendar" in told
     assert "2 headlines of" in told
@@ -114,7 +114,7 @@ def test_what_was_known_of_events_and_headlines_is_told() -> None:
 
 
 def test_from_when_order_flow_counts_is_told() -> None:
-    outlook = OutlookThen(flow={"M15": (FlowRow(BEGIN, 5, 1, 1),)}, begin=BEGIN)
+    outlook = PointInTimeData(flow={"M15": (FlowRow(BEGIN, 5, 1, 1),)}, begin=BEGIN)
     told = " ".join(caveats(dataclasses.replace(plan(1.0), outlook=outlook), []))
     assert (
         "Order flow (M15) counts from the close of its bar; a live tick may have looked before it "
@@ -131,11 +131,11 @@ def test_trades_across_a_jump_are_counted_with_their_results() -> None:
     known = dataclasses.replace(known, history=history)
     hour = timedelta(hours=1)
     trades = (trade(jump - hour, -110.0), trade(jump - 5 * hour, 2.0), trade(jump + hour, -1.5))
-    (said,) = (one for one in caveats(known, [ArmSeen("l1", (), trades)]) if "jump" in one)
+    (said,) = (one for one in caveats(known, [ArmObservation("l1", (), trades)]) if "jump" in one)
     assert said == (
         "The bars alone: 1 trade across a jump of the price, with \u2212110.00 R of \u2212109.50 R "
         "in all: mend the bars first."
     )
     clean = dataclasses.replace(history, frames={"M15": sample("BTCUSD_M15").iloc[:600]})
     known = dataclasses.replace(known, history=clean)
-    assert not [one for one in caveats(known, [ArmSeen("l1", (), trades)]) if "jump" in one]
+    assert not [one for one in caveats(known, [ArmObservation("l1", (), trades)]) if "jump" in one]

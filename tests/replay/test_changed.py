@@ -28,7 +28,7 @@ from tests.worlds.tables_once import tables_once
 from torra.clock import iso, parse
 from torra.commands.command_line import main
 from torra.config import DeskSettings, Profile
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.schedule import Desk
@@ -38,9 +38,9 @@ from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
 from torra.replay.changed import listing, without_agents, words, worth
 from torra.replay.changed.listing import Paths
-from torra.replay.changed.without_agents import ChangedTick, Course, ScoredBars, paper_trade
+from torra.replay.changed.without_agents import ChangedTick, Outcome, ScoredBars, paper_trade
 from torra.replay.l1 import verdicts
-from torra.replay.l1.sweep import Ground
+from torra.replay.l1.sweep import L1Backtest
 from torra.store.connection import TickKey
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.tick_record import TickRecord
@@ -351,7 +351,7 @@ def test_the_trade_of_a_line_is_the_one_of_an_l1_replay_of_the_same_bars(
             continue
         close = parse(one.close_time)
         begin = close - timedelta(microseconds=1)
-        trades = Ground(desks.BTC, frames, begin=begin, end=last).run(SUBJECT.profile).trades
+        trades = L1Backtest(desks.BTC, frames, begin=begin, end=last).run(SUBJECT.profile).trades
         mine = next((trade for trade in trades if trade.decided == close), None)
         if mine is None or mine.timeframe != one.timeframe or mine.reason == "END":
             continue
@@ -394,7 +394,7 @@ def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:
     final = live.arm_seen(lived.database, SUBJECT)
     frames = live.frames_of(lived.database, SUBJECT, final.ticks)
     begin = final.ticks[0].close_time - timedelta(microseconds=1)
-    ground = Ground(desks.BTC, frames["BTCUSD"], begin=begin, end=final.ticks[-1].close_time)
+    ground = L1Backtest(desks.BTC, frames["BTCUSD"], begin=begin, end=final.ticks[-1].close_time)
     twin = [one for one in ground.run(SUBJECT.profile).trades if one.reason != "END"]
     booked = [
         row for row in lived.database.signals(("CLOSED",), limit=1000) if row["kind"] == "open"
@@ -649,7 +649,7 @@ def test_a_home_without_ticks_says_so_and_stays_empty(tmp_path: Path) -> None:
 
 
 def client_of(desk: Desk, home: Path) -> Any:
-    backing = Backing(home, desk.database, SETTINGS, desk, {})
+    backing = PageContext(home, desk.database, SETTINGS, desk, {})
     view = DatabaseView(desk.database, SETTINGS, desk)
     return open_app(view, backing=backing).test_client()
 
@@ -694,15 +694,15 @@ def test_a_desk_whose_agents_changed_nothing_says_so(shadow: Desk, tmp_path: Pat
 
 
 def test_why_a_course_holds_is_said_in_words() -> None:
-    assert words.did(Course("HOLD", "HOLD", "THRESHOLD")) == "hold, no threshold is reached"
-    assert words.did(Course("BUY", "HOLD", "SIZE_ZERO")) == (
+    assert words.did(Outcome("HOLD", "HOLD", "THRESHOLD")) == "hold, no threshold is reached"
+    assert words.did(Outcome("BUY", "HOLD", "SIZE_ZERO")) == (
         "hold, its size is below the smallest order"
     )
-    assert words.did(Course("BUY", "HOLD", "OF_ANOTHER_VERSION")) == "hold, OF_ANOTHER_VERSION"
-    assert words.did(Course("BUY", "OPEN_BUY", lots=0.1)) == "buy 0.10 lots"
-    asked = Course("SELL", "OPEN_SELL", PROPOSED, 0.04)
+    assert words.did(Outcome("BUY", "HOLD", "OF_ANOTHER_VERSION")) == "hold, OF_ANOTHER_VERSION"
+    assert words.did(Outcome("BUY", "OPEN_BUY", lots=0.1)) == "buy 0.10 lots"
+    asked = Outcome("SELL", "OPEN_SELL", PROPOSED, 0.04)
     assert words.did(asked) == "asked you to sell 0.04 lots"
-    off = Course("SELL", "CLOSE", EXECUTION_OFF)
+    off = Outcome("SELL", "CLOSE", EXECUTION_OFF)
     assert words.did(off) == "wanted to close, not sent"
 
 

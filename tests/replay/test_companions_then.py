@@ -31,9 +31,9 @@ from torra.feeds.companions import CompanionReader
 from torra.market.bar_view import BarView
 from torra.replay import runner
 from torra.replay.arms import ARMS
-from torra.replay.outlook_then import NOTHING, SHIFT, OutlookThen, only_series, read_outlook
+from torra.replay.outlook_then import NOTHING, SHIFT, PointInTimeData, only_series, read_outlook
 from torra.replay.rerun.lookahead import LookaheadSubject, probe
-from torra.replay.runner import Course, run_arm
+from torra.replay.runner import Schedule, run_arm
 from torra.replay.shards.companion_tracks import CompanionTrack
 from torra.replay.shards.history import History
 from torra.replay.voices import rules_voice
@@ -58,10 +58,10 @@ def ending(frame: pd.DataFrame, number: int = -1) -> Any:
 
 BARS = walk(1000, 41)
 OTHER = walk(1000, 42)
-BESIDE = OutlookThen(companions=(track(OTHER), track(BARS, "same")))
+BESIDE = PointInTimeData(companions=(track(OTHER), track(BARS, "same")))
 
 
-def known(outlook: OutlookThen, number: int) -> dict[str, Any]:
+def known(outlook: PointInTimeData, number: int) -> dict[str, Any]:
     """Return the numbers of the tick at a bar of BARS."""
     then = outlook.companions_of()
     assert then is not None
@@ -113,7 +113,7 @@ def test_one_without_stored_bars_is_missing_as_on_a_live_tick(tmp_path: Path) ->
         reader.begin("M15", ending(BARS))
         live = reader.known("M15", ending(BARS), own)
     assert live.statuses == {"companion": "missing", "companion.vix": "missing"}
-    again = OutlookThen.of(json.loads(json.dumps(stored.as_json())))
+    again = PointInTimeData.of(json.loads(json.dumps(stored.as_json())))
     for outlook in (stored, again, stored.with_older_series()):
         then = outlook.companions_of()
         assert then is not None and then.known("M15", ending(BARS), own) == live
@@ -171,7 +171,7 @@ def test_an_import_by_the_name_of_a_companion_is_read(tmp_path: Path) -> None:
 
 
 def test_they_go_through_json_and_make_another_replay() -> None:
-    again = OutlookThen.of(json.loads(json.dumps(BESIDE.as_json())))
+    again = PointInTimeData.of(json.loads(json.dumps(BESIDE.as_json())))
     assert again == BESIDE and again.digest == BESIDE.digest != NOTHING.digest
     fewer = replace(BESIDE, companions=BESIDE.companions[:1])
     moved = replace(BESIDE, companions=(BESIDE.companions[0].older(STEP["H1"]),))
@@ -187,7 +187,7 @@ def test_the_placebo_reads_each_companion_as_it_was_long_before() -> None:
     weeks = SHIFT // timedelta(weeks=1)
     before = OTHER.set_axis(OTHER.index - SHIFT)
     begin = ending(OTHER, 300)
-    outlook = OutlookThen(companions=(track(before),), begin=begin)
+    outlook = PointInTimeData(companions=(track(before),), begin=begin)
     older = outlook.with_older_series()
     assert older.companions[0].times == BESIDE.companions[0].times and weeks == 36
     assert known(older, 900) == {
@@ -207,18 +207,18 @@ def test_each_arm_reads_the_companions_that_it_may(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handed: list[CompanionsThen | None] = []
-    real = edges.Edges
+    real = edges.TickDeps
 
     def opened(*words: Any, **named: Any) -> Any:
         handed.append(named["companions"])
         return real(*words, **named)
 
-    monkeypatch.setattr(runner, "Edges", opened)
+    monkeypatch.setattr(runner, "TickDeps", opened)
     other = walk(1000, 43)
     long_before = other.set_axis(other.index - SHIFT)
     both = pd.concat([long_before, OTHER])
-    outlook = OutlookThen(companions=(track(both),), begin=ending(BARS, 989))
-    course = Course.of(
+    outlook = PointInTimeData(companions=(track(both),), begin=ending(BARS, 989))
+    course = Schedule.of(
         History("BTCUSD", {"M15": BARS}, {}), begin=ending(BARS, 989), outlook=outlook
     )
     seen = run_arm(course, ARMS[name], Profile(), rules_voice(ARMS[name]))
@@ -249,7 +249,7 @@ def test_another_future_moves_no_number_of_a_companion(scaled: Callable[[int], i
         )
 
 
-def subject(outlook: OutlookThen) -> LookaheadSubject:
+def subject(outlook: PointInTimeData) -> LookaheadSubject:
     return LookaheadSubject.of(History("BTCUSD", {"M15": BARS}, {}), Profile(), outlook)
 
 

@@ -27,13 +27,13 @@ from tests.worlds.tables_once import tables_once
 from torra.config import DeskSettings, Profile
 from torra.desk.promotion import PromotionSubject
 from torra.desk.schedule import Desk
-from torra.evaluation.observations import SwarmSeen, TickSeen
+from torra.evaluation.observations import SwarmObservation, TickObservation
 from torra.replay import arms, live
 from torra.replay.arms import ARMS
 from torra.replay.changed import listing, without_agents
 from torra.replay.l1 import verdicts
-from torra.replay.l1.sweep import Ground
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.l1.sweep import L1Backtest
+from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.tick.marks import PROPOSED
 
 SETTINGS = DeskSettings(instances=(desks.BTC,))
@@ -146,7 +146,7 @@ def test_a_desk_that_asks_a_person_has_trades_of_the_bars_alone(tmp_path: Path) 
 def test_a_judges_veto_is_no_row(
     reasons: tuple[str, ...], sides: tuple[str, ...], vetoes: str, left: tuple[str, ...]
 ) -> None:
-    told = SwarmSeen(budget=0.2, plain=0.7, reasons=reasons, veto_sides=sides, vetoes=vetoes)
+    told = SwarmObservation(budget=0.2, plain=0.7, reasons=reasons, veto_sides=sides, vetoes=vetoes)
     found = live.rows_alone(told)
     assert (found.veto_sides, found.budget, found.side, found.vetoes) == (left, 0.7, "", "")
     assert "NEGATIVE_EV" not in found.reasons and "JUDGE_HOLD" not in found.reasons
@@ -154,14 +154,14 @@ def test_a_judges_veto_is_no_row(
 
 def test_the_rows_of_a_tick_are_those_of_code_alone() -> None:
     gate = Profile().gate
-    seen = SwarmSeen(budget=0.1, plain=0.7, storm=0.5, reasons=("EXHAUSTION",))
+    seen = SwarmObservation(budget=0.1, plain=0.7, storm=0.5, reasons=("EXHAUSTION",))
     assert live.officer_rows(tick_with(seen), gate) == (0.5, gate.exhaustion_multiplier, (), (), ())
-    calm = SwarmSeen(budget=0.1, plain=0.7)
+    calm = SwarmObservation(budget=0.1, plain=0.7)
     assert live.officer_rows(tick_with(calm), gate)[:2] == (0.7, 1.0)
     assert live.officer_rows(tick_with(None), gate) == NO_ROWS
 
 
-def tick_with(swarm: SwarmSeen | None) -> TickSeen:
+def tick_with(swarm: SwarmObservation | None) -> TickObservation:
     return plain_tick(START, swarm=swarm)
 
 
@@ -195,12 +195,12 @@ def test_a_walk_on_l1_under_rows_is_the_tick_under_rows() -> None:
     agents = profile.agents.model_copy(update={"mode": "swarm"})
     profile = profile.model_copy(update={"agents": agents})
     history = random_walk(450, 7)
-    course = Course.of(history)
-    seen = run_arm(course, ARMS["l1"], profile, Voice())
+    course = Schedule.of(history)
+    seen = run_arm(course, ARMS["l1"], profile, AgentSource())
     rows = {
         (tick.timeframe, verdicts.micros(tick.close_time)): live.officer_rows(tick, profile.gate)
         for tick in seen.ticks
     }
-    found = Ground(course.instance, history.frames).run(profile, rows)
+    found = L1Backtest(course.instance, history.frames).run(profile, rows)
     assert found.trades == seen.trades != ()
-    assert found.trades != Ground(course.instance, history.frames).run(profile).trades
+    assert found.trades != L1Backtest(course.instance, history.frames).run(profile).trades

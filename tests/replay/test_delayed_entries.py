@@ -14,9 +14,9 @@ from tests.worlds.arm_trades import arm_of, trade
 from torra.config import Profile, SymbolSpec, validate
 from torra.evaluation.random_entries import (
     DELAY,
-    Beside,
     EntryOutcomes,
     RandomEntries,
+    VersusRandom,
     delayed_entries,
     drawn,
     outcomes,
@@ -107,7 +107,9 @@ def test_the_first_comparator_draws_what_it_drew_without_the_second() -> None:
 def test_the_table_has_both_side_by_side_and_words_of_the_first_arm() -> None:
     first = RandomEntries(9, 4, np.array([0.1, 0.2]))
     days = RandomEntries(9, 4, np.array([0.25, 0.35]))
-    shown = random_entries_exhibit([Beside("l1", 0.3, first, days), Beside("budget", 0.3, first)])
+    shown = random_entries_exhibit(
+        [VersusRandom("l1", 0.3, first, days), VersusRandom("budget", 0.3, first)]
+    )
     assert shown.figures["l1.delayed"] == pytest.approx(0.3)
     assert shown.figures["l1.delayed_p"] == pytest.approx(2 / 3)
     assert (shown.figures["budget.delayed"], shown.figures["budget.delayed_p"]) == (None, None)

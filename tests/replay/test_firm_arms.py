@@ -16,10 +16,10 @@ from tests.worlds.observed import quiet_ticks
 from torra.commands.replay import replay
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError
-from torra.evaluation.arm_tables import Compared, _gates
+from torra.evaluation.arm_tables import ReportInput, _gates
 from torra.evaluation.exhibits import MOST_LETTERS
-from torra.evaluation.gate_value import VetoedOpening, gate_exhibit
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.gate_value import VetoResult, gate_exhibit
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.wording import arm_called
 from torra.replay import arms, reporting
 from torra.replay.arms import ARMS, CONTROL, MOST_ARMS
@@ -127,10 +127,10 @@ def test_what_a_trader_declined_stays_with_the_words() -> None:
 
 def test_declines_are_a_row_of_their_own_with_their_own_alarm() -> None:
     ticks = quiet_ticks(60, verdict="BUY", consulted="BUY", reason="TRADER_DECLINED")
-    openings = [VetoedOpening(tick.key, "BUY", -1.0, "trader") for tick in ticks]
-    openings.append(VetoedOpening(ticks[0].key, "BUY", 2.0))
-    arm = ArmSeen("firm", ticks, ())
-    found = _gates(Compared((arm,), control=CONTROL, vetoed={"firm": tuple(openings)}))
+    openings = [VetoResult(tick.key, "BUY", -1.0, "trader") for tick in ticks]
+    openings.append(VetoResult(ticks[0].key, "BUY", 2.0))
+    arm = ArmObservation("firm", ticks, ())
+    found = _gates(ReportInput((arm,), control=CONTROL, vetoed={"firm": tuple(openings)}))
     assert [(one.called, one.vetoed, one.net, one.alarm) for one in found] == [
         ("firm", 1, -2.0, False), ("firm, its trader", 60, 60.0, True),
     ]  # fmt: skip
@@ -149,7 +149,7 @@ def test_a_traders_signals_are_the_trades_that_it_was_asked_about() -> None:
         for tick in ticks
     )
     found = _gates(
-        Compared((ArmSeen("firm", ticks, trades),), control=CONTROL, vetoed={"firm": ()})
+        ReportInput((ArmObservation("firm", ticks, trades),), control=CONTROL, vetoed={"firm": ()})
     )
     assert [one.signals for one in found] == [2, 1]
     says = gate_exhibit(found).says
@@ -158,5 +158,5 @@ def test_a_traders_signals_are_the_trades_that_it_was_asked_about() -> None:
 
 
 def test_a_desk_that_asks_no_trader_has_no_such_row() -> None:
-    arm = ArmSeen("full", quiet_ticks(3), ())
-    assert len(_gates(Compared((arm,), control=CONTROL, vetoed={"full": ()}))) == 1
+    arm = ArmObservation("full", quiet_ticks(3), ())
+    assert len(_gates(ReportInput((arm,), control=CONTROL, vetoed={"full": ()}))) == 1

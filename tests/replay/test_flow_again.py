@@ -19,10 +19,10 @@ from torra.config import OutsideSettings
 from torra.evidence.flow_readings import NAMES
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.arms import ARMS
-from torra.replay.outlook_then import SHIFT, OutlookThen, read_outlook
+from torra.replay.outlook_then import SHIFT, PointInTimeData, read_outlook
 from torra.replay.rerun import futures, lookahead
 from torra.replay.rerun.journal_replay import replay
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards.history import History
 
 PROFILE = journals.a_profile()
@@ -150,17 +150,19 @@ def history(records: list[dict[str, Any]]) -> History:
     return History("BTCUSD", frames, {})
 
 
-def outlook_of(home: Path, records: list[dict[str, Any]]) -> OutlookThen:
+def outlook_of(home: Path, records: list[dict[str, Any]]) -> PointInTimeData:
     begin, end = parse(records[0]["bar_time"]), parse(records[-1]["as_of"])
     told = read_outlook(home, desks.BTC, PROFILE, begin, end)
     assert set(told.flow) == set(desks.BTC.timeframes)
     # As a worker on another machine gets it.
-    again = OutlookThen.of(json.loads(json.dumps(told.as_json())))
+    again = PointInTimeData.of(json.loads(json.dumps(told.as_json())))
     assert again == told and again.digest == told.digest != ""
     return again
 
 
-def replayed(outlook: OutlookThen, records: list[dict[str, Any]], arm: str) -> list[dict[str, Any]]:
+def replayed(
+    outlook: PointInTimeData, records: list[dict[str, Any]], arm: str
+) -> list[dict[str, Any]]:
     """Return what each tick of an arm saw of the order flow, by value."""
     seen: list[Any] = []
 
@@ -170,12 +172,15 @@ def replayed(outlook: OutlookThen, records: list[dict[str, Any]], arm: str) -> l
             return super().submit(request)
 
     told = history(records)
-    course = Course.of(told, outlook=outlook)
+    course = Schedule.of(told, outlook=outlook)
     first = parse(records[0]["as_of"])
     keys = tuple(key for key in course.keys if key.close_time >= first)
     voice = Watched()
     run_arm(
-        dataclasses.replace(course, keys=keys), ARMS[arm], PROFILE, Voice(voice.submit, "rules")
+        dataclasses.replace(course, keys=keys),
+        ARMS[arm],
+        PROFILE,
+        AgentSource(voice.submit, "rules"),
     )
     found = [
         {"bar_time": one.bar_time, "timeframe": one.timeframe, **_flow(one.features)}
@@ -271,11 +276,11 @@ def test_no_later_row_moves_a_tick(
     assert not lookahead.probe(leaking, points=scaled(30, least=2), **how).clean
 
 
-def _fields(outlook: OutlookThen) -> dict[str, Any]:
+def _fields(outlook: PointInTimeData) -> dict[str, Any]:
     return {one.name: getattr(outlook, one.name) for one in dataclasses.fields(outlook)}
 
 
-class _Leaking(OutlookThen):
+class _Leaking(PointInTimeData):
     """An outlook whose ticks read the order flow a bar too early."""
 
     def flow_of(self, profile: Any) -> Any:

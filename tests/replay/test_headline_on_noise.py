@@ -18,7 +18,7 @@ import pytest
 from tests.replay.test_planted_edges import OFTEN, plan_of
 from tests.worlds.arm_trades import arm_of
 from tests.worlds.random_markets import random_walk
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.paired_days import excess_profit
 from torra.exhibits.outcome import outcome
 from torra.replay import scorecard, voices
@@ -44,7 +44,7 @@ def headline_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"sentence": found.sentence, "worth": worth, "money": money}
 
 
-def shown_by_r(arm: ArmSeen, control: ArmSeen) -> float:
+def shown_by_r(arm: ArmObservation, control: ArmObservation) -> float:
     """Return what the R a trade of an arm shows beside the control's, as a share of its capital."""
     if not arm.trades:
         return 0.0
@@ -66,7 +66,7 @@ def test_no_headline_credits_agents_with_more_than_their_r_a_trade_shows(
     told = {"bars": 360, "arms": (*ARMS, "swarm")} if by_night else DAY
     seeds = range(500, 500 + walks) if by_night else (500,)
     jobs = [shards.Job(f"walk {seed}", {"seed": seed, **told}) for seed in seeds]
-    with executors.processes(2) if by_night else executors.inline() as executor:
+    with executors.processes(2) if by_night else executors.synchronous_executor() as executor:
         found = shards.run_all(jobs, headline_of, executor, keep=tmp_path)
     number = smaller = 0
     for one in found:
@@ -84,11 +84,11 @@ def test_no_headline_credits_agents_with_more_than_their_r_a_trade_shows(
 def test_the_same_trades_at_a_smaller_size_are_worth_nothing(share: float) -> None:
     control, arm = sized(1.0), sized(share)
     assert excess_profit(arm, control) == pytest.approx(0.0, abs=1e-9)
-    fewer = ArmSeen("budget", arm.ticks, arm.trades[:1] * 2)
+    fewer = ArmObservation("budget", arm.ticks, arm.trades[:1] * 2)
     assert excess_profit(fewer, control) == pytest.approx(2 * 10.0 * share * (1.0 - 0.2))
 
 
-def sized(share: float) -> ArmSeen:
+def sized(share: float) -> ArmObservation:
     arm = arm_of([1.0, -1.0, 2.0, -1.0, 0.0 + 1e-12], "budget")
     trades = [replace(t, profit=10.0 * share * t.r, lots=share) for t in arm.trades]
     return replace(arm, trades=tuple(trades))

@@ -22,7 +22,7 @@ from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles import scripted
 from tests.worlds import desks, journals, stored_days
-from torra.bridges.protocol import Report
+from torra.bridges.protocol import OrderReport
 from torra.chart import renderer
 from torra.clock import iso, parse
 from torra.commands.command_line import main
@@ -513,7 +513,7 @@ class Broker:
             if row["state"] == "PUBLISHED":
                 priced = row if row["kind"] == "open" else self.database.signal(row["closes"])
                 fill = {"price": priced["entry"], "volume": row["lots"], "deal": "7"}
-                report = Report(row["sid"], "FILLED", at=now, **fill)
+                report = OrderReport(row["sid"], "FILLED", at=now, **fill)
                 signal_bridge.apply_report(self.database, report)
             elif row["kind"] == "open" and now >= parse(row["opened_at"]) + timedelta(minutes=45):
                 self.database.close_position(

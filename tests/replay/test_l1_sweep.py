@@ -19,13 +19,13 @@ from tests.worlds.tables_once import tables_once
 from torra.clock import duration
 from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.replay.arms import ARMS
 from torra.replay.l1 import trades as l1_trades
 from torra.replay.l1 import verdicts
-from torra.replay.l1.sweep import Ground, Swept, sweep
+from torra.replay.l1.sweep import L1Backtest, L1Result, sweep
 from torra.replay.l1.verdicts import BUY, SELL
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards.history import History, cut, load
 from torra.verdict import sentiment_rules
 
@@ -45,16 +45,16 @@ def sample(symbol: str, *timeframes: str) -> History:
     return load(Path("nowhere"), symbol, files)
 
 
-def ground(history: History, **bounds: Any) -> Ground:
-    return Ground(Course.of(history).instance, history.frames, **bounds)
+def ground(history: History, **bounds: Any) -> L1Backtest:
+    return L1Backtest(Schedule.of(history).instance, history.frames, **bounds)
 
 
-def replayed(history: History, profile: Profile, **bounds: Any) -> ArmSeen:
+def replayed(history: History, profile: Profile, **bounds: Any) -> ArmObservation:
     """The very run_tick over the same bars, with nobody asked."""
-    return run_arm(Course.of(history, **bounds), ARMS["l1"], profile, Voice())
+    return run_arm(Schedule.of(history, **bounds), ARMS["l1"], profile, AgentSource())
 
 
-def assert_equal(found: Swept, seen: ArmSeen) -> None:
+def assert_equal(found: L1Result, seen: ArmObservation) -> None:
     told = [WORDS[int(verdict)] for verdict in found.verdict]
     assert told == [tick.verdict for tick in seen.ticks]
     assert found.consensus.tolist() == [tick.consensus for tick in seen.ticks]
@@ -215,8 +215,8 @@ def test_an_opening_far_inside_the_limits_is_what_the_risk_engine_says(
 def test_a_pass_that_was_done_elsewhere_is_used() -> None:
     history = l1_markets.history(l1_markets.walk(1, 600), single=True)
     scored = {name: score_frame(frame) for name, frame in history.frames.items()}
-    instance = Course.of(history).instance
-    given = Ground(instance, history.frames, scored=scored).run(l1_markets.profile())
+    instance = Schedule.of(history).instance
+    given = L1Backtest(instance, history.frames, scored=scored).run(l1_markets.profile())
     assert given.trades == ground(history).run(l1_markets.profile()).trades != ()
 
 

@@ -21,13 +21,13 @@ from tests.worlds.observed import plain_tick
 from torra.clock import System
 from torra.config import DeskSettings, Instance, Profile
 from torra.desk.promotion import PromotionSubject, ticks_of
-from torra.evaluation.observations import ArmSeen, SwarmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, SwarmObservation, TickObservation
 from torra.profiles.book import ProfileBook
 from torra.profiles.fields import canonical, changed
 from torra.profiles.guard import Change, compare
 from torra.replay.changed import last_days as comparison
 from torra.replay.changed.last_days import NO_TICK, NOTE, last_days
-from torra.replay.l1.sweep import Ground
+from torra.replay.l1.sweep import L1Backtest
 from torra.verdict.order_levels import Levels, levels
 from torra.verdict.position_size import size
 
@@ -102,7 +102,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         comparison._lines.cache_clear()
         ticks = [plain_tick(BEGIN + at * QUARTER, **fields) for at in SPIKES]
 
-        def asked(_: Any, __: Any, start: datetime, end: datetime) -> list[TickSeen]:
+        def asked(_: Any, __: Any, start: datetime, end: datetime) -> list[TickObservation]:
             return [tick for tick in ticks if start <= tick.close_time <= end]
 
         monkeypatch.setattr(comparison, "ticks_of", asked)
@@ -128,7 +128,7 @@ def test_known_days_come_to_known_figures_and_older_ticks_do_not_count(planted: 
     assert lots(0.4) < lots(1.0)
 
 
-SWARM = SwarmSeen(budget=1.0, plain=1.0, storm=1.0, veto_sides=("BUY",))
+SWARM = SwarmObservation(budget=1.0, plain=1.0, storm=1.0, veto_sides=("BUY",))
 HELD: dict[str, dict[str, Any]] = {
     "the gate": {"veto": True},
     "the trader": {"consulted": "BUY", "declined": True},
@@ -268,7 +268,7 @@ def test_the_side_in_force_is_what_the_books_say_and_l1_is_a_sweep(lived: Any) -
         for name in desks.BTC.timeframes
     }
     begin = ticks[0].close_time - timedelta(microseconds=1)
-    twin = Ground(desks.BTC, frames, begin=begin).run(trading("full")).trades
+    twin = L1Backtest(desks.BTC, frames, begin=begin).run(trading("full")).trades
     number, mean, r = figures(alone)
     assert number == len(twin)
     assert mean == pytest.approx(np.mean([one.lots for one in twin]), abs=6e-4)
@@ -284,7 +284,7 @@ def test_days_in_shadow_have_the_verdicts_of_agents_that_count(
         with closing(desk.database):
             profile = trading(influence)
             subject = PromotionSubject("default", profile, (desks.BTC,))
-            arm = ArmSeen("full", tuple(ticks_of(desk.database, subject)), ())
+            arm = ArmObservation("full", tuple(ticks_of(desk.database, subject)), ())
             assert {tick.shadow for tick in arm.ticks} == {influence == "shadow"}
             ticks = [t for t in comparison._counted(arm, profile) if t.verdict != "HOLD"]
             found[influence] = [(t.key, t.verdict, t.veto, t.conviction) for t in ticks]

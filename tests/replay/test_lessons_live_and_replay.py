@@ -15,17 +15,17 @@ from tests.worlds import desks, remembering
 from torra.clock import duration
 from torra.config import ROOT, Profile
 from torra.desk.memory import shelves as desk_lessons
-from torra.evaluation.observations import ArmSeen, same_but_time
+from torra.evaluation.observations import ArmObservation, same_but_time
 from torra.lessons.lesson import LessonFacts
-from torra.lessons.recall import Asked, LessonShelf, Recalled
+from torra.lessons.recall import LessonQuery, LessonRetriever, RetrievedLessons
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.arms import ARMS
-from torra.replay.rerun.edges_then import Still
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.rerun.edges_then import FrozenClock
+from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards import arm_lessons
 from torra.replay.shards.history import History, load
 from torra.replay.shards.seen import tick_seen
-from torra_trader import Outcome
+from torra_trader import TickOutcome
 
 BEGIN = datetime.fromisoformat("2021-11-05T09:30:00+00:00")
 """So that a night of closes ends before the hole in the sample of 2021-11-27."""
@@ -37,17 +37,17 @@ SECOND = timedelta(seconds=1)
 class Question(NamedTuple):
     """What a tick was told, and all lessons that it could have been told of."""
 
-    asked: Asked
-    told: Recalled
+    asked: LessonQuery
+    told: RetrievedLessons
     visible: list[LessonFacts]
 
 
-class Watched(LessonShelf):
+class Watched(LessonRetriever):
     """A shelf that notes each question."""
 
     questions: list[Question]
 
-    def recall(self, asked: Asked) -> Recalled:
+    def recall(self, asked: LessonQuery) -> RetrievedLessons:
         told = super().recall(asked)
         known = self._index(asked.asset, asked.as_of).known(asked.as_of)
         self.questions.append(Question(asked, told, [self._lessons[n].facts for n in known]))
@@ -58,15 +58,15 @@ class Lived(NamedTuple):
     """A desk and a replay over the same closes, and what each of their ticks was told."""
 
     history: History
-    outcomes: list[Outcome]
+    outcomes: list[TickOutcome]
     live: list[Question]
-    arm: ArmSeen
+    arm: ArmObservation
     replayed: list[Question]
 
 
 def watched(patch: pytest.MonkeyPatch, room: Any) -> list[Question]:
     questions: list[Question] = []
-    patch.setattr(room, "LessonShelf", type("Noted", (Watched,), {"questions": questions}))
+    patch.setattr(room, "LessonRetriever", type("Noted", (Watched,), {"questions": questions}))
     return questions
 
 
@@ -81,17 +81,19 @@ def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) 
         folder = tmp_path_factory.mktemp("lived")
         outcomes = lived_through(folder, profile, history, scaled(CLOSES, 100))
         keys = tuple(one.key for one in outcomes)
-        course = dataclasses.replace(Course.of(history), keys=keys)
+        course = dataclasses.replace(Schedule.of(history), keys=keys)
         voice = RulesProvider()
         mode = dataclasses.replace(ARMS["budget"], agents={})
         assert mode.profile(profile) == profile
-        arm = run_arm(course, mode, profile, Voice(voice.submit, voice.name))
+        arm = run_arm(course, mode, profile, AgentSource(voice.submit, voice.name))
     return Lived(history, outcomes, live, arm, replayed)
 
 
-def lived_through(folder: Path, profile: Profile, history: History, closes: int) -> list[Outcome]:
+def lived_through(
+    folder: Path, profile: Profile, history: History, closes: int
+) -> list[TickOutcome]:
     """Let a desk live through so many closes; it knows the bars before as a replay does."""
-    desk = desks.open_desk(folder, profile=profile, make_clock=lambda at: Still(at or BEGIN))
+    desk = desks.open_desk(folder, profile=profile, make_clock=lambda at: FrozenClock(at or BEGIN))
     desks.take_lease(desk, 1e9)
     for name, frame in history.frames.items():
         with desk.database.transaction():

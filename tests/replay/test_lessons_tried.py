@@ -16,7 +16,7 @@ from torra.config import Profile
 from torra.lessons.lesson import Lesson
 from torra.lessons.ranking import LessonIndex
 from torra.replay.rerun import lookahead, trial_tick
-from torra.replay.rerun.edges_then import Still
+from torra.replay.rerun.edges_then import FrozenClock
 from torra.replay.shards.history import History
 from torra.store.memory import MemoryStore
 
@@ -34,7 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     desk = desks.open_desk(
         folder,
         profile=remembering.profile(agents=PATIENT),
-        make_clock=lambda at: Still(at or desks.START),
+        make_clock=lambda at: FrozenClock(at or desks.START),
     )
     desks.take_lease(desk, 1e9)
     for number in range(1, CLOSES + 1):

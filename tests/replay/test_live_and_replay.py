@@ -20,18 +20,18 @@ from tests.doubles import scripted
 from tests.worlds import desks
 from torra.clock import duration, iso
 from torra.config import ROOT, Profile, validate
-from torra.desk.outlook import Outlook
-from torra.evaluation.observations import ArmSeen, TickSeen, same_but_time
+from torra.desk.outlook import ContextFeeds
+from torra.evaluation.observations import ArmObservation, TickObservation, same_but_time
 from torra.evaluation.pivotal_effect import pivotal_effect
 from torra.evaluation.recomposition import BrainNumbers
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.arms import ARMS
-from torra.replay.outlook_then import OutlookThen, read_outlook
+from torra.replay.outlook_then import PointInTimeData, read_outlook
 from torra.replay.rerun.journal_replay import replay
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards.history import History, load
 from torra.replay.shards.seen import tick_seen
-from torra_trader import Outcome
+from torra_trader import TickOutcome
 
 pytestmark = pytest.mark.usefixtures("lessons_come_in_time")
 
@@ -52,12 +52,12 @@ class Lived(NamedTuple):
 
     home: Path
     profile: Profile
-    caught_up: list[Outcome]
-    outcomes: list[Outcome]
+    caught_up: list[TickOutcome]
+    outcomes: list[TickOutcome]
     database: Database
 
     @property
-    def ticks(self) -> list[TickSeen]:
+    def ticks(self) -> list[TickObservation]:
         return [tick_seen(one.result, 0.0) for one in self.outcomes if one.result is not None]
 
 
@@ -116,7 +116,7 @@ def lived(
     desk = desks.open_desk(
         home, profile=profile, provider=scripted.Distant(), lease_seconds=36_000.0
     )
-    outlook = Outlook(home, desk.database, {}, [profile], now=desk.clock.now)
+    outlook = ContextFeeds(home, desk.database, {}, [profile], now=desk.clock.now)
     desk.roster.setups = {
         name: dataclasses.replace(
             setup,
@@ -133,7 +133,7 @@ def lived(
             desk.database.store_bars("BTCUSD", name, known)
     desk.database.apply_profile("BTCUSD", profile.model_dump_json(), profile.digest())
     caught_up = desk.wake("BTCUSD")
-    outcomes: list[Outcome] = []
+    outcomes: list[TickOutcome] = []
     for _ in range(scaled(CLOSES, 24 if request.param == "pivotal" else 28)):
         moment = desks.clock_of(desk).now() + desks.QUARTER
         desks.clock_of(desk).set(moment)
@@ -159,9 +159,9 @@ def test_the_desk_lived_through_much(lived: Lived, history: History) -> None:
         assert len(set(counted)) > 3
 
 
-def apart(one: TickSeen, other: TickSeen) -> dict[str, tuple[object, object]]:
+def apart(one: TickObservation, other: TickObservation) -> dict[str, tuple[object, object]]:
     """What two ticks differ in, by field."""
-    names = [item.name for item in dataclasses.fields(TickSeen)]
+    names = [item.name for item in dataclasses.fields(TickObservation)]
     pairs = {name: (getattr(one, name), getattr(other, name)) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
@@ -171,13 +171,13 @@ def test_a_replay_gives_the_ticks_of_the_live_desk(lived: Lived, history: Histor
     keys = tuple(one.key for one in (*lived.caught_up, *lived.outcomes))
     outlook = read_outlook(lived.home, desks.BTC, lived.profile, *history.period)
     # As a worker on another machine gets it.
-    outlook = OutlookThen.of(json.loads(json.dumps(outlook.as_json())))
-    course = dataclasses.replace(Course.of(history, outlook=outlook), keys=keys)
+    outlook = PointInTimeData.of(json.loads(json.dumps(outlook.as_json())))
+    course = dataclasses.replace(Schedule.of(history, outlook=outlook), keys=keys)
     voice = RulesProvider()
     # An arm that leaves the settings of the desk as they are.
     mode = dataclasses.replace(ARMS[lived.profile.agents.mode], agents={})
     assert mode.profile(lived.profile) == lived.profile
-    arm = run_arm(course, mode, lived.profile, Voice(voice.submit, voice.name))
+    arm = run_arm(course, mode, lived.profile, AgentSource(voice.submit, voice.name))
     again = arm.ticks[len(lived.caught_up) :]
     assert [tick.key for tick in again] == [tick.key for tick in lived.ticks]
     for then, now in zip(lived.ticks, again, strict=True):
@@ -188,7 +188,9 @@ def test_what_was_sampled_is_known_from_the_ticks(lived: Lived) -> None:
     """What the policy asked on for a sibling's sake is no sample of what it could have skipped."""
     outcomes = [one for one in (*lived.caught_up, *lived.outcomes) if one.result is not None]
     ticks = tuple(tick_seen(one.result, 0.0) for one in outcomes if one.result is not None)
-    found = pivotal_effect(None, ArmSeen("pivotal", ticks, ()), BrainNumbers.of(lived.profile))
+    found = pivotal_effect(
+        None, ArmObservation("pivotal", ticks, ()), BrainNumbers.of(lived.profile)
+    )
     if lived.profile.agents.call_policy != "pivotal":
         return
     flags = [one.result.debated.deliberation.flags for one in outcomes if one.result is not None]

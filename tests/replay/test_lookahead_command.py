@@ -29,7 +29,7 @@ from torra.evidence.company_facts import CompanyHistory
 from torra.evidence.outside_numbers import SeriesHistory, StoredRow
 from torra.market import structure as market_structure
 from torra.market.longer_bars import aggregate
-from torra.replay.outlook_then import OutlookThen
+from torra.replay.outlook_then import PointInTimeData
 from torra.replay.replaying import guessed_terms
 from torra.replay.rerun import futures, lookahead
 from torra.replay.rerun.futures import KINDS
@@ -274,7 +274,7 @@ def beside_the_chart() -> LookaheadSubject:
     names = ("DGS2", "DGS10", "yield_2y.EUR", *(f"cot.eur.{part}" for part in POSITIONS))
     days = (end - begin).days + 400
     rows = outside_series.rows(names, (begin - timedelta(days=400)).replace(hour=0), days)
-    outlook = OutlookThen(series=tuple(outside_series.stored(rows)))
+    outlook = PointInTimeData(series=tuple(outside_series.stored(rows)))
     return LookaheadSubject.of(bars, Profile(), outlook)
 
 
@@ -295,7 +295,7 @@ def of_a_company() -> LookaheadSubject:
     reports = company_reports.moved(company_reports.reports(company_reports.grown(1)), later)
     facts = tuple(company_reports.stored(reports))
     profile = Profile(symbols={"ACME": spec}, outside=OutsideSettings(sources=("edgar",)))
-    return LookaheadSubject.of(bars, profile, OutlookThen(facts=facts, begin=bars.period[0]))
+    return LookaheadSubject.of(bars, profile, PointInTimeData(facts=facts, begin=bars.period[0]))
 
 
 @pytest.mark.journey

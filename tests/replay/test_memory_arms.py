@@ -19,10 +19,10 @@ from tests.worlds import remembering
 from tests.worlds.tables_once import tables_once
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError
-from torra.evaluation.observations import ArmSeen, as_json, same_but_time, tick_of
+from torra.evaluation.observations import ArmObservation, as_json, same_but_time, tick_of
 from torra.lessons.by_lot import PARTS, by_lot
 from torra.lessons.hashed import hashed
-from torra.lessons.recall import Asked, LessonShelf, Recalled
+from torra.lessons.recall import LessonQuery, LessonRetriever, RetrievedLessons
 from torra.replay import arms, voices
 from torra.replay.arms import ARMS, BY_LOT
 from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
@@ -60,11 +60,11 @@ def plan_of(history: History, names: tuple[str, ...] = NAMES, use: str = "auto")
 
 
 @pytest.fixture(scope="module")
-def whole(history: History) -> list[ArmSeen]:
+def whole(history: History) -> list[ArmObservation]:
     return run(plan_of(history), voices.rules_voice)
 
 
-def same(one: ArmSeen, other: ArmSeen) -> bool:
+def same(one: ArmObservation, other: ArmObservation) -> bool:
     equal = dataclasses.replace(one, ticks=()) == dataclasses.replace(other, ticks=())
     pairs = zip(one.ticks, other.ticks, strict=True)
     return equal and all(same_but_time(*pair) for pair in pairs)
@@ -112,7 +112,7 @@ def test_without_such_an_arm_the_profile_decides(history: History) -> None:
 
 
 @pytest.mark.journey
-def test_the_desk_is_told_and_its_twin_is_not(whole: list[ArmSeen]) -> None:
+def test_the_desk_is_told_and_its_twin_is_not(whole: list[ArmObservation]) -> None:
     named = {arm.name: arm for arm in whole}
     told = {name: [t.lessons_r for t in arm.ticks] for name, arm in named.items()}
     assert not any(told["l1"]) and not any(told["budget_no_memory"])
@@ -123,7 +123,9 @@ def test_the_desk_is_told_and_its_twin_is_not(whole: list[ArmSeen]) -> None:
 
 
 @pytest.mark.journey
-def test_a_twin_is_a_desk_that_does_not_remember(history: History, whole: list[ArmSeen]) -> None:
+def test_a_twin_is_a_desk_that_does_not_remember(
+    history: History, whole: list[ArmObservation]
+) -> None:
     (_, desk) = run(plan_of(history, ("budget",), "off"), voices.rules_voice)
     twin = next(arm for arm in whole if arm.name == "budget_no_memory")
     assert same(dataclasses.replace(desk, name=twin.name), twin)
@@ -131,7 +133,7 @@ def test_a_twin_is_a_desk_that_does_not_remember(history: History, whole: list[A
 
 @pytest.mark.journey
 def test_arms_on_an_executor_and_gone_on_with_are_the_same(
-    history: History, whole: list[ArmSeen], tmp_path: Path
+    history: History, whole: list[ArmObservation], tmp_path: Path
 ) -> None:
     named = {arm.name: arm for arm in whole}
     elsewhere = run_on(plan_of(history, FEW), executors.Inline())
@@ -167,7 +169,7 @@ def run_interrupted(history: History, folder: Path) -> int:
 
 @pytest.mark.journey
 def test_another_seed_draws_other_lessons_for_the_placebo_alone(
-    history: History, whole: list[ArmSeen]
+    history: History, whole: list[ArmObservation]
 ) -> None:
     plan = dataclasses.replace(plan_of(history), seed=8)
     identities = [(plan.identity(arm), plan_of(history).identity(arm)) for arm in plan.arms]
@@ -178,7 +180,7 @@ def test_another_seed_draws_other_lessons_for_the_placebo_alone(
     assert same(desk, named[desk.name]) and not same(placebo, named[placebo.name])
 
 
-def test_a_tick_without_lessons_is_written_as_before(whole: list[ArmSeen]) -> None:
+def test_a_tick_without_lessons_is_written_as_before(whole: list[ArmObservation]) -> None:
     for arm in whole:
         for tick in arm.ticks:
             told = json.loads(json.dumps(as_json(tick)))
@@ -216,12 +218,12 @@ def test_a_placebo_is_told_as_much_as_a_memory_would_be() -> None:
     """On the lessons of one store: as many notes and trades, and none that was not known."""
     settings = remembering.profile()
     store = MemoryStore({remembering.BTC: settings}, remembering.ranges)
-    pairs: list[tuple[Asked, Recalled, Recalled]] = []
-    own = LessonShelf(store.lessons_since, hashed)
+    pairs: list[tuple[LessonQuery, RetrievedLessons, RetrievedLessons]] = []
+    own = LessonRetriever(store.lessons_since, hashed)
     lot = arm_lessons.lessons_of(store, ARMS[BY_LOT], settings, 7)
     assert lot is not None
 
-    def both(asked: Asked) -> Recalled:
+    def both(asked: LessonQuery) -> RetrievedLessons:
         told, drawn = own.recall(asked), lot(asked)
         assert drawn == lot(asked), "the same question has the same draw"
         pairs.append((asked, told, drawn))

@@ -31,8 +31,8 @@ import pytest
 
 from tests.worlds.price_series import rows_of, times_of
 from torra.config import ROOT, Instance, Profile, validate
-from torra.evaluation.observations import TradeSeen
-from torra.replay.l1.sweep import Ground, Swept
+from torra.evaluation.observations import TradeObservation
+from torra.replay.l1.sweep import L1Backtest, L1Result
 from torra.replay.l1.verdicts import BUY
 from torra.replay.shards.history import load
 from torra.verdict.order_levels import Levels, levels
@@ -94,7 +94,7 @@ def theirs(bars: pd.DataFrame, wanted: dict[int, tuple[int, Levels]], on_opposit
     return engine.run()["_trades"]
 
 
-def signals(found: Swept, bars: pd.DataFrame, symbol: str) -> dict[int, tuple[int, Levels]]:
+def signals(found: L1Result, bars: pd.DataFrame, symbol: str) -> dict[int, tuple[int, Levels]]:
     spec, wanted = found.profile.symbol(symbol), {}
     (stream,) = found.ticks.streams
     for tick in np.flatnonzero(found.verdict):
@@ -108,7 +108,7 @@ def signals(found: Swept, bars: pd.DataFrame, symbol: str) -> dict[int, tuple[in
     return wanted
 
 
-def our_rows(trades: tuple[TradeSeen, ...], bars: pd.DataFrame) -> list[Row]:
+def our_rows(trades: tuple[TradeObservation, ...], bars: pd.DataFrame) -> list[Row]:
     at = {moment: number for number, moment in enumerate(bars.index)}
     return [
         (at[trade.opened], at[trade.closed], trade.side, trade.entry, trade.exit)
@@ -135,7 +135,7 @@ def test_the_trades_are_those_of_another_engine(name: str) -> None:
     bars = load(Path("nowhere"), symbol, [file]).frames[timeframe]
     instance = Instance(symbol=symbol, timeframes=(timeframe,))
     profile = unlimited(symbol, timeframe, on_opposite, spread)
-    found = Ground(instance, {timeframe: bars}).run(profile)
+    found = L1Backtest(instance, {timeframe: bars}).run(profile)
     other = theirs(bars, signals(found, bars, symbol), on_opposite)
     ours = our_rows(found.trades, bars)
     told = their_rows(other, spread)
@@ -147,7 +147,7 @@ def test_the_trades_are_those_of_another_engine(name: str) -> None:
     assert beyond_both(found.trades, bars, spread) == 0
 
 
-def beyond_both(trades: tuple[TradeSeen, ...], bars: pd.DataFrame, spread: float) -> int:
+def beyond_both(trades: tuple[TradeObservation, ...], bars: pd.DataFrame, spread: float) -> int:
     """Count exits at an open beyond the target, in a bar that reached the stop as well."""
     count = 0
     for trade in trades:

@@ -23,7 +23,7 @@ from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsItem, NewsStatus
 from torra.evidence.outside_numbers import SeriesRow
 from torra.replay import folders
-from torra.replay.outlook_then import NOTHING, SHIFT, OutlookThen, read_outlook
+from torra.replay.outlook_then import NOTHING, SHIFT, PointInTimeData, read_outlook
 from torra.replay.shards.history import History, spread_digest
 
 BEGIN = desks.START
@@ -102,7 +102,7 @@ def test_a_recomposition_heeds_the_calendar_of_its_replay(both: Path) -> None:
     )
 
 
-def calendar(home: Path, *rows: str) -> OutlookThen:
+def calendar(home: Path, *rows: str) -> PointInTimeData:
     (home / "events.csv").write_text("\n".join(["time,currency,impact,name", *rows]))
     profile = a_profile(events={"calendar": "events.csv"})
     return read_outlook(home, desks.BTC, profile, BEGIN, END)
@@ -173,7 +173,7 @@ def test_of_a_file_only_the_days_of_the_replay_are_kept(tmp_path: Path) -> None:
     file.write_text("")
     assert read_outlook(tmp_path, desks.BTC, profile, BEGIN, END).filed == ()
 
-    def told(*hours: int) -> OutlookThen:
+    def told(*hours: int) -> PointInTimeData:
         rows = [
             {"headline": f"Bitcoin rises, {hour}", "published": iso(BEGIN + timedelta(hours=hour))}
             for hour in hours
@@ -222,7 +222,7 @@ def test_it_goes_through_json_and_its_digest_tells_it_apart(tmp_path: Path) -> N
         events={"calendar": "events.csv"},
     )
     outlook = read_outlook(tmp_path, desks.BTC, profile, BEGIN, END)
-    again = OutlookThen.of(json.loads(json.dumps(outlook.as_json())))
+    again = PointInTimeData.of(json.loads(json.dumps(outlook.as_json())))
     assert again == outlook and again.digest == outlook.digest != ""
     others = [
         dataclasses.replace(outlook, events=(outlook.events or ())[1:]),
@@ -241,11 +241,11 @@ def test_screenshots_of_then_are_refused_where_somebody_pays_for_them(tmp_path: 
 # --- outside numbers ------------------------------------------------------------------------------
 
 
-def of_yields(days_before: int) -> OutlookThen:
+def of_yields(days_before: int) -> PointInTimeData:
     """Return a replay from desks.START on with yields that begin so many days before."""
     begin = desks.START.replace(hour=0, minute=0) - timedelta(days=days_before)
     rows = outside_series.rows(["DGS2"], begin, days_before + 30)
-    return OutlookThen(series=tuple(outside_series.stored(rows)), begin=desks.START)
+    return PointInTimeData(series=tuple(outside_series.stored(rows)), begin=desks.START)
 
 
 @pytest.mark.parametrize(("days", "short"), [(SHIFT.days - 5, True), (SHIFT.days + 10, False)])
@@ -255,7 +255,7 @@ def test_a_series_is_too_short_for_the_placebo_unless_it_has_all_of_the_replay(
     found = of_yields(days)
     assert (found.short_series == ("DGS2",)) == short
     assert bool(found.with_older_series().series) != short
-    assert OutlookThen.of(json.loads(json.dumps(found.as_json()))) == found
+    assert PointInTimeData.of(json.loads(json.dumps(found.as_json()))) == found
 
 
 def test_older_series_keep_their_weekday_and_their_values() -> None:
@@ -267,12 +267,12 @@ def test_older_series_keep_their_weekday_and_their_values() -> None:
         assert other.row.value == one.row.value
 
 
-def of_a_company(first: datetime) -> OutlookThen:
+def of_a_company(first: datetime) -> PointInTimeData:
     """Return a replay from desks.START on with a company whose reports begin at a moment."""
     rows = [
         row for row in company_reports.reports(company_reports.grown(1)) if row.known_at >= first
     ]
-    return OutlookThen(facts=tuple(company_reports.stored(rows)), begin=desks.START)
+    return PointInTimeData(facts=tuple(company_reports.stored(rows)), begin=desks.START)
 
 
 @pytest.mark.journey
@@ -283,8 +283,8 @@ def test_reports_are_too_short_for_the_placebo_unless_they_have_all_of_the_repla
     found = of_a_company(desks.START - timedelta(days=days))
     assert (found.short_series == ("ACME",)) == short
     assert bool(found.with_older_series().facts) != short
-    assert OutlookThen.of(json.loads(json.dumps(found.as_json()))) == found
-    assert found.digest != OutlookThen(begin=desks.START).digest
+    assert PointInTimeData.of(json.loads(json.dumps(found.as_json()))) == found
+    assert found.digest != PointInTimeData(begin=desks.START).digest
 
 
 @pytest.mark.journey
@@ -324,8 +324,8 @@ def test_where_nothing_is_stored_every_close_sees_what_a_shelf_would_show(asset:
     profile = a_profile(symbols={"SYM": terms})
     instance = Instance(symbol="SYM", timeframes=("H1",))
     nobodys = SeriesRow("nobodys", BEGIN, BEGIN, 1.0, "file")
-    beside = OutlookThen(series=tuple(outside_series.stored([nobodys])))
-    once, each = (one.outside_of(instance, profile) for one in (OutlookThen(), beside))
+    beside = PointInTimeData(series=tuple(outside_series.stored([nobodys])))
+    once, each = (one.outside_of(instance, profile) for one in (PointInTimeData(), beside))
     assert once is not None and each is not None
     days = [(BEGIN + timedelta(days=number)).date() for number in range(900)]
     closes = [(day, 100.0 + day.day) for day in days]

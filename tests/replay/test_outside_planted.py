@@ -18,8 +18,8 @@ from torra.evaluation.information import ALL, coefficients
 from torra.evaluation.outcomes import RoundTripCosts, outcomes
 from torra.evidence.outside_numbers import SeriesRow
 from torra.replay.arms import ARMS
-from torra.replay.outlook_then import SHIFT, OutlookThen
-from torra.replay.runner import Course, run_arm
+from torra.replay.outlook_then import SHIFT, PointInTimeData
+from torra.replay.runner import Schedule, run_arm
 from torra.replay.shards.history import History
 from torra.replay.voices import rules_voice
 
@@ -54,7 +54,7 @@ PROFILE: Final = {
 }
 
 
-def planted(seed: int) -> tuple[History, OutlookThen]:
+def planted(seed: int) -> tuple[History, PointInTimeData]:
     """Return an index and VIX: a day moves against the last change of VIX that was known before."""
     rng = Generator(PCG64([seed, 32]))
     before = SHIFT.days + 400
@@ -82,7 +82,7 @@ def planted(seed: int) -> tuple[History, OutlookThen]:
         index=pd.date_range(BEGIN, periods=len(closes), freq="h", tz="UTC", name="time"),
     )
     history = History("US500", {"H1": frame}, {"H1": "made"})
-    return history, OutlookThen(series=tuple(outside_series.stored(rows)))
+    return history, PointInTimeData(series=tuple(outside_series.stored(rows)))
 
 
 @pytest.mark.parametrize(("name", "found"), [("outside", True), ("outside_shifted", False)])
@@ -90,7 +90,7 @@ def test_the_seat_that_reads_a_leading_series_is_found_and_its_placebo_is_not(
     name: str, found: bool
 ) -> None:
     history, outlook = planted(1)
-    course = Course.of(history, begin=BEGIN + WARM * DAY, outlook=outlook)
+    course = Schedule.of(history, begin=BEGIN + WARM * DAY, outlook=outlook)
     course = replace(course, keys=course.keys[::EVERY])
     profile = validate(Profile, PROFILE, "a test")
     arm = replace(ARMS[name], without=() if examples.whole else SILENT)

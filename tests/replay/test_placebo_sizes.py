@@ -11,21 +11,21 @@ import pytest
 from agent_config import DebateSettings
 from agent_framework import Deliberation
 from agents.contracts import VECTORS, DebateContext, Feature
-from agents.debate.synthesis import Answer
+from agents.debate.synthesis import CountedReport
 from agents.registry import AGENTS
 from tests.worlds.observed import deliberated, plain_tick, quiet_ticks, random_report
 from torra.clock import iso
 from torra.config import Profile
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.replay import scorecard
 from torra.replay.arms import PLACEBOS, Placebo
 from torra.replay.shards import arm_words
-from torra.replay.shards.arm_words import Words
+from torra.replay.shards.arm_words import ArmWords
 
 PROFILE = Profile()
 
 
-def source(count: int = 96 * 5) -> ArmSeen:
+def source(count: int = 96 * 5) -> ArmObservation:
     """Return an arm whose agents hold back by all kinds of degrees, under rules that never do."""
     rng = np.random.default_rng(3)
     ticks = [
@@ -37,10 +37,10 @@ def source(count: int = 96 * 5) -> ArmSeen:
         )
         for tick in quiet_ticks(count)
     ]
-    return ArmSeen("full", tuple(ticks), ())
+    return ArmObservation("full", tuple(ticks), ())
 
 
-def context_of(tick: TickSeen, **features: float) -> DebateContext:
+def context_of(tick: TickObservation, **features: float) -> DebateContext:
     return DebateContext(
         symbol=tick.symbol,
         timeframe=tick.timeframe,
@@ -55,7 +55,9 @@ def context_of(tick: TickSeen, **features: float) -> DebateContext:
     )
 
 
-def spoken(words: arm_words.Spoken, seen: ArmSeen, **features: float) -> list[Deliberation]:
+def spoken(
+    words: arm_words.ScriptedDebate, seen: ArmObservation, **features: float
+) -> list[Deliberation]:
     debate = arm_words.speaking(words)
     return [debate(context_of(tick, **features), DebateSettings()) for tick in seen.ticks]
 
@@ -64,7 +66,7 @@ def test_words_that_no_gate_changed_are_blended_once() -> None:
     tick = quiet_ticks(1)[0]
     context, moves = context_of(tick), (0.2, 0.0, -0.1, 0.0)
     for before, once in ((None, True), (moves, True), ((0.1, 0.0, -0.1, 0.0), False)):
-        words = {(context.timeframe, context.bar_time): Words(moves, debate=before)}
+        words = {(context.timeframe, context.bar_time): ArmWords(moves, debate=before)}
         said = arm_words.speaking(words)(context, DebateSettings())
         assert (said.ungated is said.scores) == once, before
 
@@ -103,7 +105,7 @@ def test_the_rules_of_the_tick_lower_the_size_and_nothing_raises_it() -> None:
     streak = spoken(words, seen, **{"memory.losing_streak": 9.0})
     factor = PROFILE.gate.losing_streak_multiplier
     assert [size(one) for one in streak] == pytest.approx([factor * size(one) for one in quiet])
-    plain = {place: Words(one.adjustments) for place, one in words.items()}
+    plain = {place: ArmWords(one.adjustments) for place, one in words.items()}
     assert {size(one) for one in spoken(plain, seen)} == {1.0}
 
 
@@ -113,7 +115,7 @@ def test_what_the_rules_took_from_the_source_is_not_taken_again() -> None:
     for tick in quiet_ticks(30):
         names = ("technical", "sentiment", "momentum")
         reports = {name: random_report(rng, name) for name in names}
-        answers = {n: Answer(AGENTS[n].role, r) if r else None for n, r in reports.items()}
+        answers = {n: CountedReport(AGENTS[n].role, r) if r else None for n, r in reports.items()}
         calm = deliberated(tick, answers, PROFILE)
         streak = deliberated(tick, answers, PROFILE, **{"memory.losing_streak": 9.0})
         found.append((calm, streak))
@@ -127,7 +129,7 @@ def test_what_the_rules_took_from_the_source_is_not_taken_again() -> None:
 
 def test_words_go_to_a_worker_whole() -> None:
     words = arm_words.placebo("random", source(9), 1, PROFILE.gate)
-    words = {**words, ("H1", "x"): Words((0.1, 0.2, 0.3, 0.4), True, (0.4, 0.3, 0.2, 0.1))}
+    words = {**words, ("H1", "x"): ArmWords((0.1, 0.2, 0.3, 0.4), True, (0.4, 0.3, 0.2, 0.1))}
     assert arm_words.words_of(json.loads(json.dumps(arm_words.rows_of(words)))) == words
 
 
@@ -145,7 +147,7 @@ def test_only_the_arm_whose_words_they_are_is_held_against_placebos(
 ) -> None:
     market = scorecard.ScoredMarket({}, PROFILE)
     placebos = ["placebo_shuffled", "placebo_random"]
-    seen = [ArmSeen(name, (), ()) for name in (*names, *placebos)]
+    seen = [ArmObservation(name, (), ()) for name in (*names, *placebos)]
     compared = scorecard.compare(seen, market)
     assert dict(compared.placebos) == {owner: placebos}
     assert compared.is_placebo == set(placebos)

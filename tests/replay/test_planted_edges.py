@@ -18,14 +18,14 @@ from torra.config import Profile, validate
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.intervals import binomial_tail
 from torra.evaluation.multiple import LEAST_TRADES, claims
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.trade_figures import arm_figures
 from torra.replay import arms, scorecard, voices
 from torra.replay.arms import ARMS, Arm
 from torra.replay.replaying import ReplayPlan, TradingCosts, run
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards import arm_words, executors, shards
-from torra.replay.shards.arm_words import Words
+from torra.replay.shards.arm_words import ArmWords
 from torra.replay.shards.history import History
 
 AHEAD = 16
@@ -85,14 +85,14 @@ def by_name(found: tuple[Exhibit, ...]) -> dict[str, Exhibit]:
 
 
 @cache
-def walk_of_l1(bars: int) -> tuple[History, Course, ArmSeen]:
+def walk_of_l1(bars: int) -> tuple[History, Schedule, ArmObservation]:
     """Return a random walk, and what L1 alone makes of it."""
     history = random_walk(bars, 11)
-    course = Course.of(history)
-    return history, course, run_arm(course, ARMS["l1"], profile(), Voice())
+    course = Schedule.of(history)
+    return history, course, run_arm(course, ARMS["l1"], profile(), AgentSource())
 
 
-def seen_by_a_seer(share: float, bars: int) -> list[ArmSeen]:
+def seen_by_a_seer(share: float, bars: int) -> list[ArmObservation]:
     """Return L1, and a desk that knows the sign of the next bars on a share of all ticks."""
     history, course, alone = walk_of_l1(bars)
     frame = history.frames["M15"]
@@ -101,11 +101,11 @@ def seen_by_a_seer(share: float, bars: int) -> list[ArmSeen]:
     rng = Generator(PCG64(5))
     right = np.where(rng.random(len(frame)) < share, future, rng.choice((-1.0, 1.0), len(frame)))
     words = {
-        ("M15", iso(time.to_pydatetime())): Words((0.3 * s, 0.3 * s, 0.3 * s, 0.3 * s))
+        ("M15", iso(time.to_pydatetime())): ArmWords((0.3 * s, 0.3 * s, 0.3 * s, 0.3 * s))
         for time, s in zip(frame.index, right.tolist(), strict=True)
     }
     seer = Arm("budget", "a desk that sees", "placebo")
-    return [alone, run_arm(course, seer, profile(), Voice(debater=arm_words.speaking(words)))]
+    return [alone, run_arm(course, seer, profile(), AgentSource(debater=arm_words.speaking(words)))]
 
 
 @pytest.mark.journey
@@ -203,7 +203,7 @@ def test_on_random_walks_no_arm_shows_an_edge(
     by_night = seeds > 1
     walks = [walk(seed, by_night=by_night) for seed in range(seeds)]
     jobs = [shards.Job(f"walk {one['seed']}", one) for one in walks]
-    workers = executors.processes(2) if by_night else executors.inline()
+    workers = executors.processes(2) if by_night else executors.synchronous_executor()
     with workers as executor:
         found = shards.run_all(jobs, claimed_on_a_walk, executor, keep=tmp_path)
     for kind in ("claims", "without_placebos"):
@@ -239,7 +239,7 @@ def test_on_random_walks_without_costs_nothing_is_won_or_lost(
         shards.Job(f"walk {seed}", {"seed": seed, "bars": bars})
         for seed in range(1000, 1000 + seeds)
     ]
-    with executors.processes(2) if seeds > 2 else executors.inline() as executor:
+    with executors.processes(2) if seeds > 2 else executors.synchronous_executor() as executor:
         found = shards.run_all(jobs, results_on_a_free_walk, executor, keep=tmp_path)
     results = np.concatenate([one["r"] for one in found])
     deviation = results.mean() / (results.std() / np.sqrt(len(results)))

@@ -16,8 +16,8 @@ from torra.bridges import paper
 from torra.bridges.guards import limits
 from torra.config import Profile, SymbolSpec
 from torra.evaluation.random_entries import (
-    Beside,
     RandomEntries,
+    VersusRandom,
     drawn,
     outcomes,
     random_entries,
@@ -126,7 +126,9 @@ def test_no_bar_and_no_trade_are_told_in_words() -> None:
     none = random_entries(bars, np.full(len(bars), 0.8), spec(), 0, 0.5, rng, 10)
     assert (nothing.mean, nothing.range, nothing.share_as_good(1.0)) == (None, None, None)
     assert none.mean is None
-    shown = random_entries_exhibit([Beside("L1", None, nothing), Beside("other", 0.1, none)])
+    shown = random_entries_exhibit(
+        [VersusRandom("L1", None, nothing), VersusRandom("other", 0.1, none)]
+    )
     assert not shown.enough or shown.says
     assert "no trades" in shown.says
     assert "nothing" in random_entries_exhibit([]).says
@@ -134,13 +136,15 @@ def test_no_bar_and_no_trade_are_told_in_words() -> None:
 
 def test_trades_that_the_end_closed_are_told() -> None:
     values = np.array([0.1, 0.2])
-    told = random_entries_exhibit([Beside("l1", 0.3, RandomEntries(9, 4, values, 2))]).says
+    told = random_entries_exhibit([VersusRandom("l1", 0.3, RandomEntries(9, 4, values, 2))]).says
     assert told.endswith(" Left out: 2 trades that the end of the history closed.")
     assert (
         "Left out"
-        not in random_entries_exhibit([Beside("l1", 0.3, RandomEntries(9, 4, values))]).says
+        not in random_entries_exhibit([VersusRandom("l1", 0.3, RandomEntries(9, 4, values))]).says
     )
-    none = random_entries_exhibit([Beside("l1", None, RandomEntries(0, 0, values[:0], 1))]).says
+    none = random_entries_exhibit(
+        [VersusRandom("l1", None, RandomEntries(0, 0, values[:0], 1))]
+    ).says
     assert none.endswith(" Left out: 1 trade that the end of the history closed.")
 
 

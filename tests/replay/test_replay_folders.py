@@ -26,11 +26,11 @@ from torra.config import Profile
 from torra.errors import ConfigError
 from torra.evaluation.observations import (
     NOTHING,
-    ArmSeen,
-    Opinion,
-    Shared,
-    SwarmSeen,
-    TickSeen,
+    AgentOpinion,
+    ArmObservation,
+    Interner,
+    SwarmObservation,
+    TickObservation,
     as_json,
     tick_of,
 )
@@ -56,14 +56,16 @@ def plan(history: History) -> ReplayPlan:
 
 
 @pytest.fixture(scope="module")
-def finished(plan: ReplayPlan, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ArmSeen]:
+def finished(
+    plan: ReplayPlan, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, ArmObservation]:
     home = tmp_path_factory.mktemp("finished")
     folders.begin(home, plan)
     return home, run(plan, voices.rules_voice, folder=home / FOLDER / NAME, chunk=CHUNK)[0]
 
 
 @pytest.fixture
-def home(finished: tuple[Path, ArmSeen], tmp_path: Path) -> Path:
+def home(finished: tuple[Path, ArmObservation], tmp_path: Path) -> Path:
     shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
     return tmp_path
 
@@ -170,7 +172,9 @@ def test_a_folder_is_one_process_s(tmp_path: Path) -> None:
 # --- what is read ---------------------------------------------------------------------------------
 
 
-def test_a_finished_arm_is_read_whole(finished: tuple[Path, ArmSeen], plan: ReplayPlan) -> None:
+def test_a_finished_arm_is_read_whole(
+    finished: tuple[Path, ArmObservation], plan: ReplayPlan
+) -> None:
     home, seen = finished
     assert folders.seen_of(home, plan, "l1") == seen
     state = json.loads((home / FOLDER / NAME / "l1.state.json").read_text())
@@ -257,7 +261,9 @@ def test_damage_is_told(how: str, home: Path, plan: ReplayPlan) -> None:
         Checkpoint(folder, "l1", plan.identity(ARMS["l1"])).lines()
 
 
-def test_the_remedy_mends_it(home: Path, plan: ReplayPlan, finished: tuple[Path, ArmSeen]) -> None:
+def test_the_remedy_mends_it(
+    home: Path, plan: ReplayPlan, finished: tuple[Path, ArmObservation]
+) -> None:
     folder = home / FOLDER / NAME
     without_tail(folder / "l1.ticks.gz", folder / "l1.state.json")
     with pytest.raises(ConfigError, match="its end is missing"):
@@ -314,7 +320,7 @@ def test_arms_of_workers_are_kept_as_if_they_had_been_run_here(
         )
     folders.begin(tmp_path, plan)
     before = (folder / "l1.ticks.gz").read_bytes()
-    with executors.inline() as executor:
+    with executors.synchronous_executor() as executor:
         seen = run_on(plan, executor)
     folders.keep_arms(tmp_path, plan, seen)
     assert (folder / "l1.ticks.gz").read_bytes() == before
@@ -383,16 +389,16 @@ def test_a_report_takes_the_place_of_its_own_kind_only(tmp_path: Path, plan: Rep
 # --- what many ticks say alike --------------------------------------------------------------------
 
 
-def written(tick: TickSeen) -> dict[str, Any]:
+def written(tick: TickObservation) -> dict[str, Any]:
     """Return a tick as a file gives it, where no two values are one object."""
     told: dict[str, Any] = json.loads(json.dumps(as_json(tick)))
     return told
 
 
-def test_what_is_said_alike_is_held_once(finished: tuple[Path, ArmSeen]) -> None:
-    shared = Shared()
-    gate = Opinion("risk_gate", "gate", trust=1.0, confidence="high")
-    words = Opinion("news", "analyst", (0.125, None, None, -0.25), focus=(0.5, 0.5, 0.0, 0.0))
+def test_what_is_said_alike_is_held_once(finished: tuple[Path, ArmObservation]) -> None:
+    shared = Interner()
+    gate = AgentOpinion("risk_gate", "gate", trust=1.0, confidence="high")
+    words = AgentOpinion("news", "analyst", (0.125, None, None, -0.25), focus=(0.5, 0.5, 0.0, 0.0))
     tick = replace(finished[1].ticks[0], opinions=(words, gate))
     one, other = (shared.tick(tick_of(told)) for told in (written(tick), written(tick)))
     assert one == other == tick
@@ -402,18 +408,18 @@ def test_what_is_said_alike_is_held_once(finished: tuple[Path, ArmSeen]) -> None
         assert getattr(one, name) is getattr(other, name), name
 
 
-def test_only_the_same_bits_are_held_once(finished: tuple[Path, ArmSeen]) -> None:
+def test_only_the_same_bits_are_held_once(finished: tuple[Path, ArmObservation]) -> None:
     """0.0 equals -0.0 and 1 equals 1.0, and a file tells them apart."""
-    shared, plain = Shared(), finished[1].ticks[0]
-    opinion = Opinion("risk_gate", "gate", trust=0.0, multiplier=1.0)
+    shared, plain = Interner(), finished[1].ticks[0]
+    opinion = AgentOpinion("risk_gate", "gate", trust=0.0, multiplier=1.0)
     zero = replace(plain, l1=NOTHING, scores=NOTHING, adjustments=NOTHING, opinions=(opinion,))
     minus = (-0.0, 0.0, 0.0, -0.0)
     signed = replace(
         zero, l1=minus, scores=minus, adjustments=minus, debate=minus, ath=-0.0,
         opinions=(replace(opinion, trust=-0.0), replace(opinion, multiplier=1), opinion),
-        swarm=SwarmSeen(budget=0.0, trusted=(-0.0, 1.0), value_r=-0.0),
+        swarm=SwarmObservation(budget=0.0, trusted=(-0.0, 1.0), value_r=-0.0),
     )  # fmt: skip
-    zero = replace(zero, swarm=SwarmSeen(budget=0.0, trusted=(0.0, 1), value_r=0.0))
+    zero = replace(zero, swarm=SwarmObservation(budget=0.0, trusted=(0.0, 1), value_r=0.0))
     for tick in (zero, signed, replace(zero, ath=0.0), signed):
         assert json.dumps(as_json(shared.tick(tick))) == json.dumps(as_json(tick))
 

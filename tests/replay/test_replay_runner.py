@@ -29,8 +29,8 @@ from torra.clock import duration, iso
 from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import (
-    ArmSeen,
-    TickSeen,
+    ArmObservation,
+    TickObservation,
     arm_of,
     as_json,
     same_but_time,
@@ -38,10 +38,10 @@ from torra.evaluation.observations import (
 )
 from torra.replay import arms, replaying, runner, voices
 from torra.replay.arms import ARMS, Arm
-from torra.replay.l1.sweep import Ground
+from torra.replay.l1.sweep import L1Backtest
 from torra.replay.l1.trades import left_open
 from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_beside, run_on
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards import arm_words, checkpoints, executors, parcels
 from torra.replay.shards.checkpoints import Checkpoint
 from torra.replay.shards.history import History, cut, load
@@ -92,11 +92,11 @@ def plan_of(history: History, names: tuple[str, ...] = ALL, **changes: object) -
 
 
 @pytest.fixture(scope="module")
-def whole(history: History) -> list[ArmSeen]:
+def whole(history: History) -> list[ArmObservation]:
     return run(plan_of(history), voices.rules_voice)
 
 
-def same(one: ArmSeen, other: ArmSeen) -> bool:
+def same(one: ArmObservation, other: ArmObservation) -> bool:
     equal = dataclasses.replace(one, ticks=()) == dataclasses.replace(other, ticks=())
     pairs = zip(one.ticks, other.ticks, strict=True)
     return equal and all(same_but_time(*pair) for pair in pairs)
@@ -114,7 +114,7 @@ def test_what_are_no_costs(spread: float) -> None:
         TradingCosts(spread, 0.0, 0.0)
 
 
-def test_every_arm_runs_on_the_same_ticks(whole: list[ArmSeen]) -> None:
+def test_every_arm_runs_on_the_same_ticks(whole: list[ArmObservation]) -> None:
     keys = [[tick.key for tick in arm.ticks] for arm in whole]
     assert all(found == keys[0] for found in keys)
     assert len(keys[0]) == TICKS
@@ -123,7 +123,7 @@ def test_every_arm_runs_on_the_same_ticks(whole: list[ArmSeen]) -> None:
     ]  # fmt: skip
 
 
-def test_the_control_is_l1_and_the_others_keep_their_bound(whole: list[ArmSeen]) -> None:
+def test_the_control_is_l1_and_the_others_keep_their_bound(whole: list[ArmObservation]) -> None:
     control, *others = whole
     assert all(tick.scores == tick.l1 and not any(tick.adjustments) for tick in control.ticks)
     assert all(tick.source_type == "L1_ONLY" for tick in control.ticks)
@@ -159,7 +159,7 @@ def stopping_at(number: int) -> Callable[[str, int], None]:
     ],
 )
 def test_an_interrupted_replay_ends_like_one_that_was_not(
-    at: int, history: History, whole: list[ArmSeen], tmp_path: Path
+    at: int, history: History, whole: list[ArmObservation], tmp_path: Path
 ) -> None:
     plan = plan_of(history)
     with pytest.raises(Stopped):
@@ -172,7 +172,7 @@ def test_an_interrupted_replay_ends_like_one_that_was_not(
 
 @pytest.mark.journey
 def test_a_chunk_that_was_half_written_does_not_count(
-    history: History, whole: list[ArmSeen], tmp_path: Path
+    history: History, whole: list[ArmObservation], tmp_path: Path
 ) -> None:
     plan = plan_of(history)
     with pytest.raises(Stopped):
@@ -199,7 +199,7 @@ run(here.plan_of(history), voices.rules_voice, folder=Path({folder!r}), chunk=5,
 
 @pytest.mark.journey
 def test_a_killed_replay_ends_like_one_that_was_not(
-    history: History, whole: list[ArmSeen], tmp_path: Path, scaled: Callable[..., int]
+    history: History, whole: list[ArmObservation], tmp_path: Path, scaled: Callable[..., int]
 ) -> None:
     """Each life of the process is killed a few ticks further on, in the middle of its work."""
     script = CHILD.format(folder=str(tmp_path), begin=BEGIN.isoformat())
@@ -224,20 +224,22 @@ def test_a_folder_of_another_replay_is_refused(history: History, tmp_path: Path)
 
 
 @pytest.mark.journey
-def test_jobs_on_an_executor_give_the_same_arms(history: History, whole: list[ArmSeen]) -> None:
-    with executors.inline() as executor:
+def test_jobs_on_an_executor_give_the_same_arms(
+    history: History, whole: list[ArmObservation]
+) -> None:
+    with executors.synchronous_executor() as executor:
         found = run_on(plan_of(history), executor)
     assert all(same(one, other) for one, other in zip(found, whole, strict=True))
 
 
 @pytest.mark.journey
 def test_arms_that_ran_beside_each_other_are_the_same_to_the_byte(
-    history: History, whole: list[ArmSeen], tmp_path: Path
+    history: History, whole: list[ArmObservation], tmp_path: Path
 ) -> None:
     """In whatever order they begin: a placebo waits for its source."""
     plan, (here, beside) = plan_of(history), (tmp_path / "here", tmp_path / "beside")
     run(plan, voices.rules_voice, folder=here)
-    with executors.inline() as executor:
+    with executors.synchronous_executor() as executor:
         told = run_beside(plan, executor, beside, first=[arm.name for arm in plan.arms[::-1]])
     assert all(same(one, other) for one, other in zip(told, whole, strict=True))
     assert [kept(beside, arm) for arm in ALL_ARMS] == [kept(here, arm) for arm in ALL_ARMS]
@@ -247,7 +249,7 @@ def test_arms_that_ran_beside_each_other_are_the_same_to_the_byte(
 
 @pytest.mark.journey
 def test_what_runs_beside_goes_on_from_where_it_was(
-    history: History, whole: list[ArmSeen], tmp_path: Path
+    history: History, whole: list[ArmObservation], tmp_path: Path
 ) -> None:
     plan = plan_of(history)
     with pytest.raises(Stopped):
@@ -260,7 +262,7 @@ def test_what_runs_beside_goes_on_from_where_it_was(
         )
     begun = Checkpoint(tmp_path, "budget", plan.identity(ARMS["budget"])).state
     assert begun is not None and 0 < begun["at"] < len(whole[0].ticks)
-    with executors.inline() as executor:
+    with executors.synchronous_executor() as executor:
         told = run_beside(plan, executor, tmp_path)
     found = run(plan, nobody_is_asked, folder=tmp_path)
     for one, other, arm in zip(told, found, whole, strict=True):
@@ -274,7 +276,7 @@ def test_an_interruption_waits_for_nothing_that_is_being_read(
     run(plan_of(history, ("l1",)), voices.rules_voice, folder=tmp_path)
     begun, read = threading.Event(), list[object]()
 
-    def slow(told: Any) -> TickSeen:
+    def slow(told: Any) -> TickObservation:
         read.append(told)
         begun.set()
         time.sleep(0.05)
@@ -287,7 +289,7 @@ def test_an_interruption_waits_for_nothing_that_is_being_read(
 
     monkeypatch.setattr(checkpoints, "tick_of", slow)
     monkeypatch.setattr(replaying, "run_part", interrupted)
-    with executors.inline() as executor, pytest.raises(KeyboardInterrupt):
+    with executors.synchronous_executor() as executor, pytest.raises(KeyboardInterrupt):
         run_beside(plan_of(history, ("l1", "budget")), executor, tmp_path)
     assert 0 < len(read) < TICKS
 
@@ -297,7 +299,7 @@ def test_an_arm_that_was_damaged_since_is_told(history: History, tmp_path: Path)
     run(plan, voices.rules_voice, folder=tmp_path)
     lines = tmp_path / "l1.ticks.gz"
     lines.write_bytes(bytes(lines.stat().st_size))
-    with executors.inline() as executor, pytest.raises(ConfigError, match="damaged"):
+    with executors.synchronous_executor() as executor, pytest.raises(ConfigError, match="damaged"):
         run_beside(plan, executor, tmp_path)
 
 
@@ -313,19 +315,19 @@ def kept(folder: Path, arm: str) -> tuple[Any, list[Any]]:
     return state, rows
 
 
-def nobody_is_asked(arm: Arm) -> Voice:
+def nobody_is_asked(arm: Arm) -> AgentSource:
     """The voice of an arm that is done already, and would be another one if it were asked."""
     del arm
-    return Voice()
+    return AgentSource()
 
 
-def test_an_arm_goes_through_a_parcel_unchanged(whole: list[ArmSeen]) -> None:
+def test_an_arm_goes_through_a_parcel_unchanged(whole: list[ArmObservation]) -> None:
     for arm in whole:
         assert parcels.arm_from(parcels.packed_arm(arm)) == arm
         assert arm_of(as_json(arm)) == arm
 
 
-def test_placebos_use_the_words_of_the_reference(whole: list[ArmSeen]) -> None:
+def test_placebos_use_the_words_of_the_reference(whole: list[ArmObservation]) -> None:
     budget = whole[1]
     said = {(tick.timeframe, iso(tick.bar_time)): tick.adjustments for tick in budget.ticks}
     flipped = arm_words.placebo("flipped", budget, 1, GATE)
@@ -344,7 +346,7 @@ def test_placebos_use_the_words_of_the_reference(whole: list[ArmSeen]) -> None:
     )
 
 
-def test_a_placebo_trades_at_the_size_of_its_source(whole: list[ArmSeen]) -> None:
+def test_a_placebo_trades_at_the_size_of_its_source(whole: list[ArmObservation]) -> None:
     """With the other sign on the same tick gate and conviction leave what they left the source."""
     budget, flipped = whole[1], whole[3]
     sizes = [[t.multiplier * t.conviction for t in arm.ticks] for arm in (budget, flipped)]
@@ -354,7 +356,7 @@ def test_a_placebo_trades_at_the_size_of_its_source(whole: list[ArmSeen]) -> Non
 
 def test_the_end_of_the_bars_closes_what_is_open(history: History) -> None:
     plan = plan_of(history, ("l1",), on_opposite="hold", level=0.05)
-    course = Course.of(plan.history, begin=END - timedelta(hours=9), end=END)
+    course = Schedule.of(plan.history, begin=END - timedelta(hours=9), end=END)
     cutting = dataclasses.replace(course, keys=course.keys[:40])
     seen = run_arm(cutting, ARMS["l1"], plan.profile, voices.rules_voice(ARMS["l1"]))
     assert seen.trades
@@ -399,12 +401,12 @@ def halting(halts: dict[int, str], seen: list[tuple[datetime, str]]) -> Callable
 
 def test_a_halt_is_that_of_its_own_day(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last tick before midnight halts: the first of the new day runs on an active desk."""
-    course = Course.of(history, begin=END - timedelta(hours=25), end=END)
+    course = Schedule.of(history, begin=END - timedelta(hours=25), end=END)
     late = course.keys[: next(n for n, key in enumerate(course.keys) if closes(key) >= MIDNIGHT)]
     known: list[tuple[datetime, str]] = []
     monkeypatch.setattr(runner, "run_close", halting({len(late): "late", 30: "later"}, known))
     seen = run_arm(
-        dataclasses.replace(course, keys=course.keys[:30]), ARMS["l1"], Profile(), Voice()
+        dataclasses.replace(course, keys=course.keys[:30]), ARMS["l1"], Profile(), AgentSource()
     )
     assert seen.halts == 2, "one before midnight, one in the very last tick"
     assert {state for _, state in known} == {"ACTIVE"}
@@ -413,10 +415,10 @@ def test_a_halt_is_that_of_its_own_day(history: History, monkeypatch: pytest.Mon
 def test_a_halted_desk_rests_until_midnight(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    course = Course.of(history, begin=MIDNIGHT - timedelta(hours=3), end=MIDNIGHT)
+    course = Schedule.of(history, begin=MIDNIGHT - timedelta(hours=3), end=MIDNIGHT)
     known: list[tuple[datetime, str]] = []
     monkeypatch.setattr(runner, "run_close", halting({2: "early"}, known))
-    assert run_arm(course, ARMS["l1"], Profile(), Voice()).halts == 1
+    assert run_arm(course, ARMS["l1"], Profile(), AgentSource()).halts == 1
     assert [state for _, state in known[:-2]] == ["ACTIVE"] * 2 + ["HALTED"] * (len(known) - 4)
     assert known[-2:] == [(MIDNIGHT, "ACTIVE")] * 2, "both timeframes close at midnight"
 
@@ -426,7 +428,7 @@ def test_the_pass_on_l1_counts_a_halt_in_the_last_tick_too(
 ) -> None:
     profile = l1_markets.profile(0.1, risk_max_signals_per_hour=1, on_opposite="reverse")
     bars = l1_markets.history(l1_markets.walk(11, 345, holes=0.0), single=True)
-    course, at = Course.of(bars), list[int]()
+    course, at = Schedule.of(bars), list[int]()
     note = runner._note_a_halt
 
     def noted(run: Any, day: str) -> None:
@@ -435,10 +437,10 @@ def test_the_pass_on_l1_counts_a_halt_in_the_last_tick_too(
         at.extend([run.at] * (run.halts - before))
 
     monkeypatch.setattr(runner, "_note_a_halt", noted)
-    run_arm(course, ARMS["l1"], profile, Voice())
+    run_arm(course, ARMS["l1"], profile, AgentSource())
     keys = course.keys[: at[0] + 1]
-    cut_off = run_arm(dataclasses.replace(course, keys=keys), ARMS["l1"], profile, Voice())
-    found = Ground(course.instance, cut(bars, None, closes(keys[-1])).frames).run(profile)
+    cut_off = run_arm(dataclasses.replace(course, keys=keys), ARMS["l1"], profile, AgentSource())
+    found = L1Backtest(course.instance, cut(bars, None, closes(keys[-1])).frames).run(profile)
     assert (found.trades, found.halts) == (cut_off.trades, cut_off.halts)
     assert found.halts == 1
 

@@ -23,7 +23,7 @@ from tests.worlds.price_series import sample, walk
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.replay.shards import packed_bars, shards
-from torra.replay.shards.executors import Inline, Processes, inline, processes
+from torra.replay.shards.executors import Inline, Processes, processes, synchronous_executor
 from torra.replay.shards.shards import (
     Job,
     JobFailed,
@@ -129,7 +129,7 @@ def test_a_job_that_waits_for_what_never_ends_is_a_mistake(after: str) -> None:
 def test_any_executor_will_do() -> None:
     with ThreadPoolExecutor(3) as executor:
         assert run_all(jobs(7), shard_jobs.walk_figures, executor) == figures(7)
-    with inline() as executor:
+    with synchronous_executor() as executor:
         assert run_all([], shard_jobs.walk_figures, executor) == []
 
 

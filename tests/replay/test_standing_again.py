@@ -13,7 +13,7 @@ import pytest
 from instance_database import Database
 from tests.worlds import desks, journals, random_markets, swarm_calls
 from torra.desk.bar_closes import next_close
-from torra.evaluation.observations import ArmSeen, same_but_time
+from torra.evaluation.observations import ArmObservation, same_but_time
 from torra.evaluation.standing import past_calls
 from torra.evaluation.standing.track_record import TrackRecord, TrackRecordQuery
 from torra.providers.rules.provider import RulesProvider
@@ -21,7 +21,7 @@ from torra.replay import runner
 from torra.replay.arms import Arm
 from torra.replay.rerun.causes import cause
 from torra.replay.rerun.journal_replay import Comparison, replay
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards import seen
 from torra.replay.shards.arm_standing import ArmPast, past_of
 from torra.replay.shards.checkpoints import Checkpoint
@@ -123,12 +123,12 @@ def test_a_record_that_lost_what_was_told_is_noticed(source: Database, tmp_path:
 # --- arms ---------------------------------------------------------------------------------------
 
 
-def arm_of(bars: int, checkpoint: Checkpoint | None = None) -> tuple[ArmSeen, list[Any]]:
+def arm_of(bars: int, checkpoint: Checkpoint | None = None) -> tuple[ArmObservation, list[Any]]:
     """Run an arm of a swarm on a random walk; return also what its ticks were told."""
     told: list[Any] = []
     history = random_markets.random_walk(bars, 7)
     settings = swarm_calls.profile()
-    voice = Voice(debater=swarm_calls.debater())
+    voice = AgentSource(debater=swarm_calls.debater())
     arm = Arm("swarm", "a swarm", agents={"mode": "swarm"})
     call = ArmPast.__call__
 
@@ -139,7 +139,7 @@ def arm_of(bars: int, checkpoint: Checkpoint | None = None) -> tuple[ArmSeen, li
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ArmPast, "__call__", noted)
         patch.setattr(past_calls, "LEAST", 2)
-        found = run_arm(Course.of(history), arm, settings, voice, checkpoint=checkpoint, chunk=25)
+        found = run_arm(Schedule.of(history), arm, settings, voice, checkpoint=checkpoint, chunk=25)
     return found, told
 
 

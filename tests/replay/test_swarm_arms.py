@@ -21,9 +21,9 @@ from tests.worlds.tables_once import tables_once
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError
 from torra.evaluation.observations import (
-    ArmSeen,
-    SwarmSeen,
-    TickSeen,
+    ArmObservation,
+    SwarmObservation,
+    TickObservation,
     as_json,
     same_but_time,
     tick_of,
@@ -38,7 +38,7 @@ from torra.replay.arms import ARMS, EVIDENCE
 from torra.replay.recomposing import of_a_swarm
 from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
 from torra.replay.shards import arm_words, executors
-from torra.replay.shards.arm_evidence import FURTHEST, EarlierEvidence
+from torra.replay.shards.arm_evidence import FURTHEST, ShiftedEvidence
 from torra.replay.shards.history import History, cut, load
 from torra.tick.bar_window import HistoryWindow
 
@@ -74,7 +74,7 @@ def plan_of(history: History, names: tuple[str, ...] = NAMES) -> ReplayPlan:
 
 
 @pytest.fixture(scope="module")
-def seen(history: History) -> dict[str, ArmSeen]:
+def seen(history: History) -> dict[str, ArmObservation]:
     return {arm.name: arm for arm in run(plan_of(history), voices.rules_voice)}
 
 
@@ -148,28 +148,32 @@ def test_words_are_given_under_the_rules_that_they_were_said_under(
 
 
 def test_the_veto_of_a_judge_stays_with_its_words() -> None:
-    (tick,) = quiet_ticks(1, verdict="BUY", swarm=SwarmSeen(vetoes="BUY", veto_sides=("BUY",)))
+    (tick,) = quiet_ticks(
+        1, verdict="BUY", swarm=SwarmObservation(vetoes="BUY", veto_sides=("BUY",))
+    )
     assert arm_words.stopped(tick)
     others: list[dict[str, Any]] = [
         {"verdict": "SELL"},
         {"shadow": True},
         # a crowded side is the officer's own row, which holds on every tick by itself
-        {"swarm": SwarmSeen(veto_sides=("BUY",), reasons=("CROWDED",))},
+        {"swarm": SwarmObservation(veto_sides=("BUY",), reasons=("CROWDED",))},
     ]
     assert not any(arm_words.stopped(replace(tick, **changes)) for changes in others)
 
 
 def test_what_a_reader_took_of_the_budget_is_the_agents_part() -> None:
-    (tick,) = quiet_ticks(1, swarm=SwarmSeen(budget=0.3, plain=0.6))
+    (tick,) = quiet_ticks(1, swarm=SwarmObservation(budget=0.3, plain=0.6))
     gate = Profile().gate
     assert arm_words.agents_part([tick, replace(tick, shadow=True)], gate) == [0.5, 1.0]
-    assert arm_words.agents_part([replace(tick, swarm=SwarmSeen(0.6, 0.6))], gate) == [1.0]
+    assert arm_words.agents_part([replace(tick, swarm=SwarmObservation(0.6, 0.6))], gate) == [1.0]
     # a storm as deep as the reader's budget has taken that already
-    storm = replace(tick, multiplier=0.3, rule_multiplier=0.3, swarm=SwarmSeen(0.3, 0.6, 0.3))
+    storm = replace(
+        tick, multiplier=0.3, rule_multiplier=0.3, swarm=SwarmObservation(0.3, 0.6, 0.3)
+    )
     assert arm_words.agents_part([storm], gate) == [1.0]
 
 
-def test_a_tick_of_a_swarm_survives_json(seen: dict[str, ArmSeen]) -> None:
+def test_a_tick_of_a_swarm_survives_json(seen: dict[str, ArmObservation]) -> None:
     for tick in seen["swarm"].ticks:
         assert tick.swarm is not None and len(tick.swarm.trusted) == len(EXPERTS)
         assert tick_of(as_json(tick)) == tick
@@ -179,7 +183,9 @@ def test_a_tick_of_a_swarm_survives_json(seen: dict[str, ArmSeen]) -> None:
 
 
 @pytest.mark.journey
-def test_a_placebo_of_a_swarm_trades_at_the_size_of_its_source(seen: dict[str, ArmSeen]) -> None:
+def test_a_placebo_of_a_swarm_trades_at_the_size_of_its_source(
+    seen: dict[str, ArmObservation],
+) -> None:
     pairs = list(paired(seen["swarm"].ticks, seen["placebo_flipped"].ticks))
     assert any(one.budget < 1.0 for one, _ in pairs)
     for one, other in pairs:
@@ -197,7 +203,7 @@ def test_a_placebo_of_a_swarm_trades_at_the_size_of_its_source(seen: dict[str, A
     [("swarm_flat", Changes(flat=True)), ("swarm_no_reader", Changes(reader=False))],
 )
 def test_a_swarm_put_together_again_is_the_arm_that_ran(
-    name: str, changes: Changes, seen: dict[str, ArmSeen]
+    name: str, changes: Changes, seen: dict[str, ArmObservation]
 ) -> None:
     """With the rules, whose judge and gate say the same about experts that say the same."""
     found = recompose(seen["swarm"], changes, BrainNumbers.of(Profile())).ticks
@@ -210,7 +216,7 @@ def test_a_swarm_put_together_again_is_the_arm_that_ran(
 
 @pytest.mark.journey
 def test_without_its_judge_a_swarm_is_what_its_experts_alone_asked_for(
-    seen: dict[str, ArmSeen],
+    seen: dict[str, ArmObservation],
 ) -> None:
     """The gate's model had read the judge: what it left is of first order, and labelled so."""
     changes = Changes(judge=False)
@@ -224,8 +230,8 @@ SAME = ("debate", "swarm", "l1", "rule_multiplier")
 
 
 def paired(
-    some: tuple[TickSeen, ...], others: tuple[TickSeen, ...]
-) -> Iterator[tuple[TickSeen, TickSeen]]:
+    some: tuple[TickObservation, ...], others: tuple[TickObservation, ...]
+) -> Iterator[tuple[TickObservation, TickObservation]]:
     return zip(some, others, strict=True)
 
 
@@ -234,7 +240,7 @@ def paired(
 
 def test_earlier_evidence_is_of_the_same_hour_and_shares_no_bar(history: History) -> None:
     window = HistoryWindow(history.frames)
-    lot = EarlierEvidence(window, 2, 7)
+    lot = ShiftedEvidence(window, 2, 7)
     times = [one.to_pydatetime() for one in window.times["M15"]]
     drawn = []
     for at in range(HELD - 20, len(times), 97):
@@ -252,7 +258,7 @@ def test_where_no_earlier_day_lies_far_enough_its_experts_have_nothing_to_read(
 ) -> None:
     window = HistoryWindow(history.frames)
     times = [one.to_pydatetime() for one in window.times["M15"]]
-    lot = EarlierEvidence(window, 2, 7)
+    lot = ShiftedEvidence(window, 2, 7)
     at = HELD - 20
     as_of = times[at] + timedelta(minutes=15)
     bars = window.bars("M15", as_of)
@@ -271,7 +277,7 @@ def test_where_no_earlier_day_lies_far_enough_its_experts_have_nothing_to_read(
 def test_a_placebo_of_the_evidence_draws_by_its_seed_alone(history: History) -> None:
     window = HistoryWindow(history.frames)
     keys = [TickKey("BTCUSD", "M15", one.to_pydatetime()) for one in window.times["M15"][-40:]]
-    one, same, other = (EarlierEvidence(window, 2, seed) for seed in (7, 7, 8))
+    one, same, other = (ShiftedEvidence(window, 2, seed) for seed in (7, 7, 8))
     assert [one.earlier(key) for key in keys] == [same.earlier(key) for key in keys]
     assert [one.earlier(key) for key in keys] != [other.earlier(key) for key in keys]
     plan = plan_of(history)
@@ -281,7 +287,9 @@ def test_a_placebo_of_the_evidence_draws_by_its_seed_alone(history: History) -> 
 
 
 @pytest.mark.journey
-def test_its_experts_read_other_days_and_all_else_is_as_it_was(seen: dict[str, ArmSeen]) -> None:
+def test_its_experts_read_other_days_and_all_else_is_as_it_was(
+    seen: dict[str, ArmObservation],
+) -> None:
     pairs = list(zip(seen["swarm"].ticks, seen[EVIDENCE].ticks, strict=True))
     said = [[one.adjustments for one in tick.opinions] for pair in pairs for tick in pair]
     assert sum(said[at] != said[at + 1] for at in range(0, len(said), 2)) > len(pairs) // 2
@@ -306,13 +314,13 @@ def read(window: HistoryWindow, key: TickKey) -> dict[str, float | str | None]:
     row = window.l1_row("M15", key.close_time, window.bars("M15", key.close_time))
     features = LazyFeatures(dict, "", lambda _: None)
     bundle = Bundle("BTCUSD", "M15", {}, {}, features, market_regime.read(row), {})
-    told = EarlierEvidence(window, 2, 7)(key, bundle, None).features
+    told = ShiftedEvidence(window, 2, 7)(key, bundle, None).features
     return {name: one.value for name, one in told.items()}
 
 
 @pytest.mark.journey
 def test_arms_of_a_swarm_are_the_same_on_an_executor(
-    history: History, seen: dict[str, ArmSeen]
+    history: History, seen: dict[str, ArmObservation]
 ) -> None:
     for arm in run_on(plan_of(history), executors.Inline()):
         pairs = zip(arm.ticks, seen[arm.name].ticks, strict=True)
@@ -320,7 +328,7 @@ def test_arms_of_a_swarm_are_the_same_on_an_executor(
 
 
 def test_a_placebo_of_the_evidence_is_compared_with_the_swarm_alone(
-    seen: dict[str, ArmSeen], history: History
+    seen: dict[str, ArmObservation], history: History
 ) -> None:
     market = scorecard.ScoredMarket({"BTCUSD": history.frames}, Profile())
     found = scorecard.compare(list(seen.values()), market)

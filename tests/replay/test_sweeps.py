@@ -19,7 +19,7 @@ from torra.config import Instance
 from torra.errors import ConfigError
 from torra.exhibits.documents import Document
 from torra.replay.grids import cells
-from torra.replay.l1.sweep import Ground
+from torra.replay.l1.sweep import L1Backtest
 from torra.replay.shards import trials
 from torra.replay.shards.history import History
 from torra.replay.sweep_jobs import SweepRequest, swept
@@ -73,7 +73,7 @@ def test_the_rows_are_the_configurations_net_of_commission() -> None:
     frame = l1_markets.walk(4, 1200)
     history = l1_markets.history(frame, single=True)
     free, paid = tried(frame), tried(frame, commission=5.0)
-    ground = Ground(
+    ground = L1Backtest(
         Instance(symbol=history.symbol, timeframes=("M15",), feed="store"), history.frames
     )
     for row, costly, cell in zip(
@@ -113,7 +113,7 @@ def test_folds_are_checked_as_they_are_made(cut: bool) -> None:
     history = l1_markets.history(l1_markets.walk(6, 900), single=True)
     times = history.frames["M15"].index
     begin, end = (times[300], times[700]) if cut else (None, None)
-    ticks = Ground(
+    ticks = L1Backtest(
         Instance(symbol=history.symbol, timeframes=("M15",), feed="store"),
         history.frames,
         begin=begin,

@@ -16,7 +16,7 @@ from tests.worlds.observed import START
 from torra.clock import iso
 from torra.commands.command_line import main
 from torra.config import ROOT
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.exhibits import trade_file
 from torra.replay.folders import made_of, seen_of
 from torra.words.orders import EXITS
@@ -124,7 +124,7 @@ def test_a_trade_is_marked_if_a_jump_lies_between_its_decision_and_its_end(
 ) -> None:
     hour = timedelta(hours=1)
     one = trade(JUMP + decided * hour, -1.0, closed - decided)
-    text = trade_file.as_csv([ArmSeen("l1", (), (one,))], [JUMP])
+    text = trade_file.as_csv([ArmObservation("l1", (), (one,))], [JUMP])
     assert rows(text)[0]["jump (UTC)"] == (iso(JUMP) if marked else "")
     lines = trade_file.trade_lines(text)
     ended = f"{EXITS['STOPPED']}, across a jump" if marked else EXITS["STOPPED"]

@@ -27,10 +27,10 @@ from torra.errors import ConfigError
 from torra.home import TRIED
 from torra.profiles.fields import DEFAULT, changed
 from torra.replay.l1 import verdicts
-from torra.replay.l1.sweep import Ground
+from torra.replay.l1.sweep import L1Backtest
 from torra.replay.shards import trials
 from torra.replay.tried import estimate, kind, words
-from torra.replay.tried.estimate import Question, Sums, Tried, tried
+from torra.replay.tried.estimate import Sums, Tried, WhatIf, tried
 
 END = parse("2021-11-20T00:00:00Z")
 BOTH = {"thresholds.buy": 0.2, "risk.risk_per_trade_pct": 1.0}
@@ -82,7 +82,7 @@ def ask(
 ) -> Tried:  # fmt: skip
     database = stores.open_database(home, now=System().real_now)
     try:
-        question = Question("default", saved or Profile(), wanted, days, END)
+        question = WhatIf("default", saved or Profile(), wanted, days, END)
         return tried(home, database, instances, question, paper)
     finally:
         database.close()
@@ -90,7 +90,7 @@ def ask(
 
 def swept(item: Instance, found: Profile, days: int = 30) -> Any:
     frames = {name: sample(item.symbol, name) for name in item.timeframes}
-    return Ground(item, frames, begin=END - timedelta(days=days), end=END).run(found)
+    return L1Backtest(item, frames, begin=END - timedelta(days=days), end=END).run(found)
 
 
 def deepest(profits: list[float]) -> float:
@@ -168,7 +168,7 @@ def test_a_look_is_logged_before_its_result_is_known(
     def broken(*_: Any) -> Any:
         raise RuntimeError
 
-    monkeypatch.setattr(Ground, "run", broken)
+    monkeypatch.setattr(L1Backtest, "run", broken)
     with pytest.raises(RuntimeError):
         ask(home, profile(thresholds__buy=0.2))
     assert trials.count(home, "BTCUSD") == 2
@@ -226,7 +226,7 @@ def test_a_short_history_says_how_far_back_it_goes(tmp_path: Path) -> None:
 def test_bars_of_long_ago_are_not_the_last_days(tmp_path: Path) -> None:
     store(tmp_path, desks.BTC).close()
     database = stores.open_database(tmp_path, now=System().real_now)
-    late = Question("default", Profile(), Profile(), 30, END + timedelta(days=90))
+    late = WhatIf("default", Profile(), Profile(), 30, END + timedelta(days=90))
     found = tried(tmp_path, database, (desks.BTC,), late, "USD")
     database.close()
     assert found.left_out[0].why == "no bar of it closed in the last 30 days"

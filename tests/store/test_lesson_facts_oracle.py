@@ -17,7 +17,7 @@ from tests.worlds import stores
 from torra.bridges.paper import EventKind, PaperEvent
 from torra.config import Profile
 from torra.lessons.lesson import LessonFacts
-from torra.replay.shards.arm_lessons import HeldRanges
+from torra.replay.shards.arm_lessons import PriceRanges
 from torra.store.memory import MemoryStore
 
 BTC = "BTCUSD"
@@ -166,7 +166,7 @@ def test_facts_equal_a_recount_of_the_bars_in_both_stores(
     for number in range(scaled(10_000)):
         trade = made(chance, number, SPREAD)
         frames = {"M15": frame_of(trade), "M30": halves(frame_of(trade))}
-        memory = MemoryStore({BTC: profile}, HeldRanges(frames))
+        memory = MemoryStore({BTC: profile}, PriceRanges(frames))
         for name, frame in frames.items():
             database.store_bars(BTC, name, frame)
         stored, kept = learnt(database, trade), learnt(memory, trade)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_config import DebateSettings
-from agent_framework import Deliberation, undebated
+from agent_framework import Deliberation, l1_only_record
 from agents.contracts import DebateContext
 from instance_database import RECALLED
 from tests.worlds import desks, journals, stores
@@ -30,9 +30,9 @@ from torra.store.connection import TickKey, stamp
 from torra.store.memory import CLAIMS, MemoryStore
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.debate import Debater, reads_no_notes
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 from torra.verdict import sentiment_rules
-from torra_trader import Outcome, run_tick
+from torra_trader import TickOutcome, run_tick
 
 BTC = "BTCUSD"
 OFTEN = {"buy": 0.06, "sell": 0.06}
@@ -51,7 +51,7 @@ CASES: dict[str, tuple[dict[str, Any], bool]] = {
 class Lived(NamedTuple):
     """What ticks came to, and the store that they were kept in."""
 
-    outcomes: list[Outcome]
+    outcomes: list[TickOutcome]
     store: Any
 
 
@@ -93,7 +93,7 @@ def live(
     for key in ticks:
         store = between(store)
         clock.set(key.bar_time + duration(key.timeframe))
-        told = Edges(store, window(), voice.submit if asked else None, voice.name, clock, 1)
+        told = TickDeps(store, window(), voice.submit if asked else None, voice.name, clock, 1)
         outcomes.append(
             run_tick(
                 desks.BTC, key.timeframe, key.bar_time, clock.monotonic(),
@@ -177,7 +177,7 @@ def test_a_debater_has_the_notes_unless_it_reads_none_and_nobody_keeps_them() ->
 
     def debater(context: DebateContext, config: DebateSettings) -> Deliberation:
         read.append(bool(context.notes))
-        return undebated(context, config)
+        return l1_only_record(context, config)
 
     def ask(debater: Debater, *, recording: bool) -> None:
         live(MemoryStore(), profile_of({}), keys(8)[:1], recording=recording, debater=debater)
@@ -428,6 +428,6 @@ def test_the_result_of_a_tick_is_frozen_and_whole() -> None:
     (outcome,) = live(MemoryStore(), profile_of({}), keys(8)[:1]).outcomes
     seen = outcome.result
     assert seen is not None and outcome.state == "done"
-    assert {item.name for item in fields(Outcome)} >= {"result", "record", "state"}
+    assert {item.name for item in fields(TickOutcome)} >= {"result", "record", "state"}
     assert seen.desk["trading_state"] == "ACTIVE" and seen.elapsed_ms >= 0.0
     assert seen.debated.counted is seen.debated.deliberation

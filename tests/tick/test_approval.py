@@ -67,10 +67,10 @@ def propose(
     )
 
 
-def at(**how: Any) -> approval.Moment:
+def at(**how: Any) -> approval.ApprovalContext:
     now = NOON + timedelta(minutes=5)
     values = {"instance": GOLD, "profile": PROFILE, "now": now, "price": PRICE, "halted": ""}
-    return approval.Moment(**{**values, **how})
+    return approval.ApprovalContext(**{**values, **how})
 
 
 def approve(

@@ -16,7 +16,7 @@ from tests.worlds.hostile_texts import MARKUP
 from tests.worlds.lessons import RISING, facts
 from torra.clock import parse
 from torra.config import Profile, validate
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.exhibits import lesson_words
 from torra.lessons.figures import evidence
 from torra.lessons.lesson import Judgement, Lesson, LessonFacts, Situation
@@ -96,12 +96,12 @@ def test_the_terminal_tells_the_judgement_and_no_agent_is_told() -> None:
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[Backing]:
+def backing(tmp_path: Path) -> Iterator[PageContext]:
     with told_lessons.desk(tmp_path) as made:
         yield made
 
 
-def test_the_page_tells_the_judgement_and_escapes_it(backing: Backing) -> None:
+def test_the_page_tells_the_judgement_and_escapes_it(backing: PageContext) -> None:
     ended = judged(SAID._replace(counter=f"{SAID.counter} {MARKUP['script']}"), sid="TJUDGED")
     number = backing.database.write_lesson(ended, rules_words(ended, ended.known_at)) or 0
     pages = demo_orders.open_pages(backing, "read").test_client()

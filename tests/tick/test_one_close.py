@@ -201,7 +201,7 @@ def test_the_younger_waits_for_its_elder_until_its_own_deadline(
 def test_the_shortest_waits_for_the_longest_where_the_one_between_fails(
     open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = debate.hold
+    held = debate.run_tick_debate
 
     def fails(plan: Any, inputs: Any, key: Any, *words: Any, **more: Any) -> Any:
         if key.timeframe == "M30":
@@ -213,7 +213,7 @@ def test_the_shortest_waits_for_the_longest_where_the_one_between_fails(
         return scripted.Slow(0.1, reply) if request.timeframe == "H1" else reply
 
     roles = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
-    monkeypatch.setattr(torra_trader, "hold", fails)
+    monkeypatch.setattr(torra_trader, "run_tick_debate", fails)
     desk = open_desk(
         instance=desks.THREE,
         feed=desks.WithHalfHours(set()),

@@ -145,7 +145,7 @@ def test_a_ceiling_that_is_spent_is_an_outage(run: Run) -> None:
 
 def test_threads_that_are_used_up_are_an_outage(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     size = whole(run)
-    monkeypatch.setattr(agent_framework, "crowded", lambda: True)
+    monkeypatch.setattr(agent_framework, "too_many_abandoned", lambda: True)
     record = run(Scripted(), profile())
     assert "threads_exhausted" in record["deliberation"]["flags"]
     assert record["flags"] == ["outage"] and lots(record) <= 0.25 * size

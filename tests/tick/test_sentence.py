@@ -23,7 +23,7 @@ from torra.tick.sentence import (
     MOST_TOLD,
     MOST_WORDS,
     Finished,
-    Order,
+    OrderPhrase,
     in_page_words,
     number,
     page_text,
@@ -44,7 +44,7 @@ BUY: Final = Finished(
     sell=0.5,
     action="OPEN_BUY",
     reason="VERDICT",
-    orders=(Order("open", "BUY", 0.06),),
+    orders=(OrderPhrase("open", "BUY", 0.06),),
     source="AGENT_BUDGET",
     push=0.04,
 )
@@ -53,7 +53,7 @@ HOLD: Final = replace(
     action="HOLD", reason="THRESHOLD", orders=(),
 )  # fmt: skip
 HELD: Final = replace(BUY, action="HOLD", orders=())
-TURN: Final = (Order("close", "SELL", 0.02), Order("open", "SELL", 0.03))
+TURN: Final = (OrderPhrase("close", "SELL", 0.02), OrderPhrase("open", "SELL", 0.03))
 SELL: Final = replace(
     BUY, verdict="SELL", l1_verdict="SELL", consensus=-0.61, l1_consensus=-0.6, push=-0.1,
     action="REVERSE", reason="OPPOSITE_VERDICT", orders=TURN,
@@ -258,7 +258,7 @@ any_finished = st.builds(
     denied=st.lists(st.sampled_from([*map(str, DenyReason), "NEW_CHECK"]), max_size=4),
     orders=st.lists(
         st.builds(
-            Order,
+            OrderPhrase,
             kind=st.sampled_from(("open", "close")),
             side=st.sampled_from(("BUY", "SELL")),
             lots=sizes,

@@ -260,7 +260,7 @@ def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
     shown: Any = agreement.panel(tick_record(told))
     assert {row["counted"] for row in shown["sides"]} == {""}
     assert not any(row["against"] for row in shown["sides"])
-    story = reasoning.story(shown_tick(told))
+    story = reasoning.tick_sections(shown_tick(told))
     assert story["shadow"] and story["gate"][-1]["name"] == "In force: the rules alone, in shadow"
     rule = told["deliberation"]["rule_ruling"]
     assert told["gate"]["veto"] == told["gate"]["rule"]["veto"]

@@ -27,7 +27,7 @@ from torra.evidence import feature_bundle
 from torra.providers.registry import open_provider
 from torra.tick import record as tick_record
 from torra.tick.bar_window import LiveWindow
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 
 OPINIONS = ("technical", "bull_researcher", "bear_researcher")
 DESK = (*OPINIONS, "risk_gate")
@@ -192,7 +192,7 @@ def direct(desk: Any) -> Callable[[], Any]:
     setup = desk.setups["EURUSD"]
     window = LiveWindow(setup.instance, setup.feed, desk.database)
     provider = setup.provider
-    edges = Edges(desk.database, window, provider.submit, provider.name, desk.clock, desk.epoch)
+    edges = TickDeps(desk.database, window, provider.submit, provider.name, desk.clock, desk.epoch)
 
     def run() -> Any:
         return torra_trader.run_tick(
@@ -402,7 +402,7 @@ def test_publishing_waits_for_whoever_writes_at_that_moment(
         writers[-1].start()
         assert held.wait(5)
 
-    monkeypatch.setattr("torra.tick.debate.LateAnswers.watch", the_tick_is_stored)
+    monkeypatch.setattr("torra.tick.debate.LateReplies.watch", the_tick_is_stored)
     monkeypatch.setattr("signal_bridge.publish_pending", told)
     monkeypatch.setattr("signal_bridge.waits", lambda *_: True)
     desk.wake("BTCUSD")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.contracts import Completion, Request, immediate
+from agents.contracts import Completion, Request, synchronous
 from tests.worlds import remembering, swarm_calls
 from torra.config import Profile
 from torra.evaluation.standing.past_calls import SEATS
@@ -18,14 +18,14 @@ from torra.evaluation.standing.track_record import (
     LATE,
     NO_RECORD,
     TOO_LATE,
-    PastOf,
     TrackRecord,
+    TrackRecordOf,
     TrackRecordQuery,
 )
 from torra.providers.rules.provider import RulesProvider
 from torra.store.memory import MemoryStore
 from torra.tick.tick_record import JournalRecord
-from torra_trader import Outcome
+from torra_trader import TickOutcome
 
 NONCE = re.compile("[0-9a-f]{16}")
 NUMBERS: dict[str, float | None] = {
@@ -43,14 +43,16 @@ class Heard:
         self.prompts: list[tuple[str, str]] = []
         self._rules = RulesProvider()
 
-    @immediate  # on the tick's own thread: two threads would ask in either order
+    @synchronous  # on the tick's own thread: two threads would ask in either order
     def submit(self, request: Request) -> Future[Completion]:
         text = f"{request.system}\n{request.user}"
         self.prompts.append((request.role.id, NONCE.sub("N", text)))
         return self._rules.submit(request)
 
 
-def ticks(past: PastOf | None, settings: Profile, count: int = 4) -> tuple[list[Outcome], Heard]:
+def ticks(
+    past: TrackRecordOf | None, settings: Profile, count: int = 4
+) -> tuple[list[TickOutcome], Heard]:
     heard = Heard()
     found = swarm_calls.run(
         MemoryStore({remembering.BTC: settings}, remembering.ranges),
@@ -59,7 +61,7 @@ def ticks(past: PastOf | None, settings: Profile, count: int = 4) -> tuple[list[
     return found, heard
 
 
-def records(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def records(outcomes: Sequence[TickOutcome]) -> list[dict[str, Any]]:
     told = [dict(outcome.record or {}) for outcome in outcomes]
     for record in told:
         record.pop("elapsed_ms")

@@ -18,7 +18,7 @@ from torra.lessons.lesson import LessonFacts
 from torra.store.memory import MemoryStore
 from torra.tick.vetoed import VETOED
 from torra.verdict.vetoed import VetoedOpening
-from torra_trader import Outcome
+from torra_trader import TickOutcome
 
 COUNT = examples(240, 80)
 """Ticks of M15 that are run."""
@@ -27,7 +27,7 @@ WIDE = {"gate": {"max_spread_atr": 0.02}}
 """With this limit the gate vetoes nearly every opening."""
 
 
-def lived(store: Any, count: int = COUNT, **changes: Any) -> list[Outcome]:
+def lived(store: Any, count: int = COUNT, **changes: Any) -> list[TickOutcome]:
     settings = remembering.profile("off", **WIDE, **changes)
     return remembering.run(store, settings, remembering.keys(count), None)
 
@@ -38,7 +38,7 @@ def in_memory(**changes: Any) -> MemoryStore:
 
 
 @functools.cache
-def once() -> tuple[MemoryStore, list[Outcome]]:
+def once() -> tuple[MemoryStore, list[TickOutcome]]:
     """Return a store in memory after its ticks, and how these ended."""
     store = in_memory()
     return store, lived(store)
@@ -49,7 +49,7 @@ def vetoed(store: Any) -> list[LessonFacts]:
     return [facts for facts in found if facts.kind == "vetoed"]
 
 
-def stretches(outcomes: list[Outcome]) -> list[tuple[str, Any]]:
+def stretches(outcomes: list[TickOutcome]) -> list[tuple[str, Any]]:
     """Return side and close of the first tick of each stretch of vetoes, counted anew."""
     found, standing = [], None
     for outcome in outcomes:

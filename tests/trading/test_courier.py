@@ -25,7 +25,13 @@ from torra.clock import Simulated
 from torra.config import Channel, Instance, Profile, validate
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.home import HALT
-from torra.trading.courier import RECONCILE_SECONDS, SHOWN_SECONDS, Addressee, Courier, order_of
+from torra.trading.courier import (
+    RECONCILE_SECONDS,
+    SHOWN_SECONDS,
+    Courier,
+    RoutedInstance,
+    order_of,
+)
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason
@@ -64,7 +70,7 @@ class World:
         self.bridge.books = self.fresh  # type: ignore[method-assign]
         self.file = folder / HALT
         self.switch = KillSwitch({"desk": self.file}, self.database)
-        people = [Addressee(GOLD, Profile(), "main"), Addressee(PAPER, Profile(), None)]
+        people = [RoutedInstance(GOLD, Profile(), "main"), RoutedInstance(PAPER, Profile(), None)]
         self.courier = Courier(
             self.database,
             people,

@@ -25,7 +25,7 @@ from torra.evidence import feature_bundle
 from torra.home import HALT
 from torra.tick import record as tick_record
 from torra.trading import courier
-from torra.trading.courier import Addressee, Courier
+from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import risk_engine
 
@@ -57,7 +57,7 @@ class Trading:
         found: list[Any] = []
         database = self.books = desks.open_database(folder)
         switch = KillSwitch({"desk": self.file}, database)
-        people = [Addressee(BTC, Profile(), "main")]
+        people = [RoutedInstance(BTC, Profile(), "main")]
         self.courier = Courier(
             database, people, lambda: {"main": self.bridge}, switch, lambda: found[0].clock
         )

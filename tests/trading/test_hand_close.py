@@ -270,7 +270,7 @@ def proposed(market: Market) -> str:
 
 
 def approve(market: Market, sid: str) -> None:
-    at = approval.Moment(
+    at = approval.ApprovalContext(
         instance=EUR, profile=CLOSING_PROFILE, now=market.clock.now(), price=1.1, halted=""
     )
     approval.approve(market.database, sid, at, life=timedelta(seconds=180))

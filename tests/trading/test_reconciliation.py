@@ -27,13 +27,13 @@ from torra.trading.findings import (
     CloseDone,
     External,
     Filled,
-    Finding,
     Late,
     LevelsMoved,
-    Missing,
     NotSent,
     PartlyClosed,
-    SeenAgain,
+    ReappearedAtBroker,
+    ReconciliationEvent,
+    UnknownAtBroker,
     alarm_of,
     apply_to_rows,
     learned,
@@ -86,13 +86,15 @@ def books(
     )
 
 
-def found(rows: Iterable[Row], told: BrokerBooks) -> tuple[Finding, ...]:
+def found(rows: Iterable[Row], told: BrokerBooks) -> tuple[ReconciliationEvent, ...]:
     return reconcile(tuple(rows), told, now=told.at, magics=MAGICS)
 
 
-def looked_at(rows: Iterable[Row], *several: BrokerBooks) -> tuple[tuple[Row, ...], list[Finding]]:
+def looked_at(
+    rows: Iterable[Row], *several: BrokerBooks
+) -> tuple[tuple[Row, ...], list[ReconciliationEvent]]:
     """Compare and book one set of books after the other."""
-    every: list[Finding] = []
+    every: list[ReconciliationEvent] = []
     rows = tuple(rows)
     for told in several:
         findings = found(rows, told)
@@ -101,8 +103,8 @@ def looked_at(rows: Iterable[Row], *several: BrokerBooks) -> tuple[tuple[Row, ..
     return rows, every
 
 
-def misses_of(findings: Iterable[Finding]) -> list[int]:
-    return [finding.misses for finding in findings if isinstance(finding, Missing)]
+def misses_of(findings: Iterable[ReconciliationEvent]) -> list[int]:
+    return [finding.misses for finding in findings if isinstance(finding, UnknownAtBroker)]
 
 
 # --- openings -------------------------------------------------------------------------------------
@@ -188,7 +190,7 @@ def test_a_position_on_the_other_side_is_not_the_signals() -> None:
     """A netting account can turn a position round under its number."""
     flipped = books(position(side="SHORT"), deal_in(), after=600)
     missing, stranger = found([held()], flipped)
-    assert isinstance(missing, Missing) and isinstance(stranger, External)
+    assert isinstance(missing, UnknownAtBroker) and isinstance(stranger, External)
 
 
 def test_another_magic_number_is_not_ours_whatever_it_is_called() -> None:
@@ -212,7 +214,9 @@ def test_what_was_opened_and_closed_meanwhile_is_filled_and_closed() -> None:
 
 def test_a_fill_is_known_though_the_position_does_not_show_yet() -> None:
     fill, missing = found([opening()], books(deal_in()))
-    assert isinstance(fill, Filled) and missing == Missing(SID, "FILLED", 1, NOON + seconds(60))
+    assert isinstance(fill, Filled) and missing == UnknownAtBroker(
+        SID, "FILLED", 1, NOON + seconds(60)
+    )
 
 
 # --- the end of a position ------------------------------------------------------------------------
@@ -253,18 +257,18 @@ def test_the_later_of_two_deals_in_one_second_has_the_higher_number() -> None:
 def test_a_position_that_cannot_be_seen_is_not_flat(entries: tuple[Any, ...]) -> None:
     """Without closing deals for all of it, it is missing: counted once for each set of books."""
     rows: tuple[Row, ...] = (held(),)
-    findings: list[Finding] = []
+    findings: list[ReconciliationEvent] = []
     for look in range(1, 7):
         told = books(*entries, after=60.0 * look)
         for _ in range(2):
             rows, more = looked_at(rows, told)
             findings += more
     assert misses_of(findings) == [1, 2, 3, 4, 5, 6]
-    assert all(isinstance(finding, Missing) for finding in findings)
+    assert all(isinstance(finding, UnknownAtBroker) for finding in findings)
     assert [bool(alarm_of(finding)) for finding in findings] == [False] * LOOKS + [True] * 3
     assert rows[0]["state"] == "FILLED" and rows[0]["misses"] == 6
     rows, (seen,) = looked_at(rows, books(position(), after=900))
-    assert seen == SeenAgain(SID) and rows[0]["misses"] == 0
+    assert seen == ReappearedAtBroker(SID) and rows[0]["misses"] == 0
     assert alarm_of(findings[-1]).key == missing_key(SID)
 
 
@@ -274,7 +278,7 @@ def test_part_of_a_position_is_closed_by_hand_and_then_the_rest() -> None:
     assert findings == [PartlyClosed(SID, "501", 0.3, "client")]
     assert (rows[0]["filled_lots"], rows[0]["state"]) == (0.3, "FILLED")
     assert looked_at(rows, books(position(lots=0.3), deal_in(), part, after=120))[1] == []
-    assert isinstance(found(rows, books(deal_in(), part, after=180))[0], Missing)
+    assert isinstance(found(rows, books(deal_in(), part, after=180))[0], UnknownAtBroker)
     rest = deal_out("9003", lots=0.3, time=NOON + seconds(170))
     (end,) = found(rows, books(deal_in(), part, rest, after=180))
     assert isinstance(end, Closed) and (end.lots, end.close_price) == (0.5, 1998.0)
@@ -288,12 +292,12 @@ def test_a_position_older_than_the_list_of_deals_is_measured_by_its_order() -> N
     rest = deal_out(lots=0.3)
     several = [books(rest, after=60.0 * look) for look in range(1, 5) for _ in range(2)]
     rows, findings = looked_at(rows, *several[:6])
-    assert [type(finding) for finding in findings] == [Missing] * 3
+    assert [type(finding) for finding in findings] == [UnknownAtBroker] * 3
     assert isinstance(found(rows, several[6])[0], Closed)
     partial = held(state="PARTIAL", filled_lots=0.3)
     assert isinstance(found([partial], books(rest))[0], Closed)
     nothing = held(state="PARTIAL", filled_lots=0.0)
-    assert isinstance(found([nothing], books())[0], Missing)
+    assert isinstance(found([nothing], books())[0], UnknownAtBroker)
 
 
 def test_more_of_the_order_may_be_filled_later() -> None:
@@ -331,9 +335,9 @@ def test_an_order_is_never_sent_after_three_looks_and_a_minute() -> None:
     assert findings[-1] == NotSent(SID, 3) and len(findings) == 3
     assert rows[0]["state"] == "NOT_SENT"
     _, findings = unknown_looks(opening(state="UNKNOWN"), step=10.0)
-    assert [type(finding) for finding in findings] == [Missing] * 5 + [NotSent]
+    assert [type(finding) for finding in findings] == [UnknownAtBroker] * 5 + [NotSent]
     _, findings = unknown_looks(opening(state="UNKNOWN"), step=100.0)
-    assert [type(finding) for finding in findings] == [Missing] * 2 + [NotSent]
+    assert [type(finding) for finding in findings] == [UnknownAtBroker] * 2 + [NotSent]
     for finding in findings:
         assert (finding.misses <= LOOKS) == (alarm_of(finding) is None)
 
@@ -353,7 +357,7 @@ def test_in_doubt_an_order_stays_unknown(entries: tuple[Any, ...], more: dict[An
     rows, findings = unknown_looks(opening(state="UNKNOWN"), *entries, **more)
     assert rows[0]["state"] == "UNKNOWN" and rows[0]["misses"] == 6
     assert not any(isinstance(finding, NotSent | Filled) for finding in findings)
-    assert alarm_of([finding for finding in findings if isinstance(finding, Missing)][-1])
+    assert alarm_of([finding for finding in findings if isinstance(finding, UnknownAtBroker)][-1])
 
 
 @pytest.mark.parametrize(
@@ -598,7 +602,7 @@ def knowable(history: History, sid: str) -> bool:
     )
 
 
-def check_opening(history: History, row: Row, findings: tuple[Finding, ...]) -> str:
+def check_opening(history: History, row: Row, findings: tuple[ReconciliationEvent, ...]) -> str:
     sid, ticket = row["sid"], history.truth[row["sid"]].ticket
     deals = [deal for deal in history.deals if deal.position == ticket and ticket]
     ins = [deal for deal in deals if deal.entry == "in"]
@@ -665,7 +669,7 @@ def check_close(history: History, row: Row) -> str:
     return "close forestalled"
 
 
-def check_strangers(history: History, findings: tuple[Finding, ...]) -> int:
+def check_strangers(history: History, findings: tuple[ReconciliationEvent, ...]) -> int:
     explained = {
         history.truth[sid].ticket
         for sid, row in history.rows.items()
@@ -680,7 +684,7 @@ def check_strangers(history: History, findings: tuple[Finding, ...]) -> int:
     return len(ours)
 
 
-def check_doubt(history: History, findings: tuple[Finding, ...]) -> None:
+def check_doubt(history: History, findings: tuple[ReconciliationEvent, ...]) -> None:
     """What cannot be settled does not stay so in silence."""
     alarmed = {item.sid for item in findings if alarm_of(item)}
     for sid, row in history.rows.items():

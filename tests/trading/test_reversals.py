@@ -26,7 +26,7 @@ from torra.errors import ConfigError
 from torra.store.connection import TickKey
 from torra.tick import approval
 from torra.trading import hand_close
-from torra.trading.courier import Addressee, Courier
+from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import Account, Decision
@@ -55,7 +55,7 @@ class Life:
         self.profile = Profile().model_copy(update={"risk": risk, **how})
         self.database.apply_profile(EUR.id, self.profile.model_dump_json(), "d")
         self.switch = KillSwitch({}, self.database)
-        people = [Addressee(EUR, self.profile, "main")]
+        people = [RoutedInstance(EUR, self.profile, "main")]
         self.courier = Courier(
             self.database, people, lambda: {"main": self.stage.bridge}, self.switch,
             lambda: self.clock,
@@ -124,7 +124,7 @@ class Life:
         row = self.dice.choice(rows)
         for _ in range(self.dice.choice((1, 1, 2))):
             try:
-                now = approval.Moment(
+                now = approval.ApprovalContext(
                     instance=EUR, profile=self.profile, now=self.clock.now(), price=self.bid,
                     halted="",
                 )  # fmt: skip

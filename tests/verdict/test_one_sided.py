@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cases import cases
-from torra.verdict.one_sided import LEAST, TICKS, one_sided
+from torra.verdict.one_sided import LEAST, TICKS, verdict_balance
 
 
 def counted(buy: int, sell: int, ticks: int = TICKS) -> dict[str, float | None]:
@@ -22,9 +22,9 @@ def counted(buy: int, sell: int, ticks: int = TICKS) -> dict[str, float | None]:
     ],
 )
 def test_a_side_under_a_tenth_of_the_other_is_told(buy: int, sell: int, said: str) -> None:
-    assert one_sided(counted(buy, sell)) == said
+    assert verdict_balance(counted(buy, sell)) == said
 
 
 def test_fewer_ticks_tell_nothing_yet() -> None:
-    assert one_sided(counted(0, 500, TICKS - 1)) == ""
-    assert one_sided({}) == ""
+    assert verdict_balance(counted(0, 500, TICKS - 1)) == ""
+    assert verdict_balance({}) == ""

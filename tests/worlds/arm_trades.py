@@ -10,13 +10,13 @@ import numpy as np
 
 from tests.worlds.observed import START, plain_tick
 from torra.evaluation.exhibits import Exhibit
-from torra.evaluation.observations import ArmSeen, TradeSeen
+from torra.evaluation.observations import ArmObservation, TradeObservation
 
 RISK = 100.0
 """What 1 R is in these arms, in account currency."""
 
 
-def trade(opened: datetime, r: float, hours: float = 2.0, **fields: Any) -> TradeSeen:
+def trade(opened: datetime, r: float, hours: float = 2.0, **fields: Any) -> TradeObservation:
     """Return a long of one lot that risks RISK on one unit of the price."""
     given: dict[str, Any] = {
         "instance": "XAUUSD",
@@ -35,12 +35,12 @@ def trade(opened: datetime, r: float, hours: float = 2.0, **fields: Any) -> Trad
         "profit": r * RISK,
         "reason": "STOPPED" if r < 0 else "TARGET",
     }
-    return TradeSeen(**(given | fields))
+    return TradeObservation(**(given | fields))
 
 
 def arm_of(
     results: Iterable[float], name: str = "l1", every: float = 6.0, **fields: Any
-) -> ArmSeen:
+) -> ArmObservation:
     """Return an arm that at every so many hours has an H1 tick and opens a trade; a last tick."""
     values = [float(r) for r in results]
     starts = [START + timedelta(hours=every * n) for n in range(len(values))]
@@ -48,7 +48,7 @@ def arm_of(
     cost = fields.pop("cost_usd", 0.0)
     ticks = tuple(plain_tick(start, "H1", cost_usd=cost) for start in starts)
     last = plain_tick(START + timedelta(hours=every * len(values)), "H1")
-    return ArmSeen(name, (*ticks, last), trades, **fields)
+    return ArmObservation(name, (*ticks, last), trades, **fields)
 
 
 def coin(seed: int, count: int, edge: float = 0.0) -> np.ndarray:

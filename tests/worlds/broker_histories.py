@@ -17,7 +17,7 @@ from typing import Any
 
 from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition
 from torra.clock import iso
-from torra.trading.findings import Finding, LevelsMoved, apply_to_rows, learned
+from torra.trading.findings import LevelsMoved, ReconciliationEvent, apply_to_rows, learned
 from torra.trading.reconciliation import reconcile
 from torra.verdict.order_levels import Side
 from torra.verdict.signal_states import EXECUTED, SENT, TRANSITIONS
@@ -307,7 +307,7 @@ class History:
 
     # --- comparing --------------------------------------------------------------------------------
 
-    def compare(self, told: BrokerBooks) -> tuple[Finding, ...]:
+    def compare(self, told: BrokerBooks) -> tuple[ReconciliationEvent, ...]:
         """Compare and book; the same books once more must change nothing, nor any order of rows."""
         before = tuple(dict(row) for row in self.rows.values())
         findings = reconcile(before, told, now=self.now, magics=MAGICS)
@@ -325,7 +325,7 @@ class History:
         self.never_wrong(findings)
         return findings
 
-    def never_wrong(self, findings: Iterable[Finding]) -> None:
+    def never_wrong(self, findings: Iterable[ReconciliationEvent]) -> None:
         for row in self.rows.values():
             ticket = self.truth[row["sid"]].ticket
             if row["state"] in (*EXECUTED, "CLOSED"):
@@ -359,9 +359,9 @@ class History:
             for _ in range(self.chance.choice([0, 1, 1, 2])):
                 self.compare(self.torn())
 
-    def settle(self) -> tuple[Finding, ...]:
+    def settle(self) -> tuple[ReconciliationEvent, ...]:
         """Let the market rest and look often enough."""
-        findings: tuple[Finding, ...] = ()
+        findings: tuple[ReconciliationEvent, ...] = ()
         for _ in range(12):
             self.now += seconds(30)
             findings = self.compare(self.look())

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.doubles.compiled_ea import CompiledEa
 from tests.worlds.orders import Decided
-from torra.bridges.protocol import Order, Report
+from torra.bridges.protocol import Order, OrderReport
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import Simulated
 from torra.config import Channel, Instance
@@ -143,14 +143,14 @@ class Stage:
     def names(self, folder: str) -> list[str]:
         return sorted(path.name for path in (self.folder / folder).iterdir())
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[OrderReport]:
         """Poll and settle, as signal_bridge does."""
         reports = list(self.bridge.poll())
         for report in reports:
             self.bridge.settle(report)
         return reports
 
-    def final(self, sid: str, seconds: int = 40) -> Report:
+    def final(self, sid: str, seconds: int = 40) -> OrderReport:
         """Let both sides run until a signal has its last report."""
         for _ in range(seconds):
             self.tick()

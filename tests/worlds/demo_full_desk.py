@@ -220,7 +220,7 @@ def debate(
     if case == "rounds":
         earlier = [one_report("bull_researcher", case, l1, place) | {"claim": FIRST_CASE}]
     answers = [
-        synthesis.Answer(AGENTS[r["agent_id"]].role, as_report(r))
+        synthesis.CountedReport(AGENTS[r["agent_id"]].role, as_report(r))
         for r in reports
         if r["agent_id"] != "risk_gate"
     ]
@@ -242,7 +242,7 @@ def debate(
         "rule_ruling": {**ruling, "multiplier": 0.8, "reasons": ["DISAGREEMENT"]},
         "failures": failures,
         "unasked": unasked,
-        "panel": panel.measure(
+        "panel": panel.panel_of(
             answers, [name for name in failures if name != "risk_gate"], WEIGHTS
         ).as_json(),
         "calls": calls,

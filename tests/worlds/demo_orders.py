@@ -30,7 +30,7 @@ from torra.clock import Scaled, Simulated, System
 from torra.config import Channel, DeskSettings, Instance, Profile, Risk, Thresholds
 from torra.dashboard.app import create_app
 from torra.dashboard.doors import access
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.rendering import EXTENSION
 from torra.store.connection import TickKey
@@ -93,7 +93,7 @@ def settings() -> DeskSettings:
     return DeskSettings(instances=(desks.BTC, desks.EUR, GOLD, SLOW), channels={"main": way})
 
 
-def build(folder: Path, *, clock: Any = None) -> Backing:
+def build(folder: Path, *, clock: Any = None) -> PageContext:
     """Return the backing of the desk in a folder of its own; whoever asks closes its database."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "torra.db").write_bytes(_ran())
@@ -103,11 +103,11 @@ def build(folder: Path, *, clock: Any = None) -> Backing:
         folder, known.instances, profile=PROFILE, make_clock=lambda _stood: moment
     )
     desk.epoch = 1  # it works, so the pages say; nothing wakes it
-    return Backing(folder, desk.database, known, desk, {})
+    return PageContext(folder, desk.database, known, desk, {})
 
 
 @contextmanager
-def traded(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Backing]:
+def traded(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[PageContext]:
     """Lend the desk so that its closed trades count.
 
     Its clock stood at each close, which is the mark of a warm-up.
@@ -118,7 +118,7 @@ def traded(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Backing]:
     made.database.close()
 
 
-def open_pages(backing: Backing, scope: str = "admin") -> Any:
+def open_pages(backing: PageContext, scope: str = "admin") -> Any:
     """Return an app whose pages show this backing: one app for each scope, since each is dear.
 
     What it counted before, rates above all, is forgotten.
@@ -189,7 +189,9 @@ def _decide(database: Any, now: datetime) -> None:
 def _approve(
     database: Any, row: ProposalRow, instance: Instance, now: datetime, price: float
 ) -> approval.Decided:
-    at = approval.Moment(instance=instance, profile=PROFILE, now=now, price=price, halted="")
+    at = approval.ApprovalContext(
+        instance=instance, profile=PROFILE, now=now, price=price, halted=""
+    )
     return approval.approve(database, row.sid, at, life=QUARTER / 5)
 
 

@@ -26,10 +26,10 @@ from torra import clock
 from torra.config import Markov
 from torra.dashboard.record import arithmetic
 from torra.dashboard.view import bar_reading
-from torra.dashboard.view.desk_values import Bars, DeskStatus, Overview, Symbol
+from torra.dashboard.view.desk_values import ChartBars, DeskStatus, Overview, Symbol
 from torra.dashboard.view.stream_reading import HISTORY, OWN
 from torra.errors import StoreUnavailable
-from torra.tick.sentence import Finished, Order, in_page_words, sentence
+from torra.tick.sentence import Finished, OrderPhrase, in_page_words, sentence
 from torra.verdict import sentiment_rules
 from torra.verdict.vetoed import sided
 
@@ -192,13 +192,13 @@ class ScriptedView:
         shown = closed[-limit:]
         return {"bars": shown, "columns": bar_reading.columns(closed, len(shown))}
 
-    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> Bars | None:
+    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> ChartBars | None:
         if timeframe not in STREAMS.get(instance, ()):
             return None
         known = {tick["bar_time"] for tick in self._ticks(instance, timeframe)}
         drawn = self._drawn(instance, timeframe, limit, as_of)
         there = [bar["time"] for bar in drawn["bars"] if bar["time"] in known]
-        return made(Bars, {"digits": DIGITS[instance], **drawn, "ticks": there})
+        return made(ChartBars, {"digits": DIGITS[instance], **drawn, "ticks": there})
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
         desk = self.desk()
@@ -563,10 +563,10 @@ def record(
     if "panel" not in deliberation:
         answers = arithmetic._answers(record.deliberation)
         failed = [name for name in deliberation.get("failures", ()) if name != "risk_gate"]
-        found = panel.measure(answers, failed, WEIGHTS) if answers else panel.NEUTRAL
+        found = panel.panel_of(answers, failed, WEIGHTS) if answers else panel.NEUTRAL
         made["deliberation"] = {**made["deliberation"], "panel": found.as_json()}
         record = tick_record(made)
-    orders = [Order(one.kind, one.side, one.lots) for one in record.signals]
+    orders = [OrderPhrase(one.kind, one.side, one.lots) for one in record.signals]
     spoken = record.deliberation
     said = Finished(
         symbol=instance, timeframe=timeframe, verdict=verdict, l1_verdict=l1_verdict,
@@ -622,7 +622,7 @@ def debate(
             "key_points": [],
         }
     known = [
-        synthesis.Answer(AGENTS[r["agent_id"]].role, as_report(r))
+        synthesis.CountedReport(AGENTS[r["agent_id"]].role, as_report(r))
         for r in reports
         if r["agent_id"] != "risk_gate"
     ]

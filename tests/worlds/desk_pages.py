@@ -21,7 +21,7 @@ from instance_database import Database
 from tests.doubles.visitors import open_app
 from tests.worlds import desks
 from torra.config import DeskSettings, Instance, Profile, validate
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.providers.registry import open_provider
 
@@ -35,7 +35,7 @@ class Pages:
 
     app: Any
     desk: Any
-    backing: Backing
+    backing: PageContext
 
     @property
     def database(self) -> Database:
@@ -76,7 +76,7 @@ def open_pages(
             desks.step(desk)
     else:
         desks.clock_of(desk).set(moment)
-    backing = Backing(home, desk.database, settings, desk, environment or {})
+    backing = PageContext(home, desk.database, settings, desk, environment or {})
     return behind_a_new_app(desk, backing)
 
 
@@ -108,7 +108,7 @@ def _lived(instances: tuple[Instance, ...], profile: str, steps: int) -> tuple[b
         return path.read_bytes(), moment
 
 
-def behind_a_new_app(desk: Any, backing: Backing) -> Pages:
+def behind_a_new_app(desk: Any, backing: PageContext) -> Pages:
     """Return the pages of a desk that is open: nobody has asked the app for anything yet."""
     view = DatabaseView(desk.database, backing.settings, desk)
     return Pages(open_app(view, backing=backing), desk, backing)

@@ -14,7 +14,7 @@ from tests.worlds import stores
 from torra.clock import Simulated, System, duration
 from torra.config import ROOT, Instance, Profile
 from torra.desk.bar_closes import next_close
-from torra.desk.roster import InstanceSetup
+from torra.desk.roster import InstanceRuntime
 from torra.desk.schedule import Desk
 from torra.feeds.sample import SampleFeed
 from torra.market.longer_bars import aggregate
@@ -49,7 +49,7 @@ def open_desk(
     profile = profile or Profile()
     feed = feed or sample()
     setups = [
-        InstanceSetup(
+        InstanceRuntime(
             item, profile, feed, provider or open_provider(profile.agents), threading.Lock()
         )
         for item in instances

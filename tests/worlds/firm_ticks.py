@@ -18,7 +18,7 @@ from agents.contracts import Request
 from tests.doubles import scripted
 from tests.worlds import desk_pages, desks
 from torra.config import DeskSettings, Profile, validate
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 
 CLAIM: Final = "Buyers hold the close above the mean, and RSI at 61 leaves them room."
 RISK: Final = "The move may be spent before the session ends."
@@ -92,7 +92,7 @@ def lived(
     desks.take_lease(desk)
     for _ in range(steps):
         desks.step(desk)
-    return desk_pages.behind_a_new_app(desk, Backing(home, desk.database, settings, desk, {}))
+    return desk_pages.behind_a_new_app(desk, PageContext(home, desk.database, settings, desk, {}))
 
 
 @cache

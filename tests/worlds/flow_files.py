@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Final
 
 from tests.worlds.mt5_bars import GOLD, KEY, signed
-from torra.feeds.mt5_files import Source
+from torra.feeds.mt5_files import BarFileOwner
 
 HEADER: Final = (
     "time,ticks,up,down,spread_mean,spread_widest,levels,bid_volume,ask_volume,imbalance,slippage,"
@@ -114,7 +114,7 @@ def line(bar: Bar, book: Sequence[Entry] | None, events: int, digits: int = 2) -
 
 def text(
     lines: Sequence[str],
-    source: Source = GOLD,
+    source: BarFileOwner = GOLD,
     *,
     key: str = KEY,
     count: int | None = None,

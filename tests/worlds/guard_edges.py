@@ -17,7 +17,7 @@ from tests.doubles import advisor_channel as channel
 from tests.doubles.advisor_channel import ASK, BID, GOLD, MAGIC, NOW, VERSION, AdvisorChannel
 from tests.doubles.hand_clock import START
 from tests.worlds import mt5_package
-from torra.bridges.guards import Ask
+from torra.bridges.guards import GuardRequest
 from torra.bridges.mt5.request import SYMBOL_MODES
 from torra.bridges.paper import FREE, Bar, PaperOrder, PaperPosition, acceptance, advance
 from torra.config import SYMBOLS
@@ -210,7 +210,7 @@ def on_paper(signal: dict[str, Any], market: dict[str, Any]) -> str:
         real_account=market.get("account_mode") == "real",
         session_open=market.get("session") != "closed",
     )  # fmt: skip
-    message = Ask("open", side, lots, created=fields["created"], expires=fields["expires"])
+    message = GuardRequest("open", side, lots, created=fields["created"], expires=fields["expires"])
     if refusal := acceptance(message, at, conditions):
         return refusal
     order = PaperOrder(

@@ -27,12 +27,12 @@ from torra.config import Channel, DeskSettings, Instance, Profile
 from torra.errors import ConfigError
 from torra.tick import paper as paper_tick
 from torra.trading import hand_close
-from torra.trading.by_hand import Person, Reach
-from torra.trading.courier import Addressee, Courier
+from torra.trading.by_hand import Actor, CommandContext
+from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict.risk_engine import Levels, SignalDraft
 
-SOMEBODY = Person("somebody", "127.0.0.1")
+SOMEBODY = Actor("somebody", "127.0.0.1")
 LEVELS = Levels(1.1001, 1.09, 1.12, 0.005)
 MINUTES = timedelta(minutes=15)
 PAPER = Instance(symbol="EURUSD", timeframes=("M15",), feed="store")
@@ -46,11 +46,11 @@ def hand_on(
     profile: Profile | None = None,
     kill_switch: KillSwitch | None = None,
     channel: Channel | None = None,
-) -> Reach:
+) -> CommandContext:
     """Return the reach of a person on a desk of these instances, which share a channel."""
     known, shared = profile or Profile(), channel or Channel(account=1001)
     channels = {item.channel: shared for item in instances if item.bridge != "paper"}
-    return Reach(
+    return CommandContext(
         Path(database.path).parent,
         database,
         DeskSettings(instances=tuple(instances), channels=channels),
@@ -61,7 +61,7 @@ def hand_on(
     )
 
 
-def nudge(reach: Reach, name: str, price: float, share: float) -> str:
+def nudge(reach: CommandContext, name: str, price: float, share: float) -> str:
     """Move a stop by a share of its way to the price, in whole ticks; return the signal.
 
     Raises ConfigError as torra.trading.hand_close does.
@@ -94,7 +94,7 @@ class Market:
         channel = None if self.instance.bridge == "paper" else "main"
         bridges = {} if channel is None else {"main": self.stage.bridge}
         self.courier = Courier(
-            self.database, [Addressee(self.instance, Profile(), channel)], lambda: bridges,
+            self.database, [RoutedInstance(self.instance, Profile(), channel)], lambda: bridges,
             self.switch, lambda: self.clock,
         )  # fmt: skip
         self.courier.open()

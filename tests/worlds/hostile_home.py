@@ -23,7 +23,7 @@ from tests.worlds import demo_full_desk, desks
 from tests.worlds.demo_view import bars
 from torra.clock import System, iso
 from torra.config import DeskSettings, Profile, validate
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.store.connection import to_json
 from torra.store.ledger import Booking
@@ -227,7 +227,7 @@ class Filled:
             clock=home.desk.clock, setups=home.desk.setups, active=True, epoch=home.desk.epoch
         )
         self.database = database
-        self.backing = Backing(folder, database, home.settings, desk, {})
+        self.backing = PageContext(folder, database, home.settings, desk, {})
         view = DatabaseView(database, home.settings, desk)
         self.client = open_app(view, backing=self.backing).test_client()
 

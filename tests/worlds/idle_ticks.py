@@ -21,7 +21,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
-from agents.contracts import VECTORS, Completion, Feature, ModelUnavailable, Request, immediate
+from agents.contracts import VECTORS, Completion, Feature, ModelUnavailable, Request, synchronous
 from agents.registry import REVIEWER
 from tests.doubles import scripted
 from tests.worlds import desks, firm_ticks, remembering, swarm_ticks
@@ -32,11 +32,11 @@ from torra.evaluation.standing import track_record
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsStatus, NewsView
 from torra.evidence.scheduled_events import EventView, ScheduledEvent, around
-from torra.lessons.recall import Note, Recalled
+from torra.lessons.recall import RetrievedLesson, RetrievedLessons
 from torra.providers.prices import PriceList
-from torra.replay.rerun.edges_then import Still
+from torra.replay.rerun.edges_then import FrozenClock
 from torra.store.memory import MemoryStore
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 from torra.tick.ladder import tick_worst_case
 from torra_trader import run_tick
 
@@ -69,7 +69,7 @@ def came_to(profile: Profile) -> Iterator[str]:
     vars(store)["propose"] = lambda row: proposals.append(dict(row)) is None
     yield _text([_costs(profile), _review(profile)])
     for name, key in zip(TICKS, KEYS, strict=True):
-        voice, clock = _Voice(name, profile), Still(desks.START)
+        voice, clock = _Voice(name, profile), FrozenClock(desks.START)
         clock.set(key.close_time + timedelta(seconds=1))
         settings = profile
         if name == "quiet":
@@ -98,7 +98,7 @@ class _Voice:
         self._final = profile.agents.provider == "rules"
         self._requests: list[Request] = []
         # A partial: the mark on a bound method would land on the function of every voice.
-        self.submit = immediate(partial(self._answer)) if self._final else self._answer
+        self.submit = synchronous(partial(self._answer)) if self._final else self._answer
 
     def _answer(self, request: Request) -> Future[Completion]:
         self._requests.append(request)
@@ -142,14 +142,16 @@ class _Voice:
         )  # fmt: skip
 
 
-def _edges(store: Any, profile: Profile, voice: _Voice, clock: Still, *, promoted: bool) -> Edges:
+def _edges(
+    store: Any, profile: Profile, voice: _Voice, clock: FrozenClock, *, promoted: bool
+) -> TickDeps:
     """Return the edges that a desk hands to the ticks of a profile."""
     agents = profile.agents
     book: Any = SimpleNamespace(
         hit_shares=lambda _: {"liquidity_hit_share": 0.7},
     )
     chances: Any = SimpleNamespace(win_shares=lambda _: {"win_share_4": 0.2})
-    return Edges(
+    return TickDeps(
         store, remembering.window(), voice.submit, agents.provider, clock, 1,
         promoted=lambda: promoted,
         evidence=_with_evidence,
@@ -174,15 +176,15 @@ def _events(as_of: Any, now: Any) -> EventView:
     return around([ScheduledEvent(one, "USD", "high", "CPI") for one in times], ["USD"], as_of, now)
 
 
-def _recalled(notes: int, embedder: str) -> Recalled:
-    words = [Note(n, "rules", 1.0, {}, f"Trade {n} lost 1.0 R.") for n in range(1, 4)]
+def _recalled(notes: int, embedder: str) -> RetrievedLessons:
+    words = [RetrievedLesson(n, "rules", 1.0, {}, f"Trade {n} lost 1.0 R.") for n in range(1, 4)]
     numbers: dict[str, float | str | None] = {
         "side": "LONG",
         "similar": float(len(embedder)),
         "win_share": 0.4,
         "mean_r": 0.1,
     }
-    return Recalled(numbers, tuple(words[:notes]), corpus=9, newest=3, digest="x")
+    return RetrievedLessons(numbers, tuple(words[:notes]), corpus=9, newest=3, digest="x")
 
 
 def _costs(profile: Profile) -> list[Any]:

@@ -16,7 +16,7 @@ from tests.worlds.stores import open_database
 from torra.clock import System
 from torra.jobs import asking
 from torra.jobs.child import _work
-from torra.jobs.kinds import Kind, by_name, parameters_of
+from torra.jobs.kinds import JobKind, by_name, parameters_of
 from torra.jobs.process import Bounds
 from torra.jobs.worker import Worker
 from torra.trading.by_hand import COMMAND_LINE
@@ -86,7 +86,7 @@ class Office:
         self.database.close()
 
 
-def done_here(database: Database, home: Path, kind: Kind, number: int) -> str:
+def done_here(database: Database, home: Path, kind: JobKind, number: int) -> str:
     """Do a queued job as its process would, but in this one; return what it says."""
     row = database.job(number)
     asked = parameters_of(row) if row is not None else None

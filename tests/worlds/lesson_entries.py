@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from torra.clock import EPOCH
 from torra.lessons.content_words import content_words
 from torra.lessons.lesson import SCALES
-from torra.lessons.ranking import Entry, Query
+from torra.lessons.ranking import IndexedLesson, Query
 
 START: Final = EPOCH + timedelta(days=19_000)
 HOUR: Final = timedelta(hours=1)
@@ -85,26 +85,26 @@ def query(chance: random.Random, kind: Kind, noise: float = 0.1) -> Query:
 
 def entry(
     chance: random.Random, number: int, kind: Kind, known_at: datetime, noise: float = 0.1
-) -> Entry:
+) -> IndexedLesson:
     """Return a lesson of a market of a kind."""
     terms = _terms(chance, kind, noise)
     told = TAGGED.format(r=chance.gauss(0.0, 1.0), hours=chance.randrange(1, 40))
     text = f"{' '.join(terms)} {told} {kind.saying}"
     vector = _vector(chance, kind, noise)
     words = content_words(kind.saying)
-    return Entry(number, known_at, (*terms, *words), text, vector, chance.random() < 0.8)
+    return IndexedLesson(number, known_at, (*terms, *words), text, vector, chance.random() < 0.8)
 
 
-def garden(chance: random.Random, number: int, known_at: datetime) -> Entry:
+def garden(chance: random.Random, number: int, known_at: datetime) -> IndexedLesson:
     """Return a lesson of another subject, with the tags of a market's, and of no situation."""
     said = " ".join(chance.sample(GARDENS, 2))
     text = f"{TAGGED.format(r=chance.gauss(0.0, 1.0), hours=chance.randrange(1, 40))} {said}"
-    return Entry(number, known_at, content_words(text), text, None)
+    return IndexedLesson(number, known_at, content_words(text), text, None)
 
 
 def entries(
     chance: random.Random, count: int, among: Sequence[Kind], noise: float = 0.1
-) -> Iterator[tuple[int, Entry]]:
+) -> Iterator[tuple[int, IndexedLesson]]:
     """Yield lessons an hour apart from START on, each with the place of its kind."""
     for number in range(1, count + 1):
         at = chance.randrange(len(among))

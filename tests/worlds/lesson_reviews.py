@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from agents.feature_words import COMPONENTS
-from torra.lessons.lesson import SCALES, Kind, LessonFacts, Situation, Words
+from torra.lessons.lesson import SCALES, Kind, LessonFacts, LessonText, Situation
 
 START: Final = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
 SYMBOLS: Final = {"XAUUSD": "gold", "EURUSD": "fx", "BTCUSD": "crypto", "US500": "index"}
@@ -278,7 +278,7 @@ ATTACKS: Final[dict[str, Callable[[random.Random, LessonFacts], Attack]]] = {
 """The attacks by name."""
 
 
-def hostile_review(chance: random.Random, facts: LessonFacts) -> tuple[Words, list[Attack]]:
+def hostile_review(chance: random.Random, facts: LessonFacts) -> tuple[LessonText, list[Attack]]:
     """Return a review of true sentences and attacks in any order, and its attacks."""
     attacks: list[Attack] = []
 
@@ -293,5 +293,5 @@ def hostile_review(chance: random.Random, facts: LessonFacts) -> tuple[Words, li
                 pieces.append(true_sentence(chance, facts))
         return chance.choice((" ", "\n", "  ")).join(pieces)
 
-    words = Words(part(), part(), part(), "vendor:model", facts.known_at)
+    words = LessonText(part(), part(), part(), "vendor:model", facts.known_at)
     return replace(words, request_hash="abc", cost_usd=0.01), attacks

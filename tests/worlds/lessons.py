@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from torra.lessons.lesson import SCALES, LessonFacts, Situation, Words
+from torra.lessons.lesson import SCALES, LessonFacts, LessonText, Situation
 from torra.lessons.reviews import rules_words
 
 NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -64,11 +64,13 @@ def won(sid: str, hours: float = 0.0, **more: Any) -> LessonFacts:
     return facts(sid, hours, **{**result, "mfe_r": 1.9, "mae_r": -0.2, "profit": 95.0, **more})
 
 
-def words(of: LessonFacts) -> Words:
+def words(of: LessonFacts) -> LessonText:
     return rules_words(of, of.known_at)
 
 
-def reviewed(of: LessonFacts, hours: float, rule: str = "Wait for volume.", **more: Any) -> Words:
+def reviewed(
+    of: LessonFacts, hours: float, rule: str = "Wait for volume.", **more: Any
+) -> LessonText:
     """Return what a model wrote of a trade so many hours after its end."""
     written = replace(words(of), author="claude-sonnet-5-5", rule=rule, **more)
     return replace(written, known_at=of.known_at + timedelta(hours=hours))

@@ -8,13 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from tests.worlds.observed import quiet_ticks
-from torra.evaluation.observations import Opinion, TickSeen
+from torra.evaluation.observations import AgentOpinion, TickObservation
 from torra.evaluation.outcomes import HORIZONS, Outcomes
 
 FOCUS = (1.0, 1.0, 0.5, 0.5)
 
 
-def market(count: int, seed: int = 0, cost: float = 0.0) -> tuple[tuple[TickSeen, ...], Outcomes]:
+def market(
+    count: int, seed: int = 0, cost: float = 0.0
+) -> tuple[tuple[TickObservation, ...], Outcomes]:
     """Return ticks with random L1 scores, and the outcomes of a random walk."""
     rng = np.random.default_rng(seed)
     steps = rng.normal(0, 1, count + max(HORIZONS))
@@ -29,8 +31,8 @@ def market(count: int, seed: int = 0, cost: float = 0.0) -> tuple[tuple[TickSeen
 
 
 def saying(
-    ticks: Sequence[TickSeen], agent: str, said: np.ndarray, words: Sequence[str] = ()
-) -> tuple[TickSeen, ...]:
+    ticks: Sequence[TickObservation], agent: str, said: np.ndarray, words: Sequence[str] = ()
+) -> tuple[TickObservation, ...]:
     """Let an analyst say these adjustments, one row of four for each tick."""
     table = {"high": 1.0, "medium": 0.75, "low": 0.5}
     told = words or ["high"] * len(ticks)
@@ -39,7 +41,7 @@ def saying(
             tick,
             opinions=(
                 *tick.opinions,
-                Opinion(agent, "analyst", tuple(row), FOCUS, table[word], word),
+                AgentOpinion(agent, "analyst", tuple(row), FOCUS, table[word], word),
             ),
         )
         for tick, row, word in zip(ticks, said.tolist(), told, strict=True)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from torra.feeds.mt5_files import Mt5FilesFeed, Source
+from torra.feeds.mt5_files import BarFileOwner, Mt5FilesFeed
 from torra.market.broker_clock import ServerClock
 
 KEY = "correct horse battery staple"
@@ -19,7 +19,7 @@ HEADER = "time,open,high,low,close,tick_volume,spread"
 
 ACCOUNT = 1001
 
-GOLD = Source("main", ACCOUNT, "XAUUSD.m", "M15")
+GOLD = BarFileOwner("main", ACCOUNT, "XAUUSD.m", "M15")
 """Whose bars a file holds where a test does not care."""
 
 Row = tuple[int, float, float, float, float, int, int]
@@ -66,7 +66,7 @@ def quarters(first: datetime, count: int, minutes: int = 15) -> list[datetime]:
 def text(
     bars: Sequence[Row],
     server_offset: int,
-    source: Source = GOLD,
+    source: BarFileOwner = GOLD,
     *,
     key: str = KEY,
     count: int | None = None,

@@ -15,7 +15,7 @@ from tests.doubles.hand_clock import START, HandClock
 from tests.worlds.orders import Decided
 from torra.bridges.mt5.bridge import Mt5Direct
 from torra.bridges.mt5.terminal import Terminal
-from torra.bridges.protocol import Order, Report
+from torra.bridges.protocol import Order, OrderReport
 from torra.config import Channel
 from torra.errors import BridgeUnavailable
 
@@ -70,7 +70,7 @@ class World:
         )
         return self.bridge
 
-    def look(self, seconds: float = 0.5) -> list[Report]:
+    def look(self, seconds: float = 0.5) -> list[OrderReport]:
         """Let time pass as the courier does, and return what is reported at the end."""
         end = self.clock.elapsed + seconds
         while True:
@@ -79,7 +79,7 @@ class World:
                 return reports
             self.clock.sleep(0.25)
 
-    def settled(self, seconds: float = 0.5) -> Report:
+    def settled(self, seconds: float = 0.5) -> OrderReport:
         [report] = self.look(seconds)
         self.bridge.settle(report)
         return report
@@ -105,7 +105,7 @@ class World:
         path.write_text("a person\n")
         return path
 
-    def opened(self, **changes: object) -> Report:
+    def opened(self, **changes: object) -> OrderReport:
         self.bridge.submit(order(**changes))  # type: ignore[arg-type]
         return self.settled()
 

@@ -20,13 +20,13 @@ from agents import risk_gate
 from agents.contracts import SIDES, VECTORS, WINNERS, AgentReport, Feature, GateRuling
 from agents.debate.deliberation import with_bias
 from agents.debate.panel import UNJUDGED
-from agents.debate.synthesis import Answer, adjust, moved, spread, synthesise
+from agents.debate.synthesis import CountedReport, adjust, moved, spread, synthesise
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import duration
 from torra.config import Profile
 from torra.desk.journal_ticks import weights_of
-from torra.evaluation.observations import ArmSeen, Opinion, TickSeen, four
+from torra.evaluation.observations import AgentOpinion, ArmObservation, TickObservation, four
 from torra.verdict import sentiment_rules
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -38,12 +38,12 @@ FIRM = MODES["firm"].seats
 """With a research manager, whose weights lessen the cases and whose word lowers the conviction."""
 
 
-def opinion(answer: Answer) -> Opinion:
+def opinion(answer: CountedReport) -> AgentOpinion:
     role, report = answer
     ruling = report.ruling or GateRuling()
     given: Any = tuple(report.adjustments.get(vector) for vector in VECTORS)
     weights: Any = tuple(FOCUS_WEIGHT[role.focus[v]] if v in role.focus else 0.0 for v in VECTORS)
-    return Opinion(
+    return AgentOpinion(
         role.id,
         role.kind,
         given,
@@ -59,9 +59,12 @@ def opinion(answer: Answer) -> Opinion:
     )
 
 
-def opinions(reports: Iterable[AgentReport], failures: Iterable[str]) -> tuple[Opinion, ...]:
-    told = (opinion(Answer(AGENTS[report.agent_id].role, report)) for report in reports)
-    return (*told, *(Opinion(name, AGENTS[name].role.kind, answered=False) for name in failures))
+def opinions(reports: Iterable[AgentReport], failures: Iterable[str]) -> tuple[AgentOpinion, ...]:
+    told = (opinion(CountedReport(AGENTS[report.agent_id].role, report)) for report in reports)
+    return (
+        *told,
+        *(AgentOpinion(name, AGENTS[name].role.kind, answered=False) for name in failures),
+    )
 
 
 def random_report(rng: np.random.Generator, name: str, lean: float = 0.0) -> AgentReport | None:
@@ -96,8 +99,11 @@ def _judgement(rng: np.random.Generator, name: str) -> AgentReport:
 
 
 def deliberated(
-    tick: TickSeen, answers: Mapping[str, Answer | None], profile: Profile, **features: float
-) -> TickSeen:
+    tick: TickObservation,
+    answers: Mapping[str, CountedReport | None],
+    profile: Profile,
+    **features: float,
+) -> TickObservation:
     """Return a tick on which these agents answered, or failed; consensus and verdict are left."""
     told = {name: Feature(name, value) for name, value in features.items()}
     heard = {name: found for name, found in answers.items() if found is not None}
@@ -129,7 +135,7 @@ def deliberated(
     )
 
 
-def weighed(ticks: Sequence[TickSeen], profile: Profile) -> tuple[TickSeen, ...]:
+def weighed(ticks: Sequence[TickObservation], profile: Profile) -> tuple[TickObservation, ...]:
     """Return ticks with the consensus and verdicts that the brain gives them, in their order."""
     latest: dict[str, dict[tuple[str, str], tuple[datetime, float]]] = {"l1": {}, "final": {}}
     found = []
@@ -156,7 +162,7 @@ def weighed(ticks: Sequence[TickSeen], profile: Profile) -> tuple[TickSeen, ...]
     return tuple(found)
 
 
-def plain_tick(close_time: datetime, timeframe: str = "M15", **fields: Any) -> TickSeen:
+def plain_tick(close_time: datetime, timeframe: str = "M15", **fields: Any) -> TickObservation:
     zero = (0.0, 0.0, 0.0, 0.0)
     given: dict[str, Any] = {
         "instance": "XAUUSD",
@@ -179,10 +185,10 @@ def plain_tick(close_time: datetime, timeframe: str = "M15", **fields: Any) -> T
         "reason": "",
         "source_type": "AGENT_FULL",
     }
-    return TickSeen(**(given | fields))
+    return TickObservation(**(given | fields))
 
 
-def quiet_ticks(count: int, **fields: Any) -> tuple[TickSeen, ...]:
+def quiet_ticks(count: int, **fields: Any) -> tuple[TickObservation, ...]:
     """Return ticks of one M15 stream, one after the other."""
     return tuple(plain_tick(START + timedelta(minutes=15 * n), **fields) for n in range(count))
 
@@ -194,7 +200,7 @@ def random_arm(
     profile: Profile | None = None,
     symbols: Sequence[str] = ("XAUUSD", "EURUSD"),
     lean: float = 0.0,
-) -> ArmSeen:
+) -> ArmObservation:
     """Return M15 and H1 ticks, the longer first where they close together, with gaps.
 
     `lean` is what the agents' adjustments are on average.
@@ -209,7 +215,7 @@ def random_arm(
                 if rng.random() < 0.1:
                     continue  # no bar
                 ticks.append(_random_tick(rng, close, timeframe, symbol, desk, profile, lean))
-    return ArmSeen("full", weighed(ticks, profile), ())
+    return ArmObservation("full", weighed(ticks, profile), ())
 
 
 def _random_tick(
@@ -220,7 +226,7 @@ def _random_tick(
     desk: Sequence[str],
     profile: Profile,
     lean: float,
-) -> TickSeen:
+) -> TickObservation:
     scores = [round(float(value), 8) for value in np.clip(rng.normal(0.3, 0.4, 4), -1, 1)]
     tick = plain_tick(
         close,
@@ -231,7 +237,7 @@ def _random_tick(
         l1=(scores[0], scores[1], scores[2], scores[3]),
     )
     answers = {
-        name: None if report is None else Answer(AGENTS[name].role, report)
+        name: None if report is None else CountedReport(AGENTS[name].role, report)
         for name, report in ((name, random_report(rng, name, lean)) for name in desk)
     }
     return deliberated(

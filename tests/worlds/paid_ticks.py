@@ -34,7 +34,7 @@ from torra.clock import System, duration
 from torra.config import Profile
 from torra.providers.rules.provider import RulesProvider
 from torra.tick.bar_window import LiveWindow
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 from torra.tick.ladder import SpendingAccount
 
 RULES: Final[Mapping[str, re.Pattern[str]]] = {
@@ -103,7 +103,7 @@ def _run(desk: Any, profile: Profile, ticks: int) -> None:
     account = SpendingAccount(
         desk.database, prices(), "default", lambda _: False, System().real_now
     )
-    edges = Edges(
+    edges = TickDeps(
         desk.database, window, setup.provider.submit, setup.provider.name, desk.clock, desk.epoch,
         account=account,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra.clock import TIMEFRAMES
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import TickView
 from torra.tick.tick_record import DebateRecord, TickRecord
 
 MOMENT: Final = "2021-12-01T10:00:00Z"
@@ -99,9 +99,9 @@ def tick_record(part: Mapping[str, Any] | None = None, **more: Any) -> TickRecor
     return TickRecord.parse(quiet(part, **more))
 
 
-def shown_tick(part: Mapping[str, Any] | None = None, **more: Any) -> ShownTick:
+def shown_tick(part: Mapping[str, Any] | None = None, **more: Any) -> TickView:
     """Return the same as its page has it."""
-    return ShownTick.parse(quiet(part, **more))
+    return TickView.parse(quiet(part, **more))
 
 
 def debate_record(part: Mapping[str, Any] | None = None, **more: Any) -> DebateRecord:

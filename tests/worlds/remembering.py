@@ -12,15 +12,15 @@ from tests.worlds import desks
 from torra.clock import duration
 from torra.config import Profile, validate
 from torra.desk.schedule import running_order
-from torra.lessons.facts import Held
+from torra.lessons.facts import PriceRange
 from torra.lessons.hashed import hashed
-from torra.lessons.recall import LessonShelf, Recall
+from torra.lessons.recall import LessonRetriever, Recall
 from torra.providers.rules.provider import RulesProvider
-from torra.replay.rerun.edges_then import Still
+from torra.replay.rerun.edges_then import FrozenClock
 from torra.store.connection import TickKey
 from torra.tick.bar_window import HistoryWindow
-from torra.tick.edges import Edges
-from torra_trader import Outcome, run_tick
+from torra.tick.edges import TickDeps
+from torra_trader import TickOutcome, run_tick
 
 BTC: Final = "BTCUSD"
 BARS: Final = 1000
@@ -39,12 +39,12 @@ def window() -> HistoryWindow:
     return HistoryWindow(frames())
 
 
-def ranges(instance: str, opened: datetime, closed: datetime) -> Held | None:
+def ranges(instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
     """Return the range of the M15 bars that lie wholly between two moments."""
     del instance
     frame = frames()["M15"]
     inside = frame[(frame.index >= opened) & (frame.index + duration("M15") <= closed)]
-    return None if inside.empty else Held(float(inside.low.min()), float(inside.high.max()))
+    return None if inside.empty else PriceRange(float(inside.low.min()), float(inside.high.max()))
 
 
 def keys(count: int) -> list[TickKey]:
@@ -65,15 +65,15 @@ def profile(use: str = "on", **changes: Any) -> Profile:
 
 
 def recall_of(store: Any) -> Recall:
-    return LessonShelf(store.lessons_since, hashed).recall
+    return LessonRetriever(store.lessons_since, hashed).recall
 
 
 def run(
     store: Any, settings: Profile, ticks: Sequence[TickKey], recall: Recall | None, **edges: Any
-) -> list[Outcome]:
+) -> list[TickOutcome]:
     """Run ticks with the rules; real time stands still, so that no recall is late."""
-    voice, clock, outcomes = RulesProvider(), Still(desks.START), []
-    told = Edges(store, window(), voice.submit, voice.name, clock, 1, lessons=recall)
+    voice, clock, outcomes = RulesProvider(), FrozenClock(desks.START), []
+    told = TickDeps(store, window(), voice.submit, voice.name, clock, 1, lessons=recall)
     for key in ticks:
         clock.set(key.bar_time + duration(key.timeframe))
         outcomes.append(

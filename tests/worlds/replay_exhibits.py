@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from torra.clock import parse
-from torra.evaluation.exhibits import Exhibit, Line, Plot
+from torra.evaluation.exhibits import Exhibit, Plot, PlotLine
 from torra.exhibits.documents import Document
 from torra.exhibits.report import document
 
@@ -36,13 +36,13 @@ FEW = (
 
 def line_of(
     name: str, points: Iterable[Any], low: Iterable[Any] = (), high: Iterable[Any] = ()
-) -> Line:
+) -> PlotLine:
     """Return a line of a plot."""
-    return Line(name=name, points=points, low=low, high=high)
+    return PlotLine(name=name, points=points, low=low, high=high)
 
 
 def plot_of(
-    title: str, kind: str, lines: Iterable[Line], x: str = "", y: str = "", **more: Any
+    title: str, kind: str, lines: Iterable[PlotLine], x: str = "", y: str = "", **more: Any
 ) -> Plot:
     """Return a plot."""
     return Plot(title=title, kind=kind, lines=lines, x=x, y=y, **more)

@@ -19,8 +19,8 @@ from tests.worlds.stores import NOON, Hand, open_database
 from torra.clock import System
 from torra.config import Instance, Profile
 from torra.desk.memory.reviewer import SPACING, Reviewer
-from torra.desk.memory.reviews import Asking, Paying
-from torra.lessons.lesson import Lesson, LessonFacts, Words
+from torra.desk.memory.reviews import Paying, ReviewRequest
+from torra.lessons.lesson import Lesson, LessonFacts, LessonText
 from torra.lessons.reviews import rules_words
 from torra.providers.prices import PriceList
 
@@ -109,8 +109,8 @@ class Home:
         )
 
     @property
-    def asking(self) -> Asking:
-        return Asking(self.database, self.answers, self.clock, seconds=1.0)
+    def asking(self) -> ReviewRequest:
+        return ReviewRequest(self.database, self.answers, self.clock, seconds=1.0)
 
     @property
     def paying(self) -> Paying:
@@ -129,7 +129,7 @@ class Home:
         assert found is not None
         return found
 
-    def words(self, sid: str = "0123456789ab") -> Words | None:
+    def words(self, sid: str = "0123456789ab") -> LessonText | None:
         """Return what a model wrote of a trade, None for nothing."""
         return next((one for one in self.lesson(sid).words if one.author != "rules"), None)
 

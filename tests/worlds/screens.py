@@ -25,7 +25,7 @@ from tests.worlds.demo_orders import build
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import Access
 from torra.dashboard.doors.routes import by_name, every_route
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.looking_desk import look_at
 
@@ -54,7 +54,7 @@ def hosted_app(folder: Path, access: Access = ACCESS) -> Any:
         scorers.asked(overlay, scorers.bars(size), scores=scorers.L1, extra=told)
     overlay.close()
     settings, database, desk = look_at(folder / "home")
-    backing = Backing(folder / "home", database, settings, desk)
+    backing = PageContext(folder / "home", database, settings, desk)
     return create_app(DatabaseView(database, settings, desk), access=access, backing=backing)
 
 

@@ -25,8 +25,8 @@ from tests.examples import examples
 from tests.worlds import company_reports, desks, flows, journals, outside_series
 from torra.clock import Simulated, iso, parse
 from torra.config import Instance, Profile, validate
-from torra.desk.outlook import Outlook
-from torra.desk.roster import InstanceSetup
+from torra.desk.outlook import ContextFeeds
+from torra.desk.roster import InstanceRuntime
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.evidence.flow_readings import FlowThen
@@ -147,7 +147,7 @@ def _lead(desk: Desk, feed: journals.Revising, number: int, half: int) -> None:
 
 def _approve(desk: Desk, row: ProposalRow) -> None:
     setup = desk.setups[row.instance]
-    moment = approval.Moment(
+    moment = approval.ApprovalContext(
         instance=setup.instance,
         profile=setup.profile,
         now=parse(row.created_at) + timedelta(seconds=30),
@@ -178,7 +178,7 @@ def _desk(
 ) -> Desk:
     reader = CompanionReader(FULL, desks.sample(), patience=20.0, afterwards=3600.0)
     setups = [
-        InstanceSetup(
+        InstanceRuntime(
             item, profiles[item.id], feed, voice, threading.Lock(),
             companions=reader if item is FULL else None,
         )
@@ -191,7 +191,7 @@ def _desk(
         lease_seconds=36_000.0,
         at_close=reader.close,
     )
-    outlook = Outlook(home, desk.database, {}, list(profiles.values()), now=desk.clock.now)
+    outlook = ContextFeeds(home, desk.database, {}, list(profiles.values()), now=desk.clock.now)
     desk.roster.setups = {
         name: replace(
             setup,

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from agents.contracts import VECTORS
-from instance_database import Database, Saved, TickKey
+from instance_database import ConsensusResult, Database, TickKey
 from torra.clock import System, duration
 from torra.config import Profile
 
@@ -78,7 +78,7 @@ def save(
     ungated: float | None = None,
     profile: Profile = PROFILE,
     **more: Any,
-) -> Saved:
+) -> ConsensusResult:
     values: dict[str, Any] = {
         "ath": score,
         "source_type": "AGENT_BUDGET",

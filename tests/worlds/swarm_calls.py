@@ -15,11 +15,11 @@ from agents.debate.deliberation import Deliberation
 from tests.worlds import desks, remembering
 from torra.clock import duration
 from torra.config import Profile
-from torra.evaluation.standing.track_record import PastOf
-from torra.replay.rerun.edges_then import Still
+from torra.evaluation.standing.track_record import TrackRecordOf
+from torra.replay.rerun.edges_then import FrozenClock
 from torra.store.connection import TickKey
-from torra.tick.edges import Edges
-from torra_trader import Outcome, run_tick
+from torra.tick.edges import TickDeps
+from torra_trader import TickOutcome, run_tick
 
 HORIZONS: Final[tuple[Horizon, ...]] = ("bars_4", "bars_16", "session", "days")
 WORDS: Final[tuple[Confidence, ...]] = ("high", "medium", "low")
@@ -49,7 +49,7 @@ def debater(seed: int = 0) -> Callable[[DebateContext, DebateSettings], Delibera
 
     def debate(context: DebateContext, config: DebateSettings) -> Deliberation:
         chance = random.Random(f"{seed} {context.timeframe} {context.as_of}")
-        said = agent_framework.undebated(context, config)
+        said = agent_framework.l1_only_record(context, config)
         return replace(said, reports=reports(chance))
 
     return debate
@@ -58,16 +58,16 @@ def debater(seed: int = 0) -> Callable[[DebateContext, DebateSettings], Delibera
 def run(
     store: Any,
     ticks: Sequence[TickKey],
-    past: PastOf | None = None,
+    past: TrackRecordOf | None = None,
     settings: Profile | None = None,
     *,
     name: str = "rules",
     late: timedelta = LATER,
     **edges: Any,
-) -> list[Outcome]:
+) -> list[TickOutcome]:
     """Run ticks of BTCUSD, a second past their close; `name` is the provider's."""
-    clock, outcomes = Still(desks.START), []
-    told = Edges(store, remembering.window(), None, name, clock, 1, standing=past)
+    clock, outcomes = FrozenClock(desks.START), []
+    told = TickDeps(store, remembering.window(), None, name, clock, 1, standing=past)
     told = replace(told, **{"debater": debater(), **edges})
     for key in ticks:
         clock.set(key.bar_time + duration(key.timeframe) + late)

@@ -19,7 +19,7 @@ from agents.feature_words import sides
 from tests.doubles import scripted
 from tests.worlds import desk_pages, desks
 from torra.config import DeskSettings, Profile, validate
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 
 SWARM: Final[Mapping[str, Any]] = {
     "execution": "approve",
@@ -111,7 +111,7 @@ def lived(
     desks.take_lease(desk)
     for _ in range(steps):
         desks.step(desk)
-    return desk_pages.behind_a_new_app(desk, Backing(home, desk.database, settings, desk, {}))
+    return desk_pages.behind_a_new_app(desk, PageContext(home, desk.database, settings, desk, {}))
 
 
 def asked_to_close(home: Path) -> desk_pages.Pages:

@@ -10,7 +10,7 @@ import numpy as np
 from tests.worlds.price_series import sample
 from torra.config import Instance, Profile, validate
 from torra.evaluation.observations import as_json
-from torra.replay.l1.sweep import Ground
+from torra.replay.l1.sweep import L1Backtest
 from torra.replay.shards.packed_bars import pack_all, unpack_all
 from torra.replay.shards.shards import Job
 
@@ -19,7 +19,7 @@ def sweep(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """A pass over thresholds of L1 on the bars that the job brings along."""
     profile = validate(Profile, spec["profile"], "a job")
     instance = Instance(symbol="EURUSD", timeframes=("H1",), feed="store")
-    found = Ground(instance, unpack_all(spec["bars"])).run(profile)
+    found = L1Backtest(instance, unpack_all(spec["bars"])).run(profile)
     return {
         "consensus": found.consensus[np.isfinite(found.consensus)].tolist(),
         "verdicts": found.verdict.tolist(),

@@ -15,8 +15,8 @@ from typing import Any
 
 from tests.worlds import desks, stores
 from torra.config import DeskSettings
-from torra.dashboard.view.backing import Backing
-from torra.lessons.lesson import LessonFacts, Situation, Words
+from torra.dashboard.view.backing import PageContext
+from torra.lessons.lesson import LessonFacts, LessonText, Situation
 
 CLOSED = datetime(2021, 11, 10, 13, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -47,7 +47,7 @@ GUARDED = "<script>alert(1)</script> \u202ewide spread"
 
 
 @contextmanager
-def desk(folder: Path) -> Iterator[Backing]:
+def desk(folder: Path) -> Iterator[PageContext]:
     made = desks.open_desk(folder, (desks.BTC, desks.EUR))
     for facts in (LOST, WON):
         about = {"symbol": facts.symbol, "timeframe": facts.timeframe, "bar_time": facts.bar_time}
@@ -55,18 +55,20 @@ def desk(folder: Path) -> Iterator[Backing]:
         row = stores.opening(facts.sid, instance=facts.instance, **about, **levels)
         made.database.enqueue_signal({**row, "state": "PENDING"})
         made.database.move_signal(facts.sid, "CANCELLED", detail="")
-    yield Backing(folder, made.database, DeskSettings(instances=(desks.BTC, desks.EUR)), made, {})
+    yield PageContext(
+        folder, made.database, DeskSettings(instances=(desks.BTC, desks.EUR)), made, {}
+    )
     made.close()
 
 
-def words(facts: LessonFacts, rule: str = "One trade, not a rule.") -> Words:
+def words(facts: LessonFacts, rule: str = "One trade, not a rule.") -> LessonText:
     setup = f"{facts.side} in a range, thin volume."
-    return Words(setup, f"Ended by {facts.reason.lower()}.", rule, "rules", facts.known_at)
+    return LessonText(setup, f"Ended by {facts.reason.lower()}.", rule, "rules", facts.known_at)
 
 
-def reviewed(facts: LessonFacts, **more: Any) -> Words:
+def reviewed(facts: LessonFacts, **more: Any) -> LessonText:
     known = facts.known_at + HOUR
-    return Words(
+    return LessonText(
         "A breakout on thin volume.", "It ended at the stop.", GUARDED, MODEL, known,
         cost_usd=0.0012, flags=("number_unknown",), **more,
     )  # fmt: skip

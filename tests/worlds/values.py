@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
 
-from torra.dashboard.view.desk_values import Stream, Symbol
+from torra.dashboard.view.desk_values import StreamStatus, Symbol
 from torra.verdict.sentiment_rules import MarkovView
 
 Made = TypeVar("Made")
@@ -23,7 +23,7 @@ def made(kind: type[Made], told: object) -> Made:
 
 def made_symbol(timeframe: str = "M15", **parts: Any) -> Symbol:
     """Return a symbol with a stream of which nothing is known besides these parts."""
-    stream = Stream(timeframe=timeframe)
+    stream = StreamStatus(timeframe=timeframe)
     return made(Symbol, {"instance": "", "stream": stream, "states": NO_STATES, **parts})
 
 

@@ -17,7 +17,7 @@ from tests.worlds import desks, stores
 from torra.clock import duration
 from torra.config import Profile, validate
 from torra.tick.bar_window import HistoryWindow, LiveWindow
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 
 TIMEFRAME: Final = "H1"
 
@@ -68,7 +68,7 @@ def tick(
 def _tick(desk: Any, profile: Profile, *, live: bool) -> Ticked:
     setup = desk.setups["EURUSD"]
     window = LiveWindow(setup.instance, setup.feed, desk.database) if live else history()
-    edges = Edges(
+    edges = TickDeps(
         desk.database,
         window,
         setup.provider.submit,

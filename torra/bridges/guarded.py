@@ -27,8 +27,8 @@ from torra.bridges.protocol import (
     BrokerPosition,
     Health,
     Order,
+    OrderReport,
     Recall,
-    Report,
     SymbolTerms,
 )
 from torra.clock import Clock
@@ -58,7 +58,7 @@ class GuardedBridge:
         self._clock = clock
         self._halts = halts
         self._limit = TimeLimit(name, SHARE_SECONDS)
-        self._refused: dict[str, Report] = {}
+        self._refused: dict[str, OrderReport] = {}
 
     @property
     def name(self) -> str:
@@ -74,7 +74,7 @@ class GuardedBridge:
             raise BridgeUnavailable(f"{self._name}: {health.detail}")
         if reason := self._objection(order, health.facts):
             now = self._clock.real_now()
-            self._refused[order.sid] = Report(order.sid, "REJECTED", now, reason=reason)
+            self._refused[order.sid] = OrderReport(order.sid, "REJECTED", now, reason=reason)
             return
         self._asked(partial(self._bridge.submit, order))
 
@@ -87,13 +87,13 @@ class GuardedBridge:
             raise BridgeUnavailable(f"{self._name} gave no answer to a recall")
         return found
 
-    def poll(self) -> Sequence[Report]:
+    def poll(self) -> Sequence[OrderReport]:
         """Return every report that is not settled yet: the guards' own, then the bridge's."""
         told = self._heard(self._bridge.poll, ())
-        ours = [one for one in told if isinstance(one, Report)] if _listed(told) else []
+        ours = [one for one in told if isinstance(one, OrderReport)] if _listed(told) else []
         return [*self._refused.values(), *ours]
 
-    def settle(self, report: Report) -> None:
+    def settle(self, report: OrderReport) -> None:
         """Forget a report: it is committed."""
         if self._refused.pop(report.sid, None) is None:
             self._heard(partial(self._bridge.settle, report), None)

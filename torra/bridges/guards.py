@@ -31,7 +31,7 @@ Scope = Literal["all", "trade", "open"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class GuardRequest:
     """An order as the guards see it; times are epoch seconds, 0 means that there is none."""
 
     kind: str
@@ -91,9 +91,9 @@ class View:
     found_stop: float = 0.0
 
 
-def ask_of(order: Order, account: int) -> Ask:
+def ask_of(order: Order, account: int) -> GuardRequest:
     """Return an order that goes to an account as the guards see it."""
-    return Ask(
+    return GuardRequest(
         kind=order.kind,
         side=order.side,
         lots=order.lots,
@@ -114,7 +114,7 @@ class Guard(NamedTuple):
 
     reason: str
     scope: Scope
-    objects: Callable[[Ask, View], bool]
+    objects: Callable[[GuardRequest, View], bool]
     meaning: str
 
 
@@ -143,7 +143,7 @@ def price_of(side: str, view: View) -> float:
     return view.ask if side == "BUY" else view.bid
 
 
-def _wrong_mode(ask: Ask, view: View) -> bool:
+def _wrong_mode(ask: GuardRequest, view: View) -> bool:
     if view.trade_mode == "disabled":
         return True
     if ask.kind != "open":
@@ -153,7 +153,7 @@ def _wrong_mode(ask: Ask, view: View) -> bool:
     return ask.side not in allowed.get(view.trade_mode, ())
 
 
-def _wrong_side(ask: Ask, view: View) -> bool:
+def _wrong_side(ask: GuardRequest, view: View) -> bool:
     price = price_of(ask.side, view)
     towards = 1 if ask.side == "BUY" else -1
     if ask.stop <= 0 or ask.target <= 0:
@@ -162,14 +162,14 @@ def _wrong_side(ask: Ask, view: View) -> bool:
     return not ((price - ask.stop) * towards > 0 and (ask.target - price) * towards > 0)
 
 
-def _too_near(ask: Ask, view: View) -> bool:
+def _too_near(ask: GuardRequest, view: View) -> bool:
     """Measure as brokers do: a BUY's stop and target from the bid, a SELL's from the ask."""
     price = view.bid if ask.side == "BUY" else view.ask
     near = min(abs(price - ask.stop), abs(ask.target - price))
     return points(near, view.digits) < view.stops_level
 
 
-def _widens(ask: Ask, view: View) -> bool:
+def _widens(ask: GuardRequest, view: View) -> bool:
     """Return whether a `modify` moves a stop away from the price; its side is the opening's."""
     if ask.kind != "modify" or view.found_stop <= 0 or ask.stop <= 0:
         return False
@@ -177,7 +177,7 @@ def _widens(ask: Ask, view: View) -> bool:
     return ask.side in ("BUY", "SELL") and near < -0.5 * 10.0**-view.digits
 
 
-def _bad_volume(ask: Ask, view: View) -> bool:
+def _bad_volume(ask: GuardRequest, view: View) -> bool:
     steps = ask.lots / view.lot_step
     # Binary fractions: 0.3 / 0.1 is not 3, so a millionth of a step is forgiven.
     off_grid = abs(steps - math.floor(steps + 0.5)) > 1e-6
@@ -298,7 +298,7 @@ SCOPES: Final[dict[Scope, tuple[str, ...]]] = {
 }
 
 
-def first_objection(ask: Ask, view: View, *, only: tuple[str, ...] = REASONS) -> str:
+def first_objection(ask: GuardRequest, view: View, *, only: tuple[str, ...] = REASONS) -> str:
     """Return the reason of the first guard that objects, "" when none does.
 
     `only` leaves out guards whose moment has passed or not come yet: a bridge that accepts now and

@@ -87,7 +87,7 @@ def aside(store: Outbox, row: Mapping[str, Any], fault: str) -> None:
 
 
 @contextmanager
-def each_alone(store: Outbox, row: Mapping[str, Any]) -> Iterator[None]:
+def isolate_row_errors(store: Outbox, row: Mapping[str, Any]) -> Iterator[None]:
     """Let what goes wrong with one row be told once, and stop no other.
 
     A database that fails is no fault of the row, and a defect of another kind passes through.

@@ -22,7 +22,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from torra.bridges.protocol import Order, Report, Status
+from torra.bridges.protocol import Order, OrderReport, Status
 from torra.errors import MALFORMED, ConfigError
 from torra.owner_only import make_folder
 from torra.regular_files import lies
@@ -49,7 +49,7 @@ class OrderEntry:
     order: Order
     intent: datetime | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
-    report: Report | None = None
+    report: OrderReport | None = None
     settled: str = ""
 
     @property
@@ -95,7 +95,7 @@ class OrderJournal:
         entry = self._entries.get(sid)
         return entry if entry and (entry.intent or entry.report) else None
 
-    def unsettled(self) -> list[Report]:
+    def unsettled(self) -> list[OrderReport]:
         """Return the newest report of each order as long as it is not settled."""
         found = [item for item in self.entries if item.report and item.settled != item.status]
         return [item.report for item in found if item.report]
@@ -130,11 +130,11 @@ class OrderJournal:
         """
         self.learn(replace(self._entries[sid], intent=None))
 
-    def report(self, report: Report) -> None:
+    def report(self, report: OrderReport) -> None:
         """Remember what became of an order that is known; never raises."""
         self.learn(replace(self._entries[report.sid], report=report))
 
-    def settle(self, report: Report) -> None:
+    def settle(self, report: OrderReport) -> None:
         """Remember that a report is committed; one that was overtaken changes nothing."""
         entry = self._entries.get(report.sid)
         if entry is not None and entry.status == report.status != entry.settled:

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
-from torra.bridges.guards import REASONS, Ask, View, first_objection
+from torra.bridges.guards import REASONS, GuardRequest, View, first_objection
 from torra.config import SymbolSpec
 from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import CLOSES, OPENS, Kind, Position, PositionSide, Side
@@ -161,7 +161,7 @@ class Advanced(NamedTuple):
 NOTHING_LEFT: Final = Advanced((), None, ())
 
 
-def acceptance(ask: Ask, now: datetime, conditions: View = FREE) -> str:
+def acceptance(ask: GuardRequest, now: datetime, conditions: View = FREE) -> str:
     """Return why an order is not accepted at `now`, "" when it is.
 
     "stale" means that it has expired, every other reason that it is refused. Of `conditions` only
@@ -420,10 +420,10 @@ def _asked(order: PaperOrder) -> tuple[str, ...]:
     return tuple(reason for reason in AT_FILL if reason not in free)
 
 
-def _ask(order: PaperOrder) -> Ask:
+def _ask(order: PaperOrder) -> GuardRequest:
     """Return the order as the guards see it."""
     stop, target = _levels(order) if order.kind == "open" else (0.0, 0.0)
-    return Ask(
+    return GuardRequest(
         order.kind,
         order.side,
         order.lots,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition, Report
+from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition, OrderReport
 from torra.clock import time_of
 from torra.errors import LONGEST_TEXT, bounded
 from torra.verdict.signal_states import EXECUTED
@@ -54,7 +54,7 @@ def amount_fault(name: str, value: object, most: float, *, zero: bool) -> str:
 
 
 def report_fault(
-    report: Report,
+    report: OrderReport,
     row: Mapping[str, Any],
     opening: Mapping[str, Any] | None = None,
     now: datetime | None = None,
@@ -139,14 +139,14 @@ def _time_fault(name: str, value: object, now: datetime | None) -> str:
     return "" if fine and not late else f"{name} is {value}"
 
 
-def _overfill(report: Report, row: Mapping[str, Any]) -> str:
+def _overfill(report: OrderReport, row: Mapping[str, Any]) -> str:
     # What was found at the broker may be a netting account's position, with others' lots in it.
     if report.adopted or report.volume <= row["lots"] + LOTS_SLACK:
         return ""
     return f"{report.volume:.8g} lots were filled, and {row['lots']:.8g} were ordered"
 
 
-def _far_price(report: Report, planned: float | None) -> str:
+def _far_price(report: OrderReport, planned: float | None) -> str:
     if not report.price or not planned:
         return ""
     if planned / PRICE_FACTOR <= report.price <= planned * PRICE_FACTOR:
@@ -154,7 +154,7 @@ def _far_price(report: Report, planned: float | None) -> str:
     return f"the price is {report.price:.8g}, and {planned} was the price of the decision"
 
 
-def _far_time(report: Report, row: Mapping[str, Any]) -> str:
+def _far_time(report: OrderReport, row: Mapping[str, Any]) -> str:
     after = report.at - time_of(row["decided_at"])
     return "" if EARLIEST_FILL <= after <= LATEST_FILL else f"at is {report.at}"
 

@@ -118,7 +118,7 @@ Status = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class OrderReport:
     """What became of one order, as the other side reports it.
 
     `reason` is the guard that refused it (torra.bridges.guards) or "retcode"; `price` and `volume`
@@ -253,11 +253,11 @@ class Bridge(Protocol):
         """Take an order back; raises BridgeUnavailable when that cannot even be tried."""
         ...
 
-    def poll(self) -> Sequence[Report]:
+    def poll(self) -> Sequence[OrderReport]:
         """Return every report that is not settled yet, oldest first; never raises."""
         ...
 
-    def settle(self, report: Report) -> None:
+    def settle(self, report: OrderReport) -> None:
         """Forget a report because it is committed. Safe to repeat; never raises."""
         ...
 

@@ -67,7 +67,7 @@ Place = tuple[str, str]
 Loop = Callable[[threading.Event], None]
 
 
-class Answer(Protocol):
+class SourceAnswer(Protocol):
     """What came of a question."""
 
     @property
@@ -91,10 +91,10 @@ class Answer(Protocol):
         ...
 
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=SourceAnswer)
 
 
-class Source(Protocol):
+class SourceSettings(Protocol):
     """Who is asked."""
 
     @property
@@ -136,7 +136,7 @@ class TopicState:
     due: float = 0.0
 
 
-class Asking(Generic[A]):
+class Poller(Generic[A]):
     """Asks in its own threads; any thread may look at the status.
 
     `now` is the desk's clock, `monotonic` counts real seconds. `about` says in the log and in the
@@ -145,7 +145,7 @@ class Asking(Generic[A]):
 
     def __init__(
         self,
-        sources: Mapping[str, Source],
+        sources: Mapping[str, SourceSettings],
         *,
         now: Callable[[], datetime],
         monotonic: Callable[[], float],
@@ -153,7 +153,7 @@ class Asking(Generic[A]):
         about: str,
         log: logging.Logger,
     ) -> None:
-        self._paces: Mapping[str, Source] = sources
+        self._paces: Mapping[str, SourceSettings] = sources
         self._now = now
         self._monotonic = monotonic
         self._fetch_seconds = fetch_seconds

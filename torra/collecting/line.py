@@ -44,7 +44,7 @@ PLACEHOLDER: Final = "TORRA-PUTS-THE-KEY-HERE"
 T = TypeVar("T")
 
 
-class Trouble(Exception):
+class SourceError(Exception):
     """Why there is no answer, in words of ours."""
 
     def __init__(self, status: NewsStatus, detail: str, code: int = 0) -> None:
@@ -68,7 +68,7 @@ def answered(
     no_json: tuple[type[Exception], ...] = (*unreadable, ValueError, RecursionError)
     try:
         return ask()
-    except Trouble as trouble:
+    except SourceError as trouble:
         return failed(trouble.status, trouble.detail)
     except no_json:
         return failed(NewsStatus.BROKEN, "the reply is not JSON")
@@ -87,7 +87,7 @@ class _Keyed:
     """
 
     key = ""
-    line: Line
+    line: HostRequest
 
     def _new_conn(self) -> socket.socket:
         made: socket.socket = super()._new_conn()  # type: ignore[misc]
@@ -105,7 +105,7 @@ class _Keyed:
         super().putheader(header, *ours)  # type: ignore[misc]
 
 
-class Line(HTTPAdapter):
+class HostRequest(HTTPAdapter):
     """One request to a host: bounded in time and size, and to its own address."""
 
     def __init__(
@@ -198,7 +198,7 @@ class Line(HTTPAdapter):
 
     def _check_deadline(self) -> None:
         if self._cut:
-            raise Trouble(NewsStatus.UNREACHABLE, "the reply took too long")
+            raise SourceError(NewsStatus.UNREACHABLE, "the reply took too long")
 
     def _sent(
         self, request: requests.PreparedRequest, limits: tuple[float, float], verify: Any, cert: Any
@@ -212,12 +212,12 @@ class Line(HTTPAdapter):
             # Nothing else is a success: a redirect is not followed.
             if code != OK:
                 said = self._head(raw).decode("utf-8", "replace")
-                raise Trouble(*refusal(self._place.vendor, code, said), code)
+                raise SourceError(*refusal(self._place.vendor, code, said), code)
             body = self._body(raw)
         finally:
             raw.close()
         if body.lstrip().startswith(b"<"):
-            raise Trouble(*PAGE)
+            raise SourceError(*PAGE)
         written = replace(self._place, key=quote(self._place.key, safe=""))
         # The key may be quoted as it is and as a URL spells it.
         response.raw = io.BytesIO(written.veiled(self._place.veiled(body)))
@@ -231,9 +231,9 @@ class Line(HTTPAdapter):
         while part := raw.read1(CHUNK, decode_content=True):
             found += part
             if len(found) > MAX_REPLY_BYTES:
-                raise Trouble(NewsStatus.BROKEN, TOO_LONG)
+                raise SourceError(NewsStatus.BROKEN, TOO_LONG)
             if self._monotonic() > self._until:
-                raise Trouble(NewsStatus.UNREACHABLE, "the reply took too long")
+                raise SourceError(NewsStatus.UNREACHABLE, "the reply took too long")
         return bytes(found)
 
     def _head(self, raw: Any) -> bytes:

@@ -21,7 +21,7 @@ BROKEN: Final = NewsStatus.BROKEN
 UNREACHABLE: Final = NewsStatus.UNREACHABLE
 
 
-class Refusal(NamedTuple):
+class HttpRefusal(NamedTuple):
     """A documented answer: of one status of HTTP, or 0 for any, with these words in small letters.
 
     `status` decides how long the next question waits, `detail` says what is wrong and the remedy.
@@ -34,56 +34,58 @@ class Refusal(NamedTuple):
 
 
 _EDGAR: Final = (
-    Refusal(403, "request rate threshold exceeded", LIMITED,
+    HttpRefusal(403, "request rate threshold exceeded", LIMITED,
             "EDGAR says that too many requests came: asked again later"),
-    Refusal(403, "", REFUSED,
+    HttpRefusal(403, "", REFUSED,
             "EDGAR does not take the contact: set TORRA_EDGAR_CONTACT to your own address"),
 )  # fmt: skip
 
-REFUSALS: Final[Mapping[str, tuple[Refusal, ...]]] = {
+REFUSALS: Final[Mapping[str, tuple[HttpRefusal, ...]]] = {
     "alpha_vantage": (
-        Refusal(OK, "for demo purposes only", REFUSED,
+        HttpRefusal(OK, "for demo purposes only", REFUSED,
                 "the key is the demo key: set ALPHAVANTAGE_API_KEY to one of your own"),
-        Refusal(OK, "apikey is invalid", REFUSED,
+        HttpRefusal(OK, "apikey is invalid", REFUSED,
                 "the key is not valid: set ALPHAVANTAGE_API_KEY to one that is"),
         # A limit names the premium endpoints too, so that its rows come first.
-        Refusal(OK, "call frequency", LIMITED, "too many requests at once: asked again later"),
-        Refusal(OK, "per second", LIMITED, "too many requests at once: asked again later"),
-        Refusal(OK, "per day", LIMITED,
+        HttpRefusal(OK, "call frequency", LIMITED, "too many requests at once: asked again later"),
+        HttpRefusal(OK, "per second", LIMITED, "too many requests at once: asked again later"),
+        HttpRefusal(OK, "per day", LIMITED,
                 "the key's requests of the day are used up: wait a day, or take a larger plan"),
-        Refusal(OK, "call volume", LIMITED, "the key's requests are used up: asked again later"),
-        Refusal(OK, "premium", REFUSED,
+        HttpRefusal(OK, "call volume", LIMITED,
+            "the key's requests are used up: asked again later"),
+        HttpRefusal(OK, "premium", REFUSED,
                 "the key's plan has no such news: take another plan, or another source"),
-        Refusal(OK, "no articles found", NewsStatus.EMPTY, "it has no articles on this"),
-        Refusal(OK, "invalid inputs", REFUSED,
+        HttpRefusal(OK, "no articles found", NewsStatus.EMPTY, "it has no articles on this"),
+        HttpRefusal(OK, "invalid inputs", REFUSED,
                 "it knows no such ticker or topic: correct symbols.SYMBOL.ticker of the profile"),
-        Refusal(OK, "invalid api call", REFUSED,
+        HttpRefusal(OK, "invalid api call", REFUSED,
                 "it does not know the question: correct symbols.SYMBOL.ticker of the profile"),
     ),
     "finnhub": (
-        Refusal(0, "invalid api key", REFUSED,
+        HttpRefusal(0, "invalid api key", REFUSED,
                 "the key is not valid: set FINNHUB_API_KEY to one that is"),
-        Refusal(0, "use an api key", REFUSED, "no key came: set FINNHUB_API_KEY"),
-        Refusal(0, "sign up for a free account", REFUSED, "no key came: set FINNHUB_API_KEY"),
-        Refusal(0, "have access to this resource", REFUSED,
+        HttpRefusal(0, "use an api key", REFUSED, "no key came: set FINNHUB_API_KEY"),
+        HttpRefusal(0, "sign up for a free account", REFUSED, "no key came: set FINNHUB_API_KEY"),
+        HttpRefusal(0, "have access to this resource", REFUSED,
                 "the key's plan has no such data: take another plan, or another source"),
-        Refusal(0, "limit reached", LIMITED,
+        HttpRefusal(0, "limit reached", LIMITED,
                 "the key's requests of the minute are used up: asked again later"),
-        Refusal(0, "symbol not supported", REFUSED,
+        HttpRefusal(0, "symbol not supported", REFUSED,
                 "it knows no such ticker: correct symbols.SYMBOL.ticker of the profile"),
     ),
     "fred": (
-        Refusal(404, "", BROKEN, "FRED has no such series any more: take a newer Torra"),
-        Refusal(403, "", REFUSED, "FRED does not answer this machine: wait, or ask from another"),
+        HttpRefusal(404, "", BROKEN, "FRED has no such series any more: take a newer Torra"),
+        HttpRefusal(403, "", REFUSED,
+            "FRED does not answer this machine: wait, or ask from another"),
     ),
     "cftc": (
-        Refusal(202, "", UNREACHABLE, "the CFTC is still at work on it: asked again later"),
-        Refusal(400, "", BROKEN, "the CFTC does not know the question: take a newer Torra"),
-        Refusal(403, "app_token", REFUSED,
+        HttpRefusal(202, "", UNREACHABLE, "the CFTC is still at work on it: asked again later"),
+        HttpRefusal(400, "", BROKEN, "the CFTC does not know the question: take a newer Torra"),
+        HttpRefusal(403, "app_token", REFUSED,
                 "the CFTC does not know the token: correct TORRA_CFTC_APP_TOKEN, or unset it"),
-        Refusal(403, "", REFUSED, "the CFTC does not show this report: take a newer Torra"),
-        Refusal(404, "", BROKEN, "the CFTC has no such report any more: take a newer Torra"),
-        Refusal(429, "", LIMITED,
+        HttpRefusal(403, "", REFUSED, "the CFTC does not show this report: take a newer Torra"),
+        HttpRefusal(404, "", BROKEN, "the CFTC has no such report any more: take a newer Torra"),
+        HttpRefusal(429, "", LIMITED,
                 "the CFTC says that too many requests came: set TORRA_CFTC_APP_TOKEN"),
     ),
     "edgar": _EDGAR,
@@ -92,10 +94,10 @@ REFUSALS: Final[Mapping[str, tuple[Refusal, ...]]] = {
 """Documented answers, by the vendor's name (torra.providers.vendors.addresses)."""
 
 COMMON: Final = (
-    Refusal(401, "", REFUSED, "HTTP status 401: the key is not accepted; set one that is"),
-    Refusal(403, "", REFUSED, "HTTP status 403: the key may not ask this; look at its plan"),
-    Refusal(429, "", LIMITED, "HTTP status 429: too many requests; asked again later"),
-    Refusal(OK, "", REFUSED, "an error instead of an answer: look at the key and the symbol"),
+    HttpRefusal(401, "", REFUSED, "HTTP status 401: the key is not accepted; set one that is"),
+    HttpRefusal(403, "", REFUSED, "HTTP status 403: the key may not ask this; look at its plan"),
+    HttpRefusal(429, "", LIMITED, "HTTP status 429: too many requests; asked again later"),
+    HttpRefusal(OK, "", REFUSED, "an error instead of an answer: look at the key and the symbol"),
 )  # fmt: skip
 
 PAGE: Final = (BROKEN, "a web page instead of an answer: look at the address")

@@ -272,9 +272,9 @@ def _verified(document: Mapping[str, Any]) -> list[str]:
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    from torra.exhibits.figures import clean  # noqa: PLC0415  strangers' words on a terminal
+    from torra.exhibits.figures import sanitize  # noqa: PLC0415  strangers' words on a terminal
 
     named = ("actor", "action", "target", "outcome")
-    told = [" ".join(clean(row[name], LONGEST).split()) for name in named]
+    told = [" ".join(sanitize(row[name], LONGEST).split()) for name in named]
     moment = str(row["at"]).replace("T", " ").replace("Z", " UTC")
     return f"{row['seq']:>6}  {moment:<23}  {told[0]:<24} {told[1]:<14} {told[2]:<20} {told[3]}"

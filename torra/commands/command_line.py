@@ -406,7 +406,7 @@ def settle(home: Path, signal: str, reason: str, as_json: bool) -> None:
     """Book, on your word, that an order without an answer never reached the market."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    _answer(by_hand.settle(home, signal, reason), by_hand.settled_line, as_json)
+    _answer(by_hand.mark_not_sent(home, signal, reason), by_hand.settled_line, as_json)
 
 
 @main.command()

@@ -25,9 +25,9 @@ from torra.home import DATABASE
 if TYPE_CHECKING:
     from instance_database import Database
     from torra.config import Instance
-    from torra.evidence.company_figures import Company
+    from torra.evidence.company_figures import CompanyFigures
     from torra.evidence.outside_numbers import FactRow, SeriesRow
-    from torra.outside.tables import Table
+    from torra.outside.tables import ParsedTable
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 name_option = click.option("--name", default="", help="Which series a publisher's file is.")
@@ -292,7 +292,9 @@ def calendar(home: Path, /, file: Path, clock: str, into: str, as_json: bool) ->
     )
 
 
-def _refuse_the_future(file: Path, found: Table[SeriesRow] | Table[FactRow], now: datetime) -> None:
+def _refuse_the_future(
+    file: Path, found: ParsedTable[SeriesRow] | ParsedTable[FactRow], now: datetime
+) -> None:
     """Raise ConfigError for a value that the public cannot know yet."""
     from torra.clock import iso  # noqa: PLC0415
     from torra.errors import ConfigError  # noqa: PLC0415
@@ -436,7 +438,7 @@ def _filed(home: Path, ticker: str) -> list[FactRow]:
 
 
 def _company_lines(
-    ticker: str, found: Company | None, newest: Mapping[str, FactRow], now: datetime
+    ticker: str, found: CompanyFigures | None, newest: Mapping[str, FactRow], now: datetime
 ) -> Iterator[str]:
     """Yield a company in lines: its report, what it comes to, the figures behind it."""
     from torra.clock import iso  # noqa: PLC0415
@@ -480,7 +482,7 @@ def _company_lines(
 
 
 def _company_document(
-    ticker: str, found: Company | None, newest: Mapping[str, FactRow]
+    ticker: str, found: CompanyFigures | None, newest: Mapping[str, FactRow]
 ) -> dict[str, Any]:
     from torra.clock import iso  # noqa: PLC0415
     from torra.evidence.company_figures import RATIOS  # noqa: PLC0415
@@ -539,25 +541,25 @@ def _names() -> list[dict[str, str]]:
     ]
 
 
-def _counted(found: Table[SeriesRow] | Table[FactRow]) -> str:
+def _counted(found: ParsedTable[SeriesRow] | ParsedTable[FactRow]) -> str:
     bad = len(found.faults)
     read = f"{_many(len(found.rows), 'value')} can be read"
     return f"{read}, {_many(bad, 'line')} cannot" if bad else f"{read}, all of it"
 
 
-def _shape(found: Table[SeriesRow] | Table[FactRow]) -> str:
+def _shape(found: ParsedTable[SeriesRow] | ParsedTable[FactRow]) -> str:
     """Return which publisher's shape a file has; "" for one of Torra's own."""
     return f" (as of {found.shape}; {_many(found.holes, 'hole')} left out)" if found.shape else ""
 
 
-def _say_faults(found: Table[SeriesRow] | Table[FactRow]) -> None:
+def _say_faults(found: ParsedTable[SeriesRow] | ParsedTable[FactRow]) -> None:
     for fault in found.faults[:MOST_FAULTS]:
         say(str(fault))
     if len(found.faults) > MOST_FAULTS:
         say(f"and {len(found.faults) - MOST_FAULTS:,} more")
 
 
-def _document(found: Table[SeriesRow] | Table[FactRow]) -> dict[str, Any]:
+def _document(found: ParsedTable[SeriesRow] | ParsedTable[FactRow]) -> dict[str, Any]:
     return {
         "rows": len(found.rows),
         "shape": found.shape,

@@ -28,7 +28,7 @@ from torra.commands.options import print_json
 from torra.commands.terminal import say
 from torra.desk.first_files import recover, refuse_overwriting, write
 from torra.desk.setup.answers import amount, one_of, plain_name, read_timeframes, symbol_name
-from torra.desk.setup.terminal_facts import look
+from torra.desk.setup.terminal_facts import read_terminal_facts
 from torra.errors import ConfigError
 from torra.home import DESK
 
@@ -110,8 +110,8 @@ def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) ->
     if not flags["force"]:
         # Before the questions: nobody should answer them all in vain.
         refuse_overwriting(home / DESK)
-    ask = Asker(flags, asks=not (flags["yes"] or flags["as_json"]))
-    found = plan(home, *gather(ask, environment, look))
+    ask = InitPrompt(flags, asks=not (flags["yes"] or flags["as_json"]))
+    found = plan(home, *gather(ask, environment, read_terminal_facts))
     write(found, force=flags["force"])
     if flags["as_json"]:
         print_json(found.document())
@@ -141,7 +141,7 @@ def on_terminal() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class InitPrompt:
     """Takes each answer from its flag, else from a question, else its default."""
 
     flags: Mapping[str, Any]
@@ -174,7 +174,9 @@ class Asker:
 
 
 def gather(
-    ask: Asker, environment: Mapping[str, str], look: Callable[[InitAnswers, str], TerminalFacts]
+    ask: InitPrompt,
+    environment: Mapping[str, str],
+    look: Callable[[InitAnswers, str], TerminalFacts],
 ) -> tuple[InitAnswers, TerminalFacts]:
     """Return every answer, and what MetaTrader 5 says; raises ConfigError."""
     from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts  # noqa: PLC0415
@@ -225,7 +227,7 @@ def gather(
 
 
 def _ask_channel(
-    ask: Asker,
+    ask: InitPrompt,
     answers: InitAnswers,
     environment: Mapping[str, str],
     look: Callable[[InitAnswers, str], TerminalFacts],

@@ -26,7 +26,7 @@ from torra.commands.cli_errors import plainly
 from torra.commands.options import clock_option, leave_out_option
 from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
-from torra.imports import look_seldom
+from torra.imports import freeze_gc
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -146,7 +146,7 @@ def replay(
         raise ConfigError("name a symbol; only --journal, and --name with --trades, go without one")
     request = reporting.ReplayRequest(**asked)
     _let_a_desk_go_first(home)
-    look_seldom()
+    freeze_gc()
     with _told_when_stopped(GOES_ON):
         found = reporting.replayed(home, symbol.upper(), request, say=_say, progress=progress)
     if report is not None:
@@ -302,7 +302,7 @@ def sweep(
         raise ConfigError("--report is for one symbol; of several each has its page")
     request = sweep_jobs.SweepRequest(**asked)
     _let_a_desk_go_first(home)
-    look_seldom()
+    freeze_gc()
     with _told_when_stopped(GOES_ON if request.address else BEGINS):
         found = sweep_jobs.swept(home, names, request, say=_say, progress=progress)
     if report is not None:

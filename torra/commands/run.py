@@ -27,7 +27,7 @@ from torra.config import DeskSettings
 from torra.dashboard import server
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import Access
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import start_check, wiring
 from torra.desk.schedule import Desk
@@ -35,7 +35,7 @@ from torra.errors import ConfigError
 from torra.feeds.protocol import stream_state
 from torra.home import DATABASE
 from torra.imports import settle
-from torra.one_heap import share_one_heap
+from torra.one_heap import limit_malloc_arenas
 from torra.replay import uploads
 from torra.replay.job_kinds import KINDS
 
@@ -89,7 +89,7 @@ class PagesAddress:
 def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], None]) -> None:
     """Run the desk of a home until it is told to stop; raises ConfigError."""
     terminal.keep_a_log()
-    share_one_heap()
+    limit_malloc_arenas()
     stop = Stop()
     # Before anything long: a start, too, must end in order and give back the lease.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -198,7 +198,7 @@ def _listen(
     app = create_app(
         DatabaseView(desk.database, settings, desk),
         access=access,
-        backing=Backing(
+        backing=PageContext(
             home,
             desk.database,
             settings,

@@ -38,7 +38,7 @@ from torra.config import home as default_home
 from torra.dashboard.doors.access import Access, asks_api, guard
 from torra.dashboard.doors.routes import by_name, every_route
 from torra.dashboard.settings.first_run import tour
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import wants_json
 from torra.dashboard.view.desk_view import DatabaseView, DeskView
 from torra.dashboard.view.looking_desk import look_at
@@ -128,7 +128,7 @@ class TorraOverlay:
         *,
         desk_view: DeskView | None = None,
         access: Access | None = None,
-        backing: Backing | None = None,
+        backing: PageContext | None = None,
     ) -> None:
         self._desk_view = desk_view
         self._access = access
@@ -157,12 +157,12 @@ class TorraOverlay:
         )
         attach(app, known, prefix.rstrip("/"))
 
-    def _shown(self, home: Path) -> tuple[DeskView, Backing | None, Access]:
+    def _shown(self, home: Path) -> tuple[DeskView, PageContext | None, Access]:
         """Return view, backing and access: those handed in, else those of a home."""
         if self._desk_view is not None:
             return self._desk_view, self._backing, self._access or Access.made()
         settings, database, desk = look_at(home)
-        backing = self._backing or Backing(home, database, settings, desk)
+        backing = self._backing or PageContext(home, database, settings, desk)
         access = self._access or Access.of_home(home)[0]
         return DatabaseView(database, settings, desk), backing, access
 
@@ -178,7 +178,7 @@ def create_app(
     desk_view: DeskView,
     *,
     access: Access | None = None,
-    backing: Backing | None = None,
+    backing: PageContext | None = None,
     trusted_hosts: Sequence[str] = (),
     remote: bool = False,
 ) -> Flask:

@@ -25,8 +25,8 @@ from typing import Final
 
 from torra.clock import real_sleep
 from torra.config import Instance, Profile, validate
-from torra.desk.outlook import Outlook
-from torra.desk.roster import InstanceSetup, Refit, Roster
+from torra.desk.outlook import ContextFeeds
+from torra.desk.roster import InstanceRegistry, InstanceRuntime, ProfileReload
 from torra.errors import ConfigError, StoreUnavailable
 
 PATIENCE: Final = 2.0
@@ -52,7 +52,7 @@ log = logging.getLogger("torra")
 # --- while the desk runs --------------------------------------------------------------------------
 
 
-def adopt(roster: Roster, profile_name: str, profile: Profile) -> None:
+def adopt(roster: InstanceRegistry, profile_name: str, profile: Profile) -> None:
     """Let every instance of a profile go on with these settings; raises ConfigError.
 
     After that, and after StoreUnavailable, nothing has changed. On return a swap may still wait for
@@ -103,12 +103,14 @@ def fixed(before: Profile, after: Profile, users: Sequence[Instance]) -> list[st
     return [f"{name} takes effect at the next start of the desk" for name in found]
 
 
-def _refuse_what_is_fixed(setup: InstanceSetup, profile: Profile) -> None:
+def _refuse_what_is_fixed(setup: InstanceRuntime, profile: Profile) -> None:
     if found := fixed(setup.profile, profile, [setup.instance]):
         raise ConfigError("; ".join(found))
 
 
-def _refuse_under_a_position(roster: Roster, setup: InstanceSetup, profile: Profile) -> None:
+def _refuse_under_a_position(
+    roster: InstanceRegistry, setup: InstanceRuntime, profile: Profile
+) -> None:
     """Raise ConfigError for conditions of a symbol that change while a position is open."""
     instance = setup.instance
     old, new = (item.symbols.get(instance.symbol) for item in (setup.profile, profile))
@@ -119,17 +121,19 @@ def _refuse_under_a_position(roster: Roster, setup: InstanceSetup, profile: Prof
         )
 
 
-def _fitted(refit: Refit, setup: InstanceSetup, profile: Profile) -> InstanceSetup:
+def _fitted(refit: ProfileReload, setup: InstanceRuntime, profile: Profile) -> InstanceRuntime:
     """Return a setup with a profile; the very one where it has it already."""
     same = setup.profile.digest() == profile.digest()
     return setup if same else refit.fit(setup, profile)
 
 
 @contextmanager
-def _locked(roster: Roster, setups: Sequence[InstanceSetup]) -> Iterator[list[InstanceSetup]]:
+def _locked(
+    roster: InstanceRegistry, setups: Sequence[InstanceRuntime]
+) -> Iterator[list[InstanceRuntime]]:
     """Hold the locks of those setups that are free within PATIENCE; yields them."""
     end = roster.monotonic() + PATIENCE
-    free: list[InstanceSetup] = []
+    free: list[InstanceRuntime] = []
     try:
         for setup in setups:
             if setup.lock.acquire(timeout=max(0.0, end - roster.monotonic())):
@@ -140,7 +144,9 @@ def _locked(roster: Roster, setups: Sequence[InstanceSetup]) -> Iterator[list[In
             setup.lock.release()
 
 
-def _commit(roster: Roster, refit: Refit, setups: Sequence[InstanceSetup]) -> None:
+def _commit(
+    roster: InstanceRegistry, refit: ProfileReload, setups: Sequence[InstanceRuntime]
+) -> None:
     """Put setups in their places, all or none; the caller holds their locks."""
     # Instances that did not change count too: an older wish of theirs must go.
     names = [setup.instance.id for setup in setups]
@@ -160,7 +166,7 @@ def _commit(roster: Roster, refit: Refit, setups: Sequence[InstanceSetup]) -> No
         refit.tell(setup)
 
 
-def _put_on_record(roster: Roster, setup: InstanceSetup) -> None:
+def _put_on_record(roster: InstanceRegistry, setup: InstanceRuntime) -> None:
     """Store the profile with which an instance runs from now on, and end its alarm."""
     name, profile = setup.instance.id, setup.profile
     roster.database.apply_profile(name, profile.model_dump_json(), profile.digest())
@@ -172,7 +178,7 @@ def alarm_key(instance: str) -> str:
     return f"profile {instance}"
 
 
-def _wait_for(roster: Roster, refit: Refit, setup: InstanceSetup) -> None:
+def _wait_for(roster: InstanceRegistry, refit: ProfileReload, setup: InstanceRuntime) -> None:
     """Start a thread that swaps a setup in when the running tick has ended."""
     name = setup.instance.id
     with roster.swapping:
@@ -182,7 +188,7 @@ def _wait_for(roster: Roster, refit: Refit, setup: InstanceSetup) -> None:
     ).start()
 
 
-def _swap(roster: Roster, refit: Refit, name: str) -> None:
+def _swap(roster: InstanceRegistry, refit: ProfileReload, name: str) -> None:
     """Put the newest wish of an instance in its place; the caller holds the instance's lock."""
     with roster.swapping:
         setup = roster.wished.pop(name, None)
@@ -191,7 +197,7 @@ def _swap(roster: Roster, refit: Refit, name: str) -> None:
             _commit(roster, refit, [setup])
 
 
-def _later(roster: Roster, refit: Refit, name: str) -> None:
+def _later(roster: InstanceRegistry, refit: ProfileReload, name: str) -> None:
     with roster.setups[name].lock:
         try:
             _swap(roster, refit, name)
@@ -204,7 +210,7 @@ def _later(roster: Roster, refit: Refit, name: str) -> None:
     _raise_alarm(roster, name, f"{told}. Let the desk take the file on the page of the profile.")
 
 
-def _raise_alarm(roster: Roster, name: str, told: str) -> None:
+def _raise_alarm(roster: InstanceRegistry, name: str, told: str) -> None:
     """Put an alarm on record, as soon as the database can take it."""
     for _ in range(ALARM_TRIES):
         try:
@@ -227,13 +233,13 @@ class Reread:
     says why of those that have neither; they keep what they have while trading is halted.
     """
 
-    setups: dict[str, InstanceSetup]
+    setups: dict[str, InstanceRuntime]
     older: dict[str, str] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
-    outlook: Outlook | None = None
+    outlook: ContextFeeds | None = None
 
 
-def take_over(roster: Roster, halt: Callable[[str], None]) -> None:
+def take_over(roster: InstanceRegistry, halt: Callable[[str], None]) -> None:
     """Read the profiles again, as a start would, and put on record what runs from now on.
 
     Called before a desk that gains the lease runs its first tick. `halt` is called with the reason
@@ -269,8 +275,8 @@ def take_over(roster: Roster, halt: Callable[[str], None]) -> None:
             halt("; ".join(found.lost.values()))
 
 
-def _reread(roster: Roster, refit: Refit, found: Reread) -> None:
-    groups: dict[str, list[InstanceSetup]] = {}
+def _reread(roster: InstanceRegistry, refit: ProfileReload, found: Reread) -> None:
+    groups: dict[str, list[InstanceRuntime]] = {}
     for setup in roster.setups.values():
         groups.setdefault(setup.instance.profile, []).append(setup)
     for profile_name, setups in groups.items():
@@ -288,15 +294,17 @@ def _reread(roster: Roster, refit: Refit, found: Reread) -> None:
 
 
 def _from_file(
-    roster: Roster, refit: Refit, name: str, setups: Iterable[InstanceSetup]
-) -> list[InstanceSetup]:
+    roster: InstanceRegistry, refit: ProfileReload, name: str, setups: Iterable[InstanceRuntime]
+) -> list[InstanceRuntime]:
     if refit.read is None:
         return [_from_database(roster, refit, setup) for setup in setups]
     profile = refit.read(name)
     return [_fitted(refit, setup, profile) for setup in setups]
 
 
-def _from_database(roster: Roster, refit: Refit, setup: InstanceSetup) -> InstanceSetup:
+def _from_database(
+    roster: InstanceRegistry, refit: ProfileReload, setup: InstanceRuntime
+) -> InstanceRuntime:
     row = roster.database.applied_profile(setup.instance.id)
     if row is None:
         if refit.read is None:
@@ -307,7 +315,13 @@ def _from_database(roster: Roster, refit: Refit, setup: InstanceSetup) -> Instan
 
 
 def _fall_back(
-    roster: Roster, refit: Refit, found: Reread, setup: InstanceSetup, why: str, *, watched: bool
+    roster: InstanceRegistry,
+    refit: ProfileReload,
+    found: Reread,
+    setup: InstanceRuntime,
+    why: str,
+    *,
+    watched: bool,
 ) -> None:
     """Replace an instance's profile by what was applied last; it is lost where that cannot be used.
 
@@ -334,7 +348,7 @@ def _fall_back(
         found.older[name] = f"{name} goes on with the profile that ran last. {why}"
 
 
-def _watch(roster: Roster, refit: Refit, found: Reread) -> None:
+def _watch(roster: InstanceRegistry, refit: ProfileReload, found: Reread) -> None:
     """Open headlines and events anew where a profile changes what is watched."""
     changed = [
         name for name, setup in found.setups.items()
@@ -356,7 +370,9 @@ def _watch(roster: Roster, refit: Refit, found: Reread) -> None:
         found.setups, found.outlook = watched, outlook
 
 
-def _watched(outlook: Outlook, setups: Mapping[str, InstanceSetup]) -> dict[str, InstanceSetup]:
+def _watched(
+    outlook: ContextFeeds, setups: Mapping[str, InstanceRuntime]
+) -> dict[str, InstanceRuntime]:
     return {
         name: replace(
             setup,

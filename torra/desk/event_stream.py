@@ -75,7 +75,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingEvent:
     """An event that waits to be written; `opens` is the key of the tick whose stream it begins."""
 
     stream_id: str
@@ -105,7 +105,7 @@ class EventStream:
         self._monotonic = monotonic
         self._capacity = capacity
         self._gather = gather
-        self._queue: deque[Waiting] = deque()
+        self._queue: deque[PendingEvent] = deque()
         self._attempts: dict[str, Attempt] = {}
         # Two locks: followers who wait for events may not hold up the ticks that bring them.
         self._heard = threading.Condition()
@@ -176,7 +176,7 @@ class EventStream:
         # A terminal event always gets in: a stream without one would look alive for ever.
         if len(self._queue) >= self._capacity and not event.terminal:
             return False
-        self._queue.append(Waiting(stream_id, event, opens))
+        self._queue.append(PendingEvent(stream_id, event, opens))
         self._start_writer()
         return True
 
@@ -272,7 +272,7 @@ class EventStream:
                 log.exception("events")
                 self._ended.wait(RETRY_SECONDS)
 
-    def _gathered(self) -> list[Waiting] | None:
+    def _gathered(self) -> list[PendingEvent] | None:
         """Wait for something to do; None when everything is done."""
         with self._heard:
             idle = PULSE_SECONDS if self._active else None
@@ -300,7 +300,7 @@ class EventStream:
         except Exception:  # what is wrong with others' streams may not keep ours from being told
             log.exception("streams that others left open stay so until the next start")
 
-    def _settle(self, batch: list[Waiting]) -> None:
+    def _settle(self, batch: list[PendingEvent]) -> None:
         """Write a batch and pass its changes on; raises StoreUnavailable."""
         if not batch:
             return
@@ -318,7 +318,7 @@ class EventStream:
         for change in changes:
             self._tell(change)
 
-    def _store(self, batch: list[Waiting]) -> list[Change]:
+    def _store(self, batch: list[PendingEvent]) -> list[Change]:
         """Write a batch, all of it or nothing; return the changes in it."""
         changes = _last_of_each(item for item in batch if item.stream_id == DESK_STREAM)
         rows: dict[str, list[StreamEvent]] = {}
@@ -337,7 +337,7 @@ class EventStream:
                 self._database.append_events(DESK_STREAM, self.owner, told)
         return changes
 
-    def _give_up(self, batch: list[Waiting]) -> None:
+    def _give_up(self, batch: list[PendingEvent]) -> None:
         """End the streams of a batch that nobody could have written, each as far as it goes."""
         last = envelopes.written(envelopes.failure(*envelopes.UNWRITABLE))
         # Reversed: of each stream its first event stays, the only one that may open it.
@@ -379,7 +379,7 @@ class EventStream:
                 log.exception("a listener failed")
 
 
-def _last_of_each(items: Iterable[Waiting]) -> list[Change]:
+def _last_of_each(items: Iterable[PendingEvent]) -> list[Change]:
     """Return the changes of a batch: of several of one sort at one place only the last.
 
     Every tick that ended is kept: a follower that copies its row elsewhere must not miss one.

@@ -18,10 +18,10 @@ from agents.registry import AGENTS
 from torra.clock import duration, parse
 from torra.evaluation.observations import (
     NOTHING,
+    AgentOpinion,
     Four,
-    Opinion,
-    SwarmSeen,
-    TickSeen,
+    SwarmObservation,
+    TickObservation,
     four,
     leaning,
     side_of,
@@ -37,13 +37,13 @@ VETOES: Final = frozenset(
 """Reasons for which the gate's rules veto openings."""
 
 
-def tick_of(record: TickRecord) -> TickSeen:
+def tick_of(record: TickRecord) -> TickObservation:
     """Return the observation of a stored tick."""
     debate, gate = record.deliberation, record.gate
     bar_time, shadow = parse(record.bar_time), debate.in_shadow
     lessons: Mapping[str, Any] = record.lessons.numbers if record.lessons else {}
     agreed = debate.panel.agreement(side_of(record.verdict, record.consensus))
-    return TickSeen(
+    return TickObservation(
         instance=record.instance,
         symbol=record.symbol,
         timeframe=record.timeframe,
@@ -97,14 +97,14 @@ def _in_order(weights: Mapping[str, float]) -> tuple[float, ...]:
 
 def swarm_seen(
     timeframe: str, swarm: SwarmRecord, rules: GateRuling, ruling: GateRuling
-) -> SwarmSeen:
+) -> SwarmObservation:
     """Return what a swarm came to; `rules` and `ruling` are those of the tick's deliberation.
 
     Reasons of the gate's own rules are left out.
     """
     regime, worth = swarm.regime, swarm.judgement
     tabled = tabled_trust(timeframe, regime.code)
-    return SwarmSeen(
+    return SwarmObservation(
         budget=regime.budget,
         plain=REGIME_BUDGET.get(regime.code, 1.0),
         storm=swarm.storm,
@@ -131,7 +131,7 @@ def consulted(trader: Consulted | None) -> dict[str, Any]:
     return {"consulted": trader.side, "tier": trader.tier, "declined": declined}
 
 
-def opinions(reports: Iterable[AgentReport], failures: Iterable[str]) -> tuple[Opinion, ...]:
+def opinions(reports: Iterable[AgentReport], failures: Iterable[str]) -> tuple[AgentOpinion, ...]:
     """Return the opinion of each agent, abstainers and failures included.
 
     An agent that this version does not know is left out: its focus is not known either.
@@ -140,9 +140,9 @@ def opinions(reports: Iterable[AgentReport], failures: Iterable[str]) -> tuple[O
     return (*heard, *(silent(name) for name in failures if name in AGENTS))
 
 
-def _opinion(report: AgentReport) -> Opinion:
+def _opinion(report: AgentReport) -> AgentOpinion:
     ruling = report.ruling or GateRuling()
-    return Opinion(
+    return AgentOpinion(
         agent_id=report.agent_id,
         kind=AGENTS[report.agent_id].role.kind,
         adjustments=tuple(report.adjustments.get(vector) for vector in VECTORS),
@@ -168,9 +168,9 @@ def weights_of(weights: Mapping[str, float]) -> tuple[float, float] | None:
     return bull, bear
 
 
-def silent(name: str) -> Opinion:
+def silent(name: str) -> AgentOpinion:
     """Return the opinion of an agent that gave none."""
-    return Opinion(name, AGENTS[name].role.kind, focus=focus_of(name), answered=False)
+    return AgentOpinion(name, AGENTS[name].role.kind, focus=focus_of(name), answered=False)
 
 
 def focus_of(name: str) -> Four:

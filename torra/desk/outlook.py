@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from news_collector import Collector
     from torra.outside.collector import SeriesCollector
     from torra.outside.company_collector import FactsCollector
-    from torra.tick.edges import Edges
+    from torra.tick.edges import TickDeps
 
 INVENTED_FOR: Final = {"news", "fundamental", "macro", "microstructure"}
 """Seats to which the demo's bars alone give nothing to speak of."""
@@ -61,7 +61,7 @@ CLOSE_SECONDS: Final = 1.0
 log = logging.getLogger("torra")
 
 
-class Outlook:
+class ContextFeeds:
     """The collector and the calendars of a desk whose instances have these profiles.
 
     `now` is the desk's clock: it gives the time at which a headline was first seen. Raises
@@ -203,8 +203,8 @@ class Outlook:
 
 
 def with_invented(
-    edges: Edges, instance: Instance, profile: Profile, feed: Feed, database: Database
-) -> Edges:
+    edges: TickDeps, instance: Instance, profile: Profile, feed: Feed, database: Database
+) -> TickDeps:
     """Return the edges of a demo's tick with the invented sample; any other desk's as they are.
 
     Nothing is invented beside sources that a person named or numbers that a person imported, nor

@@ -37,12 +37,12 @@ from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.errors import StoreUnavailable
 from torra.evaluation import promotion_rule
-from torra.evaluation.promotion_rule import RULE, Rule, Standing
+from torra.evaluation.promotion_rule import RULE, PromotionStatus, Rule
 from torra.store.hosted import is_hosted
 from torra.tick.record import versions
 
 if TYPE_CHECKING:
-    from torra.evaluation.observations import TickSeen
+    from torra.evaluation.observations import TickObservation
     from torra.evaluation.outcomes import Outcomes
     from torra.evaluation.promotion_evidence import Pool
     from torra.tick.tick_record import TickRecord
@@ -122,7 +122,7 @@ class AgentsStanding:
     """
 
     subject: PromotionSubject
-    standing: Standing
+    standing: PromotionStatus
     ticks: int
     next_look: int | None
     trial: int
@@ -162,12 +162,12 @@ class Promotions:
                 return False
         return known
 
-    def look(self) -> list[tuple[str, Standing]]:
+    def look(self) -> list[tuple[str, PromotionStatus]]:
         """Take every look that is due; return the profiles with how they stand after it.
 
         Never raises: what fails for one profile is logged and tried again the next time.
         """
-        taken: list[tuple[str, Standing]] = []
+        taken: list[tuple[str, PromotionStatus]] = []
         for subject in self.subjects():
             if subject.profile.agents.influence != EARNED:
                 continue
@@ -177,7 +177,7 @@ class Promotions:
                 log.exception("the agents of %s could not be looked at", subject.name)
         return taken
 
-    def _looks(self, subject: PromotionSubject) -> list[Standing]:
+    def _looks(self, subject: PromotionSubject) -> list[PromotionStatus]:
         from torra.evaluation.promotion_evidence import evidence  # noqa: PLC0415 - seldom due
 
         mark, database = subject.fingerprint, self.database
@@ -211,8 +211,8 @@ class Promotions:
         self,
         subject: PromotionSubject,
         trial: int,
-        before: Standing,
-        after: Standing,
+        before: PromotionStatus,
+        after: PromotionStatus,
         figures: Mapping[str, Any],
     ) -> bool:
         """Store a look with its entry in the audit log; False when another desk was first."""
@@ -275,32 +275,32 @@ def account(database: Database, subject: PromotionSubject, rule: Rule = RULE) ->
 
 def nothing_yet(subject: PromotionSubject) -> AgentsStanding:
     """Return how the agents of a profile stand on a desk that has no database yet."""
-    return AgentsStanding(subject, Standing(), 0, next_look(Standing()), 1)
+    return AgentsStanding(subject, PromotionStatus(), 0, next_look(PromotionStatus()), 1)
 
 
-def waiting_of(ticks: Sequence[TickSeen], pool: Pool) -> int:
+def waiting_of(ticks: Sequence[TickObservation], pool: Pool) -> int:
     """Return how many ticks with agents came after the last that counts: they wait for outcomes."""
     counted = np.flatnonzero(pool.counted)
     return sum(map(heard_on, ticks[counted[-1] + 1 if len(counted) else 0 :]))
 
 
-def heard_on(tick: TickSeen) -> bool:
+def heard_on(tick: TickObservation) -> bool:
     """Return whether anybody but the gate was heard on a tick."""
     from torra.evaluation.opinion_table import OPINIONS, spoke  # noqa: PLC0415 - seldom asked
 
     return any(spoke(one) for one in tick.opinions if one.kind in OPINIONS)
 
 
-def standing_of(database: Database, mark: str) -> tuple[Standing, int]:
+def standing_of(database: Database, mark: str) -> tuple[PromotionStatus, int]:
     """Return how a setting stands, and its number among those of the database, by first looks."""
     rows = database.standings(mark)
     if not rows:
-        return Standing(), database.settings_looked_at() + 1
+        return PromotionStatus(), database.settings_looked_at() + 1
     last = rows[-1]
-    return Standing(last["promoted"], last["look"], last["reason"]), last["trial"]
+    return PromotionStatus(last["promoted"], last["look"], last["reason"]), last["trial"]
 
 
-def next_look(standing: Standing, rule: Rule = RULE) -> int | None:
+def next_look(standing: PromotionStatus, rule: Rule = RULE) -> int | None:
     """Return the pooled ticks at which the next look is taken; None where none is left."""
     wanted = rule.count(standing.look + 1)
     return wanted if promotion_rule.due(standing, wanted, rule=rule) else None
@@ -315,7 +315,7 @@ def pooled(database: Database, subject: PromotionSubject) -> Pool:
     return _pooled(database, subject)[1]
 
 
-def _pooled(database: Database, subject: PromotionSubject) -> tuple[list[TickSeen], Pool]:
+def _pooled(database: Database, subject: PromotionSubject) -> tuple[list[TickObservation], Pool]:
     from torra.evaluation.promotion_evidence import pool  # noqa: PLC0415 - for looks alone
     from torra.evaluation.recomposition import BrainNumbers  # noqa: PLC0415
 
@@ -347,7 +347,7 @@ def ticks_of(
     subject: PromotionSubject,
     start: datetime | None = None,
     end: datetime | None = None,
-) -> list[TickSeen]:
+) -> list[TickObservation]:
     """Return the ticks of a profile's instances of now in its setting, in the order of time.
 
     Those that closed in [start, end]. Of 100,000 ticks this takes about half a minute.
@@ -362,7 +362,7 @@ def _ticks(
     names: Sequence[str],
     start: datetime | None = None,
     end: datetime | None = None,
-) -> list[TickSeen]:
+) -> list[TickObservation]:
     # for looks and pages
     from torra.desk.journal_ticks import tick_of  # noqa: PLC0415
     from torra.tick.tick_record import TickRecord, load  # noqa: PLC0415
@@ -379,7 +379,7 @@ def _ticks(
 
 
 def outcomes_of(
-    database: Database, ticks: Sequence[TickSeen], profiles: Mapping[str, Profile]
+    database: Database, ticks: Sequence[TickObservation], profiles: Mapping[str, Profile]
 ) -> Outcomes:
     """Return the outcomes of ticks over HORIZON bars, each instance's by its own bars and costs.
 
@@ -524,6 +524,6 @@ def _traders(agents: AgentSettings) -> dict[str, str]:
     return {f"{TRADER_ID}.{tier}": agents.model(TRADER_ID, tier) for tier in tiers}
 
 
-def _running(tick: TickSeen) -> tuple[datetime, Any]:
+def _running(tick: TickObservation) -> tuple[datetime, Any]:
     """Sort by close, and at the same close the longer timeframe first."""
     return tick.close_time, -duration(tick.timeframe)

@@ -15,7 +15,7 @@ from typing import Any
 
 from instance_database import Database
 from torra.config import Instance, Profile
-from torra.desk.outlook import Outlook
+from torra.desk.outlook import ContextFeeds
 from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
@@ -26,7 +26,7 @@ from torra.tick.ladder import SpendingAccount
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceSetup:
+class InstanceRuntime:
     """One instance with everything that its ticks need."""
 
     instance: Instance
@@ -42,7 +42,7 @@ class InstanceSetup:
 
 
 @dataclass(frozen=True, slots=True)
-class Refit:
+class ProfileReload:
     """The functions with which a desk opens another profile for a setup and announces it.
 
     `fit` raises ConfigError when something cannot be opened; `tell` must not fail. `read` returns a
@@ -50,14 +50,14 @@ class Refit:
     both raise ConfigError. A desk without `read` uses what was applied last.
     """
 
-    fit: Callable[[InstanceSetup, Profile], InstanceSetup]
-    tell: Callable[[InstanceSetup], None] = lambda _: None
+    fit: Callable[[InstanceRuntime, Profile], InstanceRuntime]
+    tell: Callable[[InstanceRuntime], None] = lambda _: None
     read: Callable[[str], Profile] | None = None
-    watch: Callable[[Iterable[Profile]], Outlook] | None = None
+    watch: Callable[[Iterable[Profile]], ContextFeeds] | None = None
 
 
 @dataclass(slots=True)
-class Roster:
+class InstanceRegistry:
     """The setups of a desk by the names of their instances, and how they may change.
 
     `setups` is replaced as a whole, under `swapping`, and never changed in place, so a reader that
@@ -67,12 +67,12 @@ class Roster:
     """
 
     database: Database
-    setups: Mapping[str, InstanceSetup]
+    setups: Mapping[str, InstanceRuntime]
     active: Callable[[], bool]
     monotonic: Callable[[], float]
-    refit: Refit | None = None
-    outlook: Outlook | None = None
-    wished: dict[str, InstanceSetup] = field(default_factory=dict)
+    refit: ProfileReload | None = None
+    outlook: ContextFeeds | None = None
+    wished: dict[str, InstanceRuntime] = field(default_factory=dict)
     adopting: threading.Lock = field(default_factory=threading.Lock)
     swapping: Any = field(default_factory=threading.RLock)
     """Re-entrant: putting a wish in its place commits like any other swap."""

@@ -34,17 +34,17 @@ from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.memory.shelves import DeskLessons
 from torra.desk.outlook import with_invented
 from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
-from torra.desk.roster import InstanceSetup, Roster
+from torra.desk.roster import InstanceRegistry, InstanceRuntime
 from torra.desk.timers import Timers
 from torra.desk.warm_up import WARM_UP_BARS, WarmUp, plan
 from torra.desk.watches import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch, LockWatch
-from torra.desk.write_off import NO_BAR, Reason, fault_of, write_off
+from torra.desk.write_off import NO_BAR, Reason, mark_missed, missing_bar_reason
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.store.connection import LOCKED
 from torra.tick.bar_window import LiveWindow, Window
-from torra.tick.edges import Edges, MarketRoute
+from torra.tick.edges import MarketRoute, TickDeps
 from torra.trading.kill_switch import KillSwitch
-from torra_trader import ClosedBar, Outcome, run_close
+from torra_trader import ClosedBar, TickOutcome, run_close
 
 LEASE_SECONDS: Final = 6.0
 """A desk that has not renewed its lease for this long has lost it (real seconds).
@@ -111,7 +111,7 @@ class Desk:
     def __init__(
         self,
         database: Database,
-        setups: Sequence[InstanceSetup],
+        setups: Sequence[InstanceRuntime],
         make_clock: Callable[[datetime | None], Clock],
         *,
         events: EventStream | None = None,
@@ -139,7 +139,7 @@ class Desk:
         self.epoch: int | None = None
         self.clock = make_clock(database.desk_time())
         self._make_clock = make_clock
-        self.roster = Roster(
+        self.roster = InstanceRegistry(
             database,
             {item.instance.id: item for item in setups},
             active=lambda: self.active,
@@ -164,7 +164,7 @@ class Desk:
         return self.roster.database
 
     @property
-    def setups(self) -> Mapping[str, InstanceSetup]:
+    def setups(self) -> Mapping[str, InstanceRuntime]:
         """The instances as they stand now, by name."""
         return self.roster.setups
 
@@ -407,7 +407,9 @@ class Desk:
             return 0
         try:
             instances = [item.instance for item in self.setups.values()]
-            return timeframe_clocks.look(self.database, instances, self.clock.now())
+            return timeframe_clocks.record_timeframe_clocks(
+                self.database, instances, self.clock.now()
+            )
         except StoreUnavailable as error:
             log.error("clocks: %s", error)
             return 0
@@ -417,9 +419,9 @@ class Desk:
 
     # --- a wake -----------------------------------------------------------------------------------
 
-    def wake(self, name: str) -> list[Outcome]:
+    def wake(self, name: str) -> list[TickOutcome]:
         """Run what is due for an instance, and what closes meanwhile; return what became of it."""
-        outcomes: list[Outcome] = []
+        outcomes: list[TickOutcome] = []
         with self.setups[name].lock:
             more = True
             while more:
@@ -433,9 +435,9 @@ class Desk:
                 self._timers.expect(job_id(name), self.clock.monotonic() + max(0.0, left))
         return outcomes
 
-    def _round(self, name: str) -> list[Outcome]:
+    def _round(self, name: str) -> list[TickOutcome]:
         """Run what is due now; the caller holds the instance's lock."""
-        outcomes: list[Outcome] = []
+        outcomes: list[TickOutcome] = []
         setup, epoch = self.setups[name], self.epoch  # here: an adoption may have changed it
         if epoch is None or self._closing:
             return outcomes
@@ -491,7 +493,7 @@ class Desk:
         """Whether the clock jumped not long ago: it may be corrected, so nothing is written off."""
         return self._clocks.settling(self.clock)
 
-    def _due(self, setup: InstanceSetup, epoch: int) -> list[TickKey]:
+    def _due(self, setup: InstanceRuntime, epoch: int) -> list[TickKey]:
         now = self.clock.now()
         name = setup.instance.id
         # `start`: a stream without any tick begins with its newest close, not with all its history.
@@ -509,31 +511,36 @@ class Desk:
         return self.clock.now() - (key.bar_time + step) > OLDEST_BARS * step
 
     def _pass_over(
-        self, setup: InstanceSetup, keys: Sequence[TickKey], epoch: int
-    ) -> list[Outcome]:
+        self, setup: InstanceRuntime, keys: Sequence[TickKey], epoch: int
+    ) -> list[TickOutcome]:
         """Give closes that are too old their rows, unless the clock may be wrong."""
         # A clock that is ahead makes every close look too old, and a row cannot be taken back.
         if self.settling:
             told = "the clock jumped a while ago"
-            return [Outcome(key, "late", reason="clock", detail=told) for key in keys]
+            return [TickOutcome(key, "late", reason="clock", detail=told) for key in keys]
         known = {key: self._owed.pop(key) for key in keys if key in self._owed}
-        done = write_off(
+        done = mark_missed(
             self.database, setup.instance, setup.feed, keys, epoch,
             known=known, goes_on=lambda: self.epoch == epoch and not self._closing,
         )  # fmt: skip
         return [
-            Outcome(key, "skipped", reason=why, detail=what) for key, (why, what) in done.items()
+            TickOutcome(key, "skipped", reason=why, detail=what)
+            for key, (why, what) in done.items()
         ]
 
     def _close(
-        self, setup: InstanceSetup, keys: Sequence[TickKey], edges: Edges, before: datetime | None
-    ) -> list[Outcome]:
+        self,
+        setup: InstanceRuntime,
+        keys: Sequence[TickKey],
+        edges: TickDeps,
+        before: datetime | None,
+    ) -> list[TickOutcome]:
         """Run what closed together: what is there once all is, or once a look brings nothing more.
 
         A channel writes one file after the other, so a look may come between two of them. What
         comes later is a close of its own; a bar that does not come within its grace is late.
         """
-        outcomes: list[Outcome] = []
+        outcomes: list[TickOutcome] = []
         waiting, due = list(keys), dict[TickKey, float]()
         for turn in range(LOOKS_FOR_A_BAR):  # no more: the clock may be set back meanwhile
             old = [key for key in waiting if self._too_old(key)]  # by now: ticks took their time
@@ -542,7 +549,7 @@ class Desk:
             came = [
                 key
                 for key in waiting
-                if key not in due and fault_of(setup.instance, setup.feed, key) is None
+                if key not in due and missing_bar_reason(setup.instance, setup.feed, key) is None
             ]
             for key in came:
                 due[key] = self.clock.monotonic() if turn else self._due_moment(key, before)
@@ -556,11 +563,11 @@ class Desk:
             self.clock.sleep(BAR_POLL)
         return outcomes + [self._late(setup, key) for key in waiting]
 
-    def _late(self, setup: InstanceSetup, key: TickKey) -> Outcome:
+    def _late(self, setup: InstanceRuntime, key: TickKey) -> TickOutcome:
         """Put off a tick whose bar has not come."""
-        self._owed[key] = fault_of(setup.instance, setup.feed, key) or NO_BAR
+        self._owed[key] = missing_bar_reason(setup.instance, setup.feed, key) or NO_BAR
         self._retry(setup, key)
-        return Outcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
+        return TickOutcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
 
     def _overtaken(self, key: TickKey) -> bool:
         """Return whether a newer tick of the stream is done; then this one must not trade."""
@@ -568,8 +575,8 @@ class Desk:
         return newest is not None and newest > key.bar_time
 
     def _run(
-        self, setup: InstanceSetup, due: Mapping[TickKey, float], edges: Edges
-    ) -> list[Outcome]:
+        self, setup: InstanceRuntime, due: Mapping[TickKey, float], edges: TickDeps
+    ) -> list[TickOutcome]:
         """Run the ticks of a close; `due` has the moment from which each one's deadline counts."""
         bars = [
             ClosedBar(
@@ -582,7 +589,7 @@ class Desk:
         ]
         return [self._taken_in(setup, one) for one in run_close(setup.instance, bars, edges=edges)]
 
-    def _taken_in(self, setup: InstanceSetup, outcome: Outcome) -> Outcome:
+    def _taken_in(self, setup: InstanceRuntime, outcome: TickOutcome) -> TickOutcome:
         """Take in how a tick ended; one that failed is tried again when next due."""
         key, error = outcome.key, outcome.error
         if not isinstance(error, Exception):
@@ -595,7 +602,7 @@ class Desk:
         # The reason of its row, should every later try fail as well.
         self._owed[key] = ("error", f"{type(error).__name__}: {error}")
         self._retry(setup, key)
-        return Outcome(key, "late", reason="error", detail=str(error))
+        return TickOutcome(key, "late", reason="error", detail=str(error))
 
     def _due_moment(self, key: TickKey, before: datetime | None) -> float:
         """Return the monotonic moment of the close if this is the first wake since it.
@@ -610,7 +617,7 @@ class Desk:
         lag = (self.clock.real_now() - self.clock.real_time_of(as_of)).total_seconds()
         return now - max(0.0, lag)
 
-    def _retry(self, setup: InstanceSetup, key: TickKey) -> None:
+    def _retry(self, setup: InstanceRuntime, key: TickKey) -> None:
         now, as_of = self.clock.now(), key.close_time
         # One wake just past the limit, so that a close whose bar never came gets its row.
         last = as_of + OLDEST_BARS * duration(key.timeframe) + timedelta(seconds=1)
@@ -632,10 +639,12 @@ class Desk:
         for key in [key for key in self._owed if key.instance == name]:
             self.database.release_claim(key, epoch)
 
-    def _edges(self, setup: InstanceSetup, window: Window, clock: Clock | None = None) -> Edges:
+    def _edges(
+        self, setup: InstanceRuntime, window: Window, clock: Clock | None = None
+    ) -> TickDeps:
         if self.epoch is None:
             raise StoreUnavailable("this desk does not hold the lease")
-        edges = Edges(
+        edges = TickDeps(
             database=self.database,
             window=window,
             submit=setup.provider.submit,

@@ -53,10 +53,10 @@ from torra.providers import call_health
 from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
 from torra.providers.vendors.capabilities import warning
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 from torra.tick.ladder import tick_worst_case
 from torra.trading import channels
-from torra.verdict.one_sided import TICKS, one_sided
+from torra.verdict.one_sided import TICKS, verdict_balance
 from torra.words.ticks import FLOW
 
 READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
@@ -125,14 +125,14 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HomeContext:
     """The subject of all checks: a desk's home, with the environment that holds its keys."""
 
     home: Path
     environment: Mapping[str, str]
 
 
-Check = Callable[[Place], Iterator[CheckResult]]
+Check = Callable[[HomeContext], Iterator[CheckResult]]
 
 
 def run(home: Path) -> list[CheckResult]:
@@ -140,7 +140,7 @@ def run(home: Path) -> list[CheckResult]:
     return _run(home, os.environ, (LOG_CHECK, *QUICK, DATABASE_CHECK))
 
 
-def glance(home: Path, environment: Mapping[str, str]) -> list[CheckResult]:
+def quick_checks(home: Path, environment: Mapping[str, str]) -> list[CheckResult]:
     """Run the checks that neither open nor read the database: for a page, in a second or two."""
     return _run(home, environment, QUICK)
 
@@ -148,7 +148,7 @@ def glance(home: Path, environment: Mapping[str, str]) -> list[CheckResult]:
 def _run(
     home: Path, environment: Mapping[str, str], checks: Sequence[tuple[str, Check]]
 ) -> list[CheckResult]:
-    place = Place(home, environment)
+    place = HomeContext(home, environment)
     findings: list[CheckResult] = []
     told: set[str] = set()
     for name, look in checks:
@@ -161,7 +161,7 @@ def _run(
     return findings
 
 
-def _python(place: Place) -> Iterator[CheckResult]:
+def _python(place: HomeContext) -> Iterator[CheckResult]:
     del place
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] not in TESTED_PYTHONS:
@@ -172,7 +172,7 @@ def _python(place: Place) -> Iterator[CheckResult]:
         yield CheckResult("python", "ok", found)
 
 
-def _packages(place: Place) -> Iterator[CheckResult]:
+def _packages(place: HomeContext) -> Iterator[CheckResult]:
     del place
     for package in PACKAGES:
         try:
@@ -181,7 +181,7 @@ def _packages(place: Place) -> Iterator[CheckResult]:
             yield CheckResult("package", "error", f"{package} is missing", "run make run again")
 
 
-def _sqlite(place: Place) -> Iterator[CheckResult]:
+def _sqlite(place: HomeContext) -> Iterator[CheckResult]:
     del place
     if trouble := start_check.of_sqlite(sqlite3.sqlite_version_info):
         yield CheckResult("sqlite", "warning", trouble.what, trouble.remedy)
@@ -189,7 +189,7 @@ def _sqlite(place: Place) -> Iterator[CheckResult]:
         yield CheckResult("sqlite", "ok", sqlite3.sqlite_version)
 
 
-def _home(place: Place) -> Iterator[CheckResult]:
+def _home(place: HomeContext) -> Iterator[CheckResult]:
     """Check that the disk has room, and that the last restore ended."""
     home = place.home
     for trouble in (*start_check.of_disk(home), start_check.of_restore(home)):
@@ -206,7 +206,7 @@ def _home(place: Place) -> Iterator[CheckResult]:
     )
 
 
-def _clock(place: Place) -> Iterator[CheckResult]:
+def _clock(place: HomeContext) -> Iterator[CheckResult]:
     now = System().real_now()
     for trouble in start_check.of_clock(place.home / DATABASE, now):
         yield CheckResult("clock", "error", trouble.what, trouble.remedy)
@@ -214,7 +214,7 @@ def _clock(place: Place) -> Iterator[CheckResult]:
     yield CheckResult("clock", "ok", iso(now.replace(microsecond=0)))
 
 
-def _settings(place: Place) -> Iterator[CheckResult]:
+def _settings(place: HomeContext) -> Iterator[CheckResult]:
     home = place.home
     desk = load_desk(home)
     for instance in desk.instances:
@@ -228,11 +228,11 @@ def _settings(place: Place) -> Iterator[CheckResult]:
         )
 
 
-def _providers(place: Place) -> Iterator[CheckResult]:
+def _providers(place: HomeContext) -> Iterator[CheckResult]:
     """Check that each profile's vendors can be asked: address, key, models, prices, blocks."""
     home = place.home
     prices = PriceList.read(home / PRICES)
-    board = Switchboard(place.environment, prices=prices)
+    board = VendorClients(place.environment, prices=prices)
     instances = load_desk(home).instances
     names = dict.fromkeys(instance.profile for instance in instances)
     found = {name: load_profile(name, home).agents for name in names}
@@ -261,7 +261,7 @@ def _providers(place: Place) -> Iterator[CheckResult]:
         yield from _ceiling(name, agents, ticks, prices, board)
 
 
-def _news(place: Place) -> Iterator[CheckResult]:
+def _news(place: HomeContext) -> Iterator[CheckResult]:
     """Check that the headlines which profiles ask for can be had."""
     for name, (profile, instances) in _profiles(place.home).items():
         if not profile.agents.include_news:
@@ -270,7 +270,7 @@ def _news(place: Place) -> Iterator[CheckResult]:
 
 
 def _news_of(
-    name: str, profile: Profile, instances: list[Instance], place: Place
+    name: str, profile: Profile, instances: list[Instance], place: HomeContext
 ) -> Iterator[CheckResult]:
     from torra.news.source import open_sources  # noqa: PLC0415 - the vendors' clients are heavy
 
@@ -295,7 +295,7 @@ def _news_of(
         )
 
 
-def _outside(place: Place) -> Iterator[CheckResult]:
+def _outside(place: HomeContext) -> Iterator[CheckResult]:
     """Check that who is named for numbers from beyond the chart can be asked, and is read."""
     for name, (profile, instances) in _profiles(place.home).items():
         yield from _publishers(name, profile, instances, place)
@@ -304,7 +304,7 @@ def _outside(place: Place) -> Iterator[CheckResult]:
 
 
 def _publishers(
-    name: str, profile: Profile, instances: list[Instance], place: Place
+    name: str, profile: Profile, instances: list[Instance], place: HomeContext
 ) -> Iterator[CheckResult]:
     asked = [source for source in PUBLISHERS if source in profile.outside.sources]
     if not asked:
@@ -348,7 +348,7 @@ def _unread(name: str, profile: Profile, source: str) -> Iterator[CheckResult]:
 
 
 def _companies(
-    name: str, profile: Profile, instances: list[Instance], place: Place
+    name: str, profile: Profile, instances: list[Instance], place: HomeContext
 ) -> Iterator[CheckResult]:
     """Check that EDGAR can be asked, and has a company to be asked for."""
     if EDGAR not in profile.outside.sources:
@@ -413,7 +413,7 @@ def _seating(agent: str) -> str:
     return next(name for name, row in MODES.items() if agent in row.seats)
 
 
-def _events(place: Place) -> Iterator[CheckResult]:
+def _events(place: HomeContext) -> Iterator[CheckResult]:
     """Check that the calendars of scheduled events can be read, and what their windows cover."""
     home = place.home
     for name, (profile, instances) in _profiles(home).items():
@@ -483,7 +483,7 @@ def _profiles(home: Path) -> dict[str, tuple[Profile, list[Instance]]]:
     return found
 
 
-def _vendor(vendor: str, board: Switchboard) -> CheckResult:
+def _vendor(vendor: str, board: VendorClients) -> CheckResult:
     """Check that a provider can be asked."""
     if vendor == "recorded":
         remedy = "name another provider; torra journal replays stored ticks"
@@ -501,7 +501,7 @@ def _vendor(vendor: str, board: Switchboard) -> CheckResult:
 
 
 def _ceiling(
-    profile: str, agents: AgentSettings, ticks: int, prices: PriceList, board: Switchboard
+    profile: str, agents: AgentSettings, ticks: int, prices: PriceList, board: VendorClients
 ) -> Iterator[CheckResult]:
     """Check that the hourly ceiling of a profile lets its ticks ask their agents.
 
@@ -559,7 +559,7 @@ def _blocks(database: Database) -> Iterator[CheckResult]:
         )
 
 
-def _models(place: Place, database: Database) -> Iterator[CheckResult]:
+def _models(place: HomeContext, database: Database) -> Iterator[CheckResult]:
     """Check that the newest calls to each model brought answers that can be used."""
     desks = [profile.agents for profile, _ in _profiles(place.home).values()]
     for one in call_health.health(desks, database.newest_calls):
@@ -567,13 +567,13 @@ def _models(place: Place, database: Database) -> Iterator[CheckResult]:
         yield CheckResult("calls", level, f"{one.name}: {call_words.line(one)}", mend)
 
 
-def _log(place: Place) -> Iterator[CheckResult]:
+def _log(place: HomeContext) -> Iterator[CheckResult]:
     """Check that the log has the newest commit; says nothing where it has."""
     for cut in start_check.of_log(place.home / DATABASE):
         yield CheckResult("log", "error", cut.what, cut.remedy)
 
 
-def _database(place: Place) -> Iterator[CheckResult]:
+def _database(place: HomeContext) -> Iterator[CheckResult]:
     home = place.home
     path = home / DATABASE
     if trouble := start_check.of_database(path):
@@ -630,7 +630,7 @@ def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
     """Check that each stream that lives in real time has bars fresh enough for a tick."""
     settings = load_desk(home)
     instances = settings.instances
-    place = Place(home, os.environ)
+    place = HomeContext(home, os.environ)
     sound = [item for item in instances if not _unopened(item, settings, place)]  # told already
     for name, feed in wiring.open_feeds(sound, settings, home, database).items():
         # A sample lives in the past, where no bar is ever fresh.
@@ -762,7 +762,7 @@ def _sides(home: Path, database: Database) -> Iterator[CheckResult]:
     """Check that no instance hardly buys or hardly sells."""
     for instance in load_desk(home).instances:
         counts = database.verdicts_of(instance.id, instance.timeframes, TICKS)
-        if said := one_sided(counts):
+        if said := verdict_balance(counts):
             yield CheckResult(
                 "verdicts",
                 "warning",
@@ -772,7 +772,7 @@ def _sides(home: Path, database: Database) -> Iterator[CheckResult]:
             )
 
 
-def _channels(place: Place) -> Iterator[CheckResult]:
+def _channels(place: HomeContext) -> Iterator[CheckResult]:
     """Check that each channel to MetaTrader 5 can be opened and that its advisor lives."""
     settings = load_desk(place.home)
     try:
@@ -789,7 +789,7 @@ def _channels(place: Place) -> Iterator[CheckResult]:
             yield CheckResult("channel", "ok", f"{kind} {name}")
 
 
-def _sample(place: Place) -> Iterator[CheckResult]:
+def _sample(place: HomeContext) -> Iterator[CheckResult]:
     del place
     missing = [
         name
@@ -804,7 +804,7 @@ def _sample(place: Place) -> Iterator[CheckResult]:
         )
 
 
-def _plug_ins(place: Place) -> Iterator[CheckResult]:
+def _plug_ins(place: HomeContext) -> Iterator[CheckResult]:
     """Check what the packages bring that desk.json allows, and that what is named can be opened."""
     settings = load_desk(place.home)
     for package in settings.plugins:
@@ -821,7 +821,7 @@ def _plug_ins(place: Place) -> Iterator[CheckResult]:
             yield CheckResult("plug-in", "error", f"{item.id}: {told}", "see docs/extending.md")
 
 
-def _notices(place: Place) -> Iterator[CheckResult]:
+def _notices(place: HomeContext) -> Iterator[CheckResult]:
     """Check that notices can be sent to the addresses that are set; says nothing where none is."""
     settings = load_desk(place.home)
     services = wiring.open_notices(place.home, settings, place.environment)
@@ -833,7 +833,7 @@ def _notices(place: Place) -> Iterator[CheckResult]:
         yield CheckResult("notices", "ok", f"sent to {names}")
 
 
-def _unsent(place: Place, database: Database) -> Iterator[CheckResult]:
+def _unsent(place: HomeContext, database: Database) -> Iterator[CheckResult]:
     """Check that the last notice was taken by every service."""
     settings = load_desk(place.home)
     names = [one.name for one in wiring.open_notices(place.home, settings, place.environment)]
@@ -842,7 +842,7 @@ def _unsent(place: Place, database: Database) -> Iterator[CheckResult]:
         yield CheckResult("notices", "warning", told, UNSENT)
 
 
-def _unopened(item: Instance, settings: DeskSettings, place: Place) -> str:
+def _unopened(item: Instance, settings: DeskSettings, place: HomeContext) -> str:
     """Return why a plug-in that an instance names cannot be used, "" when it can."""
     try:
         if is_plug_in(item.feed):

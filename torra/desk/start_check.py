@@ -68,7 +68,7 @@ ZEROES: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class StartupProblem:
     """One thing that keeps the desk from trading, and what repairs it."""
 
     what: str
@@ -111,13 +111,15 @@ def of_rights(home: Path) -> list[str]:
 # --- what refuses ---------------------------------------------------------------------------------
 
 
-def of_restore(home: Path) -> Trouble | None:
+def of_restore(home: Path) -> StartupProblem | None:
     """Report a restore that was cut off."""
     again = cut_off(home)
-    return Trouble(f"a restore of {home} was cut off", f"end it: {again}") if again else None
+    return StartupProblem(f"a restore of {home} was cut off", f"end it: {again}") if again else None
 
 
-def of_database(path: Path, alarm: Callable[[str], object] = lambda _: None) -> Trouble | None:
+def of_database(
+    path: Path, alarm: Callable[[str], object] = lambda _: None
+) -> StartupProblem | None:
     """Report what keeps a desk from relying on its database; None when it can.
 
     `alarm` is called with what makes it unusable before the remedy is worked out, which reads
@@ -134,7 +136,7 @@ def of_database(path: Path, alarm: Callable[[str], object] = lambda _: None) -> 
             # The schema of a damaged file may not even be readable.
             refused = () if damage else structure(db).refused
     except SchemaMismatch as error:
-        return Trouble(error.what, f"{error.remedy}: {repair(home)}")
+        return StartupProblem(error.what, f"{error.remedy}: {repair(home)}")
     except sqlite3.DatabaseError as error:
         if any(word in str(error) for word in NO_DAMAGE):
             return None  # torra.store.connection says what it is
@@ -145,10 +147,12 @@ def of_database(path: Path, alarm: Callable[[str], object] = lambda _: None) -> 
     return None
 
 
-def _unusable(home: Path, what: str, alarm: Callable[[str], object]) -> Trouble:
+def _unusable(home: Path, what: str, alarm: Callable[[str], object]) -> StartupProblem:
     # First the HALT files: looking through the backups takes time, and terminals trade meanwhile.
     alarm(what)
-    return Trouble(what, f"put a backup in its place: {repair(home)} (torra restore lists all)")
+    return StartupProblem(
+        what, f"put a backup in its place: {repair(home)} (torra restore lists all)"
+    )
 
 
 def _halt(home: Path, why: str) -> None:
@@ -187,16 +191,16 @@ def _no_times(path: Path) -> str:
 # --- what halts -----------------------------------------------------------------------------------
 
 
-def of_log(database: Path) -> list[Trouble]:
+def of_log(database: Path) -> list[StartupProblem]:
     """Report a log that lost its newest commits; only before this process opens the database."""
     if not lacks_newest_commit(database):
         return []
     log = database.with_name(f"{database.name}-wal")
     what = f"{log} was cut off or replaced: the newest steps of this desk are missing in it"
-    return [Trouble(what, "compare its pages with positions and orders in MetaTrader 5")]
+    return [StartupProblem(what, "compare its pages with positions and orders in MetaTrader 5")]
 
 
-def of_disk(home: Path) -> list[Trouble]:
+def of_disk(home: Path) -> list[StartupProblem]:
     """Report a volume that has no room for a home to work."""
     # Before the first start there is no home yet; its volume is that of the next folder above.
     folder = next(path for path in (home.absolute(), *home.absolute().parents) if path.exists())
@@ -204,23 +208,23 @@ def of_disk(home: Path) -> list[Trouble]:
     if free >= MIN_FREE_BYTES:
         return []
     what = f"{folder} has {free // 1_000_000} MB free, and a desk needs {MIN_FREE_BYTES // 10**6}"
-    return [Trouble(what, "make room there")]
+    return [StartupProblem(what, "make room there")]
 
 
-def of_clock(database: Path, now: datetime) -> list[Trouble]:
+def of_clock(database: Path, now: datetime) -> list[StartupProblem]:
     """Report a clock that cannot be right: unset, or behind what the desk wrote."""
     remedy = "set this machine's clock (timedatectl set-ntp true)"
     if now < EARLIEST:
-        return [Trouble(f"the clock says {iso(now)}, which is long past", remedy)]
+        return [StartupProblem(f"the clock says {iso(now)}, which is long past", remedy)]
     last = _last_sign(database)
     if last is None or now >= last - CLOCK_SET_BACK:
         return []
     behind = timedelta(seconds=round((last - now).total_seconds()))
     what = f"the clock says {iso(now)}, {behind} before this desk's last sign of life"
-    return [Trouble(what, f"{remedy}, if it was not ahead until now")]
+    return [StartupProblem(what, f"{remedy}, if it was not ahead until now")]
 
 
-def of_orders(database: Path) -> list[Trouble]:
+def of_orders(database: Path) -> list[StartupProblem]:
     """Report orders and positions that are not finished and not as they were decided."""
     if not database.exists():
         return []
@@ -233,7 +237,9 @@ def of_orders(database: Path) -> list[Trouble]:
         return []
     what = f"{len(found)} unfinished orders are not as they were decided ({', '.join(found[:3])})"
     return [
-        Trouble(what, "compare them with MetaTrader 5 and with torra signals, or restore a backup")
+        StartupProblem(
+            what, "compare them with MetaTrader 5 and with torra signals, or restore a backup"
+        )
     ]
 
 
@@ -263,12 +269,12 @@ def of_strangers(database: Path) -> list[str]:
     return [f"{database} also holds {said}, which is not Torra's" for said in found]
 
 
-def of_sqlite(found: Sequence[int]) -> Trouble | None:
+def of_sqlite(found: Sequence[int]) -> StartupProblem | None:
     """Report an SQLite that has the fault of two connections which reset the log at once."""
     if tuple(found[:3]) >= SAFE_SQLITE:
         return None
     told = ".".join(str(part) for part in found[:3])
-    return Trouble(
+    return StartupProblem(
         f"SQLite {told} has a rare fault when two connections checkpoint at once",
         "one desk per database keeps clear of it; SQLite 3.51.3 or newer ends it",
     )

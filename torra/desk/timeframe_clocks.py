@@ -33,7 +33,9 @@ REMEDY: Final = (
 log = logging.getLogger("torra")
 
 
-def look(database: Database, instances: Iterable[Instance], now: datetime) -> int:
+def record_timeframe_clocks(
+    database: Database, instances: Iterable[Instance], now: datetime
+) -> int:
     """Raise or end the alarm of each instance by its last weeks; return how many are shifted."""
     count = 0
     for instance in instances:

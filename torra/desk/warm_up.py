@@ -16,7 +16,7 @@ import pandas as pd
 
 from instance_database import Database, TickKey
 from torra.clock import duration
-from torra.desk.roster import InstanceSetup
+from torra.desk.roster import InstanceRuntime
 from torra.errors import DataUnavailable
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 
@@ -30,12 +30,12 @@ log = logging.getLogger("torra")
 class WarmUp:
     """The warm-up ticks of one instance, and the window with their bars."""
 
-    setup: InstanceSetup
+    setup: InstanceRuntime
     window: HistoryWindow
     keys: list[TickKey]
 
 
-def plan(setup: InstanceSetup, database: Database, upto: datetime, bars: int) -> WarmUp | None:
+def plan(setup: InstanceRuntime, database: Database, upto: datetime, bars: int) -> WarmUp | None:
     """Return the ticks before `upto` of an instance that has none yet.
 
     None where it has some, and where there are no bars.
@@ -47,7 +47,9 @@ def plan(setup: InstanceSetup, database: Database, upto: datetime, bars: int) ->
         return None
 
 
-def _planned(setup: InstanceSetup, database: Database, upto: datetime, bars: int) -> WarmUp | None:
+def _planned(
+    setup: InstanceRuntime, database: Database, upto: datetime, bars: int
+) -> WarmUp | None:
     instance = setup.instance
     # Before the look for ticks: bars that came while the desk was off are stored either way.
     live = LiveWindow(instance, setup.feed, database)

@@ -37,8 +37,8 @@ from torra.config import (
     load_profile,
 )
 from torra.desk.models.embedders import open_embedder
-from torra.desk.outlook import Outlook, currencies_of
-from torra.desk.roster import InstanceSetup, Refit
+from torra.desk.outlook import ContextFeeds, currencies_of
+from torra.desk.roster import InstanceRuntime, ProfileReload
 from torra.errors import ConfigError
 from torra.feeds.companions import PATIENCE, REST, CompanionReader
 from torra.feeds.protocol import Feed
@@ -51,17 +51,17 @@ from torra.notices.registry import open_services
 from torra.plugins.loading import of_desk, of_home
 from torra.providers.prices import PriceList
 from torra.providers.registry import FindPlugIn, Provider, check, open_provider
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 from torra.store.host_files import SymbolDatabases, files_of
 from torra.tick.ladder import SpendingAccount
 from torra.trading import channels
-from torra.trading.courier import Addressee, Courier
+from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch, halt_files
 from torra.whole_files import write_whole
 
 if TYPE_CHECKING:
     from torra.desk.schedule import Desk
-    from torra.jobs.kinds import Kind
+    from torra.jobs.kinds import JobKind
 
 log = logging.getLogger("torra")
 
@@ -72,7 +72,7 @@ class Models:
 
     database: Database
     prices: PriceList
-    switchboard: Switchboard
+    switchboard: VendorClients
     plug_in: FindPlugIn | None = None
 
     def provider(self, settings: AgentSettings) -> Provider:
@@ -123,7 +123,7 @@ def open_models(
 
     found = dict(os.environ) if environment is None else environment
     told = refused if remember else None
-    board = Switchboard(found, prices=prices, on_block=told)
+    board = VendorClients(found, prices=prices, on_block=told)
     return Models(database, prices, board, of_home(folder, "providers"))
 
 
@@ -133,12 +133,12 @@ def check_models(
     """Raise ConfigError when the settings' models cannot be asked; opens and makes nothing."""
     prices = PriceList.read(folder / PRICES)
     found = dict(os.environ) if environment is None else environment
-    board, today = Switchboard(found, prices=prices), System().now().date()
+    board, today = VendorClients(found, prices=prices), System().now().date()
     check(settings, board, today, of_home(folder, "providers"))
 
 
 def open_desk(
-    folder: Path, kinds: Mapping[str, Kind] = MappingProxyType({})
+    folder: Path, kinds: Mapping[str, JobKind] = MappingProxyType({})
 ) -> tuple[Desk, DeskSettings]:
     """Return the desk of a home, not started; raises ConfigError.
 
@@ -170,10 +170,10 @@ def open_desk(
         # The desk's clock is another one after a take-over; before it stands there is none.
         return found[0].clock.now() if found else System().now()
 
-    def watch(wanted: Iterable[Profile]) -> Outlook:
-        return Outlook(folder, database, dict(os.environ), wanted, now=now)
+    def watch(wanted: Iterable[Profile]) -> ContextFeeds:
+        return ContextFeeds(folder, database, dict(os.environ), wanted, now=now)
 
-    def outlook_now() -> Outlook:
+    def outlook_now() -> ContextFeeds:
         return found[0].roster.outlook or outlook  # it may be another one after a take-over, too
 
     def watched() -> list[tuple[Instance, Profile]]:
@@ -271,7 +271,7 @@ def open_desk(
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
         desk.roster.outlook = outlook
-        desk.roster.refit = Refit(
+        desk.roster.refit = ProfileReload(
             partial(_fit, with_models(models)),
             partial(_tell, courier),
             read=partial(load_profile, folder=folder),
@@ -318,10 +318,10 @@ def leave_sign(home: Path) -> None:
         log.warning("%s cannot be written: a lost database would be made anew: %s", LIVED, error)
 
 
-def with_models(models: Models) -> Callable[[InstanceSetup, Profile], InstanceSetup]:
+def with_models(models: Models) -> Callable[[InstanceRuntime, Profile], InstanceRuntime]:
     """Return what opens the provider and the account of a changed profile with a desk's models."""
 
-    def fit(setup: InstanceSetup, profile: Profile) -> InstanceSetup:
+    def fit(setup: InstanceRuntime, profile: Profile) -> InstanceRuntime:
         account = models.account(profile.agents, setup.instance.profile)
         if account and setup.account:  # answers that came late are still to be booked
             account = replace(account, late=setup.account.late)
@@ -332,12 +332,14 @@ def with_models(models: Models) -> Callable[[InstanceSetup, Profile], InstanceSe
 
 
 def _fit(
-    open_for: Callable[[InstanceSetup, Profile], InstanceSetup], old: InstanceSetup, new: Profile
-) -> InstanceSetup:
+    open_for: Callable[[InstanceRuntime, Profile], InstanceRuntime],
+    old: InstanceRuntime,
+    new: Profile,
+) -> InstanceRuntime:
     return open_for(old, check_profile(new, old.instance))
 
 
-def _tell(courier: Courier, setup: InstanceSetup) -> None:
+def _tell(courier: Courier, setup: InstanceRuntime) -> None:
     courier.adopt(setup.instance.id, setup.profile)
 
 
@@ -375,12 +377,12 @@ def addressees(
     instances: Iterable[Instance],
     profiles: Mapping[str, Profile],
     venues: Mapping[str, Channel],
-) -> list[Addressee]:
+) -> list[RoutedInstance]:
     """Return the instances as the courier knows them."""
     return [
-        Addressee(item, profiles[item.id], None)
+        RoutedInstance(item, profiles[item.id], None)
         if item.bridge == "paper"
-        else Addressee(item, profiles[item.id], item.channel, venues.get(item.channel))
+        else RoutedInstance(item, profiles[item.id], item.channel, venues.get(item.channel))
         for item in instances
     ]
 
@@ -391,12 +393,12 @@ def _setups(
     profiles: Mapping[str, Profile],
     database: Database,
     models: Models,
-    outlook: Outlook,
-) -> list[InstanceSetup]:
+    outlook: ContextFeeds,
+) -> list[InstanceRuntime]:
     feeds = open_feeds(settings.instances, settings, home, database)
     companions = open_companions(settings.instances, settings, home, database)
     return [
-        InstanceSetup(
+        InstanceRuntime(
             instance=instance,
             profile=profiles[instance.id],
             feed=feeds[instance.id],

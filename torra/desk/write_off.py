@@ -33,7 +33,7 @@ Reason = tuple[str, str]
 log = logging.getLogger("torra")
 
 
-def fault_of(instance: Instance, feed: Feed, key: TickKey) -> Reason | None:
+def missing_bar_reason(instance: Instance, feed: Feed, key: TickKey) -> Reason | None:
     """Return why the feed does not bring a bar; None when it does. Never raises."""
     as_of = key.close_time
     found = _bar_times(instance, feed, key.timeframe, as_of, 1)
@@ -42,7 +42,7 @@ def fault_of(instance: Instance, feed: Feed, key: TickKey) -> Reason | None:
     return found
 
 
-def write_off(
+def mark_missed(
     database: Database,
     instance: Instance,
     feed: Feed,

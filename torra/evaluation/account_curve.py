@@ -16,8 +16,8 @@ from datetime import date, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Final
 
-from torra.evaluation.exhibits import Line, Plot, Point
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.exhibits import Plot, PlotLine, Point
+from torra.evaluation.observations import ArmObservation
 
 SATURDAY: Final = 5
 SUNDAY: Final = 6
@@ -52,21 +52,21 @@ class Daily:
     year: int
 
 
-def period(arm: ArmSeen) -> tuple[datetime, datetime] | None:
+def period(arm: ArmObservation) -> tuple[datetime, datetime] | None:
     """Return the first and last moment of an arm; None for one that saw nothing."""
     begins = [tick.bar_time for tick in arm.ticks] + [trade.opened for trade in arm.trades]
     ends = [tick.close_time for tick in arm.ticks] + [trade.closed for trade in arm.trades]
     return (min(begins), max(ends)) if begins else None
 
 
-def changes(arm: ArmSeen) -> list[Change]:
+def changes(arm: ArmObservation) -> list[Change]:
     """Return every change of the account, in the order of time."""
     paid = [(tick.close_time, -tick.cost_usd) for tick in arm.ticks if tick.cost_usd]
     won = [(trade.closed, trade.profit - arm.commission * trade.lots) for trade in arm.trades]
     return sorted(paid + won, key=lambda change: change[0])
 
 
-def equity(arm: ArmSeen) -> list[Change]:
+def equity(arm: ArmObservation) -> list[Change]:
     """Return the account after each change, from the capital on; empty for an arm without ticks."""
     whole = period(arm)
     if whole is None:
@@ -106,7 +106,7 @@ def drawdown(curve: Sequence[Change]) -> Drawdown:
     return Drawdown(money, worst, longest / timedelta(days=1))
 
 
-def daily(arm: ArmSeen) -> Daily:
+def daily(arm: ArmObservation) -> Daily:
     """Return the net result of every trading day, flat days too."""
     seen = {tick.bar_time.date() for tick in arm.ticks}
     happened = changes(arm)
@@ -125,7 +125,7 @@ def _trading_day(day: date, all_week: bool) -> date:
     return day if all_week or day.weekday() != SUNDAY else day + timedelta(days=1)
 
 
-def returns(arm: ArmSeen) -> tuple[float, ...] | None:
+def returns(arm: ArmObservation) -> tuple[float, ...] | None:
     """Return each trading day's result over the equity at its start; None once that is gone."""
     level, found = arm.capital, []
     for _, amount in daily(arm).results:
@@ -136,13 +136,13 @@ def returns(arm: ArmSeen) -> tuple[float, ...] | None:
     return tuple(found)
 
 
-def curve_plots(arms: Sequence[ArmSeen]) -> tuple[Plot, ...]:
+def curve_plots(arms: Sequence[ArmObservation]) -> tuple[Plot, ...]:
     """Return the equity of all arms in one plot and their drawdown in another."""
     curves = [(arm.name, equity(arm)) for arm in arms]
     levels = tuple(
-        Line(name=name, points=_thinned(curve, worst=False)) for name, curve in curves if curve
+        PlotLine(name=name, points=_thinned(curve, worst=False)) for name, curve in curves if curve
     )
-    depths = tuple(Line(name=name, points=_fallen(curve)) for name, curve in curves if curve)
+    depths = tuple(PlotLine(name=name, points=_fallen(curve)) for name, curve in curves if curve)
     if not levels:
         return ()
     return (

@@ -21,7 +21,7 @@ from agent_config import GateSettings
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
 from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
 from torra.evaluation.exhibits import Cell, Exhibit
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.opinion_table import (
     OPINIONS,
     adjustments_of,
@@ -31,7 +31,7 @@ from torra.evaluation.opinion_table import (
     spoke,
     stances_of,
 )
-from torra.evaluation.power import Finding
+from torra.evaluation.power import PowerSentence
 from torra.evaluation.recomposition import agreement, analysts_apart, ungrounded
 from torra.evaluation.wording import count, interval_cell, listed, percent, rounded, signed
 
@@ -85,12 +85,12 @@ class Restraint:
     agreement: float | None
 
 
-def activity(ticks: Sequence[TickSeen]) -> tuple[Activity, ...]:
+def activity(ticks: Sequence[TickObservation]) -> tuple[Activity, ...]:
     """Return the activity of each analyst, researcher and judge."""
     return tuple(_activity(ticks, agent) for agent in agent_ids(ticks, *OPINIONS))
 
 
-def restraint(ticks: Sequence[TickSeen], gate: GateSettings) -> Restraint:
+def restraint(ticks: Sequence[TickObservation], gate: GateSettings) -> Restraint:
     """Return how often and how far the gate held the desk back."""
     heard = [t for t in ticks if any(o.kind in OPINIONS and o.answered for o in t.opinions)]
     if not heard:
@@ -108,7 +108,7 @@ def restraint(ticks: Sequence[TickSeen], gate: GateSettings) -> Restraint:
     )
 
 
-def activity_exhibit(ticks: Sequence[TickSeen]) -> Exhibit:
+def activity_exhibit(ticks: Sequence[TickObservation]) -> Exhibit:
     """Return the table of the agents' activity."""
     found = activity(ticks)
     rows: list[tuple[Cell, ...]] = [
@@ -141,7 +141,7 @@ def activity_exhibit(ticks: Sequence[TickSeen]) -> Exhibit:
     )
 
 
-def restraint_exhibit(ticks: Sequence[TickSeen], gate: GateSettings) -> Exhibit:
+def restraint_exhibit(ticks: Sequence[TickObservation], gate: GateSettings) -> Exhibit:
     """Return the table of the gate's restraint."""
     found = restraint(ticks, gate)
     rows: tuple[tuple[Cell, ...], ...] = (
@@ -178,7 +178,7 @@ def restraint_exhibit(ticks: Sequence[TickSeen], gate: GateSettings) -> Exhibit:
     )
 
 
-def _activity(ticks: Sequence[TickSeen], agent: str) -> Activity:
+def _activity(ticks: Sequence[TickObservation], agent: str) -> Activity:
     asked = [one for one in opinions_of(ticks, agent) if one is not None]
     said, stance = adjustments_of(ticks, agent), stances_of(ticks, agent)
     values = said[~np.isnan(said)]
@@ -208,9 +208,9 @@ def _mean(values: NDArray[Any]) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _show(found: Sequence[Activity]) -> Finding:
+def _show(found: Sequence[Activity]) -> PowerSentence:
     if not found:
-        return Finding("No agent was asked.", enough=False)
+        return PowerSentence("No agent was asked.", enough=False)
     most = max(one.asked for one in found)
     told = f"The agents were asked on up to {count(most, 'tick')}."
     leaning = [one for one in found if _leans(one)]
@@ -222,7 +222,7 @@ def _show(found: Sequence[Activity]) -> Finding:
         )
     if most < LEAST:
         told += f" That is few: rates take about {LEAST} ticks."
-    return Finding(told, most >= LEAST or bool(leaning))
+    return PowerSentence(told, most >= LEAST or bool(leaning))
 
 
 def _leans(one: Activity) -> bool:

@@ -27,17 +27,24 @@ from torra.evaluation.gate_value import (
     REASONS,
     TRADER,
     GateValue,
-    VetoedOpening,
     Vetoer,
+    VetoResult,
     gate_exhibit,
     gate_value,
     signals_of,
 )
 from torra.evaluation.intervals import LEVEL
 from torra.evaluation.multiple import claims_exhibit
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.openings import openings_exhibit
-from torra.evaluation.paired import HORIZON, FlipResult, Key, Sides, flip_result, flips_exhibit
+from torra.evaluation.paired import (
+    HORIZON,
+    FlipResult,
+    ForwardReturns,
+    Key,
+    flip_result,
+    flips_exhibit,
+)
 from torra.evaluation.paired_days import (
     DayResult,
     PlaceboResult,
@@ -58,7 +65,7 @@ SINGLE: Final = "legacy"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ReportInput:
     """The input of the tables: all arms, and what belongs to them.
 
     `control` is the arm that the others are paired with; `placebos` names the placebo arms of an
@@ -70,12 +77,12 @@ class Compared:
     criteria that come from elsewhere; those of the arms themselves are filled in.
     """
 
-    arms: Sequence[ArmSeen]
+    arms: Sequence[ArmObservation]
     control: str = "l1"
     placebos: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    outcomes: Mapping[Key, Sides] = field(default_factory=dict)
+    outcomes: Mapping[Key, ForwardReturns] = field(default_factory=dict)
     horizon: int = HORIZON
-    vetoed: Mapping[str, Sequence[VetoedOpening]] = field(default_factory=dict)
+    vetoed: Mapping[str, Sequence[VetoResult]] = field(default_factory=dict)
     by_chance: Mapping[str, float | None] = field(default_factory=dict)
     trials: int = 0
     seed: int = 0
@@ -92,7 +99,7 @@ class Compared:
         return frozenset(name for names in self.placebos.values() for name in names)
 
 
-def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
+def arm_exhibits(compared: ReportInput) -> tuple[Exhibit, ...]:
     """Return every table about arms; missing data makes a table empty and raises nothing."""
     # one Generator for each purpose: a table more does not change the draws of the others
     figures = _figures(compared)
@@ -116,7 +123,7 @@ def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
     )
 
 
-def _figures(compared: Compared) -> tuple[ArmFigures, ...]:
+def _figures(compared: ReportInput) -> tuple[ArmFigures, ...]:
     """Return what each arm came to, and what it earned beside the control at one size."""
     control, others = _others(compared)
     known = [arm for arm in others if arm.capital > 0]
@@ -131,7 +138,7 @@ def _figures(compared: Compared) -> tuple[ArmFigures, ...]:
     )
 
 
-def _held(one: PlaceboResult, compared: Compared) -> dict[str, bool]:
+def _held(one: PlaceboResult, compared: ReportInput) -> dict[str, bool]:
     """Return what an arm is compared with, and whether it won; empty if no claim may be made.
 
     Random entries are no stand-in for the placebos of agents: L1's own skill beats them.
@@ -154,12 +161,12 @@ def _named(told: Mapping[str, bool]) -> str:
     return listed(lost or list(told))
 
 
-def _others(compared: Compared) -> tuple[ArmSeen | None, list[ArmSeen]]:
+def _others(compared: ReportInput) -> tuple[ArmObservation | None, list[ArmObservation]]:
     control = next((arm for arm in compared.arms if arm.name == compared.control), None)
     return control, [arm for arm in compared.arms if arm.name != compared.control]
 
 
-def _flips(compared: Compared) -> list[FlipResult]:
+def _flips(compared: ReportInput) -> list[FlipResult]:
     control, others = _others(compared)
     if control is None:
         return []
@@ -170,14 +177,14 @@ def _flips(compared: Compared) -> list[FlipResult]:
     ]
 
 
-def _days(compared: Compared) -> list[DayResult]:
+def _days(compared: ReportInput) -> list[DayResult]:
     control, others = _others(compared)
     if control is None:
         return []
     return [day_result(arm, [control], compared.rng(arm.name, 2)) for arm in others]
 
 
-def _against_placebos(compared: Compared) -> list[PlaceboResult]:
+def _against_placebos(compared: ReportInput) -> list[PlaceboResult]:
     named = {arm.name: arm for arm in compared.arms}
     found = []
     for arm in compared.arms:
@@ -188,7 +195,7 @@ def _against_placebos(compared: Compared) -> list[PlaceboResult]:
     return found
 
 
-def _gates(compared: Compared) -> list[GateValue]:
+def _gates(compared: ReportInput) -> list[GateValue]:
     found = []
     for arm in compared.arms:
         if arm.name in compared.vetoed:
@@ -202,24 +209,24 @@ def _gates(compared: Compared) -> list[GateValue]:
     return found
 
 
-def _for_reason(compared: Compared, arm: ArmSeen, by: Vetoer) -> GateValue:
+def _for_reason(compared: ReportInput, arm: ArmObservation, by: Vetoer) -> GateValue:
     signals = signals_of(arm, _by(compared, arm, by), by)
     return gate_value(arm.name, signals, compared.rng(f"{arm.name} {by}", 4), by)
 
 
-def _gives(compared: Compared, arm: ArmSeen, by: Vetoer) -> bool:
+def _gives(compared: ReportInput, arm: ArmObservation, by: Vetoer) -> bool:
     """Return whether an arm has a row for a reason: its judge by its chance, others by a veto."""
     judges = any(tick.swarm and tick.swarm.side for tick in arm.ticks)
     return (by == NEGATIVE_EV and judges) or bool(_by(compared, arm, by))
 
 
-def _by(compared: Compared, arm: ArmSeen, who: str) -> list[VetoedOpening]:
+def _by(compared: ReportInput, arm: ArmObservation, who: str) -> list[VetoResult]:
     """Return the openings of an arm that one of them took away."""
     return [one for one in compared.vetoed.get(arm.name, ()) if one.by == who]
 
 
 def _seen(
-    compared: Compared,
+    compared: ReportInput,
     figures: Sequence[ArmFigures],
     flips: Sequence[FlipResult],
     gates: Sequence[GateValue],
@@ -242,7 +249,7 @@ def _seen(
 
 
 def measured_of(
-    compared: Compared, figures: Sequence[ArmFigures], gates: Sequence[GateValue]
+    compared: ReportInput, figures: Sequence[ArmFigures], gates: Sequence[GateValue]
 ) -> Measured:
     """Return the success criteria's figures: those given already, else those of the arms."""
     told = compared.measured

@@ -23,12 +23,12 @@ import numpy as np
 
 from agents.contracts import VECTORS
 from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
-from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot
+from torra.evaluation.exhibits import Cell, Exhibit, Plot, PlotLine
 from torra.evaluation.intervals import Floats
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.opinion_table import Flags, moments_of
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.power import mean_count, takes
+from torra.evaluation.power import mean_count, sample_size_sentence
 from torra.evaluation.recomposition import BrainNumbers, Chains, Changes, Recording, verdicts_of
 from torra.evaluation.wording import count, interval_cell, listed, rounded, signed
 
@@ -86,7 +86,7 @@ class Attribution:
 
 
 def attribution(
-    arm: ArmSeen,
+    arm: ArmObservation,
     outcomes: Outcomes,
     brain: BrainNumbers,
     *,
@@ -168,7 +168,7 @@ class _Market:
 
     def __init__(
         self,
-        arm: ArmSeen,
+        arm: ArmObservation,
         recording: Recording,
         outcomes: Outcomes,
         brain: BrainNumbers,
@@ -213,7 +213,9 @@ class _Market:
 
 
 def _says(found: Attribution, needed: int | None) -> str:
-    need = takes(needed, found.moved, "moved tick", f"a worth of {signed(NOTABLE)} ATR on each")
+    need = sample_size_sentence(
+        needed, found.moved, "moved tick", f"a worth of {signed(NOTABLE)} ATR on each"
+    )
     if not found.contributions:
         return f"No analyst's worth can be told: no words, or no outcomes. {need}"
     how = "changed the verdict" if found.worth == "verdict" else "moved the composite"
@@ -239,7 +241,7 @@ def _clear(told: Estimate) -> bool:
 
 
 def _plot(order: Sequence[Contribution]) -> Plot:
-    line = Line(
+    line = PlotLine(
         name="Shapley value",
         points=tuple((one.agent, one.shapley) for one in order),
         low=tuple(one.estimate.low if one.estimate else None for one in order),

@@ -23,9 +23,9 @@ import numpy as np
 
 from agent_config import CONFIDENCE_WEIGHT
 from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
-from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
+from torra.evaluation.exhibits import Cell, Exhibit, Plot, PlotLine, Point
 from torra.evaluation.intervals import Floats, Interval, wilson
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.opinion_table import (
     OPINIONS,
     Flags,
@@ -37,7 +37,7 @@ from torra.evaluation.opinion_table import (
     stances_of,
 )
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.power import Finding, finding, share_count
+from torra.evaluation.power import PowerSentence, finding, share_count
 from torra.evaluation.wording import percent, percent_cell, percent_span, rounded
 
 WORDS: Final = ("low", "medium", "high")
@@ -69,7 +69,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class CalibratedWord:
     """The hit rate of one word: `rate` as counted, `mapped` after prior and pooling."""
 
     word: str
@@ -94,12 +94,12 @@ class Calibration:
 
     agent: str
     horizon: int
-    words: tuple[Word, ...]
+    words: tuple[CalibratedWord, ...]
     independent: int
     brier: float | None = None
     coin: float | None = None
     gain: Estimate | None = None
-    held_out: tuple[tuple[float, Word], ...] = ()
+    held_out: tuple[tuple[float, CalibratedWord], ...] = ()
 
     @property
     def n(self) -> int:
@@ -108,7 +108,10 @@ class Calibration:
 
 
 def calls_of(
-    ticks: Sequence[TickSeen], outcomes: Outcomes, agents: Sequence[str], horizon: int = HORIZON
+    ticks: Sequence[TickObservation],
+    outcomes: Outcomes,
+    agents: Sequence[str],
+    horizon: int = HORIZON,
 ) -> Calls:
     """Return the calls of agents: opinions with a lean, on ticks whose price then moved."""
     future, moments = outcomes.forward[:, outcomes.place(horizon)], moments_of(ticks)
@@ -128,7 +131,7 @@ def calls_of(
 
 
 def calibration(
-    ticks: Sequence[TickSeen],
+    ticks: Sequence[TickObservation],
     outcomes: Outcomes,
     agents: Sequence[str] | None = None,
     *,
@@ -143,7 +146,7 @@ def calibration(
     return _checked(whole, calls, apart)
 
 
-def mapped(calls: Calls, horizon: int = 1) -> tuple[Word, ...]:
+def mapped(calls: Calls, horizon: int = 1) -> tuple[CalibratedWord, ...]:
     """Return each word with its counts and its mapped hit rate."""
     counted = [_counted(calls, number, horizon) for number in range(len(WORDS))]
     usable = [word for word in counted if word.n >= LEAST and word.rate is not None]
@@ -151,7 +154,7 @@ def mapped(calls: Calls, horizon: int = 1) -> tuple[Word, ...]:
     pooled = pool_adjacent(posterior, [PRIOR + word.n for word in usable])
     chances = {word.word: chance for word, chance in zip(usable, pooled, strict=True)}
     return tuple(
-        Word(word.word, word.n, word.rate, word.interval, chances.get(word.word))
+        CalibratedWord(word.word, word.n, word.rate, word.interval, chances.get(word.word))
         for word in counted
     )
 
@@ -213,15 +216,15 @@ def calibration_exhibit(found: Sequence[Calibration]) -> Exhibit:
     )
 
 
-def _counted(calls: Calls, number: int, horizon: int) -> Word:
+def _counted(calls: Calls, number: int, horizon: int) -> CalibratedWord:
     own = calls.part(calls.word == number)
     size = len(own.hit)
     if not size:
-        return Word(WORDS[number], 0)
+        return CalibratedWord(WORDS[number], 0)
     rate = float(own.hit.mean())
     free = _free(own, horizon)
     # the rate of all calls, with the width of those that do not overlap
-    return Word(WORDS[number], size, rate, wilson(round(rate * free), free))
+    return CalibratedWord(WORDS[number], size, rate, wilson(round(rate * free), free))
 
 
 def _free(calls: Calls, horizon: int) -> int:
@@ -260,7 +263,7 @@ def _checked(whole: Calibration, calls: Calls, apart: int) -> Calibration:
     )
 
 
-def _show(found: Sequence[Calibration]) -> Finding:
+def _show(found: Sequence[Calibration]) -> PowerSentence:
     most, effect = max((one.independent for one in found), default=0), f"{percent(NOTABLE)}"
     whole = found[0] if found else None
     shown = whole is not None and whole.brier is not None and _against(whole) != UNTOLD
@@ -304,12 +307,12 @@ def _plot(one: Calibration) -> Plot:
     )
 
 
-def _line(name: str, words: Sequence[tuple[float, Word]]) -> Line:
+def _line(name: str, words: Sequence[tuple[float, CalibratedWord]]) -> PlotLine:
     shown = sorted(
         ((x, word) for x, word in words if word.rate is not None), key=lambda one: one[0]
     )
     points: tuple[Point, ...] = tuple((x, word.rate) for x, word in shown)
-    return Line(
+    return PlotLine(
         name=name,
         points=points,
         low=tuple(word.interval.low if word.interval else None for _, word in shown),

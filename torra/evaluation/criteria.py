@@ -15,8 +15,8 @@ from typing import Final
 
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.intervals import Interval, share_difference, wilson
-from torra.evaluation.observations import TickSeen
-from torra.evaluation.power import about, two_shares_count
+from torra.evaluation.observations import TickObservation
+from torra.evaluation.power import rounded_count, two_shares_count
 from torra.evaluation.wording import UNKNOWN, count, percent, share_cell, signed, span
 
 MOST_SECONDS: Final = 10.0
@@ -86,7 +86,7 @@ class Criterion:
     remark: str
 
 
-def seconds_of(ticks: Sequence[TickSeen]) -> float | None:
+def seconds_of(ticks: Sequence[TickObservation]) -> float | None:
     """Return the seconds within which TAIL of the ticks were done; None without ticks."""
     times = sorted(tick.elapsed_ms / 1000 for tick in ticks)
     # a time that was measured, not one between two
@@ -156,7 +156,10 @@ def _no_power(ours: Share | None, theirs: Share | None) -> str:
     needed = two_shares_count(ours.hits / ours.size, theirs.hits / theirs.size)
     if needed is None:
         return f"{general} at one standard error; these two shares are equal."
-    return f"{general} at one standard error; these two take about {about(needed)} signals each."
+    return (
+        f"{general} at one standard error; these two take about "
+        f"{rounded_count(needed)} signals each."
+    )
 
 
 def _latency(measured: Measured) -> Criterion:

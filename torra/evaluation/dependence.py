@@ -28,7 +28,7 @@ from torra.evaluation.intervals import (
     student_quantile,
     student_tail,
 )
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.opinion_table import Whole, moments_of, streams_of
 
 LAG_HORIZONS: Final = 2
@@ -56,7 +56,7 @@ class Estimate(NamedTuple):
     p: float
 
 
-def lag_of(ticks: Sequence[TickSeen], horizon: int) -> int:
+def lag_of(ticks: Sequence[TickObservation], horizon: int) -> int:
     """Return how many moments an outcome over `horizon` bars reaches in the longest timeframe."""
     moments, streams = moments_of(ticks), streams_of(ticks)
     steps = [1.0]

@@ -103,7 +103,7 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Table(Part):
+class ReportTable(Part):
     """Rows of words and numbers, all as long as the columns; null is what is not known.
 
     `says` is what it means in a sentence, `enough` is False where the sample is too small to show
@@ -119,13 +119,13 @@ class Table(Part):
     rows: tuple[tuple[Cell, ...], ...] = Field(max_length=5000)
 
     @model_validator(mode="after")
-    def _whole_rows(self) -> Table:
+    def _whole_rows(self) -> ReportTable:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"a row has not {len(self.columns)} cells as there are columns")
         return self
 
 
-class Line(Part):
+class PlotLine(Part):
     """One line, or set of bars or dots; `low` and `high` bound the interval of each point."""
 
     name: Word
@@ -134,7 +134,7 @@ class Line(Part):
     high: tuple[Bound, ...] = ()
 
     @model_validator(mode="after")
-    def _whole_bounds(self) -> Line:
+    def _whole_bounds(self) -> PlotLine:
         if {len(self.low), len(self.high)} - {0, len(self.points)}:
             raise ValueError(f"low and high have not {len(self.points)} bounds as there are points")
         if len(self.low) != len(self.high):
@@ -159,7 +159,7 @@ class Plot(Part):
     y: str = Field("", max_length=MOST_LETTERS)
     says: str = Field("", max_length=MOST_SAYS)
     diagonal: bool = False
-    lines: tuple[Line, ...] = Field(max_length=24)
+    lines: tuple[PlotLine, ...] = Field(max_length=24)
 
     @property
     def axis(self) -> Literal["time", "number", "category"]:
@@ -200,7 +200,7 @@ def _in_order(points: Sequence[tuple[Any, Any]]) -> bool:
 # --- what an evaluation makes ---------------------------------------------------------------------
 
 
-class Exhibit(Table):
+class Exhibit(ReportTable):
     """A table with the plots that belong to it; `name` is unique in a report.
 
     Counts among its figures stay whole numbers; `table` has every figure as a float.
@@ -211,9 +211,9 @@ class Exhibit(Table):
     plots: tuple[Plot, ...] = ()
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ReportTable:
         """The table as a document has it, without the plots."""
-        return Table(**{name: getattr(self, name) for name in Table.model_fields})
+        return ReportTable(**{name: getattr(self, name) for name in ReportTable.model_fields})
 
 
 T = TypeVar("T")

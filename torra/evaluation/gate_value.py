@@ -40,9 +40,9 @@ from torra.evaluation.intervals import (
     student_quantile,
     wilson,
 )
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.paired import Key
-from torra.evaluation.power import NOTABLE_GATE, Finding, finding, gate_count
+from torra.evaluation.power import NOTABLE_GATE, PowerSentence, finding, gate_count
 from torra.evaluation.wording import (
     count,
     interval_cell,
@@ -94,7 +94,7 @@ LEAST_MATCHED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class VetoedOpening:
+class VetoResult:
     """An opening that was vetoed: its tick, BUY or SELL, and what it would have come to in R.
 
     `r` is None if that is not known; `by` says who took it away.
@@ -175,7 +175,7 @@ class GateValue:
 
 
 def signals_of(
-    arm: ArmSeen, vetoed: Sequence[VetoedOpening], by: Vetoer = GATE
+    arm: ArmObservation, vetoed: Sequence[VetoResult], by: Vetoer = GATE
 ) -> tuple[GatedSignal, ...]:
     """Return the arm's signals in the order of time: its trades, and the vetoed openings.
 
@@ -197,7 +197,7 @@ def signals_of(
     return tuple(signal for _, signal in sorted(found, key=lambda pair: pair[0]))
 
 
-def _signal(tick: TickSeen, r: float | None, *, vetoed: bool) -> GatedSignal:
+def _signal(tick: TickObservation, r: float | None, *, vetoed: bool) -> GatedSignal:
     volatility = tick.atr / tick.close if tick.close > 0 else 0.0
     attenuated = not vetoed and tick.multiplier < 1.0
     # the consensus of L1: the gate has had no hand in it
@@ -385,9 +385,9 @@ def _needed(one: GateValue) -> int | None:
     return gate_count(NOTABLE_GATE, one.rate or 0.10)
 
 
-def _show(found: Sequence[GateValue]) -> Finding:
+def _show(found: Sequence[GateValue]) -> PowerSentence:
     if not found:
-        return Finding("No arm has a gate whose vetoes are known.", enough=False)
+        return PowerSentence("No arm has a gate whose vetoes are known.", enough=False)
     most = max(found, key=lambda one: one.signals)
     effect = f"a gate worth {NOTABLE_GATE} standard deviations of a result"
     text, shown = " ".join(map(_says, found)), any(map(_beyond, found))

@@ -26,10 +26,10 @@ from torra.evaluation.dependence import (
     lag_of,
     slope_estimate,
 )
-from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot
+from torra.evaluation.exhibits import Cell, Exhibit, Plot, PlotLine
 from torra.evaluation.intervals import LEVEL, Floats, Interval
 from torra.evaluation.multiple import benjamini_hochberg
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.opinion_table import (
     DESK,
     OPINIONS,
@@ -43,7 +43,7 @@ from torra.evaluation.opinion_table import (
     streams_of,
 )
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.power import NOTABLE_IC, Finding, finding, information_count
+from torra.evaluation.power import NOTABLE_IC, PowerSentence, finding, information_count
 from torra.evaluation.wording import count, interval_cell, listed, rounded, signed
 
 ALL: Final = "all"
@@ -96,7 +96,7 @@ class Coefficient:
 
 
 def coefficients(
-    ticks: Sequence[TickSeen],
+    ticks: Sequence[TickObservation],
     outcomes: Outcomes,
     *,
     rng: Generator | None = None,
@@ -119,9 +119,9 @@ def coefficients(
 
 
 def by_group(
-    ticks: Sequence[TickSeen],
+    ticks: Sequence[TickObservation],
     outcomes: Outcomes,
-    group: Callable[[TickSeen], str],
+    group: Callable[[TickObservation], str],
     horizon: int = SHOWN_HORIZON,
 ) -> tuple[Coefficient, ...]:
     """Return each agent's coefficient of all its adjustments as one, within each group of ticks."""
@@ -216,7 +216,7 @@ def groups_exhibit(found: Sequence[Coefficient], word: str) -> Exhibit:
     )
 
 
-def _columns(ticks: Sequence[TickSeen], agent: str) -> Iterable[tuple[str, Floats]]:
+def _columns(ticks: Sequence[TickObservation], agent: str) -> Iterable[tuple[str, Floats]]:
     table = adjustments_of(ticks, agent)
     yield from zip(VECTORS, table.T, strict=True)
     if agent == DESK:
@@ -226,7 +226,7 @@ def _columns(ticks: Sequence[TickSeen], agent: str) -> Iterable[tuple[str, Float
 
 
 def _measured(
-    ticks: Sequence[TickSeen],
+    ticks: Sequence[TickObservation],
     outcomes: Outcomes,
     said: Sequence[tuple[str, str, Floats]],
     horizons: Sequence[int],
@@ -259,7 +259,7 @@ class MeasuredMarket:
     """The controls and outcomes of all coefficients, as arrays made once; `within` picks ticks."""
 
     def __init__(
-        self, ticks: Sequence[TickSeen], outcomes: Outcomes, within: Flags | None = None
+        self, ticks: Sequence[TickObservation], outcomes: Outcomes, within: Flags | None = None
     ) -> None:
         self._outcomes = outcomes
         self._within = np.ones(len(ticks), dtype=bool) if within is None else within
@@ -347,7 +347,7 @@ def _p(one: Coefficient) -> float:
     return one.estimate.p if one.estimate else 1.0
 
 
-def _show(found: Sequence[Coefficient]) -> Finding:
+def _show(found: Sequence[Coefficient]) -> PowerSentence:
     most = max((one.n for one in found), default=0)
     needed, effect = information_count(NOTABLE_IC), f"a coefficient of {NOTABLE_IC}"
     tried = [one for one in found if one.estimate is not None and one.q is not None]
@@ -383,7 +383,7 @@ def _plot(found: Sequence[Coefficient]) -> Plot:
     shown = shown or [one for one in found if one.estimate]
     sure = [one.estimate for one in shown if one.estimate]
     points = zip((f"{one.agent} {one.vector}" for one in shown), sure, strict=True)
-    line = Line(
+    line = PlotLine(
         name="IC residual on L1",
         points=tuple((name, told.value) for name, told in points),
         low=tuple(told.low for told in sure),

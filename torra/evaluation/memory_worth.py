@@ -31,10 +31,10 @@ from torra.evaluation.intervals import (
     mean_of,
     student_quantile,
 )
-from torra.evaluation.observations import ArmSeen
-from torra.evaluation.paired import FlipResult, Key, Sides, flip_result
+from torra.evaluation.observations import ArmObservation
+from torra.evaluation.paired import FlipResult, ForwardReturns, Key, flip_result
 from torra.evaluation.paired_days import DayResult, day_result
-from torra.evaluation.power import NOTABLE_R, TRADE_SD, Finding, finding, mean_count
+from torra.evaluation.power import NOTABLE_R, TRADE_SD, PowerSentence, finding, mean_count
 from torra.evaluation.wording import (
     FORGETFUL,
     LOTS,
@@ -52,7 +52,7 @@ LONG: Final = "BUY"
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class MemoryScoredTrade:
     """An opening: what the memory said for its side, in R, and what it came to, in R."""
 
     said: float
@@ -89,7 +89,7 @@ class MemoryWorth:
         return sum(third.r.n for third in self.thirds)
 
 
-def spoken(arm: ArmSeen) -> list[Spoken]:
+def spoken(arm: ArmObservation) -> list[MemoryScoredTrade]:
     """Return the openings of an arm of which its memory said something, the oldest first."""
     said = {
         (tick.instance, tick.timeframe, tick.close_time): tick.lessons_r
@@ -100,11 +100,11 @@ def spoken(arm: ArmSeen) -> list[Spoken]:
     for trade in arm.trades:
         value = said.get((trade.instance, trade.timeframe, trade.decided))
         if value is not None:
-            found.append(Spoken(value if trade.side == LONG else 0.0 - value, trade.r))
+            found.append(MemoryScoredTrade(value if trade.side == LONG else 0.0 - value, trade.r))
     return found
 
 
-def memory_worth(arm: ArmSeen, rng: Generator) -> MemoryWorth:
+def memory_worth(arm: ArmObservation, rng: Generator) -> MemoryWorth:
     """Return what an arm's memory is worth."""
     found = spoken(arm)
     order = sorted(range(len(found)), key=lambda at: (found[at].said, at))
@@ -140,13 +140,15 @@ def _apart(top: Mean, bottom: Mean) -> tuple[float | None, Interval | None]:
     return gap, Interval(gap - reach, gap + reach)
 
 
-def remembers(arm: ArmSeen) -> bool:
+def remembers(arm: ArmObservation) -> bool:
     """Return whether any tick of an arm was told what like trades came to."""
     return any(tick.lessons_r is not None for tick in arm.ticks)
 
 
 def memory_exhibits(
-    arms: Sequence[ArmSeen], outcomes: Mapping[Key, Sides], rng: Callable[[str], Generator]
+    arms: Sequence[ArmObservation],
+    outcomes: Mapping[Key, ForwardReturns],
+    rng: Callable[[str], Generator],
 ) -> tuple[Exhibit, ...]:
     """Return the tables of memory; none where no arm remembers and none is a twin.
 
@@ -233,7 +235,7 @@ def _needed() -> int:
     return len(PARTS) * one
 
 
-def _show(found: Sequence[MemoryWorth]) -> Finding:
+def _show(found: Sequence[MemoryWorth]) -> PowerSentence:
     own = [one for one in found if one.arm not in LOTS]
     lot = next((one for one in found if one.arm in LOTS), None)
     ahead = [

@@ -25,7 +25,7 @@ from typing import Final
 
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import LEVEL
-from torra.evaluation.power import Finding, trades_finding
+from torra.evaluation.power import PowerSentence, trades_finding
 from torra.evaluation.trade_figures import ArmFigures, own_sd
 from torra.evaluation.wording import count, interval_cell, rounded
 
@@ -174,7 +174,7 @@ def claims_exhibit(
     )
 
 
-def _show(figures: Sequence[ArmFigures], found: Sequence[Claim], tests: int) -> Finding:
+def _show(figures: Sequence[ArmFigures], found: Sequence[Claim], tests: int) -> PowerSentence:
     winners = [claim for claim in found if claim.edge]
     looks = f"Allowed for: {count(tests, 'look')} at this symbol so far."
     if winners:
@@ -183,7 +183,7 @@ def _show(figures: Sequence[ArmFigures], found: Sequence[Claim], tests: int) -> 
             for claim in winners
         )
         last = "What was found on past bars need not last: watch it run before it counts."
-        return Finding(f"{told} {looks} {last}", enough=True)
+        return PowerSentence(f"{told} {looks} {last}", enough=True)
     most = max(figures, key=lambda one: one.trades, default=None)
     have, sd = (most.trades, own_sd(most)) if most else (0, None)
     return trades_finding(f"No arm shows an edge. {looks}", have, sd)

@@ -27,7 +27,7 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class SwarmSeen:
+class SwarmObservation:
     """What regime, board, judge and risk officer of a swarm came to on a tick.
 
     `budget` is the share, 0 to 1, of an opening's size that regime and reader allow, `plain` the
@@ -61,7 +61,7 @@ class SwarmSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class AgentOpinion:
     """The opinion of one agent on a tick.
 
     `kind` is analyst, researcher, reader, judge, arbiter or gate; `focus` the weight of the role on
@@ -90,7 +90,7 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class TickSeen:
+class TickObservation:
     """One tick of an arm.
 
     `l1` are the deterministic scores, `debate` what the desk would move them by before the gate,
@@ -136,13 +136,13 @@ class TickSeen:
     session: str = ""
     state: str = ""
     shadow: bool = False
-    opinions: tuple[Opinion, ...] = ()
+    opinions: tuple[AgentOpinion, ...] = ()
     elapsed_ms: float = 0.0
     lessons_r: float | None = None
     consulted: str | None = None
     tier: str | None = None
     declined: bool | None = None
-    swarm: SwarmSeen | None = None
+    swarm: SwarmObservation | None = None
 
     @property
     def key(self) -> tuple[str, str, datetime]:
@@ -188,7 +188,7 @@ OF_THE_MARKET: Final = ("bar_time", "close_time", *NUMBERS_OF_THE_MARKET)
 
 
 @dataclass(frozen=True, slots=True)
-class TradeSeen:
+class TradeObservation:
     """One closed trade of an arm.
 
     `side` is BUY for a long; `decided` the close of the bar that decided it, `opened` and `closed`
@@ -216,7 +216,7 @@ class TradeSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmSeen:
+class ArmObservation:
     """All that was observed of one arm: ticks and trades in the order of time.
 
     `skipped` counts ticks by the reason for which they were not run; `capital` is what the account
@@ -225,8 +225,8 @@ class ArmSeen:
     """
 
     name: str
-    ticks: tuple[TickSeen, ...]
-    trades: tuple[TradeSeen, ...]
+    ticks: tuple[TickObservation, ...]
+    trades: tuple[TradeObservation, ...]
     capital: float = 10_000.0
     commission: float = 0.0
     skipped: Mapping[str, int] = field(default_factory=dict)
@@ -243,30 +243,33 @@ AS_THEY_ARE: Final = frozenset((float, str, bool, int, type(None)))
 
 NAMES: Final = {
     kind: tuple(item.name for item in fields(kind))
-    for kind in (SwarmSeen, Opinion, TickSeen, TradeSeen, ArmSeen)
+    for kind in (SwarmObservation, AgentOpinion, TickObservation, TradeObservation, ArmObservation)
 }
 """The fields of every kind of observation."""
 
 _of_the_market, _of_an_opinion, _of_a_swarm = (
-    attrgetter(*names) for names in (NUMBERS_OF_THE_MARKET, NAMES[Opinion], NAMES[SwarmSeen])
+    attrgetter(*names)
+    for names in (NUMBERS_OF_THE_MARKET, NAMES[AgentOpinion], NAMES[SwarmObservation])
 )
 
 
-def as_json(seen: Opinion | TickSeen | TradeSeen | ArmSeen) -> dict[str, Any]:
+def as_json(
+    seen: AgentOpinion | TickObservation | TradeObservation | ArmObservation,
+) -> dict[str, Any]:
     """Return an observation as JSON values; times as ISO text."""
     told: dict[str, Any] = _plain(seen)
     return told
 
 
-def opinion_of(told: Mapping[str, Any]) -> Opinion:
+def opinion_of(told: Mapping[str, Any]) -> AgentOpinion:
     """Return the opinion that `as_json` wrote."""
     names = [name for name in ("adjustments", "focus", "weights") if name in told]
-    return Opinion(**{**told, **{name: tuple(told[name]) for name in names}})
+    return AgentOpinion(**{**told, **{name: tuple(told[name]) for name in names}})
 
 
-def tick_of(told: Mapping[str, Any]) -> TickSeen:
+def tick_of(told: Mapping[str, Any]) -> TickObservation:
     """Return the tick that `as_json` wrote."""
-    return TickSeen(
+    return TickObservation(
         **{
             **told,
             **{name: parse(told[name]) for name in ("bar_time", "close_time")},
@@ -277,23 +280,23 @@ def tick_of(told: Mapping[str, Any]) -> TickSeen:
     )
 
 
-def swarm_of(told: Mapping[str, Any]) -> SwarmSeen:
+def swarm_of(told: Mapping[str, Any]) -> SwarmObservation:
     """Return what of a swarm `as_json` wrote."""
     names = ("trusted", "unled", "reasons", "veto_sides")
-    return SwarmSeen(**{**told, **{name: tuple(told[name]) for name in names}})
+    return SwarmObservation(**{**told, **{name: tuple(told[name]) for name in names}})
 
 
-def trade_of(told: Mapping[str, Any]) -> TradeSeen:
+def trade_of(told: Mapping[str, Any]) -> TradeObservation:
     """Return the trade that `as_json` wrote."""
-    return TradeSeen(
+    return TradeObservation(
         **{**told, **{name: parse(told[name]) for name in ("decided", "opened", "closed")}}
     )
 
 
-def arm_of(told: Mapping[str, Any]) -> ArmSeen:
+def arm_of(told: Mapping[str, Any]) -> ArmObservation:
     """Return the arm that `as_json` wrote."""
-    shared = Shared()
-    return ArmSeen(
+    shared = Interner()
+    return ArmObservation(
         **{
             **told,
             "ticks": tuple(shared.tick(tick_of(one)) for one in told["ticks"]),
@@ -302,7 +305,7 @@ def arm_of(told: Mapping[str, Any]) -> ArmSeen:
     )
 
 
-class Shared:
+class Interner:
     """A memory saver: it keeps one copy of what many ticks of the arms of a replay have in common.
 
     Shared are words, adjustments of 0, whole opinions without adjustments, and what the market was
@@ -313,9 +316,9 @@ class Shared:
     def __init__(self) -> None:
         """Begin with nothing."""
         self._held: dict[bytes, Any] = {_bits(NOTHING): NOTHING}
-        self._first: dict[tuple[str, datetime], TickSeen] = {}
+        self._first: dict[tuple[str, datetime], TickObservation] = {}
 
-    def tick(self, tick: TickSeen) -> TickSeen:
+    def tick(self, tick: TickObservation) -> TickObservation:
         """Return an equal tick that holds less memory."""
         told: dict[str, Any] = {name: sys.intern(getattr(tick, name)) for name in WORDS}
         known = self._first.get((tick.timeframe, tick.bar_time))
@@ -334,13 +337,13 @@ class Shared:
             self._first[found.timeframe, found.bar_time] = found
         return found
 
-    def _opinion(self, one: Opinion) -> Opinion:
+    def _opinion(self, one: AgentOpinion) -> AgentOpinion:
         moved = any(one.adjustments)
         bits = b"" if moved else _bits(_of_an_opinion(one))
         if not moved and bits in self._held:
-            held: Opinion = self._held[bits]
+            held: AgentOpinion = self._held[bits]
             return held
-        told = Opinion(
+        told = AgentOpinion(
             sys.intern(one.agent_id),
             sys.intern(one.kind),
             tuple([self._one(value) for value in one.adjustments]),
@@ -362,8 +365,8 @@ class Shared:
             self._held[bits] = told
         return told
 
-    def _swarm(self, one: SwarmSeen) -> SwarmSeen:
-        held: SwarmSeen | None = self._held.get(bits := _bits(_of_a_swarm(one)))
+    def _swarm(self, one: SwarmObservation) -> SwarmObservation:
+        held: SwarmObservation | None = self._held.get(bits := _bits(_of_a_swarm(one)))
         if held is not None:
             return held
         names = ("trusted", "unled", "reasons", "veto_sides")
@@ -381,7 +384,7 @@ class Shared:
         return held
 
 
-def _same_market(one: TickSeen, other: TickSeen) -> bool:
+def _same_market(one: TickObservation, other: TickObservation) -> bool:
     alike = _bits(_of_the_market(one)) == _bits(_of_the_market(other))
     return alike and one.close_time == other.close_time
 
@@ -412,9 +415,9 @@ def four(values: Mapping[str, float]) -> Four:
     return first, second, third, fourth
 
 
-def same_but_time(one: TickSeen, other: TickSeen) -> bool:
+def same_but_time(one: TickObservation, other: TickObservation) -> bool:
     """Return whether two ticks are equal in everything but how long they took."""
-    names = [item.name for item in fields(TickSeen) if item.name != "elapsed_ms"]
+    names = [item.name for item in fields(TickObservation) if item.name != "elapsed_ms"]
     return all(getattr(one, name) == getattr(other, name) for name in names)
 
 

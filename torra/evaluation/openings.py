@@ -24,7 +24,7 @@ import numpy as np
 
 from torra.config import Profile
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.wording import count, listed, percent, percent_cell, the_arm
 from torra.verdict.one_sided import leans
 from torra.verdict.order_levels import Levels, exact, levels
@@ -54,7 +54,7 @@ DENIED: Final = frozenset(reason.value for reason in DenyReason)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusalCount:
     """How often a reason refused an opening: on how many ticks, in how many episodes."""
 
     ticks: int
@@ -75,7 +75,7 @@ class Openings:
     sells: int
     made: int | None
     episodes: int = 0
-    refused: Mapping[str, Refused] = field(default_factory=dict)
+    refused: Mapping[str, RefusalCount] = field(default_factory=dict)
 
     @property
     def wanted(self) -> int | None:
@@ -89,7 +89,7 @@ class Openings:
         return self.refused[reason].episodes / self.wanted if reason in self.refused else 0.0
 
 
-def openings(arm: ArmSeen) -> Openings:
+def openings(arm: ArmObservation) -> Openings:
     """Return the verdicts and the openings of an arm."""
     said = Counter(tick.verdict for tick in arm.ticks)
     known = any(tick.action for tick in arm.ticks)
@@ -103,13 +103,13 @@ def openings(arm: ArmSeen) -> Openings:
         said["SELL"],
         sum(tick.action in OPENED for tick in arm.ticks) if known else None,
         len(rows),
-        {name: Refused(number, in_rows[name]) for name, number in on_ticks.most_common()},
+        {name: RefusalCount(number, in_rows[name]) for name, number in on_ticks.most_common()},
     )
 
 
-def episodes(ticks: Sequence[TickSeen]) -> Iterator[tuple[TickSeen, ...]]:
+def episodes(ticks: Sequence[TickObservation]) -> Iterator[tuple[TickObservation, ...]]:
     """Yield the rows of ticks of an instance on which openings of one side were refused."""
-    rows: dict[str, list[TickSeen]] = defaultdict(list)
+    rows: dict[str, list[TickObservation]] = defaultdict(list)
     for tick in ticks:
         row, refused = rows[tick.instance], _refused(tick)
         if row and not (refused and row[-1].verdict == tick.verdict):
@@ -120,7 +120,7 @@ def episodes(ticks: Sequence[TickSeen]) -> Iterator[tuple[TickSeen, ...]]:
     yield from (tuple(row) for row in rows.values() if row)
 
 
-def _refused(tick: TickSeen) -> bool:
+def _refused(tick: TickObservation) -> bool:
     # A CLOSE with a deny reason was a REVERSE: what was refused is its opening.
     return tick.verdict != "HOLD" and tick.action not in OPENED and tick.reason in DENIED
 
@@ -148,7 +148,9 @@ COLUMNS: Final[Columns[Openings]] = {
 }
 
 
-def openings_exhibit(arms: Sequence[ArmSeen], placebos: Collection[str] = frozenset()) -> Exhibit:
+def openings_exhibit(
+    arms: Sequence[ArmObservation], placebos: Collection[str] = frozenset()
+) -> Exhibit:
     """Return the table of verdicts and openings, a row for each arm.
 
     The sentence leaves out arms named in `placebos`, whose words are another arm's.
@@ -205,7 +207,7 @@ def _told(one: Openings) -> str:
 # --- what to warn of ------------------------------------------------------------------------------
 
 
-def side_warning(arms: Sequence[ArmSeen]) -> str:
+def side_warning(arms: Sequence[ArmObservation]) -> str:
     """Return which arms hardly ever say one of BUY and SELL; "" where none does."""
     names = [arm.name for arm in arms]
     told = [
@@ -222,7 +224,7 @@ def side_warning(arms: Sequence[ArmSeen]) -> str:
     )
 
 
-def rounding_warning(arms: Sequence[ArmSeen], profile: Profile) -> str:
+def rounding_warning(arms: Sequence[ArmObservation], profile: Profile) -> str:
     """Return in which arms lot rounding decides, and what would help; "" where in none.
 
     `profile` has the capital and the symbols' lots that the arms ran with.
@@ -244,7 +246,7 @@ def rounding_warning(arms: Sequence[ArmSeen], profile: Profile) -> str:
     return f"Lot rounding decides (SIZE_ZERO): it refused {told}.{apart}{helps}"
 
 
-def _remedy(arms: Sequence[ArmSeen], profile: Profile) -> str:
+def _remedy(arms: Sequence[ArmObservation], profile: Profile) -> str:
     """Return which capital, or which lot step, would have let most of the refused openings pass."""
     refused = [tick for arm in arms for tick in arm.ticks if tick.reason == SIZE_ZERO]
     symbols = sorted({tick.symbol for tick in refused})
@@ -263,7 +265,7 @@ def _remedy(arms: Sequence[ArmSeen], profile: Profile) -> str:
     )
 
 
-def _room(tick: TickSeen, profile: Profile) -> float:
+def _room(tick: TickObservation, profile: Profile) -> float:
     """Return the lots of a tick's opening before they are rounded; 0.0 where nothing was left."""
     spec, risk = profile.symbol(tick.symbol), profile.risk
     found = levels(tick.verdict, tick.close, tick.atr, spec)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from agents.contracts import VECTORS
 from torra.evaluation.intervals import Floats
-from torra.evaluation.observations import NOTHING, Opinion, TickSeen
+from torra.evaluation.observations import NOTHING, AgentOpinion, TickObservation
 
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -28,7 +28,7 @@ OPINIONS: Final = ("analyst", "researcher", "judge")
 """Kinds of agents that score; the gate does not."""
 
 
-def agent_ids(ticks: Sequence[TickSeen], *kinds: str) -> tuple[str, ...]:
+def agent_ids(ticks: Sequence[TickObservation], *kinds: str) -> tuple[str, ...]:
     """Return the agents that were asked, by first appearance; only of `kinds` if any are given."""
     found = dict.fromkeys(
         (opinion.agent_id, opinion.kind) for tick in ticks for opinion in tick.opinions
@@ -36,14 +36,14 @@ def agent_ids(ticks: Sequence[TickSeen], *kinds: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name, kind in found if not kinds or kind in kinds))
 
 
-def spoke(opinion: Opinion) -> bool:
+def spoke(opinion: AgentOpinion) -> bool:
     """Return whether an opinion counts: answered, and no abstention."""
     return opinion.answered and not opinion.abstained
 
 
-def opinions_of(ticks: Sequence[TickSeen], agent_id: str) -> tuple[Opinion | None, ...]:
+def opinions_of(ticks: Sequence[TickObservation], agent_id: str) -> tuple[AgentOpinion | None, ...]:
     """Return an agent's opinion on each tick; its answer if it has both that and a failure."""
-    found: list[Opinion | None] = []
+    found: list[AgentOpinion | None] = []
     for tick in ticks:
         own = None
         for opinion in tick.opinions:
@@ -53,14 +53,14 @@ def opinions_of(ticks: Sequence[TickSeen], agent_id: str) -> tuple[Opinion | Non
     return tuple(found)
 
 
-def adjustments_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
+def adjustments_of(ticks: Sequence[TickObservation], agent_id: str) -> Floats:
     """Return (ticks, 4): an agent's adjustments by vector; DESK for those of the whole desk."""
     if agent_id == DESK:
         return _table([tick.adjustments for tick in ticks])
     return _said(opinions_of(ticks, agent_id))
 
 
-def stances_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
+def stances_of(ticks: Sequence[TickObservation], agent_id: str) -> Floats:
     """Return, per tick, the focus-weighted mean of an agent's adjustments; NaN without any."""
     own = opinions_of(ticks, agent_id)
     said, focus = _said(own), _table([one.focus if one else NOTHING for one in own])
@@ -71,13 +71,13 @@ def stances_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
         return np.asarray((weight * np.nan_to_num(said)).sum(axis=1) / total)
 
 
-def l1_of(ticks: Sequence[TickSeen]) -> Floats:
+def l1_of(ticks: Sequence[TickObservation]) -> Floats:
     """Return (ticks, 5): the four scores of L1, and its consensus."""
     rows = [(*tick.l1, tick.l1_consensus) for tick in ticks]
     return np.array(rows, dtype=float).reshape(len(rows), len(VECTORS) + 1)
 
 
-def moments_of(ticks: Sequence[TickSeen]) -> Whole:
+def moments_of(ticks: Sequence[TickObservation]) -> Whole:
     """Return, per tick, the number of its close time among all close times, from 0 on."""
     return ranked_moments([tick.close_time for tick in ticks])
 
@@ -88,14 +88,14 @@ def ranked_moments(times: Sequence[datetime]) -> Whole:
     return np.array([place[time] for time in times], dtype=np.int64)
 
 
-def streams_of(ticks: Sequence[TickSeen]) -> Whole:
+def streams_of(ticks: Sequence[TickObservation]) -> Whole:
     """Return, per tick, the number of its stream (instance and timeframe), from 0 on."""
     place: dict[tuple[str, str], int] = {}
     rows = [place.setdefault((tick.instance, tick.timeframe), len(place)) for tick in ticks]
     return np.array(rows, dtype=np.int64)
 
 
-def _said(own: Sequence[Opinion | None]) -> Floats:
+def _said(own: Sequence[AgentOpinion | None]) -> Floats:
     blank = (None,) * len(VECTORS)
     return _table([one.adjustments if one and spoke(one) else blank for one in own])
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from torra.evaluation.intervals import Floats
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.opinion_table import Whole
 
 HORIZONS: Final = (1, 4, 16)
@@ -54,7 +54,7 @@ class Outcomes:
 
 
 def outcomes(
-    ticks: Sequence[TickSeen],
+    ticks: Sequence[TickObservation],
     frames: Mapping[tuple[str, str], pd.DataFrame],
     costs: Mapping[str, RoundTripCosts],
     horizons: Sequence[int] = HORIZONS,
@@ -79,7 +79,7 @@ def outcomes(
 
 
 def _stream(
-    ticks: Sequence[TickSeen], frame: pd.DataFrame, horizons: Sequence[int]
+    ticks: Sequence[TickObservation], frame: pd.DataFrame, horizons: Sequence[int]
 ) -> tuple[Floats, Floats]:
     """Return the moves of one stream's ticks by horizon, and 1 / ATR of each tick."""
     atr = np.array([tick.atr for tick in ticks])
@@ -93,7 +93,7 @@ def _stream(
     return np.stack(moves, axis=1) * scale[:, None], scale
 
 
-def entry_bars(ticks: Sequence[TickSeen], frame: pd.DataFrame) -> Whole:
+def entry_bars(ticks: Sequence[TickObservation], frame: pd.DataFrame) -> Whole:
     """Return the number of the first bar that opens at each tick's close or, after a gap, later."""
     # one unit for both: pandas may keep them in different ones, and only the numbers are compared
     closes = pd.DatetimeIndex([tick.close_time for tick in ticks]).as_unit("us").asi8

@@ -23,12 +23,12 @@ from numpy.random import Generator
 
 from torra.clock import duration
 from torra.evaluation.account_curve import MOST_POINTS
-from torra.evaluation.exhibits import Columns, Exhibit, Line, Plot, Point, by_arm, cells
+from torra.evaluation.exhibits import Columns, Exhibit, Plot, PlotLine, Point, by_arm, cells
 from torra.evaluation.intervals import LEVEL, Mean, mean_of, sign_test
 from torra.evaluation.multiple import benjamini_hochberg, holm
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.power import NOTABLE_SHARE, Finding, finding, share_count
+from torra.evaluation.power import NOTABLE_SHARE, PowerSentence, finding, share_count
 from torra.evaluation.wording import interval_cell, listed, percent, rounded
 
 Key = tuple[str, str, datetime]
@@ -38,7 +38,7 @@ HORIZON: Final = 16
 """Default horizon of an outcome, in bars."""
 
 
-class Sides(NamedTuple):
+class ForwardReturns(NamedTuple):
     """The forward outcome of a long and of a short on one tick, each net of its cost, in ATR."""
 
     long: float | None
@@ -49,16 +49,20 @@ class Sides(NamedTuple):
         return {"BUY": self.long, "SELL": self.short}.get(verdict, 0.0)
 
 
-def sides(ticks: Sequence[TickSeen], found: Outcomes, horizon: int = HORIZON) -> dict[Key, Sides]:
+def sides(
+    ticks: Sequence[TickObservation], found: Outcomes, horizon: int = HORIZON
+) -> dict[Key, ForwardReturns]:
     """Return by tick the outcomes that were computed for these ticks, at one horizon in bars."""
     return {
-        tick.key: Sides(found.net(place, horizon, "BUY"), found.net(place, horizon, "SELL"))
+        tick.key: ForwardReturns(
+            found.net(place, horizon, "BUY"), found.net(place, horizon, "SELL")
+        )
         for place, tick in enumerate(ticks)
     }
 
 
 @dataclass(frozen=True, slots=True)
-class Flip:
+class ChangedVerdict:
     """A tick on which the verdict of an arm differs from the control's.
 
     `worth` is the outcome of the arm's verdict less that of the control's, in ATR, net of cost;
@@ -85,7 +89,7 @@ class FlipResult:
 
     arm: str
     ticks: int
-    flips: tuple[Flip, ...]
+    flips: tuple[ChangedVerdict, ...]
     wins: int
     losses: int
     p: float | None
@@ -100,11 +104,11 @@ class FlipResult:
 
 
 def flips(
-    arm: ArmSeen,
-    control: ArmSeen,
-    outcomes: Mapping[Key, Sides],
+    arm: ArmObservation,
+    control: ArmObservation,
+    outcomes: Mapping[Key, ForwardReturns],
     horizon: int = HORIZON,
-) -> tuple[int, tuple[Flip, ...]]:
+) -> tuple[int, tuple[ChangedVerdict, ...]]:
     """Return how many ticks both arms saw, and those on which their verdicts differ.
 
     A tick without a known outcome is a flip too, but it does not count.
@@ -125,11 +129,13 @@ def flips(
         apart = worth is not None and free.get(tick.symbol, tick.close_time) <= tick.close_time
         if apart:
             free[tick.symbol] = end
-        found.append(Flip(tick.key, tick.close_time, other[tick.key], tick.verdict, worth, apart))
+        found.append(
+            ChangedVerdict(tick.key, tick.close_time, other[tick.key], tick.verdict, worth, apart)
+        )
     return len(paired), tuple(found)
 
 
-def _ends(ticks: Sequence[TickSeen], horizon: int) -> list[datetime]:
+def _ends(ticks: Sequence[TickObservation], horizon: int) -> list[datetime]:
     """Return when the outcome of each tick ends: at the close of its series `horizon` ticks later.
 
     A gap makes that later than the same number of bars in time; near the end of a series only the
@@ -149,7 +155,7 @@ def _ends(ticks: Sequence[TickSeen], horizon: int) -> list[datetime]:
     return found
 
 
-def _worth(sides_of_tick: Sides | None, verdict: str, control: str) -> float | None:
+def _worth(sides_of_tick: ForwardReturns | None, verdict: str, control: str) -> float | None:
     if sides_of_tick is None:
         return None
     mine, theirs = sides_of_tick.worth(verdict), sides_of_tick.worth(control)
@@ -157,9 +163,9 @@ def _worth(sides_of_tick: Sides | None, verdict: str, control: str) -> float | N
 
 
 def flip_result(
-    arm: ArmSeen,
-    control: ArmSeen,
-    outcomes: Mapping[Key, Sides],
+    arm: ArmObservation,
+    control: ArmObservation,
+    outcomes: Mapping[Key, ForwardReturns],
     rng: Generator,
     horizon: int = HORIZON,
 ) -> FlipResult:
@@ -217,7 +223,7 @@ def _flip_figures(one: FlipResult) -> dict[str, float | None]:
     }
 
 
-def _show(found: Sequence[FlipResult]) -> Finding:
+def _show(found: Sequence[FlipResult]) -> PowerSentence:
     most = max((one.counted for one in found), default=0)
     sure = 1 - LEVEL
     beyond = [one for one in found if one.holm is not None and one.holm <= sure]
@@ -250,8 +256,8 @@ def _flip_plots(found: Sequence[FlipResult]) -> tuple[Plot, ...]:
     )
 
 
-def _line(arm: str, those: Sequence[Flip], levels: Sequence[float]) -> Line:
+def _line(arm: str, those: Sequence[ChangedVerdict], levels: Sequence[float]) -> PlotLine:
     points: list[Point] = [
         (flip.close_time, level) for flip, level in zip(those, levels, strict=True)
     ]
-    return Line(name=arm, points=tuple(points[:: 1 + len(points) // MOST_POINTS]))
+    return PlotLine(name=arm, points=tuple(points[:: 1 + len(points) // MOST_POINTS]))

@@ -31,8 +31,8 @@ from torra.evaluation.account_curve import daily
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import LEAST_BLOCKS, LEVEL, Mean, mean_of
 from torra.evaluation.multiple import holm
-from torra.evaluation.observations import ArmSeen
-from torra.evaluation.power import about, mean_count, smallest_mean
+from torra.evaluation.observations import ArmObservation
+from torra.evaluation.power import mean_count, rounded_count, smallest_mean
 from torra.evaluation.trade_figures import net_results, risks
 from torra.evaluation.wording import interval_cell, listed, rounded, signed
 
@@ -59,7 +59,7 @@ class DayResult:
 
 
 def day_result(
-    arm: ArmSeen, others: Sequence[ArmSeen], rng: Generator, against: str = ""
+    arm: ArmObservation, others: Sequence[ArmObservation], rng: Generator, against: str = ""
 ) -> DayResult:
     """Return an arm's days less the mean of the others' on the same days."""
     series = [_shares(one) for one in (arm, *others)]
@@ -72,7 +72,7 @@ def day_result(
     return DayResult(arm.name, name, mean_of(gap, rng, horizon=WEEK))
 
 
-def _shares(arm: ArmSeen) -> dict[date, float]:
+def _shares(arm: ArmObservation) -> dict[date, float]:
     if arm.capital <= 0:
         return {}
     return {day: amount / arm.capital for day, amount in daily(arm).results}
@@ -144,7 +144,7 @@ def _visible(days: Mean) -> str:
         return ""
     needed = mean_count(days.mean, days.sd or 0.0) if days.mean else None
     would = (
-        f"; the difference seen would take about {about(needed)}"
+        f"; the difference seen would take about {rounded_count(needed)}"
         if needed and needed > days.n
         else ""
     )
@@ -154,14 +154,16 @@ def _visible(days: Mean) -> str:
 # --- at one size ----------------------------------------------------------------------------------
 
 
-def equal_sized(arm: ArmSeen, control: ArmSeen) -> tuple[ArmSeen, ArmSeen]:
+def equal_sized(
+    arm: ArmObservation, control: ArmObservation
+) -> tuple[ArmObservation, ArmObservation]:
     """Return both with every trade at the arm's mean size, the control's weighed to as many."""
     known = [risk for risk in risks(arm.trades) if risk]
     size, weight = fmean(known or [0.0]), len(arm.trades) / max(1, len(control.trades))
     return _resized(arm, size), _resized(control, size * weight)
 
 
-def excess_profit(arm: ArmSeen, control: ArmSeen) -> float | None:
+def excess_profit(arm: ArmObservation, control: ArmObservation) -> float | None:
     """Return what an arm earned beside the control at its own mean size, in account currency.
 
     None where one of them has no trade: then there is nothing to set beside the other.
@@ -172,7 +174,7 @@ def excess_profit(arm: ArmSeen, control: ArmSeen) -> float | None:
     return mine - other
 
 
-def _resized(arm: ArmSeen, one_r: float) -> ArmSeen:
+def _resized(arm: ArmObservation, one_r: float) -> ArmObservation:
     """Return an arm whose trades earn their net R times `one_r`; no cost is left beside it."""
     trades = sorted(arm.trades, key=lambda trade: trade.opened)
     paid = zip(trades, net_results(arm), strict=True)
@@ -214,7 +216,9 @@ class PlaceboResult:
         return max(self.totals.values(), default=None)
 
 
-def placebo_result(arm: ArmSeen, placebos: Sequence[ArmSeen], rng: Generator) -> PlaceboResult:
+def placebo_result(
+    arm: ArmObservation, placebos: Sequence[ArmObservation], rng: Generator
+) -> PlaceboResult:
     """Return an arm against its placebos on the same days."""
     totals = {other.name: 100 * sum(_shares(other).values()) for other in placebos}
     total = 100 * sum(_shares(arm).values())

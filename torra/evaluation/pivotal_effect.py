@@ -21,7 +21,7 @@ import numpy as np
 from agents.contracts import SourceType
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.intervals import Floats, wilson
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.opinion_table import Flags
 from torra.evaluation.recomposition import BrainNumbers, Chains, verdicts_of
 from torra.evaluation.wording import count, percent, percent_span
@@ -53,7 +53,9 @@ class PivotalEffect:
     calls_pivotal: int
 
 
-def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: BrainNumbers) -> PivotalEffect:
+def pivotal_effect(
+    always: ArmObservation | None, pivotal: ArmObservation, brain: BrainNumbers
+) -> PivotalEffect:
     """Return the effect of skipping; with `always` None only the sample is a check."""
     chains = Chains(pivotal.ticks, brain)
     # reshape: no ticks are (0, 4) and not (0,)
@@ -67,7 +69,9 @@ def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: BrainNumbers
     sampled = _would_skip(pivotal.ticks, composites, alone, brain) & ~skipped
     # a tick on which nobody spoke was not sampled, whatever the policy says
     sampled &= np.array([bool(tick.opinions) for tick in pivotal.ticks], dtype=bool)
-    others: Mapping[Key, TickSeen] = {tick.key: tick for tick in always.ticks} if always else {}
+    others: Mapping[Key, TickObservation] = (
+        {tick.key: tick for tick in always.ticks} if always else {}
+    )
     pairs = [(row, others[t.key]) for row, t in enumerate(pivotal.ticks) if t.key in others]
     asked = _with_words(chains, composites, pairs)
     own = (verdicts_of(asked, brain.thresholds) != verdicts) & skipped
@@ -88,7 +92,7 @@ def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: BrainNumbers
     )
 
 
-def skip(tick: TickSeen) -> bool:
+def skip(tick: TickObservation) -> bool:
     """Return whether no agent was asked because no reply could have changed the verdict."""
     return tick.source_type == SourceType.AGENT_SKIPPED
 
@@ -126,7 +130,7 @@ def pivotal_exhibit(found: PivotalEffect) -> Exhibit:
 
 
 def _with_words(
-    chains: Chains, composites: Floats, pairs: Sequence[tuple[int, TickSeen]]
+    chains: Chains, composites: Floats, pairs: Sequence[tuple[int, TickObservation]]
 ) -> Floats:
     """Return each tick's consensus with the always-asking arm's composite on that tick alone."""
     own = composites.copy()
@@ -138,7 +142,9 @@ def _with_words(
     return chains.together(composites, own=own)
 
 
-def _would_skip(ticks: Sequence[TickSeen], final: Floats, l1: Floats, brain: BrainNumbers) -> Flags:
+def _would_skip(
+    ticks: Sequence[TickObservation], final: Floats, l1: Floats, brain: BrainNumbers
+) -> Flags:
     """Return the ticks on which the policy would have asked no agent, from what it foresaw.
 
     `final` and `l1` are composites. What closed together was foreseen before any of it was stored.

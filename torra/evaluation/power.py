@@ -94,7 +94,7 @@ def power_of(effect: float, sd: float, size: int) -> float | None:
     return normal_share(shift - critical) + normal_share(-shift - critical)
 
 
-def about(needed: int) -> str:
+def rounded_count(needed: int) -> str:
     """Return a count rounded to two figures from 1,000 on: more would not be honest."""
     if needed < 1_000:
         return str(needed)
@@ -102,21 +102,20 @@ def about(needed: int) -> str:
     return f"{round(needed / step) * step:,}"
 
 
-def takes(needed: int | None, have: int, noun: str, effect: str) -> str:
+def sample_size_sentence(needed: int | None, have: int, noun: str, effect: str) -> str:
     """Return the sentence that says what it would take to see an effect, and what there is."""
     if needed is None:
         return f"No number of {noun}s would show {effect}."
     seen = count(have, noun) if have else f"no {noun}"
     enough = "which is enough" if have >= needed else "which is too few"
-    return (
-        f"Seeing {effect} takes about {about(needed)} {noun}s; there {_is(have)} {seen}, {enough}."
-    )
+    many = f"{rounded_count(needed)} {noun}s"
+    return f"Seeing {effect} takes about {many}; there {_is(have)} {seen}, {enough}."
 
 
 LARGER: Final = " That is for a result as small as that: a larger one, as here, takes fewer."
 
 
-class Finding(NamedTuple):
+class PowerSentence(NamedTuple):
     """What a table shows: its sentence, and whether that tells anything."""
 
     says: str
@@ -125,19 +124,21 @@ class Finding(NamedTuple):
 
 def finding(
     text: str, needed: int | None, have: int, noun: str, effect: str, *, shown: bool = False
-) -> Finding:
+) -> PowerSentence:
     """Return a sentence with what it would take, and whether there is as much.
 
     `shown`: something stands out from chance all the same, which settles it.
     """
     powered = needed is not None and have >= needed
     larger = LARGER if shown and not powered else ""
-    return Finding(f"{text} {takes(needed, have, noun, effect)}{larger}", powered or shown)
+    return PowerSentence(
+        f"{text} {sample_size_sentence(needed, have, noun, effect)}{larger}", powered or shown
+    )
 
 
 def trades_finding(
     text: str, have: int, sd: float | None = None, *, shown: bool = False
-) -> Finding:
+) -> PowerSentence:
     """Return a finding on trades; `sd` is the sample's own where it can be trusted."""
     needed = mean_count(NOTABLE_R, sd or TRADE_SD)
     return finding(text, needed, have, "trade", f"{signed(NOTABLE_R)} R a trade", shown=shown)

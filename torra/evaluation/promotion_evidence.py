@@ -28,7 +28,7 @@ from agents.contracts import VECTORS
 from torra.clock import duration
 from torra.evaluation.information import LEAST, ranks_within, residual
 from torra.evaluation.intervals import Floats, student_quantile
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.opinion_table import (
     OPINIONS,
     Flags,
@@ -38,7 +38,7 @@ from torra.evaluation.opinion_table import (
     streams_of,
 )
 from torra.evaluation.outcomes import Outcomes, entry_bars
-from torra.evaluation.promotion_rule import Look, PromotionEvidence
+from torra.evaluation.promotion_rule import InterimAnalysis, PromotionEvidence
 from torra.evaluation.recomposition import BrainNumbers, Chains, blend, verdicts_of
 
 HORIZON: Final = 4
@@ -91,14 +91,14 @@ class Pool:
         """The number of ticks that the rule counts."""
         return int(self.counted.sum())
 
-    def within(self, look: Look) -> Flags:
+    def within(self, look: InterimAnalysis) -> Flags:
         """Return the ticks on which a look is based."""
         # a look counts the ticks that count, not all rows
         place = np.cumsum(self.counted) - 1
         return self.counted & (place >= look.first) & (place < look.upto)
 
 
-def pool(ticks: Sequence[TickSeen], known: Outcomes, brain: BrainNumbers) -> Pool:
+def pool(ticks: Sequence[TickObservation], known: Outcomes, brain: BrainNumbers) -> Pool:
     """Return ticks, which are in the order of time, with their outcomes as a pool."""
     chains, column = Chains(ticks, brain), known.place(HORIZON)
     l1 = l1_of(ticks)
@@ -130,7 +130,7 @@ def pool(ticks: Sequence[TickSeen], known: Outcomes, brain: BrainNumbers) -> Poo
     )
 
 
-def in_time(ticks: Sequence[TickSeen], bars: pd.DataFrame) -> Flags:
+def in_time(ticks: Sequence[TickObservation], bars: pd.DataFrame) -> Flags:
     """Return the ticks of a stream whose outcome began its last bar within LONGEST_WAIT.
 
     `bars` are closed bars by open time. If a stream was given up and taken up again, what came
@@ -144,7 +144,9 @@ def in_time(ticks: Sequence[TickSeen], bars: pd.DataFrame) -> Flags:
     return np.asarray(known & (waited < pd.Timedelta(LONGEST_WAIT)))
 
 
-def evidence(seen: Pool, look: Look, rng: Generator, shuffles: int = SHUFFLES) -> PromotionEvidence:
+def evidence(
+    seen: Pool, look: InterimAnalysis, rng: Generator, shuffles: int = SHUFFLES
+) -> PromotionEvidence:
     """Return the evidence of a look; `rng` draws the shuffled placebos."""
     rows = seen.within(look)
     ic, low, high = residual_ic(seen, rows, look.level)
@@ -241,7 +243,7 @@ def _earned(seen: Pool, verdicts: Whole, rows: Flags) -> Floats:
     return np.asarray(np.where(choice < 0, seen.short[rows], bought))
 
 
-def _counted(ticks: Sequence[TickSeen], heard: Flags, outcome: Floats) -> Flags:
+def _counted(ticks: Sequence[TickObservation], heard: Flags, outcome: Floats) -> Flags:
     """Return the ticks that count: an agent was heard, and all outcomes so far are known.
 
     Otherwise a longer timeframe's outcome, which comes later, would change which ticks were first.
@@ -260,6 +262,6 @@ def _block_days(timeframes: set[str]) -> int:
     return max(1, math.ceil(BLOCK_HORIZONS * HORIZON * longest / DAY))
 
 
-def _slots(ticks: Sequence[TickSeen], stream: Whole) -> Whole:
+def _slots(ticks: Sequence[TickObservation], stream: Whole) -> Whole:
     minutes = [tick.close_time.hour * 60 + tick.close_time.minute for tick in ticks]
     return stream * (DAY // timedelta(minutes=1)) + np.array(minutes, dtype=np.int64)

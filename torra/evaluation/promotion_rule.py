@@ -78,7 +78,7 @@ RULE: Final = Rule()
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PromotionStatus:
     """The state of a profile's agents: `look` is the number of looks, `reason` that of the last."""
 
     promoted: bool = False
@@ -87,7 +87,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InterimAnalysis:
     """A look that is due: its number, its pooled ticks [first, upto), and its level."""
 
     number: int
@@ -121,7 +121,9 @@ class PromotionEvidence:
         return asdict(self)
 
 
-def due(standing: Standing, ticks: int, trial: int = 1, rule: Rule = RULE) -> Look | None:
+def due(
+    standing: PromotionStatus, ticks: int, trial: int = 1, rule: Rule = RULE
+) -> InterimAnalysis | None:
     """Return the next look if `ticks` pooled ticks are enough for it.
 
     A look at agents that are not promoted takes all their ticks; at promoted ones, those since the
@@ -132,11 +134,13 @@ def due(standing: Standing, ticks: int, trial: int = 1, rule: Rule = RULE) -> Lo
     if ticks < upto or (not standing.promoted and number > len(rule.looks)):
         return None
     if standing.promoted:
-        return Look(number, rule.count(standing.look), upto, rule.demotion_level)
-    return Look(number, 0, upto, rule.level(trial))
+        return InterimAnalysis(number, rule.count(standing.look), upto, rule.demotion_level)
+    return InterimAnalysis(number, 0, upto, rule.level(trial))
 
 
-def decide(standing: Standing, evidence: PromotionEvidence, rule: Rule = RULE) -> Standing:
+def decide(
+    standing: PromotionStatus, evidence: PromotionEvidence, rule: Rule = RULE
+) -> PromotionStatus:
     """Return the standing of agents after the next look."""
     number = standing.look + 1
     informed, knows = _information(evidence, rule)
@@ -148,7 +152,7 @@ def decide(standing: Standing, evidence: PromotionEvidence, rule: Rule = RULE) -
         (True, True): "stays promoted",
         (True, False): "demoted",
     }[standing.promoted, held]
-    return Standing(held, number, f"{word}: {knows}; {pays}")
+    return PromotionStatus(held, number, f"{word}: {knows}; {pays}")
 
 
 def _information(seen: PromotionEvidence, rule: Rule) -> tuple[bool, str]:

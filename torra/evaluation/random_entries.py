@@ -35,7 +35,7 @@ from torra.clock import duration
 from torra.config import SymbolSpec
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import Floats, Interval
-from torra.evaluation.observations import TradeSeen
+from torra.evaluation.observations import TradeObservation
 from torra.evaluation.wording import count, interval_cell, percent, percent_cell, rounded, signed
 from torra.verdict.order_levels import STOP_ATR, TARGET_R
 
@@ -96,7 +96,7 @@ class RandomEntries:
 NO_ENTRIES: Final = RandomEntries(0, 0, np.empty(0))
 
 
-class Beside(NamedTuple):
+class VersusRandom(NamedTuple):
     """An arm, its expectancy in R over finished trades, and that of its random entries.
 
     `delayed` are those of the same side soon after each trade, empty where nobody drew them.
@@ -160,7 +160,7 @@ def drawn(
 def delayed_entries(
     found: EntryOutcomes,
     bars: pd.DatetimeIndex,
-    trades: Sequence[TradeSeen],
+    trades: Sequence[TradeObservation],
     rng: Generator,
     draws: int = DRAWS,
 ) -> RandomEntries:
@@ -263,7 +263,7 @@ def _exits(
     return exits
 
 
-COLUMNS: Final[Columns[Beside]] = {
+COLUMNS: Final[Columns[VersusRandom]] = {
     "rule": lambda one: one.arm,
     "trades": lambda one: one.random.count,
     "longs": lambda one: one.random.longs,
@@ -277,7 +277,7 @@ COLUMNS: Final[Columns[Beside]] = {
 }
 
 
-def random_entries_exhibit(found: Sequence[Beside], more: str = "") -> Exhibit:
+def random_entries_exhibit(found: Sequence[VersusRandom], more: str = "") -> Exhibit:
     """Return arms beside their random entries; `more` is a last sentence of the conclusion."""
     return Exhibit(
         name="random-entries",
@@ -290,7 +290,7 @@ def random_entries_exhibit(found: Sequence[Beside], more: str = "") -> Exhibit:
     )
 
 
-def _figures(one: Beside) -> dict[str, float | None]:
+def _figures(one: VersusRandom) -> dict[str, float | None]:
     ends = one.random.range
     return {
         "expectancy": one.expectancy,
@@ -303,14 +303,14 @@ def _figures(one: Beside) -> dict[str, float | None]:
     }
 
 
-def _says(found: Sequence[Beside]) -> str:
+def _says(found: Sequence[VersusRandom]) -> str:
     if not found:
         return "There is nothing to set beside random entries."
     # Of the first alone: the table has the others, and words have an end.
     return " ".join([*map(_told, found), *_days_after(found[0])])
 
 
-def _told(one: Beside) -> str:
+def _told(one: VersusRandom) -> str:
     random, closed = one.random, ""
     if random.left_out:
         left_out = count(random.left_out, "trade")
@@ -325,7 +325,7 @@ def _told(one: Beside) -> str:
     )
 
 
-def _days_after(one: Beside) -> Iterator[str]:
+def _days_after(one: VersusRandom) -> Iterator[str]:
     """Yield what of a result is the days on which it was made; nothing where nobody drew for it."""
     days = one.delayed
     if days.mean is not None:

@@ -52,7 +52,13 @@ from agents.contracts import (
 )
 from torra.config import Profile, SentimentWeights, Thresholds
 from torra.evaluation.intervals import Floats
-from torra.evaluation.observations import ArmSeen, Four, Opinion, SwarmSeen, TickSeen
+from torra.evaluation.observations import (
+    AgentOpinion,
+    ArmObservation,
+    Four,
+    SwarmObservation,
+    TickObservation,
+)
 from torra.evaluation.opinion_table import Flags, Whole, agent_ids, opinions_of, spoke
 from torra.verdict.sentiment_rules import is_fresh
 
@@ -142,12 +148,12 @@ class DeskMoves:
 class Recomposed:
     """The recomposed ticks, and whether they are exact; `label` says why not."""
 
-    ticks: tuple[TickSeen, ...]
+    ticks: tuple[TickObservation, ...]
     exact: bool
     label: str
 
 
-def recompose(arm: ArmSeen, changes: Changes, brain: BrainNumbers) -> Recomposed:
+def recompose(arm: ArmObservation, changes: Changes, brain: BrainNumbers) -> Recomposed:
     """Return a recorded arm under changes.
 
     `brain` is that of the profile with which it was recorded. Of each tick the debate, adjustments,
@@ -188,7 +194,7 @@ def recompose(arm: ArmSeen, changes: Changes, brain: BrainNumbers) -> Recomposed
 class Recording:
     """The words of an arm's agents as arrays, ready to be put together in other ways."""
 
-    def __init__(self, ticks: Sequence[TickSeen], brain: BrainNumbers) -> None:
+    def __init__(self, ticks: Sequence[TickObservation], brain: BrainNumbers) -> None:
         self.ticks = tuple(ticks)
         self.analysts = agent_ids(ticks, "analyst")
         self.l1 = _table(tick.l1 for tick in ticks)
@@ -357,7 +363,7 @@ class Chains:
     of its instance up to itself (torra.verdict.sentiment_rules).
     """
 
-    def __init__(self, ticks: Sequence[TickSeen], brain: BrainNumbers) -> None:
+    def __init__(self, ticks: Sequence[TickObservation], brain: BrainNumbers) -> None:
         table: dict[str, float] = brain.weights.model_dump()
         self._weights = np.array([*(table[vector] for vector in VECTORS), table["ath"]])
         self._ath = np.array([tick.ath for tick in ticks])
@@ -410,7 +416,7 @@ def agreement(apart: Floats, settings: GateSettings) -> Floats:
     return np.minimum(1.0, left)
 
 
-def analysts_apart(ticks: Sequence[TickSeen]) -> Floats:
+def analysts_apart(ticks: Sequence[TickObservation]) -> Floats:
     """Return the widest range of the analysts' adjustments over the vectors, per tick."""
     return _spread([_Voice(ticks, name) for name in agent_ids(ticks, "analyst")], len(ticks))
 
@@ -430,7 +436,7 @@ def rounded(values: Floats) -> Floats:
 class _Voice:
     """One agent over all ticks: NaN, 0 and False where it did not speak."""
 
-    def __init__(self, ticks: Sequence[TickSeen], name: str) -> None:
+    def __init__(self, ticks: Sequence[TickObservation], name: str) -> None:
         own = opinions_of(ticks, name)
         heard = [one if one is not None and spoke(one) else None for one in own]
         blank = (None,) * len(VECTORS)
@@ -462,12 +468,12 @@ class _Voice:
         return np.array([_trust(one, table, changes.ungrounded) for one in self._words])[:, None]
 
 
-def ungrounded(opinion: Opinion) -> bool:
+def ungrounded(opinion: AgentOpinion) -> bool:
     """Return whether a report was trusted less than its confidence word alone would be."""
     return opinion.trust < CONFIDENCE_WEIGHT.get(opinion.confidence, 1.0)
 
 
-def _trust(opinion: Opinion | None, table: Mapping[str, float], factor: float) -> float:
+def _trust(opinion: AgentOpinion | None, table: Mapping[str, float], factor: float) -> float:
     if opinion is None:
         return 0.0
     weight = table[opinion.confidence]
@@ -548,7 +554,7 @@ def _judged(judges: Sequence[_Voice], changes: Changes) -> Floats | float:
     return total
 
 
-def trusted_on(tick: TickSeen, *, reader: bool = True) -> tuple[float, ...]:
+def trusted_on(tick: TickObservation, *, reader: bool = True) -> tuple[float, ...]:
     """Return how much each of EXPERTS counts on a tick, nothing where all count alike.
 
     Without the `reader` nobody goes first.
@@ -558,12 +564,12 @@ def trusted_on(tick: TickSeen, *, reader: bool = True) -> tuple[float, ...]:
     return tick.swarm.trusted if reader else tick.swarm.unled
 
 
-def _held(tick: TickSeen) -> bool:
+def _held(tick: TickObservation) -> bool:
     """Return whether a judge that takes no side vetoed all openings."""
     return tick.swarm is not None and OfficerReason.JUDGE_HOLD in tick.swarm.reasons
 
 
-def _swarm(tick: TickSeen, told: SwarmSeen, changes: Changes) -> SwarmSeen:
+def _swarm(tick: TickObservation, told: SwarmObservation, changes: Changes) -> SwarmObservation:
     """Return what is left of a swarm under changes."""
     trusted = () if changes.flat else trusted_on(tick, reader=changes.reader)
     told = replace(told, trusted=trusted, unled=() if changes.flat else told.unled)
@@ -584,7 +590,7 @@ def _swarm(tick: TickSeen, told: SwarmSeen, changes: Changes) -> SwarmSeen:
     )  # fmt: skip
 
 
-def _fresh(ticks: Sequence[TickSeen], names: Sequence[str]) -> Whole:
+def _fresh(ticks: Sequence[TickObservation], names: Sequence[str]) -> Whole:
     """Return (ticks, timeframes): the row whose composite speaks at each tick, -1 for none."""
     latest: dict[tuple[str, str], int] = {}
     found = np.full((len(ticks), len(names)), -1, dtype=np.int64)

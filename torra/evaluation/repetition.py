@@ -23,11 +23,11 @@ from numpy.random import Generator
 from agents.contracts import SCORE_DECIMALS, VECTORS
 from torra.evaluation.exhibits import Columns, Exhibit, cells
 from torra.evaluation.intervals import Floats, Interval, percentile_interval
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.opinion_table import DESK, OPINIONS, adjustments_of, agent_ids
 from torra.evaluation.wording import count, interval_cell, listed, percent, rounded
 
-Runs = Sequence[Sequence[TickSeen]]
+Runs = Sequence[Sequence[TickObservation]]
 """For each tick its runs."""
 
 CRITERION: Final = 0.05

@@ -30,7 +30,7 @@ import numpy as np
 from torra.evaluation.account_curve import YEAR_OF_WEEKDAYS, daily, period, returns
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import FLAT, LEVEL, Floats, Interval, normal_quantile, normal_share
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.power import YEAR, sharpe_years
 from torra.evaluation.wording import count, interval_cell, rounded
 
@@ -98,7 +98,7 @@ def _moments(sample: Floats) -> tuple[float, float]:
     return float((off**3).mean()) / variance**1.5, float((off**4).mean()) / variance**2
 
 
-def arm_sharpe(arm: ArmSeen) -> Sharpe:
+def arm_sharpe(arm: ArmObservation) -> Sharpe:
     """Return the Sharpe ratio of an arm; without a ratio where its account was used up."""
     whole, found = period(arm), returns(arm)
     years = (whole[1] - whole[0]) / timedelta(days=YEAR) if whole else 0.0
@@ -188,7 +188,7 @@ COLUMNS: Final[Columns[_Row]] = {
 
 
 def sharpe_exhibit(
-    arms: Sequence[ArmSeen], trials: int = 1, spread: float | None = None
+    arms: Sequence[ArmObservation], trials: int = 1, spread: float | None = None
 ) -> Exhibit:
     """Return the Sharpe ratios of the arms, deflated by the number of trials logged.
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.exhibits import Cell, Exhibit, Plot, PlotLine, Point
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.wording import count, percent, rounded
 from torra.verdict.sentiment_rules import STATES
 
@@ -20,7 +20,7 @@ STRETCHES: Final = 160
 """Most stretches of a timeline: more would be too narrow on paper."""
 
 
-def states_exhibit(arm: ArmSeen) -> Exhibit:
+def states_exhibit(arm: ArmObservation) -> Exhibit:
     """Return how long each state stood, and the timeline of each timeframe."""
     streams = {
         name: [tick for tick in arm.ticks if tick.timeframe == name and tick.state]
@@ -55,7 +55,7 @@ def states_exhibit(arm: ArmSeen) -> Exhibit:
     )
 
 
-def _timeline(timeframe: str, ticks: Sequence[TickSeen]) -> Plot:
+def _timeline(timeframe: str, ticks: Sequence[TickObservation]) -> Plot:
     size = max(1, -(-len(ticks) // STRETCHES))
     points: list[Point] = []
     for at in range(0, len(ticks), size):
@@ -67,5 +67,5 @@ def _timeline(timeframe: str, ticks: Sequence[TickSeen]) -> Plot:
     points.append((ticks[-1].close_time, None))
     title = f"State of the consensus, {timeframe}"
     return Plot(
-        title=title, kind="bands", lines=(Line(name=timeframe, points=tuple(points)),), x="time"
+        title=title, kind="bands", lines=(PlotLine(name=timeframe, points=tuple(points)),), x="time"
     )

@@ -35,8 +35,8 @@ from torra.evaluation.account_curve import (
 )
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import Interval, Mean, mean_of, wilson
-from torra.evaluation.observations import ArmSeen, TickSeen, TradeSeen
-from torra.evaluation.power import TRADE_SD, Finding, trades_finding
+from torra.evaluation.observations import ArmObservation, TickObservation, TradeObservation
+from torra.evaluation.power import TRADE_SD, PowerSentence, trades_finding
 from torra.evaluation.wording import (
     count,
     interval_cell,
@@ -114,7 +114,7 @@ class ArmFigures:
         return self.beyond_one + self.at_stop
 
 
-def arm_figures(arm: ArmSeen, rng: Generator) -> ArmFigures:
+def arm_figures(arm: ArmObservation, rng: Generator) -> ArmFigures:
     """Return the figures of an arm; `rng` draws the resamples of its interval."""
     results = net_results(arm)
     money = [trade.profit - arm.commission * trade.lots for trade in arm.trades]
@@ -144,20 +144,20 @@ def arm_figures(arm: ArmSeen, rng: Generator) -> ArmFigures:
     )
 
 
-def _size_factor(ticks: Sequence[TickSeen]) -> float | None:
+def _size_factor(ticks: Sequence[TickObservation]) -> float | None:
     """Return the mean size that gate and conviction leave of an opening; None without ticks."""
     if not ticks:
         return None
     return math.fsum(tick.size_share for tick in ticks) / len(ticks)
 
 
-def _deciding(arm: ArmSeen) -> list[TickSeen]:
+def _deciding(arm: ArmObservation) -> list[TickObservation]:
     """Return the ticks at whose close the arm's trades were decided."""
     made = {(trade.instance, trade.timeframe, trade.decided) for trade in arm.trades}
     return [t for t in arm.ticks if (t.instance, t.timeframe, t.close_time) in made]
 
 
-def net_results(arm: ArmSeen) -> tuple[float, ...]:
+def net_results(arm: ArmObservation) -> tuple[float, ...]:
     """Return each trade's result in R net of commission and of its share of the models' cost.
 
     In the order in which the trades were opened, because neighbours in time resemble each other.
@@ -172,7 +172,7 @@ def net_results(arm: ArmSeen) -> tuple[float, ...]:
     )
 
 
-def risks(trades: Sequence[TradeSeen]) -> list[float | None]:
+def risks(trades: Sequence[TradeObservation]) -> list[float | None]:
     """Return the account currency of 1 R of each trade; None if no trade shows it."""
     by_size: dict[str, list[float]] = defaultdict(list)
     for trade in trades:
@@ -186,21 +186,21 @@ def risks(trades: Sequence[TradeSeen]) -> list[float | None]:
     return [_own_risk(trade) or _by_size(trade, worth) or usual for trade in trades]
 
 
-def _own_risk(trade: TradeSeen) -> float | None:
+def _own_risk(trade: TradeObservation) -> float | None:
     if abs(trade.r) < CLEAR_R or trade.profit * trade.r <= 0:
         return None
     return trade.profit / trade.r
 
 
-def _by_size(trade: TradeSeen, worth: Mapping[str, float]) -> float | None:
+def _by_size(trade: TradeObservation, worth: Mapping[str, float]) -> float | None:
     return worth[trade.symbol] * _size(trade) if trade.symbol in worth else None
 
 
-def _size(trade: TradeSeen) -> float:
+def _size(trade: TradeObservation) -> float:
     return abs(trade.entry - trade.stop) * trade.lots
 
 
-def overlap(trades: Sequence[TradeSeen]) -> int:
+def overlap(trades: Sequence[TradeObservation]) -> int:
     """Return how many trades a trade's life overlaps, itself included: the 90th percentile.
 
     One symbol with one position at a time gives 1; several at once give longer blocks.
@@ -220,20 +220,20 @@ def profit_factor(money: Sequence[float]) -> float | None:
     return math.fsum(amount for amount in money if amount > 0) / lost if lost > 0 else None
 
 
-def in_market(arm: ArmSeen) -> float | None:
+def in_market(arm: ArmObservation) -> float | None:
     """Return the share of ticks that closed with a position open; None without ticks.
 
     A trade that opened and ended inside one bar was open at no close.
     """
     if not arm.ticks:
         return None
-    held: dict[str, list[TradeSeen]] = defaultdict(list)
+    held: dict[str, list[TradeObservation]] = defaultdict(list)
     for trade in arm.trades:
         held[trade.instance].append(trade)
     return sum(_held(arm, name, trades) for name, trades in held.items()) / len(arm.ticks)
 
 
-def _held(arm: ArmSeen, instance: str, trades: Sequence[TradeSeen]) -> int:
+def _held(arm: ArmObservation, instance: str, trades: Sequence[TradeObservation]) -> int:
     bars = [tick.bar_time.timestamp() for tick in arm.ticks if tick.instance == instance]
     opened = np.sort([trade.opened.timestamp() for trade in trades])
     closed = np.sort([trade.closed.timestamp() for trade in trades])
@@ -243,19 +243,19 @@ def _held(arm: ArmSeen, instance: str, trades: Sequence[TradeSeen]) -> int:
     return int(np.count_nonzero(before > after))
 
 
-def _holding_hours(trades: Sequence[TradeSeen]) -> float | None:
+def _holding_hours(trades: Sequence[TradeObservation]) -> float | None:
     if not trades:
         return None
     whole = sum((trade.closed - trade.opened for trade in trades), timedelta(0))
     return whole / timedelta(hours=1) / len(trades)
 
 
-def _trades_a_day(arm: ArmSeen) -> float | None:
+def _trades_a_day(arm: ArmObservation) -> float | None:
     days = len(daily(arm).results)
     return len(arm.trades) / days if days else None
 
 
-def _lots_a_month(arm: ArmSeen) -> float | None:
+def _lots_a_month(arm: ArmObservation) -> float | None:
     whole = period(arm)
     days = (whole[1] - whole[0]) / timedelta(days=1) if whole else 0.0
     return 2 * math.fsum(trade.lots for trade in arm.trades) / days * MONTH if days > 0 else None
@@ -288,7 +288,7 @@ COLUMNS: Final[Columns[ArmFigures]] = {
 }
 
 
-def arms_exhibit(arms: Sequence[ArmSeen], figures: Sequence[ArmFigures]) -> Exhibit:
+def arms_exhibit(arms: Sequence[ArmObservation], figures: Sequence[ArmFigures]) -> Exhibit:
     """Return the table of arms, their equity and drawdown; `figures` in the order of `arms`."""
     return Exhibit(
         name="arms",
@@ -347,7 +347,7 @@ def _shown(one: ArmFigures) -> bool:
     return one.net.low > 0 or one.net.high < 0
 
 
-def _show(figures: Sequence[ArmFigures]) -> Finding:
+def _show(figures: Sequence[ArmFigures]) -> PowerSentence:
     traded = [one for one in figures if one.trades]
     if not traded:
         return trades_finding("No arm traded, so there is nothing to compare.", 0)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.intervals import Floats, Mean, mean_of
-from torra.evaluation.power import Finding, trades_finding
+from torra.evaluation.power import PowerSentence, trades_finding
 from torra.evaluation.wording import count, interval_cell, rounded, signed
 
 LEAST_TRADES: Final = 20
@@ -62,7 +62,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class FoldResult:
     """One fold: its choice, with merit and results before the border, and the results after it.
 
     `best_after` is the highest mean after the border of any configuration with a trade there: what
@@ -98,23 +98,27 @@ def folds(closes: Times, number: int, purge: int, embargo: int) -> tuple[Fold, .
     )
 
 
-def walk_forward(found: Sequence[Results], some: Sequence[Fold], days: Times) -> tuple[Judged, ...]:
+def walk_forward(
+    found: Sequence[Results], some: Sequence[Fold], days: Times
+) -> tuple[FoldResult, ...]:
     """Return every fold judged; `days` are the days that had bars, as days since 1970."""
     return tuple(_judged(found, fold, days) for fold in some)
 
 
-def _judged(found: Sequence[Results], fold: Fold, days: Times) -> Judged:
+def _judged(found: Sequence[Results], fold: Fold, days: Times) -> FoldResult:
     merits = [(merit(one, fold.train_end, days), at) for at, one in enumerate(found)]
     known = [(value, -at) for value, at in merits if value is not None]
     means = [float(r.mean()) for one in found if len(r := _after(one, fold))]
     best_after = max(means, default=None)
     if not known:
-        return Judged(fold, best_after=best_after)
+        return FoldResult(fold, best_after=best_after)
     value, at = max(known)  # of equal ones the first
     one = found[-at]
     before = one.r[one.known <= fold.train_end]
     after = _after(one, fold)
-    return Judged(fold, one.name, value, tuple(before.tolist()), tuple(after.tolist()), best_after)
+    return FoldResult(
+        fold, one.name, value, tuple(before.tolist()), tuple(after.tolist()), best_after
+    )
 
 
 def _after(one: Results, fold: Fold) -> Floats:
@@ -138,12 +142,12 @@ def by_day(moments: Times, amounts: Floats, days: Times) -> Floats:
     return np.bincount(place, weights=amounts, minlength=len(days)).astype(np.float64)
 
 
-def pooled(judged: Sequence[Judged], rng: Generator) -> Mean:
+def pooled(judged: Sequence[FoldResult], rng: Generator) -> Mean:
     """Return the mean result after the borders, of all folds together."""
     return mean_of([r for one in judged for r in one.after], rng)
 
 
-def walk_forward_exhibit(judged: Sequence[Judged], rng: Generator) -> Exhibit:
+def walk_forward_exhibit(judged: Sequence[FoldResult], rng: Generator) -> Exhibit:
     """Return a row for each fold, and the result of all together."""
     together = pooled(judged, rng)
     figures = {
@@ -172,7 +176,7 @@ def walk_forward_exhibit(judged: Sequence[Judged], rng: Generator) -> Exhibit:
     )
 
 
-def _row(number: int, one: Judged) -> tuple[str | int | float | None, ...]:
+def _row(number: int, one: FoldResult) -> tuple[str | int | float | None, ...]:
     return (
         number,
         one.chosen,
@@ -188,7 +192,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def _show(judged: Sequence[Judged], together: Mean, before: float | None) -> Finding:
+def _show(judged: Sequence[FoldResult], together: Mean, before: float | None) -> PowerSentence:
     if not together.n:
         return trades_finding(
             f"No fold of {len(judged)} had both a choice and a trade after it.", 0

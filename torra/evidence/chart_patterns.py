@@ -55,7 +55,7 @@ NECKED: Final = frozenset(
 """Patterns whose line is a neckline."""
 
 
-class Pattern(NamedTuple):
+class ChartPattern(NamedTuple):
     """A pattern: the price of its line at the deciding bar, its last swing, and whether it is done.
 
     `last` is the number of that swing's bar.
@@ -78,7 +78,7 @@ class Turns(NamedTuple):
         return self.bars.last - min(bars) <= PATTERN_BARS
 
 
-def find(bars: ExpertBars) -> dict[str, Pattern]:
+def find(bars: ExpertBars) -> dict[str, ChartPattern]:
     """Return the patterns of some bars by name; none in a market that does not move."""
     if not bars.atr > 0.0:
         return {}
@@ -89,12 +89,12 @@ def find(bars: ExpertBars) -> dict[str, Pattern]:
     return upright | {MIRROR[name]: one._replace(line=-one.line) for name, one in mirrored.items()}
 
 
-def _upward(turns: Turns) -> dict[str, Pattern]:
+def _upward(turns: Turns) -> dict[str, ChartPattern]:
     found = {name: rule(turns) for name, rule in UPWARD.items()}
     return {name: one for name, one in found.items() if one is not None}
 
 
-def _double_top(turns: Turns) -> Pattern | None:
+def _double_top(turns: Turns) -> ChartPattern | None:
     bars = turns.bars
     if len(turns.highs) < 2:
         return None
@@ -111,10 +111,10 @@ def _double_top(turns: Turns) -> Pattern | None:
         and before.min() < line
         and _kept_below(bars, last, max(one, other))
     )
-    return Pattern(line, last, bool(bars.close[-1] < line)) if fits else None
+    return ChartPattern(line, last, bool(bars.close[-1] < line)) if fits else None
 
 
-def _head_shoulders(turns: Turns) -> Pattern | None:
+def _head_shoulders(turns: Turns) -> ChartPattern | None:
     bars = turns.bars
     if len(turns.highs) < 3:
         return None
@@ -131,10 +131,10 @@ def _head_shoulders(turns: Turns) -> Pattern | None:
         and min(left, right) - max(bars.low[low], bars.low[later]) >= EQUAL_ATR * bars.atr
         and _kept_below(bars, last, right)
     )
-    return Pattern(line, last, bool(bars.close[-1] < line)) if fits else None
+    return ChartPattern(line, last, bool(bars.close[-1] < line)) if fits else None
 
 
-def _bull_flag(turns: Turns) -> Pattern | None:
+def _bull_flag(turns: Turns) -> ChartPattern | None:
     bars = turns.bars
     if not turns.highs or bars.last - turns.highs[-1] > FLAG_BARS:
         return None
@@ -146,10 +146,10 @@ def _bull_flag(turns: Turns) -> Pattern | None:
         and top - bars.low[last + 1 :].min() <= PULLBACK * pole
         and _kept_below(bars, last, top)
     )
-    return Pattern(top, last, bool(bars.close[-1] > top)) if fits else None
+    return ChartPattern(top, last, bool(bars.close[-1] > top)) if fits else None
 
 
-def _ascending_triangle(turns: Turns) -> Pattern | None:
+def _ascending_triangle(turns: Turns) -> ChartPattern | None:
     bars = turns.bars
     if len(turns.highs) < 2 or len(turns.lows) < 2:
         return None
@@ -165,10 +165,10 @@ def _ascending_triangle(turns: Turns) -> Pattern | None:
         and support - bars.low[later + 1 :].min() <= EQUAL_ATR * bars.atr
         and _kept_below(bars, last, line)
     )
-    return Pattern(line, max(last, later), bool(bars.close[-1] > line)) if fits else None
+    return ChartPattern(line, max(last, later), bool(bars.close[-1] > line)) if fits else None
 
 
-def _rising_wedge(turns: Turns) -> Pattern | None:
+def _rising_wedge(turns: Turns) -> ChartPattern | None:
     bars = turns.bars
     if len(turns.highs) < 2 or len(turns.lows) < 2:
         return None
@@ -187,7 +187,7 @@ def _rising_wedge(turns: Turns) -> Pattern | None:
         and bars.high[-1] <= upper[1] + EQUAL_ATR * bars.atr
     )
     done = bool(bars.close[-1] < lower[1])
-    return Pattern(lower[1], max(last, later), done) if fits else None
+    return ChartPattern(lower[1], max(last, later), done) if fits else None
 
 
 def _kept_below(bars: ExpertBars, last: int, level: float) -> bool:
@@ -207,7 +207,7 @@ def _through(values: Array, first: int, last: int, at: int) -> float:
     return other + (other - one) / (last - first) * (at - last)
 
 
-UPWARD: Final[Mapping[str, Callable[[Turns], Pattern | None]]] = {
+UPWARD: Final[Mapping[str, Callable[[Turns], ChartPattern | None]]] = {
     "double_top": _double_top,
     "head_shoulders": _head_shoulders,
     "bull_flag": _bull_flag,

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torra.clock import EPOCH, duration
-from torra.evidence.outside_readings import OutsideView, Seen
+from torra.evidence.outside_readings import OutsideView, SeriesValue
 from torra.market.bar_view import BarView
 
 READ_BARS: Final = 250
@@ -131,7 +131,7 @@ def read(
     step = duration(timeframe)
     closes = np.array(own.newest("close", len(own)), dtype=np.float64)
     numbers: dict[str, float | str | None] = {}
-    seen: dict[str, Seen] = {}
+    seen: dict[str, SeriesValue] = {}
     lacks: dict[str, str] = {}
     for name, given in companions.items():
         bars = given.closed(as_of, step)
@@ -139,7 +139,7 @@ def read(
         told = dict.fromkeys(NUMBERS) if lack else dict(_numbers(bars, own.times, closes, step))
         numbers |= {f"{BLOCK}.{name}.{which}": value for which, value in told.items()}
         if closed := bars.closed_at(step):
-            seen[f"{BLOCK}.{name}"] = Seen(
+            seen[f"{BLOCK}.{name}"] = SeriesValue(
                 float(bars.closes[-1]), closed, closed, bars.symbol, stale=bool(lack)
             )
     return OutsideView(numbers, dict(_statuses(lacks)), seen)

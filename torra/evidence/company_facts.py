@@ -27,7 +27,7 @@ Over = Literal["period", "day"]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class FigureKind:
     """A figure: its name for people, its unit, and whether it is of a period or of a day."""
 
     says: str
@@ -35,27 +35,27 @@ class Figure:
     over: Over
 
 
-FIGURES: Final[Mapping[str, Figure]] = {
-    "revenue": Figure("revenue", "money", "period"),
-    "cost_of_revenue": Figure("cost of revenue", "money", "period"),
-    "gross_profit": Figure("gross profit", "money", "period"),
-    "operating_income": Figure("operating income", "money", "period"),
-    "pretax_income": Figure("income before tax", "money", "period"),
-    "income_tax": Figure("income tax", "money", "period"),
-    "net_income": Figure("net income", "money", "period"),
-    "interest_expense": Figure("interest expense", "money", "period"),
-    "depreciation": Figure("depreciation and amortization", "money", "period"),
-    "operating_cash_flow": Figure("operating cash flow", "money", "period"),
-    "capital_expenditure": Figure("capital expenditure", "money", "period"),
-    "diluted_shares": Figure("diluted shares, on average", "shares", "period"),
-    "assets": Figure("total assets", "money", "day"),
-    "current_assets": Figure("current assets", "money", "day"),
-    "current_liabilities": Figure("current liabilities", "money", "day"),
-    "equity": Figure("shareholders' equity", "money", "day"),
-    "cash": Figure("cash", "money", "day"),
-    "long_term_debt": Figure("long-term debt", "money", "day"),
-    "short_term_debt": Figure("short-term debt", "money", "day"),
-    "shares_outstanding": Figure("shares outstanding", "shares", "day"),
+FIGURES: Final[Mapping[str, FigureKind]] = {
+    "revenue": FigureKind("revenue", "money", "period"),
+    "cost_of_revenue": FigureKind("cost of revenue", "money", "period"),
+    "gross_profit": FigureKind("gross profit", "money", "period"),
+    "operating_income": FigureKind("operating income", "money", "period"),
+    "pretax_income": FigureKind("income before tax", "money", "period"),
+    "income_tax": FigureKind("income tax", "money", "period"),
+    "net_income": FigureKind("net income", "money", "period"),
+    "interest_expense": FigureKind("interest expense", "money", "period"),
+    "depreciation": FigureKind("depreciation and amortization", "money", "period"),
+    "operating_cash_flow": FigureKind("operating cash flow", "money", "period"),
+    "capital_expenditure": FigureKind("capital expenditure", "money", "period"),
+    "diluted_shares": FigureKind("diluted shares, on average", "shares", "period"),
+    "assets": FigureKind("total assets", "money", "day"),
+    "current_assets": FigureKind("current assets", "money", "day"),
+    "current_liabilities": FigureKind("current liabilities", "money", "day"),
+    "equity": FigureKind("shareholders' equity", "money", "day"),
+    "cash": FigureKind("cash", "money", "day"),
+    "long_term_debt": FigureKind("long-term debt", "money", "day"),
+    "short_term_debt": FigureKind("short-term debt", "money", "day"),
+    "shares_outstanding": FigureKind("shares outstanding", "shares", "day"),
 }
 """Every figure by name."""
 
@@ -137,23 +137,23 @@ Period = tuple[date, date]
 """First and last day of what a figure is about; of a figure of a day both are that day."""
 
 
-class Said(NamedTuple):
+class FiledFigure(NamedTuple):
     """The newest word on a figure of a period, and since when it was known."""
 
     value: float
     known_at: datetime
 
 
-class Told(NamedTuple):
+class FigureHistory(NamedTuple):
     """A figure by its periods; from each moment of `anew` on it is told of another company.
 
     So it is after a part was sold: reports tell what is left, of former periods too.
     """
 
-    said: Mapping[Period, Said]
+    said: Mapping[Period, FiledFigure]
     anew: tuple[datetime, ...] = ()
 
-    def alike(self, words: Iterable[Said]) -> bool:
+    def alike(self, words: Iterable[FiledFigure]) -> bool:
         """Tell whether words are all from before a change, or all from after it."""
         moments = [one.known_at for one in words]
         return not any(min(moments) < change <= max(moments) for change in self.anew)
@@ -199,16 +199,16 @@ class Books:
         latest = max(known, key=lambda one: (one[1], -one[0].toordinal()), default=None)
         return None if latest is None else rows[latest]
 
-    def told(self, figure: str, unit: str, since: date = date.min) -> Told:
+    def told(self, figure: str, unit: str, since: date = date.min) -> FigureHistory:
         """Return a figure by its periods that end from a day on, as far as it is told in a unit."""
         first, changes = self._first.get(figure, {}), list[datetime]()
         said = {}
         for period, row in self._rows.get(figure, {}).items():
             if period[1] >= since and row.unit == unit:
-                said[period] = Said(row.value, row.known_at)
+                said[period] = FiledFigure(row.value, row.known_at)
                 if first[period] is not row and _told_anew(first[period], row):
                     changes.append(row.known_at)
-        return Told(said, _begun(changes))
+        return FigureHistory(said, _begun(changes))
 
     def known_at(self, ends: date) -> datetime | None:
         """Return when the first word came of what ends at a day."""
@@ -237,7 +237,7 @@ def _begun(changes: Iterable[datetime]) -> tuple[datetime, ...]:
     return tuple(found)
 
 
-def at_day(told: Told, day: date) -> float | None:
+def at_day(told: FigureHistory, day: date) -> float | None:
     """Return a figure of a day, or of the nearest within NEAR_END of it."""
     near = [period for period in told.said if abs((period[1] - day).days) <= NEAR_END]
     if not near:
@@ -245,7 +245,7 @@ def at_day(told: Told, day: date) -> float | None:
     return told.said[min(near, key=lambda one: abs((one[1] - day).days))].value
 
 
-def of_year(told: Told, ends: date) -> float | None:
+def of_year(told: FigureHistory, ends: date) -> float | None:
     """Return the sum of a figure over the year up to a day; None where a part is missing.
 
     The business year itself, where it ends then; else the last one, plus what came since it, less
@@ -263,7 +263,7 @@ def of_year(told: Told, ends: date) -> float | None:
     return _four_quarters(told, ends)
 
 
-def _rolled(told: Told, part: Period) -> float | None:
+def _rolled(told: FigureHistory, part: Period) -> float | None:
     """Return the last business year, plus a part of this one, less that part of the last."""
     now = told.said[part]
     for year, whole in told.said.items():
@@ -277,9 +277,9 @@ def _rolled(told: Told, part: Period) -> float | None:
     return None
 
 
-def _four_quarters(told: Told, ends: date) -> float | None:
+def _four_quarters(told: FigureHistory, ends: date) -> float | None:
     quarters = {period[1]: period for period in told.said if days(period) in QUARTER}
-    found, last, slack = list[Said](), ends, NEAR_END
+    found, last, slack = list[FiledFigure](), ends, NEAR_END
     for _ in range(4):
         near = [day for day in quarters if abs((last - day).days) <= slack]
         if not near:

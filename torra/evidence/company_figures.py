@@ -35,8 +35,8 @@ from torra.evidence.company_facts import (
     SLACK,
     TO_DATE,
     Books,
+    FigureHistory,
     Period,
-    Told,
     at_day,
     days,
     of_year,
@@ -68,7 +68,7 @@ MOST_TAX: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class CompanyFigures:
     """A company's figures at the newest period that was known: `ends`, known since `filed`.
 
     Amounts are in `currency` of a trailing year or of the day `ends`; `shares` were counted at
@@ -125,7 +125,7 @@ RATIOS: Final[Mapping[str, tuple[str, int]]] = {
 """What a company is judged by, with unit and decimals; features are named so (company.roe_pct)."""
 
 
-def read(books: Books) -> Company | None:
+def read(books: Books) -> CompanyFigures | None:
     """Return the figures of the newest period of a net income; None before there is one."""
     newest = books.newest("net_income")
     if newest is None:
@@ -135,7 +135,7 @@ def read(books: Books) -> Company | None:
     operating, cash_flow = year.of("operating_income"), _less(year, "capital_expenditure")
     filed = books.known_at(year.ends)
     shares = year.shares()
-    return Company(
+    return CompanyFigures(
         ends=year.ends,
         filed=filed or newest.known_at,
         source=newest.source,
@@ -176,7 +176,7 @@ class _Years:
         self._books = books
         self._currency = newest.unit
         self._ticker = newest.ticker
-        self._told: dict[str, Told] = {}
+        self._told: dict[str, FigureHistory] = {}
         self._ends = [self.ends, *self._former(self.ends)]
 
     def _former(self, ends: date) -> list[date]:
@@ -191,7 +191,7 @@ class _Years:
             found.append(ends)
         return found
 
-    def told(self, figure: str, unit: str = "") -> Told:
+    def told(self, figure: str, unit: str = "") -> FigureHistory:
         """Return a figure by its periods."""
         held = self._told.get(figure)
         if held is None:

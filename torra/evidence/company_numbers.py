@@ -12,10 +12,10 @@ from typing import Final
 
 from torra.evidence import company_figures, fair_value
 from torra.evidence.company_facts import Filed
-from torra.evidence.company_figures import RATIOS, Company
+from torra.evidence.company_figures import RATIOS, CompanyFigures
 from torra.evidence.fair_value import MULTIPLES, Closes, Known, Valuation
 from torra.evidence.news_digest import NewsSubject
-from torra.evidence.outside_readings import Piece, Seen
+from torra.evidence.outside_readings import Piece, SeriesValue
 from torra.evidence.scheduled_events import EVERY_CURRENCY
 
 STOCK: Final = "stock"
@@ -91,5 +91,5 @@ def _valued(valued: Valuation) -> dict[str, float | str | None]:
     }
 
 
-def _report(company: Company, ends: datetime) -> tuple[tuple[str, Seen], ...]:
-    return ((NEWEST, Seen(company.reported, ends, company.filed, company.source)),)
+def _report(company: CompanyFigures, ends: datetime) -> tuple[tuple[str, SeriesValue], ...]:
+    return ((NEWEST, SeriesValue(company.reported, ends, company.filed, company.source)),)

@@ -24,7 +24,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple
 
 from torra.evidence.company_facts import Books, Filed
-from torra.evidence.company_figures import LARGEST, Company
+from torra.evidence.company_figures import LARGEST, CompanyFigures
 from torra.evidence.company_figures import read as read_company
 
 FIVE_YEARS: Final = timedelta(days=1826)
@@ -69,7 +69,7 @@ class Known(NamedTuple):
     """A company from the moment at which it looked so."""
 
     since: datetime
-    company: Company
+    company: CompanyFigures
 
 
 class Valuation(NamedTuple):
@@ -137,7 +137,7 @@ def value(
     return Valuation(now, ranks, implied_growth(company, worth))
 
 
-def multiples(company: Company, worth: float) -> dict[str, float | None]:
+def multiples(company: CompanyFigures, worth: float) -> dict[str, float | None]:
     """Return the multiples of a market value; what is 0 or less has none."""
     cash, debt = company.cash, company.debt
     whole = None if cash is None or debt is None else worth + debt - cash
@@ -151,7 +151,7 @@ def multiples(company: Company, worth: float) -> dict[str, float | None]:
     }
 
 
-def implied_growth(company: Company, worth: float) -> float | None:
+def implied_growth(company: CompanyFigures, worth: float) -> float | None:
     """Return the yearly growth of free cash flow that a market value bets on, in percent."""
     flow = company.free_cash_flow
     if flow is None or flow <= 0.0:
@@ -170,7 +170,7 @@ def _begin(closes: Closes) -> int:
     return bisect_left(closes, (closes[-1][0] - FIVE_YEARS, 0.0))
 
 
-Paid = tuple[date, Company, float]
+Paid = tuple[date, CompanyFigures, float]
 """A day, the company as it was known at its end, and its market value."""
 
 

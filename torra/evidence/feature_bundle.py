@@ -93,41 +93,41 @@ OF_RANGE: Final = "of range"
 VOLUME: Final = "volume"
 
 
-class Kind(NamedTuple):
+class FeatureKind(NamedTuple):
     """A kind of number: its unit, and how many decimals it has."""
 
     unit: str
     decimals: int
 
 
-SCORE: Final = Kind("", 4)
-COUNT: Final = Kind("", 0)
-LIMITED: Final = Kind(ATR, DISTANCE_DECIMALS)
+SCORE: Final = FeatureKind("", 4)
+COUNT: Final = FeatureKind("", 0)
+LIMITED: Final = FeatureKind(ATR, DISTANCE_DECIMALS)
 """Kind of a number that is held to a limit: its value is exact, its text alone is rounded."""
-DISTANCE: Final = Kind(ATR, DISTANCE_DECIMALS)
-SHARE: Final = Kind(OF_RANGE, 4)
-OSCILLATOR: Final = Kind(OF_100, PERCENTILE_DECIMALS)
-CHANGE: Final = Kind(PERCENT, 4)
-PART: Final = Kind("of 1", 4)
-WORD: Final = Kind("", 0)
-MINUTES: Final = Kind("min", 2)
-HOSTS: Final = Kind("", 0)
+DISTANCE: Final = FeatureKind(ATR, DISTANCE_DECIMALS)
+SHARE: Final = FeatureKind(OF_RANGE, 4)
+OSCILLATOR: Final = FeatureKind(OF_100, PERCENTILE_DECIMALS)
+CHANGE: Final = FeatureKind(PERCENT, 4)
+PART: Final = FeatureKind("of 1", 4)
+WORD: Final = FeatureKind("", 0)
+MINUTES: Final = FeatureKind("min", 2)
+HOSTS: Final = FeatureKind("", 0)
 """Kind of a host's own numbers: nobody here knows their scale, so they have eight digits."""
 
-AGE: Final = Kind(BARS, PERCENTILE_DECIMALS)
+AGE: Final = FeatureKind(BARS, PERCENTILE_DECIMALS)
 EXTRA_DIGITS: Final = 2
 """Decimals of a price beyond those that the symbol is quoted with."""
 
-NOT_PRICES: Final[Mapping[str, Kind]] = {
+NOT_PRICES: Final[Mapping[str, FeatureKind]] = {
     **dict.fromkeys(("rsi14", "stoch_k", "stoch_d", "adx14", "plus_di", "minus_di"), OSCILLATOR),
     **dict.fromkeys(("volatility_percentile",), OSCILLATOR),
     **dict.fromkeys(("support_distance_atr", "resistance_distance_atr", "gap_atr"), DISTANCE),
     **dict.fromkeys(("body_atr",), DISTANCE),
     **dict.fromkeys(("upper_wick", "lower_wick"), SHARE),
     **dict.fromkeys(("engulfing", "hammer", "trend_state", "bos"), COUNT),
-    "cci20": Kind("", 2),
-    "volume_sma20": Kind(VOLUME, 2),
-    "volume_ratio": Kind("x", DISTANCE_DECIMALS),
+    "cci20": FeatureKind("", 2),
+    "volume_sma20": FeatureKind(VOLUME, 2),
+    "volume_ratio": FeatureKind("x", DISTANCE_DECIMALS),
 }
 """Kinds of the indicators that are no prices."""
 
@@ -141,7 +141,7 @@ class RowFeatures:
 
     __slots__ = ("_decimals", "_ids", "_rounding", "_units")
 
-    def __init__(self, kinds: Iterable[tuple[str, Kind]]) -> None:
+    def __init__(self, kinds: Iterable[tuple[str, FeatureKind]]) -> None:
         self._ids, found = zip(*kinds, strict=True)
         self._units, self._decimals = zip(*found, strict=True)
         self._rounding = Rounding(self._decimals)
@@ -167,43 +167,43 @@ ROW_IDS: Final[Mapping[str, str]] = {
 
 GAP_PCT: Final = "technical.gap_pct"
 
-MEMORY: Final[Mapping[str, tuple[str, Kind]]] = {
+MEMORY: Final[Mapping[str, tuple[str, FeatureKind]]] = {
     "markov_state": ("current_markov_state", WORD),
-    "state_duration": ("state_duration", Kind(BARS, 0)),
+    "state_duration": ("state_duration", FeatureKind(BARS, 0)),
     "trend_direction": ("trend_direction", WORD),
-    "losing_streak": ("losing_streak", Kind("trades", 0)),
-    "open_elsewhere": ("open_elsewhere", Kind("positions", 0)),
+    "losing_streak": ("losing_streak", FeatureKind("trades", 0)),
+    "open_elsewhere": ("open_elsewhere", FeatureKind("positions", 0)),
     "position": ("position", WORD),
 }
 """Features of the memory block: key of the memory context, kind."""
 
-LESSONS: Final[Mapping[str, Kind]] = {
+LESSONS: Final[Mapping[str, FeatureKind]] = {
     "side": WORD,
-    "similar": Kind("trades", 0),
+    "similar": FeatureKind("trades", 0),
     "win_share": PART,
-    "mean_r": Kind("R", 2),
+    "mean_r": FeatureKind("R", 2),
 }
 """Features of earlier trades in a like market, by their names in Recalled.numbers."""
 
 
-STAKES: Final[Mapping[str, Kind]] = {
-    "reward_r": Kind("R", 2),
-    "cost_r": Kind("R", 4),
+STAKES: Final[Mapping[str, FeatureKind]] = {
+    "reward_r": FeatureKind("R", 2),
+    "cost_r": FeatureKind("R", 4),
     "break_even": PART,
 }
 """Features of what an opening stakes."""
 
 BULLISH: Final = ("BULLISH", "STRONG_BULLISH")
 BEARISH: Final = ("BEARISH", "STRONG_BEARISH")
-FUNDAMENTALS: Final[Mapping[str, Kind]] = {
-    "pe": Kind("x", 2),
-    "pb": Kind("x", 2),
-    "ev_ebitda": Kind("x", 2),
-    "revenue_growth_pct": Kind(PERCENT, 2),
-    "net_margin_pct": Kind(PERCENT, 2),
-    **dict.fromkeys((f"{name}_to_peers" for name in OF_PEERS), Kind("x", 2)),
-    RATING: Kind("", 2),
-    SURPRISE: Kind(PERCENT, 2),
+FUNDAMENTALS: Final[Mapping[str, FeatureKind]] = {
+    "pe": FeatureKind("x", 2),
+    "pb": FeatureKind("x", 2),
+    "ev_ebitda": FeatureKind("x", 2),
+    "revenue_growth_pct": FeatureKind(PERCENT, 2),
+    "net_margin_pct": FeatureKind(PERCENT, 2),
+    **dict.fromkeys((f"{name}_to_peers" for name in OF_PEERS), FeatureKind("x", 2)),
+    RATING: FeatureKind("", 2),
+    SURPRISE: FeatureKind(PERCENT, 2),
 }
 """Figures of a company, by their names in NewsView.fundamentals."""
 
@@ -217,7 +217,7 @@ IN_FORCE: Final = ("available", "broken")
 """Statuses of a usable calendar; a broken one is used as it was last read well."""
 
 Value = float | str | None
-Found = Iterator[tuple[str, Value, Kind]]
+Found = Iterator[tuple[str, Value, FeatureKind]]
 Block = Callable[[str], Iterable[Feature]]
 """Makes the features of a block, known at a moment."""
 
@@ -350,7 +350,7 @@ class _Known(NamedTuple):
     """What the features are made of that are looked up one by one."""
 
     row: Mapping[str, float]
-    price: Kind
+    price: FeatureKind
     spread: float | None
     bars_held: int
     bar_age: float
@@ -362,9 +362,9 @@ def _recalled(key: str) -> Callable[[_Known], Value]:
     return lambda known: known.memory.get(key)
 
 
-ALONE: Final[Mapping[str, tuple[Callable[[_Known], Value], Kind]]] = {
+ALONE: Final[Mapping[str, tuple[Callable[[_Known], Value], FeatureKind]]] = {
     "market.spread_atr": (lambda known: _spread_atr(known.spread, known.row["atr14"]), LIMITED),
-    "market.valid_bars": (lambda known: float(known.bars_held), Kind(BARS, 0)),
+    "market.valid_bars": (lambda known: float(known.bars_held), FeatureKind(BARS, 0)),
     "market.bar_age": (lambda known: known.bar_age, AGE),
     **{f"memory.{name}": (_recalled(key), kind) for name, (key, kind) in MEMORY.items()},
     "events.available": (lambda known: float(known.calendar.status in IN_FORCE), COUNT),
@@ -451,7 +451,7 @@ def build(
     view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
     _check_times(bar_time, timeframe, as_of, view, headlines, known_at or as_of)
     explained, regime = explain(row), market_regime.read(row)
-    price = Kind(PRICE, digits + EXTRA_DIGITS)
+    price = FeatureKind(PRICE, digits + EXTRA_DIGITS)
     known = _Known(row, price, spread, bars_held, bar_age, memory, calendar)
     moment = iso(as_of)
 
@@ -530,7 +530,7 @@ def with_experts_of(
     features = bundle.features
     if not isinstance(features, LazyFeatures):
         return bundle
-    price = Kind(PRICE, digits + EXTRA_DIGITS)
+    price = FeatureKind(PRICE, digits + EXTRA_DIGITS)
     blocks = _of_experts(bars, row, outside or NO_OUTSIDE, spreads, price)
     for name, yields in blocks.items():
         features = features.with_block(name, yields)
@@ -567,7 +567,7 @@ def _check_times(
         )
 
 
-def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
+def _feature(name: str, value: Value, kind: FeatureKind, moment: str) -> Feature:
     """Return one feature, its number rounded; one with a limit and a host's own as they are."""
     if kind is HOSTS:
         return Feature(name, value, "", moment)
@@ -587,19 +587,19 @@ def _told(yields: Callable[[], Found]) -> Block:
     return lambda moment: [_feature(name, value, kind, moment) for name, value, kind in yields()]
 
 
-def _of_row(row: Mapping[str, float], price: Kind, moment: str) -> list[Feature]:
+def _of_row(row: Mapping[str, float], price: FeatureKind, moment: str) -> list[Feature]:
     """Return scores, components and indicators, all of them rounded at once."""
     values = [row[column] for column in ROW_IDS.values()]
     return _row_features(price).of([*values, _gap_pct(row)], moment)
 
 
 @lru_cache(maxsize=16)  # one for each number of digits that symbols are quoted with
-def _row_features(price: Kind) -> RowFeatures:
+def _row_features(price: FeatureKind) -> RowFeatures:
     kinds = [(name, _kind_of(column, price)) for name, column in ROW_IDS.items()]
     return RowFeatures([*kinds, (GAP_PCT, CHANGE)])
 
 
-def _kind_of(column: str, price: Kind) -> Kind:
+def _kind_of(column: str, price: FeatureKind) -> FeatureKind:
     return NOT_PRICES.get(column, price) if column in INDICATORS else SCORE
 
 
@@ -687,7 +687,7 @@ def _spread_atr(spread: float | None, atr: float) -> float | None:
     return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
 
 
-def _spreads(view: SpreadView, atr: float, price: Kind) -> Found:
+def _spreads(view: SpreadView, atr: float, price: FeatureKind) -> Found:
     yield "spread.available", float(view.last is not None), COUNT
     yield "spread.last", view.last, price
     yield "spread.last_atr", _spread_atr(view.last, atr), DISTANCE
@@ -701,8 +701,8 @@ def _micro(view: SpreadView) -> Found:
         (None, None, None) if hour is None else (hour.percentile, hour.jump, float(hour.count))
     )
     yield "micro.spread_percentile", percentile, OSCILLATOR
-    yield "micro.spread_jump", jump, Kind("x", 2)
-    yield "micro.spread_count", count, Kind(BARS, 0)
+    yield "micro.spread_jump", jump, FeatureKind("x", 2)
+    yield "micro.spread_count", count, FeatureKind(BARS, 0)
 
 
 def _range_atr(bars: BarView | None, atr: float) -> float | None:
@@ -725,7 +725,7 @@ def _of_experts(
     row: Mapping[str, float],
     outside: OutsideView,
     spreads: SpreadView,
-    price: Kind,
+    price: FeatureKind,
 ) -> dict[str, Callable[[], Found]]:
     """Return the blocks of a swarm's experts by name."""
 
@@ -746,11 +746,11 @@ def _of_experts(
 
 
 def _expert(
-    block: str, units: Mapping[str, tuple[str, int]], numbers: Numbers, price: Kind
+    block: str, units: Mapping[str, tuple[str, int]], numbers: Numbers, price: FeatureKind
 ) -> Found:
     """Yield the numbers of an expert's block; what has no unit of its own is a price."""
     for name, value in numbers.items():
-        yield f"{block}.{name}", value, Kind(*units[name]) if name in units else price
+        yield f"{block}.{name}", value, FeatureKind(*units[name]) if name in units else price
 
 
 def _memory(known: _Known) -> Found:
@@ -776,7 +776,7 @@ def _news(view: NewsView) -> Found:
         yield f"news.item.{number}", heard.item.headline, WORD
         yield f"news.item_score.{number}", heard.item.score, SCORE
         yield f"news.item_weight.{number}", heard.weight, PART
-        yield f"news.item_age_h.{number}", heard.age_hours, Kind("h", 2)
+        yield f"news.item_age_h.{number}", heard.age_hours, FeatureKind("h", 2)
         yield f"news.item_event.{number}", heard.item.event, WORD
 
 
@@ -801,7 +801,7 @@ def _mood(bars: BarView | None, news: NewsView, outside: OutsideView) -> Found:
     up_bars, up_volume, streak = _moves(bars)
     yield "sentiment.up_bars", up_bars, PART
     yield "sentiment.up_volume", up_volume, PART
-    yield "sentiment.streak", streak, Kind(BARS, 0)
+    yield "sentiment.streak", streak, FeatureKind(BARS, 0)
 
 
 def _moves(bars: BarView | None) -> tuple[float | None, float | None, float | None]:
@@ -838,7 +838,7 @@ def _outside(block: str, view: OutsideView) -> Found:
     for name, value in view.numbers.items():
         if name.startswith(block):
             kind = kind_of_companion if block == COMPANIONS else kind_of
-            yield name, value, Kind(*kind(name))
+            yield name, value, FeatureKind(*kind(name))
 
 
 def _sources(news: NewsView, known: _Known, outside: OutsideView) -> Found:

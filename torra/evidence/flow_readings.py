@@ -22,7 +22,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from torra.evidence.news_digest import NewsStatus
-from torra.evidence.outside_readings import NO_OUTSIDE, OutsideView, Seen
+from torra.evidence.outside_readings import NO_OUTSIDE, OutsideView, SeriesValue
 
 BLOCK: Final = "flow"
 MEAN_BARS: Final = 20
@@ -135,7 +135,7 @@ def _read(then: FlowThen, times: Sequence[datetime], close: datetime, atr: float
         _number(row.events),
     )
     numbers = {f"{BLOCK}.{name}": value for name, value in zip(NAMES, values, strict=True)}
-    seen = Seen(float(row.ticks), row.bar_time, close, then.source)
+    seen = SeriesValue(float(row.ticks), row.bar_time, close, then.source)
     return OutsideView(numbers, {BLOCK: str(NewsStatus.AVAILABLE)}, {BLOCK: seen})
 
 

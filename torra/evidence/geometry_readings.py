@@ -29,7 +29,7 @@ import numpy as np
 
 from agents.contracts import PATTERNS
 from torra.evidence import chart_patterns
-from torra.evidence.chart_patterns import NECKED, Pattern
+from torra.evidence.chart_patterns import NECKED, ChartPattern
 from torra.evidence.expert_bars import ExpertBars, Numbers, most_traded
 from torra.market.regime import DISTANCE_DECIMALS
 from torra.market.structure import FIBONACCI, LEVEL_SWINGS
@@ -60,7 +60,7 @@ UNITS: Final = {
 """Unit and decimals of each number that is no price, by name."""
 
 
-class Channel(NamedTuple):
+class PriceChannel(NamedTuple):
     """A line through the closes and its parallels at the deciding bar, in units of the price.
 
     `r2` is None where the closes are all the same.
@@ -100,7 +100,7 @@ def read(bars: ExpertBars | None, row: Mapping[str, float]) -> Numbers:
     return known | levels | patterns | done
 
 
-def channel_of(bars: ExpertBars) -> Channel:
+def channel_of(bars: ExpertBars) -> PriceChannel:
     """Return the channel of the newest bars."""
     high, low, close = (a[-CHANNEL_BARS:] for a in (bars.high, bars.low, bars.close))
     steps = np.arange(len(close)) - (len(close) - 1) / 2
@@ -112,7 +112,9 @@ def channel_of(bars: ExpertBars) -> Channel:
     whole = float(away @ away) if close.max() > close.min() else 0.0
     r2 = max(0.0, 1.0 - left / whole) if whole > 0.0 else None
     end = float(line[-1])
-    return Channel(slope, r2, end - float((line - low).max()), end + float((high - line).max()))
+    return PriceChannel(
+        slope, r2, end - float((line - low).max()), end + float((high - line).max())
+    )
 
 
 def _compression(bars: ExpertBars) -> float | None:
@@ -130,7 +132,7 @@ def _gap(bars: ExpertBars) -> float | None:
     return bars.in_atr(abs(float(bars.high[newest[0]] - bars.high[newest[1]])))
 
 
-def _neckline(found: Mapping[str, Pattern]) -> float | None:
+def _neckline(found: Mapping[str, ChartPattern]) -> float | None:
     """Return the neckline of the pattern whose last swing is newest; None where two are."""
     necked = [one for name, one in found.items() if name in NECKED]
     last = max((one.last for one in necked), default=0)

@@ -34,7 +34,7 @@ MONTHLY: Final = timedelta(days=70)
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class OutsideSeries:
     """A series: its name for people, its unit, how long a value is valid, and who has it.
 
     A value that is older than `valid` at a moment counts as unknown then. `own` is what a name may
@@ -95,16 +95,16 @@ MARKETS: Final[Mapping[str, str]] = {
 }
 """The markets of the CFTC's reports that are read, with the kind of trader that is counted."""
 
-SERIES: Final[Mapping[str, Series]] = {
-    "DGS2": Series("the 2-year US yield", "%", DAILY, "fred"),
-    "DGS10": Series("the 10-year US yield", "%", DAILY, "fred"),
-    "DFII10": Series("the 10-year US real yield", "%", DAILY, "fred"),
-    "T10YIE": Series("the 10-year US breakeven inflation", "%", DAILY, "fred"),
-    "VIXCLS": Series("VIX", "points", DAILY, "fred"),
-    "NASDAQCOM": Series("the Nasdaq Composite", "points", DAILY, "fred"),
-    "DTWEXBGS": Series("the broad dollar index", "points", WEEKLY, "fred"),
+SERIES: Final[Mapping[str, OutsideSeries]] = {
+    "DGS2": OutsideSeries("the 2-year US yield", "%", DAILY, "fred"),
+    "DGS10": OutsideSeries("the 10-year US yield", "%", DAILY, "fred"),
+    "DFII10": OutsideSeries("the 10-year US real yield", "%", DAILY, "fred"),
+    "T10YIE": OutsideSeries("the 10-year US breakeven inflation", "%", DAILY, "fred"),
+    "VIXCLS": OutsideSeries("VIX", "points", DAILY, "fred"),
+    "NASDAQCOM": OutsideSeries("the Nasdaq Composite", "points", DAILY, "fred"),
+    "DTWEXBGS": OutsideSeries("the broad dollar index", "points", WEEKLY, "fred"),
     **{
-        f"cot.{market}.{part}": Series(f"{says}: {what}", "contracts", WEEKLY, "cftc")
+        f"cot.{market}.{part}": OutsideSeries(f"{says}: {what}", "contracts", WEEKLY, "cftc")
         for market, says in MARKETS.items()
         for part, what in (
             ("long", "long positions"),
@@ -112,18 +112,26 @@ SERIES: Final[Mapping[str, Series]] = {
             ("open_interest", "open interest of the whole market"),
         )
     },
-    "yield_2y": Series("the 2-year yield of a currency", "%", DAILY, "file", "currency"),
-    "inventories": Series("the stocks of crude oil", "million barrels", WEEKLY, "file"),
-    "fear_greed": Series("the fear and greed index", "of 100", DAILY, "file", "symbol"),
-    "index_earnings_yield": Series("the earnings yield of the index", "%", MONTHLY, "file"),
-    "derivs.funding": Series("the funding rate", "%", DAILY, "file", "symbol"),
-    "derivs.open_interest": Series("the open interest", "contracts", DAILY, "file", "symbol"),
-    "derivs.long_liquidations": Series("the longs liquidated", "USD", DAILY, "file", "symbol"),
-    "derivs.short_liquidations": Series("the shorts liquidated", "USD", DAILY, "file", "symbol"),
-    "derivs.dvol": Series("the implied volatility", "%", DAILY, "file", "symbol"),
-    "derivs.put_call": Series("puts for a call", "x", DAILY, "file", "symbol"),
-    "derivs.iv_slope": Series("far less near implied volatility", "pp", DAILY, "file", "symbol"),
-    "derivs.skew_25d": Series("the 25-delta skew", "pp", DAILY, "file", "symbol"),
+    "yield_2y": OutsideSeries("the 2-year yield of a currency", "%", DAILY, "file", "currency"),
+    "inventories": OutsideSeries("the stocks of crude oil", "million barrels", WEEKLY, "file"),
+    "fear_greed": OutsideSeries("the fear and greed index", "of 100", DAILY, "file", "symbol"),
+    "index_earnings_yield": OutsideSeries("the earnings yield of the index", "%", MONTHLY, "file"),
+    "derivs.funding": OutsideSeries("the funding rate", "%", DAILY, "file", "symbol"),
+    "derivs.open_interest": OutsideSeries(
+        "the open interest", "contracts", DAILY, "file", "symbol"
+    ),
+    "derivs.long_liquidations": OutsideSeries(
+        "the longs liquidated", "USD", DAILY, "file", "symbol"
+    ),
+    "derivs.short_liquidations": OutsideSeries(
+        "the shorts liquidated", "USD", DAILY, "file", "symbol"
+    ),
+    "derivs.dvol": OutsideSeries("the implied volatility", "%", DAILY, "file", "symbol"),
+    "derivs.put_call": OutsideSeries("puts for a call", "x", DAILY, "file", "symbol"),
+    "derivs.iv_slope": OutsideSeries(
+        "far less near implied volatility", "pp", DAILY, "file", "symbol"
+    ),
+    "derivs.skew_25d": OutsideSeries("the 25-delta skew", "pp", DAILY, "file", "symbol"),
 }
 """Every series by name: FRED's under its own, what a file alone brings under ours."""
 
@@ -154,7 +162,7 @@ CURRENCY: Final = re.compile("[A-Z]{3}")
 
 
 @lru_cache(maxsize=4096)
-def series_of(name: str) -> Series | None:
+def series_of(name: str) -> OutsideSeries | None:
     """Return the series of a name, also of one that ends in its own symbol or currency; or None."""
     if found := SERIES.get(name):
         return None if found.own == "currency" else found

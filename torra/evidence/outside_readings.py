@@ -61,7 +61,7 @@ ClosesOf = Callable[[timedelta], Closes]
 """Returns the symbol's own closes of whole days, as far back as is said."""
 
 
-class Level(NamedTuple):
+class MacroNumber(NamedTuple):
     """A number of the block macro: the series that it is made of, and how it is read.
 
     `steps` are how many values back its two changes reach (`WEEKS_BACK`); a `relative` change is in
@@ -82,18 +82,18 @@ def _less(one: float, other: float) -> float:
     return one - other
 
 
-LEVELS: Final[Mapping[str, Level]] = {
-    "real_yield": Level(("DFII10",), _same),
-    "breakeven": Level(("T10YIE",), _same),
-    "yield_2y": Level(("DGS2",), _same),
-    "yield_10y": Level(("DGS10",), _same),
-    "slope": Level(("DGS10", "DGS2"), _less),
-    "dollar": Level(("DTWEXBGS",), _same, relative=True),
-    "vix": Level(("VIXCLS",), _same),
-    "nasdaq": Level(("NASDAQCOM",), _same, relative=True),
-    "rate_gap": Level(("base", "quote"), _less),
-    "inventories": Level(("inventories",), _same, (4, 12), relative=True),
-    "earnings_yield": Level(("index_earnings_yield",), _same, (1, 3)),
+LEVELS: Final[Mapping[str, MacroNumber]] = {
+    "real_yield": MacroNumber(("DFII10",), _same),
+    "breakeven": MacroNumber(("T10YIE",), _same),
+    "yield_2y": MacroNumber(("DGS2",), _same),
+    "yield_10y": MacroNumber(("DGS10",), _same),
+    "slope": MacroNumber(("DGS10", "DGS2"), _less),
+    "dollar": MacroNumber(("DTWEXBGS",), _same, relative=True),
+    "vix": MacroNumber(("VIXCLS",), _same),
+    "nasdaq": MacroNumber(("NASDAQCOM",), _same, relative=True),
+    "rate_gap": MacroNumber(("base", "quote"), _less),
+    "inventories": MacroNumber(("inventories",), _same, (4, 12), relative=True),
+    "earnings_yield": MacroNumber(("index_earnings_yield",), _same, (1, 3)),
 }
 """Every number of the block macro; the series of the rate gap go by the pair's currencies."""
 
@@ -162,7 +162,7 @@ DERIVS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeriesValue:
     """The newest value of a series that a tick saw: what it is about, and since when it was known.
 
     `stale` says that it is too old to count.
@@ -185,7 +185,7 @@ class OutsideView:
 
     numbers: Mapping[str, float | str | None] = field(default_factory=dict)
     statuses: Mapping[str, str] = field(default_factory=dict)
-    seen: Mapping[str, Seen] = field(default_factory=dict)
+    seen: Mapping[str, SeriesValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Leave out what is not finite, whoever brought it."""
@@ -268,7 +268,7 @@ class Piece(NamedTuple):
     numbers: Mapping[str, float | str | None]
     at: datetime | None
     valid: timedelta
-    seen: tuple[tuple[str, Seen], ...] = ()
+    seen: tuple[tuple[str, SeriesValue], ...] = ()
 
 
 def read(
@@ -508,16 +508,16 @@ def _own(name: str, subject: NewsSubject, then: Then) -> SeriesThen | None:
     return then(f"{name}.{subject.symbol.upper()}") or then(name)
 
 
-def _seen(subject: NewsSubject, then: Then, as_of: datetime) -> Iterator[tuple[str, Seen]]:
+def _seen(subject: NewsSubject, then: Then, as_of: datetime) -> Iterator[tuple[str, SeriesValue]]:
     for name in series_for(subject):
         found = then(name)
         if found is not None and (row := series_of(name)) is not None:
             stale = as_of - found.at > row.valid
-            yield name, Seen(found.value, found.at, found.known_at, found.source, stale)
+            yield name, SeriesValue(found.value, found.at, found.known_at, found.source, stale)
 
 
 def _statuses(
-    numbers: Mapping[str, Any], known: Mapping[str, Seen], trouble: Callable[[str], str]
+    numbers: Mapping[str, Any], known: Mapping[str, SeriesValue], trouble: Callable[[str], str]
 ) -> dict[str, str]:
     there = {name.partition(".")[0] for name, value in numbers.items() if value is not None}
     stale = {_block(name) for name, one in known.items() if one.stale}

@@ -40,7 +40,7 @@ Tick = tuple[float, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """A range and its marks."""
 
     low: float
@@ -52,7 +52,7 @@ class Scale:
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
 
-def of_numbers(values: Sequence[float], *, zero: bool = False, margin: float = MARGIN) -> Scale:
+def of_numbers(values: Sequence[float], *, zero: bool = False, margin: float = MARGIN) -> AxisScale:
     """Return a scale for numbers; it includes zero if asked to, or if zero is near."""
     low, high = min(values, default=0.0), max(values, default=0.0)
     room = high - low
@@ -72,10 +72,10 @@ def of_numbers(values: Sequence[float], *, zero: bool = False, margin: float = M
     # 1e-9: rounding must not lose the mark at either edge
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     ticks = ((count * step, numbers.tick(count * step, step)) for count in range(first, last + 1))
-    return Scale(low, high, tuple(ticks))
+    return AxisScale(low, high, tuple(ticks))
 
 
-def of_times(begin: float, end: float) -> Scale:
+def of_times(begin: float, end: float) -> AxisScale:
     """Return a scale for seconds since 1970."""
     if end <= begin:
         begin, end = begin - 1800.0, begin + 1800.0
@@ -84,10 +84,10 @@ def of_times(begin: float, end: float) -> Scale:
     if seconds:
         counts = range(math.floor(begin / seconds), math.floor(end / seconds) + 1)
         found = [float(count * seconds) for count in counts if begin <= count * seconds <= end]
-        return Scale(begin, end, tuple((at, _clock(at, seconds)) for at in found))
+        return AxisScale(begin, end, tuple((at, _clock(at, seconds)) for at in found))
     step = next((m for m in ROUND_MONTHS if room / (m * MONTH) <= TIMES), ROUND_MONTHS[-1])
     marks = [at for at in _months(begin, end, step) if begin <= at <= end]
-    return Scale(begin, end, tuple((at, _date(at, step)) for at in marks))
+    return AxisScale(begin, end, tuple((at, _date(at, step)) for at in marks))
 
 
 def moment(seconds: float) -> datetime:

@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import Final
 
 from torra.clock import iso
-from torra.evaluation.exhibits import MOST_LETTERS, Line, Plot
+from torra.evaluation.exhibits import MOST_LETTERS, Plot, PlotLine
 from torra.exhibits import axis, drawing, figures, numbers, thinning
-from torra.exhibits.axis import Scale
+from torra.exhibits.axis import AxisScale
 from torra.exhibits.drawing import FIELD, Drawing, Key, Pin, Shape
 
 HEIGHT: Final = 220.0
@@ -95,14 +95,14 @@ def _categories(plot: Plot) -> list[str]:
     return list(dict.fromkeys(str(x) for line in plot.lines for x, _ in line.points))
 
 
-def _course(line: Line, names: Sequence[str], style: int) -> LineNumbers:
+def _course(line: PlotLine, names: Sequence[str], style: int) -> LineNumbers:
     """Return a line's points as numbers, thinned to those that can be seen."""
     place = {name: float(at) for at, name in enumerate(names)}
     kept = thinning.kept(line.points, DRAWN)
     bare = [None] * len(line.points)
     low, high = line.low or bare, line.high or bare
     return LineNumbers(
-        figures.clean(line.name, MOST_LETTERS),
+        figures.sanitize(line.name, MOST_LETTERS),
         style,
         tuple(_x(line.points[at][0], place) for at in kept),
         tuple(_y(line.points[at][1]) for at in kept),
@@ -121,7 +121,9 @@ def _y(y: float | str | None) -> float | None:
     return None if isinstance(y, str) else y
 
 
-def _scales(plot: Plot, courses: Sequence[LineNumbers], names: list[str]) -> tuple[Scale, Scale]:
+def _scales(
+    plot: Plot, courses: Sequence[LineNumbers], names: list[str]
+) -> tuple[AxisScale, AxisScale]:
     xs = [x for course in courses for x in course.x]
     ys = [
         y
@@ -142,13 +144,13 @@ def _scales(plot: Plot, courses: Sequence[LineNumbers], names: list[str]) -> tup
     if plot.axis == "category":
         step = -(-len(names) // WORDS_AT_X)
         marks = [(float(at), _short(names[at])) for at in range(0, len(names), step)]
-        return Scale(-0.5, len(names) - 0.5, tuple(marks)), up
+        return AxisScale(-0.5, len(names) - 0.5, tuple(marks)), up
     # a line may begin at the axis; a dot there would be cut in half
     margin = 0.0 if plot.kind in ("line", "step") else axis.MARGIN
     return _numbers(xs, half, margin), up
 
 
-def _numbers(xs: Sequence[float], half: float, margin: float) -> Scale:
+def _numbers(xs: Sequence[float], half: float, margin: float) -> AxisScale:
     low, high = min(xs) - half, max(xs) + half
     found = axis.of_numbers([low, high], margin=margin)
     return found if low < high else axis.of_numbers([low])
@@ -162,13 +164,13 @@ def _spacing(courses: Sequence[LineNumbers]) -> float:
 
 
 def _short(word: str) -> str:
-    return drawing.cut(figures.clean(word, MOST_LETTERS), 10)
+    return drawing.cut(figures.sanitize(word, MOST_LETTERS), 10)
 
 
 # --- what is drawn --------------------------------------------------------------------------------
 
 
-def _grid(across: Scale, up: Scale) -> Iterator[Shape]:
+def _grid(across: AxisScale, up: AxisScale) -> Iterator[Shape]:
     for value, word in up.ticks:
         y = _down(up, value)
         yield drawing.line("grid", 0, 1, y, y)
@@ -176,7 +178,7 @@ def _grid(across: Scale, up: Scale) -> Iterator[Shape]:
     yield from drawing.marks(across, HEIGHT)
 
 
-def _zero(up: Scale) -> Iterator[Shape]:
+def _zero(up: AxisScale) -> Iterator[Shape]:
     inside = up.low <= 0 <= up.high
     y = _down(up, 0.0) if inside else HEIGHT
     if inside:
@@ -185,7 +187,7 @@ def _zero(up: Scale) -> Iterator[Shape]:
         yield drawing.line("mark", 0, 1, HEIGHT, HEIGHT)
 
 
-def _diagonal(plot: Plot, across: Scale, up: Scale) -> Iterator[Shape]:
+def _diagonal(plot: Plot, across: AxisScale, up: AxisScale) -> Iterator[Shape]:
     low, high = max(across.low, up.low), min(across.high, up.high)
     if not plot.diagonal or low >= high:
         return
@@ -194,7 +196,7 @@ def _diagonal(plot: Plot, across: Scale, up: Scale) -> Iterator[Shape]:
 
 
 def _inked(
-    plot: Plot, courses: Sequence[LineNumbers], across: Scale, up: Scale
+    plot: Plot, courses: Sequence[LineNumbers], across: AxisScale, up: AxisScale
 ) -> tuple[list[tuple[str, str]], list[Pin], list[Shape]]:
     """Return paths, pins and boxes of every line."""
     paths: list[tuple[str, str]] = []
@@ -224,7 +226,7 @@ def _inked(
 
 
 def _columns(
-    course: LineNumbers, across: Scale, up: Scale, place: tuple[float, float]
+    course: LineNumbers, across: AxisScale, up: AxisScale, place: tuple[float, float]
 ) -> Iterator[Shape]:
     shift, width = place
     zero = _down(up, 0.0)
@@ -241,7 +243,7 @@ def _columns(
 
 
 def _whiskers(
-    course: LineNumbers, ink: str, across: Scale, up: Scale, shift: float
+    course: LineNumbers, ink: str, across: AxisScale, up: AxisScale, shift: float
 ) -> Iterator[Pin]:
     for x, low, high in zip(course.x, course.low, course.high, strict=True):
         if low is not None and high is not None:
@@ -251,7 +253,7 @@ def _whiskers(
             yield Pin(f"whisker {ink}", place, 0.0, path)
 
 
-def _pins(course: LineNumbers, across: Scale, up: Scale) -> Iterator[Pin]:
+def _pins(course: LineNumbers, across: AxisScale, up: AxisScale) -> Iterator[Pin]:
     for x, y in zip(course.x, course.y, strict=True):
         if y is not None:
             yield drawing.pin(course.place, across.place(x), _down(up, y))
@@ -267,7 +269,7 @@ def _lonely(course: LineNumbers, *, all_of: bool) -> LineNumbers:
     return LineNumbers(course.name, course.place, course.x, tuple(alone), course.low, course.high)
 
 
-def _along(course: LineNumbers, lines: int, across: Scale, up: Scale) -> Iterator[Pin]:
+def _along(course: LineNumbers, lines: int, across: AxisScale, up: AxisScale) -> Iterator[Pin]:
     """Yield marks along a line, by which it is followed on paper; no two lines at one place."""
     places = [place for place, y in enumerate(course.y) if y is not None]
     if lines < 2 or len(places) < MARKS:
@@ -281,7 +283,7 @@ def _along(course: LineNumbers, lines: int, across: Scale, up: Scale) -> Iterato
         yield Pin(f"{mark.cls} along", mark.x, mark.y, mark.path)
 
 
-def _path(course: LineNumbers, across: Scale, up: Scale, stepped: bool) -> str:
+def _path(course: LineNumbers, across: AxisScale, up: AxisScale, stepped: bool) -> str:
     parts, pen = [], "M"
     for x, y in zip(course.x, course.y, strict=True):
         if y is None:
@@ -294,7 +296,7 @@ def _path(course: LineNumbers, across: Scale, up: Scale, stepped: bool) -> str:
     return "".join(parts)
 
 
-def _areas(course: LineNumbers, across: Scale, up: Scale) -> Iterator[str]:
+def _areas(course: LineNumbers, across: AxisScale, up: AxisScale) -> Iterator[str]:
     """Yield the interval's outlines, one for each stretch without a gap."""
     stretch: list[tuple[float, float, float]] = []
     # the None at the end closes the last stretch
@@ -310,7 +312,7 @@ def _areas(course: LineNumbers, across: Scale, up: Scale) -> Iterator[str]:
 
 
 def _ends(
-    plot: Plot, courses: Sequence[LineNumbers], up: Scale
+    plot: Plot, courses: Sequence[LineNumbers], up: AxisScale
 ) -> tuple[tuple[Shape, ...], tuple[Pin, ...]]:
     """Return the names of the lines at their right ends, and the leaders from the ends to them."""
     named = [course for course in courses if course.known]
@@ -327,14 +329,16 @@ def _ends(
 
 
 def _titles(plot: Plot, courses: Sequence[LineNumbers]) -> Iterator[Shape]:
-    below = figures.clean(plot.x, MOST_LETTERS)
+    below = figures.sanitize(plot.x, MOST_LETTERS)
     if plot.axis == "time":
         begin, end = _period(courses)
         below = f"{below or 'time'}, {begin[:10]} to {end[:10]} UTC"
     if below:
         yield drawing.words("title-x", 1, HEIGHT + 34, drawing.cut(below, 60))
     if plot.y:
-        yield drawing.words("title-y", 0, -12, drawing.cut(figures.clean(plot.y, MOST_LETTERS), 60))
+        yield drawing.words(
+            "title-y", 0, -12, drawing.cut(figures.sanitize(plot.y, MOST_LETTERS), 60)
+        )
 
 
 # --- what is said ---------------------------------------------------------------------------------
@@ -383,5 +387,5 @@ def _period(courses: Sequence[LineNumbers]) -> tuple[str, str]:
     return begin, end
 
 
-def _down(up: Scale, value: float) -> float:
+def _down(up: AxisScale, value: float) -> float:
     return round((1 - up.place(value)) * HEIGHT, 1)

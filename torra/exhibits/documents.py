@@ -29,7 +29,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from torra.config import NAME
 from torra.errors import in_words
-from torra.evaluation.exhibits import Moment, Part, Plot, Table, Word
+from torra.evaluation.exhibits import Moment, Part, Plot, ReportTable, Word
 from torra.exhibits import trade_file
 from torra.exhibits.outcome import outcome
 
@@ -61,14 +61,14 @@ class Period(Part):
         return self
 
 
-class Series(Part):
+class PlotSeries(Part):
     """A line: times in order, each with a number, or null where there is none."""
 
     title: Word
     points: tuple[tuple[Moment, float | None], ...] = Field(max_length=20_000)
 
     @model_validator(mode="after")
-    def _in_order(self) -> Series:
+    def _in_order(self) -> PlotSeries:
         times = [moment for moment, _ in self.points]
         if times != sorted(times):
             raise ValueError("its points are not in the order of time")
@@ -86,9 +86,9 @@ class Document(Part):
     period: Period
     arms: tuple[Word, ...] = Field((), max_length=48)
     settings: dict[Word, Word] = Field({}, max_length=24)
-    tables: tuple[Table, ...] = Field((), max_length=48)
+    tables: tuple[ReportTable, ...] = Field((), max_length=48)
     plots: tuple[Plot, ...] = Field((), max_length=48)
-    series: tuple[Series, ...] = Field((), max_length=24)
+    series: tuple[PlotSeries, ...] = Field((), max_length=24)
     warnings: tuple[str, ...] = Field((), max_length=100)
 
     @model_validator(mode="after")

@@ -14,7 +14,7 @@ from typing import Final
 
 from torra.evaluation.exhibits import MOST_LETTERS
 from torra.exhibits import figures
-from torra.exhibits.axis import Scale
+from torra.exhibits.axis import AxisScale
 
 FIELD: Final = 1000.0
 """Width of the field in which paths are drawn."""
@@ -129,7 +129,7 @@ def words(cls: str, x: float, y: float, text: str, dx: float = 0.0) -> Shape:
     return Shape("text", cls, {"x": across(x), "y": round(y, 1), "dx": dx}, text)
 
 
-def marks(scale: Scale, height: float) -> Iterator[Shape]:
+def marks(scale: AxisScale, height: float) -> Iterator[Shape]:
     """Yield the marks of an axis that lies below, with their words."""
     for at, (value, word) in enumerate(scale.ticks):
         x = scale.place(value)
@@ -145,7 +145,7 @@ def pin(place: int, x: float, y: float) -> Pin:
 
 def label(text: str) -> str:
     """Return a stranger's word, cleaned, without blanks at its ends."""
-    return figures.clean(text, MOST_LETTERS).strip()
+    return figures.sanitize(text, MOST_LETTERS).strip()
 
 
 def cut(text: str, most: int = LETTERS) -> str:

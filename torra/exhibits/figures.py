@@ -45,7 +45,7 @@ def number(value: object) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def signed(value: object, decimals: int = SCORE_DECIMALS) -> str:
+def format_signed(value: object, decimals: int = SCORE_DECIMALS) -> str:
     """Write a score or an adjustment with its sign; zero has none."""
     known = number(value)
     if known is None:
@@ -66,11 +66,11 @@ def plain(value: object, decimals: int = 2) -> str:
     return MINUS + text if known < 0 and float(text.replace(",", "")) else text
 
 
-def loose(value: object) -> str:
+def format_any(value: object) -> str:
     """Write a value of evidence as it is cited: a number with up to eight digits, or a word."""
     known = number(value)
     if known is None:
-        return DASH if value is None or isinstance(value, float) else clean(str(value), 200)
+        return DASH if value is None or isinstance(value, float) else sanitize(str(value), 200)
     return f"{known:,.8g}".replace("-", MINUS)
 
 
@@ -125,12 +125,12 @@ def mark(name: object) -> Badge:
     known = BADGES.get(str(name))
     if known:
         return known
-    return Badge("", DASH if name is None else clean(str(name), 60), "flat")
+    return Badge("", DASH if name is None else sanitize(str(name), 60), "flat")
 
 
 def tone(value: object, decimals: int = SCORE_DECIMALS) -> str:
     """Return the tone of a written number: up or down by its sign, flat for 0, "" for a dash."""
-    text = signed(value, decimals)
+    text = format_signed(value, decimals)
     if text == DASH:
         return ""
     return {"+": "up", MINUS: "down"}.get(text[0], "flat")
@@ -152,10 +152,10 @@ class Cell(TypedDict, total=False):
 def cell(value: object, decimals: int = SCORE_DECIMALS, missing: str = "not recorded") -> Cell:
     """Return a signed number as text and tone and, when it is missing, the reason."""
     reason = missing if number(value) is None else ""
-    return {"text": signed(value, decimals), "tone": tone(value, decimals), "title": reason}
+    return {"text": format_signed(value, decimals), "tone": tone(value, decimals), "title": reason}
 
 
-def clean(text: object, limit: int = MAX_TEXT) -> str:
+def sanitize(text: object, limit: int = MAX_TEXT) -> str:
     """Return text of unknown origin without hostile characters and no longer than `limit`."""
     safe = HOSTILE.sub("", str(text or "").replace("\r\n", "\n"))
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
@@ -181,12 +181,12 @@ def sheet_cell(value: object, limit: int = MAX_TEXT) -> object:
     """
     if not isinstance(value, str):
         return "" if value is None else value
-    return guarded(clean(value, limit))
+    return guarded(sanitize(value, limit))
 
 
 def title(name: str) -> str:
     """Write an identifier as words: bull_researcher becomes Bull researcher."""
-    words = clean(name, 80).replace("_", " ")
+    words = sanitize(name, 80).replace("_", " ")
     return words[:1].upper() + words[1:]
 
 

@@ -31,7 +31,7 @@ Level = Callable[[float], float]
 """Returns the height at which a price is drawn."""
 
 
-class Candle(NamedTuple):
+class GlanceCandle(NamedTuple):
     """One bar, by its prices."""
 
     open: float
@@ -69,7 +69,7 @@ class MoneyPaths:
 
 
 def candles(
-    bars: Sequence[Candle | None],
+    bars: Sequence[GlanceCandle | None],
     bought: Iterable[int] = (),
     sold: Iterable[int] = (),
     left: Iterable[int] = (),
@@ -144,7 +144,7 @@ def _fall(path: Sequence[tuple[float, float, float]]) -> str:
     return f"M{there}L{back}Z"
 
 
-def _candle(x: float, bar: Candle, level: Level) -> str:
+def _candle(x: float, bar: GlanceCandle, level: Level) -> str:
     middle = x + SLOT / 2
     top, bottom = level(max(bar.open, bar.close)), level(min(bar.open, bar.close))
     wick = _box(middle - WICK / 2, level(bar.high), WICK, level(bar.low) - level(bar.high))
@@ -155,7 +155,7 @@ def _box(x: float, y: float, width: float, height: float) -> str:
     return f"M{x:.4g} {y:.4g}h{width:.3g}v{height:.4g}h-{width:.3g}z"
 
 
-def _below(place: int, bars: Sequence[Candle | None], level: Level) -> str:
+def _below(place: int, bars: Sequence[GlanceCandle | None], level: Level) -> str:
     bar = bars[place]
     if bar is None:
         return ""
@@ -163,7 +163,7 @@ def _below(place: int, bars: Sequence[Candle | None], level: Level) -> str:
     return f"M{x:.4g} {y:.4g}l5 8h-10z"
 
 
-def _above(place: int, bars: Sequence[Candle | None], level: Level) -> str:
+def _above(place: int, bars: Sequence[GlanceCandle | None], level: Level) -> str:
     bar = bars[place]
     if bar is None:
         return ""
@@ -171,7 +171,7 @@ def _above(place: int, bars: Sequence[Candle | None], level: Level) -> str:
     return f"M{x:.4g} {y:.4g}l5 -8h-10z"
 
 
-def _square(place: int, bars: Sequence[Candle | None], level: Level) -> str:
+def _square(place: int, bars: Sequence[GlanceCandle | None], level: Level) -> str:
     bar = bars[place]
     if bar is None:
         return ""

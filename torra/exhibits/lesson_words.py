@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from torra.clock import duration, iso
 from torra.exhibits import figures
-from torra.lessons.lesson import Lesson, LessonFacts, Thesis, Words
+from torra.lessons.lesson import Lesson, LessonFacts, LessonText, Thesis
 from torra.tick.words import swarm_words, thesis_words
 from torra.words.orders import EVOLUTIONS, EXITS, LEANS
 from torra.words.ticks import LEFT_OUT, SESSIONS
@@ -52,7 +52,7 @@ class FactShown:
 
 
 @dataclass(frozen=True, slots=True)
-class ThesisTold:
+class ThesisText:
     """A trader's thesis beside what came of it; `meant` says how long the trade was to take."""
 
     claim: str
@@ -79,13 +79,13 @@ class WordsShown:
 
 def headline(facts: LessonFacts, currency: str = "") -> str:
     """Return what a trade came to, in a sentence."""
-    name, frame = figures.clean(facts.symbol, 40), figures.clean(facts.timeframe, 8)
+    name, frame = figures.sanitize(facts.symbol, 40), figures.sanitize(facts.timeframe, 8)
     what = f"{facts.side.lower()} {name} {frame}"
     if facts.kind == "vetoed":
         how = "Declined" if facts.declined else "Vetoed"
         by = f" by the {facts.refuser}:" if facts.refused else ""
         return f"{how}{by} {what}: it would have come to {of_r(facts.r)}."
-    outcome = figures.clean(facts.outcome, 20)
+    outcome = figures.sanitize(facts.outcome, 20)
     return f"{what[:1].upper()}{what[1:]}: {outcome}, {_came_to(facts, currency)}."
 
 
@@ -101,7 +101,7 @@ def verdict_on_veto(facts: LessonFacts) -> str:
     return f"The {what} changed little: {of_r(facts.r)}"
 
 
-def thesis(facts: LessonFacts) -> ThesisTold | None:
+def thesis(facts: LessonFacts) -> ThesisText | None:
     """Return what the trader wrote of an opening, beside what came of it; None without one."""
     told = facts.thesis
     return told and thesis_told(told, facts.timeframe, _beside(facts, told.bars))
@@ -113,19 +113,21 @@ def judge_sentence(facts: LessonFacts) -> str:
     if told is None:
         return ""
     side = LEANS.get(told.side, "neither side")
-    counter = figures.clean(told.counter, LONGEST_WORDS)
+    counter = figures.sanitize(told.counter, LONGEST_WORDS)
     against = f"; against it: {counter}" if counter else ""
     return f"Judge: {side}, {swarm_words.percent(told.chance)} to win{against}"
 
 
-def thesis_told(told: Thesis, timeframe: str, came: str = "") -> ThesisTold:
+def thesis_told(told: Thesis, timeframe: str, came: str = "") -> ThesisText:
     """Return what the trader wrote of an opening; `came` says what came of it, "" while open."""
-    tier = f"{figures.clean(told.tier, 12)} tier" if told.tier else ""
-    return ThesisTold(
-        claim=figures.clean(told.claim, LONGEST_WORDS),
+    tier = f"{figures.sanitize(told.tier, 12)} tier" if told.tier else ""
+    return ThesisText(
+        claim=figures.sanitize(told.claim, LONGEST_WORDS),
         # of what was not made nothing can end
-        ends=() if told.declined else tuple(figures.clean(one, LONGEST_WORDS) for one in told.ends),
-        risks=tuple(figures.clean(one, LONGEST_WORDS) for one in told.risks),
+        ends=()
+        if told.declined
+        else tuple(figures.sanitize(one, LONGEST_WORDS) for one in told.ends),
+        risks=tuple(figures.sanitize(one, LONGEST_WORDS) for one in told.risks),
         meant="" if told.declined else thesis_words.bars_long(told.bars, timeframe),
         who=", ".join(part for part in ("Trader", tier) if part),
         came=came,
@@ -145,7 +147,7 @@ def _beside(facts: LessonFacts, meant: int) -> str:
     long = f"{told} bars, {held - meant:.3g} more than meant"
     if held <= meant:
         long = f"{told} of at most {meant} bar{'' if meant == 1 else 's'}"
-    return f"held {long}; {EXITS.get(facts.reason, figures.clean(facts.reason, 40))}"
+    return f"held {long}; {EXITS.get(facts.reason, figures.sanitize(facts.reason, 40))}"
 
 
 def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:
@@ -169,15 +171,15 @@ def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:
     )
 
 
-def spoken(words: Words) -> WordsShown:
+def spoken(words: LessonText) -> WordsShown:
     """Return what somebody wrote of a trade, cleaned."""
     rules = words.author == RULES
     return WordsShown(
-        author="The rules" if rules else figures.clean(words.author, 80),
+        author="The rules" if rules else figures.sanitize(words.author, 80),
         known=figures.moment(iso(words.known_at)),
-        setup=figures.clean(words.setup, LONGEST_WORDS),
-        outcome=figures.clean(words.outcome, LONGEST_WORDS),
-        rule=figures.clean(words.rule, LONGEST_WORDS),
+        setup=figures.sanitize(words.setup, LONGEST_WORDS),
+        outcome=figures.sanitize(words.outcome, LONGEST_WORDS),
+        rule=figures.sanitize(words.rule, LONGEST_WORDS),
         left_out=left_out(words.flags),
         cost="" if rules else figures.money(words.cost_usd),
     )
@@ -185,7 +187,7 @@ def spoken(words: Words) -> WordsShown:
 
 def left_out(flags: Iterable[str]) -> str:
     """Return in a sentence what code took out of somebody's words; "" for nothing."""
-    why = [LEFT_OUT.get(flag, figures.clean(flag, 40)) for flag in flags]
+    why = [LEFT_OUT.get(flag, figures.sanitize(flag, 40)) for flag in flags]
     return f"Sentences were left out, because of: {'; '.join(why)}." if why else ""
 
 
@@ -195,13 +197,13 @@ def market(facts: LessonFacts) -> str:
     if then is None:
         return figures.DASH
     regime = figures.mark(then.regime).word if then.regime else ""
-    session = SESSIONS.get(then.session, figures.clean(then.session, 30))
+    session = SESSIONS.get(then.session, figures.sanitize(then.session, 30))
     return ", ".join(part for part in (regime, session) if part) or figures.DASH
 
 
 def ended(facts: LessonFacts) -> str:
     """Return why a trade ended and what that says of its thesis: of a vetoed opening nothing."""
-    why = EXITS.get(facts.reason, figures.clean(facts.reason, 40))
+    why = EXITS.get(facts.reason, figures.sanitize(facts.reason, 40))
     judged = None if facts.kind == "vetoed" else EVOLUTIONS.get(facts.evolution)
     thesis = f"the plan {judged.word}" if judged and facts.evolution != "Unknown" else ""
     return ", ".join(part for part in (why, thesis) if part) or figures.DASH
@@ -209,13 +211,15 @@ def ended(facts: LessonFacts) -> str:
 
 def of_r(value: float, *, sign: bool = True) -> str:
     """Write a multiple of the planned risk."""
-    text = figures.signed(value, R_DECIMALS) if sign else figures.plain(abs(value), R_DECIMALS)
+    text = (
+        figures.format_signed(value, R_DECIMALS) if sign else figures.plain(abs(value), R_DECIMALS)
+    )
     return f"{text}{NO_BREAK}R"
 
 
 def amount(value: float, currency: str) -> str:
     """Write an amount of an account with its sign."""
-    return f"{figures.signed(value, 2)}{NO_BREAK}{currency}"
+    return f"{figures.format_signed(value, 2)}{NO_BREAK}{currency}"
 
 
 def hours(value: float) -> str:
@@ -291,7 +295,7 @@ def _told_to(ticks: Sequence[str], *, warm_up: bool) -> str:
         return f"{WARM_UP} No tick is ever told of it."
     if not ticks:
         return "No tick was told of it."
-    newest = figures.clean(ticks[0].replace("|", " "), 80)
+    newest = figures.sanitize(ticks[0].replace("|", " "), 80)
     count = f"{len(ticks)} ticks were" if len(ticks) > 1 else "1 tick was"
     if len(ticks) > MOST_TICKS:
         count = f"More than {MOST_TICKS} ticks were"

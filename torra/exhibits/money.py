@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from torra.evaluation.exhibits import Line, Plot
+from torra.evaluation.exhibits import Plot, PlotLine
 from torra.evaluation.wording import count, percent, span
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
-from torra.money.account import Standing
+from torra.money.account import AccountValue
 from torra.money.book import AccountMoney, Money
 from torra.money.line import LinePoint
 from torra.money.open_positions import PAPER
-from torra.money.results import Result
+from torra.money.results import TradeTotals
 
 if TYPE_CHECKING:
     from torra.trading.close_quote import CloseQuote
@@ -30,34 +30,34 @@ HEAD: Final = ("", "trades", "won", "win rate", "result", "R", "mean R", "its 95
 
 def name(account: AccountMoney) -> str:
     """Return what an account is called."""
-    return "on paper" if account.account == PAPER else f"at {figures.clean(account.account, 60)}"
+    return "on paper" if account.account == PAPER else f"at {figures.sanitize(account.account, 60)}"
 
 
 def amount(value: object, account: AccountMoney, *, sign: bool = True) -> str:
     """Write an amount with the account's currency, if that is known."""
-    told = figures.signed(value, 2) if sign else figures.plain(value, 2)
+    told = figures.format_signed(value, 2) if sign else figures.plain(value, 2)
     return told if told == DASH else in_currency(told, account.currency)
 
 
 def in_currency(text: str, currency: str) -> str:
     """Write an amount with a currency, if that is known."""
-    return f"{text} {figures.clean(currency, 8)}" if currency else text
+    return f"{text} {figures.sanitize(currency, 8)}" if currency else text
 
 
 def close_headline(found: CloseQuote) -> str:
     """Return which position a close ends, and what it brings now."""
     held = found.held
-    what = f"Close {held.side} {held.lots:g} {figures.clean(held.instance, 40)}"
+    what = f"Close {held.side} {held.lots:g} {figures.sanitize(held.instance, 40)}"
     if "now" not in found.ends:
-        return f"{what}, profit not known: {figures.clean(found.why, 200)}"
+        return f"{what}, profit not known: {figures.sanitize(found.why, 200)}"
     return f"{what}: {close_result(found, 'now')} now"
 
 
 def close_result(found: CloseQuote, name: str) -> str:
     """Return the profit of one of a position's ends in money and R."""
     end = found.ends[name]
-    money = in_currency(figures.signed(end.profit, 2), found.currency)
-    return f"{money} ({figures.signed(end.r, 2)} R)"
+    money = in_currency(figures.format_signed(end.profit, 2), found.currency)
+    return f"{money} ({figures.format_signed(end.r, 2)} R)"
 
 
 def close_outlook(found: CloseQuote) -> str:
@@ -86,7 +86,8 @@ def sentences(account: AccountMoney, day: str) -> list[str]:
         told = [
             f"Today ({day} UTC): {came if today.trades else 'no trade was closed'}.",
             f"All trades {name(account)}{currency}: {amount(whole.profit, account)} on "
-            f"{count(whole.trades, 'trade')}, {whole.won:,} won, {figures.signed(whole.r, 2)} R.",
+            f"{count(whole.trades, 'trade')}, {whole.won:,} won, "
+            f"{figures.format_signed(whole.r, 2)} R.",
         ]
         if account.drawdown.money:
             told.append(
@@ -127,7 +128,7 @@ def _open(account: AccountMoney) -> str:
     )
 
 
-def _standing(account: AccountMoney, found: Standing) -> list[str]:
+def _standing(account: AccountMoney, found: AccountValue) -> list[str]:
     """Return what the account itself is worth, and what of its changes is not Torra's."""
     worth = amount(found.balance, account, sign=False)
     told = [
@@ -159,8 +160,8 @@ def line(account: AccountMoney, points: Sequence[LinePoint]) -> Plot:
     """Return the plot of an account's results added up."""
     where = account.currency or IN_MONEY
     lines = [
-        Line(name="closed trades", points=tuple((one.at, one.closed) for one in points)),
-        Line(name="with what was open", points=tuple((one.at, one.whole) for one in points)),
+        PlotLine(name="closed trades", points=tuple((one.at, one.closed) for one in points)),
+        PlotLine(name="with what was open", points=tuple((one.at, one.whole) for one in points)),
     ]
     return Plot(title="Results added up", kind="line", lines=tuple(lines), y=where)
 
@@ -177,24 +178,24 @@ def caps(found: Money) -> list[str]:
         f"The desk {told}{won} today{where}. That counts all accounts and the warm-up, as the risk "
         "checks do.",
         *(
-            f"Profile {figures.clean(one.profile, 60)} opens nothing more until midnight UTC once "
-            f"the day's loss reaches {f'{figures.plain(one.cap)} {only}'.rstrip()}. Open trades "
-            "can still add to the loss."
+            f"Profile {figures.sanitize(one.profile, 60)} opens nothing more until midnight UTC "
+            f"once the day's loss reaches {f'{figures.plain(one.cap)} {only}'.rstrip()}. Open "
+            "trades can still add to the loss."
             for one in found.caps
         ),
     ]
 
 
-def row(label: str, found: Result, account: AccountMoney) -> tuple[str, ...]:
+def row(label: str, found: TradeTotals, account: AccountMoney) -> tuple[str, ...]:
     """Return one line of a table of results, in the order of HEAD."""
     return (
-        figures.clean(label, 60),
+        figures.sanitize(label, 60),
         f"{found.trades:,}",
         f"{found.won:,}",
         percent(found.win_rate),
         amount(found.profit, account) if found.trades else DASH,
-        figures.signed(found.r, 2) if found.trades else DASH,
-        figures.signed(found.mean_r, 2),
+        figures.format_signed(found.r, 2) if found.trades else DASH,
+        figures.format_signed(found.mean_r, 2),
         span(found.between.low, found.between.high) if found.between else DASH,
     )
 
@@ -202,7 +203,7 @@ def row(label: str, found: Result, account: AccountMoney) -> tuple[str, ...]:
 def tables(account: AccountMoney) -> list[tuple[str, list[tuple[str, ...]]]]:
     """Return the tables of an account: what each is of, and its rows in the order of HEAD."""
     periods = {"today": account.today, "last 7 days": account.week, "all": account.whole}
-    parts: Sequence[tuple[str, Mapping[str, Result]]] = (
+    parts: Sequence[tuple[str, Mapping[str, TradeTotals]]] = (
         ("period", periods),
         ("symbol", account.by_symbol),
         ("side", account.by_side),

@@ -66,7 +66,7 @@ def _cell(value: Any, decimals: int, apart: bool) -> str:
         return "yes" if value else "no"
     known = figures.number(value)
     if known is None:
-        return figures.loose(value)
+        return figures.format_any(value)
     if isinstance(value, int):
         return figures.plain(value, 0)  # a count among measures stays one
     text = figures.plain(known, decimals)

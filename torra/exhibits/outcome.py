@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from torra.evaluation.exhibits import Table
+from torra.evaluation.exhibits import ReportTable
 from torra.evaluation.wording import (
     CONTROL,
     MEANINGLESS,
@@ -83,7 +83,7 @@ class ArmLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ArmsConclusion:
     """What arms came to: `sentence` in R a trade, `why` a larger share of wins earned less."""
 
     sentence: str
@@ -91,7 +91,7 @@ class Outcome:
     lines: tuple[ArmLine, ...]
 
 
-def outcome(tables: Sequence[Table], arms: Sequence[str]) -> Outcome | None:
+def outcome(tables: Sequence[ReportTable], arms: Sequence[str]) -> ArmsConclusion | None:
     """Return what arms came to; None where the tables do not say it."""
     named = {table.name: table for table in tables}
     table = named.get(ARMS)
@@ -105,7 +105,7 @@ def outcome(tables: Sequence[Table], arms: Sequence[str]) -> Outcome | None:
     if claims.get(f"{CONTROL}.edge") == 1.0 and ENTRIES in named:
         luck += _weeks(named[ENTRIES].figures.get(f"{CONTROL}.delayed"))
     sentence = f"{_sentence(own, arms, luck)}{_one_side(lines[0])}"
-    return Outcome(sentence, _why(own, flips, arms), lines)
+    return ArmsConclusion(sentence, _why(own, flips, arms), lines)
 
 
 # --- the short table ------------------------------------------------------------------------------

@@ -23,11 +23,18 @@ from flask.templating import Environment
 
 from torra.clock import iso
 from torra.config import ROOT
-from torra.evaluation.exhibits import MOST_LETTERS, MOST_POINTS, MOST_SAYS, Line, Plot, Table
+from torra.evaluation.exhibits import (
+    MOST_LETTERS,
+    MOST_POINTS,
+    MOST_SAYS,
+    Plot,
+    PlotLine,
+    ReportTable,
+)
 from torra.evaluation.wording import CONTROL, MEANINGLESS, arm_called
 from torra.exhibits import figures, numbers, outcome, plots, thinning, trade_file
-from torra.exhibits.documents import MOST_SUMMARY, Document, Series
-from torra.exhibits.trade_file import TradeLine
+from torra.exhibits.documents import MOST_SUMMARY, Document, PlotSeries
+from torra.exhibits.trade_file import ArmTradeRow
 from torra.words import report_tables
 
 KINDS: Final = {"replay": "↻ replay", "scorecard": "☰ scorecard"}
@@ -68,7 +75,7 @@ SETTINGS: Final = {"bars": "Bars", "profile": "Profile", "thresholds": "Threshol
 """What is said of the settings of a document, in this order."""
 
 
-def arranged(found: Document, trades: Sequence[TradeLine] = ()) -> dict[str, Any]:
+def arranged(found: Document, trades: Sequence[ArmTradeRow] = ()) -> dict[str, Any]:
     """Return a document as its page shows it, on paper with the newest `trades` of its arms."""
     came_to = outcome.outcome(found.tables, found.arms)
     # another program's own first: nothing else says what they say
@@ -76,24 +83,24 @@ def arranged(found: Document, trades: Sequence[TradeLine] = ()) -> dict[str, Any
     return {
         "problem": "",
         "kind": KINDS[found.kind],
-        "title": figures.clean(found.title, MOST_LETTERS),
-        "summary": figures.clean(_summary(found, came_to), MOST_SUMMARY),
+        "title": figures.sanitize(found.title, MOST_LETTERS),
+        "summary": figures.sanitize(_summary(found, came_to), MOST_SUMMARY),
         "money": _money(came_to),
         "curves": _curves(found) if came_to else [],
         "trades": [_trades(found, trades, arm) for arm in _paper_arms(found, trades)],
         "created": moment(found.created_at),
         "start": moment(found.period.start),
         "end": moment(found.period.end),
-        "arms": [figures.clean(arm_called(arm, found.arms), MOST_LETTERS) for arm in found.arms],
+        "arms": [figures.sanitize(arm_called(arm, found.arms), MOST_LETTERS) for arm in found.arms],
         "settings": _settings(found),
-        "warnings": [figures.clean(text, WARNING) for text in found.warnings],
+        "warnings": [figures.sanitize(text, WARNING) for text in found.warnings],
         "exhibits": [item for item in exhibits if not item["asks"]],
         "computed": [item for item in exhibits if item["asks"]],
         "too_few": TOO_FEW,
     }
 
 
-def html(document: Document, trades: Sequence[TradeLine] = ()) -> str:
+def html(document: Document, trades: Sequence[ArmTradeRow] = ()) -> str:
     """Return the report as one HTML file, complete in itself, with the newest trades."""
     one = arranged(document, trades)
     title = escape(one["title"])
@@ -138,7 +145,7 @@ def moment(when: datetime | None) -> str:
     return figures.moment(iso(when)) if when else figures.DASH
 
 
-def arms_of(found: Document, trades: Sequence[TradeLine]) -> list[str]:
+def arms_of(found: Document, trades: Sequence[ArmTradeRow]) -> list[str]:
     """Return the arms that have trades to be listed, in the order of the document."""
     traded = {line.arm for line in trades}
     return [arm for arm in found.arms if arm in traded]
@@ -151,11 +158,11 @@ def first_arm(arms: Sequence[str]) -> str:
 
 
 def trades_shown(
-    found: Document, trades: Sequence[TradeLine], arm: str, begin: int, most: int
+    found: Document, trades: Sequence[ArmTradeRow], arm: str, begin: int, most: int
 ) -> dict[str, Any]:
     """Return `most` trades of an arm from place `begin` on as a table, and how many there are."""
     own = [line.cells for line in trades if line.arm == arm]
-    called = figures.clean(arm_called(arm, found.arms), MOST_LETTERS)
+    called = figures.sanitize(arm_called(arm, found.arms), MOST_LETTERS)
     return {
         "title": f"Trades of {called}, newest first; results after all costs, in the account's "
         "currency",
@@ -171,13 +178,13 @@ def trades_shown(
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _money(came_to: outcome.Outcome | None) -> dict[str, Any] | None:
+def _money(came_to: outcome.ArmsConclusion | None) -> dict[str, Any] | None:
     """Return the sentence in money and the short table of arms."""
     if came_to is None:
         return None
     return {
-        "sentence": figures.clean(came_to.sentence, MOST_SUMMARY),
-        "why": figures.clean(came_to.why, MOST_SAYS),
+        "sentence": figures.sanitize(came_to.sentence, MOST_SUMMARY),
+        "why": figures.sanitize(came_to.why, MOST_SAYS),
         "words": WORDS,
         "placebo": PLACEBO if any(line.placebo for line in came_to.lines) else "",
         "table": {
@@ -185,7 +192,7 @@ def _money(came_to: outcome.Outcome | None) -> dict[str, Any] | None:
             "columns": list(outcome.HEADS),
             "kinds": ["", *["num"] * (len(outcome.HEADS) - 1)],
             "rows": [
-                [figures.clean(text, MOST_LETTERS) for text in (line.called, *line.cells)]
+                [figures.sanitize(text, MOST_LETTERS) for text in (line.called, *line.cells)]
                 for line in came_to.lines
             ],
             "count": len(came_to.lines),
@@ -194,7 +201,7 @@ def _money(came_to: outcome.Outcome | None) -> dict[str, Any] | None:
     }
 
 
-def _summary(found: Document, came_to: outcome.Outcome | None) -> str:
+def _summary(found: Document, came_to: outcome.ArmsConclusion | None) -> str:
     """Return what a document says beside its money: nothing that a table of its own says."""
     if came_to is None:
         return found.summary
@@ -215,24 +222,25 @@ def _curves(found: Document) -> list[dict[str, Any]]:
     return shown
 
 
-def _paper_arms(found: Document, trades: Sequence[TradeLine]) -> list[str]:
+def _paper_arms(found: Document, trades: Sequence[ArmTradeRow]) -> list[str]:
     """Return whose trades stand on paper: L1's and the first desk's."""
     known = arms_of(found, trades)
     return [arm for arm in known if arm in (CONTROL, first_arm(known))]
 
 
-def _trades(found: Document, trades: Sequence[TradeLine], arm: str) -> dict[str, Any]:
+def _trades(found: Document, trades: Sequence[ArmTradeRow], arm: str) -> dict[str, Any]:
     return trades_shown(found, trades, arm, 0, ON_PAPER)
 
 
 def _settings(found: Document) -> list[tuple[str, str]]:
     known = {
-        figures.clean(k, 60): figures.clean(v, MOST_LETTERS) for k, v in found.settings.items()
+        figures.sanitize(k, 60): figures.sanitize(v, MOST_LETTERS)
+        for k, v in found.settings.items()
     }
     return [(word, known[name]) for name, word in SETTINGS.items() if name in known]
 
 
-def _exhibits(found: Document, came_to: outcome.Outcome | None) -> Iterator[dict[str, Any]]:
+def _exhibits(found: Document, came_to: outcome.ArmsConclusion | None) -> Iterator[dict[str, Any]]:
     for table in found.tables:
         # a table without a name owns no plot; the curves stand before all tables
         curves = came_to is not None and table.name == outcome.ARMS
@@ -241,8 +249,8 @@ def _exhibits(found: Document, came_to: outcome.Outcome | None) -> Iterator[dict
             "asks": report_tables.ASKED.get(table.name, ""),
             "open": table.name in report_tables.OPEN,
             "meant": report_tables.meant(table.columns),
-            "title": figures.clean(table.title, MOST_LETTERS),
-            "says": figures.clean(table.says, MOST_SAYS),
+            "title": figures.sanitize(table.title, MOST_LETTERS),
+            "says": figures.sanitize(table.says, MOST_SAYS),
             "enough": table.enough,
             "table": table_of(table),
             "plots": [plotted(plot, found.arms) for plot in own],
@@ -273,14 +281,14 @@ def _numbered(exhibits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def table_of(table: Table) -> dict[str, Any]:
+def table_of(table: ReportTable) -> dict[str, Any]:
     """Return a table as words, with the kind of each column: num, brief, or "" if words wrap.
 
     A table with many columns and few rows is turned, so that it fits on paper and on a phone.
     """
     shown = table.rows[:ROWS_SHOWN]
     columns = list(zip(*shown, strict=True)) if shown else [()] * len(table.columns)
-    heads = [figures.clean(name, MOST_LETTERS) for name in table.columns]
+    heads = [figures.sanitize(name, MOST_LETTERS) for name in table.columns]
     written = [numbers.column(column) for column in columns]
     kinds = [_kind(column, cells) for column, cells in zip(columns, written, strict=True)]
     if len(heads) > WIDEST and 0 < len(shown) <= WIDEST:
@@ -290,7 +298,7 @@ def table_of(table: Table) -> dict[str, Any]:
     else:
         written_rows = [list(row) for row in zip(*written, strict=True)]
     return {
-        "title": figures.clean(table.title, MOST_LETTERS),
+        "title": figures.sanitize(table.title, MOST_LETTERS),
         "columns": heads,
         "kinds": kinds,
         "rows": written_rows,
@@ -313,18 +321,18 @@ def _all_numbers(column: Sequence[Any]) -> bool:
 def plotted(plot: Plot, arms: Sequence[str] = ()) -> dict[str, Any]:
     """Return a plot as a page shows it: its words, its drawing and its points as a table."""
     return {
-        "title": figures.clean(plot.title, MOST_LETTERS),
-        "name": figures.clean(plot.title, MOST_LETTERS),
-        "says": figures.clean(plot.says, MOST_SAYS),
+        "title": figures.sanitize(plot.title, MOST_LETTERS),
+        "name": figures.sanitize(plot.title, MOST_LETTERS),
+        "says": figures.sanitize(plot.says, MOST_SAYS),
         "drawing": plots.drawn(plot, arms),
         "points": plots.table(plot),
     }
 
 
-def _as_plot(series: Series) -> Plot:
+def _as_plot(series: PlotSeries) -> Plot:
     """Return a line of the older form as a plot."""
     kept = thinning.kept(series.points, MOST_POINTS)
     points = tuple(series.points[place] for place in kept)
     # without a second check: the points were checked as a series
-    line = Line.model_construct(name=series.title, points=points, low=(), high=())
+    line = PlotLine.model_construct(name=series.title, points=points, low=(), high=())
     return Plot.model_construct(title=series.title, kind="line", lines=(line,))

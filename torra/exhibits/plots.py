@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from torra.clock import iso
-from torra.evaluation.exhibits import Line, Plot
+from torra.evaluation.exhibits import Plot, PlotLine
 from torra.exhibits import chart_layout, figures, numbers, row_layout
 from torra.exhibits.drawing import STYLES, Drawing, label, style
 
@@ -81,7 +81,7 @@ def x_word(x: datetime | float | str) -> str:
     return label(x) if isinstance(x, str) else numbers.short(x)
 
 
-def _values(line: Line) -> Sequence[tuple[Any, list[Any]]]:
+def _values(line: PlotLine) -> Sequence[tuple[Any, list[Any]]]:
     if not line.low:
         return [(x, [_said(y)]) for x, y in line.points]
     bounds = zip(line.points, line.low, line.high, strict=True)

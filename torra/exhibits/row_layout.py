@@ -15,9 +15,9 @@ from statistics import median
 from typing import Any, Final
 
 from torra.clock import iso
-from torra.evaluation.exhibits import MOST_LETTERS, Line, Plot
+from torra.evaluation.exhibits import MOST_LETTERS, Plot, PlotLine
 from torra.exhibits import axis, drawing, figures, numbers, thinning
-from torra.exhibits.axis import Scale
+from torra.exhibits.axis import AxisScale
 from torra.exhibits.drawing import FIELD, Drawing, Key, Pin, Shape, label
 from torra.exhibits.figures import STATES, VERDICTS
 
@@ -55,7 +55,7 @@ def rows(plot: Plot, styles: Sequence[int]) -> Drawing:
     inked = [_inked(plot, at, style, tops, scale) for at, style in enumerate(styles)]
     front = [shape for shapes, _ in inked for shape in shapes]
     pins = [pin for _, found in inked for pin in found]
-    title = figures.clean(plot.y or plot.x, MOST_LETTERS)
+    title = figures.sanitize(plot.y or plot.x, MOST_LETTERS)
     if title:
         front.append(drawing.words("title-x", 1, height + 34, drawing.cut(title, 60)))
     return Drawing(
@@ -83,7 +83,7 @@ def lanes(plot: Plot) -> Drawing:
     top = 0.0
     for line, found in zip(plot.lines, runs, strict=True):
         if len(plot.lines) > 1:
-            name = drawing.cut(figures.clean(line.name, MOST_LETTERS), 60)
+            name = drawing.cut(figures.sanitize(line.name, MOST_LETTERS), 60)
             shapes.append(drawing.words("lane-head", 0, top + HEAD - 5, name, 0))
             top += HEAD
         states = _states(found)
@@ -121,20 +121,20 @@ def _heights(plot: Plot, at: int) -> list[float | None]:
     return [y for _, y, *_ in _points(plot.lines[at])]
 
 
-def _points(line: Line) -> Iterator[tuple[Any, float | None, float | None, float | None]]:
+def _points(line: PlotLine) -> Iterator[tuple[Any, float | None, float | None, float | None]]:
     bare = (None,) * len(line.points)
     for (x, y), low, high in zip(line.points, line.low or bare, line.high or bare, strict=True):
         yield x, y if isinstance(y, float) else None, low, high
 
 
-def _frame(scale: Scale, height: float) -> Iterator[Shape]:
+def _frame(scale: AxisScale, height: float) -> Iterator[Shape]:
     for value, _ in scale.ticks:
         x = scale.place(value)
         yield drawing.line("zero" if not value else "grid", x, x, 0, height)
     yield from _ticks_below(scale, height)
 
 
-def _ticks_below(scale: Scale, height: float) -> Iterator[Shape]:
+def _ticks_below(scale: AxisScale, height: float) -> Iterator[Shape]:
     yield drawing.line("mark", 0, 1, height, height)
     yield from drawing.marks(scale, height)
 
@@ -153,7 +153,7 @@ def _is_long(name: str) -> bool:
 
 
 def _inked(
-    plot: Plot, at: int, style: int, tops: dict[str, float], scale: Scale
+    plot: Plot, at: int, style: int, tops: dict[str, float], scale: AxisScale
 ) -> tuple[list[Shape], list[Pin]]:
     """Return the bars or dots of a line, with intervals and numbers."""
     front: list[Shape] = []
@@ -185,7 +185,7 @@ def _inked(
 
 
 def _keys(plot: Plot, styles: Sequence[int]) -> tuple[Key, ...]:
-    names = (figures.clean(line.name, MOST_LETTERS) for line in plot.lines)
+    names = (figures.sanitize(line.name, MOST_LETTERS) for line in plot.lines)
     return tuple(drawing.key(style, name) for style, name in zip(styles, names, strict=True))
 
 
@@ -229,7 +229,7 @@ def _blocks(
     found: Sequence[tuple[Any, Any]],
     state: str,
     inside: set[str],
-    scale: Scale,
+    scale: AxisScale,
     end: float,
     top: float,
 ) -> Iterator[str]:

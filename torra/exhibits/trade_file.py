@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from torra.clock import iso
-from torra.evaluation.observations import ArmSeen, TradeSeen
+from torra.evaluation.observations import ArmObservation, TradeObservation
 from torra.evaluation.trade_figures import net_results
 from torra.exhibits import figures
 from torra.exhibits.figures import sheet_cell
@@ -32,8 +32,8 @@ DECIMALS: Final = 8
 
 
 class _Row(NamedTuple):
-    arm: ArmSeen
-    trade: TradeSeen
+    arm: ArmObservation
+    trade: TradeObservation
     net: float
     jump: datetime | None
 
@@ -84,14 +84,14 @@ MOST_DECIMALS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class TradeLine:
+class ArmTradeRow:
     """A trade of an arm as a line of a list: `cells` as HEADS has them."""
 
     arm: str
     cells: tuple[str, ...]
 
 
-def trade_lines(text: str) -> list[TradeLine] | None:
+def trade_lines(text: str) -> list[ArmTradeRow] | None:
     """Return the trades of a file, each arm's newest first; None where it is no file of trades."""
     rows = _rows(text)
     if rows is None:
@@ -100,17 +100,18 @@ def trade_lines(text: str) -> list[TradeLine] | None:
     places = min(
         MOST_DECIMALS, max((_decimals(row[name]) for row in found for name in PRICES), default=0)
     )
-    return [TradeLine(figures.clean(row["arm"], 60), _shown(row, places)) for row in found]
+    return [ArmTradeRow(figures.sanitize(row["arm"], 60), _shown(row, places)) for row in found]
 
 
 def _shown(row: Mapping[str, str], places: int) -> tuple[str, ...]:
     """Return the cells of a trade; prices have `places` decimals, as the finest of the file has."""
     return (
         _time(row["opened (UTC)"]),
-        figures.clean(f"{row['side']} {row['timeframe']}", 40),
-        _number(row["net (account currency)"], lambda value: figures.signed(value, 2)),
-        _number(row["net (R)"], lambda value: figures.signed(value, 2)),
-        figures.clean(EXITS.get(row["ended by"], row["ended by"]), 40) + ACROSS * bool(row[JUMP]),
+        figures.sanitize(f"{row['side']} {row['timeframe']}", 40),
+        _number(row["net (account currency)"], lambda value: figures.format_signed(value, 2)),
+        _number(row["net (R)"], lambda value: figures.format_signed(value, 2)),
+        figures.sanitize(EXITS.get(row["ended by"], row["ended by"]), 40)
+        + ACROSS * bool(row[JUMP]),
         _number(row["size (lots)"], lambda value: figures.plain(value, 2)),
         *(_number(row[name], lambda value: figures.plain(value, places)) for name in PRICES),
         _time(row["closed (UTC)"]),
@@ -118,7 +119,7 @@ def _shown(row: Mapping[str, str], places: int) -> tuple[str, ...]:
 
 
 def _time(text: str) -> str:
-    return figures.clean(text.replace("T", " ")[: len("2026-01-01 00:00")], 40)
+    return figures.sanitize(text.replace("T", " ")[: len("2026-01-01 00:00")], 40)
 
 
 def _number(text: str, shown: Callable[[float], str]) -> str:
@@ -126,7 +127,7 @@ def _number(text: str, shown: Callable[[float], str]) -> str:
     try:
         return shown(float(text))
     except ValueError:
-        return figures.clean(text, 20)
+        return figures.sanitize(text, 20)
 
 
 def _decimals(text: str) -> int:
@@ -144,12 +145,12 @@ def _rows(text: str) -> list[list[str]] | None:
     return rows[1:]
 
 
-def jump_of(trade: TradeSeen, jumps: Sequence[datetime]) -> datetime | None:
+def jump_of(trade: TradeObservation, jumps: Sequence[datetime]) -> datetime | None:
     """Return the first jump between a trade's decision and its end; None without one."""
     return next((jump for jump in jumps if trade.decided <= jump <= trade.closed), None)
 
 
-def as_csv(arms: Iterable[ArmSeen], jumps: Sequence[datetime] = ()) -> str:
+def as_csv(arms: Iterable[ArmObservation], jumps: Sequence[datetime] = ()) -> str:
     """Return the trades of arms as CSV, those across `jumps` marked.
 
     An arm without trades has no row.

@@ -28,7 +28,7 @@ from torra.feeds.csv_file import (
     ClockMissing,
     read_bars,
 )
-from torra.feeds.door import Refusal
+from torra.feeds.door import BarsRefused
 from torra.market import plausibility, week_starts
 from torra.market.broker_clock import UTC_CLOCK
 from torra.market.longer_bars import aggregate
@@ -189,6 +189,6 @@ def _checked(frame: pd.DataFrame, source: str, timeframe: str) -> pd.DataFrame:
         # A short file is no fault here: it may be one part of a longer history.
         return door.check(frame, timeframe, as_of=end, minimum=1)
     except DataUnavailable as error:
-        negative = error.reason == Refusal.NOT_POSITIVE
+        negative = error.reason == BarsRefused.NOT_POSITIVE
         remedy = WITHOUT_NEGATIVE if negative else "; mend the bars"
         raise ConfigError(f"{source}: {error}{remedy}") from error

@@ -47,7 +47,7 @@ from torra.evidence.companion_readings import (
 )
 from torra.evidence.outside_readings import OutsideView
 from torra.feeds import door
-from torra.feeds.door import Refusal
+from torra.feeds.door import BarsRefused
 from torra.feeds.limited import NO_ANSWER
 from torra.feeds.protocol import NO_BARS, NO_FILE, SERVER_CLOCK, Feed
 from torra.market.bar_view import BarView
@@ -82,10 +82,10 @@ LACKS: Final = {
     NO_BARS: Lack.MISSING,
     NO_ANSWER: Lack.UNREAD,
     SERVER_CLOCK: Lack.CLOCK,
-    Refusal.TOO_SHORT: Lack.MISSING,
-    Refusal.FUTURE: Lack.CLOCK,
-    Refusal.OFF_GRID: Lack.CLOCK,
-    Refusal.NO_TIME_ZONE: Lack.CLOCK,
+    BarsRefused.TOO_SHORT: Lack.MISSING,
+    BarsRefused.FUTURE: Lack.CLOCK,
+    BarsRefused.OFF_GRID: Lack.CLOCK,
+    BarsRefused.NO_TIME_ZONE: Lack.CLOCK,
 }
 """What a reason of DataUnavailable means for a companion; every other one is `broken`."""
 
@@ -98,7 +98,7 @@ Keep = Callable[[str, str, pd.DataFrame], object]
 log = logging.getLogger("torra")
 
 
-class Told(NamedTuple):
+class CompanionReading(NamedTuple):
     """What was last read of a companion on a timeframe, for the close `as_of`."""
 
     name: str
@@ -175,7 +175,7 @@ class CompanionReader:
         self._prompt: dict[tuple[str, str], bool] = {}
         self._vain: Counter[tuple[str, str]] = Counter()
         self._waited: tuple[datetime | None, float] = (None, 0.0)
-        self._told: dict[tuple[str, str], Told] = {}
+        self._told: dict[tuple[str, str], CompanionReading] = {}
 
     # --- what a tick asks -------------------------------------------------------------------------
 
@@ -233,14 +233,14 @@ class CompanionReader:
         self._state.wait_for(lambda: reading.complete or self._ended, seconds)
         return monotonic() - begun
 
-    def look(self, timeframe: str, as_of: datetime) -> list[Told]:
+    def look(self, timeframe: str, as_of: datetime) -> list[CompanionReading]:
         """Read each companion now, in the caller's thread: for a check, not for a tick."""
         return [
-            Told(name, timeframe, fetch(self._feed, symbol, timeframe, as_of)[0], as_of)
+            CompanionReading(name, timeframe, fetch(self._feed, symbol, timeframe, as_of)[0], as_of)
             for name, symbol in self._symbols.items()
         ]
 
-    def told(self) -> list[Told]:
+    def told(self) -> list[CompanionReading]:
         """Return what was last read of each companion on each timeframe, for people."""
         with self._state:
             return sorted(self._told.values(), key=lambda one: (one.name, duration(one.timeframe)))
@@ -340,7 +340,7 @@ class CompanionReader:
         with self._state:
             reading.found[name] = bars
             key = name, reading.timeframe
-            self._told[key] = Told(name, reading.timeframe, bars, reading.as_of)
+            self._told[key] = CompanionReading(name, reading.timeframe, bars, reading.as_of)
             if _closes_at(bars, reading):
                 self._prompt[key] = True
                 if not again:

@@ -61,7 +61,7 @@ Times = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 
-class Refusal(StrEnum):
+class BarsRefused(StrEnum):
     """Why the door refuses a frame."""
 
     MISSING_COLUMN = "missing_column"
@@ -99,7 +99,7 @@ def check(
     _check_times(index, step, as_of)
     if longer := _longer(index.asi8, _length(step, index)):
         told = f"most bars are {longer * step} apart: they are of a longer timeframe"
-        raise _refusal(Refusal.WRONG_STEP, f"{told} than {timeframe}")
+        raise _refusal(BarsRefused.WRONG_STEP, f"{told} than {timeframe}")
     _check_values(index, values)
     _check_extent(index, step, as_of, minimum, max_age_bars)
     return _with_spreads(values, index, frame)
@@ -125,12 +125,12 @@ def _values(frame: pd.DataFrame) -> Values:
         # pandas allows a name twice, and then gives a table where a column is meant.
         if names.count(name) != 1:
             problem = "is missing" if name not in names else "appears more than once"
-            raise _refusal(Refusal.MISSING_COLUMN, f"column {name} {problem}")
+            raise _refusal(BarsRefused.MISSING_COLUMN, f"column {name} {problem}")
     for name in COLUMNS:
         # Neither truth values nor text that looks like a number.
         if getattr(frame[name].dtype, "kind", "O") not in "fiu":
             raise _refusal(
-                Refusal.NOT_NUMBERS, f"column {name} holds {frame[name].dtype}, not numbers"
+                BarsRefused.NOT_NUMBERS, f"column {name} holds {frame[name].dtype}, not numbers"
             )
     columns = [frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in COLUMNS]
     return np.column_stack(columns)
@@ -144,7 +144,7 @@ def _whole(frame: pd.DataFrame, names: list[str]) -> Values | None:
     return np.ascontiguousarray(table[:, : len(COLUMNS)]) if table.dtype == np.float64 else None
 
 
-def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFrame:
+def drop_invalid_bars(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFrame:
     """Return only the sound bars of a history, whatever stands between them, with their spreads.
 
     None where the bars are of a longer timeframe: each of them then holds what others should.
@@ -184,9 +184,11 @@ def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFram
 def _index(frame: pd.DataFrame) -> pd.DatetimeIndex:
     index = frame.index
     if not isinstance(index, pd.DatetimeIndex) or index.tz is None:
-        raise _refusal(Refusal.NO_TIME_ZONE, "the index must be bar open times with a time zone")
+        raise _refusal(
+            BarsRefused.NO_TIME_ZONE, "the index must be bar open times with a time zone"
+        )
     if index.hasnans:
-        raise _refusal(Refusal.NAN, "a bar has no time")
+        raise _refusal(BarsRefused.NAN, "a bar has no time")
     return index.tz_convert(UTC).rename("time")
 
 
@@ -195,10 +197,10 @@ def _check_times(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> N
     earlier, later = times[:-1], times[1:]
     length, latest = _length(step, index), _latest(index, step, as_of)
     for reason, broken, sentence in (
-        (Refusal.UNSORTED, later < earlier, "comes before the bar above it"),
-        (Refusal.DUPLICATE, later == earlier, "is there twice"),
-        (Refusal.OFF_GRID, times % length != 0, "is not on the timeframe's grid in UTC"),
-        (Refusal.FUTURE, times > latest, "is not closed yet"),
+        (BarsRefused.UNSORTED, later < earlier, "comes before the bar above it"),
+        (BarsRefused.DUPLICATE, later == earlier, "is there twice"),
+        (BarsRefused.OFF_GRID, times % length != 0, "is not on the timeframe's grid in UTC"),
+        (BarsRefused.FUTURE, times > latest, "is not closed yet"),
     ):
         if broken.any():
             # The comparisons of neighbours have one place less: name the later bar.
@@ -235,18 +237,18 @@ def _check_values(index: pd.DatetimeIndex, values: Values) -> None:
     opens, highs, lows, closes, volumes = values.T
     if not np.isfinite(values).all():
         nan = np.isnan(values)
-        reason = Refusal.NAN if nan.any() else Refusal.INFINITE
+        reason = BarsRefused.NAN if nan.any() else BarsRefused.INFINITE
         raise _refusal(reason, _first(index, values, nan if nan.any() else np.isinf(values)))
     low = values <= 0
     # A price of 0 is broken, a volume of 0 is not.
     low[:, -1] = volumes < 0
     if low.any():
-        raise _refusal(Refusal.NOT_POSITIVE, _first(index, values, low))
+        raise _refusal(BarsRefused.NOT_POSITIVE, _first(index, values, low))
     unfit = (lows > np.minimum(opens, closes)) | (highs < np.maximum(opens, closes))
     if unfit.any():
         row = int(unfit.argmax())
         prices = ", ".join(f"{name} {float(values[row, at])!r}" for at, name in enumerate(PRICES))
-        raise _refusal(Refusal.HIGH_LOW, f"the bar of {_when(index, row)} has {prices}")
+        raise _refusal(BarsRefused.HIGH_LOW, f"the bar of {_when(index, row)} has {prices}")
 
 
 def _check_extent(
@@ -254,11 +256,11 @@ def _check_extent(
 ) -> None:
     needed = max(1, minimum)
     if len(index) < needed:
-        raise _refusal(Refusal.TOO_SHORT, f"{len(index)} bars where {needed} are needed")
+        raise _refusal(BarsRefused.TOO_SHORT, f"{len(index)} bars where {needed} are needed")
     age = (as_of - index[-1].to_pydatetime() - step) / step
     if age > max_age_bars:
         raise _refusal(
-            Refusal.STALE, f"the newest bar, {_when(index, -1)}, closed {age:.1f} bars ago"
+            BarsRefused.STALE, f"the newest bar, {_when(index, -1)}, closed {age:.1f} bars ago"
         )
 
 
@@ -271,5 +273,5 @@ def _when(index: pd.DatetimeIndex, place: int) -> str:
     return str(index[place].isoformat()).replace("+00:00", "Z")
 
 
-def _refusal(reason: Refusal, detail: str) -> DataUnavailable:
+def _refusal(reason: BarsRefused, detail: str) -> DataUnavailable:
     return DataUnavailable(reason.value, detail)

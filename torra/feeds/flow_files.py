@@ -27,7 +27,7 @@ import numpy as np
 
 from torra.evidence.flow_readings import FlowRow, FlowThen, missing
 from torra.evidence.news_digest import NewsStatus
-from torra.feeds.mt5_files import OFFSET, WHOSE, Source, file_of, signed_rows
+from torra.feeds.mt5_files import OFFSET, WHOSE, BarFileOwner, file_of, signed_rows
 from torra.feeds.points import MOST_DECIMALS
 from torra.market.broker_clock import ServerClock, shown
 from torra.regular_files import read_regular
@@ -78,12 +78,12 @@ class FlowFiles:
         self._key = key
         self._channel = channel
         self._account = account
-        self._copies: dict[Source, _Copy] = {}
-        self._troubles: dict[Source, str] = {}
+        self._copies: dict[BarFileOwner, _Copy] = {}
+        self._troubles: dict[BarFileOwner, str] = {}
 
     def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
         """Return what is known of the bars up to the one that opened last of `times`."""
-        wanted = Source(self._channel, self._account, self._symbols[symbol], timeframe)
+        wanted = BarFileOwner(self._channel, self._account, self._symbols[symbol], timeframe)
         trouble = self._look(wanted)
         held = self._copies.get(wanted)
         if held is None:
@@ -94,7 +94,7 @@ class FlowFiles:
         status = trouble if trouble == NewsStatus.BROKEN else missing(held.rows, times)
         return FlowThen(held.rows, status, SOURCE)
 
-    def _look(self, wanted: Source) -> str:
+    def _look(self, wanted: BarFileOwner) -> str:
         """Read the file again if it has changed; return what is wrong with it, "" for nothing."""
         path = file_of(self._folder, wanted)
         trouble = partial(self._trouble, wanted, path)
@@ -114,7 +114,7 @@ class FlowFiles:
         self._troubles.pop(wanted, None)
         return ""
 
-    def _trouble(self, wanted: Source, path: Path, status: NewsStatus, what: str) -> str:
+    def _trouble(self, wanted: BarFileOwner, path: Path, status: NewsStatus, what: str) -> str:
         if self._troubles.get(wanted) != what:
             tell = log.info if status is NewsStatus.NO_FILE else log.warning
             tell("order flow: %s %s; ticks go on without, or with the last good copy", path, what)
@@ -122,7 +122,7 @@ class FlowFiles:
         return str(status)
 
 
-def read_flow(raw: bytes, key: str, wanted: Source, clock: ServerClock) -> list[FlowRow]:
+def read_flow(raw: bytes, key: str, wanted: BarFileOwner, clock: ServerClock) -> list[FlowRow]:
     """Return the rows of a file's bytes; raises ValueError when anything about it is wrong.
 
     Of an hour that the server shows twice no row is taken: with bars left out, nothing tells which

@@ -16,7 +16,7 @@ import pandas as pd
 
 from torra.errors import DataUnavailable
 from torra.evidence.flow_readings import NO_FLOW, FlowThen
-from torra.feeds.protocol import Feed, FlowBeside, TakeFlow, no_flow
+from torra.feeds.protocol import Feed, FlowSource, TakeFlow, no_flow
 from torra.time_limit import TimeLimit
 
 NO_ANSWER: Final = "no_answer"
@@ -26,7 +26,7 @@ NO_ANSWER: Final = "no_answer"
 class LimitedFeed:
     """A feed whose reading has a time limit."""
 
-    def __init__(self, feed: Feed, limit: TimeLimit, flow: FlowBeside | None = None) -> None:
+    def __init__(self, feed: Feed, limit: TimeLimit, flow: FlowSource | None = None) -> None:
         """Take a feed and its limit; the order flow beside it has a limit of its own."""
         self._feed = feed
         self._limit = limit

@@ -27,7 +27,7 @@ from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, ConfigError, DataUnavailable
 from torra.evidence.flow_readings import NO_FLOW, FlowThen
 from torra.feeds import points
-from torra.feeds.protocol import COLUMNS, NO_BARS, SERVER_CLOCK, FlowBeside, TakeFlow, no_flow
+from torra.feeds.protocol import COLUMNS, NO_BARS, SERVER_CLOCK, FlowSource, TakeFlow, no_flow
 from torra.market.broker_clock import Seconds, ServerClock, offsets_used, shown
 from torra.market.spreads import SPREAD
 
@@ -89,7 +89,7 @@ class Mt5DirectFeed:
         symbols: Mapping[str, str],
         server: ServerClock,
         clock: Clock,
-        flow: FlowBeside | None = None,
+        flow: FlowSource | None = None,
     ) -> None:
         self._flow = flow
         self._terminal = terminal

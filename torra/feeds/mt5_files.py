@@ -75,7 +75,7 @@ log = logging.getLogger("torra")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BarFileOwner:
     """Whose bars a file holds."""
 
     channel: str
@@ -140,8 +140,8 @@ class Mt5FilesFeed:
         self._channel = channel
         self._account = account
         self._newest = newest
-        self._copies: dict[Source, _Copy] = {}
-        self._troubles: dict[Source, str] = {}
+        self._copies: dict[BarFileOwner, _Copy] = {}
+        self._troubles: dict[BarFileOwner, str] = {}
 
     def bars(
         self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None
@@ -154,7 +154,7 @@ class Mt5FilesFeed:
         if symbol not in self._symbols:
             known = ", ".join(self._symbols)
             raise ConfigError(f"the channel brings no bars of {symbol}; it brings {known}")
-        wanted = Source(self._channel, self._account, self._symbols[symbol], timeframe)
+        wanted = BarFileOwner(self._channel, self._account, self._symbols[symbol], timeframe)
         copy = self._copy(wanted, step)
         if copy.fault:
             raise DataUnavailable(SERVER_CLOCK, copy.fault)
@@ -166,7 +166,7 @@ class Mt5FilesFeed:
         """Return None: the feed lives in real time."""
         return
 
-    def _copy(self, wanted: Source, step: timedelta) -> _Copy:
+    def _copy(self, wanted: BarFileOwner, step: timedelta) -> _Copy:
         """Return the file as it is now, or the last good copy of it."""
         path = file_of(self._folder, wanted)
         held = self._copies.get(wanted)
@@ -189,7 +189,7 @@ class Mt5FilesFeed:
         self._troubles.pop(wanted, None)
         return copy
 
-    def _last_good(self, wanted: Source, reason: str, trouble: str) -> _Copy:
+    def _last_good(self, wanted: BarFileOwner, reason: str, trouble: str) -> _Copy:
         held = self._copies.get(wanted)
         if held is None:
             raise DataUnavailable(reason, trouble)
@@ -228,7 +228,7 @@ class Mt5FilesFeed:
         return faults[-1] if all(faults) else ""
 
 
-def file_of(folder: Path, wanted: Source) -> Path:
+def file_of(folder: Path, wanted: BarFileOwner) -> Path:
     """Return where the bars or the order flow of a symbol lie.
 
     No two names share a file, and none is one that Windows reserves, for the timeframe is part of
@@ -239,7 +239,7 @@ def file_of(folder: Path, wanted: Source) -> Path:
     return folder / f"{symbol.decode()}_{wanted.timeframe}.csv"
 
 
-def read_sheet(raw: bytes, key: str, wanted: Source, newest: int | None = None) -> BarSheet:
+def read_sheet(raw: bytes, key: str, wanted: BarFileOwner, newest: int | None = None) -> BarSheet:
     """Return the contents of a file's bytes, of its bars the `newest`.
 
     Raises ValueError when anything about it is wrong, its version first, then whose bars it holds.
@@ -256,7 +256,7 @@ def read_sheet(raw: bytes, key: str, wanted: Source, newest: int | None = None) 
 def signed_rows(
     raw: bytes,
     key: str,
-    wanted: Source,
+    wanted: BarFileOwner,
     first: re.Pattern[str],
     header: str,
     row: re.Pattern[str],
@@ -293,7 +293,7 @@ def _signed_lines(raw: bytes, key: str) -> list[str]:
     return (body + newline).replace("\r\n", "\n").split("\n")[:-1]
 
 
-def _named(line: str, wanted: Source, first: re.Pattern[str]) -> tuple[int, list[int]]:
+def _named(line: str, wanted: BarFileOwner, first: re.Pattern[str]) -> tuple[int, list[int]]:
     """Return how many bars and what follows; ValueError where it names others than wanted."""
     head, found = VERSION.match(line), first.fullmatch(line)
     if head and int(head[1]) != PROTOCOL:
@@ -301,13 +301,13 @@ def _named(line: str, wanted: Source, first: re.Pattern[str]) -> tuple[int, list
     if not found:
         raise ValueError(f"its first line does not say whose bars they are: {AGAIN}")
     channel, account, symbol, timeframe, count, *more = found.groups()[1:]
-    told = Source(channel, int(account), symbol, timeframe)
+    told = BarFileOwner(channel, int(account), symbol, timeframe)
     if told != wanted:
         raise ValueError(f"it holds the bars of {told}, not of {wanted}: {_mend(told, wanted)}")
     return int(count), [*map(int, more)]
 
 
-def _mend(told: Source, wanted: Source) -> str:
+def _mend(told: BarFileOwner, wanted: BarFileOwner) -> str:
     """Return the remedy where a file holds other bars than those that are wanted."""
     name = wanted.channel
     if told.channel != name:
@@ -332,7 +332,7 @@ def _doubtful(clock: ServerClock, wall: Seconds) -> int:
     return len(wall)
 
 
-def _remedy(wanted: Source) -> str:
+def _remedy(wanted: BarFileOwner) -> str:
     return (
         f"does the Expert Advisor run, with {wanted.broker_symbol} in its input bar_symbols and "
         f"{wanted.timeframe} in bar_timeframes?"

@@ -72,7 +72,7 @@ def no_flow() -> FlowThen:
     return NO_FLOW
 
 
-class FlowBeside(FlowFeed, Protocol):
+class FlowSource(FlowFeed, Protocol):
     """A source of order flow that is read beside the ticks (torra.feeds.flow_beside)."""
 
     def begin(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> TakeFlow:

@@ -16,13 +16,13 @@ from instance_database import Database
 from torra.errors import ConfigError, bounded
 from torra.home import DATABASE
 from torra.jobs import states
-from torra.jobs.kinds import LONGEST_TITLE, Kind, Parameters, key_of, parameters_of
+from torra.jobs.kinds import LONGEST_TITLE, JobKind, Parameters, key_of, parameters_of
 from torra.jobs.worker import CANCELLED
 from torra.store.connection import to_json
 from torra.trading.by_hand import (
     COMMAND_LINE,
-    Done,
-    Person,
+    Actor,
+    CommandResult,
     open_desk,
     refusals,
     with_record,
@@ -41,11 +41,13 @@ ASKED_TO_STOP: Final = "Its desk stops it within two seconds."
 NOBODY: Final = "No desk runs: the next `torra run` ends it."
 
 
-def ask(database: Database, home: Path, kind: Kind, asked: Parameters, person: Person) -> Done:
+def ask(
+    database: Database, home: Path, kind: JobKind, asked: Parameters, person: Actor
+) -> CommandResult:
     """Queue a job, or find the one that goes on already; raises ConfigError for bad parameters."""
     request = kind.check(home, asked)
 
-    def act() -> Done:
+    def act() -> CommandResult:
         row, new = database.queue_job(
             kind.name,
             key_of(kind.name, request.asked),
@@ -53,15 +55,15 @@ def ask(database: Database, home: Path, kind: Kind, asked: Parameters, person: P
             parameters=to_json(request.parameters),
             asked_by=person.actor,
         )
-        return Done(shown(row) | {"new": new}, {}, {"job": row["id"], "new": new})
+        return CommandResult(shown(row) | {"new": new}, {}, {"job": row["id"], "new": new})
 
     return with_record(database, person, "job", kind.name, act)
 
 
-def cancel(database: Database, number: int, person: Person) -> Done:
+def cancel(database: Database, number: int, person: Actor) -> CommandResult:
     """Cancel a job; raises ConfigError for one that is not there or has ended."""
 
-    def act() -> Done:
+    def act() -> CommandResult:
         row = database.job(number)
         if row is None:
             raise ConfigError(f"there is no job {number}; `torra jobs` lists them")
@@ -73,7 +75,7 @@ def cancel(database: Database, number: int, person: Person) -> Done:
             states.check_transition(row["state"], "cancelled")
             database.end_job(number, row["state"], "cancelled", CANCELLED)
         after = shown(database.job(number) or row)
-        return Done(after, {"state": row["state"]}, {"state": after["state"]})
+        return CommandResult(after, {"state": row["state"]}, {"state": after["state"]})
 
     return with_record(database, person, "cancel job", str(number), act)
 

@@ -25,7 +25,7 @@ from typing import IO, Any, Final
 
 from torra.clock import System
 from torra.errors import Busy, StoreUnavailable, TorraError, bounded
-from torra.imports import look_seldom
+from torra.imports import freeze_gc
 from torra.jobs.kinds import JobResult, Parameters, Work
 from torra.jobs.priority import step_back
 
@@ -44,7 +44,7 @@ TELL_SECONDS: Final = 0.2
 CLOCK: Final = System()
 
 
-class Desk:
+class ParentPipe:
     """The desk at the other end of the pipe: ends this process when it is gone or silent."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Desk:
         self._end(ORPHANED)
 
 
-class Report:
+class ProgressWriter:
     """Writes what becomes of the work, one JSON object a line."""
 
     def __init__(self, out: IO[bytes]) -> None:
@@ -95,14 +95,14 @@ class Report:
 
 def main() -> int:
     """Run the job that standard input names; return the exit code, 0 where the work is done."""
-    report = Report(os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
+    report = ProgressWriter(os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
     # Whatever a work or a library prints would be read as a word of ours.
     sys.stdout = sys.stderr
     job = json.loads(sys.stdin.buffer.readline())
-    Desk(sys.stdin.buffer, job["patience"]).watch()
+    ParentPipe(sys.stdin.buffer, job["patience"]).watch()
     signal.signal(signal.SIGTERM, _stop)
     _make_room_for_others(job["niceness"], job["memory"])
-    look_seldom()
+    freeze_gc()
     try:
         found = _work(job["work"])(Path(job["home"]), job["parameters"], report.progress)
         report.write({"says": bounded(found.says), "made": found.made})

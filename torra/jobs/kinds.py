@@ -41,7 +41,7 @@ class Tell(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class JobRequest:
     """What was asked, checked: `asked` says what makes it the same request as another one.
 
     `parameters` is what the work gets. What must not move while the job waits is fixed in them,
@@ -65,7 +65,7 @@ Work = Callable[[Path, Parameters, Tell], JobResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobKind:
     """A kind of job. `check` raises ConfigError that names what to mend; `work` is MODULE:NAME.
 
     `keep_up` is called now and then by the desk that does the jobs, and may queue one by itself.
@@ -73,7 +73,7 @@ class Kind:
 
     name: str
     title: str
-    check: Callable[[Path, Parameters], Request]
+    check: Callable[[Path, Parameters], JobRequest]
     work: str
     keep_up: Callable[[Database], None] | None = None
 
@@ -83,7 +83,7 @@ def key_of(kind: str, asked: Parameters) -> str:
     return hashlib.sha256(json.dumps([kind, asked], sort_keys=True).encode()).hexdigest()
 
 
-def by_name(*kinds: Kind) -> Mapping[str, Kind]:
+def by_name(*kinds: JobKind) -> Mapping[str, JobKind]:
     """Return kinds by their names."""
     return {kind.name: kind for kind in kinds}
 

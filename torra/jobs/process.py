@@ -38,7 +38,7 @@ ALONE: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that keep libraries of arithmetic to one thread."""
 
 
-class Word(BaseModel):
+class ChildMessage(BaseModel):
     """One line of a child: progress, or how it ended."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -70,7 +70,7 @@ class JobProcess:
     """The process of one attempt at a job."""
 
     def __init__(self, home: Path, work: str, parameters: Parameters, bounds: Bounds) -> None:
-        self._words: queue.SimpleQueue[Word] = queue.SimpleQueue()
+        self._words: queue.SimpleQueue[ChildMessage] = queue.SimpleQueue()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "torra.jobs.child"],
             stdin=subprocess.PIPE,
@@ -112,7 +112,7 @@ class JobProcess:
             return f"was ended by the signal {-code}"
         return f"ended with code {code}"
 
-    def words(self) -> list[Word]:
+    def words(self) -> list[ChildMessage]:
         """Take what it has said since it was last asked."""
         found = []
         with suppress(queue.Empty):
@@ -156,7 +156,7 @@ class JobProcess:
         with suppress(OSError, ValueError):
             while line := out.readline(LONGEST_LINE):
                 with suppress(ValidationError):
-                    self._words.put(Word.model_validate_json(line))
+                    self._words.put(ChildMessage.model_validate_json(line))
 
 
 def _environment() -> dict[str, Any]:

@@ -25,8 +25,8 @@ from instance_database import Database
 from torra.clock import System
 from torra.errors import StoreUnavailable
 from torra.jobs import states
-from torra.jobs.kinds import THE_DESK, Kind, parameters_of
-from torra.jobs.process import Bounds, JobProcess, Word
+from torra.jobs.kinds import THE_DESK, JobKind, parameters_of
+from torra.jobs.process import Bounds, ChildMessage, JobProcess
 
 TURN_SECONDS: Final = 0.25
 """Real seconds between two turns."""
@@ -63,8 +63,8 @@ class _Run:
     epoch: int
     attempt: int
     process: JobProcess
-    last: Word | None = None
-    progress: Word | None = None
+    last: ChildMessage | None = None
+    progress: ChildMessage | None = None
     noted_stage: str | None = None
     noted: float = 0.0
     kill_at: float | None = None
@@ -81,7 +81,7 @@ class Worker:
         self,
         database: Database,
         home: Path,
-        kinds: Mapping[str, Kind],
+        kinds: Mapping[str, JobKind],
         epoch: Callable[[], int | None],
         *,
         tell: Callable[..., None] = lambda **_: None,

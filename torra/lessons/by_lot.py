@@ -20,7 +20,7 @@ from numpy.random import PCG64, Generator
 
 from torra.clock import iso
 from torra.lessons.ranking import Embed, LessonIndex, Near, Query, Ranked
-from torra.lessons.recall import Asked, Fetch, LessonShelf
+from torra.lessons.recall import Fetch, LessonQuery, LessonRetriever
 
 PARTS: Final = 5
 """Parts of equal number into which what is known is cut by age."""
@@ -29,7 +29,7 @@ TRADES, NOTES = 0, 1
 """What is drawn: each has a generator of its own, so that neither moves the other's draw."""
 
 
-class LotShelf(LessonShelf):
+class LotShelf(LessonRetriever):
     """A shelf that tells lessons by lot."""
 
     def __init__(self, fresh: Fetch, embed: Embed, seed: int) -> None:
@@ -37,19 +37,19 @@ class LotShelf(LessonShelf):
         super().__init__(fresh, embed)
         self._seed = seed
 
-    def _nearest(self, index: LessonIndex, asked: Asked) -> Sequence[Near]:
+    def _nearest(self, index: LessonIndex, asked: LessonQuery) -> Sequence[Near]:
         near = super()._nearest(index, asked)
         known = [n for n in index.known(asked.as_of) if self._lessons[n].facts.kind == "trade"]
         drawn = by_lot(known, [one.number for one in near], self._rng(asked, TRADES))
         return [Near(number, 0.0) for number in drawn]
 
-    def _best(self, index: LessonIndex, asked: Asked, query: Query) -> Sequence[Ranked]:
+    def _best(self, index: LessonIndex, asked: LessonQuery, query: Query) -> Sequence[Ranked]:
         best = super()._best(index, asked, query)
         told = [one.number for one in best]
         drawn = by_lot(index.known(asked.as_of), told, self._rng(asked, NOTES))
         return [Ranked(number, 0.0, {}) for number in drawn]
 
-    def _rng(self, asked: Asked, purpose: int) -> Generator:
+    def _rng(self, asked: LessonQuery, purpose: int) -> Generator:
         numbers = asked.situation.vector(asked.side)
         question = f"{asked.symbol} {iso(asked.as_of)} {asked.side} {numbers}"
         return Generator(PCG64([self._seed, zlib.crc32(question.encode()), purpose]))

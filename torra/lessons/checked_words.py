@@ -27,10 +27,10 @@ from agents.texts.fence import clean
 from torra.clock import iso
 from torra.lessons.figures import ENDED, LOST, PARTS, PATH, WON
 from torra.lessons.general_statements import is_general
-from torra.lessons.lesson import LessonFacts, Words
+from torra.lessons.lesson import LessonFacts, LessonText
 from torra.lessons.plain_words import COMMANDS, FIRST, PHRASES, PLAIN, SIDED
 from torra.lessons.reviews import ODD, ONE_BAR, PART_BYTES, span
-from torra.lessons.told_numbers import CLAUSE, NEGATIONS, TOLD, WORD, ToldNumbers, words_of
+from torra.lessons.told_numbers import CLAUSE, NEGATIONS, TOLD, WORD, NumberCheck, words_of
 from torra.trading_terms import SYMBOLS
 
 NUMBER_UNKNOWN: Final = "number_unknown"
@@ -55,7 +55,7 @@ READ_CHARS: Final = 2_000
 """Characters of a part that are read at all: a reply may be long."""
 
 
-def checked(words: Words, facts: LessonFacts) -> Words:
+def checked(words: LessonText, facts: LessonFacts) -> LessonText:
     """Return a model's words with the sentences alone that hold to the facts.
 
     A part of which nothing is left is empty; `flags` has why sentences were dropped.
@@ -71,7 +71,7 @@ class _Check:
 
     def __init__(self, facts: LessonFacts) -> None:
         self.found: set[str] = set()
-        self._numbers = ToldNumbers(facts)
+        self._numbers = NumberCheck(facts)
         self._own = _own_names(facts)
         self._masks = _masks(facts)
         self._plain = PLAIN | self._own | {ITS_NAME}

@@ -53,7 +53,7 @@ READ: Final[Mapping[str, str]] = {
 WEIGHTS: Final = {name: weight for parts in COMPONENTS.values() for name, weight in parts.items()}
 
 
-class Held(NamedTuple):
+class PriceRange(NamedTuple):
     """The lowest and the highest bid of the whole bars between fill and end."""
 
     low: float
@@ -100,7 +100,7 @@ def facts_of(
     exit_price: float,
     closed_at: datetime,
     known_at: datetime,
-    held: Held | None,
+    held: PriceRange | None,
     asset: str,
     spread: float,
     situation: Situation | None,
@@ -144,7 +144,7 @@ def facts_of(
 
 
 def excursions(
-    side: PositionSide, fill: float, exit_price: float, held: Held | None, spread: float
+    side: PositionSide, fill: float, exit_price: float, held: PriceRange | None, spread: float
 ) -> tuple[float, float]:
     """Return the worst (<= 0) and the best (>= 0) gain of a position in price units.
 

@@ -49,7 +49,7 @@ PARTS: Final[Mapping[str, str]] = {
 """The parts of the scores in a lesson: there "against" says that one spoke against the trade."""
 
 
-class Result(NamedTuple):
+class OutcomeWord(NamedTuple):
     """A result of a trade in R: its field, the words that name it, and those that speak of another.
 
     Beside a word of `sizes` a negative one may be told without its sign.
@@ -63,25 +63,25 @@ class Result(NamedTuple):
 
 
 RESULTS: Final = {
-    "result": Result("r", (*LOST, *WON, *ENDED), sizes=LOST),
-    "planned": Result(
+    "result": OutcomeWord("r", (*LOST, *WON, *ENDED), sizes=LOST),
+    "planned": OutcomeWord(
         "planned_r", ("plan", "planned"), (*LOST, *WON, *ENDED, "against"), leads=True
     ),
-    "cost_of_fill": Result(
+    "cost_of_fill": OutcomeWord(
         "slipped_r",
         ("fill", "fills", "filled", "slip", "slippage", "slipped"),
         (*WON, *ENDED),
         leads=True,
     ),
-    "worst": Result(
+    "worst": OutcomeWord(
         "mae_r", ("worst", "behind", "drawdown"), (*WON, *ENDED), ("worst", "behind", "drawdown")
     ),
-    "best": Result(
+    "best": OutcomeWord(
         "mfe_r",
         ("best", "ahead", "favour", "favor"),
         (*LOST, *ENDED, *(word for word in WON if word not in PATH)),
     ),
-    "surprise": Result("surprise", ("surprise",), (*LOST, *WON, *ENDED), leads=True),
+    "surprise": OutcomeWord("surprise", ("surprise",), (*LOST, *WON, *ENDED), leads=True),
 }
 """The results of a trade, by how they are called."""
 
@@ -104,7 +104,7 @@ ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class LessonNumber:
     """A number of a lesson.
 
     It is shown with `decimals`, and may be said with as few as `least`. One of the `units` follows
@@ -150,7 +150,7 @@ class Figure:
         return abs(said - round(wanted, self.decimals)) < ROUNDING
 
 
-def figures(facts: LessonFacts) -> tuple[Figure, ...]:
+def figures(facts: LessonFacts) -> tuple[LessonNumber, ...]:
     """Return the numbers of a lesson that may be told."""
     return tuple(one for one in _figures(facts) if math.isfinite(one.value))
 
@@ -186,10 +186,10 @@ def _words(facts: LessonFacts) -> Iterator[tuple[str, str]]:
     yield "news_of", ", ".join(situation.events)
 
 
-def _figures(facts: LessonFacts) -> Iterator[Figure]:
+def _figures(facts: LessonFacts) -> Iterator[LessonNumber]:
     for name, one in RESULTS.items():
         value = float(getattr(facts, one.field))
-        told = Figure(
+        told = LessonNumber(
             name, value, 2, R, one.about, leads=one.leads, barred=one.barred, sizes=one.sizes
         )
         yield told
@@ -198,7 +198,7 @@ def _figures(facts: LessonFacts) -> Iterator[Figure]:
         )
     yield from _times(facts)
     if facts.profit is not None:
-        money = Figure("profit", facts.profit, 2, (), ACCOUNT, 0)
+        money = LessonNumber("profit", facts.profit, 2, (), ACCOUNT, 0)
         yield replace(
             money,
             barred=(*ENDED, "best", "worst", "ahead", "behind"),
@@ -214,9 +214,9 @@ def _figures(facts: LessonFacts) -> Iterator[Figure]:
                 yield replace(figure, value=value)
 
 
-def _times(facts: LessonFacts) -> Iterator[Figure]:
+def _times(facts: LessonFacts) -> Iterator[LessonNumber]:
     hours = facts.hours_held
-    told = Figure("held", hours, 1, HOURS, HELD, barred=NOT_HELD)
+    told = LessonNumber("held", hours, 1, HOURS, HELD, barred=NOT_HELD)
     yield told
     yield replace(told, value=hours * 60.0, decimals=0, units=MINUTES, least=0, derived=True)
     yield replace(told, value=hours / 24.0, units=DAYS, derived=True)
@@ -225,14 +225,16 @@ def _times(facts: LessonFacts) -> Iterator[Figure]:
         yield replace(told, value=bars, decimals=0, units=BARS, least=0, derived=True)
 
 
-def _plain(name: str, decimals: int, *about: str, least: int = 0) -> Figure:
-    return Figure(name, 0.0, decimals, (), about, least, leads=True, barred=CHANGED)
+def _plain(name: str, decimals: int, *about: str, least: int = 0) -> LessonNumber:
+    return LessonNumber(name, 0.0, decimals, (), about, least, leads=True, barred=CHANGED)
 
 
-def _in(units: tuple[str, ...], name: str, *about: str, of: str = "") -> Figure:
+def _in(units: tuple[str, ...], name: str, *about: str, of: str = "") -> LessonNumber:
     percent = units == PERCENT
     decimals, least = (0, 0) if percent else (2, 1)
-    return Figure(name, 0.0, decimals, units, about, least, percent, of, leads=True, barred=CHANGED)
+    return LessonNumber(
+        name, 0.0, decimals, units, about, least, percent, of, leads=True, barred=CHANGED
+    )
 
 
 SITUATION: Final = (

@@ -30,7 +30,7 @@ Kind = Literal["trade", "vetoed"]
 KINDS: Final[tuple[Kind, ...]] = ("trade", "vetoed")
 
 
-class Scale(NamedTuple):
+class NumberScale(NamedTuple):
     """How a number of a situation comes to about -1 to +1: less `middle`, over `width`.
 
     `turns` says whether its sign depends on the side of the trade.
@@ -41,23 +41,23 @@ class Scale(NamedTuple):
     turns: bool = False
 
 
-SCALES: Final[Mapping[str, Scale]] = {
-    "price_action": Scale(0.0, 1.0, turns=True),
-    "key_levels": Scale(0.0, 1.0, turns=True),
-    "momentum": Scale(0.0, 1.0, turns=True),
-    "structure": Scale(0.0, 1.0, turns=True),
-    "adx14": Scale(25.0, 25.0),
-    "di_difference": Scale(0.0, 25.0, turns=True),
-    "volatility_percentile": Scale(50.0, 50.0),
-    "rsi14": Scale(50.0, 25.0, turns=True),
-    "support_distance_atr": Scale(2.0, 2.0),
-    "resistance_distance_atr": Scale(2.0, 2.0),
-    "volume_ratio": Scale(1.0, 1.0),
-    "spread_atr": Scale(0.05, 0.10),
-    "consensus": Scale(0.0, 0.5, turns=True),
-    "news_score": Scale(0.0, 0.5, turns=True),
-    "up_bars": Scale(0.5, 0.25, turns=True),
-    "ema_gap_atr": Scale(0.0, 2.0, turns=True),
+SCALES: Final[Mapping[str, NumberScale]] = {
+    "price_action": NumberScale(0.0, 1.0, turns=True),
+    "key_levels": NumberScale(0.0, 1.0, turns=True),
+    "momentum": NumberScale(0.0, 1.0, turns=True),
+    "structure": NumberScale(0.0, 1.0, turns=True),
+    "adx14": NumberScale(25.0, 25.0),
+    "di_difference": NumberScale(0.0, 25.0, turns=True),
+    "volatility_percentile": NumberScale(50.0, 50.0),
+    "rsi14": NumberScale(50.0, 25.0, turns=True),
+    "support_distance_atr": NumberScale(2.0, 2.0),
+    "resistance_distance_atr": NumberScale(2.0, 2.0),
+    "volume_ratio": NumberScale(1.0, 1.0),
+    "spread_atr": NumberScale(0.05, 0.10),
+    "consensus": NumberScale(0.0, 0.5, turns=True),
+    "news_score": NumberScale(0.0, 0.5, turns=True),
+    "up_bars": NumberScale(0.5, 0.25, turns=True),
+    "ema_gap_atr": NumberScale(0.0, 2.0, turns=True),
 }
 """The 16 numbers of a situation. Fixed scales: one that is learned from the lessons would move what
 an old lesson is like with each new one. Distances to support and resistance change places with the
@@ -262,7 +262,7 @@ TIMES: Final = ("bar_time", "opened_at", "closed_at", "known_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class LessonText:
     """What a lesson says: three sentences or fewer in each part, plain text.
 
     `setup` is what was done and in which market, `outcome` what came of it, `rule` what to heed
@@ -290,7 +290,7 @@ class Words:
         return {**known, "known_at": iso(self.known_at), "flags": [*self.flags]}
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Words:
+    def of(cls, told: Mapping[str, Any]) -> LessonText:
         """Return the words that `as_dict` described."""
         moment = parse(told["known_at"])
         return cls(**{**told, "known_at": moment, "flags": tuple(told["flags"])})
@@ -302,9 +302,9 @@ class Lesson:
 
     number: int
     facts: LessonFacts
-    words: tuple[Words, ...] = ()
+    words: tuple[LessonText, ...] = ()
 
-    def words_at(self, as_of: datetime) -> Words | None:
+    def words_at(self, as_of: datetime) -> LessonText | None:
         """Return the newest words that were known before a moment."""
         known = [words for words in self.words if words.known_at < as_of]
         return known[-1] if known else None
@@ -318,12 +318,12 @@ class Fresh(NamedTuple):
     """
 
     lessons: list[Lesson]
-    words: list[tuple[int, Words]]
+    words: list[tuple[int, LessonText]]
     facts: int
     words_number: int
 
 
-def _scaled(value: float | None, scale: Scale, way: int) -> float:
+def _scaled(value: float | None, scale: NumberScale, way: int) -> float:
     """Return a number of a situation, scaled and turned; nothing known is the middle."""
     if value is None or not math.isfinite(value):
         return 0.0

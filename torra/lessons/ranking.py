@@ -49,7 +49,7 @@ FOREVER: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexedLesson:
     """A lesson as an index takes it.
 
     `terms` are the content words of its situation and of its text; `vector` is that of its
@@ -112,7 +112,7 @@ class _Version(NamedTuple):
 class _Lesson(NamedTuple):
     """A lesson and its texts, the oldest first."""
 
-    entry: Entry
+    entry: IndexedLesson
     versions: list[_Version]
 
 
@@ -141,7 +141,7 @@ class LessonIndex:
         self._situations = Directions(len(SCALES))
         self._view: _View | None = None
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: IndexedLesson) -> None:
         """Take a lesson, in any order of time; one that is there already stays as it is."""
         if entry.number not in self._lessons:
             self._append(entry, entry.known_at, entry.terms, entry.text, reworded=False)
@@ -205,7 +205,13 @@ class LessonIndex:
         return found
 
     def _append(
-        self, entry: Entry, known_at: datetime, terms: Sequence[str], text: str, *, reworded: bool
+        self,
+        entry: IndexedLesson,
+        known_at: datetime,
+        terms: Sequence[str],
+        text: str,
+        *,
+        reworded: bool,
     ) -> None:
         """Add the row of a text, and tell those before it until when they stand.
 

@@ -29,8 +29,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from torra.lessons.content_words import content_words
-from torra.lessons.lesson import Fresh, Lesson, LessonFacts, Situation, Words
-from torra.lessons.ranking import Embed, Entry, LessonIndex, Near, Query, Ranked
+from torra.lessons.lesson import Fresh, Lesson, LessonFacts, LessonText, Situation
+from torra.lessons.ranking import Embed, IndexedLesson, LessonIndex, Near, Query, Ranked
 from torra.lessons.reviews import AUTHOR, ONE
 from torra.verdict.risk_engine import PositionSide
 
@@ -65,7 +65,7 @@ NONE: Final[Mapping[str, float | str | None]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LessonQuery:
     """The question of a tick: which market, seen from which side, known until when.
 
     `notes` is how many lessons may be told in words.
@@ -80,7 +80,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class RetrievedLesson:
     """A lesson that is told: its number, the author of its words, its score, and the text.
 
     `ranks` has its place in each of the rankings that it passed.
@@ -94,7 +94,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RetrievedLessons:
     """What a tick was told: features by the part of the id after `lessons.`, and notes.
 
     `corpus` is how many lessons were looked at, `newest` the newest of them, `digest` a hash of
@@ -102,7 +102,7 @@ class Recalled:
     """
 
     numbers: Mapping[str, float | str | None] = field(default_factory=dict)
-    notes: tuple[Note, ...] = ()
+    notes: tuple[RetrievedLesson, ...] = ()
     corpus: int = 0
     newest: int | None = None
     digest: str = ""
@@ -139,18 +139,18 @@ class Recalled:
         }
 
 
-NOTHING: Final = Recalled()
+NOTHING: Final = RetrievedLessons()
 """What is told where there is no lesson."""
 
-TOO_LATE: Final = Recalled(flags=(LATE,))
+TOO_LATE: Final = RetrievedLessons(flags=(LATE,))
 
-Recall = Callable[[Asked], Recalled]
+Recall = Callable[[LessonQuery], RetrievedLessons]
 
 Fetch = Callable[[int, int], Fresh]
 """Gives what is newer than two row numbers (TickStore.lessons_since)."""
 
 
-class LessonShelf:
+class LessonRetriever:
     """The lessons of a store, in memory."""
 
     def __init__(
@@ -173,7 +173,7 @@ class LessonShelf:
         self._lessons: dict[int, Lesson] = {}
         self._indexes: dict[tuple[str, int], LessonIndex] = {}
 
-    def recall(self, asked: Asked) -> Recalled:
+    def recall(self, asked: LessonQuery) -> RetrievedLessons:
         """Return what a tick is told; TOO_LATE while the shelf is being filled."""
         if not self._lock.acquire(timeout=SECONDS):
             return TOO_LATE
@@ -226,7 +226,7 @@ class LessonShelf:
         terms, text = _indexed(facts, first)
         vector = None if facts.situation is None else facts.situation.vector(facts.side)
         counts = facts.kind == "trade"
-        entry = Entry(lesson.number, facts.known_at, terms, text, vector, counts)
+        entry = IndexedLesson(lesson.number, facts.known_at, terms, text, vector, counts)
         self._index(facts.asset, facts.known_at).add(entry)
         for words in later:
             self._index(facts.asset, facts.known_at).reword(
@@ -234,7 +234,7 @@ class LessonShelf:
             )
         self._lessons[lesson.number] = lesson  # last: one that cannot be ranked is not told at all
 
-    def _reword(self, number: int, words: Words) -> None:
+    def _reword(self, number: int, words: LessonText) -> None:
         lesson = self._lessons.get(number)
         if lesson is None:
             return
@@ -250,7 +250,7 @@ class LessonShelf:
 
     # --- what is told ---------------------------------------------------------------------------
 
-    def _recalled(self, asked: Asked) -> Recalled:
+    def _recalled(self, asked: LessonQuery) -> RetrievedLessons:
         index = self._index(asked.asset, asked.as_of)
         corpus = index.corpus(asked.as_of)
         if not corpus.size:
@@ -261,7 +261,7 @@ class LessonShelf:
         query = Query(terms, " ".join(terms), vector)
         best = self._best(index, asked, query) if asked.notes else ()
         notes = [self._note(one, asked.as_of, numbers) for one in best]
-        return Recalled(
+        return RetrievedLessons(
             numbers,
             tuple(note for note in notes if note is not None),
             corpus.size,
@@ -270,11 +270,11 @@ class LessonShelf:
             tuple(one.number for one in near),
         )
 
-    def _nearest(self, index: LessonIndex, asked: Asked) -> Sequence[Near]:
+    def _nearest(self, index: LessonIndex, asked: LessonQuery) -> Sequence[Near]:
         """Return the trades that the numbers are made of."""
         return index.nearest(asked.situation.vector(asked.side), asked.as_of, NEAREST)
 
-    def _best(self, index: LessonIndex, asked: Asked, query: Query) -> Sequence[Ranked]:
+    def _best(self, index: LessonIndex, asked: LessonQuery, query: Query) -> Sequence[Ranked]:
         """Return the lessons that are told in words."""
         return index.rank(query, asked.as_of, asked.notes)
 
@@ -295,22 +295,22 @@ class LessonShelf:
 
     def _note(
         self, one: Ranked, as_of: datetime, numbers: Mapping[str, float | str | None]
-    ) -> Note | None:
+    ) -> RetrievedLesson | None:
         lesson = self._lessons[one.number]
         words = lesson.words_at(as_of)
         if words is None:
             return None
         text = note_text(lesson.facts, words, as_of, numbers)
-        return Note(one.number, words.author, one.score, dict(one.ranks), text)
+        return RetrievedLesson(one.number, words.author, one.score, dict(one.ranks), text)
 
-    def _stand_in(self, asked: Asked) -> Recalled:
+    def _stand_in(self, asked: LessonQuery) -> RetrievedLessons:
         try:
             return self._newest(asked)
         except Exception:
             log.exception("lessons of %s could not be told", asked.symbol)
-            return Recalled(flags=(BROKEN,))
+            return RetrievedLessons(flags=(BROKEN,))
 
-    def _newest(self, asked: Asked) -> Recalled:
+    def _newest(self, asked: LessonQuery) -> RetrievedLessons:
         """Return the newest lessons of the symbol that were known then."""
         lap = self._lap(asked.as_of)
         known = [
@@ -326,11 +326,14 @@ class LessonShelf:
             for lesson in known[: asked.notes]
         ]
         told = tuple(note for note in notes if note is not None)
-        return Recalled(notes=told, corpus=len(known), flags=(BROKEN,))
+        return RetrievedLessons(notes=told, corpus=len(known), flags=(BROKEN,))
 
 
 def note_text(
-    facts: LessonFacts, words: Words, as_of: datetime, numbers: Mapping[str, float | str | None]
+    facts: LessonFacts,
+    words: LessonText,
+    as_of: datetime,
+    numbers: Mapping[str, float | str | None],
 ) -> str:
     """Return a lesson as an agent is told it, in NOTE_BYTES at most.
 
@@ -387,7 +390,7 @@ def _ago(age: timedelta) -> str:
     return f"{max(1, age // HOUR)} h"
 
 
-def _indexed(facts: LessonFacts, words: Words) -> tuple[tuple[str, ...], str]:
+def _indexed(facts: LessonFacts, words: LessonText) -> tuple[tuple[str, ...], str]:
     """Return the terms and the text of a lesson: its market's words, and what was written."""
     terms = () if facts.situation is None else facts.situation.terms(facts.side)
     spoken = content_words(words.text, (facts.symbol,))

@@ -16,7 +16,7 @@ from typing import Final
 
 from agent_config import GateSettings
 from torra.lessons.figures import PARTS
-from torra.lessons.lesson import DIRECTION, MIRRORED, LessonFacts, Situation, Words
+from torra.lessons.lesson import DIRECTION, MIRRORED, LessonFacts, LessonText, Situation
 from torra.verdict.trade_outcome import SCRATCH_R, STRENGTHENED_R, WEAKENED_R
 
 AUTHOR: Final = "rules"
@@ -82,9 +82,9 @@ ONE: Final[Mapping[str, str]] = {
 }
 
 
-def rules_words(facts: LessonFacts, known_at: datetime) -> Words:
+def rules_words(facts: LessonFacts, known_at: datetime) -> LessonText:
     """Return what the rules say of a lesson."""
-    return Words(_setup(facts), _outcome(facts), _rule(facts), AUTHOR, known_at)
+    return LessonText(_setup(facts), _outcome(facts), _rule(facts), AUTHOR, known_at)
 
 
 def against(facts: LessonFacts) -> str:

@@ -20,14 +20,14 @@ from torra.lessons.figures import (
     MINUTES,
     PERCENT,
     RESULTS,
-    Figure,
+    LessonNumber,
     R,
     figures,
 )
 from torra.lessons.lesson import LessonFacts
 
 
-class ToldNumbers:
+class NumberCheck:
     """The numbers that may be told of one lesson."""
 
     def __init__(self, facts: LessonFacts) -> None:
@@ -87,7 +87,7 @@ def _inexact(unit: str) -> frozenset[str]:
     return INEXACT if unit == "ATR" else INEXACT | BESIDE
 
 
-def _fits(figure: Figure, unit: str, words: frozenset[str]) -> bool:
+def _fits(figure: LessonNumber, unit: str, words: frozenset[str]) -> bool:
     """Return whether a number was told as this figure may be: by its unit, and by its name."""
     if figure.units and unit not in figure.units:
         return False
@@ -97,8 +97,8 @@ def _fits(figure: Figure, unit: str, words: frozenset[str]) -> bool:
 
 
 def _narrowed(
-    known: Iterable[Figure], unit: str, words: frozenset[str], before: frozenset[str]
-) -> list[Figure]:
+    known: Iterable[LessonNumber], unit: str, words: frozenset[str], before: frozenset[str]
+) -> list[LessonNumber]:
     """Return the figures that a number in a clause may be: those of one name, or none.
 
     A result is named by what every trade has, an end; where a clause names another figure too, that
@@ -119,7 +119,7 @@ def _narrowed(
     ]
 
 
-def _is_of(figure: Figure, rest: str) -> bool:
+def _is_of(figure: LessonNumber, rest: str) -> bool:
     """Return whether the noun follows that a number is a share or a multiple of."""
     if not figure.of:
         return True

@@ -21,15 +21,15 @@ MOST: Final = 2_000
 """Bars of a stream that are remembered: 100 kB. A tick brings 750."""
 
 
-class Bars(NamedTuple):
+class BarMatrix(NamedTuple):
     """Bars as arrays: open times in microseconds since 1970, and a row of numbers for each."""
 
     times: NDArray[np.int64]
     numbers: NDArray[np.float64]
 
-    def part(self, start: int, end: int) -> Bars:
+    def part(self, start: int, end: int) -> BarMatrix:
         """Return the bars from `start` to before `end`."""
-        return Bars(self.times[start:end], self.numbers[start:end])
+        return BarMatrix(self.times[start:end], self.numbers[start:end])
 
 
 class KnownBars:
@@ -39,10 +39,10 @@ class KnownBars:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Stream, Bars] = {}
+        self._known: dict[Stream, BarMatrix] = {}
         self._written: dict[Stream, int] = {}
 
-    def head(self, stream: Stream, bars: Bars) -> int:
+    def head(self, stream: Stream, bars: BarMatrix) -> int:
         """Return how many of the first bars are known as they are; whether all are is not said."""
         known = self._known.get(stream)
         if known is None or not len(bars.times):
@@ -53,7 +53,7 @@ class KnownBars:
         pairs = zip(ours, bars.part(0, count), strict=True)
         return count if all(np.array_equal(one, other) for one, other in pairs) else 0
 
-    def keep(self, stream: Stream, bars: Bars, turn: int) -> None:
+    def keep(self, stream: Stream, bars: BarMatrix, turn: int) -> None:
         """Remember bars that were read: all that are stored between the first and the last of them.
 
         Those of a stream to which this transaction has written are not remembered.
@@ -63,7 +63,7 @@ class KnownBars:
             self._known.pop(stream, None)
             return
         newest = bars.part(max(0, len(times) - MOST), len(times))
-        self._known[stream] = Bars(newest.times.copy(), newest.numbers.copy())
+        self._known[stream] = BarMatrix(newest.times.copy(), newest.numbers.copy())
 
     def wrote(self, stream: Stream, turn: int) -> None:
         """Note that a transaction has written bars of a stream, and may yet be undone."""

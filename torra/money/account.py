@@ -61,7 +61,7 @@ class Jump:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AccountValue:
     """What an account is worth, marked first at `since`, and what of its changes is not Torra's.
 
     `unexplained` is the sum of `jumps` jumps, of which `newest` has the last JUMPS, newest first.
@@ -134,12 +134,12 @@ class AccountSeries:
             self._calm = begin, end, len(ends)
         return begin <= at <= end
 
-    def standing(self) -> Standing | None:
+    def standing(self) -> AccountValue | None:
         """Return how the account stands; None before the first mark."""
         first, last = self._first, self._last
         if first is None or last is None:
             return None
-        return Standing(
+        return AccountValue(
             at=last.at,
             since=first.at,
             judged_from=self._judged_from if self._judged else "",

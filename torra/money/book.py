@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torra.clock import iso
 from torra.config import Instance, Profile
-from torra.money.account import AccountMark, AccountSeries, Standing
+from torra.money.account import AccountMark, AccountSeries, AccountValue
 from torra.money.line import LinePoint, OpenThen, begin_of, line, moments
 from torra.money.open_positions import PAPER, OpenNow, open_now
-from torra.money.results import ClosedTrade, Curve, Fall, Result, Tally, together
+from torra.money.results import ClosedTrade, Curve, ResultDrawdown, Tally, TradeTotals, together
 from torra.store.standings import WarmUps
 from torra.store.trade.rows import BridgeRow
 
@@ -63,18 +63,18 @@ class AccountMoney:
 
     account: str
     currency: str
-    today: Result
-    week: Result
-    whole: Result
-    warm_up: Result
-    drawdown: Fall
+    today: TradeTotals
+    week: TradeTotals
+    whole: TradeTotals
+    warm_up: TradeTotals
+    drawdown: ResultDrawdown
     open: OpenNow
-    standing: Standing | None
-    by_day: Mapping[str, Result]
-    by_symbol: Mapping[str, Result]
-    by_side: Mapping[str, Result]
-    by_reason: Mapping[str, Result]
-    by_tag: Mapping[str, Result]
+    standing: AccountValue | None
+    by_day: Mapping[str, TradeTotals]
+    by_symbol: Mapping[str, TradeTotals]
+    by_side: Mapping[str, TradeTotals]
+    by_reason: Mapping[str, TradeTotals]
+    by_tag: Mapping[str, TradeTotals]
     """By the tags that a person gave to trades; a trade with two is in both."""
 
     def results_as_json(self) -> dict[str, Any]:
@@ -143,9 +143,9 @@ class AccountBook:
         name: str,
         currency: str,
         held: OpenNow,
-        standing: Standing | None,
+        standing: AccountValue | None,
         today: date,
-        tags: Mapping[str, Result],
+        tags: Mapping[str, TradeTotals],
     ) -> AccountMoney:
         """Return it as it stands on a UTC day."""
         newest = sorted(self.days, reverse=True)[:DAYS_SHOWN]
@@ -244,7 +244,7 @@ class MoneyBook:
                 found[name] = line(ends, held)
         return found
 
-    def _by_tag(self) -> dict[str, dict[str, Result]]:
+    def _by_tag(self) -> dict[str, dict[str, TradeTotals]]:
         """Return by account what the trades came to that a person gave each tag."""
         found: dict[str, dict[str, Tally]] = {}
         warm_ups = WarmUps(self._database)

@@ -44,7 +44,7 @@ class ClosedTrade(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TradeTotals:
     """What some trades came to.
 
     `won`, `lost` and `even` count trades by the sign of their profit, `unknown` those without one.
@@ -81,7 +81,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class ResultDrawdown:
     """How far a running sum of results fell below its highest point, which begins at 0.
 
     `money` is the deepest fall, from the close of `since` ("" before the first trade) to that of
@@ -134,10 +134,10 @@ class Tally:
             self.r_squares + other.r_squares,
         )
 
-    def result(self) -> Result:
+    def result(self) -> TradeTotals:
         """Return what they came to."""
         mean = self.r / self.rated if self.rated else None
-        return Result(
+        return TradeTotals(
             trades=self.trades,
             won=self.won,
             lost=self.lost,
@@ -182,12 +182,12 @@ class Curve:
             self.deepest = self.peak - self.level
             self.since, self.until = self.top, trade.closed_at
 
-    def fall(self) -> Fall:
+    def fall(self) -> ResultDrawdown:
         """Return its drawdown."""
-        return Fall(self.deepest, self.since, self.until, self.peak - self.level)
+        return ResultDrawdown(self.deepest, self.since, self.until, self.peak - self.level)
 
 
-def together(tallies: Iterable[Tally]) -> Result:
+def together(tallies: Iterable[Tally]) -> TradeTotals:
     """Return what the trades of several tallies of one account came to."""
     found = Tally()
     for one in tallies:

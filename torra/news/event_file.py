@@ -149,7 +149,7 @@ def table(events: Iterable[ScheduledEvent]) -> str:
     return text.getvalue()
 
 
-class Row(NamedTuple):
+class CalendarRow(NamedTuple):
     """The values of one event, and where they stand, as an error says it."""
 
     place: str
@@ -189,7 +189,7 @@ def _text(path: Path, raw: bytes) -> str:
 
 def table_rows(
     path: Path, text: str, header: Callable[[str, list[str]], list[str]], delimiter: str = ","
-) -> Iterator[Row]:
+) -> Iterator[CalendarRow]:
     """Yield the rows of a table in CSV; `header` makes names of its first line.
 
     Raises ConfigError for a line that cannot be read.
@@ -211,7 +211,7 @@ def table_rows(
                     f"{place}: {len(cells)} cells where the header has {len(names)};"
                     ' put a name with a comma in it between "quotes"'
                 )
-            yield Row(place, dict(zip(names, cells, strict=True)))
+            yield CalendarRow(place, dict(zip(names, cells, strict=True)))
     except csv.Error as error:
         raise ConfigError(f"{path}, line {reader.line_num}: {error}; mend the line") from error
 
@@ -236,7 +236,7 @@ def json_document(path: Path, text: str) -> Any:
         raise ConfigError(f"{path} is no calendar in JSON: mend it") from error
 
 
-def _from_json(path: Path, text: str) -> Iterator[Row]:
+def _from_json(path: Path, text: str) -> Iterator[CalendarRow]:
     found = json_document(path, text)
     if not isinstance(found, list):
         raise ConfigError(f"{path} holds no list: write a list of events{PUBLIC}")
@@ -246,10 +246,10 @@ def _from_json(path: Path, text: str) -> Iterator[Row]:
             raise ConfigError(
                 f"{place}: write an object with {', '.join(FIELDS)}, and only these{PUBLIC}"
             )
-        yield Row(place, entry)
+        yield CalendarRow(place, entry)
 
 
-def _event(row: Row) -> ScheduledEvent:
+def _event(row: CalendarRow) -> ScheduledEvent:
     values = {name: row.values[name] for name in FIELDS}
     for name, value in values.items():
         if not isinstance(value, str):
@@ -267,7 +267,7 @@ def _event(row: Row) -> ScheduledEvent:
     return ScheduledEvent(_moment(row, values["time"].strip()), currency, impact, name)
 
 
-def _moment(row: Row, text: str) -> datetime:
+def _moment(row: CalendarRow, text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
@@ -277,7 +277,7 @@ def _moment(row: Row, text: str) -> datetime:
     raise _fault(row, "time", text, "say which zone: write Z for UTC, or an offset such as -05:00")
 
 
-def _fault(row: Row, name: str, value: object, remedy: str) -> ConfigError:
+def _fault(row: CalendarRow, name: str, value: object, remedy: str) -> ConfigError:
     return ConfigError(f"{row.place}: {name} is {quote(value)}; {remedy}")
 
 

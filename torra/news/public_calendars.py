@@ -25,7 +25,7 @@ from torra.market.broker_clock import KNOWN, ServerClock
 from torra.news.event_file import (
     MAX_EVENTS,
     MAX_NAME,
-    Row,
+    CalendarRow,
     json_document,
     quote,
     raw_bytes,
@@ -107,7 +107,7 @@ class PublicCalendar:
         self.events = set[ScheduledEvent]()
         self.omissions = Counter[str]()
 
-    def event(self, row: Row) -> ScheduledEvent | None:
+    def event(self, row: CalendarRow) -> ScheduledEvent | None:
         """Return the event of a row, None for one that is left out; raises ConfigError."""
         shape, (place, cells) = self._shape, row
         impact = cells.get(shape["impact"], "").lower()
@@ -168,7 +168,7 @@ def currency_of(text: str) -> str:
     return known or (text if CURRENCY.fullmatch(text) else "")
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path) -> Iterator[CalendarRow]:
     raw = raw_bytes(path)
     try:
         text = raw.decode("utf-16" if raw[:2] in UTF_16 else "utf-8-sig").lstrip()
@@ -182,11 +182,11 @@ def _rows(path: Path) -> Iterator[Row]:
     return table_rows(path, text, lambda _, cells: [cell.lower() for cell in cells], delimiter)
 
 
-def _of_json(path: Path, document: Any) -> Iterator[Row]:
+def _of_json(path: Path, document: Any) -> Iterator[CalendarRow]:
     if isinstance(document, dict):  # Finnhub's list stands under a name
         document = next(filter(lambda part: isinstance(part, list), document.values()), None)
     if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
         raise ConfigError(f"{path} holds no list of events")
     for number, row in enumerate(document, start=1):
         cells = {key.lower(): "" if row[key] is None else str(row[key]).strip() for key in row}
-        yield Row(f"{path}, event {number}", cells)
+        yield CalendarRow(f"{path}, event {number}", cells)

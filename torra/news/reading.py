@@ -295,7 +295,7 @@ def _spelt(sign: str) -> str:
     return f"(?:{'|'.join(ways)})"
 
 
-def veiled(payload: Any, key: re.Pattern[str]) -> Any:
+def redacted(payload: Any, key: re.Pattern[str]) -> Any:
     """Return a parsed reply without the key: its texts may quote it, and headlines are stored."""
     if isinstance(payload, str):
         text = key.sub("[key]", payload[:READ_SIGNS])
@@ -303,9 +303,9 @@ def veiled(payload: Any, key: re.Pattern[str]) -> Any:
         plain = _seen_signs(text)
         return key.sub("[key]", plain) if key.search(plain) else text
     if isinstance(payload, list):
-        return [veiled(one, key) for one in payload]
+        return [redacted(one, key) for one in payload]
     if isinstance(payload, dict):
-        return {name: veiled(one, key) for name, one in payload.items()}
+        return {name: redacted(one, key) for name, one in payload.items()}
     return payload
 
 

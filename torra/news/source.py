@@ -28,7 +28,7 @@ import requests
 from agent_config import is_plug_in
 from news_collector import Vendor
 from torra.clock import System
-from torra.collecting.line import PLACEHOLDER, Line, answered
+from torra.collecting.line import PLACEHOLDER, HostRequest, answered
 from torra.config import NewsSettings
 from torra.errors import ConfigError
 from torra.evidence.news_digest import (
@@ -54,8 +54,8 @@ from torra.news.reading import (
     of_alpha_vantage,
     of_finnhub,
     read_lines,
+    redacted,
     spellings,
-    veiled,
 )
 from torra.plugins.loading import of_home
 from torra.providers.vendors.addresses import SECRET, Address, address
@@ -177,7 +177,7 @@ class _Vendor:
         return self._place.origin[1]
 
     def _veiled(self, payload: Any) -> Any:
-        return payload if self._key is None else veiled(payload, self._key)
+        return payload if self._key is None else redacted(payload, self._key)
 
 
 class Finnhub(_Vendor):
@@ -206,7 +206,7 @@ class Finnhub(_Vendor):
         return _answered(lambda: self._ask(topic, now, seconds))
 
     def _ask(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        line = Line(self._place, self._monotonic, seconds)
+        line = HostRequest(self._place, self._monotonic, seconds)
         with finnhub.Client(PLACEHOLDER) as client:
             client.API_URL = self._place.base_url
             line.take(client._session)  # noqa: SLF001 - the client shows its session nowhere else
@@ -281,7 +281,7 @@ class AlphaVantage(_Vendor):
             "sort": "LATEST", "limit": str(MAX_ITEMS), "apikey": PLACEHOLDER,
         }  # fmt: skip
         with requests.Session() as session:
-            Line(self._place, self._monotonic, seconds).take(session)
+            HostRequest(self._place, self._monotonic, seconds).take(session)
             # The line keeps its own time; this one is for whoever reads the call.
             found = session.get(f"{self._place.base_url}/query", params=query, timeout=seconds)
             payload = self._veiled(found.json())

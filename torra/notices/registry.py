@@ -20,7 +20,7 @@ SERVICES: Final[Mapping[str, OpenServices]] = {"apprise": apprise_service.open_s
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedService:
     """A service of a plug-in, under a name that it did not choose."""
 
     name: str
@@ -51,5 +51,5 @@ def open_services(
             raise ConfigError(f"the plug-in {name} brings no list of services") from None
         if not all(callable(getattr(one, "send", None)) for one in opened):
             raise ConfigError(f"the plug-in {name} brings a service that has no send")
-        found += [Named(f"{name} {number}", one) for number, one in enumerate(opened, 1)]
+        found += [NamedService(f"{name} {number}", one) for number, one in enumerate(opened, 1)]
     return found

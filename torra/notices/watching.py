@@ -76,7 +76,7 @@ SKIPS: Final = 500
 
 
 @dataclass(slots=True)
-class Look:
+class WatchResult:
     """What one look has found: notices, and where each cursor stands now."""
 
     now: datetime
@@ -128,7 +128,7 @@ class Watcher:
         if not self._ours():
             return 0
         clock = self._clock()
-        look = Look(clock.now(), clock.real_now())
+        look = WatchResult(clock.now(), clock.real_now())
         tongue = NoticeFormatter(
             self._settings.detail == "short", PAST if clock.accelerated else ""
         )
@@ -146,7 +146,7 @@ class Watcher:
 
     # --- writing ------------------------------------------------------------------------------
 
-    def _write(self, look: Look, tongue: NoticeFormatter) -> int:
+    def _write(self, look: WatchResult, tongue: NoticeFormatter) -> int:
         """Write what was found with its cursors, all or nothing; most looks write nothing."""
         moved = {
             name: place
@@ -181,7 +181,7 @@ class Watcher:
 
     # --- what is new --------------------------------------------------------------------------
 
-    def _signals(self, look: Look, tongue: NoticeFormatter, setups: Setups) -> None:
+    def _signals(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell fills and ends of positions."""
         stood = self._database.notice_cursor("steps")
         if stood is None:
@@ -209,7 +209,7 @@ class Watcher:
                 continue
             look.add(f"{kind}:{row.sid}", kind, "trade", said, row.instance, _moment(when))
 
-    def _proposals(self, look: Look, tongue: NoticeFormatter, setups: Setups) -> None:
+    def _proposals(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell proposals that wait for a person."""
         told = _names(self._database.notice_cursor("proposals"))
         rows = self._database.proposals("WAITING")
@@ -227,7 +227,7 @@ class Watcher:
         outage = OUTAGE in (found.get("flags") or ())
         return said._replace(text=f"{said.text} {NO_AGENT.capitalize()}.") if outage else said
 
-    def _alarms(self, look: Look, tongue: NoticeFormatter) -> None:
+    def _alarms(self, look: WatchResult, tongue: NoticeFormatter) -> None:
         """Tell alarms that stand."""
         told = _names(self._database.notice_cursor("alarms"))
         stands = {f"{row.key} {row.at}": row for row in self._database.alarms()}
@@ -246,7 +246,7 @@ class Watcher:
         signal = self._database.signal(word)
         return str(signal["instance"]) if signal else ""
 
-    def _states(self, look: Look, tongue: NoticeFormatter) -> None:
+    def _states(self, look: WatchResult, tongue: NoticeFormatter) -> None:
         """Tell halts, reductions and that trading goes on."""
         stood = self._database.notice_cursor("states")
         if stood is None:
@@ -258,7 +258,7 @@ class Watcher:
             said = tongue.state(row.state, row.reason)
             look.add(f"state:{row.id}", "halt", level, said)
 
-    def _ceilings(self, look: Look, tongue: NoticeFormatter, setups: Setups) -> None:
+    def _ceilings(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell profiles that have used most of the hour's ceiling, once an hour each."""
         told = _object(self._database.notice_cursor("ceilings"))
         for name, profile in {item.profile: profile for item, profile in setups}.items():
@@ -274,7 +274,7 @@ class Watcher:
             look.add(f"ceiling:{name}:{told[name]}", "ceiling", "note", said)
             look.cursors["ceilings"] = json.dumps(told)
 
-    def _models(self, look: Look, tongue: NoticeFormatter, setups: Setups) -> None:
+    def _models(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell each vendor whose models begin to fail, and that all of these are well again."""
         desks = {item.profile: profile.agents for item, profile in setups}.values()
         told = _names(self._database.notice_cursor("models"))
@@ -295,7 +295,7 @@ class Watcher:
                 look.add(f"failing:{vendor}:{now}", "models_failing", "decision", said)
         look.cursors["models"] = _names_text(stand)
 
-    def _silences(self, look: Look, tongue: NoticeFormatter, setups: Setups) -> None:
+    def _silences(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell feeds that have brought no bar for long, once for each silence."""
         if self._awake is None or (self._seen and look.real - self._seen > ASLEEP):
             self._awake = look.now

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Final, Protocol
 
-from torra.collecting.asking import Source
+from torra.collecting.asking import SourceSettings
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, SeriesRow
 
@@ -54,7 +54,7 @@ class FactsAnswer:
     reasons: tuple[str, ...] = ()
 
 
-class SeriesPublisher(Source, Protocol):
+class SeriesPublisher(SourceSettings, Protocol):
     """A publisher of series (torra.outside.fred, torra.outside.cftc)."""
 
     @property
@@ -89,7 +89,7 @@ class SeriesTables(Protocol):
         ...
 
 
-class Reading:
+class RowCollector:
     """Collects the rows of a reply, and why others are none. `now` is the desk's clock."""
 
     def __init__(self, source: str, now: datetime) -> None:

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
-from torra.collecting.line import Trouble
+from torra.collecting.line import SourceError
 from torra.evidence.news_digest import NewsStatus
-from torra.outside.answers import Reading, SeriesAnswer
+from torra.outside.answers import RowCollector, SeriesAnswer
 from torra.outside.publisher import Publisher
 from torra.outside.releases import cot_known_at
 
@@ -95,8 +95,8 @@ class Cftc(Publisher):
 def read(topic: str, payload: Any, now: datetime) -> SeriesAnswer:
     """Return the rows of a page; raises Trouble for what is no list of rows."""
     if not isinstance(payload, list):
-        raise Trouble(NewsStatus.BROKEN, "the reply is no list of weeks")
-    reading = Reading("cftc", now)
+        raise SourceError(NewsStatus.BROKEN, "the reply is no list of weeks")
+    reading = RowCollector("cftc", now)
     for number, row in enumerate(payload, 1):
         where = f"row {number}"
         if not isinstance(row, dict):

@@ -20,7 +20,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 
-from torra.collecting.asking import TROUBLES, WORKING, Asking, Place
+from torra.collecting.asking import TROUBLES, WORKING, Place, Poller
 from torra.evidence.news_digest import NewsStatus, rounded_up
 from torra.evidence.outside_numbers import SeriesRow
 from torra.outside.answers import SeriesAnswer, SeriesPublisher, SeriesTables
@@ -42,7 +42,7 @@ class _Heard(NamedTuple):
     rows: frozenset[tuple[str, datetime]]
 
 
-class SeriesCollector(Asking[SeriesAnswer]):
+class SeriesCollector(Poller[SeriesAnswer]):
     """Collects in its own threads; any thread may look at the status.
 
     `now` is the desk's clock, `monotonic` counts real seconds.

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from torra.clock import EPOCH
-from torra.collecting.asking import TROUBLES, WHOLE_SOURCE, WORKING, Asking, Place, TopicState
+from torra.collecting.asking import TROUBLES, WHOLE_SOURCE, WORKING, Place, Poller, TopicState
 from torra.evidence.news_digest import NewsStatus, rounded_up
 from torra.evidence.outside_numbers import EDGAR, FactRow
 from torra.outside.answers import FactsAnswer
@@ -63,7 +63,7 @@ class FactTables(Protocol):
         ...
 
 
-class FactsCollector(Asking[FactsAnswer]):
+class FactsCollector(Poller[FactsAnswer]):
     """Collects in its own threads; any thread may look at the status.
 
     `now` is the desk's clock, `monotonic` counts real seconds.

@@ -38,7 +38,7 @@ class Concept(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ConceptChain:
     """The concepts of a figure, the best first, of US filers and of those by IFRS.
 
     `totals` says how many of the first ones are totals of the same thing: of several that a filing
@@ -70,8 +70,8 @@ class Chain:
 
 _PRETAX: Final = "IncomeLossFromContinuingOperationsBeforeIncomeTaxes"
 
-CHAINS: Final[Mapping[str, Chain]] = {
-    "revenue": Chain(
+CHAINS: Final[Mapping[str, ConceptChain]] = {
+    "revenue": ConceptChain(
         (
             "Revenues",
             "RevenueFromContractWithCustomerExcludingAssessedTax",
@@ -81,24 +81,30 @@ CHAINS: Final[Mapping[str, Chain]] = {
         ("Revenue", "RevenueFromContractsWithCustomers"),
         totals=3,
     ),
-    "cost_of_revenue": Chain(("CostOfRevenue", "CostOfGoodsAndServicesSold"), ("CostOfSales",)),
-    "gross_profit": Chain(("GrossProfit",), ("GrossProfit",)),
-    "operating_income": Chain(("OperatingIncomeLoss",), ("ProfitLossFromOperatingActivities",)),
-    "pretax_income": Chain(
+    "cost_of_revenue": ConceptChain(
+        ("CostOfRevenue", "CostOfGoodsAndServicesSold"), ("CostOfSales",)
+    ),
+    "gross_profit": ConceptChain(("GrossProfit",), ("GrossProfit",)),
+    "operating_income": ConceptChain(
+        ("OperatingIncomeLoss",), ("ProfitLossFromOperatingActivities",)
+    ),
+    "pretax_income": ConceptChain(
         (
             f"{_PRETAX}ExtraordinaryItemsNoncontrollingInterest",
             f"{_PRETAX}MinorityInterestAndIncomeLossFromEquityMethodInvestments",
         ),
         ("ProfitLossBeforeTax",),
     ),
-    "income_tax": Chain(("IncomeTaxExpenseBenefit",), ("IncomeTaxExpenseContinuingOperations",)),
-    "net_income": Chain(
+    "income_tax": ConceptChain(
+        ("IncomeTaxExpenseBenefit",), ("IncomeTaxExpenseContinuingOperations",)
+    ),
+    "net_income": ConceptChain(
         ("NetIncomeLoss", "ProfitLoss"), ("ProfitLossAttributableToOwnersOfParent", "ProfitLoss")
     ),
-    "interest_expense": Chain(
+    "interest_expense": ConceptChain(
         ("InterestExpense", "InterestExpenseNonoperating"), ("InterestExpense", "FinanceCosts")
     ),
-    "depreciation": Chain(
+    "depreciation": ConceptChain(
         (
             "DepreciationDepletionAndAmortization",
             "DepreciationAmortizationAndAccretionNet",
@@ -106,32 +112,32 @@ CHAINS: Final[Mapping[str, Chain]] = {
         ),
         ("DepreciationAndAmortisationExpense", "AdjustmentsForDepreciationAndAmortisationExpense"),
     ),
-    "operating_cash_flow": Chain(
+    "operating_cash_flow": ConceptChain(
         ("NetCashProvidedByUsedInOperatingActivities",), ("CashFlowsFromUsedInOperatingActivities",)
     ),
-    "capital_expenditure": Chain(
+    "capital_expenditure": ConceptChain(
         ("PaymentsToAcquirePropertyPlantAndEquipment", "PaymentsToAcquireProductiveAssets"),
         ("PurchaseOfPropertyPlantAndEquipmentClassifiedAsInvestingActivities",),
     ),
-    "diluted_shares": Chain(
+    "diluted_shares": ConceptChain(
         ("WeightedAverageNumberOfDilutedSharesOutstanding",), ("AdjustedWeightedAverageShares",)
     ),
-    "assets": Chain(("Assets",), ("Assets",)),
-    "current_assets": Chain(("AssetsCurrent",), ("CurrentAssets",)),
-    "current_liabilities": Chain(("LiabilitiesCurrent",), ("CurrentLiabilities",)),
-    "equity": Chain(
+    "assets": ConceptChain(("Assets",), ("Assets",)),
+    "current_assets": ConceptChain(("AssetsCurrent",), ("CurrentAssets",)),
+    "current_liabilities": ConceptChain(("LiabilitiesCurrent",), ("CurrentLiabilities",)),
+    "equity": ConceptChain(
         (
             "StockholdersEquity",
             "StockholdersEquityIncludingPortionAttributableToNoncontrollingInterest",
         ),
         ("EquityAttributableToOwnersOfParent", "Equity"),
     ),
-    "cash": Chain(("CashAndCashEquivalentsAtCarryingValue",), ("CashAndCashEquivalents",)),
-    "long_term_debt": Chain(
+    "cash": ConceptChain(("CashAndCashEquivalentsAtCarryingValue",), ("CashAndCashEquivalents",)),
+    "long_term_debt": ConceptChain(
         ("LongTermDebtNoncurrent", "LongTermDebtAndCapitalLeaseObligations"),
         ("LongtermBorrowings",),
     ),
-    "short_term_debt": Chain(
+    "short_term_debt": ConceptChain(
         ("DebtCurrent", "LongTermDebtCurrent", "ShortTermBorrowings", "CommercialPaper"),
         ("CurrentPortionOfLongtermBorrowings", "ShorttermBorrowings"),
         parts=(
@@ -139,7 +145,7 @@ CHAINS: Final[Mapping[str, Chain]] = {
             ("ShortTermBorrowings", "CommercialPaper", "ShorttermBorrowings"),
         ),
     ),
-    "shares_outstanding": Chain(
+    "shares_outstanding": ConceptChain(
         ("CommonStockSharesOutstanding",),
         ("NumberOfSharesOutstanding",),
         dei="EntityCommonStockSharesOutstanding",

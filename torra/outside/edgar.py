@@ -25,15 +25,15 @@ from urllib.parse import urlsplit
 import requests
 
 from torra.clock import System
-from torra.collecting.line import PLACEHOLDER, TOO_LONG, Line, Trouble, answered
+from torra.collecting.line import PLACEHOLDER, TOO_LONG, HostRequest, SourceError, answered
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import EDGAR
 from torra.outside.answers import FactsAnswer
 from torra.outside.concepts import CHAINS, Concept
 from torra.outside.filings import (
+    ConceptValues,
     Submissions,
-    Told,
     edgar_ticker,
     read_concept,
     read_submissions,
@@ -69,7 +69,7 @@ NO_PLACE: Final = "no time was left for the pace"
 NO_CONTACT: Final = f"{CONTACT} is not set"
 
 
-class Gate:
+class RequestSpacer:
     """Keeps requests apart, whichever thread makes them."""
 
     def __init__(
@@ -91,11 +91,11 @@ class Gate:
         a busy machine woke late do not make up for it in one moment.
         """
         if not self._lock.acquire(timeout=max(0.0, seconds)):
-            raise Trouble(NewsStatus.UNREACHABLE, NO_PLACE)
+            raise SourceError(NewsStatus.UNREACHABLE, NO_PLACE)
         try:
             left = self._next - self._monotonic()
             if left > seconds:
-                raise Trouble(NewsStatus.UNREACHABLE, NO_PLACE)
+                raise SourceError(NewsStatus.UNREACHABLE, NO_PLACE)
             if left > 0.0:
                 self._sleep(left)
             self._next = self._monotonic() + self._apart
@@ -103,7 +103,7 @@ class Gate:
             self._lock.release()
 
 
-GATE: Final = Gate(System().monotonic, System().sleep)
+GATE: Final = RequestSpacer(System().monotonic, System().sleep)
 """The one of the process: its limit is that of a machine, whoever asks."""
 
 
@@ -147,7 +147,7 @@ class Edgar:
         files: Address,
         contact: str,
         *,
-        gate: Gate = GATE,
+        gate: RequestSpacer = GATE,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.asked = bool(contact)
@@ -217,20 +217,20 @@ class Edgar:
         path = f"submissions/CIK{cik:010d}.json"
         try:
             found, detail = read_submissions(self._json(self._data, path, until), cik), ""
-        except Trouble as trouble:
+        except SourceError as trouble:
             if trouble.detail != TOO_LONG:
                 raise
             found, detail = Submissions({}, frozenset(), foreign=False), LONG_LIST
         self._filed[ticker] = found
         return FactsAnswer(NewsStatus.AVAILABLE, detail=detail)
 
-    def _concept(self, figure: str, concept: Concept, cik: int, until: float) -> Told:
+    def _concept(self, figure: str, concept: Concept, cik: int, until: float) -> ConceptValues:
         path = f"api/xbrl/companyconcept/CIK{cik:010d}/{concept.taxonomy}/{concept.name}.json"
         try:
             payload = self._json(self._data, path, until)
-        except Trouble as trouble:
+        except SourceError as trouble:
             if trouble.code == NOT_FOUND:
-                return Told(concept)
+                return ConceptValues(concept)
             raise
         return read_concept(figure, concept, cik, payload)
 
@@ -238,9 +238,9 @@ class Edgar:
         self._gate.wait(until - self._monotonic())
         left = until - self._monotonic()
         if left <= 0.0:
-            raise Trouble(NewsStatus.UNREACHABLE, "the replies took too long")
+            raise SourceError(NewsStatus.UNREACHABLE, "the replies took too long")
         with requests.Session() as session:
-            Line(place, self._monotonic, left).take(session)
+            HostRequest(place, self._monotonic, left).take(session)
             # The line keeps its own time; this one is for whoever reads the call.
             headers = {"User-Agent": PLACEHOLDER}
             return session.get(f"{place.base_url}/{path}", headers=headers, timeout=left).json()
@@ -251,7 +251,7 @@ def without(status: NewsStatus, detail: str) -> FactsAnswer:
     return FactsAnswer(status, detail=detail)
 
 
-def open_edgar(environment: Mapping[str, str], gate: Gate = GATE) -> Edgar:
+def open_edgar(environment: Mapping[str, str], gate: RequestSpacer = GATE) -> Edgar:
     """Return EDGAR as the environment has it; raises ConfigError for a bad address or contact."""
     data, files = address("edgar", environment), address("edgar_files", environment)
     return Edgar(data, files, contact_of(environment), gate=gate)

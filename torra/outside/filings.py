@@ -27,12 +27,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, NamedTuple
 
-from torra.collecting.line import Trouble
+from torra.collecting.line import SourceError
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow
 from torra.outside.answers import ALL_LATER, MAX_REASONS, FactsAnswer
-from torra.outside.concepts import CHAINS, Chain, Concept
+from torra.outside.concepts import CHAINS, Concept, ConceptChain
 from torra.outside.releases import NEW_YORK
 from torra.outside.tables import FIRST_DAY, LARGEST, LAST_DAY
 
@@ -67,7 +67,7 @@ Period = tuple[date, date]
 """The first and the last day; of a figure that holds at a day, that day twice."""
 
 
-class Fact(NamedTuple):
+class FiledValue(NamedTuple):
     """A value as a filing tells it; of a figure that holds at a day, `begins` is that day."""
 
     begins: date
@@ -80,14 +80,14 @@ class Fact(NamedTuple):
 
 
 @dataclass(slots=True)
-class Told:
+class ConceptValues:
     """What a file says of a concept.
 
     `refused` counts values that cannot be taken, `left_out` those of other units, forms and spans.
     """
 
     concept: Concept
-    facts: list[Fact] = field(default_factory=list)
+    facts: list[FiledValue] = field(default_factory=list)
     refused: int = 0
     left_out: int = 0
     reasons: list[str] = field(default_factory=list)
@@ -182,7 +182,7 @@ def end_of_filing_day(filed: date) -> datetime:
     return datetime.combine(filed, time(23, 59, 59), NEW_YORK).astimezone(UTC)
 
 
-def read_concept(figure: str, concept: Concept, cik: int, payload: object) -> Told:
+def read_concept(figure: str, concept: Concept, cik: int, payload: object) -> ConceptValues:
     """Return the values of a concept; raises Trouble for what is not the file of this concept."""
     units = payload.get("units") if isinstance(payload, dict) else None
     if not isinstance(payload, dict) or not isinstance(units, dict):
@@ -191,7 +191,7 @@ def read_concept(figure: str, concept: Concept, cik: int, payload: object) -> To
         raise _another("the reply is of another concept")
     if _cik_of(payload.get("cik")) != cik:
         raise _another("the reply is of another company")
-    told, wanted = Told(concept), FIGURES[figure].unit
+    told, wanted = ConceptValues(concept), FIGURES[figure].unit
     for unit, rows in units.items():
         if not isinstance(rows, list):
             told.refuse("a unit", "no list of values")
@@ -207,7 +207,7 @@ class _Refused(Exception):
     """Raised for a value that cannot be taken, with the reason."""
 
 
-def _take(told: Told, figure: str, unit: str, rows: Sequence[object]) -> None:
+def _take(told: ConceptValues, figure: str, unit: str, rows: Sequence[object]) -> None:
     for number, row in enumerate(rows[:MAX_FACTS], 1):
         try:
             fact = _fact(figure, unit, row)
@@ -221,7 +221,7 @@ def _take(told: Told, figure: str, unit: str, rows: Sequence[object]) -> None:
     told.left_out += max(0, len(rows) - MAX_FACTS)
 
 
-def _fact(figure: str, unit: str, row: object) -> Fact | None:
+def _fact(figure: str, unit: str, row: object) -> FiledValue | None:
     """Return a value; None for one of a form or a span that nobody reads."""
     if not isinstance(row, dict):
         raise _Refused("no object")
@@ -240,7 +240,7 @@ def _fact(figure: str, unit: str, row: object) -> Fact | None:
     filed = _day("filed", row.get("filed"))
     if filed < period[1]:
         raise _Refused("filed before its period ended")
-    return Fact(*period, value, unit, accession, form, filed)
+    return FiledValue(*period, value, unit, accession, form, filed)
 
 
 def _value(found: object, unit: str) -> float:
@@ -270,9 +270,9 @@ def _is_span(begins: date, ends: date) -> bool:
     return any(least <= days <= most for least, most in SPANS)
 
 
-def _without_contradictions(told: Told) -> Iterator[Fact]:
+def _without_contradictions(told: ConceptValues) -> Iterator[FiledValue]:
     """Yield each value once; a filing that tells a period twice, and differently, tells nothing."""
-    said: dict[tuple[str, str, date, date], list[Fact]] = {}
+    said: dict[tuple[str, str, date, date], list[FiledValue]] = {}
     for one in told.facts:
         said.setdefault((one.accession, one.unit, one.begins, one.ends), []).append(one)
     for same in said.values():
@@ -283,8 +283,8 @@ def _without_contradictions(told: Told) -> Iterator[Fact]:
             yield max(same, key=lambda one: (one.filed, one.form))
 
 
-def _another(detail: str) -> Trouble:
-    return Trouble(NewsStatus.BROKEN, detail)
+def _another(detail: str) -> SourceError:
+    return SourceError(NewsStatus.BROKEN, detail)
 
 
 def _cik_of(value: object) -> int:
@@ -328,7 +328,7 @@ class _Filing:
     accession: str
     form: str
     known_at: datetime
-    said: dict[Concept, dict[Period, Fact]] = field(default_factory=dict)
+    said: dict[Concept, dict[Period, FiledValue]] = field(default_factory=dict)
     lead: Concept | None = None
     other_units: int = 0
 
@@ -341,7 +341,7 @@ class _Filing:
 def reported(
     ticker: str,
     figure: str,
-    told: Sequence[Told],
+    told: Sequence[ConceptValues],
     stamps: Mapping[str, datetime],
     now: datetime,
 ) -> FactsAnswer:
@@ -366,7 +366,7 @@ def reported(
     return _answer(told, rows, early=early, later=later, other=other)
 
 
-def _row(ticker: str, figure: str, filing: _Filing, fact: Fact) -> FactRow:
+def _row(ticker: str, figure: str, filing: _Filing, fact: FiledValue) -> FactRow:
     begins, ends = (datetime.combine(day, time(tzinfo=UTC)) for day in (fact.begins, fact.ends))
     source = f"edgar {filing.form} {filing.accession}"
     return FactRow(
@@ -375,7 +375,7 @@ def _row(ticker: str, figure: str, filing: _Filing, fact: Fact) -> FactRow:
 
 
 def _answer(
-    told: Iterable[Told], rows: list[FactRow], *, early: int, later: int, other: int
+    told: Iterable[ConceptValues], rows: list[FactRow], *, early: int, later: int, other: int
 ) -> FactsAnswer:
     files = [*told]
     refused = sum(one.refused for one in files) + early
@@ -397,9 +397,9 @@ def _answer(
     )
 
 
-def _filings(told: Iterable[Told], stamps: Mapping[str, datetime]) -> Iterator[_Filing]:
+def _filings(told: Iterable[ConceptValues], stamps: Mapping[str, datetime]) -> Iterator[_Filing]:
     """Yield each filing with what it tells, its money in one currency."""
-    held: dict[str, list[tuple[Concept, Fact]]] = {}
+    held: dict[str, list[tuple[Concept, FiledValue]]] = {}
     for one in told:
         for fact in one.facts:
             held.setdefault(fact.accession, []).append((one.concept, fact))
@@ -441,7 +441,7 @@ def _choose_leads(figure: str, filings: Iterable[_Filing]) -> None:
             passed_over = {*filing.said} - {filing.lead}
 
 
-def _add_up(chain: Chain, said: dict[Concept, dict[Period, Fact]]) -> None:
+def _add_up(chain: ConceptChain, said: dict[Concept, dict[Period, FiledValue]]) -> None:
     """Put the sum of its parts in the place of the first one, where a filing tells no total."""
     of_a_part = {name for names in chain.parts for name in names}
     if any(concept.name not in of_a_part for concept in said):
@@ -466,7 +466,9 @@ def _add_up(chain: Chain, said: dict[Concept, dict[Period, Fact]]) -> None:
         }
 
 
-def _lead(chain: Chain, said: Mapping[Concept, Mapping[Period, Fact]]) -> Concept | None:
+def _lead(
+    chain: ConceptChain, said: Mapping[Concept, Mapping[Period, FiledValue]]
+) -> Concept | None:
     ends = max((end for periods in said.values() for _, end in periods), default=None)
     newest = {
         concept: {period for period in periods if period[1] == ends}

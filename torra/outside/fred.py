@@ -17,10 +17,10 @@ from datetime import date, datetime
 from functools import partial
 from typing import Final
 
-from torra.collecting.line import Trouble
+from torra.collecting.line import SourceError
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FRED
-from torra.outside.answers import Reading, SeriesAnswer
+from torra.outside.answers import RowCollector, SeriesAnswer
 from torra.outside.publisher import Publisher
 from torra.outside.releases import fred_known_at
 
@@ -49,11 +49,11 @@ def read(name: str, body: bytes, now: datetime) -> SeriesAnswer:
     try:
         lines = body.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError:
-        raise Trouble(NewsStatus.BROKEN, "the reply is not UTF-8") from None
+        raise SourceError(NewsStatus.BROKEN, "the reply is not UTF-8") from None
     columns = [column.strip() for column in _cells(lines[0]) or ()]
     if len(columns) != 2 or not (DAYS & {*columns}) or name not in columns:
-        raise Trouble(NewsStatus.BROKEN, f"the reply is not the table of a day and {name}")
-    reading = Reading("fred", now)
+        raise SourceError(NewsStatus.BROKEN, f"the reply is not the table of a day and {name}")
+    reading = RowCollector("fred", now)
     for where, cells in _rows(lines):
         if cells is None or len(cells) != 2:
             reading.refuse(where, "not two columns")
@@ -64,7 +64,7 @@ def read(name: str, body: bytes, now: datetime) -> SeriesAnswer:
     return reading.answer()
 
 
-def _take(reading: Reading, where: str, name: str, text: str, value: str) -> None:
+def _take(reading: RowCollector, where: str, name: str, text: str, value: str) -> None:
     day = _day(text)
     if day is None:
         reading.refuse(where, f"{text[:30]!a} is no day")

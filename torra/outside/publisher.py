@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import requests
 
 from torra.clock import System
-from torra.collecting.line import PLACEHOLDER, Line, answered
+from torra.collecting.line import PLACEHOLDER, HostRequest, answered
 from torra.evidence.news_digest import NewsStatus
 from torra.outside.answers import SeriesAnswer
 from torra.providers.vendors.addresses import Address
@@ -64,7 +64,7 @@ class Publisher:
         if self._place.key and self.token_header:
             headers[self.token_header] = PLACEHOLDER
         with requests.Session() as session:
-            Line(self._place, self._monotonic, seconds).take(session)
+            HostRequest(self._place, self._monotonic, seconds).take(session)
             # The line keeps its own time; this one is for whoever reads the call.
             return session.get(
                 f"{self._place.base_url}/{path}", params=query, headers=headers, timeout=seconds

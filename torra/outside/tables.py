@@ -112,7 +112,7 @@ class Fault(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Generic[Row]):
+class ParsedTable(Generic[Row]):
     """What a file holds: the rows that can be read, and the lines that cannot."""
 
     rows: tuple[Row, ...]
@@ -127,7 +127,7 @@ class _Wrong(Exception):
     """Raised for a value that cannot be taken, with the reason."""
 
 
-def read(path: Path, name: str = "") -> Table[SeriesRow] | Table[FactRow]:
+def read(path: Path, name: str = "") -> ParsedTable[SeriesRow] | ParsedTable[FactRow]:
     """Return what a file of series or facts holds, told apart by its header.
 
     `name` says which series a publisher's file is, where its columns do not, or which one of it is
@@ -227,7 +227,7 @@ def _read(
     lines: Iterable[str],
     header: tuple[str, ...],
     make: Callable[[Mapping[str, str], str], Sequence[Row]],
-) -> Table[Row]:
+) -> ParsedTable[Row]:
     rows, faults = [], []
     said: dict[tuple[object, ...], float] = {}
     for number, line in enumerate(lines, start=2):
@@ -239,7 +239,7 @@ def _read(
                 rows.append(row)
         except _Wrong as wrong:
             faults.append(Fault(number, str(wrong)))
-    return Table(tuple(rows), tuple(faults))
+    return ParsedTable(tuple(rows), tuple(faults))
 
 
 def _source(path: Path) -> str:

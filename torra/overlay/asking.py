@@ -19,8 +19,8 @@ from torra.clock import Clock
 from torra.errors import ConfigError, StoreUnavailable
 from torra.overlay import hosted_tick, processes
 from torra.overlay.answer import Hosted, plain
-from torra.overlay.hosted_tick import Looked, Question
-from torra.overlay.opened import Opened
+from torra.overlay.hosted_tick import HostedScores, ScorerQuestion
+from torra.overlay.opened import OverlayRuntime
 from torra.store.hosted import HostedAnswer
 
 GRACE: Final = 0.4
@@ -43,14 +43,14 @@ WORDS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PendingQuestion:
     """A question under way; `deadline` is a moment of `clock.monotonic`, in seconds.
 
     `gone` is set once the caller waits no longer. `strict`: what keeps agents away is raised.
     """
 
-    question: Question
-    looked: Looked
+    question: ScorerQuestion
+    looked: HostedScores
     fallback: Fallback | None
     clock: Clock
     deadline: float
@@ -72,7 +72,7 @@ class Call:
         return plain(self.key, self.l1, why, self.question.told)
 
 
-def ask(opened: Opened, call: Call) -> Hosted:
+def ask(opened: OverlayRuntime, call: PendingQuestion) -> Hosted:
     """Return the answer of the record, or debate the question and put it on record."""
     desk = opened.at(call.deadline)
     owner = f"{processes.this_process()}|{threading.get_ident()}"
@@ -88,7 +88,7 @@ def ask(opened: Opened, call: Call) -> Hosted:
         raise
 
 
-def _claim(desk: Opened, call: Call, owner: str) -> HostedAnswer | str:
+def _claim(desk: OverlayRuntime, call: PendingQuestion, owner: str) -> HostedAnswer | str:
     """Return the answer that stands, "ours" once it is claimed, or "taken" at the deadline."""
     question, clock, waited = call.question, call.clock, False
     while True:
@@ -105,7 +105,7 @@ def _claim(desk: Opened, call: Call, owner: str) -> HostedAnswer | str:
         clock.sleep(LOOK_AGAIN)
 
 
-def _debate(desk: Opened, call: Call, owner: str) -> Hosted:
+def _debate(desk: OverlayRuntime, call: PendingQuestion, owner: str) -> Hosted:
     question, clock = call.question, call.clock
     began = clock.monotonic()
     provider, missing = desk.answering()
@@ -147,7 +147,7 @@ def _debate(desk: Opened, call: Call, owner: str) -> Hosted:
     )
 
 
-def _again(desk: Opened, call: Call, found: HostedAnswer) -> Hosted:
+def _again(desk: OverlayRuntime, call: PendingQuestion, found: HostedAnswer) -> Hosted:
     """Return an answer that was given before."""
     record = found.record
     if record is None:
@@ -170,7 +170,7 @@ def _again(desk: Opened, call: Call, found: HostedAnswer) -> Hosted:
     )
 
 
-def _give_back(desk: Opened, question: Question, owner: str) -> None:
+def _give_back(desk: OverlayRuntime, question: ScorerQuestion, owner: str) -> None:
     try:
         with desk.database.transaction(LEAST_WAIT):
             desk.database.give_back(question.key, question.asked, owner)

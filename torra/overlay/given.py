@@ -72,12 +72,12 @@ class NoScores(TorraError):
     """There are no scores to return: none were handed over, and none can be computed."""
 
 
-class Refused(ValueError):
+class InvalidRequest(ValueError):
     """Why bars or a moment cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class OverlayRequest:
     """A question, read.
 
     `refusal` is "" or why nothing can be debated; then `bars` is None. `bars` are closed bars as
@@ -159,7 +159,7 @@ def read(
     as_of: Any = None,
     now: datetime,
     clock: ServerClock | None = None,
-) -> Given:
+) -> OverlayRequest:
     """Read a question; `now` is real time, `clock` that of naive times.
 
     Raises NoScores for scores that are none: there is nothing to fall back on.
@@ -173,13 +173,13 @@ def read(
         frame = _frame(bars, clock)
         frame = _closed(frame, step, moment, told, live=as_of is None)
         frame = _checked(frame, step)
-    except Refused as error:
+    except InvalidRequest as error:
         refusal = str(error)
     except Exception as error:  # noqa: BLE001 - a host's objects may raise anything
         refusal = f"bars: {type(error).__name__}"
     if refusal:
         return refused(symbol, timeframe, moment, own, refusal)
-    return Given(
+    return OverlayRequest(
         name,
         step,
         moment,
@@ -196,13 +196,13 @@ def read(
 
 def refused(
     symbol: Any, timeframe: Any, moment: datetime, scores: Mapping[str, float] | None, reason: str
-) -> Given:
+) -> OverlayRequest:
     """Return a question that cannot be debated; a name that cannot be one is `?`."""
     name, step = (
         name if isinstance(name, str) and NAME.fullmatch(name) else "?"
         for name in (symbol, timeframe)
     )
-    return Given(name, step, moment, scores=scores, refusal=reason)
+    return OverlayRequest(name, step, moment, scores=scores, refusal=reason)
 
 
 def _whole(name: str, told: list[str], nothing: Value, work: Callable[[], Value]) -> Value:
@@ -220,9 +220,9 @@ def _whole(name: str, told: list[str], nothing: Value, work: Callable[[], Value]
 def names_of(symbol: Any, timeframe: Any) -> tuple[str, str]:
     """Return a symbol and a timeframe that can be a stream; raises Refused, a ValueError."""
     if not isinstance(symbol, str) or not NAME.fullmatch(symbol):
-        raise Refused(f"symbol: {NAME_RULE}")
+        raise InvalidRequest(f"symbol: {NAME_RULE}")
     if not isinstance(timeframe, str) or timeframe not in TIMEFRAMES:
-        raise Refused(f"timeframe: use one of {', '.join(TIMEFRAMES)}")
+        raise InvalidRequest(f"timeframe: use one of {', '.join(TIMEFRAMES)}")
     return symbol, timeframe
 
 
@@ -231,17 +231,19 @@ def moment_of(value: Any, clock: ServerClock | None) -> datetime:
     if isinstance(value, str):
         value = datetime.fromisoformat(value.strip())
     if not isinstance(value, datetime):
-        raise Refused("as_of: hand over a datetime")
+        raise InvalidRequest("as_of: hand over a datetime")
     if value.tzinfo is not None:
         return pd.Timestamp(value).tz_convert("UTC").to_pydatetime()
     if clock is None:
-        raise Refused("as_of: it has no time zone; name the clock of the overlay")
+        raise InvalidRequest("as_of: it has no time zone; name the clock of the overlay")
     return clock.to_utc(int(pd.Timestamp(value).timestamp()))
 
 
 def _not_ahead(moment: datetime, now: datetime) -> datetime:
     if moment > now + AHEAD:
-        raise Refused(f"as_of: {iso(moment)} lies ahead of now, {iso(now.replace(microsecond=0))}")
+        raise InvalidRequest(
+            f"as_of: {iso(moment)} lies ahead of now, {iso(now.replace(microsecond=0))}"
+        )
     return moment
 
 
@@ -252,9 +254,9 @@ def _frame(bars: Any, clock: ServerClock | None) -> pd.DataFrame:
     """Return the newest bars with float columns on an index in UTC, as they come."""
     table = _table(bars)
     if table.empty:
-        raise Refused("bars: there is none; hand over 210 or more")
+        raise InvalidRequest("bars: there is none; hand over 210 or more")
     if len(set(table.columns)) != len(table.columns):
-        raise Refused("bars: a column appears more than once")
+        raise InvalidRequest("bars: a column appears more than once")
     found = {name: _numbers(table, name) for name in PRICES}
     volume = next((name for name in VOLUME if name in table.columns), None)
     # + 0.0: no negative zero, which the database would not give back.
@@ -271,7 +273,7 @@ def _table(bars: Any) -> pd.DataFrame:
             table = table.rename_axis("time").reset_index()
         return table
     if not isinstance(bars, Sequence) or isinstance(bars, str | bytes):
-        raise Refused("bars: hand over a DataFrame or a list of rows")
+        raise InvalidRequest("bars: hand over a DataFrame or a list of rows")
     rows = list(bars[-MOST_BARS:])
     if rows and not isinstance(rows[0], Mapping):
         names = ["time", *PRICES, "volume"][: max(map(len, rows))]
@@ -297,17 +299,17 @@ def _time_of(table: pd.DataFrame) -> str | None:
 
 def _numbers(table: pd.DataFrame, name: str) -> Any:
     if name not in table.columns:
-        raise Refused(f"bars: column {name} is missing")
+        raise InvalidRequest(f"bars: column {name} is missing")
     column = table[name]
     if getattr(column.dtype, "kind", "O") not in "fiu":
-        raise Refused(f"bars: column {name} holds {column.dtype}, not numbers")
+        raise InvalidRequest(f"bars: column {name} holds {column.dtype}, not numbers")
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _index(table: pd.DataFrame, clock: ServerClock | None) -> pd.DatetimeIndex:
     name = _time_of(table)
     if name is None:
-        raise Refused("bars: column time is missing")
+        raise InvalidRequest("bars: column time is missing")
     column = table[name]
     if getattr(column.dtype, "kind", "O") in "iu":
         # MT5 writes the wall clock of the server as seconds since 1970.
@@ -315,17 +317,17 @@ def _index(table: pd.DataFrame, clock: ServerClock | None) -> pd.DatetimeIndex:
     if getattr(column.dtype, "kind", "O") == "O":
         times = [_zoned(value) if isinstance(value, str) else value for value in column]
         if not all(isinstance(value, datetime) for value in times):
-            raise Refused(TIMES)
+            raise InvalidRequest(TIMES)
         aware = {value.tzinfo is not None for value in times}
         if len(aware) != 1:
-            raise Refused("bars: some times have a time zone and some have none")
+            raise InvalidRequest("bars: some times have a time zone and some have none")
         index = pd.DatetimeIndex(pd.to_datetime(times, utc=aware.pop()))
     elif isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
         index = pd.DatetimeIndex(column)
     else:
-        raise Refused(TIMES)
+        raise InvalidRequest(TIMES)
     if index.hasnans:
-        raise Refused("bars: a time is missing")
+        raise InvalidRequest("bars: a time is missing")
     if index.tz is not None:
         return index.tz_convert("UTC").as_unit("us")
     return _by_clock(index.as_unit("s").asi8, clock)
@@ -336,21 +338,21 @@ def _zoned(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise Refused(TIMES) from None
+        raise InvalidRequest(TIMES) from None
     if moment.tzinfo is None:
-        raise Refused(TIMES)
+        raise InvalidRequest(TIMES)
     return moment
 
 
 def _by_clock(wall: Any, clock: ServerClock | None) -> pd.DatetimeIndex:
     if clock is None:
-        raise Refused(
+        raise InvalidRequest(
             "bars: their times have no time zone; give the overlay the clock that they are "
             'written by, such as clock="new_york+7" or clock="utc"'
         )
     index = clock.to_utc_index(wall)
     if index.hasnans:
-        raise Refused(f"bars: a time does not exist on a clock of {clock.name}")
+        raise InvalidRequest(f"bars: a time does not exist on a clock of {clock.name}")
     return index
 
 
@@ -365,13 +367,15 @@ def _closed(
         return frame
     # One forming bar is usual; a clock that is hours ahead would leave a question of yesterday.
     if live and later > 1:
-        raise Refused(
+        raise InvalidRequest(
             f"bars: {later} close later than now, {iso(moment.replace(microsecond=0))}: name the "
             "clock of the overlay that they are written by; whole numbers are seconds"
         )
     told.append(f"later_bars:{later}")
     if not closed.any():
-        raise Refused(f"bars: none of them is closed at {iso(moment.replace(microsecond=0))}")
+        raise InvalidRequest(
+            f"bars: none of them is closed at {iso(moment.replace(microsecond=0))}"
+        )
     return frame[closed]
 
 
@@ -381,7 +385,7 @@ def _checked(frame: pd.DataFrame, timeframe: str) -> pd.DataFrame:
     try:
         return door.check(frame, timeframe, as_of=last + duration(timeframe))
     except DataUnavailable as error:
-        raise Refused(f"bars: {error.reason}: {error.detail}") from None
+        raise InvalidRequest(f"bars: {error.reason}: {error.detail}") from None
 
 
 # --- the rest -------------------------------------------------------------------------------------

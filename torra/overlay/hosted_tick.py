@@ -34,10 +34,10 @@ from torra.evidence import feature_bundle, news_digest
 from torra.evidence.news_digest import NewsStatus, NewsSubject, NewsView, rounded_up
 from torra.evidence.scheduled_events import EventView
 from torra.market.bar_view import BarView
-from torra.overlay.given import OWN_FACTS, Given
+from torra.overlay.given import OWN_FACTS, OverlayRequest
 from torra.store.hosted import HOST, hosted_instance
 from torra.tick import record as tick_record
-from torra.tick.debate import Answerers, Plan, hold, plan
+from torra.tick.debate import ModelAccess, Plan, plan, run_tick_debate
 from torra.tick.marks import HOSTED
 from torra.tick.record import TickDebate, TickInputs, TickResult, describe
 from torra.trading_terms import SymbolSpec
@@ -66,7 +66,7 @@ class TooShort(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ScorerQuestion:
     """A question with its place in the store: `instance` and `key` are those of its stream.
 
     `profile` is the one that counts for it: of a symbol or a timeframe that the host's profile
@@ -74,7 +74,7 @@ class Question:
     decides the answer; `stale`: the newest bar is too old for an opening.
     """
 
-    given: Given
+    given: OverlayRequest
     instance: Instance
     key: TickKey
     profile: Profile
@@ -83,7 +83,9 @@ class Question:
     stale: bool = False
 
 
-def question(given: Given, overlay: str, profile: Profile, profile_name: str) -> Question:
+def question(
+    given: OverlayRequest, overlay: str, profile: Profile, profile_name: str
+) -> ScorerQuestion:
     """Return a question that was read, with its place."""
     told: list[str] = []
     if given.symbol not in profile.symbols:
@@ -99,7 +101,7 @@ def question(given: Given, overlay: str, profile: Profile, profile_name: str) ->
     age = (given.moment - key.close_time) / duration(given.timeframe)
     stale = age > profile.gate.max_bar_age
     asked = given.hash(profile.digest(), stale=stale)
-    return Question(given, instance, key, profile, (*given.told, *told), asked, stale)
+    return ScorerQuestion(given, instance, key, profile, (*given.told, *told), asked, stale)
 
 
 def stream(overlay: str, symbol: str, timeframes: tuple[str, ...], profile: str) -> Instance:
@@ -108,7 +110,7 @@ def stream(overlay: str, symbol: str, timeframes: tuple[str, ...], profile: str)
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class HostedScores:
     """What Torra's own calculators make of a question's bars."""
 
     view: BarView
@@ -123,7 +125,7 @@ class Looked:
         return {vector: float(self.row[vector]) for vector in VECTORS}
 
 
-def look(question: Question) -> Looked:
+def look(question: ScorerQuestion) -> HostedScores:
     """Compute the scores of the newest bar, and what the bars before it were; no disk is touched.
 
     Raises TooShort.
@@ -145,7 +147,7 @@ def look(question: Question) -> Looked:
     history, verdicts = _earlier(
         question.key.timeframe, table.iloc[-shown:], highest[-shown:], lowest[-shown:], profile
     )
-    return Looked(BarView.of(newest), row, records, history, verdicts)
+    return HostedScores(BarView.of(newest), row, records, history, verdicts)
 
 
 def _earlier(
@@ -182,7 +184,7 @@ def _record_scores(table: pd.DataFrame, highest: Any, lowest: Any, profile: Prof
 
 
 def inputs(
-    question: Question, looked: Looked, events: EventView | None, news: NewsView | None
+    question: ScorerQuestion, looked: HostedScores, events: EventView | None, news: NewsView | None
 ) -> TickInputs:
     """Return what the tick sees."""
     given, key, profile = question.given, question.key, question.profile
@@ -239,7 +241,7 @@ def inputs(
     )
 
 
-def _memory(question: Question, looked: Looked) -> dict[str, Any]:
+def _memory(question: ScorerQuestion, looked: HostedScores) -> dict[str, Any]:
     """Return the memory of the stream: Torra's own reading, and of the account only what is told.
 
     No trade of the host's is known, so position and losing streak are None unless it gave them.
@@ -265,12 +267,12 @@ def _memory(question: Question, looked: Looked) -> dict[str, Any]:
     }
 
 
-def _known_at(question: Question) -> datetime:
+def _known_at(question: ScorerQuestion) -> datetime:
     """Return when headlines of the question were seen: at a whole second, never earlier."""
     return rounded_up(question.given.moment)
 
 
-def news(question: Question) -> NewsView | None:
+def news(question: ScorerQuestion) -> NewsView | None:
     """Return what the headlines of a question come to; None without one."""
     given, settings = question.given, question.profile.news
     if not given.headlines:
@@ -316,27 +318,27 @@ class _Alone:
         """Return nothing, so that no trader is asked: positions and openings are the host's."""
 
 
-def planned(question: Question, seen: TickInputs, answerers: Answerers) -> Plan:
+def planned(question: ScorerQuestion, seen: TickInputs, answerers: ModelAccess) -> Plan:
     """Decide who is asked, by policy, ladder and ceiling, as for a desk's tick."""
     return plan(seen, question.key, question.profile, answerers, _Alone())
 
 
 def debate(
-    question: Question,
+    question: ScorerQuestion,
     seen: TickInputs,
     chosen: Plan,
-    answerers: Answerers,
+    answerers: ModelAccess,
     *,
     clock: Clock,
     deadline: float,
 ) -> TickDebate:
     """Hold the debate until its deadline at most."""
-    return hold(
+    return run_tick_debate(
         chosen, seen, question.key, question.profile, answerers, clock=clock, deadline=deadline
     )
 
 
-class OwnFallback:
+class HostFallback:
     """A host's own scorer, asked in Torra's place; `scores` are what it answered, if it did."""
 
     def __init__(self, fallback: agent_framework.Fallback) -> None:
@@ -353,7 +355,7 @@ class OwnFallback:
 
 def store(
     database: Database,
-    question: Question,
+    question: ScorerQuestion,
     seen: TickInputs,
     debated: TickDebate,
     *,
@@ -419,7 +421,7 @@ def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> int | No
 
 def write(
     database: Database,
-    question: Question,
+    question: ScorerQuestion,
     seen: TickInputs,
     debated: TickDebate,
     *,
@@ -463,7 +465,7 @@ def is_final(debated: TickDebate) -> bool:
     return spoken.heard or (ABSTAINED in spoken.flags and not spoken.failures)
 
 
-class NobodyThere:
+class UnavailableProvider:
     """Stands for a provider that cannot be opened: each agent is down, the fallback is asked."""
 
     def __init__(self, name: str) -> None:
@@ -474,7 +476,7 @@ class NobodyThere:
         raise ModelUnavailable("no_provider", billed=False)
 
 
-def _told(question: Question, revision: int) -> dict[str, Any]:
+def _told(question: ScorerQuestion, revision: int) -> dict[str, Any]:
     """Return what the record says of the question."""
     given = question.given
     return {
@@ -493,7 +495,7 @@ def _told(question: Question, revision: int) -> dict[str, Any]:
 
 def _answered(fallback: object, debated: TickDebate) -> dict[str, float] | None:
     """Return what the host's own fallback answered: {} for nothing, None where there was none."""
-    if not isinstance(fallback, OwnFallback):
+    if not isinstance(fallback, HostFallback):
         return None
     heard = debated.deliberation.source_type == SourceType.LEGACY
     return dict(fallback.scores) if heard else {}
@@ -502,13 +504,13 @@ def _answered(fallback: object, debated: TickDebate) -> dict[str, float] | None:
 def answerers(
     submit: Any,
     account: Any,
-    given: Given,
+    given: OverlayRequest,
     *,
     promoted: Callable[[], bool],
     fallback: agent_framework.Fallback | None,
-) -> Answerers:
+) -> ModelAccess:
     """Return who answers the agents of a question."""
     shown = given.picture
     picture = None if shown is None else (lambda: shown)
-    own = None if fallback is None else OwnFallback(fallback)
-    return Answerers(submit, account, picture=picture, promoted=promoted, fallback=own)
+    own = None if fallback is None else HostFallback(fallback)
+    return ModelAccess(submit, account, picture=picture, promoted=promoted, fallback=own)

@@ -40,7 +40,7 @@ def subject_of(database: Database, name: str) -> PromotionSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldOutcomes:
+class ReportedOutcomes:
     """What a host told of its bars: how many, its trades with their sum in R, by the agents' side.
 
     `along` and `against` are (trades, R) where the agents pushed the way of the trade, and the
@@ -71,7 +71,7 @@ class ToldOutcomes:
         )
 
 
-def told_outcomes(rows: Iterable[Mapping[str, Any]]) -> ToldOutcomes:
+def told_outcomes(rows: Iterable[Mapping[str, Any]]) -> ReportedOutcomes:
     """Count outcomes; a row has verdict, r, consensus and l1_consensus."""
     bars, trades, total = 0, 0, 0.0
     sides: dict[int, list[float]] = {1: [], -1: []}
@@ -86,7 +86,7 @@ def told_outcomes(rows: Iterable[Mapping[str, Any]]) -> ToldOutcomes:
         if way:
             sides[way].append(row["r"])
     along, against = ((len(sides[way]), round(sum(sides[way]), 8)) for way in (1, -1))
-    return ToldOutcomes(bars, trades, round(total, 8), along, against)
+    return ReportedOutcomes(bars, trades, round(total, 8), along, against)
 
 
 def _count(number: int, word: str) -> str:

@@ -19,13 +19,13 @@ from torra.config import OutsideSettings, Profile, has_desk
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evidence.scheduled_events import EventView
 from torra.home import DATABASE
-from torra.overlay.hosted_tick import NobodyThere, Question
+from torra.overlay.hosted_tick import ScorerQuestion, UnavailableProvider
 from torra.store import migrations
 from torra.store.connection import connect_reader
 
 if TYPE_CHECKING:
     from instance_database import Database
-    from torra.desk.outlook import Outlook
+    from torra.desk.outlook import ContextFeeds
     from torra.desk.promotion import Promotions
     from torra.desk.wiring import Models
     from torra.providers.registry import Provider
@@ -40,7 +40,7 @@ _ABANDONED: Final[list[Any]] = []
 """What a parent process had open: to close a connection in a child would end the parent's locks."""
 
 
-class Opened:
+class OverlayRuntime:
     """The open things of one overlay in one process."""
 
     def __init__(self, home: Path, profile: Profile, profile_name: str) -> None:
@@ -52,7 +52,7 @@ class Opened:
         self._models: Models | None = None
         self._provider: Provider | None = None
         self._promotions: Promotions | None = None
-        self._outlook: Outlook | None = None
+        self._outlook: ContextFeeds | None = None
         self._refused: tuple[float, str] | None = None
         self.account: SpendingAccount | None = None
 
@@ -68,7 +68,7 @@ class Opened:
             raise StoreUnavailable(f"{self._home / DATABASE} is not open")
         return self._database
 
-    def at(self, deadline: float) -> Opened:
+    def at(self, deadline: float) -> OverlayRuntime:
         """Return this, with the database open; raises ConfigError and StoreUnavailable.
 
         Waits for another thread that opens it until the deadline.
@@ -88,7 +88,7 @@ class Opened:
     def _open(self) -> None:
         # Here: a host that only imports the overlay needs none of it.
         from instance_database import open_home  # noqa: PLC0415
-        from torra.desk.outlook import Outlook  # noqa: PLC0415
+        from torra.desk.outlook import ContextFeeds  # noqa: PLC0415
         from torra.desk.promotion import Promotions  # noqa: PLC0415
         from torra.desk.wiring import leave_sign, open_models  # noqa: PLC0415
 
@@ -109,7 +109,7 @@ class Opened:
                     "outside": OutsideSettings(sources=()),
                 }
             )
-            self._outlook = Outlook(
+            self._outlook = ContextFeeds(
                 self._home, database, dict(os.environ), [quiet], now=System().real_now
             )
         except BaseException:
@@ -117,12 +117,12 @@ class Opened:
             raise
         self._database = database
 
-    def answering(self) -> tuple[Provider | NobodyThere, str]:
+    def answering(self) -> tuple[Provider | UnavailableProvider, str]:
         """Return who answers the agents, and "" or why nobody can, with the remedy."""
         try:
             return self.provider(), ""
         except ConfigError as error:
-            return NobodyThere(self._profile.agents.provider), str(error)
+            return UnavailableProvider(self._profile.agents.provider), str(error)
 
     def provider(self) -> Provider:
         """Return who answers the agents; raises ConfigError naming the remedy."""
@@ -146,7 +146,7 @@ class Opened:
         promotions = self._promotions
         return promotions is not None and promotions.promoted(self.profile_name, self._profile)
 
-    def events(self, question: Question) -> EventView | None:
+    def events(self, question: ScorerQuestion) -> EventView | None:
         """Return the scheduled events around the bar; None without a calendar.
 
         A calendar that cannot be read, or a symbol whose currencies are not known, is ConfigError.

@@ -41,10 +41,10 @@ from torra.market.broker_clock import ServerClock
 from torra.overlay import asking, hosted_tick
 from torra.overlay import given as reading
 from torra.overlay.answer import Hosted, plain
-from torra.overlay.asking import GRACE, Call
-from torra.overlay.given import Given, NoScores
+from torra.overlay.asking import GRACE, PendingQuestion
+from torra.overlay.given import NoScores, OverlayRequest
 from torra.overlay.hosted_tick import TooShort
-from torra.overlay.opened import DEMO, Opened
+from torra.overlay.opened import DEMO, OverlayRuntime
 from torra.overlay.workers import Workers
 from torra.store.hosted import HOST
 
@@ -89,7 +89,7 @@ class Overlay:
         self._workers = Workers()
         self._waiters = Workers()
         self._readers = Workers()
-        self._opened = Opened(self._home, self._profile, self._profile_name)
+        self._opened = OverlayRuntime(self._home, self._profile, self._profile_name)
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._trouble: dict[str, str] | None = None
@@ -171,7 +171,7 @@ class Overlay:
         # Plain numbers cannot be slow, and are L1 even where no thread comes to run in time.
         own = [reading.scores_of(scores)] if reading.are_plain(scores) else []
 
-        def read() -> Call | Hosted:
+        def read() -> PendingQuestion | Hosted:
             if not own:
                 own.append(reading.scores_of(scores))
             question = reading.read(
@@ -182,7 +182,7 @@ class Overlay:
 
         work = self._readers.run(read)
         late = f"bars: not read within {self._profile.agents.timeout_seconds:g} s"
-        found: Call | Hosted | None = None
+        found: PendingQuestion | Hosted | None = None
         with suppress(Late):
             found = work.result(_seconds_until(deadline, clock)) if work else None
         if found is None:
@@ -190,14 +190,14 @@ class Overlay:
             known = own[0] if own else None
             question = reading.refused(symbol, timeframe, clock.real_now(), known, late)
             found = self._without(question, late)
-        answer = self._debated(found) if isinstance(found, Call) else found
+        answer = self._debated(found) if isinstance(found, PendingQuestion) else found
         with self._lock:
             self._counts[_kind(answer)] += 1
         return answer
 
     def _read(
-        self, given: Given, fallback: Fallback | None, clock: Clock, deadline: float
-    ) -> Call | Hosted:
+        self, given: OverlayRequest, fallback: Fallback | None, clock: Clock, deadline: float
+    ) -> PendingQuestion | Hosted:
         """Return the call that a question makes, or L1 for one that cannot be debated."""
         if given.refusal:
             return self._without(given, given.refusal)
@@ -209,16 +209,16 @@ class Overlay:
         except Exception as error:
             log.exception("%s %s could not be read", given.symbol, given.timeframe)
             return self._without(given, f"bars: {type(error).__name__}", error)
-        return Call(question, looked, fallback, clock, deadline, strict=self._strict)
+        return PendingQuestion(question, looked, fallback, clock, deadline, strict=self._strict)
 
-    def _debated(self, call: Call) -> Hosted:
+    def _debated(self, call: PendingQuestion) -> Hosted:
         """Return the desk's answer where there is one in time, L1's else."""
         answer = self._desk_answer(call)
         if answer.why:
             self._note(call.key, answer.why)
         return answer
 
-    def _desk_answer(self, call: Call) -> Hosted:
+    def _desk_answer(self, call: PendingQuestion) -> Hosted:
         work = self._workers.run(partial(asking.ask, self._opened, call))
         if work is None:
             return call.l1_alone(TOO_MANY)
@@ -236,7 +236,7 @@ class Overlay:
             log.warning("%s: L1 stands alone: %s", call.key, error, exc_info=not known and error)
             return call.l1_alone(str(error) if known else type(error).__name__)
 
-    def _without(self, given: Given, why: str, error: Exception | None = None) -> Hosted:
+    def _without(self, given: OverlayRequest, why: str, error: Exception | None = None) -> Hosted:
         """Return the host's own L1 for bars that cannot be used; raise NoScores without one."""
         self._note(f"{given.symbol} {given.timeframe}", why)
         if given.scores is None:

@@ -274,7 +274,7 @@ class ProfileBook:
         self, before: Profile | None, after: Profile, users: Sequence[Instance]
     ) -> list[str]:
         """Return what changed agents are expected to cost, as a sentence."""
-        from torra.desk.models.expected_cost import Estimate, sentence  # noqa: PLC0415  as above
+        from torra.desk.models.expected_cost import CostBasis, sentence  # noqa: PLC0415  as above
 
         if before is not None and before.agents == after.agents:
             return []
@@ -283,7 +283,7 @@ class ProfileBook:
             if (self.home / DATABASE).exists():  # a question makes no database
                 database = stack.enter_context(closing(open_home(self.home)))
             prices = PriceList.read(self.home / PRICES)
-            estimate = Estimate.of(database, users, prices, self._variables)
+            estimate = CostBasis.of(database, users, prices, self._variables)
             told = estimate.expected(after)
             if before is None or told != estimate.expected(before):
                 return [sentence(told)]

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
 
-from agents.contracts import ASKED_AGAIN, Completion, ModelUnavailable, Request, immediate
+from agents.contracts import ASKED_AGAIN, Completion, ModelUnavailable, Request, synchronous
 from scoring_rubric import request_hash
 
 NAME: Final = "recorded"
@@ -52,7 +52,7 @@ class RecordedProvider:
         self.answered = 0
         self.misses: Counter[str] = Counter()
 
-    @immediate
+    @synchronous
     def submit(self, request: Request) -> Future[Completion]:
         """Return the finished answer to a request."""
         future: Future[Completion] = Future()

@@ -24,7 +24,7 @@ from torra.providers.vendors.routing import AnsweringProvider, RoutedProvider
 
 if TYPE_CHECKING:
     from torra.providers.vendors.addresses import Address
-    from torra.providers.vendors.switchboard import Switchboard
+    from torra.providers.vendors.switchboard import VendorClients
 
 SDKS: Final = {"anthropic": "anthropic", "google": "google.genai", "openai_compatible": "openai"}
 PACKAGES: Final = {
@@ -53,7 +53,7 @@ class ProviderPlace:
     """
 
     settings: AgentSettings
-    switchboard: Switchboard | None = None
+    switchboard: VendorClients | None = None
     history: History | None = None
 
 
@@ -63,7 +63,7 @@ FindPlugIn = Callable[[str], Callable[..., Any]]
 
 def open_provider(
     settings: AgentSettings,
-    switchboard: Switchboard | None = None,
+    switchboard: VendorClients | None = None,
     *,
     history: History | None = None,
     plug_in: FindPlugIn | None = None,
@@ -86,7 +86,7 @@ def open_provider(
 
 def check(
     settings: AgentSettings,
-    switchboard: Switchboard,
+    switchboard: VendorClients,
     today: date,
     plug_in: FindPlugIn | None = None,
 ) -> None:
@@ -100,7 +100,7 @@ def check(
     _check_models(settings, switchboard, today)
 
 
-def _check_models(settings: AgentSettings, switchboard: Switchboard, today: date) -> None:
+def _check_models(settings: AgentSettings, switchboard: VendorClients, today: date) -> None:
     for vendor, model in settings.routes():
         # A server in OpenAI's place may give its models any name.
         named = vendor != "openai_compatible" or switchboard.address(vendor).official
@@ -108,7 +108,7 @@ def _check_models(settings: AgentSettings, switchboard: Switchboard, today: date
             check_model(vendor, model, today)
 
 
-def check_vendor(vendor: str, switchboard: Switchboard) -> Address:
+def check_vendor(vendor: str, switchboard: VendorClients) -> Address:
     """Return where a vendor is reached; raises ConfigError when a key or the SDK is missing."""
     place = switchboard.address(vendor)
     if not installed(vendor):

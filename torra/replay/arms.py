@@ -56,8 +56,8 @@ from agents.contracts import (
     Request,
     SourceType,
     Submit,
-    immediate,
     is_immediate,
+    synchronous,
 )
 from agents.registry import AGENTS
 from torra.config import OutsideSettings, Profile
@@ -450,10 +450,10 @@ def only_scorer(submit: Submit) -> Submit:
     def ask(request: Request) -> Future[Completion]:
         return submit(request) if request.role.kind == "scorer" else silence(request)
 
-    return immediate(ask) if is_immediate(submit) else ask
+    return synchronous(ask) if is_immediate(submit) else ask
 
 
-@immediate
+@synchronous
 def silence(request: Request) -> Future[Completion]:
     """Answer no request: each fails at once."""
     del request

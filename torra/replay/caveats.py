@@ -17,7 +17,7 @@ from technical_calculator import WARM_UP
 from torra.clock import iso
 from torra.config import Instance, Profile
 from torra.desk.outlook import currencies_of
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.openings import rounding_warning, side_warning
 from torra.evaluation.wording import count, percent, signed, the_arm, upper_first
 from torra.evidence.expert_bars import HELD
@@ -46,7 +46,7 @@ NO_REPLY: Final = "the journal holds no reply for these requests"
 """The reason when a desk that is answered from the journal was not whole."""
 
 
-def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
+def caveats(plan: ReplayPlan, seen: Sequence[ArmObservation]) -> list[str]:
     """Return the sentences above the figures of a replay."""
     own = [arm for arm in seen if not (arm.name in ARMS and ARMS[arm.name].is_placebo)]
     return [
@@ -61,7 +61,7 @@ def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
     ]
 
 
-def of_the_openings(seen: Sequence[ArmSeen], profile: Profile) -> list[str]:
+def of_the_openings(seen: Sequence[ArmObservation], profile: Profile) -> list[str]:
     """Return what is to be said of the openings of arms: lots that round to none, one side only."""
     return [told for told in (rounding_warning(seen, profile), side_warning(seen)) if told]
 
@@ -191,7 +191,7 @@ def jumps_of(history: History) -> tuple[datetime, ...]:
     return look(history.frames[name], name).jumps
 
 
-def _across_jumps(history: History, seen: Sequence[ArmSeen]) -> Iterator[str]:
+def _across_jumps(history: History, seen: Sequence[ArmObservation]) -> Iterator[str]:
     """Say how many trades of each arm lived through a jump, and to what their results add up."""
     jumps = jumps_of(history) if any(arm.trades for arm in seen) else ()
     for arm in seen:
@@ -205,7 +205,7 @@ def _across_jumps(history: History, seen: Sequence[ArmSeen]) -> Iterator[str]:
             )
 
 
-def _of_the_run(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> Iterator[str]:
+def _of_the_run(plan: ReplayPlan, seen: Sequence[ArmObservation]) -> Iterator[str]:
     provider = plan.profile.agents.provider
     if plan.profile.agents.paid():
         yield MEMORY
@@ -231,7 +231,7 @@ def _skipped(reason: str, number: int) -> str:
     return f"{number:,} {why} ({reason})"
 
 
-def unheard(arm: ArmSeen, provider: str = "", among: Sequence[str] = ()) -> str:
+def unheard(arm: ArmObservation, provider: str = "", among: Sequence[str] = ()) -> str:
     """Return on how many ticks an arm's desk was not whole, and why; "" where it always was."""
     whole = ARMS[arm.name].whole if arm.name in ARMS else frozenset[SourceType]()
     if not whole or not arm.ticks:

@@ -11,11 +11,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from torra.config import Profile
-from torra.evaluation.observations import ArmSeen, TradeSeen
+from torra.evaluation.observations import ArmObservation, TradeObservation
 from torra.evaluation.random_entries import (
     DRAWS,
-    Beside,
     RandomEntries,
+    VersusRandom,
     delayed_entries,
     drawn,
     outcomes,
@@ -28,12 +28,12 @@ Ranges = NDArray[np.float64]
 
 
 def beside_random(
-    arm: ArmSeen,
+    arm: ArmObservation,
     frames: Mapping[str, Mapping[str, pd.DataFrame]],
     profile: Profile,
     rng: Generator,
     draws: int = DRAWS,
-) -> Beside:
+) -> VersusRandom:
     """Return an arm beside random entries at its own ticks; see `entry_comparison`."""
     ranges = partial(_atr, arm, frames)
     return entry_comparison(arm.name, arm.trades, frames, ranges, profile, rng, draws)
@@ -41,13 +41,13 @@ def beside_random(
 
 def entry_comparison(
     name: str,
-    trades: Sequence[TradeSeen],
+    trades: Sequence[TradeObservation],
     frames: Mapping[str, Mapping[str, pd.DataFrame]],
     ranges: Callable[[str, str], Ranges],
     profile: Profile,
     rng: Generator,
     draws: int = DRAWS,
-) -> Beside:
+) -> VersusRandom:
     """Return trades beside random entries: as many on each stream and side.
 
     `frames` are the bars by symbol and timeframe, `ranges` returns their ATR. A stream without bars
@@ -75,11 +75,14 @@ def entry_comparison(
         results += sum(trade.r for trade in mine)
     whole = pool_entries(parts, len(trades) - len(ended))
     expectancy = results / whole.count if whole.count else None
-    return Beside(name, expectancy, whole, pool_entries(delayed))
+    return VersusRandom(name, expectancy, whole, pool_entries(delayed))
 
 
 def _atr(
-    arm: ArmSeen, frames: Mapping[str, Mapping[str, pd.DataFrame]], symbol: str, timeframe: str
+    arm: ArmObservation,
+    frames: Mapping[str, Mapping[str, pd.DataFrame]],
+    symbol: str,
+    timeframe: str,
 ) -> Ranges:
     """Return ATR at the bars that the arm saw, NaN at the others."""
     seen = {

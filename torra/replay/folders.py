@@ -19,9 +19,9 @@ from agent_config import MODES
 from torra.clock import iso, parse
 from torra.config import Profile, validate
 from torra.errors import Busy, ConfigError
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.replay import arms
-from torra.replay.outlook_then import OutlookThen
+from torra.replay.outlook_then import PointInTimeData
 from torra.replay.replaying import FOLDER, ReplayPlan, TradingCosts, finished
 from torra.replay.shards import parcels
 from torra.replay.shards.checkpoints import (
@@ -139,7 +139,7 @@ def done(home: Path, plan: ReplayPlan) -> dict[str, int]:
     return found
 
 
-def keep_arms(home: Path, plan: ReplayPlan, seen: Sequence[ArmSeen]) -> None:
+def keep_arms(home: Path, plan: ReplayPlan, seen: Sequence[ArmObservation]) -> None:
     """Keep arms that were run elsewhere as if they had been run here."""
     for arm, one in zip(plan.arms, seen, strict=True):
         checkpoint = Checkpoint(home / FOLDER / plan.name, arm.name, plan.identity(arm))
@@ -176,11 +176,11 @@ def _plan(name: str, told: Any, path: Path) -> ReplayPlan:
         parse(told["begin"]) if told["begin"] else None,
         parse(told["end"]) if told["end"] else None,
         told["seed"],
-        OutlookThen.of(told.get("outlook", {})),
+        PointInTimeData.of(told.get("outlook", {})),
     )
 
 
-def seen_of(home: Path, plan: ReplayPlan, arm: str) -> ArmSeen:
+def seen_of(home: Path, plan: ReplayPlan, arm: str) -> ArmObservation:
     """Return a recorded arm of a replay, "" that of its largest desk.
 
     Raises ConfigError when it was not run to its end.

@@ -28,7 +28,7 @@ from torra.errors import ConfigError
 from torra.evaluation.wording import MEANINGLESS, listed, the_arm
 from torra.exhibits.documents import allowed
 from torra.home import UPLOADS
-from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell, by_name
+from torra.jobs.kinds import JobKind, JobRequest, JobResult, Parameters, Tell, by_name
 from torra.replay import uploads
 from torra.replay.arms import CONTROL
 from torra.replay.changed.worth import WORTH
@@ -71,7 +71,7 @@ ABOUT: Final = {
 """Which parameter a mistake is about, by the first pattern that its message has."""
 
 
-def check(home: Path, asked: Parameters) -> Request:
+def check(home: Path, asked: Parameters) -> JobRequest:
     """Return a request for a replay, checked and fixed; raises ConfigError."""
     from torra.replay import reporting  # noqa: PLC0415
 
@@ -90,7 +90,7 @@ def check(home: Path, asked: Parameters) -> Request:
     if not told["name"]:
         with _about("symbol"):
             fixed["name"] = reporting.planned(home, told["symbol"], _request(home, fixed)).name
-    return Request(told, fixed, title(plan, fixed))
+    return JobRequest(told, fixed, title(plan, fixed))
 
 
 def title(plan: ReplayPlan, fixed: Mapping[str, Any]) -> str:
@@ -220,15 +220,15 @@ def _about(usual: str) -> Iterator[None]:
         raise ConfigError(f"{name}: {plain.removeprefix(f'{name} ')}") from error
 
 
-def _check_settings(home: Path, asked: Parameters) -> Request:
+def _check_settings(home: Path, asked: Parameters) -> JobRequest:
     from torra.replay.tried import kind  # noqa: PLC0415
 
     return kind.check(home, asked)
 
 
-REPLAY: Final = Kind("replay", "Replay", check, f"{__name__}:run")
+REPLAY: Final = JobKind("replay", "Replay", check, f"{__name__}:run")
 
-SETTINGS: Final = Kind("settings", "Settings", _check_settings, "torra.replay.tried.kind:run")
+SETTINGS: Final = JobKind("settings", "Settings", _check_settings, "torra.replay.tried.kind:run")
 
 KINDS: Final = by_name(REPLAY, SETTINGS, WORTH)
 """Every kind of job that this program knows."""

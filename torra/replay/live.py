@@ -22,7 +22,7 @@ import pandas as pd
 
 from agent_config import GateSettings
 from agents.contracts import OfficerReason
-from agents.risk_officer import NO_ROWS, Rows
+from agents.risk_officer import NO_ROWS, RiskOverlay
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso
 from torra.config import DeskSettings, Instance, load_desk, load_profile
@@ -30,7 +30,13 @@ from torra.desk import promotion
 from torra.desk.promotion import PromotionSubject
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
-from torra.evaluation.observations import NOTHING, ArmSeen, SwarmSeen, TickSeen, TradeSeen
+from torra.evaluation.observations import (
+    NOTHING,
+    ArmObservation,
+    SwarmObservation,
+    TickObservation,
+    TradeObservation,
+)
 from torra.evaluation.promotion_rule import LOOKS
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.evaluation.wording import count
@@ -42,7 +48,7 @@ from torra.overlay import judged
 from torra.profiles.practice import is_eased
 from torra.replay import scorecard
 from torra.replay.caveats import of_the_openings, thresholds_told
-from torra.replay.l1.sweep import Ground
+from torra.replay.l1.sweep import L1Backtest
 from torra.replay.l1.trades import END
 from torra.replay.l1.verdicts import micros
 from torra.replay.shards import trials
@@ -81,7 +87,7 @@ NO_TRADES: Final = "Agents sent no order here, so they are judged by what they s
 
 Frames = Mapping[str, Mapping[str, pd.DataFrame]]
 
-Exclusions = Mapping[str, Sequence[TradeSeen]]
+Exclusions = Mapping[str, Sequence[TradeObservation]]
 """Trades that no figure has, by the reason."""
 
 
@@ -102,7 +108,7 @@ class Scorecard:
     """
 
     subject: PromotionSubject
-    arms: tuple[ArmSeen, ...]
+    arms: tuple[ArmObservation, ...]
     exhibits: tuple[Exhibit, ...]
     heard: int
     says: str
@@ -262,7 +268,7 @@ def arm_seen(
     start: datetime | None = None,
     end: datetime | None = None,
     name: str = FINAL,
-) -> ArmSeen:
+) -> ArmObservation:
     """Return what the journal holds of a profile's instances as one arm.
 
     Ticks that closed in [start, end] and ran with the profile's setting of now, and the closed
@@ -270,10 +276,10 @@ def arm_seen(
     """
     ticks = promotion.ticks_of(database, subject, start, end)
     if not ticks:
-        return ArmSeen(name, (), (), capital=subject.profile.risk.capital)
+        return ArmObservation(name, (), (), capital=subject.profile.risk.capital)
     names = [instance.id for instance in subject.instances]
     span = ticks[0].close_time, ticks[-1].close_time
-    return ArmSeen(
+    return ArmObservation(
         name,
         tuple(ticks),
         tuple(_trades_by_reason(database, ticks).get("", ())),
@@ -282,7 +288,7 @@ def arm_seen(
     )
 
 
-def _trades_by_reason(database: Database, ticks: Sequence[TickSeen]) -> Exclusions:
+def _trades_by_reason(database: Database, ticks: Sequence[TickObservation]) -> Exclusions:
     """Return the closed trades between some ticks by why they are left out, "" if they are not.
 
     A person closed it; or its tick ran in practice, with other settings, or on invented evidence.
@@ -290,7 +296,7 @@ def _trades_by_reason(database: Database, ticks: Sequence[TickSeen]) -> Exclusio
     keys = {(tick.instance, tick.timeframe, iso(tick.bar_time)) for tick in ticks}
     names = sorted({tick.instance for tick in ticks})
     known = promotion.Fingerprints(database)
-    found: dict[str, list[TradeSeen]] = {}
+    found: dict[str, list[TradeObservation]] = {}
     for row in database.trades_between(names, ticks[0].close_time, ticks[-1].close_time):
         key = row["instance"], row["timeframe"], row["bar_time"]
         why = "by_hand" if row["close_reason"] == BY_HAND else ""
@@ -303,7 +309,7 @@ def _trades_by_reason(database: Database, ticks: Sequence[TickSeen]) -> Exclusio
     return found
 
 
-def exclusions(database: Database, final: ArmSeen) -> Exclusions:
+def exclusions(database: Database, final: ArmObservation) -> Exclusions:
     """Return the closed trades between the ticks of `arm_seen` that it has not, by the reason."""
     return {
         why: some for why, some in sorted(_trades_by_reason(database, final.ticks).items()) if why
@@ -321,7 +327,9 @@ def _of_hosts(subject: PromotionSubject) -> bool:
     return all(is_hosted(instance.id) for instance in subject.instances)
 
 
-def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") -> ArmSeen:
+def control_seen(
+    final: ArmObservation, trades: Sequence[TradeObservation], name: str = "l1"
+) -> ArmObservation:
     """Return L1 alone on the same ticks, from the rows of `final`; `trades` are its own."""
     ticks = tuple(
         replace(
@@ -348,14 +356,14 @@ def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") 
     return replace(final, name=name, ticks=ticks, trades=tuple(trades))
 
 
-def rows_alone(told: SwarmSeen) -> SwarmSeen:
+def rows_alone(told: SwarmObservation) -> SwarmObservation:
     """Return what of a swarm is arithmetic: the officer's rows and the budget of the code's regime.
 
     Of the sides that stay shut those of a crowded market; a judge's veto is an agent's word.
     """
     reasons = tuple(one for one in told.reasons if one in ROWS)
     shut = tuple(side for side in told.veto_sides if side != told.vetoes) or told.veto_sides
-    return SwarmSeen(
+    return SwarmObservation(
         budget=told.plain,
         plain=told.plain,
         storm=told.storm,
@@ -364,18 +372,18 @@ def rows_alone(told: SwarmSeen) -> SwarmSeen:
     )
 
 
-def officer_rows(tick: TickSeen, gate: GateSettings) -> Rows:
+def officer_rows(tick: TickObservation, gate: GateSettings) -> RiskOverlay:
     """Return what the officer's rows leave of an opening of L1, with the budget of its regime."""
     told = rows_alone(tick.swarm) if tick.swarm else None
     if told is None:
         return NO_ROWS
     worn = gate.exhaustion_multiplier if OfficerReason.EXHAUSTION in told.reasons else 1.0
-    return Rows(min(told.storm, told.plain), worn, told.veto_sides)
+    return RiskOverlay(min(told.storm, told.plain), worn, told.veto_sides)
 
 
 def arms_of(
-    final: ArmSeen, subject: PromotionSubject, frames: Frames, left: Exclusions
-) -> tuple[ArmSeen, ArmSeen]:
+    final: ArmObservation, subject: PromotionSubject, frames: Frames, left: Exclusions
+) -> tuple[ArmObservation, ArmObservation]:
     """Return L1 alone, and the final chain; in shadow the one that agents would have made."""
     if _of_hosts(subject):
         return control_seen(final, ()), final
@@ -385,19 +393,21 @@ def arms_of(
     # What they would have sent is not known: actions are those of L1.
     ticks = recompose(final, Changes(counted=True), brain).ticks
     told = tuple(replace(tick, action="", reason="") for tick in ticks)
-    return control_seen(final, final.trades), ArmSeen(WOULD_BE, told, (), capital=final.capital)
+    return control_seen(final, final.trades), ArmObservation(
+        WOULD_BE, told, (), capital=final.capital
+    )
 
 
 def l1_trades(
-    final: ArmSeen, subject: PromotionSubject, frames: Frames, left: Exclusions
-) -> list[TradeSeen]:
+    final: ArmObservation, subject: PromotionSubject, frames: Frames, left: Exclusions
+) -> list[TradeObservation]:
     """Return the trades that L1 alone would have closed on the stored bars, on paper.
 
     L1 acts on the ticks of `final` alone. For each trade that a person closed the one that L1
     opened on its tick, or held then, is left out too, unless the desk's of that tick counts.
     An instance whose profile uses a calendar has none: bars do not show its events.
     """
-    found: list[TradeSeen] = []
+    found: list[TradeObservation] = []
     profile = subject.profile
     if profile.execution == "approve":
         # What nobody was asked about has no answer to wait for.
@@ -412,7 +422,7 @@ def l1_trades(
         bars = {name: known[name] for name in instance.timeframes if name in known}
         # The ground runs ticks that close after `begin`: the first own one is among them.
         begin = own[0] - timedelta(microseconds=1)
-        ground = Ground(instance, bars, begin=begin, end=own[-1])
+        ground = L1Backtest(instance, bars, begin=begin, end=own[-1])
         rows = {
             (tick.timeframe, micros(tick.close_time)): officer_rows(tick, profile.gate)
             for tick in final.ticks
@@ -435,7 +445,7 @@ def l1_trades(
 
 
 def frames_of(
-    database: Database, subject: PromotionSubject, ticks: Sequence[TickSeen]
+    database: Database, subject: PromotionSubject, ticks: Sequence[TickObservation]
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Return the stored bars of a profile's instances by symbol and timeframe, all that there are.
 
@@ -456,7 +466,7 @@ def frames_of(
 # --- words ----------------------------------------------------------------------------------------
 
 
-def warmed_of(database: Database, final: ArmSeen) -> WarmedUp:
+def warmed_of(database: Database, final: ArmObservation) -> WarmedUp:
     """Return how many ticks and trades of an arm were made in warm-up."""
     has = WarmUps(database).has
     return WarmedUp(
@@ -465,7 +475,7 @@ def warmed_of(database: Database, final: ArmSeen) -> WarmedUp:
     )
 
 
-def _of_the_warm_up(final: ArmSeen, warmed: WarmedUp) -> list[str]:
+def _of_the_warm_up(final: ArmObservation, warmed: WarmedUp) -> list[str]:
     """Return what to know of ticks that no running desk made."""
     if not warmed.ticks:
         return []
@@ -478,7 +488,7 @@ def _of_the_warm_up(final: ArmSeen, warmed: WarmedUp) -> list[str]:
     ]
 
 
-def warnings(final: ArmSeen, subject: PromotionSubject) -> list[str]:
+def warnings(final: ArmObservation, subject: PromotionSubject) -> list[str]:
     """Return the sentences to be read before the figures."""
     shadow = sum(tick.shadow for tick in final.ticks)
     found = []

@@ -85,7 +85,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class OutlookThen:
+class PointInTimeData:
     """Events and headlines of a replay; None where its profile asks for none.
 
     `events` are those of a calendar, oldest first, that a tick may see, and where more come after
@@ -171,7 +171,7 @@ class OutlookThen:
         """Return the companions as a tick asks for them; None where there are none."""
         return companion_tracks.known(self.companions)
 
-    def without_companions(self) -> OutlookThen:
+    def without_companions(self) -> PointInTimeData:
         """Return it without them: the outside sources of a profile do not name them."""
         return replace(self, companions=())
 
@@ -181,7 +181,7 @@ class OutlookThen:
             return None
         return flow_then.known(self.flow)
 
-    def with_older_series(self) -> OutlookThen:
+    def with_older_series(self) -> PointInTimeData:
         """Return it with every series as it was SHIFT before: a placebo that reads no less.
 
         So are reports, companions and order flow. What is shorter than that is left out.
@@ -201,7 +201,7 @@ class OutlookThen:
         # One without bars stays: it is missing with the shift as without it.
         return bool(self.begin and track.times and not track.reaches(self.begin - SHIFT))
 
-    def with_other_future(self, as_of: datetime, rng: Generator) -> OutlookThen:
+    def with_other_future(self, as_of: datetime, rng: Generator) -> PointInTimeData:
         """Return it with other values for all outside numbers that were not known at a moment."""
         rows = (
             one
@@ -257,7 +257,7 @@ class OutlookThen:
         }
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> OutlookThen:
+    def of(cls, told: Mapping[str, Any]) -> PointInTimeData:
         """Return what `as_json` told; nothing where nothing was told."""
         events, filed, stored = (told.get(name) for name in ("events", "filed", "stored"))
         return cls(
@@ -276,7 +276,7 @@ class OutlookThen:
         )
 
 
-NOTHING: Final = OutlookThen()
+NOTHING: Final = PointInTimeData()
 """The outlook of a replay whose profile asks for neither events nor headlines."""
 
 
@@ -285,7 +285,7 @@ NOTHING: Final = OutlookThen()
 
 def read_outlook(
     home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
-) -> OutlookThen:
+) -> PointInTimeData:
     """Return what a desk of these settings knew from `begin` to `end`; raises ConfigError."""
     events = None
     if profile.events.calendar:
@@ -293,13 +293,13 @@ def read_outlook(
         events = _around_replay(read_events(home / profile.events.calendar), begin, end)
     beside = _beside_bars(home, instance, profile, begin, end)
     if not profile.agents.include_news:
-        return OutlookThen(events, **beside)
+        return PointInTimeData(events, **beside)
     # No tick looks farther back (news_collector.Collector.latest).
     since = begin - timedelta(hours=profile.news.max_age_hours) - 2 * EARLY
     filed = _of_file(home, profile, since, end) if FILE in profile.news.sources else None
     vendors = _vendors(profile)
     if not vendors:
-        return OutlookThen(events, filed, **beside)
+        return PointInTimeData(events, filed, **beside)
     stored, figures = _of_desk(home, instance, profile, since, end)
     missing = [name for name in vendors if not any(_source(item) == name for item in stored)]
     if missing:
@@ -308,7 +308,7 @@ def read_outlook(
             f"{iso(end)}: this desk has stored no headline of it. Write headlines of then into a "
             "file (news.sources file, docs/news.md), or set agents.include_news false"
         )
-    return OutlookThen(events, filed, stored, figures, **beside)
+    return PointInTimeData(events, filed, stored, figures, **beside)
 
 
 def _around_replay(
@@ -369,9 +369,9 @@ def _figures(database: Database, tickers: Iterable[str], end: datetime) -> list[
 
 def only_series(
     home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
-) -> OutlookThen:
+) -> PointInTimeData:
     """Return the outside numbers of a desk alone, without news and events."""
-    return OutlookThen(**_beside_bars(home, instance, profile, begin, end))
+    return PointInTimeData(**_beside_bars(home, instance, profile, begin, end))
 
 
 def _beside_bars(

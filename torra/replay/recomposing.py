@@ -32,16 +32,22 @@ from agents.contracts import (
     Confidence,
     Winner,
 )
-from agents.debate.panel import UNJUDGED, measure, outage
+from agents.debate.panel import UNJUDGED, outage, panel_of
 from agents.debate.swarm import SPOKEN_LEAST
-from agents.debate.synthesis import Answer
+from agents.debate.synthesis import CountedReport
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import System, iso
 from torra.config import Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import MOST_LETTERS
-from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen, side_of
+from torra.evaluation.observations import (
+    AgentOpinion,
+    ArmObservation,
+    Four,
+    TickObservation,
+    side_of,
+)
 from torra.evaluation.opinion_table import spoke
 from torra.evaluation.recomposition import (
     BrainNumbers,
@@ -59,9 +65,9 @@ from torra.replay.arms import CONTROL, Arm
 from torra.replay.caveats import of_the_openings
 from torra.replay.folders import made_of, seen_of
 from torra.replay.replaying import ReplayPlan, course_of
-from torra.replay.runner import Voice, run_arm
+from torra.replay.runner import AgentSource, run_arm
 from torra.replay.shards import arm_words, trials
-from torra.replay.shards.arm_words import Words
+from torra.replay.shards.arm_words import ArmWords
 
 Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 """A progress bar: takes the total and a label, returns a context; its value adds finished steps."""
@@ -107,7 +113,7 @@ class RecomposeRequest:
 class Recomposition(report.Reported):
     """A recorded arm, its recomposition and L1 alone, with the document of them."""
 
-    arms: tuple[ArmSeen, ...]
+    arms: tuple[ArmObservation, ...]
     exact: bool
     label: str
     document: Document
@@ -174,7 +180,9 @@ def _trial(plan: ReplayPlan, arm: str, changes: Changes, profile: Profile) -> st
     return trials.name_of(RECOMPOSED, symbol, digest, settings)
 
 
-def _kept(recorded: ArmSeen, keep: frozenset[str], drop: frozenset[str]) -> frozenset[str] | None:
+def _kept(
+    recorded: ArmObservation, keep: frozenset[str], drop: frozenset[str]
+) -> frozenset[str] | None:
     """Return the analysts that are kept, None for all; raises ConfigError for a stranger.
 
     The message names who can be left out.
@@ -200,12 +208,12 @@ def _case(drop: Collection[str]) -> str:
     return "".join(cases)
 
 
-def _analysts(recorded: ArmSeen) -> set[str]:
+def _analysts(recorded: ArmObservation) -> set[str]:
     """Return the analysts that spoke in an arm."""
     return _of_kind(recorded, "analyst")
 
 
-def _of_kind(recorded: ArmSeen, kind: str) -> set[str]:
+def _of_kind(recorded: ArmObservation, kind: str) -> set[str]:
     return {one.agent_id for tick in recorded.ticks for one in tick.opinions if one.kind == kind}
 
 
@@ -215,7 +223,7 @@ def _names(text: str) -> frozenset[str]:
 
 def run(
     plan: ReplayPlan,
-    recorded: ArmSeen,
+    recorded: ArmObservation,
     changes: Changes,
     profile: Profile,
     *,
@@ -242,7 +250,7 @@ def run(
         course,
         other,
         arms.spoken_by(profile, recorded.name),
-        Voice(debater=arm_words.speaking(words, NOTE), provider=RECOMPOSED),
+        AgentSource(debater=arm_words.speaking(words, NOTE), provider=RECOMPOSED),
         commission=plan.costs.commission,
         on_ticks=on_ticks,
     )
@@ -253,7 +261,7 @@ def run(
         course,
         arms.ARMS[CONTROL],
         arms.control_of(profile, [arms.ARMS[recorded.name]]),
-        Voice(),
+        AgentSource(),
         commission=plan.costs.commission,
         on_ticks=on_ticks,
     )
@@ -293,7 +301,7 @@ TOLD: Final[Mapping[float, tuple[Confidence, tuple[str, ...]]]] = {
 """A confidence and flags that lend a report its trust."""
 
 
-def unjudged(ticks: Sequence[TickSeen], profile: Profile) -> tuple[TickSeen, ...]:
+def unjudged(ticks: Sequence[TickObservation], profile: Profile) -> tuple[TickObservation, ...]:
     """Return ticks with the conviction that their desk would have had without an arbiter."""
     return tuple(
         tick
@@ -308,7 +316,7 @@ def unjudged(ticks: Sequence[TickSeen], profile: Profile) -> tuple[TickSeen, ...
     )
 
 
-def of_a_swarm(tick: TickSeen, changes: Changes, profile: Profile) -> TickSeen:
+def of_a_swarm(tick: TickObservation, changes: Changes, profile: Profile) -> TickObservation:
     """Return a tick of a swarm with the conviction of those who are left; others as they are.
 
     Its budget and weights are those that the recomposition left (TickSeen.swarm).
@@ -321,14 +329,16 @@ def of_a_swarm(tick: TickSeen, changes: Changes, profile: Profile) -> TickSeen:
     return dataclasses.replace(tick, conviction=conviction(less, side, profile))
 
 
-def _stays(one: Opinion, changes: Changes) -> bool:
+def _stays(one: AgentOpinion, changes: Changes) -> bool:
     """Return whether an agent of a swarm keeps its seat."""
     if one.kind == "analyst":
         return changes.analysts is None or one.agent_id in changes.analysts
     return {"judge": changes.judge, "reader": changes.reader}.get(one.kind, True)
 
 
-def conviction(tick: TickSeen, side: str, profile: Profile, *, arbiter: bool = True) -> float:
+def conviction(
+    tick: TickObservation, side: str, profile: Profile, *, arbiter: bool = True
+) -> float:
     """Return the share, 0 to 1, that the desk's agreement leaves of an opening BUY or SELL.
 
     Without the `arbiter` it is as of a desk at which none sits.
@@ -339,7 +349,7 @@ def conviction(tick: TickSeen, side: str, profile: Profile, *, arbiter: bool = T
     heard = [one for one in tick.opinions if one.answered and one.kind in OPINIONS]
     failed = [one.agent_id for one in tick.opinions if not one.answered and one.kind in OPINIONS]
     judged = _judged(tick.opinions) if arbiter else None
-    answers = [Answer(AGENTS[one.agent_id].role, _report(one)) for one in heard]
+    answers = [CountedReport(AGENTS[one.agent_id].role, _report(one)) for one in heard]
     if failed and all(one.report.abstained for one in answers):
         kept = [AGENTS[one.agent_id] for one in tick.opinions if one.kind in OPINIONS]
         return min(tick.conviction, outage(kept, 1.0).buy.conviction)
@@ -348,17 +358,17 @@ def conviction(tick: TickSeen, side: str, profile: Profile, *, arbiter: bool = T
     thin = tick.swarm is not None and spoken < SPOKEN_LEAST
     most = THIN_CONVICTION if thin else 1.0
     weights, cost = profile.debate().weights, profile.agents.none_cost
-    found = measure(answers, failed, weights, judged, trusted, most, cost)
+    found = panel_of(answers, failed, weights, judged, trusted, most, cost)
     return found.agreement(side).conviction
 
 
-def _unheld(tick: TickSeen) -> bool:
+def _unheld(tick: TickObservation) -> bool:
     """Tell whether a firm was below its quorum: its arbiter sits there without a case."""
     kinds = {one.kind for one in tick.opinions}
     return "arbiter" in kinds and "researcher" not in kinds
 
 
-def _judged(opinions: Iterable[Opinion]) -> AgentReport | None:
+def _judged(opinions: Iterable[AgentOpinion]) -> AgentReport | None:
     told = [one for one in opinions if one.kind in ("arbiter", "judge")]
     if not told:
         return None
@@ -366,7 +376,7 @@ def _judged(opinions: Iterable[Opinion]) -> AgentReport | None:
     return _report(heard[0]) if heard else UNJUDGED
 
 
-def _report(one: Opinion) -> AgentReport:
+def _report(one: AgentOpinion) -> AgentReport:
     if not spoke(one):
         return AgentReport.abstain(one.agent_id, "")
     word, flags = TOLD.get(one.trust, (WORDS[0], ()))
@@ -381,7 +391,7 @@ def _first_order(found: Recomposed) -> list[str]:
 
 
 def differences(
-    before: Profile, recorded: ArmSeen, changes: Changes, after: Profile
+    before: Profile, recorded: ArmObservation, changes: Changes, after: Profile
 ) -> tuple[str, ...]:
     """Return in words what a recomposition changes from one profile to the other."""
     told = []
@@ -408,28 +418,28 @@ def _title(text: str) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 4]} ..."
 
 
-def _summary(recorded: ArmSeen, told_apart: Sequence[str], label: str) -> str:
+def _summary(recorded: ArmObservation, told_apart: Sequence[str], label: str) -> str:
     changed = _title(", ".join(told_apart))
     beside = "beside L1 with the same weights and thresholds"
     return f"{_who(recorded)}, {changed}, {beside}; {label}."[:MOST_SUMMARY]
 
 
-def _who(arm: ArmSeen) -> str:
+def _who(arm: ArmObservation) -> str:
     return upper_first(the_arm(arm.name, [arm.name]))
 
 
-def _parts(ticks: Sequence[TickSeen], changes: Changes, plan: ReplayPlan) -> list[float]:
+def _parts(ticks: Sequence[TickObservation], changes: Changes, plan: ReplayPlan) -> list[float]:
     """Return the agents' part of the rules' multiplier on each tick; 1.0 with the gate off."""
     if changes.gate == "off":
         return [1.0] * len(ticks)
     return arm_words.agents_part(ticks, plan.profile.gate)
 
 
-def _words(tick: TickSeen, blend: float, part: float) -> Words:
+def _words(tick: TickObservation, blend: float, part: float) -> ArmWords:
     """Return a tick's recomposed words, with the size that they leave of an opening."""
     # run_tick blends with BLEND_WEIGHT: scaled words come out as with the other blend.
     scale = blend / BLEND_WEIGHT
-    return Words(
+    return ArmWords(
         _scaled(tick.adjustments, scale),
         arm_words.stopped(tick),
         _scaled(tick.debate, scale),
@@ -443,7 +453,9 @@ def _scaled(values: Four, scale: float) -> Four:
     return first, second, third, fourth
 
 
-def _with_opinions(ran: Sequence[TickSeen], recomposed: Sequence[TickSeen]) -> tuple[TickSeen, ...]:
+def _with_opinions(
+    ran: Sequence[TickObservation], recomposed: Sequence[TickObservation]
+) -> tuple[TickObservation, ...]:
     """Return the ticks that ran, with what the agents had said on them."""
     said = {tick.key: tick.opinions for tick in recomposed}
     return tuple(dataclasses.replace(tick, opinions=said.get(tick.key, ())) for tick in ran)

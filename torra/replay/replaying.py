@@ -22,11 +22,11 @@ from typing import Any, Final
 from torra.clock import iso, parse
 from torra.config import Profile, SymbolSpec
 from torra.errors import ConfigError
-from torra.evaluation.observations import ArmSeen, Shared
+from torra.evaluation.observations import ArmObservation, Interner
 from torra.replay import arms
 from torra.replay.arms import Arm
-from torra.replay.outlook_then import NOTHING, OutlookThen
-from torra.replay.runner import Course, Voice, run_arm, save_arm
+from torra.replay.outlook_then import NOTHING, PointInTimeData
+from torra.replay.runner import AgentSource, Schedule, run_arm, save_arm
 from torra.replay.shards import arm_words, parcels, trials
 from torra.replay.shards.checkpoints import CHUNK, Checkpoint, read_arm
 from torra.replay.shards.executors import note
@@ -124,7 +124,7 @@ class ReplayPlan:
     begin: datetime | None = None
     end: datetime | None = None
     seed: int = SEED
-    outlook: OutlookThen = NOTHING
+    outlook: PointInTimeData = NOTHING
     guessed: bool = False
     """Whether nobody told how the symbol is traded, so that its terms are `guessed_terms`."""
 
@@ -193,9 +193,9 @@ class ReplayPlan:
         return trials.log(home, self.history.symbol, names, f"replay {self.name}")
 
 
-def course_of(plan: ReplayPlan) -> Course:
+def course_of(plan: ReplayPlan) -> Schedule:
     """Return the ticks of a plan."""
-    return Course.of(plan.history, begin=plan.begin, end=plan.end, outlook=plan.outlook)
+    return Schedule.of(plan.history, begin=plan.begin, end=plan.end, outlook=plan.outlook)
 
 
 # --- in this process ------------------------------------------------------------------------------
@@ -203,19 +203,19 @@ def course_of(plan: ReplayPlan) -> Course:
 
 def run(
     plan: ReplayPlan,
-    voice: Callable[[Arm], Voice],
+    voice: Callable[[Arm], AgentSource],
     *,
     folder: Path | None = None,
     chunk: int = CHUNK,
     on_ticks: Callable[[str, int], None] = lambda _name, _number: None,
-) -> list[ArmSeen]:
+) -> list[ArmObservation]:
     """Run every arm in this process, in order; with a `folder` from where it stopped last.
 
     There every `chunk` ticks are saved.
     """
     course = course_of(plan)
-    seen: dict[str, ArmSeen] = {}
-    shared = Shared()
+    seen: dict[str, ArmObservation] = {}
+    shared = Interner()
     for arm in plan.arms:
         checkpoint = Checkpoint(folder, arm.name, plan.identity(arm)) if folder else None
         seen[arm.name] = run_arm(
@@ -234,7 +234,7 @@ def run(
     return list(seen.values())
 
 
-def placebo_voice(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Voice:
+def placebo_voice(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmObservation]) -> AgentSource:
     """Return the voice of a placebo arm."""
     if arm.placebo is None or plan.source is None:
         raise ValueError(f"{arm.name} has nobody whose words it could use")
@@ -242,8 +242,8 @@ def placebo_voice(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Vo
     return _speaking(said)
 
 
-def _speaking(said: arm_words.Spoken) -> Voice:
-    return Voice(debater=arm_words.speaking(said), provider="placebo")
+def _speaking(said: arm_words.ScriptedDebate) -> AgentSource:
+    return AgentSource(debater=arm_words.speaking(said), provider="placebo")
 
 
 # --- in several processes -------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def _speaking(said: arm_words.Spoken) -> Voice:
 
 def run_beside(
     plan: ReplayPlan, executor: Executor, folder: Path, *, first: Sequence[str] = ()
-) -> list[ArmSeen]:
+) -> list[ArmObservation]:
     """Run every arm to its end in processes of this machine, with the rules provider.
 
     Each writes the checkpoints of its arm into `folder`, as `run` does there; they are read while
@@ -268,8 +268,8 @@ def run_beside(
         arm = plan.arms[left[name]]
         after = plan.source if arm.placebo and plan.source in left else ""
         jobs.append(Job(name, _part(plan, arm, left[name], folder), after or ""))
-    shared, ended = Shared(), threading.Event()
-    reader, found = ThreadPoolExecutor(1), dict[str, Future[ArmSeen]]()
+    shared, ended = Interner(), threading.Event()
+    reader, found = ThreadPoolExecutor(1), dict[str, Future[ArmObservation]]()
 
     def read(name: str) -> None:
         found[name] = reader.submit(finished, plan, name, folder, shared, ended.is_set)
@@ -291,16 +291,16 @@ def finished(
     plan: ReplayPlan,
     arm: str,
     folder: Path,
-    shared: Shared | None = None,
+    shared: Interner | None = None,
     ended: Callable[[], bool] = lambda: False,
-) -> ArmSeen:
+) -> ArmObservation:
     """Return an arm of a plan that was run to its end; raises ConfigError where it was not.
 
     Raises CancelledError once it has `ended` that anybody wants it.
     """
     identity = plan.identity(arms.ARMS[arm])
     (ticks, trades), state = read_arm(folder, arm, identity, shared, ended)
-    return ArmSeen(
+    return ArmObservation(
         arm,
         tuple(ticks),
         tuple(trades),
@@ -338,10 +338,12 @@ def run_part(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _words(spec: Mapping[str, Any], kind: arms.Placebo, profile: Profile) -> arm_words.Spoken:
+def _words(
+    spec: Mapping[str, Any], kind: arms.Placebo, profile: Profile
+) -> arm_words.ScriptedDebate:
     """Return the words of a placebo; its source is let go of before the placebo runs."""
     (ticks, _), _ = read_arm(Path(spec["folder"]), spec["source"], spec["said"])
-    said = ArmSeen(spec["source"], tuple(ticks), ())
+    said = ArmObservation(spec["source"], tuple(ticks), ())
     return arm_words.placebo(kind, said, spec["seed"], profile.gate)
 
 
@@ -355,9 +357,9 @@ def run_on(
     keep: Path | None = None,
     on_done: Callable[[Any], None] = lambda _: None,
     on_wait: Callable[[Any], None] = lambda _: None,
-) -> list[ArmSeen]:
+) -> list[ArmObservation]:
     """Run every arm as a job on an executor, with the rules provider; the same result as `run`."""
-    seen: dict[str, ArmSeen] = {}
+    seen: dict[str, ArmObservation] = {}
     own = [arm for arm in plan.arms if arm.placebo is None]
     rest = [arm for arm in plan.arms if arm.placebo is not None]
     # Placebos need the words of a finished arm.
@@ -380,16 +382,16 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"arm": parcels.packed_arm(seen)}
 
 
-def _course(spec: Mapping[str, Any]) -> Course:
-    return Course.of(
+def _course(spec: Mapping[str, Any]) -> Schedule:
+    return Schedule.of(
         parcels.history_of(spec["history"]),
         begin=_moment(spec["begin"]),
         end=_moment(spec["end"]),
-        outlook=OutlookThen.of(spec["outlook"]),
+        outlook=PointInTimeData.of(spec["outlook"]),
     )
 
 
-def spec_of(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str, Any]:
+def spec_of(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmObservation]) -> dict[str, Any]:
     """Return the spec with which a worker runs an arm, as JSON values.
 
     A placebo's has the words of its source, where that was `seen`.

@@ -25,7 +25,7 @@ from torra.clock import System
 from torra.config import Instance, Profile, load_profile, validate
 from torra.errors import ConfigError, bounded
 from torra.evaluation.exhibits import MOST_LETTERS, Exhibit
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.wording import count, listed_within, the_arm
 from torra.exhibits import report, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
@@ -33,7 +33,7 @@ from torra.exhibits.outcome import outcome
 from torra.replay import arms, folders, live, scorecard, voices
 from torra.replay.arms import CONTROL, RULES, Arm
 from torra.replay.caveats import caveats, jumps_of, thresholds_told
-from torra.replay.outlook_then import OutlookThen, read_outlook
+from torra.replay.outlook_then import PointInTimeData, read_outlook
 from torra.replay.recomposing import Progress
 from torra.replay.replaying import (
     FOLDER,
@@ -46,7 +46,7 @@ from torra.replay.replaying import (
     run_beside,
     run_on,
 )
-from torra.replay.runner import REAL, Course, Voice, run_arm
+from torra.replay.runner import REAL, AgentSource, Schedule, run_arm
 from torra.replay.shards import cluster, cores, executors, shards
 from torra.replay.shards.cores import Ahead, Cores
 from torra.replay.shards.history import History, cut, load, moment
@@ -93,7 +93,7 @@ class FinishedReplay(report.Reported):
     """A replay that has ended: its arms, what they show, and the document of it."""
 
     plan: ReplayPlan
-    arms: tuple[ArmSeen, ...]
+    arms: tuple[ArmObservation, ...]
     exhibits: tuple[Exhibit, ...]
     document: Document
 
@@ -200,7 +200,7 @@ def named_profile(home: Path, symbol: str, named: str | None) -> str:
 
 def _outlook(
     home: Path, history: History, settings: Profile, first: datetime | None, last: datetime | None
-) -> OutlookThen:
+) -> PointInTimeData:
     """Return the events and headlines of a replay; raises ConfigError for what nobody knows now."""
     if settings.agents.picture == "file" and settings.agents.paid():
         raise ConfigError(
@@ -277,7 +277,9 @@ def estimate(
         if left <= 0:
             continue
         began = REAL.monotonic()
-        run_arm(few, arm, plan.profile, voices.rules_voice(arm) if not arm.placebo else Voice())
+        run_arm(
+            few, arm, plan.profile, voices.rules_voice(arm) if not arm.placebo else AgentSource()
+        )
         seconds[arm.name] = (REAL.monotonic() - began) / max(1, len(few.keys)) * left
     waits = {arm.name: plan.source for arm in plan.arms if arm.placebo and plan.source}
     ahead = Ahead(ticks, seconds, waits)
@@ -285,7 +287,7 @@ def estimate(
     return ahead
 
 
-def _inside(course: Course) -> tuple[TickKey, ...]:
+def _inside(course: Schedule) -> tuple[TickKey, ...]:
     """Return some ticks after the warm-up."""
     # Ticks of the warm-up end at once, and would make every arm look fast.
     begin = min(len(course.keys) - 1, (WARM_UP + 1) * len(course.instance.timeframes))
@@ -318,7 +320,7 @@ def _here(
     given: Cores,
     say: Callable[[str], None],
     progress: Progress,
-) -> tuple[list[ArmSeen], int]:
+) -> tuple[list[ArmObservation], int]:
     """Run the arms on this machine; return them and how many trials are logged.
 
     The provider is opened before the folder is taken: a replay that is refused leaves nothing.
@@ -346,7 +348,7 @@ def _here(
 
 def _beside(
     plan: ReplayPlan, folder: Path, workers: int, ahead: Ahead, forward: Callable[[int], None]
-) -> list[ArmSeen]:
+) -> list[ArmObservation]:
     """Run the arms to their end in several processes; return them."""
     told = 0
 
@@ -362,7 +364,7 @@ def _beside(
 
 def _elsewhere(
     home: Path, plan: ReplayPlan, address: str, say: Callable[[str], None]
-) -> tuple[list[ArmSeen], int]:
+) -> tuple[list[ArmObservation], int]:
     """Run the arms on a cluster, and keep them as if they ran here."""
     if plan.profile.agents.provider != RULES:
         raise _only_rules(plan)
@@ -381,7 +383,9 @@ def _elsewhere(
     return seen, logged
 
 
-def _teach(home: Path, plan: ReplayPlan, control: ArmSeen, say: Callable[[str], None]) -> None:
+def _teach(
+    home: Path, plan: ReplayPlan, control: ArmObservation, say: Callable[[str], None]
+) -> None:
     """Keep L1's win rates in the desk's database, where the risk checks look for them.
 
     They are kept for every instance of the desk that trades the symbol.
@@ -406,7 +410,7 @@ def _teach(home: Path, plan: ReplayPlan, control: ArmSeen, say: Callable[[str], 
         say(f"taught {', '.join(ids)}: {timeframe} {side} {wins} of {trades} won")
 
 
-def _won(arm: ArmSeen, timeframe: str, side: str) -> tuple[int, int]:
+def _won(arm: ArmObservation, timeframe: str, side: str) -> tuple[int, int]:
     """Return how many trades of one side were won, and how many there were."""
     trades = [one for one in arm.trades if (one.timeframe, one.side) == (timeframe, side)]
     return sum(one.profit > 0 for one in trades), len(trades)
@@ -415,7 +419,7 @@ def _won(arm: ArmSeen, timeframe: str, side: str) -> tuple[int, int]:
 # --- after ----------------------------------------------------------------------------------------
 
 
-def judged(plan: ReplayPlan, seen: Sequence[ArmSeen], logged: int) -> tuple[Exhibit, ...]:
+def judged(plan: ReplayPlan, seen: Sequence[ArmObservation], logged: int) -> tuple[Exhibit, ...]:
     """Return the exhibits of the arms of a replay."""
     symbol = plan.history.symbol
     return scorecard.exhibits(
@@ -446,7 +450,7 @@ def settings_told(plan: ReplayPlan, profile: str) -> dict[str, str]:
     }
 
 
-def period(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> tuple[datetime, datetime]:
+def period(plan: ReplayPlan, seen: Sequence[ArmObservation]) -> tuple[datetime, datetime]:
     """Return the first open and the last close that was run."""
     ticks = [tick for arm in seen for tick in (arm.ticks[:1] + arm.ticks[-1:])]
     if not ticks:

@@ -29,14 +29,19 @@ from torra.bridges.paper import PaperPosition
 from torra.clock import Simulated, System, duration
 from torra.config import Instance, Profile
 from torra.desk.schedule import running_order
-from torra.evaluation.observations import ArmSeen, Shared, TickSeen, TradeSeen
+from torra.evaluation.observations import (
+    ArmObservation,
+    Interner,
+    TickObservation,
+    TradeObservation,
+)
 from torra.lessons.recall import Recall
 from torra.replay.arms import Arm
 from torra.replay.l1.trades import END, left_open
-from torra.replay.outlook_then import NOTHING, OutlookThen
-from torra.replay.rerun.edges_then import Still
+from torra.replay.outlook_then import NOTHING, PointInTimeData
+from torra.replay.rerun.edges_then import FrozenClock
 from torra.replay.shards.arm_evidence import evidence_of
-from torra.replay.shards.arm_lessons import HeldRanges, lessons_of
+from torra.replay.shards.arm_lessons import PriceRanges, lessons_of
 from torra.replay.shards.arm_standing import ArmPast, past_of
 from torra.replay.shards.checkpoints import BROKEN, CHUNK, Checkpoint
 from torra.replay.shards.history import History
@@ -45,7 +50,7 @@ from torra.store.memory import MemoryStore
 from torra.store.memory_lessons import Ranges
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.debate import Debater, Payer
-from torra.tick.edges import Edges, Evidence
+from torra.tick.edges import Evidence, TickDeps
 from torra_trader import ClosedBar, run_close
 
 EPOCH: Final = 1
@@ -57,7 +62,7 @@ REAL: Final = System()
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class AgentSource:
     """The voice of an arm: nobody, a provider, or a debater that holds the debate itself."""
 
     submit: Submit | None = None
@@ -67,7 +72,7 @@ class Voice:
 
 
 @dataclass(frozen=True)
-class Course:
+class Schedule:
     """The course that every arm runs: the bars, scored once, and the ticks in running order.
 
     `outlook` is what was known of events and headlines at each of them.
@@ -77,12 +82,12 @@ class Course:
     instance: Instance
     window: HistoryWindow
     keys: tuple[TickKey, ...]
-    outlook: OutlookThen = NOTHING
+    outlook: PointInTimeData = NOTHING
 
     @cached_property
     def ranges(self) -> Ranges:
         """How far prices went between two moments, for the lessons of the arms."""
-        return HeldRanges(self.history.frames)
+        return PriceRanges(self.history.frames)
 
     @classmethod
     def of(
@@ -91,8 +96,8 @@ class Course:
         *,
         begin: datetime | None = None,
         end: datetime | None = None,
-        outlook: OutlookThen = NOTHING,
-    ) -> Course:
+        outlook: PointInTimeData = NOTHING,
+    ) -> Schedule:
         """Score a history and list its ticks that close in (begin, end]."""
         instance = Instance(
             symbol=history.symbol, timeframes=history.timeframes, feed="store", bridge="paper"
@@ -125,17 +130,17 @@ def _closing(
 class _Run:
     """An arm under way: its results since the last checkpoint, and its place in the course."""
 
-    course: Course
+    course: Schedule
     profile: Profile
-    voice: Voice
+    voice: AgentSource
     store: MemoryStore
     past: ArmPast | None = None
     at: int = 0
     halts: int = 0
     halted_on: str = ""
     skipped: Counter[str] = field(default_factory=Counter)
-    ticks: list[TickSeen] = field(default_factory=list)
-    trades: list[TradeSeen] = field(default_factory=list)
+    ticks: list[TickObservation] = field(default_factory=list)
+    trades: list[TradeObservation] = field(default_factory=list)
 
     @property
     def done(self) -> bool:
@@ -158,18 +163,18 @@ class _Run:
 
 
 def run_arm(
-    course: Course,
+    course: Schedule,
     arm: Arm,
     profile: Profile,
-    voice: Voice,
+    voice: AgentSource,
     *,
     checkpoint: Checkpoint | None = None,
     commission: float = 0.0,
     on_ticks: Callable[[int], None] | None = None,
     chunk: int = CHUNK,
-    shared: Shared | None = None,
+    shared: Interner | None = None,
     seed: int = 0,
-) -> ArmSeen:
+) -> ArmObservation:
     """Run an arm to its end and return what was observed.
 
     `profile` is the replay's; the arm makes its own of it. With a `checkpoint` the arm goes on from
@@ -179,7 +184,7 @@ def run_arm(
     what run_tick raises, ConfigError for a damaged checkpoint and for an embedder of lessons that
     cannot be opened.
     """
-    tell, alike = on_ticks or _nobody, shared or Shared()
+    tell, alike = on_ticks or _nobody, shared or Interner()
     run = _begun(course, arm, profile, voice, checkpoint)
     tell(run.at)
     ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])
@@ -189,7 +194,7 @@ def run_arm(
         trades.extend(run.trades)
 
     _go_on(run, arm, checkpoint, tell, chunk, seed, take)
-    return ArmSeen(
+    return ArmObservation(
         arm.name,
         tuple(ticks),
         tuple(trades),
@@ -201,10 +206,10 @@ def run_arm(
 
 
 def save_arm(
-    course: Course,
+    course: Schedule,
     arm: Arm,
     profile: Profile,
-    voice: Voice,
+    voice: AgentSource,
     checkpoint: Checkpoint,
     *,
     on_ticks: Callable[[int], None] | None = None,
@@ -248,10 +253,10 @@ def _nobody(number: int) -> None:
 
 
 def _begun(
-    course: Course,
+    course: Schedule,
     arm: Arm,
     profile: Profile,
-    voice: Voice,
+    voice: AgentSource,
     checkpoint: Checkpoint | None,
 ) -> _Run:
     """Return the arm where it begins, or where its checkpoint left it."""
@@ -291,8 +296,8 @@ def _steps(run: _Run, lessons: Recall | None, evidence: Evidence | None) -> Iter
     course, paid = run.course, run.voice.account is not None
     start = course.history.period[0]
     # A paid answer takes real time; else no deadline may pass on a slow machine.
-    clock = Simulated(start) if paid else Still(start)
-    edges = Edges(
+    clock = Simulated(start) if paid else FrozenClock(start)
+    edges = TickDeps(
         run.store,
         course.window,
         run.voice.submit,
@@ -328,7 +333,7 @@ def _close(keys: Sequence[TickKey], at: int) -> Sequence[TickKey]:
     return keys[at:end]
 
 
-def _step(run: _Run, keys: Sequence[TickKey], clock: Simulated, edges: Edges) -> None:
+def _step(run: _Run, keys: Sequence[TickKey], clock: Simulated, edges: TickDeps) -> None:
     close = keys[0].close_time
     clock.set(close)
     day = close.date().isoformat()
@@ -367,7 +372,7 @@ def _note_a_halt(run: _Run, day: str) -> None:
         run.halts, run.halted_on = run.halts + 1, day
 
 
-def _open_at_end(run: _Run) -> list[TradeSeen]:
+def _open_at_end(run: _Run) -> list[TradeObservation]:
     """Return the position that the history left open, if any, closed at its last close."""
     instance = run.course.instance
     held = run.store.paper_position(instance.id)

@@ -20,14 +20,14 @@ from torra.clock import duration
 from torra.config import Profile
 from torra.evaluation import paired
 from torra.evaluation.agent_activity import activity_exhibit, restraint_exhibit
-from torra.evaluation.arm_tables import Compared, arm_exhibits
+from torra.evaluation.arm_tables import ReportInput, arm_exhibits
 from torra.evaluation.attribution import attribution, attribution_exhibit
 from torra.evaluation.calibration import calibration, calibration_exhibit
 from torra.evaluation.criteria import Measured, Share
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.firm.firm_table import firm_exhibit
 from torra.evaluation.firm.own_horizons import horizons_exhibit
-from torra.evaluation.gate_value import VetoedOpening
+from torra.evaluation.gate_value import VetoResult
 from torra.evaluation.information import (
     by_group,
     coefficients,
@@ -35,11 +35,11 @@ from torra.evaluation.information import (
     information_exhibit,
 )
 from torra.evaluation.memory_worth import memory_exhibits
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.opinion_table import agent_ids
 from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
 from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
-from torra.evaluation.random_entries import Beside, random_entries_exhibit
+from torra.evaluation.random_entries import VersusRandom, random_entries_exhibit
 from torra.evaluation.recomposition import BrainNumbers
 from torra.evaluation.state_timeline import states_exhibit
 from torra.evaluation.swarm.judge_chance import chance_exhibit
@@ -80,7 +80,7 @@ class ScoredMarket:
     profile: Profile
     commission: float = 0.0
 
-    def outcomes(self, ticks: Sequence[TickSeen]) -> Outcomes:
+    def outcomes(self, ticks: Sequence[TickObservation]) -> Outcomes:
         """Return the forward outcomes of ticks."""
         flat = {
             (symbol, name): frame
@@ -97,22 +97,22 @@ class ScoredMarket:
             spec.spread + 2 * spec.slippage, self.commission / value if value else 0.0
         )
 
-    def openings(self, arm: ArmSeen) -> tuple[VetoedOpening, ...]:
+    def openings(self, arm: ArmObservation) -> tuple[VetoResult, ...]:
         """Return what an arm's gate, trader or judge took away, with what it would have come to."""
         by = whose(arm.ticks)
         return tuple(
-            VetoedOpening(tick.key, tick.verdict, self._worth(tick), by[tick.key])
+            VetoResult(tick.key, tick.verdict, self._worth(tick), by[tick.key])
             for tick in vetoed(arm.ticks)
         )
 
-    def _worth(self, tick: TickSeen) -> float | None:
+    def _worth(self, tick: TickObservation) -> float | None:
         frames = self.frames[tick.symbol]
         shortest = frames[min(frames, key=duration)]
         return would_have_come_to(tick, shortest, self.profile.symbol(tick.symbol))
 
 
 def exhibits(
-    arms: Sequence[ArmSeen],
+    arms: Sequence[ArmObservation],
     frames: Mapping[str, Mapping[str, pd.DataFrame]],
     *,
     profile: Profile,
@@ -144,13 +144,13 @@ def exhibits(
 
 
 def compare(
-    arms: Sequence[ArmSeen],
+    arms: Sequence[ArmObservation],
     market: ScoredMarket,
     *,
     trials: int = 1,
     seed: int = 0,
     measured: Measured | None = None,
-) -> Compared:
+) -> ReportInput:
     """Return the arms with what each is compared with; the outage is no competitor.
 
     Placebos are compared with the one arm whose words they use: another arm moves the scores by
@@ -165,7 +165,7 @@ def compare(
             # Lessons by lot, and old evidence, are told to a desk of their own, whoever else runs.
             placebos.setdefault(OWN_WORDS.get(arm.name, source), []).append(arm.name)
     known = paired.sides(control.ticks, market.outcomes(control.ticks)) if control else {}
-    return Compared(
+    return ReportInput(
         shown,
         control=CONTROL,
         placebos=placebos,
@@ -177,7 +177,9 @@ def compare(
     )
 
 
-def random_beside(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> list[Beside]:
+def random_beside(
+    arms: Sequence[ArmObservation], market: ScoredMarket, seed: int
+) -> list[VersusRandom]:
     """Return every arm but the placebos beside random entries."""
     return [
         beside_random(arm, market.frames, market.profile, _rng(seed, f"{arm.name} entries"))
@@ -186,18 +188,18 @@ def random_beside(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> l
     ]
 
 
-def reference(arms: Sequence[ArmSeen]) -> ArmSeen | None:
+def reference(arms: Sequence[ArmObservation]) -> ArmObservation | None:
     """Return the arm whose agents are looked at one by one; None when no agent answered."""
     named = {arm.name: arm for arm in arms if heard(arm)}
     return next((named[name] for name in REFERENCES if name in named), None)
 
 
-def heard(arm: ArmSeen) -> bool:
+def heard(arm: ArmObservation) -> bool:
     """Return whether any agent of an arm ever answered."""
     return any(one.answered for tick in arm.ticks for one in tick.opinions)
 
 
-def _agents(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> Iterator[Exhibit]:
+def _agents(arms: Sequence[ArmObservation], market: ScoredMarket, seed: int) -> Iterator[Exhibit]:
     """Yield the exhibits of single agents."""
     arm = reference(arms)
     if arm is not None:
@@ -232,7 +234,7 @@ def _rng(seed: int, use: str) -> Generator:
     return Generator(PCG64([seed, zlib.crc32(use.encode())]))
 
 
-def _with_outage(told: Measured, arms: Sequence[ArmSeen]) -> Measured:
+def _with_outage(told: Measured, arms: Sequence[ArmObservation]) -> Measured:
     """Return `told` with the outage's figures: on how many ticks the scores equal L1's exactly."""
     named = {arm.name: arm for arm in arms}
     if OUTAGE not in named:

@@ -200,7 +200,7 @@ def _run(
     say: Callable[[str], None],
     forward: Callable[[int], None],
 ) -> list[Mapping[str, Any]]:
-    work, opened = run_job, executors.inline()
+    work, opened = run_job, executors.synchronous_executor()
     if address:
         opened = cluster.open_cluster(address)
     elif workers > 1:

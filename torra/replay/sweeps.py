@@ -29,13 +29,13 @@ from torra.clock import duration
 from torra.config import Instance
 from torra.errors import ConfigError
 from torra.evaluation import account_curve, sharpe
-from torra.evaluation.arm_tables import Compared
-from torra.evaluation.exhibits import Columns, Exhibit, Line, Plot, cells
+from torra.evaluation.arm_tables import ReportInput
+from torra.evaluation.exhibits import Columns, Exhibit, Plot, PlotLine, cells
 from torra.evaluation.intervals import Floats, Mean, mean_of
-from torra.evaluation.observations import ArmSeen, TradeSeen
+from torra.evaluation.observations import ArmObservation, TradeObservation
 from torra.evaluation.overfitting import overfitting, overfitting_exhibit
-from torra.evaluation.power import Finding, trades_finding
-from torra.evaluation.random_entries import DRAWS, Beside, random_entries_exhibit
+from torra.evaluation.power import PowerSentence, trades_finding
+from torra.evaluation.random_entries import DRAWS, VersusRandom, random_entries_exhibit
 from torra.evaluation.trade_figures import net_results, overlap
 from torra.evaluation.walk_forward import (
     DAY,
@@ -50,7 +50,7 @@ from torra.evaluation.wording import count, interval_cell, percent, rounded, sig
 from torra.replay.arms import CONTROL
 from torra.replay.entries import entry_comparison
 from torra.replay.grids import GridCell
-from torra.replay.l1.sweep import Ground, Swept
+from torra.replay.l1.sweep import L1Backtest, L1Result
 from torra.replay.l1.verdicts import MICROSECOND, micros, moment_of
 from torra.replay.shards.history import History
 
@@ -69,7 +69,7 @@ Times = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SweepRow:
     """The result of one configuration, net of costs.
 
     `sharpe` is a year's, `longs` the share of longs; None where there was too little.
@@ -95,7 +95,7 @@ class Sweeping:
     """
 
     symbol: str
-    rows: tuple[Row, ...]
+    rows: tuple[SweepRow, ...]
     exhibits: tuple[Exhibit, ...]
     trials: int
     bars: int
@@ -114,7 +114,7 @@ class _Tried:
     """A configuration with its trades by opening, its net results, those by day, its Sharpe."""
 
     cell: GridCell
-    trades: tuple[TradeSeen, ...]
+    trades: tuple[TradeObservation, ...]
     results: Results
     daily_r: Floats
     ratio: sharpe.Sharpe
@@ -142,7 +142,7 @@ def sweep_cells(
     history that is too short, also for its folds.
     """
     instance = Instance(symbol=history.symbol, timeframes=history.timeframes, feed="store")
-    ground = Ground(instance, history.frames, begin=begin, end=end)
+    ground = L1Backtest(instance, history.frames, begin=begin, end=end)
     days, all_week = _days(ground.ticks.close)
     borders = _folds(ground, walk)
     tried = []
@@ -181,7 +181,7 @@ def check_folds(
     _folded(closes[wanted], walk, name)
 
 
-def _folds(ground: Ground, walk: tuple[int, int, int]) -> tuple[Fold, ...]:
+def _folds(ground: L1Backtest, walk: tuple[int, int, int]) -> tuple[Fold, ...]:
     mine = ground.ticks.stream == 0
     return _folded(ground.ticks.close[mine], walk, ground.streams[0].timeframe)
 
@@ -196,7 +196,7 @@ def _folded(closes: Times, walk: tuple[int, int, int], timeframe: str) -> tuple[
         ) from error
 
 
-def _period(ground: Ground) -> tuple[datetime, datetime]:
+def _period(ground: L1Backtest) -> tuple[datetime, datetime]:
     ticks = ground.ticks
     first = int(ticks.close[0]) - ticks.streams[int(ticks.stream[0])].step
     return moment_of(first), moment_of(int(ticks.close[-1]))
@@ -214,10 +214,12 @@ def _days(closes: Times) -> tuple[Times, bool]:
     return (days, True) if all_week else (np.unique(days + (weekday == SUNDAY)), False)
 
 
-def _tried(cell: GridCell, found: Swept, days: Times, all_week: bool, commission: float) -> _Tried:
+def _tried(
+    cell: GridCell, found: L1Result, days: Times, all_week: bool, commission: float
+) -> _Tried:
     trades = tuple(sorted(found.trades, key=lambda trade: trade.opened))
     capital = cell.profile.risk.capital
-    arm = ArmSeen(cell.name, (), trades, capital=capital, commission=commission)
+    arm = ArmObservation(cell.name, (), trades, capital=capital, commission=commission)
     r = np.array(net_results(arm))
     closed = np.array([micros(trade.closed) for trade in trades], dtype=np.int64)
     decided = np.array([micros(trade.decided) for trade in trades], dtype=np.int64)
@@ -239,9 +241,9 @@ def _tried(cell: GridCell, found: Swept, days: Times, all_week: bool, commission
     )
 
 
-def _row(one: _Tried) -> Row:
+def _row(one: _Tried) -> SweepRow:
     r, number = one.results.r, len(one.trades)
-    return Row(
+    return SweepRow(
         one.cell.name,
         dict(one.cell.settings),
         number,
@@ -312,11 +314,11 @@ def _merit(one: _Tried) -> tuple[float, float]:
 
 def _mean(one: _Tried, seed: int) -> Mean:
     """Return R a trade with the interval that a replay of these trades on L1 alone would show."""
-    rng = Compared((), seed=seed).rng(CONTROL, 0)
+    rng = ReportInput((), seed=seed).rng(CONTROL, 0)
     return mean_of(one.results.r, rng, horizon=overlap(one.trades))
 
 
-def said(rows: Sequence[Row]) -> str:
+def said(rows: Sequence[SweepRow]) -> str:
     """Return what a sweep came to, in one sentence."""
     traded = [row for row in rows if row.trades]
     if not traded:
@@ -330,7 +332,7 @@ def said(rows: Sequence[Row]) -> str:
     )
 
 
-def _show(tried: Sequence[_Tried], rows: Sequence[_Shown]) -> Finding:
+def _show(tried: Sequence[_Tried], rows: Sequence[_Shown]) -> PowerSentence:
     if not rows:
         return trades_finding(f"None of {count(len(tried), 'configuration')} traded.", 0)
     best = rows[0]
@@ -361,7 +363,7 @@ def _plots(tried: Sequence[_Tried]) -> tuple[Plot, ...]:
     if len(lines) > SHOWN or any(len(points) < 2 for points in lines.values()):
         return ()
     drawn_lines = tuple(
-        Line(name=name, points=tuple(sorted(points))) for name, points in lines.items()
+        PlotLine(name=name, points=tuple(sorted(points))) for name, points in lines.items()
     )
     return (
         Plot(
@@ -421,7 +423,7 @@ def _deflated_says(ratio: sharpe.Sharpe, left: float | None, chance: float, tria
 def _beside_chance(
     best: _Tried | None,
     tried: Sequence[_Tried],
-    ground: Ground,
+    ground: L1Backtest,
     history: History,
     rng: Generator,
     draws: int,
@@ -434,7 +436,9 @@ def _beside_chance(
     return random_entries_exhibit(found, picked)
 
 
-def _placebo(best: _Tried, ground: Ground, history: History, rng: Generator, draws: int) -> Beside:
+def _placebo(
+    best: _Tried, ground: L1Backtest, history: History, rng: Generator, draws: int
+) -> VersusRandom:
     """Return the best configuration beside random entries: as many on each timeframe and side."""
 
     def ranges(_: str, timeframe: str) -> Floats:

@@ -18,7 +18,7 @@ from agents.contracts import OfficerReason
 from torra.bridges import paper
 from torra.config import SymbolSpec
 from torra.evaluation.gate_value import GATE, TRADER, Vetoer
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.paired import Key
 from torra.tick.bar_window import as_bars
 from torra.tick.vetoed import VETOED
@@ -33,7 +33,7 @@ LOOK: Final = 500
 """Bars that are looked through at a time for the end of a trade."""
 
 
-def vetoed(ticks: Sequence[TickSeen]) -> Iterator[TickSeen]:
+def vetoed(ticks: Sequence[TickObservation]) -> Iterator[TickObservation]:
     """Yield the ticks on which an opening was first taken away, in their order."""
     standing: dict[str, str] = {}
     for tick in ticks:
@@ -46,7 +46,7 @@ def vetoed(ticks: Sequence[TickSeen]) -> Iterator[TickSeen]:
         standing[tick.instance] = tick.verdict
 
 
-def whose(ticks: Sequence[TickSeen]) -> dict[Key, Vetoer]:
+def whose(ticks: Sequence[TickObservation]) -> dict[Key, Vetoer]:
     """Return who took away the opening of each tick on which one was taken away.
 
     Where a veto of an earlier tick still holds, whoever made the last one on that side.
@@ -65,7 +65,7 @@ def whose(ticks: Sequence[TickSeen]) -> dict[Key, Vetoer]:
     return found
 
 
-def vetoer(tick: TickSeen, side: str) -> Vetoer | None:
+def vetoer(tick: TickObservation, side: str) -> Vetoer | None:
     """Return who vetoes openings of a side on a tick; None where nobody does."""
     told = tick.swarm
     holds = told is not None and OfficerReason.JUDGE_HOLD in told.reasons
@@ -77,7 +77,7 @@ def vetoer(tick: TickSeen, side: str) -> Vetoer | None:
     return "NEGATIVE_EV" if told.vetoes == side else "CROWDED"
 
 
-def would_have_come_to(tick: TickSeen, bars: pd.DataFrame, spec: SymbolSpec) -> float | None:
+def would_have_come_to(tick: TickObservation, bars: pd.DataFrame, spec: SymbolSpec) -> float | None:
     """Return the result, in R, of the opening that a tick asked for; None when none could be made.
 
     `bars` are those of the instance's shortest timeframe. None too where the bars end before the

@@ -28,7 +28,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.recorded import RecordedProvider
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.arms import Arm, only_scorer, silence
-from torra.replay.runner import Voice
+from torra.replay.runner import AgentSource
 from torra.store.journal import Recollection, journal_history
 from torra.store.ledger import SUMMED
 from torra.tick.debate import Payer
@@ -44,7 +44,7 @@ log = logging.getLogger("torra")
 @contextmanager
 def opened(
     home: Path, profile: Profile, symbol: str, name: str, *, max_cost: float | None
-) -> Iterator[Callable[[Arm], Voice]]:
+) -> Iterator[Callable[[Arm], AgentSource]]:
     """Yield a function from an arm to its voice; raises ConfigError naming what to mend.
 
     `max_cost` is the sum in USD that a vendor may be paid under the replay's name, in all runs
@@ -115,19 +115,19 @@ def ledger_name(name: str) -> str:
     return f"{SUMMED}_{digest}"[:LONGEST]
 
 
-def rules_voice(arm: Arm) -> Voice:
+def rules_voice(arm: Arm) -> AgentSource:
     """Return the voice of an arm when the rules answer."""
     rules = RulesProvider()
     return _speaker(rules.submit, rules.name, None)(arm)
 
 
-def _speaker(submit: Submit, name: str, payer: Payer | None) -> Callable[[Arm], Voice]:
-    def voice(arm: Arm) -> Voice:
+def _speaker(submit: Submit, name: str, payer: Payer | None) -> Callable[[Arm], AgentSource]:
+    def voice(arm: Arm) -> AgentSource:
         if arm.voice == "nobody":
-            return Voice()
+            return AgentSource()
         if arm.voice == "outage":
-            return Voice(silence, arm.name)
-        return Voice(only_scorer(submit) if arm.voice == "scorer" else submit, name, payer)
+            return AgentSource(silence, arm.name)
+        return AgentSource(only_scorer(submit) if arm.voice == "scorer" else submit, name, payer)
 
     return voice
 

@@ -33,7 +33,7 @@ from ath_calculator import Records
 from torra.clock import EPOCH, TIMEFRAMES, duration, parse
 from torra.config import Instance
 from torra.market import spreads
-from torra.market.known_bars import Bars, KnownBars, Stream
+from torra.market.known_bars import BarMatrix, KnownBars, Stream
 from torra.store.connection import BUSY_SECONDS, stamp
 from torra.store.spreads import SpreadStore
 
@@ -314,7 +314,7 @@ class BarStore(SpreadStore):
         sql = NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1"
         return self._row(sql, instance, timeframe, BEFORE_ALL, AFTER_ALL)
 
-    def _known_head(self, stream: Stream, given: Bars) -> int:
+    def _known_head(self, stream: Stream, given: BarMatrix) -> int:
         """Return how many of the first bars are stored as they are, once each and nothing between.
 
         0 where that would have to be read.
@@ -398,14 +398,14 @@ class BarStore(SpreadStore):
             )
 
 
-def _as_arrays(frame: pd.DataFrame) -> Bars:
+def _as_arrays(frame: pd.DataFrame) -> BarMatrix:
     """Return the bars of a frame; raises ValueError on a number that is not finite."""
     # Columns picked from a frame are copied one by one; most frames have these and no others.
     picked = frame if frame.columns.tolist() == [*COLUMNS] else frame[list(COLUMNS)]
     numbers = picked.to_numpy(dtype=float)
     if not np.isfinite(numbers).all():
         raise ValueError("a bar with a number that is not finite may not be stored")
-    return Bars(_times(frame.index), numbers)
+    return BarMatrix(_times(frame.index), numbers)
 
 
 def _times(index: pd.Index) -> NDArray[np.int64]:
@@ -430,7 +430,7 @@ def _known_spreads(frame: pd.DataFrame, times: NDArray[np.int64]) -> dict[str, f
     return dict(zip(_texts(times[there]), found[there].tolist(), strict=True))
 
 
-def _as_rows(bars: Bars) -> list[Stored]:
+def _as_rows(bars: BarMatrix) -> list[Stored]:
     # Sorted as `_stored` is, so that the two lists can be compared as they are.
     return sorted(zip(_texts(bars.times), *bars.numbers.T.tolist(), strict=True))
 

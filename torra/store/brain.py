@@ -27,8 +27,8 @@ from torra.verdict import call_policy, sentiment_rules
 from torra.verdict.risk_engine import Position
 from torra.verdict.sentiment_rules import (
     MARKOV_HISTORY,
+    ConsensusResult,
     OpenPosition,
-    Saved,
     number,
     numbers,
 )
@@ -75,7 +75,7 @@ class Brain(PositionStore):
         self,
         key: TickKey,
         close_time: datetime,
-        saved: Saved,
+        saved: ConsensusResult,
         *,
         scores: Mapping[str, float],
         l1: Mapping[str, float],
@@ -100,7 +100,7 @@ class Brain(PositionStore):
         profile: Profile,
         deliberation: Mapping[str, Any] | None,
         timeframes: Sequence[str],
-    ) -> Saved:
+    ) -> ConsensusResult:
         """Weigh the blended scores of a tick, store them with their chains, and return the verdict.
 
         `scores`, `l1` and `ungated` map each vector to a number or to {"score": number, ...}, as

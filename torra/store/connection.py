@@ -152,7 +152,7 @@ class FairLock:
 
 
 @dataclass(slots=True)
-class _Held:
+class ThreadConnection:
     """One thread's connection, and how many uses of it, one inside the other, are under way.
 
     `log` is which file it writes ahead to, from its first transaction on.
@@ -177,7 +177,7 @@ class Store:
         self._local = threading.local()
         self._lock = threading.Condition()
         self._line = FairLock()
-        self._open: dict[threading.Thread, _Held] = {}
+        self._open: dict[threading.Thread, ThreadConnection] = {}
         self._closed = False
         self._turns = 0
         """Transactions of this store that have begun: one at a time, so it names the open one."""
@@ -256,7 +256,7 @@ class Store:
 
     def connection(self) -> sqlite_utils.Database:
         """Return this thread's connection; writes belong inside a `transaction()`."""
-        held: _Held | None = getattr(self._local, "held", None)
+        held: ThreadConnection | None = getattr(self._local, "held", None)
         if held is None:
             held = self._local.held = self._connected()
         return held.db
@@ -326,7 +326,7 @@ class Store:
 
     # --- connections ----------------------------------------------------------------------------
 
-    def _connected(self) -> _Held:
+    def _connected(self) -> ThreadConnection:
         with self._lock:
             self._refuse_closed()
             # A thread that ended left its connection open: nobody else will close it.
@@ -334,7 +334,7 @@ class Store:
                 self._open.pop(thread).db.close()
         self._refuse_moved()
         with self._translated():
-            held = _Held(connect(self.path, self._busy_seconds))
+            held = ThreadConnection(connect(self.path, self._busy_seconds))
         with self._lock:
             # Which file it is is known once it is open: SQLite makes a missing one.
             self._identity = self._identity or _identity(self.path)
@@ -345,25 +345,25 @@ class Store:
             self._open[threading.current_thread()] = held
         return held
 
-    def _using(self) -> _Use:
+    def _using(self) -> ConnectionGuard:
         """Hold this thread's connection, and translate SQLite's errors into StoreUnavailable."""
-        return _Use(self)
+        return ConnectionGuard(self)
 
-    def hold(self) -> _Held:
+    def hold(self) -> ThreadConnection:
         """Hold this thread's connection against `close`."""
-        held: _Held | None = getattr(self._local, "held", None)
+        held: ThreadConnection | None = getattr(self._local, "held", None)
         if held is not None and held.uses:  # by this very thread: `close` lets it be
             held.uses += 1
             return held
         self.connection()
-        held = cast(_Held, self._local.held)
+        held = cast(ThreadConnection, self._local.held)
         with self._lock:
             if not held.uses:
                 self._refuse_closed()
             held.uses += 1
         return held
 
-    def let_go(self, held: _Held) -> None:
+    def let_go(self, held: ThreadConnection) -> None:
         """End a use of a connection, and close it if that was asked for meanwhile."""
         if held.uses > 1:
             held.uses -= 1
@@ -382,7 +382,7 @@ class Store:
 
         Savepoints are named by their depth: SQLite then knows the statements already.
         """
-        held: _Held = self._local.held
+        held: ThreadConnection = self._local.held
         name = f"inner_{held.depth}"
         conn.execute(f"SAVEPOINT {name}")
         held.depth += 1
@@ -414,7 +414,7 @@ class Store:
                 f"that works on it; {RESTORE}"
             )
 
-    def _refuse_lost_log(self, held: _Held) -> None:
+    def _refuse_lost_log(self, held: ThreadConnection) -> None:
         """Raise StoreBroken when the log that a connection writes to was deleted or replaced.
 
         SQLite would go on writing to the deleted log, and a kill would lose every commit in it. The
@@ -482,7 +482,7 @@ class Store:
             raise unavailable(self.path, error) from error
 
 
-class _Use:
+class ConnectionGuard:
     """One use of a thread's connection; SQLite's errors become ones that a person can act on."""
 
     __slots__ = ("_held", "_store")

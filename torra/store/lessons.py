@@ -23,8 +23,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from torra.clock import duration
-from torra.lessons.facts import Held
-from torra.lessons.lesson import Fresh, Kind, Lesson, LessonFacts, Situation, Words
+from torra.lessons.facts import PriceRange
+from torra.lessons.lesson import Fresh, Kind, Lesson, LessonFacts, LessonText, Situation
 from torra.store.bars import NEWEST_REVISIONS
 from torra.store.connection import Store, TickKey, stamp, to_json
 from torra.verdict.vetoed import VetoedOpening
@@ -41,7 +41,7 @@ UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError)
 MOST_TERMS: Final = 20
 """Words of a search that count."""
 
-COLUMNS: Final = tuple(one.name for one in fields(Words))
+COLUMNS: Final = tuple(one.name for one in fields(LessonText))
 WORD_COLUMNS: Final = ", ".join(("lesson", *COLUMNS))
 
 
@@ -65,7 +65,7 @@ class LessonStore(Store):
         except UNREADABLE:
             return None  # a damaged row is no market, and no reason to keep a trade open
 
-    def write_lesson(self, facts: LessonFacts, words: Words) -> int | None:
+    def write_lesson(self, facts: LessonFacts, words: LessonText) -> int | None:
         """Write a lesson and return its number; None where there is one of its trade already.
 
         None too where the opening was decided on invented evidence, as in the demo. Joins the
@@ -87,7 +87,7 @@ class LessonStore(Store):
             self._add_words(number, words, facts)
             return number
 
-    def write_words(self, number: int, words: Words) -> bool:
+    def write_words(self, number: int, words: LessonText) -> bool:
         """Add words to a lesson; False where that author wrote of it already."""
         with self.transaction():
             (lesson,) = self.lessons_by([number])
@@ -102,7 +102,7 @@ class LessonStore(Store):
             row = {"lesson": number, "torra_key": torra_key, "place": place}
             self._add("lesson_uses", row)
 
-    def _add_words(self, number: int, words: Words, facts: LessonFacts) -> None:
+    def _add_words(self, number: int, words: LessonText, facts: LessonFacts) -> None:
         told = {"known_at": stamp(words.known_at), "flags": to_json([*words.flags])}
         row = {"lesson": number, **words.as_dict(), **told}
         place = self._add("lesson_words", row)
@@ -135,7 +135,7 @@ class LessonStore(Store):
             "WHERE number > ? ORDER BY number",
             words,
         )
-        spoken: dict[int, list[Words]] = {}
+        spoken: dict[int, list[LessonText]] = {}
         for row in told:
             spoken.setdefault(int(row["lesson"]), []).append(_words(row))
         rows = self._rows(
@@ -219,7 +219,7 @@ class LessonStore(Store):
     def _lessons(self, rows: Sequence[Mapping[str, Any]]) -> list[Lesson]:
         """Return lessons with their words, in the order of their rows."""
         numbers = [int(row["number"]) for row in rows]
-        spoken: dict[int, list[Words]] = {number: [] for number in numbers}
+        spoken: dict[int, list[LessonText]] = {number: [] for number in numbers}
         found = self._rows(
             f"SELECT number, {WORD_COLUMNS} FROM json_each(?) k "  # noqa: S608 - names of ours
             "JOIN lesson_words ON lesson = k.value",
@@ -232,7 +232,7 @@ class LessonStore(Store):
             for number, row in zip(numbers, rows, strict=True)
         ]
 
-    def held_range(self, instance: str, opened: datetime, closed: datetime) -> Held | None:
+    def held_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
         """Return the range of the bars that lie wholly between two moments; None without any."""
         found: list[tuple[float, float]] = []
         timeframe = ""
@@ -251,7 +251,7 @@ class LessonStore(Store):
         ranges = [(low, high) for low, high in found if low is not None]
         if not ranges:
             return None
-        return Held(min(low for low, _ in ranges), max(high for _, high in ranges))
+        return PriceRange(min(low for low, _ in ranges), max(high for _, high in ranges))
 
     # --- vetoed openings ------------------------------------------------------------------------
 
@@ -303,6 +303,6 @@ def _facts(text: str) -> LessonFacts:
     return LessonFacts.of(json.loads(text))
 
 
-def _words(row: Mapping[str, Any]) -> Words:
+def _words(row: Mapping[str, Any]) -> LessonText:
     told = {name: row[name] for name in COLUMNS}
-    return Words.of({**told, "flags": json.loads(row["flags"])})
+    return LessonText.of({**told, "flags": json.loads(row["flags"])})

@@ -37,9 +37,9 @@ from torra.verdict.risk_engine import TradingState
 from torra.verdict.sentiment_rules import (
     CHAINS,
     MARKOV_HISTORY,
+    ConsensusResult,
     MarkovMoves,
     OpenPosition,
-    Saved,
 )
 
 VERSION: Final = 3
@@ -49,7 +49,7 @@ CLAIMS: Final = 500
 """Newest claims of a stream that are kept; an older tick counts as done."""
 
 
-class Chain(NamedTuple):
+class ScoredTick(NamedTuple):
     """One tick as the brain remembers it; the times are the same moment, the text ISO."""
 
     close_text: str
@@ -63,7 +63,7 @@ class Chain(NamedTuple):
 class _Chains:
     """The newest ticks of one stream, oldest first, and the running count of their moves."""
 
-    rows: list[Chain] = field(default_factory=list)
+    rows: list[ScoredTick] = field(default_factory=list)
     moves: MarkovMoves | None = None
 
 
@@ -181,7 +181,7 @@ class MemoryStore(MemoryLessons, TickStore):
         self,
         key: TickKey,
         close_time: datetime,
-        saved: Saved,
+        saved: ConsensusResult,
         *,
         scores: Mapping[str, float],
         l1: Mapping[str, float],
@@ -197,7 +197,7 @@ class MemoryStore(MemoryLessons, TickStore):
             saved.high_composite,
             saved.composite,
         )
-        row = Chain(stamp(close_time), close_time, composites, saved.consensus, saved.verdict)
+        row = ScoredTick(stamp(close_time), close_time, composites, saved.consensus, saved.verdict)
         rows, moves = stream.rows, stream.moves
         if rows and rows[-1].close_time >= close_time:
             # The moves are counted as ticks come: one out of order would be counted wrong for ever.
@@ -376,10 +376,10 @@ class MemoryStore(MemoryLessons, TickStore):
         self._alarms = {key: dict(row) for key, row in told["alarms"].items()}
 
 
-def _chain_json(row: Chain) -> list[Any]:
+def _chain_json(row: ScoredTick) -> list[Any]:
     return [row.close_text, *row.composites, row.consensus, row.verdict]
 
 
-def _chain_of(told: Sequence[Any]) -> Chain:
+def _chain_of(told: Sequence[Any]) -> ScoredTick:
     close, l1, low, high, final, consensus, verdict = told
-    return Chain(close, parse(close), (l1, low, high, final), consensus, verdict)
+    return ScoredTick(close, parse(close), (l1, low, high, final), consensus, verdict)

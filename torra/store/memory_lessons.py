@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from torra.config import Profile
-from torra.lessons.facts import Held
-from torra.lessons.lesson import Fresh, Kind, Lesson, LessonFacts, Situation, Words
+from torra.lessons.facts import PriceRange
+from torra.lessons.lesson import Fresh, Kind, Lesson, LessonFacts, LessonText, Situation
 from torra.store.trade.memory_signals import MemorySignals, Row
 from torra.verdict.vetoed import VetoedOpening
 
@@ -24,11 +24,11 @@ KEPT: Final = 5_000
 SITUATIONS: Final = 200
 """Markets of openings that are kept; those of openings that never came about go first."""
 
-Ranges = Callable[[str, datetime, datetime], Held | None]
+Ranges = Callable[[str, datetime, datetime], PriceRange | None]
 """Gives the range of an instance's bars that lie wholly between two moments."""
 
 
-def no_ranges(instance: str, opened: datetime, closed: datetime) -> Held | None:
+def no_ranges(instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
     """Return None: no bar is known."""
     del instance, opened, closed
     return None
@@ -64,7 +64,7 @@ class MemoryLessons(MemorySignals):
         """Return the market of an opening; None where none was kept."""
         return self._situations.get(sid)
 
-    def write_lesson(self, facts: LessonFacts, words: Words) -> int | None:
+    def write_lesson(self, facts: LessonFacts, words: LessonText) -> int | None:
         """Write a lesson and return its number; None where there is one of its trade already."""
         key = facts.sid, facts.kind
         if key in self._learnt:
@@ -95,7 +95,7 @@ class MemoryLessons(MemorySignals):
         fresh = [one for number, one in self._lessons.items() if number > facts]
         return Fresh(fresh, [], self._newest_lesson, self._newest_lesson)
 
-    def held_range(self, instance: str, opened: datetime, closed: datetime) -> Held | None:
+    def held_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
         """Return the range of the bars that lie wholly between two moments; None without any."""
         return self._ranges(instance, opened, closed)
 
@@ -159,7 +159,7 @@ class MemoryLessons(MemorySignals):
         super()._take(told)
         self._situations = {sid: Situation.of(one) for sid, one in told["situations"].items()}
         self._lessons = {
-            number: Lesson(number, LessonFacts.of(facts), tuple(map(Words.of, words)))
+            number: Lesson(number, LessonFacts.of(facts), tuple(map(LessonText.of, words)))
             for number, facts, words in told["lessons"]
         }
         lessons = self._lessons.values()

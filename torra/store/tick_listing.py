@@ -87,7 +87,7 @@ class TickKind(NamedTuple):
     ticks: int
 
 
-class Consultation(NamedTuple):
+class TraderSummary(NamedTuple):
     """What a tick asked its trader: the tier, "" where it asked none, and what came of it."""
 
     tier: str
@@ -173,12 +173,12 @@ class TickListingStore(Store):
             found = sorted(found, reverse=True)[:limit]
         return self._rows_at(found)
 
-    def consultations(self, kinds: Collection[int], *, limit: int) -> list[Consultation]:
+    def consultations(self, kinds: Collection[int], *, limit: int) -> list[TraderSummary]:
         """Return what the newest ticks of some kinds asked their trader, in no order."""
         newest = self.ticks_of_kinds(kinds, limit=limit)
         numbers = json.dumps([row["sentiment_id"] for row in newest])
         return [
-            Consultation(str(tier or ""), bool(declined), str(failure or ""))
+            TraderSummary(str(tier or ""), bool(declined), str(failure or ""))
             for tier, declined, failure in self._tuples(CONSULTED, numbers)
         ]
 

@@ -21,11 +21,11 @@ from torra.lessons.lesson import Fresh, Situation
 from torra.store.brain import MOMENT, Brain, Composites
 from torra.store.connection import TickKey
 from torra.verdict import sentiment_rules
-from torra.verdict.risk_engine import Held, TradingState
+from torra.verdict.risk_engine import HeldSide, TradingState
 from torra.verdict.vetoed import VetoedOpening
 
 
-class Company(NamedTuple):
+class OpeningContext(NamedTuple):
     """What a verdict and its action hang on beside the scores of their tick.
 
     `latest` has, by timeframe, close time and composites by chain of the instance's other streams;
@@ -33,7 +33,7 @@ class Company(NamedTuple):
     """
 
     latest: Composites
-    held: Held | None
+    held: HeldSide | None
     latched: frozenset[str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class TickStore(Brain):
         close_time: datetime,
         timeframes: Sequence[str],
         together: Mapping[str, float],
-    ) -> Company | None:
+    ) -> OpeningContext | None:
         """Return what a verdict and its action hang on beside the scores of the tick itself.
 
         None where nothing may open now. `together` has the L1 composites of what closed with it:
@@ -127,7 +127,7 @@ class TickStore(Brain):
         latest = self._latest_composites(key, close_time, timeframes)
         latest.pop(key.timeframe, None)
         position = self.position(key.instance)
-        held = None if position is None else Held(position.side, position.state)
+        held = None if position is None else HeldSide(position.side, position.state)
         latched = self.latches(key.instance)
         beside = self._stored_beside(key, close_time, latest)
         if beside:
@@ -140,14 +140,14 @@ class TickStore(Brain):
             latched = frozenset(told["latched"] if told else records[0]["before"]["latches"])
             # Where they sent nothing, what is held now is not their doing.
             if told and any(one["signals"] for one in records):
-                held = told["held"] and Held(*told["held"])
+                held = told["held"] and HeldSide(*told["held"])
         length = duration(key.timeframe)
         latest |= {
             name: (close_time, dict.fromkeys(sentiment_rules.CHAINS, value))
             for name, value in together.items()
             if duration(name) > length
         }
-        return Company(latest, held, latched)
+        return OpeningContext(latest, held, latched)
 
     def _stored_beside(
         self, key: TickKey, close_time: datetime, latest: Composites

@@ -86,7 +86,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class ApprovalContext:
     """What a proposal is judged by: `now` by the desk's clock, `price` that of now.
 
     `halted` says why nothing may go out, "" when it may. `figures` is what the broker says of
@@ -217,7 +217,12 @@ def propose_close(
 
 
 def approve(
-    database: Database, sid: str, at: Moment, *, life: timedelta, typed: float | None = None
+    database: Database,
+    sid: str,
+    at: ApprovalContext,
+    *,
+    life: timedelta,
+    typed: float | None = None,
 ) -> Decided:
     """Send what a proposal holds, if it still may be sent; the signals live for `life` from now.
 
@@ -264,7 +269,7 @@ def approve(
         return Decided(sid, "APPROVED", "", signals)
 
 
-def preview(database: Database, sid: str, at: Moment) -> Preview:
+def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
     """Return how approving would end now, with every check; changes nothing.
 
     Raises ConfigError as `approve` does.
@@ -335,7 +340,7 @@ def _check_typed(typed: float | None, action: Action) -> None:
         )
 
 
-def _levels(row: ProposalRow, at: Moment) -> Levels | None:
+def _levels(row: ProposalRow, at: ApprovalContext) -> Levels | None:
     side = opens(row)
     if side is None:
         return None
@@ -343,7 +348,7 @@ def _levels(row: ProposalRow, at: Moment) -> Levels | None:
     return None if isinstance(found, DenyReason) else found
 
 
-def _lots(row: ProposalRow, action: Action, levels: Levels | None, at: Moment) -> float:
+def _lots(row: ProposalRow, action: Action, levels: Levels | None, at: ApprovalContext) -> float:
     """Return what would be sent; where a check objects, what it objected to."""
     drafts = [draft for draft in action.drafts if draft.kind == "open" or opens(row) is None]
     if drafts:
@@ -402,7 +407,7 @@ def _end(database: Database, sid: str, state: str, reason: str) -> Decided:
     return Decided(sid, state, reason)
 
 
-def _review(database: Database, row: ProposalRow, at: Moment) -> Action:
+def _review(database: Database, row: ProposalRow, at: ApprovalContext) -> Action:
     """Ask every check anew; what the gate said then still holds, and a veto since then counts."""
     instance, profile = at.instance, _profile(row, at)
     created, expires = parse(row.created_at), parse(row.expires)
@@ -437,7 +442,7 @@ def _share(part: timedelta, whole: timedelta) -> float:
     return part / whole if whole > timedelta(0) else math.inf
 
 
-def _profile(row: ProposalRow, at: Moment) -> Profile:
+def _profile(row: ProposalRow, at: ApprovalContext) -> Profile:
     """Return the settings that a proposal is judged by: a close that was asked for only closes."""
     return at.profile.model_copy(update={"on_opposite": "close"}) if row.asked_by else at.profile
 
@@ -450,7 +455,7 @@ def _by(asked: OrderRequest | None) -> dict[str, Any]:
     return {ASKED_BY: asked._asdict()} if asked else {}
 
 
-def _levered(database: Database, row: ProposalRow, at: Moment) -> dict[str, Any]:
+def _levered(database: Database, row: ProposalRow, at: ApprovalContext) -> dict[str, Any]:
     """Return what leverage caps are asked of, where there are any."""
     if not at.profile.risk.leverage_caps:
         return {}

@@ -169,7 +169,7 @@ class LiveWindow:
         # A feed answers with the newest bars that it has; over a hole these reach back too far.
         frame = frame[frame.index > after]
         # sift, not check: one bad bar may not keep the paper bridge from the stops on the others.
-        return list(as_bars(door.sift(frame, timeframe, as_of=as_of)))
+        return list(as_bars(door.drop_invalid_bars(frame, timeframe, as_of=as_of)))
 
     def fill(self, as_of: datetime) -> int:
         """Store the feed's whole history up to `as_of`; return how many bars were new.
@@ -180,7 +180,7 @@ class LiveWindow:
 
     def _fill(self, timeframe: str, as_of: datetime) -> int:
         frame = self._feed.bars(self._instance.symbol, timeframe, as_of, None)
-        frame = door.sift(frame, timeframe, as_of=as_of)
+        frame = door.drop_invalid_bars(frame, timeframe, as_of=as_of)
         return self._database.store_bars(self._instance.id, timeframe, frame) if len(frame) else 0
 
 

@@ -33,18 +33,18 @@ from agents.contracts import (
     Request,
     SourceType,
     Submit,
-    immediate,
     is_immediate,
+    synchronous,
 )
 from agents.registry import AGENTS, SCORER, Agent, seated
 from instance_database import TickKey
 from torra.chart import renderer, screenshot
 from torra.clock import Clock, iso, token
 from torra.config import Profile
-from torra.store.tick_store import Company
+from torra.store.tick_store import OpeningContext
 from torra.tick import chart_scorer, thesis
 from torra.tick.ladder import Rung
-from torra.tick.late_answers import LateAnswers
+from torra.tick.late_answers import LateReplies
 from torra.tick.record import TickDebate, TickInputs
 from torra.verdict import call_policy
 
@@ -83,7 +83,7 @@ class Foresees(Protocol):
         close_time: datetime,
         timeframes: Sequence[str],
         together: Mapping[str, float],
-    ) -> Company | None:
+    ) -> OpeningContext | None:
         """Return what a verdict and its action hang on beside the scores of the tick itself.
 
         None where nothing may open or that is not known: then nobody is asked about an opening.
@@ -144,7 +144,7 @@ def reads_no_notes(debater: Debater) -> Debater:
 
 
 @dataclass(frozen=True, slots=True)
-class Answerers:
+class ModelAccess:
     """The callables that answer a tick's agents and pay for them.
 
     `submit` is None where nobody is to be asked. `picture` gives the chart that a replay shows
@@ -186,14 +186,14 @@ class Plan:
     silent: SourceType | None = None
     worst_usd: float = 0.0
     pivotal: bool = False
-    company: Company | None = None
+    company: OpeningContext | None = None
 
 
 def plan(
     inputs: TickInputs,
     key: TickKey,
     profile: Profile,
-    answerers: Answerers,
+    answerers: ModelAccess,
     database: Foresees,
     *,
     beside: float = 0.0,
@@ -221,7 +221,7 @@ def plan(
         if not call_policy.sampled(key.text, agents.pivotal_sample):
             return Plan(config, (), SourceType.AGENT_SKIPPED)
         flags = ("pivotal_sample",)
-    company: Company | None = None
+    company: OpeningContext | None = None
     if agents.consulted():
         company = database.company(key, inputs.as_of, inputs.instance.timeframes, inputs.together)
     if answerers.account is None:
@@ -238,12 +238,12 @@ def plan(
     )  # fmt: skip
 
 
-def hold(
+def run_tick_debate(
     plan: Plan,
     inputs: TickInputs,
     key: TickKey,
     profile: Profile,
-    answerers: Answerers,
+    answerers: ModelAccess,
     *,
     clock: Clock,
     deadline: float,
@@ -260,13 +260,13 @@ def hold(
         # Fresh each tick: a stranger's text cannot close a fence whose mark it cannot guess.
         token() if asked else "",
     )
-    late: LateAnswers | None = None
+    late: LateReplies | None = None
     if answerers.debater is not None:
         spoken = answerers.debater(context, plan.config)
     elif plan.silent is not None or answerers.submit is None:
         source = plan.silent or SourceType.L1_ONLY
         unpaid = seated(plan.config.agents, AGENTS) if BUDGET in plan.flags else ()
-        spoken = agent_framework.undebated(context, plan.config, source, plan.flags, unpaid)
+        spoken = agent_framework.l1_only_record(context, plan.config, source, plan.flags, unpaid)
     else:
         left = deadline - clock.monotonic()
         if answerers.picture is None:
@@ -276,7 +276,7 @@ def hold(
             picture, seen = answerers.picture(), ()
         if picture is not None or plan.pivotal:
             context = replace(context, picture=picture, pivotal=plan.pivotal)
-        late = LateAnswers(answerers.submit, clock.monotonic)
+        late = LateReplies(answerers.submit, clock.monotonic)
         if not is_immediate(answerers.submit):  # what answers at once brings nothing later
             answerers = replace(answerers, submit=late.submit)
         spoken = _deliberate(
@@ -289,7 +289,7 @@ def hold(
     if shadow:
         # What was said is recorded as it was; an undebated desk counts in its place.
         spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
-        alone = agent_framework.undebated(context, plan.config, spoken.source_type)
+        alone = agent_framework.l1_only_record(context, plan.config, spoken.source_type)
     if behind := (*inputs.lessons.flags, *inputs.standing.flags):
         spoken = replace(spoken, flags=(*spoken.flags, *behind))
     counted = alone or spoken
@@ -307,13 +307,13 @@ def hold(
     )
 
 
-def _notes_are_read(answerers: Answerers) -> bool:
+def _notes_are_read(answerers: ModelAccess) -> bool:
     if answerers.debater is not None:
         return not getattr(answerers.debater, "reads_no_notes", False)
     return not is_immediate(answerers.submit)
 
 
-def _in_shadow(settings: AgentSettings, answerers: Answerers) -> bool:
+def _in_shadow(settings: AgentSettings, answerers: ModelAccess) -> bool:
     """Return whether the agents of this tick only look on."""
     if settings.influence == "earned":
         return not answerers.promoted()
@@ -355,7 +355,7 @@ def _deliberate(
     context: DebateContext,
     key: TickKey,
     plan: Plan,
-    answerers: Answerers,
+    answerers: ModelAccess,
     clock: Clock,
     deadline: float,
     *,
@@ -373,7 +373,7 @@ def _deliberate(
     paid = purse.submit if purse else submit
     if purse and is_immediate(submit):
         # A partial: the mark on a bound method would land on the function of every purse.
-        paid = immediate(partial(purse.submit))
+        paid = synchronous(partial(purse.submit))
     spoken = agent_framework.deliberate(
         context,
         config,
@@ -388,10 +388,10 @@ def _deliberate(
     if plan.company is not None:
         counted = spoken
         if shadow:
-            counted = agent_framework.undebated(context, config, spoken.source_type)
-        opening = thesis.foresee(plan.company, inputs, counted, profile, key.timeframe)
+            counted = agent_framework.l1_only_record(context, config, spoken.source_type)
+        opening = thesis.predict_consensus(plan.company, inputs, counted, profile, key.timeframe)
         if opening is not None:
-            line = thesis.Line(
+            line = thesis.TraderAccess(
                 paid, purse.reserve if purse else None, answerers.about(key, shadow=shadow),
                 clock.monotonic, deadline,
             )  # fmt: skip

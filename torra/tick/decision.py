@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import signal_bridge
 from agents.debate.deliberation import Consulted, Deliberation
-from instance_database import Saved, TickKey
+from instance_database import ConsensusResult, TickKey
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.failpoints import failpoint
@@ -23,7 +23,7 @@ from torra.lessons.lesson import Judgement, Thesis
 from torra.store.tick_store import TickStore
 from torra.tick import approval, vetoed
 from torra.tick import record as tick_record
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.record import TickDebate, TickInputs, TickResult
 from torra.verdict import risk_engine, sentiment_rules
@@ -43,7 +43,7 @@ def decide(
     inputs: TickInputs,
     debated: TickDebate,
     profile: Profile,
-    edges: Edges,
+    edges: TickDeps,
     due: float,
     deadline: float,
     *,
@@ -144,7 +144,7 @@ def _review(
     instance: Instance,
     inputs: TickInputs,
     debated: TickDebate,
-    saved: Saved,
+    saved: ConsensusResult,
     profile: Profile,
     database: TickStore,
     desk: Mapping[str, Any],
@@ -263,7 +263,7 @@ def _propose(
     inputs: TickInputs,
     decision: Decision,
     action: Action,
-    edges: Edges,
+    edges: TickDeps,
     now: datetime,
 ) -> Action:
     """Write down what would have been sent, for a person; nothing is sent."""
@@ -288,7 +288,7 @@ def _ask_to_close(
     decision: Decision,
     drafts: Sequence[SignalDraft],
     profile: Profile,
-    edges: Edges,
+    edges: TickDeps,
     now: datetime,
 ) -> None:
     """Write the close that a judge asks for, for a person; whatever the desk does by itself."""

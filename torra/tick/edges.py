@@ -17,7 +17,7 @@ from agents.contracts import Submit
 from instance_database import TickKey
 from torra.clock import Clock
 from torra.config import Instance
-from torra.evaluation.standing.track_record import PastOf
+from torra.evaluation.standing.track_record import TrackRecordOf
 from torra.evidence.companion_readings import Companions
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.flow_readings import Flow
@@ -28,7 +28,7 @@ from torra.lessons.recall import Recall
 from torra.market.spreads import SpreadView
 from torra.store.tick_store import TickStore
 from torra.tick.bar_window import Window
-from torra.tick.debate import Answerers, Debater, Payer
+from torra.tick.debate import Debater, ModelAccess, Payer
 from torra.verdict.risk_engine import TradingState
 
 LOCK_GRACE: Final = 0.35
@@ -68,7 +68,7 @@ class MarketRoute(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Edges:
+class TickDeps:
     """What a tick is handed.
 
     `on_event` hears what happens inside it and may not fail it. `submit` is None where nobody is to
@@ -101,7 +101,7 @@ class Edges:
     events: Callable[[datetime, datetime], EventView] | None = None
     outside: Callable[[datetime, ClosesOf], OutsideView] | None = None
     lessons: Recall | None = None
-    standing: PastOf | None = None
+    standing: TrackRecordOf | None = None
     companions: Companions | None = None
     flow: Flow | None = None
     begin_flow: Callable[[str, Sequence[datetime]], None] = lambda _timeframe, _times: None
@@ -122,9 +122,9 @@ class Edges:
         return self.recording or self.on_event is not None
 
     @property
-    def answerers(self) -> Answerers:
+    def answerers(self) -> ModelAccess:
         """The callables that answer the tick's agents and pay for them."""
-        return Answerers(
+        return ModelAccess(
             self.submit,
             self.account,
             self.on_event,

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from agents.contracts import Completion, Request, Submit
-from agents.debate.asking import Call, call_record
+from agents.debate.asking import AgentCall, call_record
 from instance_database import TickKey
 from torra.errors import StoreUnavailable
 from torra.store.tick_store import TickStore
@@ -26,18 +26,18 @@ STORE_WAIT: Final = 1.0
 """Seconds that a late answer waits for the database's lock."""
 
 
-class LateAnswers:
+class LateReplies:
     """The calls of one tick, watched beyond its end."""
 
     def __init__(self, submit: Submit, monotonic: Callable[[], float]) -> None:
         """Stand between the desk and `submit`."""
         self._submit = submit
         self._monotonic = monotonic
-        self._calls: list[Call] = []
+        self._calls: list[AgentCall] = []
 
     def submit(self, request: Request) -> Future[Completion]:
         """Send a request and keep an eye on it."""
-        call = Call(request, "", self._monotonic())
+        call = AgentCall(request, "", self._monotonic())
         call.future = future = self._submit(request)
         # Noted at once: `watch` may add its callback long after the answer came.
         future.add_done_callback(lambda _: self._ended(call))
@@ -50,11 +50,11 @@ class LateAnswers:
             if call.future is not None:
                 call.future.add_done_callback(partial(self._came, database, key, call))
 
-    def _ended(self, call: Call) -> None:
+    def _ended(self, call: AgentCall) -> None:
         call.ended = self._monotonic()
 
     def _came(
-        self, database: TickStore, key: TickKey, call: Call, future: Future[Completion]
+        self, database: TickStore, key: TickKey, call: AgentCall, future: Future[Completion]
     ) -> None:
         """Take an answer on the thread that brings it, which may not wait for a database."""
         if future.cancelled() or future.exception(timeout=0) is not None:
@@ -68,7 +68,7 @@ class LateAnswers:
             target=self._record, args=(database, key, call), name="torra-late", daemon=True
         ).start()
 
-    def _record(self, database: TickStore, key: TickKey, call: Call) -> None:
+    def _record(self, database: TickStore, key: TickKey, call: AgentCall) -> None:
         try:
             with database.transaction(STORE_WAIT):
                 database.record_late(key, call_record(call, self._monotonic()))

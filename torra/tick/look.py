@@ -26,16 +26,16 @@ from torra.evidence.flow_readings import NO_FLOW
 from torra.evidence.outside_readings import OutsideView
 from torra.lessons import recall
 from torra.lessons.facts import situation_of
-from torra.lessons.recall import Recalled
+from torra.lessons.recall import RetrievedLessons
 from torra.market.bar_view import BarView
 from torra.tick import paper, vetoed
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 from torra.tick.record import TickInputs
 from torra.verdict import order_levels, sentiment_rules
 
 
 def look(
-    instance: Instance, key: TickKey, profile: Profile, edges: Edges, deadline: float
+    instance: Instance, key: TickKey, profile: Profile, edges: TickDeps, deadline: float
 ) -> TickInputs:
     """Return what a tick may know at its close; writes wait until just past the deadline."""
     as_of = key.close_time
@@ -149,13 +149,15 @@ def look(
     )
 
 
-def _to_experts(bundle: Bundle, key: TickKey, edges: Edges, outside: OutsideView | None) -> Bundle:
+def _to_experts(
+    bundle: Bundle, key: TickKey, edges: TickDeps, outside: OutsideView | None
+) -> Bundle:
     """Return the evidence, that of a placebo's experts of another day."""
     return bundle if edges.evidence is None else edges.evidence(key, bundle, outside)
 
 
 def _outside(
-    key: TickKey, edges: Edges, bars: BarView, flow: OutsideView | None
+    key: TickKey, edges: TickDeps, bars: BarView, flow: OutsideView | None
 ) -> OutsideView | None:
     """Return the numbers from beside the chart, companions and order flow among them."""
     as_of = key.close_time
@@ -176,15 +178,15 @@ def _with_stakes(
 
 
 def _recalled(
-    instance: Instance, profile: Profile, edges: Edges, bundle: Bundle, as_of: datetime
-) -> Recalled:
+    instance: Instance, profile: Profile, edges: TickDeps, bundle: Bundle, as_of: datetime
+) -> RetrievedLessons:
     """Return what is told of earlier trades, seen from the side to which L1 leans."""
     if edges.lessons is None:
         return recall.NOTHING
     began = edges.clock.monotonic()
     spec = profile.symbol(instance.symbol)
     leaning = sentiment_rules.composite(bundle.scores, 0.0, profile.sentiment_weights)
-    asked = recall.Asked(
+    asked = recall.LessonQuery(
         symbol=instance.symbol,
         asset=spec.asset,
         side="LONG" if leaning >= 0.0 else "SHORT",
@@ -197,7 +199,7 @@ def _recalled(
     return recall.TOO_LATE if late else found
 
 
-def _standing(key: TickKey, edges: Edges, regime: str, close: float) -> TrackRecord:
+def _standing(key: TickKey, edges: TickDeps, regime: str, close: float) -> TrackRecord:
     """Return what the past of the seats came to in the regime of now."""
     if edges.standing is None:
         return track_record.NO_RECORD
@@ -207,7 +209,7 @@ def _standing(key: TickKey, edges: Edges, regime: str, close: float) -> TrackRec
 
 
 def _flow(
-    key: TickKey, edges: Edges, times: Sequence[datetime], atr: float, *, experts: bool
+    key: TickKey, edges: TickDeps, times: Sequence[datetime], atr: float, *, experts: bool
 ) -> OutsideView | None:
     """Return what is known of the order flow of the tick's bars; None where nothing brings any."""
     if edges.flow is None:

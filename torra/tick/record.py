@@ -23,7 +23,7 @@ from agent_framework import Deliberation
 from agents.contracts import VECTORS, Feature
 from agents.debate.deliberation import OUTAGE
 from ath_calculator import Records, RecordScore
-from instance_database import Saved
+from instance_database import ConsensusResult
 from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from technical_calculator import c_versions
 from torra.clock import iso
@@ -33,15 +33,15 @@ from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsItem, NewsView, Weighted
 from torra.evidence.outside_readings import OutsideView
 from torra.evidence.scheduled_events import EventView
-from torra.lessons.recall import NOTHING, Recalled
+from torra.lessons.recall import NOTHING, RetrievedLessons
 from torra.market.bar_view import BarView
 from torra.market.spreads import NO_SPREADS, SpreadView
 from torra.plugins import loading as plugins
-from torra.store.tick_store import Company
-from torra.tick.late_answers import LateAnswers
+from torra.store.tick_store import OpeningContext
+from torra.tick.late_answers import LateReplies
 from torra.tick.marks import INVENTED, INVENTED_IDS, LEAN_AGAINST, UNFORESEEN
 from torra.tick.rules_version import RULES_VERSION
-from torra.tick.sentence import Finished, Order, sentence
+from torra.tick.sentence import Finished, OrderPhrase, sentence
 from torra.verdict.risk_engine import Action, SignalDraft
 from torra.verdict.vetoed import sided
 
@@ -88,7 +88,7 @@ class TickInputs:
     events: EventView | None = None
     spreads: SpreadView = NO_SPREADS
     outside: OutsideView | None = None
-    lessons: Recalled = NOTHING
+    lessons: RetrievedLessons = NOTHING
     standing: TrackRecord = NO_RECORD
     together: Mapping[str, float] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
@@ -128,9 +128,9 @@ class TickDebate:
     gated: Mapping[str, Any]
     ungated: Mapping[str, Any]
     picture: bytes | None = None
-    late: LateAnswers | None = None
+    late: LateReplies | None = None
     standing_in: Deliberation | None = None
-    company: Company | None = None
+    company: OpeningContext | None = None
 
     @property
     def counted(self) -> Deliberation:
@@ -148,7 +148,7 @@ class TickResult(NamedTuple):
 
     inputs: TickInputs
     debated: TickDebate
-    saved: Saved
+    saved: ConsensusResult
     action: Action
     signals: tuple[Mapping[str, Any], ...]
     desk: Mapping[str, Any]
@@ -265,9 +265,9 @@ def finished(result: TickResult, profile: Profile) -> Finished:
     """Return what the tick's sentence says of it."""
     inputs, debated, saved = result.inputs, result.debated, result.saved
     orders = (
-        [Order(draft.kind, draft.side, draft.lots) for draft in result.proposed]
+        [OrderPhrase(draft.kind, draft.side, draft.lots) for draft in result.proposed]
         if result.proposed
-        else [Order(row["kind"], row["side"], row["lots"]) for row in result.signals]
+        else [OrderPhrase(row["kind"], row["side"], row["lots"]) for row in result.signals]
     )
     return Finished(
         symbol=inputs.instance.symbol,

@@ -92,7 +92,7 @@ AGREED: Final[Mapping[int, str]] = MappingProxyType(
 """Who agrees with a verdict that L1 gives as well, by the judge's side beside it."""
 
 
-class Order(NamedTuple):
+class OrderPhrase(NamedTuple):
     """An order that a tick wrote or proposed."""
 
     kind: str
@@ -124,7 +124,7 @@ class Finished:
     action: str
     reason: str
     denied: Sequence[str] = ()
-    orders: Sequence[Order] = ()
+    orders: Sequence[OrderPhrase] = ()
     vetoed: bool = False
     vetoed_for: Sequence[str] = ()
     against: bool = False
@@ -335,7 +335,7 @@ def _done(tick: Finished, brief: int) -> str:
     return capital(text)
 
 
-def _outcome(tick: Finished, opening: Order | None, closing: Order | None) -> str:
+def _outcome(tick: Finished, opening: OrderPhrase | None, closing: OrderPhrase | None) -> str:
     """Return the row of DONE that a tick has."""
     orders = "turn" if opening and closing else "open" if opening else "close" if closing else ""
     if tick.reason == PROPOSED:
@@ -363,7 +363,7 @@ def _cause(tick: Finished, brief: int) -> str:
     return f"{cause} (and {more} more)" if more and not brief else cause
 
 
-def _lots(order: Order | None) -> str:
+def _lots(order: OrderPhrase | None) -> str:
     if order is None or order.lots is None:
         return "an unknown size"
     return f"{order.lots:.10g} lot{'' if order.lots == 1 else 's'}"

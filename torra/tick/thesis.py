@@ -31,7 +31,7 @@ from agents.contracts import (
 from agents.debate.deliberation import Consulted, Deliberation
 from agents.registry import TRADER, Agent
 from torra.config import Profile
-from torra.store.tick_store import Company
+from torra.store.tick_store import OpeningContext
 from torra.tick.record import TickInputs
 from torra.verdict import call_policy, sentiment_rules
 from torra.verdict.order_levels import Levels, Side, levels
@@ -55,7 +55,7 @@ class Foreseen:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TraderAccess:
     """How the trader is reached: its provider, leave to spend, and the clock with its end."""
 
     submit: Submit
@@ -65,8 +65,8 @@ class Line:
     deadline: float
 
 
-def foresee(
-    company: Company,
+def predict_consensus(
+    company: OpeningContext,
     inputs: TickInputs,
     counted: Deliberation,
     profile: Profile,
@@ -128,7 +128,7 @@ def consulted(
     context: DebateContext,
     config: DebateSettings,
     profile: Profile,
-    line: Line,
+    line: TraderAccess,
 ) -> Deliberation:
     """Return a deliberation with what the trader said of an opening."""
     if not spoken.heard:
@@ -140,7 +140,7 @@ def consulted(
     if line.deadline - line.monotonic() < LEAST_CONSULT_SECONDS:
         told = agent_framework.unasked(TRADER, "deadline")
         return _with(spoken, replace(asked, failure="deadline"), told)
-    told = agent_framework.consult(
+    told = agent_framework.consult_trader(
         Agent(replace(TRADER.role, tier=tier), TRADER.analyze),
         _shown(agent_framework.as_configured(context, config.agents), spoken, opening, conviction),
         config,
@@ -189,7 +189,7 @@ def _order(context: DebateContext, opening: Foreseen, conviction: float) -> dict
 
 
 def _with(
-    spoken: Deliberation, asked: Consulted, told: agent_framework.Consultation
+    spoken: Deliberation, asked: Consulted, told: agent_framework.TraderReview
 ) -> Deliberation:
     flag = (f"{NO_THESIS}:{asked.failure}",) if asked.failure else ()
     calls = (*spoken.calls, *told.calls)

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from agents.contracts import VECTORS, AgentReport, Evidence, GateRuling, SourceType
 from agents.debate.board import Settle
 from agents.debate.deliberation import Consulted
-from agents.debate.expected_value import Worth
+from agents.debate.expected_value import ExpectedValue
 from agents.debate.panel import Panel
 from torra.clock import TIMEFRAMES, parse
 from torra.errors import MALFORMED
@@ -28,7 +28,7 @@ from torra.evidence.outside_readings import OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.market.spreads import SpreadView
 from torra.tick.marks import GATE, SHADOW
-from torra.verdict.risk_engine import Held
+from torra.verdict.risk_engine import HeldSide
 
 Value = float | str | None
 """A value of evidence: a number or a word."""
@@ -83,7 +83,7 @@ class RecordPart(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
 
 
-class Gate(RecordPart):
+class GateRecord(RecordPart):
     """The ruling in force, with that of the rules.
 
     `budget` is the share of a size that the regime leaves beside the rules, where an officer sits.
@@ -189,7 +189,7 @@ class SwarmRecord(RecordPart):
     budget: float
     storm: float
     board: BoardRecord
-    judgement: Worth | None
+    judgement: ExpectedValue | None
     thin: bool
 
 
@@ -383,7 +383,7 @@ class LessonNote(RecordPart):
 
 
 class LessonsRecord(RecordPart):
-    """What a tick knew of earlier trades (torra.lessons.recall.Recalled), without the words."""
+    """What a tick knew of earlier trades (torra.lessons.recall), without their words."""
 
     numbers: dict[str, Value]
     notes: tuple[LessonNote, ...]
@@ -394,10 +394,10 @@ class LessonsRecord(RecordPart):
     flags: tuple[str, ...]
 
 
-class OpeningContext(RecordPart):
+class OpeningContextRecord(RecordPart):
     """What openings were foreseen by at a desk that asks a trader; no record of another has it."""
 
-    held: Held | None
+    held: HeldSide | None
     latched: tuple[str, ...]
 
 
@@ -496,7 +496,7 @@ class JournalRecord(RecordPart):
     composites: dict[str, Composite]
     weights: Annotated[ByVector[float], AfterValidator(_has_ath)]
     thresholds: ThresholdsRecord
-    gate: Gate
+    gate: GateRecord
     action: str
     reason: str
     denied: tuple[str, ...]
@@ -531,7 +531,7 @@ class JournalRecord(RecordPart):
     outside: OutsideView | None
     lessons: LessonsRecord | None = None
     standing: TrackRecord | None = None
-    company: OpeningContext | None = None
+    company: OpeningContextRecord | None = None
     invented: bool = False
     """Whether what it saw beside the bars is the demo's own invention (torra.outside.invented)."""
 

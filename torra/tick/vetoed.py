@@ -17,12 +17,12 @@ from typing import Final
 
 import signal_bridge
 from agents.contracts import GateRuling
-from instance_database import Saved, TickKey
+from instance_database import ConsensusResult, TickKey
 from torra.bridges import paper
 from torra.clock import duration
 from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import StoreUnavailable
-from torra.lessons.facts import Held, facts_of
+from torra.lessons.facts import PriceRange, facts_of
 from torra.lessons.reviews import rules_words
 from torra.store.tick_store import TickStore
 from torra.tick.bar_window import Window
@@ -50,7 +50,7 @@ def note(
     instance: Instance,
     key: TickKey,
     inputs: TickInputs,
-    saved: Saved,
+    saved: ConsensusResult,
     action: Action,
     ruling: GateRuling,
     profile: Profile,
@@ -228,7 +228,7 @@ def _learn(
     """Write the lesson of a vetoed opening that has ended; its outcome is told in R alone."""
     row = opening.as_dict()
     end = judge(row, exit_price=event.price, closed_at=event.time, profit=0.0, reason=event.kind)
-    held: Held | None = None
+    held: PriceRange | None = None
     if opening.opened_at is not None:
         held = database.held_range(opening.instance, opening.opened_at, event.time)
     facts = facts_of(

@@ -63,18 +63,18 @@ IN_WARM_UP: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class Actor:
     """The giver of a command, as the audit log names them, and their address."""
 
     actor: str
     address: str = ""
 
 
-COMMAND_LINE: Final = Person("command line")
+COMMAND_LINE: Final = Actor("command line")
 
 
 @dataclass(frozen=True)
-class Reach:
+class CommandContext:
     """What a decision about a proposal needs; `now` is the desk's time.
 
     `kill_switch` is the one of the desk that runs in this process, None where none does.
@@ -100,7 +100,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CommandResult:
     """The result of a command: the document that is printed, and the state before and after.
 
     `refused` is why it did not do what it was asked for, "" when it did.
@@ -122,7 +122,7 @@ class Done:
 
 def halt_desk(
     database: Database, files: Mapping[str, Path], reason: str, own: KillSwitch | None = None
-) -> Done:
+) -> CommandResult:
     """Stop everything, the files first; raises TorraError when a part could not be reached.
 
     `own` is the kill switch of the desk that runs in this process: it holds before anything is
@@ -147,10 +147,10 @@ def halt_desk(
     raise TorraError(_partly(failed, held))
 
 
-def reduce_desk(database: Database, reason: str, person: Person) -> Done:
+def reduce_desk(database: Database, reason: str, person: Actor) -> CommandResult:
     """Stop every opening; raises ConfigError when everything is stopped already."""
 
-    def act() -> Done:
+    def act() -> CommandResult:
         before = database.trading_state()
         if before == "HALTED":
             raise ConfigError("trading is HALTED already, which is more: see torra resume")
@@ -164,11 +164,11 @@ def resume_desk(
     database: Database,
     files: Mapping[str, Path],
     reason: str,
-    person: Person,
+    person: Actor,
     own: KillSwitch | None = None,
     *,
     reduce: bool = False,
-) -> Done:
+) -> CommandResult:
     """Let trading go on and end the alarms; raises ConfigError when it is not halted.
 
     With `reduce` only closes go on (REDUCING), and the alarms stand.
@@ -182,14 +182,14 @@ def resume_desk(
         )
     if not switch.engaged() and before == "ACTIVE" and not ended:
         raise ConfigError("trading is ACTIVE already and no alarm stands: nothing to resume")
-    found: list[Done] = []
+    found: list[CommandResult] = []
 
     def record() -> None:
         done = _changed(database, before)
         after = {**done.after, "alarms_ended": [row.key for row in ended]}
         # Called once for each transaction of the resume; the last one tells how it ended.
         document = {**done.document, "alarms_ended": [row.as_json() for row in ended]}
-        found.append(Done(document, done.before, after))
+        found.append(CommandResult(document, done.before, after))
         _write(database, person, "resume", "", found[-1])
 
     try:
@@ -199,14 +199,16 @@ def resume_desk(
     return found[-1]
 
 
-def approve_proposal(reach: Reach, sid: str, person: Person, typed: float | None = None) -> Done:
+def approve_proposal(
+    reach: CommandContext, sid: str, person: Actor, typed: float | None = None
+) -> CommandResult:
     """Send what a proposal holds, if every check still agrees; raises ConfigError.
 
     Time, price and halt are read when the database is locked: a yes that had to wait for the lock
     is judged as late as it is.
     """
 
-    def act() -> Done:
+    def act() -> CommandResult:
         row, instance = _proposal(reach, sid)
         # Inside the transaction: a yes that had to wait for the lock is judged after the wait.
         decided = approval.approve(
@@ -218,16 +220,16 @@ def approve_proposal(reach: Reach, sid: str, person: Person, typed: float | None
     return with_record(reach.database, person, "approve", sid, act)
 
 
-def preview_proposal(reach: Reach, sid: str) -> approval.Preview:
+def preview_proposal(reach: CommandContext, sid: str) -> approval.Preview:
     """Return how approving would end now; raises ConfigError and DataUnavailable as it would."""
     _, instance = _proposal(reach, sid)
     return approval.preview(reach.database, sid, _moment(reach, instance))
 
 
-def reject_proposal(database: Database, sid: str, reason: str, person: Person) -> Done:
+def reject_proposal(database: Database, sid: str, reason: str, person: Actor) -> CommandResult:
     """Take a proposal off the table; raises ConfigError."""
 
-    def act() -> Done:
+    def act() -> CommandResult:
         row = database.proposal(sid) or ProposalRow()
         decided = approval.reject(database, sid, reason or BY_A_PERSON)
         return _decided(decided, row, wanted="REJECTED")
@@ -235,13 +237,13 @@ def reject_proposal(database: Database, sid: str, reason: str, person: Person) -
     return with_record(database, person, "reject", sid, act)
 
 
-def settle_signal(database: Database, sid: str, reason: str, person: Person) -> Done:
+def settle_signal(database: Database, sid: str, reason: str, person: Actor) -> CommandResult:
     """Book, on a person's word, that an order never reached the market; raises ConfigError.
 
     For an order whose end nothing else can tell any more; the person has looked in the terminal.
     """
 
-    def act() -> Done:
+    def act() -> CommandResult:
         row = database.signal(sid)
         if row is None:
             raise ConfigError(f"there is no signal {sid}; `torra signals` lists them")
@@ -261,7 +263,7 @@ def settle_signal(database: Database, sid: str, reason: str, person: Person) -> 
         settled = database.signal(sid) or row
         document = {name: settled[name] for name in TOLD}
         after = {"state": settled["state"], "detail": detail}
-        return Done(document, {"state": row["state"]}, after)
+        return CommandResult(document, {"state": row["state"]}, after)
 
     return with_record(database, person, "settle", sid, act)
 
@@ -335,7 +337,7 @@ def reject(home: Path, sid: str, reason: str) -> dict[str, Any]:
         return reject_proposal(database, sid, reason, COMMAND_LINE).document
 
 
-def settle(home: Path, sid: str, reason: str) -> dict[str, Any]:
+def mark_not_sent(home: Path, sid: str, reason: str) -> dict[str, Any]:
     """Book, on a person's word, that an order never reached the market; raises ConfigError."""
     with open_desk(home) as database, refusals(database, "settle", sid):
         return settle_signal(database, sid, reason, COMMAND_LINE).document
@@ -344,9 +346,9 @@ def settle(home: Path, sid: str, reason: str) -> dict[str, Any]:
 # --- what is known now ----------------------------------------------------------------------------
 
 
-def reach_of(home: Path, settings: DeskSettings, database: Database) -> Reach:
+def reach_of(home: Path, settings: DeskSettings, database: Database) -> CommandContext:
     """Return the parts that a decision from the command line needs."""
-    return Reach(
+    return CommandContext(
         home,
         database,
         settings,
@@ -496,7 +498,7 @@ def _end_of(row: Mapping[str, Any]) -> str:
 
 
 def _put_on_record(
-    database: Database, person: Person, action: str, target: str, done: Done
+    database: Database, person: Actor, action: str, target: str, done: CommandResult
 ) -> None:
     """Write a finished command into the audit log; where that fails, the program's log says so."""
     try:
@@ -506,8 +508,8 @@ def _put_on_record(
 
 
 def with_record(
-    database: Database, person: Person, action: str, target: str, act: Callable[[], Done]
-) -> Done:
+    database: Database, person: Actor, action: str, target: str, act: Callable[[], CommandResult]
+) -> CommandResult:
     """Do something and write it into the audit log, in one transaction: both or neither."""
     with database.transaction():
         done = act()
@@ -515,7 +517,9 @@ def with_record(
     return done
 
 
-def _write(database: Database, person: Person, action: str, target: str, done: Done) -> None:
+def _write(
+    database: Database, person: Actor, action: str, target: str, done: CommandResult
+) -> None:
     database.audit(
         actor=person.actor,
         address=person.address,
@@ -536,15 +540,17 @@ def refusals(database: Database, action: str, target: str = "") -> Iterator[None
         # The audit log lies in the same store.
         raise
     except TorraError as error:
-        _put_on_record(database, COMMAND_LINE, action, target, Done({}, refused=str(error)))
+        _put_on_record(
+            database, COMMAND_LINE, action, target, CommandResult({}, refused=str(error))
+        )
         raise
 
 
-def _moment(reach: Reach, instance: Instance) -> approval.Moment:
+def _moment(reach: CommandContext, instance: Instance) -> approval.ApprovalContext:
     """Return what a decision about a proposal is judged by now."""
     now = reach.now()
     price, figures = market_now(reach.settings, reach.database, instance, now, reach.environment)
-    return approval.Moment(
+    return approval.ApprovalContext(
         instance=instance,
         profile=reach.profile(instance),
         now=now,
@@ -562,14 +568,16 @@ def _partly(failed: Sequence[str], held: Sequence[str]) -> str:
     return f"halted, but not everywhere: {told}. What holds: {', '.join(held)}"
 
 
-def _proposal(reach: Reach, sid: str) -> tuple[ProposalRow, Instance]:
+def _proposal(reach: CommandContext, sid: str) -> tuple[ProposalRow, Instance]:
     row = reach.database.proposal(sid)
     if row is None:
         raise ConfigError(f"there is no proposal {sid}; `torra signals` lists those that wait")
     return row, reach.settings.instance(row.instance)
 
 
-def _decided(decided: approval.Decided, row: ProposalRow, wanted: str = "APPROVED") -> Done:
+def _decided(
+    decided: approval.Decided, row: ProposalRow, wanted: str = "APPROVED"
+) -> CommandResult:
     after = {
         "state": decided.state,
         "reason": decided.reason,
@@ -579,13 +587,13 @@ def _decided(decided: approval.Decided, row: ProposalRow, wanted: str = "APPROVE
         ],
     }
     refused = "" if decided.state == wanted else f"{decided.state}: {decided.reason}"
-    return Done(asdict(decided), {"state": row.state or None}, after, refused)
+    return CommandResult(asdict(decided), {"state": row.state or None}, after, refused)
 
 
-def _changed(database: Database, before: str) -> Done:
+def _changed(database: Database, before: str) -> CommandResult:
     document = _state(database)
     after = {"trading_state": document["trading_state"], "reason": document["reason"]}
-    return Done(document, {"trading_state": before}, after)
+    return CommandResult(document, {"trading_state": before}, after)
 
 
 def _known_state(database: Database) -> str:

@@ -14,7 +14,7 @@ from torra.config import SymbolSpec
 from torra.errors import ConfigError, DataUnavailable
 from torra.money.book import known_currencies
 from torra.money.open_positions import PAPER
-from torra.trading.by_hand import Reach, market_now
+from torra.trading.by_hand import CommandContext, market_now
 from torra.verdict.risk_engine import Position
 from torra.verdict.trade_outcome import CloseValue, leaving, value_at
 
@@ -46,7 +46,7 @@ class CloseQuote:
         return self.why != UNFILLED
 
 
-def quote(reach: Reach, held: Position) -> CloseQuote:
+def quote(reach: CommandContext, held: Position) -> CloseQuote:
     """Return a position with its end now and at its stop; a price that is missing is told."""
     opening = reach.database.signal(held.signal_id) or {}
     route = opening.get("bridge") or PAPER

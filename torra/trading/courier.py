@@ -75,7 +75,7 @@ log = logging.getLogger("torra")
 
 
 @dataclass(frozen=True, slots=True)
-class Addressee:
+class RoutedInstance:
     """An instance with its profile and its channel by name, None for the paper bridge.
 
     `venue` is what desk.json says of that channel.
@@ -88,7 +88,7 @@ class Addressee:
 
 
 @dataclass(slots=True)
-class _Line:
+class BridgeSession:
     """One bridge, and the courier's memory of it (monotonic seconds)."""
 
     bridge: Bridge
@@ -112,7 +112,7 @@ class Courier:
     def __init__(
         self,
         database: Database,
-        addressees: Sequence[Addressee],
+        addressees: Sequence[RoutedInstance],
         open_bridges: Callable[[], Mapping[str, Bridge]],
         kill_switch: KillSwitch,
         clock: Callable[[], Clock],
@@ -121,7 +121,7 @@ class Courier:
         self._database = database
         self._addressees = {item.instance.id: item for item in addressees}
         self._open_bridges = open_bridges
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, BridgeSession] = {}
         self._ours = ours
         self._kill_switch = kill_switch
         self._clock = clock
@@ -149,7 +149,7 @@ class Courier:
 
     def open(self) -> None:
         """Open the bridges; each one's books are compared before it is sent anything."""
-        self._lines = {name: _Line(bridge) for name, bridge in self._open_bridges().items()}
+        self._lines = {name: BridgeSession(bridge) for name, bridge in self._open_bridges().items()}
 
     def rest(self) -> None:
         """Stop walking and let the bridges go: another desk holds the lease, or this one closes."""
@@ -200,7 +200,7 @@ class Courier:
             with line.lock:
                 self._take(line)
 
-    def _line(self, instance: str) -> _Line | None:
+    def _line(self, instance: str) -> BridgeSession | None:
         return self._lines.get(self._addressees[instance].channel or "")
 
     def figures(self, instance: str) -> dict[str, Any]:
@@ -242,7 +242,7 @@ class Courier:
         except Exception:
             log.exception("%s: the next turn tries again", what)
 
-    def _visit(self, name: str, line: _Line) -> None:
+    def _visit(self, name: str, line: BridgeSession) -> None:
         with line.lock:
             # Reports before books: else the books would find what a report has told already.
             taken = self._take(line)
@@ -262,11 +262,11 @@ class Courier:
                 line.bridge.heartbeat(self._database.trading_state())
                 line.beaten = now
 
-    def _take(self, line: _Line) -> bool:
+    def _take(self, line: BridgeSession) -> bool:
         now = self._clock().real_now()
         return bool(signal_bridge.take_reports(self._database, line.bridge, self._ours, now=now))
 
-    def _compare(self, line: _Line, name: str) -> None:
+    def _compare(self, line: BridgeSession, name: str) -> None:
         from torra.trading import settlement  # noqa: PLC0415 - a desk on paper has nothing to settle
 
         books = line.bridge.books()
@@ -289,7 +289,7 @@ class Courier:
             )
         line.reconciled, line.compared_at = self._clock().monotonic(), now
 
-    def _send(self, line: _Line, instance: str) -> None:
+    def _send(self, line: BridgeSession, instance: str) -> None:
         signal_bridge.send_pending(
             self._database,
             line.bridge,
@@ -308,7 +308,7 @@ class Courier:
         reducing = kind == "open" and self._database.trading_state() != "ACTIVE"
         return DenyReason.TRADING_REDUCING if reducing else None
 
-    def _note(self, line: _Line, now: float) -> None:
+    def _note(self, line: BridgeSession, now: float) -> None:
         health = _health(line)
         self._pass_on(line.bridge.name, health.facts.get("last_alarm"))
         told = (str(health.deny or ""), health.detail if health.deny else "")
@@ -399,7 +399,7 @@ class Courier:
                 raise StoreUnavailable("another desk holds the lease by now: nothing is written")
             yield
 
-    def _on(self, channel: str | None) -> list[Addressee]:
+    def _on(self, channel: str | None) -> list[RoutedInstance]:
         return [item for item in self._addressees.values() if item.channel == channel]
 
     def _order(self, row: Mapping[str, Any]) -> Order:
@@ -408,7 +408,7 @@ class Courier:
         return order_of(row, item.instance, item.profile, (opening or {}).get("ticket") or "")
 
 
-def _health(line: _Line) -> Health:
+def _health(line: BridgeSession) -> Health:
     """Return how a bridge is; before its books were compared it is not well."""
     found = line.bridge.health()
     if line.ready or not found.ok:

@@ -22,7 +22,7 @@ LOOKS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ReconciliationEvent:
     """Something that the books prove about the signal `sid` ("" for none).
 
     `teaches` names the fields that are columns of the table signals (`learned` reads them).
@@ -33,7 +33,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled(Finding):
+class Filled(ReconciliationEvent):
     """An opening has become a position; `state` is FILLED or PARTIAL, `price` the mean price."""
 
     state: str
@@ -47,7 +47,7 @@ class Filled(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class Amended(Finding):
+class Amended(ReconciliationEvent):
     """More is known of a position: its number, or that more of the order has been filled."""
 
     ticket: str
@@ -56,7 +56,7 @@ class Amended(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class PartlyClosed(Finding):
+class PartlyClosed(ReconciliationEvent):
     """Part of a position is closed: `filled_lots` are left; `by` is the broker's word, if told."""
 
     ticket: str
@@ -66,7 +66,7 @@ class PartlyClosed(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class Closed(Finding):
+class Closed(ReconciliationEvent):
     """A position has ended: it is gone, and closing deals cover it.
 
     `close_price` is their volume-weighted price, `closed_at` and `deal` the last one's, `profit`
@@ -88,7 +88,7 @@ class Closed(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class CloseDone(Finding):
+class CloseDone(ReconciliationEvent):
     """A close under way is over, as the position that it was to end shows.
 
     With `executed` its own deals did it, and `state` is FILLED, or PARTIAL for a part. Otherwise
@@ -106,7 +106,7 @@ class CloseDone(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class LevelsMoved(Finding):
+class LevelsMoved(ReconciliationEvent):
     """Stop or target at the broker are no longer those that were known; 0: there is none.
 
     `broker_stop` is where the stop stands now, None where there is none. The plan stays what it
@@ -126,7 +126,7 @@ class LevelsMoved(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class Missing(Finding):
+class UnknownAtBroker(ReconciliationEvent):
     """A position or an order that these books do not show, and no deal says why.
 
     `state` is the row's, which stays; `misses` counts the looks; `missed_at` is the books' time.
@@ -139,7 +139,7 @@ class Missing(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenAgain(Finding):
+class ReappearedAtBroker(ReconciliationEvent):
     """What was missing is there again."""
 
     misses: int = 0
@@ -147,7 +147,7 @@ class SeenAgain(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class NotSent(Finding):
+class NotSent(ReconciliationEvent):
     """An order whose fate was UNKNOWN has never reached the market."""
 
     misses: int
@@ -156,7 +156,7 @@ class NotSent(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class External(Finding):
+class External(ReconciliationEvent):
     """A position with a magic number of ours that no signal explains.
 
     With a `sid` it is that signal's, but bigger than it ordered. It is never closed by itself.
@@ -170,7 +170,7 @@ class External(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class Late(Finding):
+class Late(ReconciliationEvent):
     """The market has executed an opening that had ended here as `state`.
 
     `is_open` says whether it is held now. A position that is open while its signal is CLOSED here
@@ -194,7 +194,7 @@ class Alarm(NamedTuple):
     reduces: bool
 
 
-def learned(finding: Finding) -> dict[str, Any]:
+def learned(finding: ReconciliationEvent) -> dict[str, Any]:
     """Return the columns of the table signals that a finding fills; `state` only where it moves."""
     told = {name: getattr(finding, name) for name in finding.teaches}
     return {
@@ -203,7 +203,7 @@ def learned(finding: Finding) -> dict[str, Any]:
 
 
 def apply_to_rows(
-    rows: Iterable[Mapping[str, Any]], findings: Iterable[Finding], *, at: datetime
+    rows: Iterable[Mapping[str, Any]], findings: Iterable[ReconciliationEvent], *, at: datetime
 ) -> tuple[dict[str, Any], ...]:
     """Return the rows once findings are booked at a time: the model that every booking follows.
 
@@ -222,7 +222,7 @@ def apply_to_rows(
     return tuple(after.values())
 
 
-def alarm_of(finding: Finding) -> Alarm | None:
+def alarm_of(finding: ReconciliationEvent) -> Alarm | None:
     """Return the alarm that a finding raises, None for no alarm."""
     sid = finding.sid
     match finding:
@@ -236,7 +236,7 @@ def alarm_of(finding: Finding) -> Alarm | None:
             text = f"position {ticket} of {sid} {held}, but the signal had ended {state}"
             return Alarm(f"Late {sid}", "LATE_EXECUTION", text, reduces=True)
         # A position may be slow to show after a fill: the first few misses are no news.
-        case Missing(state=state, misses=misses) if misses > LOOKS:
+        case UnknownAtBroker(state=state, misses=misses) if misses > LOOKS:
             text = f"{sid} is {state}, but neither positions nor deals at the broker show it"
             return Alarm(missing_key(sid), "MISSING", text, reduces=False)
         # Levels may be moved by hand; a position without any stop is a danger.

@@ -28,9 +28,9 @@ from torra.config import load_desk
 from torra.errors import ConfigError, DataUnavailable
 from torra.trading.by_hand import (
     COMMAND_LINE,
-    Done,
-    Person,
-    Reach,
+    Actor,
+    CommandContext,
+    CommandResult,
     market_now,
     open_desk,
     reach_of,
@@ -71,7 +71,7 @@ where it is not given. A quote is read once it is taken.
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class CloseResult:
     """One position that a person leaves; `signal` is the close, "" where there is none."""
 
     opening: str
@@ -89,10 +89,12 @@ class Left:
 # --- with an open database ------------------------------------------------------------------------
 
 
-def close_position(reach: Reach, name: str, person: Person, agreed: Agreed = None) -> Done:
+def close_position(
+    reach: CommandContext, name: str, person: Actor, agreed: Agreed = None
+) -> CommandResult:
     """Close the position of an opening's id or of an instance; raises ConfigError."""
 
-    def act() -> Done:
+    def act() -> CommandResult:
         _require_going(reach)
         opening = _named(reach, name)
         _require_agreed(reach, "close", [opening], agreed)
@@ -104,13 +106,13 @@ def close_position(reach: Reach, name: str, person: Person, agreed: Agreed = Non
     return with_record(reach.database, person, "close", name, act)
 
 
-def flatten_desk(reach: Reach, person: Person, agreed: Agreed = None) -> Done:
+def flatten_desk(reach: CommandContext, person: Actor, agreed: Agreed = None) -> CommandResult:
     """Close every position of the desk; raises ConfigError while trading is halted.
 
     What cannot be closed from here is told beside the others, and `Done.refused` says so.
     """
 
-    def act() -> Done:
+    def act() -> CommandResult:
         _require_going(reach)
         held = reach.database.openings()
         _require_agreed(reach, "flatten", held, agreed)
@@ -121,13 +123,15 @@ def flatten_desk(reach: Reach, person: Person, agreed: Agreed = None) -> Done:
     return with_record(reach.database, person, "flatten", "", act)
 
 
-def move_stop(reach: Reach, name: str, price: float, person: Person, agreed: Agreed = None) -> Done:
+def move_stop(
+    reach: CommandContext, name: str, price: float, person: Actor, agreed: Agreed = None
+) -> CommandResult:
     """Move the stop of a position towards the price; raises ConfigError.
 
     `price` is in units of price, whole ticks.
     """
 
-    def act() -> Done:
+    def act() -> CommandResult:
         _require_going(reach)
         opening = _named(reach, name)
         _require_agreed(reach, "stop", [opening], agreed)
@@ -139,7 +143,7 @@ def move_stop(reach: Reach, name: str, price: float, person: Person, agreed: Agr
         _hand_over(reach, row)
         names = ("sid", "instance", "stop", "expires")
         document = {**{name: row[name] for name in names}, "opening": held.signal_id}
-        return Done(
+        return CommandResult(
             {**document, "from": held.stop, "desk_runs": _runs(reach)},
             {"stop": held.stop},
             {"stop": price, "signal": row["sid"]},
@@ -218,14 +222,14 @@ def line(one: Mapping[str, Any]) -> str:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _require_going(reach: Reach) -> None:
+def _require_going(reach: CommandContext) -> None:
     """Raise ConfigError while nothing may go out."""
     if why := reach.switch.engaged():
         told = "" if why == "halted" else f" ({why})"
         raise ConfigError(f"trading is HALTED{told}: nothing goes out. {LETS_CLOSES_GO}")
 
 
-def _live(reach: Reach, rows: Iterable[Mapping[str, Any]]) -> set[str]:
+def _live(reach: CommandContext, rows: Iterable[Mapping[str, Any]]) -> set[str]:
     """Return the instances among those of some openings whose orders move real money."""
     settings = reach.settings
     live = {item.id for item in settings.instances if settings.trades_real_money(item)}
@@ -233,7 +237,7 @@ def _live(reach: Reach, rows: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def _require_agreed(
-    reach: Reach, word: str, rows: Iterable[Mapping[str, Any]], agreed: Agreed
+    reach: CommandContext, word: str, rows: Iterable[Mapping[str, Any]], agreed: Agreed
 ) -> None:
     """Raise ConfigError for real money that nobody gave the word for; also what came since."""
     if agreed is not None and (left := _live(reach, rows).difference(agreed)):
@@ -242,7 +246,7 @@ def _require_agreed(
 
 
 def _asked(
-    reach: Reach, ask: Ask | None, rows: Callable[[], Iterable[Mapping[str, Any]]]
+    reach: CommandContext, ask: Ask | None, rows: Callable[[], Iterable[Mapping[str, Any]]]
 ) -> Agreed:
     """Return the instances with real money that a person was asked about and agreed to."""
     if ask is None:
@@ -257,14 +261,14 @@ def _asked(
 
 
 @contextmanager
-def _at_hand(home: Path, action: str, target: str = "") -> Iterator[Reach]:
+def _at_hand(home: Path, action: str, target: str = "") -> Iterator[CommandContext]:
     """Open what a command needs; what it is refused, the word too, goes into the audit log."""
     settings = load_desk(home)
     with open_desk(home) as database, refusals(database, action, target):
         yield reach_of(home, settings, database)
 
 
-def _named(reach: Reach, name: str) -> dict[str, Any]:
+def _named(reach: CommandContext, name: str) -> dict[str, Any]:
     """Return the opening that is meant by an id or by an instance; raises ConfigError."""
     row = reach.database.signal(name)
     if row is not None and row["kind"] != "open":
@@ -281,7 +285,7 @@ def _named(reach: Reach, name: str) -> dict[str, Any]:
     return row
 
 
-def route_of(reach: Reach, row: Mapping[str, Any]) -> str | None:
+def route_of(reach: CommandContext, row: Mapping[str, Any]) -> str | None:
     """Return where the desk trades the instance of a row now, None where it does not."""
     items = reach.settings.instances
     return next((one.route for one in items if one.id == row["instance"]), None)
@@ -292,7 +296,7 @@ def _elsewhere(row: Mapping[str, Any]) -> str:
     return f"was opened on {row['bridge']}, where the desk does not trade it now: {remedy}"
 
 
-def _leave_instance(reach: Reach, opening: Mapping[str, Any]) -> list[Left]:
+def _leave_instance(reach: CommandContext, opening: Mapping[str, Any]) -> list[CloseResult]:
     """Leave all that the instance of an opening holds or opens: to be flat is what is meant."""
     rows = [one for one in reach.database.openings() if one["instance"] == opening["instance"]]
     # What waits for another close goes first: else it would open as soon as that one is through.
@@ -300,7 +304,7 @@ def _leave_instance(reach: Reach, opening: Mapping[str, Any]) -> list[Left]:
     return [_leave(reach, row) for row in rows]
 
 
-def _leave(reach: Reach, row: Mapping[str, Any]) -> Left:
+def _leave(reach: CommandContext, row: Mapping[str, Any]) -> CloseResult:
     """Leave one position. Joins the open transaction."""
     database, state = reach.database, row["state"]
     lots = row["lots"] if row["filled_lots"] is None else row["filled_lots"]
@@ -308,22 +312,24 @@ def _leave(reach: Reach, row: Mapping[str, Any]) -> Left:
         row["sid"], row["instance"], row["symbol"], OPENS[row["side"]], lots, row["bridge"],
     )  # fmt: skip
     if route_of(reach, row) != row["bridge"]:
-        return Left(*common, "REFUSED", why=_elsewhere(row))
+        return CloseResult(*common, "REFUSED", why=_elsewhere(row))
     # On paper, and before a bridge has it, the database alone says what becomes of it.
     if state == "WAITING" or (state in UNDER_WAY and row["bridge"] == PAPER):
         database.move_signal(row["sid"], "CANCELLED", detail=signal_bridge.TAKEN_BACK)
-        return Left(*common, "TAKEN_BACK")
+        return CloseResult(*common, "TAKEN_BACK")
     if row["sid"] in database.being_closed([row["sid"]]):
-        return Left(*common, "ALREADY", why=f"the position of {row['sid']} is being closed already")
+        return CloseResult(
+            *common, "ALREADY", why=f"the position of {row['sid']} is being closed already"
+        )
     written = signal_bridge.write_hand_close(
         database, row, now=reach.now(), life=signal_life(row["timeframe"])
     )
     _hand_over(reach, written)
     step: Step = "CLOSING" if state in EXECUTED else "TAKING_BACK"
-    return Left(*common, step, written["sid"], written["expires"])
+    return CloseResult(*common, step, written["sid"], written["expires"])
 
 
-def _hand_over(reach: Reach, row: Mapping[str, Any]) -> None:
+def _hand_over(reach: CommandContext, row: Mapping[str, Any]) -> None:
     """Hand an order over at once where that is marking it: on paper. Joins the open transaction.
 
     The clock of the demo runs so fast that it would be over before the desk looks.
@@ -332,7 +338,7 @@ def _hand_over(reach: Reach, row: Mapping[str, Any]) -> None:
         reach.database.move_signal(row["sid"], "PUBLISHED")
 
 
-def _done(reach: Reach, found: Iterable[Left]) -> Done:
+def _done(reach: CommandContext, found: Iterable[CloseResult]) -> CommandResult:
     positions = [asdict(one) for one in found]
     after = {"positions": [{k: v for k, v in one.items() if v != ""} for one in positions]}
     refused = "; ".join(one["why"] for one in positions if one["step"] == "REFUSED")
@@ -341,16 +347,16 @@ def _done(reach: Reach, found: Iterable[Left]) -> Done:
         "desk_runs": _runs(reach),
         "trading": reach.database.trading_state(),
     }
-    return Done(document, {}, after, refused)
+    return CommandResult(document, {}, after, refused)
 
 
-def _runs(reach: Reach) -> bool:
+def _runs(reach: CommandContext) -> bool:
     """Return whether a desk is at work on this database."""
     lease = reach.database.lease()
     return bool(lease and lease["alive"])
 
 
-def _held(reach: Reach, opening: Mapping[str, Any]) -> Position:
+def _held(reach: CommandContext, opening: Mapping[str, Any]) -> Position:
     """Return the position of an opening; raises ConfigError where its stop cannot be moved."""
     sid, held = opening["sid"], reach.database.position(opening["instance"])
     if opening["state"] not in EXECUTED or held is None or held.signal_id != sid:
@@ -365,7 +371,7 @@ def _held(reach: Reach, opening: Mapping[str, Any]) -> Position:
     return held
 
 
-def _check_stop(reach: Reach, held: Position, price: float) -> None:
+def _check_stop(reach: CommandContext, held: Position, price: float) -> None:
     """Raise ConfigError unless a price lies between a position's stop and the market."""
     instance = reach.settings.instance(held.instance)
     spec = reach.profile(instance).symbol(held.symbol)

@@ -31,13 +31,13 @@ from torra.trading.findings import (
     CloseDone,
     External,
     Filled,
-    Finding,
     Late,
     LevelsMoved,
-    Missing,
     NotSent,
     PartlyClosed,
-    SeenAgain,
+    ReappearedAtBroker,
+    ReconciliationEvent,
+    UnknownAtBroker,
     learned,
 )
 from torra.verdict.risk_engine import OPENS
@@ -78,7 +78,7 @@ ENDED: Final = (*UNEXECUTED, "CLOSED")
 
 def reconcile(
     rows: Sequence[Row], books: BrokerBooks, *, now: datetime, magics: Mapping[str, int]
-) -> tuple[Finding, ...]:
+) -> tuple[ReconciliationEvent, ...]:
     """Return what the books prove about the signals of one bridge, openings before closes.
 
     `rows` are its signals as the table keeps them: all that are not finished with the openings that
@@ -197,7 +197,7 @@ class _Desk:
 
     # --- openings ---------------------------------------------------------------------------------
 
-    def opening(self, row: Row) -> Iterator[Finding]:
+    def opening(self, row: Row) -> Iterator[ReconciliationEvent]:
         """Yield what the books say of an opening."""
         ticket = self._tickets.get(row["sid"], "")
         if self._young(row):
@@ -212,7 +212,7 @@ class _Desk:
             if is_open or row["state"] in UNEXECUTED:
                 yield Late(row["sid"], row["state"], ticket, is_open)
 
-    def _sent(self, row: Row, ticket: str) -> Iterator[Finding]:
+    def _sent(self, row: Row, ticket: str) -> Iterator[ReconciliationEvent]:
         filled = self._filled(row, ticket)
         if filled is None:
             yield from self._unseen(row)
@@ -233,7 +233,7 @@ class _Desk:
         state = "FILLED" if lots > row["lots"] - LOTS else "PARTIAL"
         return Filled(row["sid"], state, ticket, price, lots, at, deals[0].deal if deals else "")
 
-    def _held(self, row: Row, ticket: str) -> Iterator[Finding]:
+    def _held(self, row: Row, ticket: str) -> Iterator[ReconciliationEvent]:
         position = self._index.positions.get(ticket)
         if position is not None:
             yield from self._open(row, position)
@@ -242,9 +242,9 @@ class _Desk:
         else:
             yield from self._unseen(row)
 
-    def _open(self, row: Row, position: BrokerPosition) -> Iterator[Finding]:
+    def _open(self, row: Row, position: BrokerPosition) -> Iterator[ReconciliationEvent]:
         if row["misses"]:
-            yield SeenAgain(row["sid"])
+            yield ReappearedAtBroker(row["sid"])
         held, number = _held_lots(row), position.ticket
         if position.lots < held - LOTS:
             outs = self._index.outs.get(number, [])
@@ -292,7 +292,7 @@ class _Desk:
 
     # --- closes -----------------------------------------------------------------------------------
 
-    def close(self, row: Row, closed: set[str]) -> Iterator[Finding]:
+    def close(self, row: Row, closed: set[str]) -> Iterator[ReconciliationEvent]:
         """Yield what the books prove about a close; `closed` are openings found to be closed."""
         # PENDING too: a close that waits may have nothing left to close.
         if row["state"] not in (*SENT, "PENDING") or self._young(row):
@@ -356,7 +356,7 @@ class _Desk:
 
     # --- what cannot be seen ----------------------------------------------------------------------
 
-    def _unseen(self, row: Row) -> Iterator[Finding]:
+    def _unseen(self, row: Row) -> Iterator[ReconciliationEvent]:
         """Yield that a signal does not show in these books, once for each of them."""
         misses, unknown = self._looks(row), row["state"] == "UNKNOWN"
         # The same books again prove nothing new.
@@ -365,7 +365,7 @@ class _Desk:
         if unknown and misses >= LOOKS and self._surely_absent(row):
             yield NotSent(row["sid"], misses)
         elif unknown or row["state"] in EXECUTED or self._overdue(row):
-            yield Missing(row["sid"], row["state"], misses, self._index.at)
+            yield UnknownAtBroker(row["sid"], row["state"], misses, self._index.at)
 
     def _looks(self, row: Row) -> int:
         """Return how many books have missed it, with these: the same ones count once."""

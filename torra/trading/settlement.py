@@ -13,17 +13,17 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from instance_database import Database
-from torra.bridges.odd_rows import aside, comparing_fault, each_alone
+from torra.bridges.odd_rows import aside, comparing_fault, isolate_row_errors
 from torra.bridges.protocol import BrokerBooks
 from torra.trading.findings import (
     Closed,
     CloseDone,
     External,
     Filled,
-    Finding,
     Late,
-    Missing,
     NotSent,
+    ReconciliationEvent,
+    UnknownAtBroker,
     alarm_of,
     learned,
     missing_key,
@@ -41,7 +41,7 @@ FOUND: Final = "found at the broker"
 
 def settle(
     database: Database, magics: Mapping[str, int], books: BrokerBooks, *, now: datetime
-) -> Sequence[Finding]:
+) -> Sequence[ReconciliationEvent]:
     """Compare the books of a bridge with its signals and book the findings; return them.
 
     `magics` maps each instance of the bridge to its magic number, `now` is real time. A row that
@@ -65,7 +65,7 @@ def settle(
         for finding in findings:
             row = openings.get(finding.sid)
             # A transaction of its own inside the other: only this finding's part is undone.
-            with each_alone(database, row or {"sid": finding.sid}), database.transaction():
+            with isolate_row_errors(database, row or {"sid": finding.sid}), database.transaction():
                 _book(database, finding, row, now)
                 _tell(database, finding)
     return findings
@@ -79,7 +79,7 @@ def _positions_of(rows: Sequence[Mapping[str, Any]], books: BrokerBooks) -> set[
 
 
 def _book(
-    database: Database, finding: Finding, row: Mapping[str, Any] | None, now: datetime
+    database: Database, finding: ReconciliationEvent, row: Mapping[str, Any] | None, now: datetime
 ) -> None:
     if row is None or isinstance(finding, External | Late):
         return
@@ -110,7 +110,7 @@ def _close(database: Database, finding: Closed, row: Mapping[str, Any], now: dat
     )
 
 
-def _tell(database: Database, finding: Finding) -> None:
+def _tell(database: Database, finding: ReconciliationEvent) -> None:
     alarm = alarm_of(finding)
     if alarm is not None:
         over = isinstance(finding, Late) and not finding.is_open
@@ -120,7 +120,7 @@ def _tell(database: Database, finding: Finding) -> None:
         if new and alarm.reduces:
             database.reduce(f"{alarm.kind}: {alarm.detail}")
         return
-    if finding.sid and not isinstance(finding, Missing):
+    if finding.sid and not isinstance(finding, UnknownAtBroker):
         database.end_alarm(missing_key(finding.sid))
     if isinstance(finding, Filled | NotSent | CloseDone):
         database.end_alarm(f"UNKNOWN {finding.sid}")

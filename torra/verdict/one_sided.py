@@ -25,7 +25,7 @@ def leans(buys: int, sells: int, least: int) -> bool:
     return often >= least and rare < SHARE * often
 
 
-def one_sided(verdicts: Mapping[str, float | None]) -> str:
+def verdict_balance(verdicts: Mapping[str, float | None]) -> str:
     """Return what is to be told of the counted verdicts (BUY, SELL, HOLD), "" for nothing.
 
     Fewer than TICKS ticks tell nothing yet.

@@ -91,7 +91,7 @@ class Holding(Protocol):
         ...
 
 
-class Held(NamedTuple):
+class HeldSide(NamedTuple):
     """That much of a position, and no more."""
 
     side: PositionSide

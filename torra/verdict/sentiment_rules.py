@@ -85,7 +85,7 @@ class OpenPosition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class ConsensusResult:
     """The brain's result for a tick.
 
     `composites` has, by timeframe, what the consensus used: composite, close_time, weight, fresh.
@@ -166,7 +166,7 @@ def weigh(
     latest: Mapping[str, tuple[datetime, Mapping[str, float]]],
     profile: Profile,
     close_time: datetime,
-) -> Saved:
+) -> ConsensusResult:
     """Return the result of a tick: its composites by chain, weighed with the latest of each stream.
 
     `latest` maps a timeframe to the close time and the composites of its newest tick, this one
@@ -187,7 +187,7 @@ def weigh(
         # Chains that agree, as on a tick without agents, are summed once.
         together[chain] = known[told]
     l1, low, high, final = together.values()
-    return Saved(
+    return ConsensusResult(
         composite=own["final"],
         consensus=final,
         verdict=verdict(final, profile.thresholds),

@@ -52,8 +52,8 @@ from torra.bridges.protocol import (
     BrokerBooks,
     Health,
     Order,
+    OrderReport,
     Recall,
-    Report,
     Status,
     SymbolTerms,
 )
@@ -201,7 +201,7 @@ class Mt5Direct:
         with self._lock:
             return Recall.TAKEN if self._journal.get(sid) else Recall.NEVER_SENT
 
-    def settle(self, report: Report) -> None:
+    def settle(self, report: OrderReport) -> None:
         """Forget a report: it is committed."""
         with self._lock:
             self._journal.settle(report)
@@ -209,7 +209,7 @@ class Mt5Direct:
     def heartbeat(self, state: str) -> None:
         """Do nothing: no Expert Advisor of Torra's listens."""
 
-    def poll(self) -> Sequence[Report]:
+    def poll(self) -> Sequence[OrderReport]:
         """Look for the end of every order; return the unsettled reports, oldest first."""
         with self._lock:
             waiting = [item for item in self._journal.entries if item.intent and not item.ended]
@@ -471,16 +471,16 @@ class Mt5Direct:
             self._journal.report(self._executed(entry, result, said))
         elif said != "ambiguous":
             now = self._clock.now()
-            self._journal.report(Report(entry.order.sid, "PLACED", now, ticket=notes["order"]))
+            self._journal.report(OrderReport(entry.order.sid, "PLACED", now, ticket=notes["order"]))
 
-    def _executed(self, entry: OrderEntry, result: Any, said: Meaning) -> Report:
+    def _executed(self, entry: OrderEntry, result: Any, said: Meaning) -> OrderReport:
         """Return the report of an order that the server calls executed.
 
         An opening's position has the number of its order, unless its deal says otherwise.
         """
         deal, now = self._account.deal(result.deal), self._clock.now()
         opened = str(deal.position_id if deal else result.order)
-        return Report(
+        return OrderReport(
             sid=entry.order.sid,
             status=executed_status(entry.order, result.volume) if said == "done" else "PARTIAL",
             at=self._account.moment(deal.time, now) if deal else now,
@@ -492,12 +492,12 @@ class Mt5Direct:
             volume=result.volume,
         )
 
-    def _refusal(self, order: Order, reason: str, retcode: int = 0) -> Report:
+    def _refusal(self, order: Order, reason: str, retcode: int = 0) -> OrderReport:
         if retcode:
             words = WORDS.get(retcode, "refused")
             log.warning("%s: %s %s: %s (%d)", self.name, order.sid, reason, words, retcode)
         status: Status = "EXPIRED" if reason == "stale" else "REJECTED"
-        return Report(order.sid, status, self._clock.now(), reason, retcode)
+        return OrderReport(order.sid, status, self._clock.now(), reason, retcode)
 
     # --- afterwards -------------------------------------------------------------------------------
 
@@ -523,18 +523,18 @@ class Mt5Direct:
             self._journal.report(found)
             self._watches[entry.order.sid] = _Watch()
 
-    def _given_up(self, entry: OrderEntry) -> Report:
+    def _given_up(self, entry: OrderEntry) -> OrderReport:
         """Return the report of an order that has not shown in time."""
         order, now = entry.order, self._clock.now()
         # A stop or a person was quicker: there is nothing left to close.
         if order.kind != "open" and not self._account.is_open(entry.notes["ticket"]):
-            return Report(order.sid, "REJECTED", now, "no_position")
+            return OrderReport(order.sid, "REJECTED", now, "no_position")
         answer = entry.notes.get("answer", "")
         # No answer is noted, so a crash came before or in the call itself.
         if not answer and entry.report is None:
-            return Report(order.sid, "UNKNOWN_NOT_SENT", now)
+            return OrderReport(order.sid, "UNKNOWN_NOT_SENT", now)
         retcode = int(answer) if answer.isdigit() else 0
-        return Report(order.sid, "UNKNOWN", now, retcode=retcode)
+        return OrderReport(order.sid, "UNKNOWN", now, retcode=retcode)
 
 
 def _other_filling(

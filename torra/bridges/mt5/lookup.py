@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from torra.bridges.mt5.terminal import Terminal
 from torra.bridges.order_journal import OrderEntry
-from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report, Status
+from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, OrderReport, Status
 from torra.errors import BridgeUnavailable
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import PositionSide, Side
@@ -64,9 +64,11 @@ def stop_is_at(stop: float, order: Order) -> bool:
     return abs(stop - order.stop) < 0.5 * 10.0**-order.digits
 
 
-def stop_move_report(order: Order, ticket: str, now: datetime, *, adopted: bool = False) -> Report:
+def stop_move_report(
+    order: Order, ticket: str, now: datetime, *, adopted: bool = False
+) -> OrderReport:
     """Return the report of a stop that stands where it was to go."""
-    return Report(order.sid, "FILLED", now, position=ticket, adopted=adopted)
+    return OrderReport(order.sid, "FILLED", now, position=ticket, adopted=adopted)
 
 
 def executed_status(order: Order, lots: float) -> Status:
@@ -81,7 +83,7 @@ class Mt5Account:
     terminal: Terminal
     server: ServerClock
 
-    def find(self, entry: OrderEntry, now: datetime) -> Report | None:
+    def find(self, entry: OrderEntry, now: datetime) -> OrderReport | None:
         """Return what became of an order, None when nothing of it is to be seen."""
         order = entry.order
         positions = self.terminal.demand("positions_get", symbol=order.broker_symbol)
@@ -97,14 +99,14 @@ class Mt5Account:
         numbers = {item.ticket for item in (*pending, *past) if known.order(item)}
         # Pending before deals: a part of it may be filled while the rest still waits.
         if any(item.ticket in numbers for item in pending):
-            return Report(order.sid, "PLACED", now, ticket=str(min(numbers)))
+            return OrderReport(order.sid, "PLACED", now, ticket=str(min(numbers)))
         # Deals before positions: the position may have been closed again since.
         if mine := [item for item in deals if known.deal(item, numbers)]:
             return self._executed(entry, mine, now)
         if held := [item for item in positions if known.position(item)]:
             return self._held(entry, held[0], now)
         if any(item.ticket in numbers and item.state in DEAD_STATES for item in past):
-            return Report(order.sid, "REJECTED", now, "retcode", ticket=str(min(numbers)))
+            return OrderReport(order.sid, "REJECTED", now, "retcode", ticket=str(min(numbers)))
         return None
 
     def is_open(self, ticket: str) -> bool:
@@ -156,10 +158,10 @@ class Mt5Account:
         found = self.terminal.demand(name, *self._range(order.created, now))
         return [item for item in found if item.symbol == order.broker_symbol]
 
-    def _executed(self, entry: OrderEntry, deals: Sequence[Any], now: datetime) -> Report:
+    def _executed(self, entry: OrderEntry, deals: Sequence[Any], now: datetime) -> OrderReport:
         lots = round(sum(item.volume for item in deals), 8)
         value = sum(item.volume * item.price for item in deals)
-        return Report(
+        return OrderReport(
             entry.order.sid,
             executed_status(entry.order, lots),
             self.moment(deals[0].time, now),
@@ -172,8 +174,8 @@ class Mt5Account:
             adopted=True,
         )
 
-    def _held(self, entry: OrderEntry, position: Any, now: datetime) -> Report:
-        return Report(
+    def _held(self, entry: OrderEntry, position: Any, now: datetime) -> OrderReport:
+        return OrderReport(
             entry.order.sid,
             executed_status(entry.order, position.volume),
             self.moment(position.time, now),

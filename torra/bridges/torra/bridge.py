@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from torra.advisor_protocol import PROTOCOL
-from torra.bridges.protocol import BrokerBooks, Health, Order, Recall, Report, SymbolTerms
+from torra.bridges.protocol import BrokerBooks, Health, Order, OrderReport, Recall, SymbolTerms
 from torra.bridges.torra.advisor_health import AdvisorState, Latest, Objection, objections
 from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
 from torra.bridges.torra.drop_folder import (
@@ -196,7 +196,7 @@ class TorraFiles:
 
     # --- reports ----------------------------------------------------------------------------------
 
-    def poll(self) -> Sequence[Report]:
+    def poll(self) -> Sequence[OrderReport]:
         """Return the reports of ack/, and CLAIMED for a signal in work/ without an answer yet."""
         with self._lock:
             try:
@@ -209,7 +209,7 @@ class TorraFiles:
             self._trouble.pop("ack", None)
             return reports
 
-    def settle(self, report: Report) -> None:
+    def settle(self, report: OrderReport) -> None:
         """Move the answer with this report to arch/; a newer answer of the same id stays."""
         # A claim has no file of its own: the signal in work/ belongs to the Advisor.
         if report.status == "CLAIMED":
@@ -223,7 +223,7 @@ class TorraFiles:
                     if self._report(taken) == report:  # not replaced in between
                         self._folder.archive(taken)
 
-    def _reports(self) -> list[Report]:
+    def _reports(self) -> list[OrderReport]:
         names = self._folder.acks()
         self._unread = ()
         found = [(name, self._answer(name)) for name in names]
@@ -236,7 +236,7 @@ class TorraFiles:
         self._forget_claims({_sid(name) for name, _ in found})
         return [report for _, report in found if report]
 
-    def _answer(self, name: str) -> Report | None:
+    def _answer(self, name: str) -> OrderReport | None:
         """Return the report in a file of ack/; a file that holds none goes to bad/ in time."""
         try:
             report = self._report(name)
@@ -254,7 +254,7 @@ class TorraFiles:
         self._folder.legible(name)
         return report
 
-    def _report(self, name: str) -> Report | None:
+    def _report(self, name: str) -> OrderReport | None:
         try:
             raw = self._folder.read(f"ack/{name}", LIMIT)
         except BridgeUnavailable:  # open elsewhere for a moment, or gone: the next poll looks again
@@ -265,10 +265,10 @@ class TorraFiles:
         self._own(ack.channel)
         return report_of(ack)
 
-    def _claim(self, name: str) -> Report | None:
+    def _claim(self, name: str) -> OrderReport | None:
         sid = _sid(name)
         at = self._claims.setdefault(sid, self._clock.now())
-        return None if sid in self._settled_claims else Report(sid, "CLAIMED", at)
+        return None if sid in self._settled_claims else OrderReport(sid, "CLAIMED", at)
 
     def _forget_claims(self, present: set[str]) -> None:
         self._claims = {sid: at for sid, at in self._claims.items() if sid in present}

@@ -176,7 +176,7 @@ class Disk:
         return self._run(path.stat).st_mtime
 
 
-class Patience:
+class SharingRetry:
     """Repeats a step while Windows says that another program has the file open."""
 
     def __init__(self, sleep: Callable[[float], None], chance: Callable[[], float]) -> None:
@@ -455,7 +455,7 @@ class DropFolder:
     def _temporary(self, name: str) -> Path:
         return self.root / "tmp" / f"{OURS}{name}.{token(4)}"
 
-    def _write(self, path: Path, data: bytes, patience: Patience) -> None:
+    def _write(self, path: Path, data: bytes, patience: SharingRetry) -> None:
         handle = patience(lambda: self._disk.create(path))
         try:
             self._pour(handle, data[: len(data) // 2])
@@ -476,8 +476,8 @@ class DropFolder:
         with suppress(OSError):
             self._disk.remove(path)
 
-    def _patience(self) -> Patience:
-        return Patience(self._sleep, self._chance)
+    def _patience(self) -> SharingRetry:
+        return SharingRetry(self._sleep, self._chance)
 
     def _look_round(self) -> None:
         """Raise FileNotFoundError unless this is the folder: without it, nothing is known."""

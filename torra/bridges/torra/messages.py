@@ -28,7 +28,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 from torra.advisor_protocol import PROTOCOL
 from torra.bridges.guards import KINDS
 from torra.bridges.plausible import MOST_LOTS, MOST_PRICE, amount_fault
-from torra.bridges.protocol import Order, Report, Status
+from torra.bridges.protocol import Order, OrderReport, Status
 from torra.errors import LONGEST_TEXT, TorraError, bounded
 from torra.verdict import order_seal
 from torra.verdict.signal_states import EXECUTED
@@ -550,9 +550,9 @@ def signal_of(order: Order, *, channel: str, account: int) -> Signal:
     )
 
 
-def report_of(ack: Ack) -> Report:
+def report_of(ack: Ack) -> OrderReport:
     """Return an ack as a report."""
-    return Report(
+    return OrderReport(
         sid=ack.sid,
         status=typing.cast(Status, ack.status),
         at=moment(ack.gmt),

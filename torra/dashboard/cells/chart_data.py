@@ -15,8 +15,8 @@ from agents.contracts import VECTORS
 from torra import clock
 from torra.dashboard.cells import price_lines
 from torra.dashboard.cells.common import ThresholdPlaces, action_cell, limits
-from torra.dashboard.record.shown import ListedTick, ShownTick
-from torra.dashboard.view.desk_values import Bars, PriceBar, Symbol
+from torra.dashboard.record.shown import ListedTick, TickView
+from torra.dashboard.view.desk_values import ChartBars, PriceBar, Symbol
 from torra.exhibits import figures
 from torra.store.trade.rows import SignalRow
 from torra.tick.tick_record import SignalRecord
@@ -57,7 +57,7 @@ class Marker(TypedDict):
     kind: str
 
 
-class Level(TypedDict):
+class PriceLevel(TypedDict):
     """A level of the open position, or of an order."""
 
     price: float
@@ -81,13 +81,13 @@ class ChartData(PriceData):
     consensus: list[ChartPoint]
     l1: list[ChartPoint]
     markers: list[Marker]
-    levels: list[Level]
+    levels: list[PriceLevel]
     thresholds: ThresholdPlaces
     lines: dict[str, list[float | None]]
     told: list[str]
 
 
-def chart(data: Symbol, drawn: Bars) -> ChartData:
+def chart(data: Symbol, drawn: ChartBars) -> ChartData:
     """Return the data of the chart; times are UTC seconds, tones are names of colours."""
     ticks = sorted(data.ticks, key=lambda tick: str(tick.bar_time))
     times = tuple(str(tick.bar_time) for tick in ticks)
@@ -103,7 +103,7 @@ def chart(data: Symbol, drawn: Bars) -> ChartData:
     }
 
 
-def prices(data: Bars) -> PriceData:
+def prices(data: ChartBars) -> PriceData:
     """Return bars and their lines alone, as a chart asks for older ones."""
     return {
         "digits": 5 if data.digits is None else data.digits,
@@ -114,7 +114,7 @@ def prices(data: Bars) -> PriceData:
     }
 
 
-def moment(record: ShownTick, data: Bars, proposed: Levels | None = None) -> ChartData:
+def moment(record: TickView, data: ChartBars, proposed: Levels | None = None) -> ChartData:
     """Return the chart at the close of a tick: what its agents saw, and the levels of its order.
 
     `proposed` are those of an order that waits or waited for a person.
@@ -134,7 +134,7 @@ def moment(record: ShownTick, data: Bars, proposed: Levels | None = None) -> Cha
     }
 
 
-def trade(row: SignalRow, data: Bars, timeframe: str) -> ChartData:
+def trade(row: SignalRow, data: ChartBars, timeframe: str) -> ChartData:
     """Return the chart of a trade on bars of a timeframe: its fill, its levels and its exit."""
     opening = figures.mark(f"OPEN_{row.side}")
     ends = [(row.opened_at, opening.tone, row.side.lower(), f"OPEN_{row.side}")]
@@ -249,14 +249,14 @@ def _exits(data: Symbol) -> list[Marker]:
 
 
 def _exit(reason: str | None, gain: float | None) -> str:
-    return f"{figures.clean(reason or 'exit', 20)} {figures.signed(gain, 0)}"
+    return f"{figures.sanitize(reason or 'exit', 20)} {figures.format_signed(gain, 0)}"
 
 
 def _marker(bar_time: str | None, tone: str, text: str, kind: str) -> Marker:
     return {"time": _seconds(bar_time), "tone": tone, "text": text, "kind": kind}
 
 
-def _levels(of: Position | SignalRecord | Levels | SignalRow) -> list[Level]:
+def _levels(of: Position | SignalRecord | Levels | SignalRow) -> list[PriceLevel]:
     """Return the levels of a position or of an order, as far as it has them."""
     found = (("entry", "note", of.entry), ("stop", "down", of.stop), ("target", "up", of.target))
     return [

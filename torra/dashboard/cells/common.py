@@ -17,7 +17,7 @@ from torra.dashboard.view.desk_values import (
     ChangeCount,
     OverviewSymbol,
     Skip,
-    Stream,
+    StreamStatus,
     SymbolStatus,
 )
 from torra.exhibits import figures
@@ -78,7 +78,7 @@ def verdict_cells(key: str, latest: TickRecord | None, link: TickLink) -> Cells:
         return cells | bar_cells(f"{key}.consensus", None, None)
     address = link(latest.instance, latest.timeframe, latest.bar_time)
     consensus, l1 = latest.consensus, latest.l1_consensus
-    said = figures.clean(sentence.page_text(latest), SENTENCE)
+    said = figures.sanitize(sentence.page_text(latest), SENTENCE)
     told: Cells = {
         "verdict": state_cell(latest.verdict),
         "l1_verdict": state_cell(latest.l1_verdict),
@@ -111,7 +111,7 @@ def voice_cells(key: str, tick: TickRecord | None) -> Cells:
     }
 
 
-def age_cells(key: str, stream: Stream) -> Cells:
+def age_cells(key: str, stream: StreamStatus) -> Cells:
     """Return how old a stream is, whether that is too old, and the wait for its next tick."""
     age, stale = stream.age_seconds, stream.stale
     badge = words("◷ stale", "warn", "no tick comes, and no closed market explains it")
@@ -148,7 +148,7 @@ def position_cells(key: str, instance: SymbolStatus) -> Cells:
     position, now = held
     side = figures.mark(position.side)
     state = position.state
-    opening = "" if state in ("", "FILLED") else f" ({figures.clean(state, 20).lower()})"
+    opening = "" if state in ("", "FILLED") else f" ({figures.sanitize(state, 20).lower()})"
     lots = figures.plain(position.lots, 2)
     price = figures.plain(position.entry, digits)
     return {
@@ -167,8 +167,8 @@ def position_cells(key: str, instance: SymbolStatus) -> Cells:
 def _gain(now: CloseValue | None, currency: str) -> str:
     if now is None:
         return ""
-    money, r = figures.signed(now.profit, 2), figures.signed(now.r, 2)
-    amount = f"{money}\u00a0{figures.clean(currency, 8)}" if currency else money
+    money, r = figures.format_signed(now.profit, 2), figures.format_signed(now.r, 2)
+    amount = f"{money}\u00a0{figures.sanitize(currency, 8)}" if currency else money
     return f"{amount}, {r}\u00a0R"
 
 
@@ -185,7 +185,7 @@ def changes_cell(changes: ChangeCount) -> Cell:
     return words(told, title="ticks on which the verdict would have been another without agents")
 
 
-def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: Stream) -> Cell:
+def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: StreamStatus) -> Cell:
     """Return the skips since the newest tick; hidden without any."""
     told, tone = skips.note(tick, skipped, stream)
     return words(told, tone) | showing(bool(told))
@@ -198,7 +198,7 @@ def reason(latest: Decision) -> str:
         told = f"{capital(REASONS[PROPOSED])}."
     # the meaning of the reason itself is told already
     others = [reason for reason in latest.denied if reason != latest.reason]
-    denied = ", ".join(figures.clean(reason, 40) for reason in others)
+    denied = ", ".join(figures.sanitize(reason, 40) for reason in others)
     # the reason often names the denial already: it is not said twice
     more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
     if veto and veto not in more:

@@ -27,7 +27,7 @@ from torra.evaluation.wording import count
 from torra.exhibits import figures, glances
 from torra.exhibits import money as money_words
 from torra.exhibits.figures import Cell
-from torra.exhibits.glances import Candle
+from torra.exhibits.glances import GlanceCandle
 from torra.money.book import AccountMoney, DayCap, Money
 from torra.money.line import LinePoint
 from torra.words.badge import Badge
@@ -48,7 +48,7 @@ PERIODS: Final[Mapping[str, str]] = {"today": "24 hours", "week": "7 days", "all
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingProposal:
     """A proposal that waits for a person, as Home shows it."""
 
     side: Badge
@@ -198,7 +198,7 @@ def _of_warm_up(found: Money) -> str:
     """Return what of the day's loss no result shows; "" where the warm-up traded on no such day."""
     if not found.warm_up_today:
         return ""
-    return f" The warm-up's {figures.signed(found.warm_up_today, 2)} of today counts."
+    return f" The warm-up's {figures.format_signed(found.warm_up_today, 2)} of today counts."
 
 
 def _meter(share: float) -> Cell:
@@ -215,7 +215,7 @@ def agents(changed: int, every: int, worth: str = "", watch: str = "") -> Cells:
     """
     if worth:
         # its first sentence: the page behind has the rest
-        more = f"{figures.clean(worth, 300).partition('. ')[0].removesuffix('.')}."
+        more = f"{figures.sanitize(worth, 300).partition('. ')[0].removesuffix('.')}."
     elif not every:
         more = "There is no verdict yet."
     elif not changed:
@@ -244,7 +244,7 @@ def models(desk: DeskStatus) -> Cells:
 # --- what waits -----------------------------------------------------------------------------------
 
 
-def waiting(found: Sequence[Waiting]) -> Cells:
+def waiting(found: Sequence[PendingProposal]) -> Cells:
     """Return the cells of the proposals that are shown, w0 and following; unused ones hidden."""
     cells: Cells = {}
     for place in range(WAITING):
@@ -292,7 +292,7 @@ def tile(key: str, instance: OverviewSymbol) -> Cells:
     cells: Cells = {
         f"{key}.price": words(figures.plain(price, digits)) if price is not None else dash(),
         f"{key}.change": words(
-            "" if change is None else f"{figures.signed(100 * change, 2)} %",
+            "" if change is None else f"{figures.format_signed(100 * change, 2)} %",
             figures.tone(change, 4),
             "since the last close of the UTC day before",
         )
@@ -331,11 +331,11 @@ def near(instance: OverviewSymbol) -> str:
 
 
 def _drawn(instance: OverviewSymbol) -> glances.CandlePaths:
-    bars: list[Candle | None] = []
+    bars: list[GlanceCandle | None] = []
     for bar in instance.bars:
         prices = bar[1:5]
         known = [price for price in prices if price is not None]
-        bars.append(Candle(*known) if len(known) == len(prices) else None)
+        bars.append(GlanceCandle(*known) if len(known) == len(prices) else None)
     frame = min(instance.timeframes, key=clock.duration, default="")
     places = {bar.time: place for place, bar in enumerate(instance.bars)}
 

@@ -37,7 +37,13 @@ from torra.dashboard.cells.common import (
 )
 from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.record import vetoes
-from torra.dashboard.view.desk_values import Debate, DeskStatus, Overview, OverviewSymbol, Stream
+from torra.dashboard.view.desk_values import (
+    DeskStatus,
+    Overview,
+    OverviewSymbol,
+    RunningDebate,
+    StreamStatus,
+)
 from torra.dashboard.view.stream_reading import CHARTED
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
@@ -65,7 +71,7 @@ VETO: Final = "GATE_VETO"
 DECLINED: Final = "TRADER_DECLINED"
 
 
-class Notice(NamedTuple):
+class AttentionReason(NamedTuple):
     """Why an instance wants a look; a smaller rank is more urgent."""
 
     rank: int
@@ -229,7 +235,7 @@ def timeframes_of(data: Overview) -> list[str]:
     return sorted(names, key=clock.duration)
 
 
-def _feeds(streams: Sequence[Stream]) -> Cell:
+def _feeds(streams: Sequence[StreamStatus]) -> Cell:
     """Return how many streams are stale, without bars or without a tick, in words."""
     counts = Counter(_freshness(stream) for stream in streams)
     told = [f"{counts[word]} of {len(streams)} {word}" for word in FRESHNESS if counts[word]]
@@ -242,7 +248,7 @@ def _feeds(streams: Sequence[Stream]) -> Cell:
 FRESHNESS: Final = ("stale", "with no new bars", "without a tick yet")
 
 
-def _freshness(stream: Stream) -> str:
+def _freshness(stream: StreamStatus) -> str:
     states = (stream.stale, stream.quiet, not (stream.tick or stream.damaged))
     return next((word for word, holds in zip(FRESHNESS, states, strict=True) if holds), "")
 
@@ -252,7 +258,7 @@ def _countdown(left: float | None) -> Cell:
     return told if left is None else told | {"set": {"data-countdown": round(left, 1)}}
 
 
-def _debate_cells(debates: Sequence[Debate], watch: WatchLink) -> Cells:
+def _debate_cells(debates: Sequence[RunningDebate], watch: WatchLink) -> Cells:
     number = len(debates)
     cells = {"glance.debates": words(f"{number} running" if number else "none runs now")}
     # empty places too: the page's script fills cells and makes none
@@ -260,7 +266,7 @@ def _debate_cells(debates: Sequence[Debate], watch: WatchLink) -> Cells:
         key = f"glance.debate.{place}"
         one = debates[place] if place < number else None
         address = watch(one.stream_id) if one else ""
-        told = f"{figures.clean(one.instance, 40)} {one.timeframe}" if one else ""
+        told = f"{figures.sanitize(one.instance, 40)} {one.timeframe}" if one else ""
         cells[key] = words(told) | showing(address) | {"set": {"href": address or "#"}}
     return cells
 
@@ -272,46 +278,46 @@ def _number(count: int, one: str, many: str) -> str:
 # --- an instance --------------------------------------------------------------------------------
 
 
-def notices(instance: OverviewSymbol, desk: DeskStatus) -> list[Notice]:
+def notices(instance: OverviewSymbol, desk: DeskStatus) -> list[AttentionReason]:
     """Return why an instance wants a look, the most urgent first."""
     return sorted(_notices(instance, desk))
 
 
-def _without_tick(instance: OverviewSymbol) -> Iterator[Notice]:
+def _without_tick(instance: OverviewSymbol) -> Iterator[AttentionReason]:
     """Yield that a newest record is damaged, or that no tick has run yet."""
     damaged = [stream.timeframe for stream in instance.streams if stream.damaged]
     if damaged:
-        yield Notice(3, f"! damaged record {', '.join(damaged)}", "warn")
+        yield AttentionReason(3, f"! damaged record {', '.join(damaged)}", "warn")
     elif not instance.latest:
-        yield Notice(5, "○ no tick yet", "flat")
+        yield AttentionReason(5, "○ no tick yet", "flat")
 
 
-def _notices(instance: OverviewSymbol, desk: DeskStatus) -> Iterable[Notice]:
+def _notices(instance: OverviewSymbol, desk: DeskStatus) -> Iterable[AttentionReason]:
     if desk.waiting_by.get(instance.instance):
-        yield Notice(0, "◔ approval waits", "warn")
+        yield AttentionReason(0, "◔ approval waits", "warn")
     stale = [stream.timeframe for stream in instance.streams if stream.stale]
     if stale:
-        yield Notice(1, f"◷ stale {', '.join(stale)}", "warn")
+        yield AttentionReason(1, f"◷ stale {', '.join(stale)}", "warn")
     latest = instance.latest
     if latest and VETO in (latest.reason, *latest.denied):
-        yield Notice(2, vetoes.mark(latest).text, "alert")
+        yield AttentionReason(2, vetoes.mark(latest).text, "alert")
     if latest and DECLINED in (latest.reason, *latest.denied):
-        yield Notice(2, figures.mark("DECLINED").text, "alert")
+        yield AttentionReason(2, figures.mark("DECLINED").text, "alert")
     left = [stream.timeframe for stream in instance.streams if _left_out(stream)]
     if left:
-        yield Notice(3, f"· skipped {', '.join(left)}", "warn")
+        yield AttentionReason(3, f"· skipped {', '.join(left)}", "warn")
     yield from _without_tick(instance)
     ticks = [stream.tick for stream in instance.streams if stream.tick]
     sources = {figures.mark(tick.source_type) for tick in ticks}
     for source in sorted(sources & {*WITHOUT_SOME.values()}):
-        yield Notice(4, source.text, "warn")
+        yield AttentionReason(4, source.text, "warn")
     if any(_degraded(tick) for tick in ticks):
-        yield Notice(4, figures.mark("DEGRADED").text, "warn")
+        yield AttentionReason(4, figures.mark("DEGRADED").text, "warn")
     if instance.streams and all(stream.quiet and not stream.stale for stream in instance.streams):
-        yield Notice(RESTING, "◦ no bars", "flat")
+        yield AttentionReason(RESTING, "◦ no bars", "flat")
 
 
-def _left_out(stream: Stream) -> bool:
+def _left_out(stream: StreamStatus) -> bool:
     """Return whether a stream's newest close was skipped for more than want of a bar."""
     told, tone = skips.note(stream.tick, stream.skipped, stream)
     return bool(told) and tone == "warn"
@@ -321,7 +327,7 @@ def _degraded(tick: TickRecord) -> bool:
     return any(flag.partition(":")[0] == "degraded" for flag in tick.deliberation.flags)
 
 
-def _attention(found: Sequence[Notice]) -> Cell:
+def _attention(found: Sequence[AttentionReason]) -> Cell:
     tone = found[0].tone if found else ""
     return words(", ".join(item.text for item in found), tone) | showing(found)
 
@@ -367,7 +373,7 @@ FEEDS: Final = {
 """Where bars come from, by feed; any other one is a channel to MetaTrader 5."""
 
 
-def first_tick(streams: Sequence[Stream], desk: DeskStatus, feed: str | None = None) -> str:
+def first_tick(streams: Sequence[StreamStatus], desk: DeskStatus, feed: str | None = None) -> str:
     """Return why no tick has run yet, and what the first one needs."""
     if desk.role == "STANDBY":
         return (
@@ -376,8 +382,8 @@ def first_tick(streams: Sequence[Stream], desk: DeskStatus, feed: str | None = N
         )
     if damaged := [stream for stream in streams if stream.damaged]:
         return (
-            f"The record of the newest tick is damaged: {figures.clean(damaged[0].damaged)}. Its "
-            "scores and its orders stand in rows of their own; the next tick has a record again."
+            f"The record of the newest tick is damaged: {figures.sanitize(damaged[0].damaged)}. "
+            "Its scores and orders stand in rows of their own; the next tick has a record again."
         )
     ages = [stream.bar_age_seconds for stream in streams if stream.bar_age_seconds is not None]
     if not ages:
@@ -402,7 +408,7 @@ def _meanings(instances: Sequence[OverviewSymbol]) -> Cell:
 # --- a stream -----------------------------------------------------------------------------------
 
 
-def _stream(key: str, instance: OverviewSymbol, stream: Stream, link: TickLink) -> Cells:
+def _stream(key: str, instance: OverviewSymbol, stream: StreamStatus, link: TickLink) -> Cells:
     """Return everything of a stream, for a card."""
     tick = stream.tick
     cells: Cells = {}
@@ -424,7 +430,7 @@ def _stream(key: str, instance: OverviewSymbol, stream: Stream, link: TickLink) 
     return cells | age_cells(key, stream)
 
 
-def _line(key: str, instance: OverviewSymbol, stream: Stream, link: TickLink) -> Cells:
+def _line(key: str, instance: OverviewSymbol, stream: StreamStatus, link: TickLink) -> Cells:
     """Return the cells for which a row has room: composite, source, age, wait."""
     tick = stream.tick
     told = source_cell(tick.source_type if tick else None)

@@ -14,7 +14,7 @@ from typing import Final
 
 from torra import clock
 from torra.dashboard.record.shown import ListedTick
-from torra.dashboard.view.desk_values import Skip, Stream
+from torra.dashboard.view.desk_values import Skip, StreamStatus
 from torra.dashboard.view.stream_reading import NO_BAR
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord
@@ -31,11 +31,11 @@ def fold(events: Sequence[ListedTick | Skip]) -> list[ListedTick | Skip]:
     return found
 
 
-def note(tick: TickRecord | None, skipped: Skip | None, stream: Stream) -> tuple[str, str]:
+def note(tick: TickRecord | None, skipped: Skip | None, stream: StreamStatus) -> tuple[str, str]:
     """Return text and tone of what a stream skipped since its newest tick; empty for nothing."""
     quiet = stream.quiet
     if stream.damaged:
-        return f"newest tick: its record is damaged: {figures.clean(stream.damaged)}", "warn"
+        return f"newest tick: its record is damaged: {figures.sanitize(stream.damaged)}", "warn"
     if quiet:
         since = figures.moment(quiet.first)
         return f"{stream.timeframe}: no new bars since {since}, market closed or a gap", "flat"
@@ -74,12 +74,12 @@ def _folded(run: Sequence[Skip]) -> Skip:
 def run_text(reason: str | None, count: int, first: str | None, last: str | None) -> str:
     """Return how many closes were skipped, why, and from which to which close."""
     closes = "1 close" if count == 1 else f"{count} closes"
-    told = f"{closes} skipped, {figures.clean(reason, 60)}"
+    told = f"{closes} skipped, {figures.sanitize(reason, 60)}"
     if count == 1:
         return f"{told}: {figures.moment(first)}"
     return f"{told}: from {figures.moment(first)} to {figures.moment(last)}"
 
 
 def _one_text(skip: Skip) -> str:
-    reason, detail = figures.clean(skip.reason, 60), figures.clean(skip.detail, 240)
+    reason, detail = figures.sanitize(skip.reason, 60), figures.sanitize(skip.detail, 240)
     return f"skipped, {reason}: {detail}" if detail else f"skipped, {reason}"

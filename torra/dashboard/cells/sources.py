@@ -82,6 +82,6 @@ def _warning(
         for stream in one.streams:
             told = words.get(status(stream.tick)) if stream.tick else None
             if told:
-                name = f"{figures.clean(one.instance, 40)} {stream.timeframe}"
+                name = f"{figures.sanitize(one.instance, 40)} {stream.timeframe}"
                 found.setdefault(told, []).append(name)
     return ". ".join(f"{told} ({', '.join(names)})" for told, names in found.items())

@@ -91,8 +91,8 @@ def _told(known: StateHistory, row: Mapping[str, int]) -> str:
 
 def _exactly(known: StateHistory) -> str:
     return (
-        f"Transition probabilities with add-{figures.loose(known.smoothing)} smoothing. Only moves "
-        "between neighbouring ticks of this stream are counted."
+        f"Transition probabilities with add-{figures.format_any(known.smoothing)} smoothing. Only "
+        "moves between neighbouring ticks of this stream are counted."
     )
 
 

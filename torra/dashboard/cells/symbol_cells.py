@@ -49,7 +49,7 @@ from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.exhibits.figures import Cell, cell
 from torra.store.trade.rows import AlarmRow, ProviderBlock, SignalRow
-from torra.verdict.one_sided import one_sided
+from torra.verdict.one_sided import verdict_balance
 from torra.verdict.risk_engine import OPENS
 from torra.words.badge import Badge
 from torra.words.ticks import ROLES
@@ -124,10 +124,10 @@ def strip(desk: DeskStatus) -> Cells:
         "banner.reducing": showing(trading == "REDUCING"),
         "banner.halted": showing(trading == "HALTED"),
         "banner.failing": showing(desk.failing),
-        "desk.failing": words(figures.clean("; ".join(desk.failing), 600)),
+        "desk.failing": words(figures.sanitize("; ".join(desk.failing), 600)),
         "banner.blocked": showing(desk.blocks),
         "desk.blocks": words(_blocks(desk.blocks)),
-        "desk.reason": words(figures.clean(desk.trading_reason, 300) or "no reason was given"),
+        "desk.reason": words(figures.sanitize(desk.trading_reason, 300) or "no reason was given"),
     }
 
 
@@ -140,14 +140,15 @@ def _waiting(number: int) -> Cell:
 def _alarms(alarms: Sequence[AlarmRow]) -> str:
     """Return the subjects of the standing alarms."""
     return "; ".join(
-        f"{figures.clean(item.kind, 40)}: {figures.clean(item.detail, 300)}" for item in alarms
+        f"{figures.sanitize(item.kind, 40)}: {figures.sanitize(item.detail, 300)}"
+        for item in alarms
     )
 
 
 def _blocks(blocks: Sequence[ProviderBlock]) -> str:
     """Return the providers that are not asked for now, with reason and end (real time, UTC)."""
     return "; ".join(
-        f"{figures.clean(item.provider, 40)}: {figures.clean(item.reason, 200)} "
+        f"{figures.sanitize(item.provider, 40)}: {figures.sanitize(item.reason, 200)} "
         f"(until {item.until[11:16]} UTC, real time)"
         for item in blocks
     )
@@ -172,7 +173,7 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     cells["head.changes"] = changes_cell(data.changes)
     cells["head.origin"] = origin_cell(data)
     cells["head.skip"] = skip_cell(latest, next(iter(data.skipped), None), data.stream)
-    sided = one_sided(data.sides)
+    sided = verdict_balance(data.sides)
     cells["head.sided"] = words(f"! One side is rare: {sided}." if sided else "", "warn") | showing(
         sided
     )
@@ -241,7 +242,7 @@ def trade_rows(data: Symbol) -> list[TradeRow]:
             "planned": _planned(trade, digits),
             "exit": figures.plain(trade.close_price, digits),
             "closed_at": figures.moment(trade.closed_at),
-            "reason": figures.clean(trade.close_reason, 60),
+            "reason": figures.sanitize(trade.close_reason, 60),
             "profit": cell(trade.profit, 2),
             "r": cell(trade.r_multiple, 2),
         }
@@ -316,5 +317,5 @@ def _why(event: ListedTick) -> str:
 
 
 def _pace(rate: float | None) -> str:
-    times = "" if rate is None else f"{figures.loose(rate)} times "
+    times = "" if rate is None else f"{figures.format_any(rate)} times "
     return f"replayed {times}faster than they happened"

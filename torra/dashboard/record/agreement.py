@@ -124,7 +124,7 @@ def silence(deliberation: DebateRecord) -> str:
 def unasked(deliberation: DebateRecord, name: str) -> str:
     """Return why an agent was left out that has a seat; empty when it was asked."""
     reason = deliberation.unasked.get(name, "")
-    return UNASKED.get(reason, figures.clean(reason, 80))
+    return UNASKED.get(reason, figures.sanitize(reason, 80))
 
 
 def looks(deliberation: DebateRecord, name: str) -> list[str]:
@@ -139,7 +139,7 @@ def ordinals(report: AgentReport) -> list[Ordinal]:
         {
             "name": figures.title(name),
             "value": cell(told.get(name), 0) if low < 0 else _plain(told.get(name), 0),
-            "range": f"{figures.signed(low, 0)} to {figures.signed(high, 0)}",
+            "range": f"{figures.format_signed(low, 0)} to {figures.format_signed(high, 0)}",
         }
         for name, (low, high) in ORDINALS.items()
         if name in told
@@ -166,7 +166,7 @@ def panel(record: TickRecord) -> PanelShown:
         "stances": [stance(*item, towards) for item in told.pushes.items()],
         "spread": [_plain(told.spread.get(vector), 3) for vector in VECTORS],
         "disagreements": [
-            figures.clean(said, 200).replace("_", " ").replace(" -", f" {figures.MINUS}")
+            figures.sanitize(said, 200).replace("_", " ").replace(" -", f" {figures.MINUS}")
             for said in told.disagreements
         ],
     }

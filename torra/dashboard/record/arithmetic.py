@@ -59,7 +59,7 @@ Scores = Mapping[str, float | None]
 """A number for each vector, and for the record score (`ath`) where it has one."""
 
 
-class Step(TypedDict):
+class ScoreStep(TypedDict):
     """A step from L1 to the composite; `ath` is None where it has none."""
 
     name: str
@@ -92,7 +92,7 @@ Check = tuple[str, float | None, float | None]
 """A step's name, its number as recomputed, and as stored."""
 
 
-def steps(record: TickRecord) -> list[Step]:
+def steps(record: TickRecord) -> list[ScoreStep]:
     """Return the steps from L1 to the composite, one row each, one column a score."""
     deliberation = record.deliberation
     voices = _voices(deliberation)
@@ -152,14 +152,16 @@ def records_line(record: TickRecord) -> str:
     """Return the records behind the record score and since when they count."""
     high, low = record.ath_price, record.low_price
     if record.record_score != "both":
-        told = f"ATH: how near the price is to its all-time high, {figures.loose(high)}; +1 at it"
+        told = (
+            f"ATH: how near the price is to its all-time high, {figures.format_any(high)}; +1 at it"
+        )
     else:
         told = (
-            f"Record: +1 at the record high, {figures.loose(high)}, −1 at the record low, "
-            f"{figures.loose(low)}, 0 far from both"
+            f"Record: +1 at the record high, {figures.format_any(high)}, −1 at the record low, "
+            f"{figures.format_any(low)}, 0 far from both"
         )
     since = f"; of the {record.timeframe} bars since {str(record.records_since)[:10]}"
-    return figures.clean(f"{told}{since if record.records_since else ''}.", 200)
+    return figures.sanitize(f"{told}{since if record.records_since else ''}.", 200)
 
 
 def failed_checks(record: TickRecord) -> list[str]:
@@ -172,7 +174,7 @@ def consensus_rows(record: TickRecord) -> list[Consensus]:
     shared = shares(record)
     return [
         {
-            "timeframe": figures.clean(name, 12),
+            "timeframe": figures.sanitize(name, 12),
             "close_time": figures.moment(entry.close_time),
             "composite": cell(entry.composite, figures.FULL_DECIMALS),
             "weight": figures.plain(entry.weight, 2),
@@ -194,10 +196,11 @@ def consensus_line(record: TickRecord) -> str:
     if not all(0.0 <= share <= 1.0 for share in shared.values()):
         return ""
     parts = [
-        f"{figures.clean(name, 12)} {figures.signed(one.composite, 2)} ({100 * shared[name]:.0f} %)"
+        f"{figures.sanitize(name, 12)} {figures.format_signed(one.composite, 2)} "
+        f"({100 * shared[name]:.0f} %)"
         for name, one in fresh.items()
     ]
-    left_out = [figures.clean(name, 12) for name in record.composites if name not in fresh]
+    left_out = [figures.sanitize(name, 12) for name in record.composites if name not in fresh]
     more = f"; {', '.join(left_out)} is too old and left out" if left_out else ""
     limits = [record.thresholds.buy, -record.thresholds.sell]
     said = number(record.consensus, limits).replace("-", figures.MINUS)
@@ -251,7 +254,7 @@ def _checks(record: TickRecord) -> Iterable[Check]:
         failed = [name for name in deliberation.failures if name not in (GATE, *ARBITERS)]
         weights, judged = vector_weights(record), _judged(deliberation)
         most = THIN_CONVICTION if told and told.thin else 1.0
-        agreed = panel.measure(answers, failed, weights, judged, trusted, most)
+        agreed = panel.panel_of(answers, failed, weights, judged, trusted, most)
         yield from agreement.checks(deliberation.panel, agreed)
     yield from _swarm_checks(deliberation)
     for vector in VECTORS:
@@ -302,7 +305,7 @@ def _vector_checks(record: TickRecord, vector: str) -> Iterable[Check]:
     yield "blend", synthesis.blended(l1, blend), record.final(vector)
 
 
-def _answers(deliberation: DebateRecord) -> list[synthesis.Answer]:
+def _answers(deliberation: DebateRecord) -> list[synthesis.CountedReport]:
     """Return the stored opinions with their roles; none when an author is not in the registry."""
     answers = []
     for told in deliberation.reports:
@@ -311,11 +314,11 @@ def _answers(deliberation: DebateRecord) -> list[synthesis.Answer]:
             # the agent of a host has no role here: a sum without it would look like a fault
             return []
         if seat.role.kind in OPINIONS:
-            answers.append(synthesis.Answer(seat.role, told))
+            answers.append(synthesis.CountedReport(seat.role, told))
     return answers
 
 
-def _voices(deliberation: DebateRecord) -> list[Step]:
+def _voices(deliberation: DebateRecord) -> list[ScoreStep]:
     """Return each agent's contribution to the debate, already times its trust."""
     rows, weighs = [], thesis.weights(deliberation)
     counts = swarm.trusted(deliberation.swarm)
@@ -355,7 +358,9 @@ def _l1_source(record: TickRecord) -> str:
     return "as your scorer gave it" if own else "from the bars alone"
 
 
-def _scores(name: str, note: str, known: Scores, kind: str = "", missing: str = NO_AGENT) -> Step:
+def _scores(
+    name: str, note: str, known: Scores, kind: str = "", missing: str = NO_AGENT
+) -> ScoreStep:
     decimals = figures.FULL_DECIMALS
     return {
         "name": name,
@@ -366,7 +371,7 @@ def _scores(name: str, note: str, known: Scores, kind: str = "", missing: str = 
     }
 
 
-def _numbers(name: str, note: str, values: Scores) -> Step:
+def _numbers(name: str, note: str, values: Scores) -> ScoreStep:
     def shown(key: str) -> Cell:
         return {"text": figures.plain(values.get(key), 3), "tone": "", "title": ""}
 
@@ -413,9 +418,9 @@ def _pair(name: str, final: float | None, l1: float | None) -> DecisionStep:
 
 
 def _full(value: float | None) -> str:
-    return figures.signed(value, figures.FULL_DECIMALS)
+    return figures.format_signed(value, figures.FULL_DECIMALS)
 
 
 def _thresholds(record: TickRecord) -> str:
     buy, sell = record.thresholds.buy, record.thresholds.sell
-    return f"BUY ≥ {figures.signed(buy, 2)}, SELL ≤ {figures.signed(-sell, 2)}"
+    return f"BUY ≥ {figures.format_signed(buy, 2)}, SELL ≤ {figures.format_signed(-sell, 2)}"

@@ -176,10 +176,10 @@ def uncited(
     short = codes(list(shown))
     return [
         {
-            "id": figures.clean(name, 80),
+            "id": figures.sanitize(name, 80),
             "name": _name(name),
-            "value": figures.loose(feature.value),
-            "unit": figures.clean(feature.unit, 40),
+            "value": figures.format_any(feature.value),
+            "unit": figures.sanitize(feature.unit, 40),
             "to": " ".join(short[one] for one, seen in shown.items() if name in seen),
         }
         for name, feature in features.items()
@@ -254,7 +254,7 @@ def _of_the_board(told: SwarmRecord | None) -> dict[str, Feature]:
     if told is None or not told.board.stands:
         return {}
     stands = tuple(
-        boards.Stand(str(one.agent), one.stance or 0.0, one.trust or 0.0, one.weight or 0.0)
+        boards.BoardStance(str(one.agent), one.stance or 0.0, one.trust or 0.0, one.weight or 0.0)
         for one in told.board.stands
     )
     found = boards.Board(
@@ -285,13 +285,13 @@ def _chip(item: Evidence, features: Mapping[str, Feature], anchors: Anchors) -> 
     stands = there is not None and there.value is not None
     return {
         "key": name,
-        "id": figures.clean(name, 80),
+        "id": figures.sanitize(name, 80),
         "anchor": anchors.of(name),
-        "value": figures.loose(item.value),
+        "value": figures.format_any(item.value),
         "state": state,
         "glyph": glyph,
         "words": words,
-        "there": figures.loose(there.value) if there is not None and stands else figures.DASH,
+        "there": figures.format_any(there.value) if there is not None and stands else figures.DASH,
     }
 
 
@@ -311,7 +311,7 @@ def _row(chip: Chip, features: Mapping[str, Feature]) -> CitedRow:
         "meaning": meaning_of(chip["key"]),
         "anchor": chip["anchor"],
         "value": chip["there"],
-        "unit": figures.clean(feature.unit, 40) if feature is not None else "",
+        "unit": figures.sanitize(feature.unit, 40) if feature is not None else "",
         "there": chip["state"] != ABSENT,
         "by": [],
     }

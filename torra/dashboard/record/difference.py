@@ -58,7 +58,7 @@ def changes(record: TickRecord, before: TickRecord | Skipped | Damaged | None) -
         return _none("there is no tick before this one")
     if not isinstance(before, TickRecord):
         what = "was skipped" if isinstance(before, Skipped) else "has a damaged record"
-        return _none(f"the tick before {what}: {figures.clean(before.reason, 80)}")
+        return _none(f"the tick before {what}: {figures.sanitize(before.reason, 80)}")
     rows = [*_words(record, before), *_numbers(record, before), *_agents(record, before)]
     return {"there": True, "why": "", "rows": rows, "small": f"{SMALL:g}"}
 
@@ -129,7 +129,7 @@ def _moved(
         yield _row(title, about, *shown)
     elif abs(second - first) > SMALL:
         moved = cell(second - first)
-        yield _row(title, about, figures.signed(first), figures.signed(second), moved)
+        yield _row(title, about, figures.format_signed(first), figures.format_signed(second), moved)
 
 
 def _row(title: str, about: str, old: str, new: str, moved: Cell | None = None) -> ValueChange:

@@ -141,7 +141,7 @@ def _cut(rows: Sequence[TranscriptCall]) -> None:
     for row in rows:
         row["cut"] = any(len(row[name]) > longest for name in TEXTS)
         for name in TEXTS:
-            row[name] = figures.clean(row[name], longest)
+            row[name] = figures.sanitize(row[name], longest)
 
 
 def picture(record: TickRecord) -> TranscriptPicture | None:
@@ -205,7 +205,7 @@ def _blocks(shown: Iterable[Feature]) -> str:
     counts: dict[str, int] = {}
     for feature in shown:
         counts[feature.block] = counts.get(feature.block, 0) + 1
-    return ", ".join(f"{figures.clean(block, 30)} {count}" for block, count in counts.items())
+    return ", ".join(f"{figures.sanitize(block, 30)} {count}" for block, count in counts.items())
 
 
 def _seen(
@@ -216,15 +216,15 @@ def _seen(
         told.agent_id,
         told.adjustments,
         told.confidence,
-        figures.clean(told.said),
-        told.key_points or tuple(figures.clean(point.says, 300) for point in told.points_for),
+        figures.sanitize(told.said),
+        told.key_points or tuple(figures.sanitize(point.says, 300) for point in told.points_for),
         told.evidence,
         abstained=told.abstained,
     )
     context = DebateContext("", "", "", "", {}, features=features, nonce=citations.NONCE)
     shown = visible(whole, context)
     numbers = [
-        f"{figures.title(v).lower()} {figures.signed(value, 2)}"
+        f"{figures.title(v).lower()} {figures.format_signed(value, 2)}"
         for v in VECTORS
         if (value := shown.adjustments.get(v)) is not None
     ]
@@ -239,7 +239,7 @@ def _seen(
 
 
 def _prose(shown: AgentReport) -> tuple[str, ...]:
-    return tuple(figures.clean(text, 300) for text in (shown.reasoning, *shown.key_points))
+    return tuple(figures.sanitize(text, 300) for text in (shown.reasoning, *shown.key_points))
 
 
 def numbered(call: StoredCall) -> str:
@@ -252,24 +252,24 @@ def numbered(call: StoredCall) -> str:
 
 def _call(call: StoredCall) -> TranscriptCall:
     return {
-        "name": figures.clean(call.role_id, 40),
+        "name": figures.sanitize(call.role_id, 40),
         "role": figures.title(call.role_id),
-        "stage": figures.clean(call.stage, 40),
+        "stage": figures.sanitize(call.stage, 40),
         "try": numbered(call),
-        "status": figures.clean(call.status, 40),
+        "status": figures.sanitize(call.status, 40),
         "good": call.status == "ok",
-        "detail": figures.clean(call.detail, 400),
-        "model": figures.clean(call.model, 60),
-        "vendor": figures.clean(call.provider, 40),
-        "stop": figures.clean(call.stop_reason, 40),
+        "detail": figures.sanitize(call.detail, 400),
+        "model": figures.sanitize(call.model, 60),
+        "vendor": figures.sanitize(call.provider, 40),
+        "stop": figures.sanitize(call.stop_reason, 40),
         "ms": figures.plain(call.elapsed_ms, 0),
         "tokens": f"{figures.plain(call.input_tokens, 0)} / {figures.plain(call.output_tokens, 0)}",
         "cached": figures.plain(call.cached_tokens, 0) if call.cached_tokens else "",
         "cost": figures.money(call.cost_usd),
-        "system": figures.clean(call.system, LONGEST),
-        "user": figures.clean(call.user, LONGEST),
-        "reply": figures.clean(call.reply, LONGEST),
-        "hash": figures.clean(call.request_hash, 16),
+        "system": figures.sanitize(call.system, LONGEST),
+        "user": figures.sanitize(call.user, LONGEST),
+        "reply": figures.sanitize(call.reply, LONGEST),
+        "hash": figures.sanitize(call.request_hash, 16),
         "added": "",
         "as": "",
         "cut": False,

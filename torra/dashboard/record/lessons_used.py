@@ -71,7 +71,7 @@ def used(record: TickRecord, lessons: Iterable[Lesson]) -> LessonsUsed | None:
     notes = tuple(_note(one, known.get(one.lesson or 0), record) for one in told.notes)
     return LessonsUsed(
         brief=_brief(told),
-        states=tuple(STATES.get(flag, figures.clean(flag, 60)) for flag in told.flags),
+        states=tuple(STATES.get(flag, figures.sanitize(flag, 60)) for flag in told.flags),
         facts=tuple(_facts(told.numbers)),
         notes=notes,
         looked_at=_looked_at(told),
@@ -110,14 +110,14 @@ def _facts(numbers: Mapping[str, Value]) -> Iterator[FactShown]:
 
 
 def _note(told: LessonNote, lesson: Lesson | None, record: TickRecord) -> NoteUsed:
-    author = "the rules" if told.author == lesson_words.RULES else figures.clean(told.author, 80)
+    author = "the rules" if told.author == lesson_words.RULES else figures.sanitize(told.author, 80)
     if lesson is None:
         name = f"Lesson {told.lesson}" if told.lesson else figures.DASH
         return NoteUsed(0, name, GONE, author, _why(told))
     return NoteUsed(
         number=lesson.number,
         headline=lesson_words.headline(lesson.facts),
-        text=figures.clean(_text(told, lesson, record), LONGEST),
+        text=figures.sanitize(_text(told, lesson, record), LONGEST),
         author=author,
         why=_why(told),
     )
@@ -136,7 +136,7 @@ def _text(told: LessonNote, lesson: Lesson, record: TickRecord) -> str:
 def _why(told: LessonNote) -> str:
     """Return in which rankings a note stood, and where."""
     ranks = [
-        f"{RANKED_BY.get(name, figures.clean(name, 20))} (rank {rank:.0f})"
+        f"{RANKED_BY.get(name, figures.sanitize(name, 20))} (rank {rank:.0f})"
         for name, rank in told.ranks.items()
         if rank is not None
     ]

@@ -53,7 +53,7 @@ NO_ANALYST: Final = frozenset((*SIDES, FIRM_SEAT, READER_ID, JUDGE_ID))
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class ReadingPattern:
     """A pattern: its name, what it likely means, what to do, and whether a record has it.
 
     `firm` is said besides where a desk seats a manager and a trader, `swarm` where a judge sits.
@@ -70,12 +70,12 @@ class Pattern:
     who: str = ""
 
 
-def patterns() -> tuple[Pattern, ...]:
+def patterns() -> tuple[ReadingPattern, ...]:
     """Return the eight patterns in the order of document 000, in the numbers of the rules."""
     return (*_of_the_agents(), *_of_the_order())
 
 
-def holding(record: TickRecord) -> list[Pattern]:
+def holding(record: TickRecord) -> list[ReadingPattern]:
     """Return the patterns of a tick; a skipped one has none."""
     if record.skipped:
         return []
@@ -87,7 +87,7 @@ def holding(record: TickRecord) -> list[Pattern]:
     ]
 
 
-def on_approval(record: TickRecord, refused: Sequence[str]) -> list[Pattern]:
+def on_approval(record: TickRecord, refused: Sequence[str]) -> list[ReadingPattern]:
     """Return the patterns of a proposal, as its checks of now have it: `refused` names them."""
     if not record:
         return []
@@ -120,9 +120,9 @@ def is_swarm(seats: Iterable[str]) -> bool:
 # --- the table ------------------------------------------------------------------------------------
 
 
-def _of_the_agents() -> tuple[Pattern, ...]:
+def _of_the_agents() -> tuple[ReadingPattern, ...]:
     return (
-        Pattern(
+        ReadingPattern(
             "all-agree",
             "The analysts agree and are sure",
             "A strong consensus, and rare: two analysts or more push the way of the consensus with "
@@ -130,7 +130,7 @@ def _of_the_agents() -> tuple[Pattern, ...]:
             "Take it seriously. Still look at what would prove it wrong.",
             _all_agree,
         ),
-        Pattern(
+        ReadingPattern(
             "split",
             "The analysts are split",
             "Real doubt, and the size counts it already: full opposition takes "
@@ -142,7 +142,7 @@ def _of_the_agents() -> tuple[Pattern, ...]:
             "Read whose case the manager found stronger, and why.",
             "Read the board: who conflicts, on which facts, and what would settle it.",
         ),
-        Pattern(
+        ReadingPattern(
             "abstained",
             "An analyst had nothing to read",
             "There is no source for its subject, or nothing in it: no headlines, no figures of a "
@@ -151,7 +151,7 @@ def _of_the_agents() -> tuple[Pattern, ...]:
             "See which subject is missing. Health says why its source brings nothing.",
             _abstained,
         ),
-        Pattern(
+        ReadingPattern(
             "clean",
             "High conviction, no check against it",
             f"The cleanest signal: an opening with a conviction of {ESCALATION_AT:.2f} or more.",
@@ -160,7 +160,7 @@ def _of_the_agents() -> tuple[Pattern, ...]:
             f"From {ESCALATION_AT:.2f} on the trader is asked on the chief tier, unless "
             "agents.escalation of the profile says otherwise.",
         ),
-        Pattern(
+        ReadingPattern(
             "weak",
             "Low conviction",
             f"A conviction below {WEAK_CONVICTION:.2f}: the debate was close, the agents were "
@@ -171,9 +171,9 @@ def _of_the_agents() -> tuple[Pattern, ...]:
     )
 
 
-def _of_the_order() -> tuple[Pattern, ...]:
+def _of_the_order() -> tuple[ReadingPattern, ...]:
     return (
-        Pattern(
+        ReadingPattern(
             "refused",
             "A check refused it",
             "A hard stop: the order breaks a rule of the desk. The code beside it says which.",
@@ -181,7 +181,7 @@ def _of_the_order() -> tuple[Pattern, ...]:
             "trade.",
             _refused,
         ),
-        Pattern(
+        ReadingPattern(
             "levels",
             "Stop and target look tight or wide",
             f"That is volatility talking, not a guess. The stop lies {STOP_ATR} × ATR from the "
@@ -192,7 +192,7 @@ def _of_the_order() -> tuple[Pattern, ...]:
             f"{FARTHEST_STOP_ATR} × ATR away is refused.",
             _levels,
         ),
-        Pattern(
+        ReadingPattern(
             "news",
             "The news is against it",
             "Event risk: the news analyst pushes against the consensus with high confidence, so "

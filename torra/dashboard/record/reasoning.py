@@ -33,7 +33,7 @@ from torra.dashboard.record import (
     waterfall,
 )
 from torra.dashboard.record.rows import RulingShown, StageShown, TranscriptVoice
-from torra.dashboard.record.shown import Decision, ShownTick, SignalOutcome, Trade
+from torra.dashboard.record.shown import Decision, SignalOutcome, TickView, Trade
 from torra.dashboard.record.surroundings import Pair
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
@@ -93,8 +93,8 @@ class OutcomeRow(TypedDict):
     r: Cell
 
 
-def story(
-    record: ShownTick, before: TickRecord | Skipped | Damaged | None = None
+def tick_sections(
+    record: TickView, before: TickRecord | Skipped | Damaged | None = None
 ) -> dict[str, object]:
     """Return the sections of a tick's page, for its template.
 
@@ -109,7 +109,7 @@ def story(
     calls, common = inputs.call_rows(record.made_calls)
     cited = citations.cited(transcript.entries_of(stages), features)
     return {
-        "sentence": figures.clean(sentence.page_text(record), SENTENCE),
+        "sentence": figures.sanitize(sentence.page_text(record), SENTENCE),
         "headline": headline(record),
         "summary": summary.summary(record, agents),
         "note": summary.note(record),
@@ -149,7 +149,7 @@ def story(
         "brief": swarm.brief(record),
         "thesis": thesis.shown(record, record.limits.escalation if record.limits else None),
         "ahead": any(one["horizon"] for one in agents),
-        "denied": [figures.clean(reason, 120) for reason in record.denied],
+        "denied": [figures.sanitize(reason, 120) for reason in record.denied],
         "signals": record.signals,
         "outcomes": _outcomes(record),
         "provenance": provenance(record),
@@ -171,7 +171,7 @@ def headline(record: Decision) -> str:
     told = standing(record)
     if not told:
         return "No consensus is stored for this tick."
-    return f"Consensus {figures.signed(record.consensus, _decimals(record))} {told}."
+    return f"Consensus {figures.format_signed(record.consensus, _decimals(record))} {told}."
 
 
 class Distance(NamedTuple):
@@ -199,7 +199,7 @@ def standing(record: Decision) -> str:
     found = distance(record)
     if found is None:
         return ""
-    shown = f"{found.side} threshold {figures.signed(found.limit, 2)}"
+    shown = f"{found.side} threshold {figures.format_signed(found.limit, 2)}"
     if found.gap <= 0:
         return f"reaches the {shown}"
     return f"is {figures.plain(found.gap, _decimals(record))} short of the {shown}"
@@ -207,7 +207,7 @@ def standing(record: Decision) -> str:
 
 def why(record: Decision) -> str:
     """Return the reason word of an action with its meaning; a host's own text stays as it is."""
-    word = figures.clean(record.reason, 300)
+    word = figures.sanitize(record.reason, 300)
     if word == "THRESHOLD":
         return ""  # the standing of the consensus says it
     meaning = REASONS.get(word, "")
@@ -256,7 +256,7 @@ def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Transc
             called.get(name, []),
             deliberation,
             left_out.get(name, ""),
-            anchor=last[figures.clean(name, 40)]["anchor"] if last else "",
+            anchor=last[figures.sanitize(name, 40)]["anchor"] if last else "",
             timeframe=record.timeframe,
         )
         for name in names
@@ -299,7 +299,7 @@ def component_tables(record: TickRecord) -> list[Components]:
         {
             "title": figures.title(vector),
             "score": cell(record.l1.get(vector), figures.FULL_DECIMALS),
-            "note": figures.clean(record.notes.get(vector), 400),
+            "note": figures.sanitize(record.notes.get(vector), 400),
             "rows": [_component(part) for part in record.components.get(vector, ())],
         }
         for vector in VECTORS
@@ -325,14 +325,14 @@ def provenance(record: TickRecord) -> list[Pair]:
         ("Provider", record.provider),
         *record.versions.items(),
     ]
-    return [{"name": figures.clean(n, 60), "value": _told(value)} for n, value in pairs]
+    return [{"name": figures.sanitize(n, 60), "value": _told(value)} for n, value in pairs]
 
 
 def _component(part: ComponentRecord) -> ComponentRow:
     value, weight = part.value, part.weight
     product = None if value is None else value * weight
     return {
-        "name": figures.clean(part.name, 60),
+        "name": figures.sanitize(part.name, 60),
         "value": cell(value, figures.FULL_DECIMALS),
         "weight": figures.plain(weight, 3),
         "product": cell(product, figures.FULL_DECIMALS),
@@ -340,7 +340,7 @@ def _component(part: ComponentRecord) -> ComponentRow:
     }
 
 
-def _outcomes(record: ShownTick) -> list[OutcomeRow]:
+def _outcomes(record: TickView) -> list[OutcomeRow]:
     """Return the result of each signal; for a close, that of the position that it ended."""
     digits = 5 if record.digits is None else record.digits
     rows = [record.outcomes.get(signal.sid) for signal in record.signals]
@@ -353,13 +353,13 @@ def _outcome(row: SignalOutcome, digits: int) -> OutcomeRow:
     ended = trade.state == "CLOSED"
     open_yet = "not closed"
     return {
-        "sid": figures.clean(row.sid, 40),
-        "state": figures.clean(row.state, 20),
+        "sid": figures.sanitize(row.sid, 40),
+        "state": figures.sanitize(row.state, 20),
         "fill": figures.plain(row.price, digits),
         "filled_at": figures.moment(row.opened_at),
         "exit": figures.plain(trade.close_price, digits) if ended else figures.DASH,
         "closed_at": figures.moment(trade.closed_at) if ended else figures.DASH,
-        "why": figures.clean(trade.close_reason if ended else row.detail, 200),
+        "why": figures.sanitize(trade.close_reason if ended else row.detail, 200),
         "profit": cell(trade.profit if ended else None, 2, open_yet),
         "r": cell(trade.r_multiple if ended else None, 2, open_yet),
     }
@@ -367,7 +367,9 @@ def _outcome(row: SignalOutcome, digits: int) -> OutcomeRow:
 
 def _told(value: JsonValue) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{figures.clean(n, 60)} {_told(v)}" for n, v in value.items()) or "none"
+        return (
+            ", ".join(f"{figures.sanitize(n, 60)} {_told(v)}" for n, v in value.items()) or "none"
+        )
     if isinstance(value, list):
         return ", ".join(_told(item) for item in value) or "none"
-    return figures.loose(value)
+    return figures.format_any(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypedDict
 
-from torra.dashboard.record.thesis import Judged
+from torra.dashboard.record.thesis import ManagerVerdict
 from torra.exhibits.figures import BarSpan, Cell
 from torra.words.badge import Badge
 
@@ -93,7 +93,7 @@ class TranscriptVoice(TypedDict):
     falsifiers: list[str]
     why_silent: str
     ruling: RulingShown | None
-    judged: Judged | None
+    judged: ManagerVerdict | None
     horizon: str
     risks: list[str]
     finds: list[tuple[str, str]]

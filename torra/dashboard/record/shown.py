@@ -12,7 +12,7 @@ from torra.dashboard.lenient import LenientModel, Number, Word, Words
 from torra.evidence.scheduled_events import EventView
 from torra.tick.tick_record import (
     FeatureRecord,
-    Gate,
+    GateRecord,
     RecordPart,
     Skipped,
     ThresholdsRecord,
@@ -61,7 +61,7 @@ class StoredHeadline(RecordPart):
     url: str
 
 
-class EscalationRule(RecordPart):
+class EscalationSetting(RecordPart):
     """By which rule a trader is asked on the chief tier, as the tick's profile had it."""
 
     when: str | None = None
@@ -79,7 +79,7 @@ class TickLimits(RecordPart):
     capital: float | None = None
     risk_per_trade_pct: float | None = None
     max_notional_pct: float | None = None
-    escalation: EscalationRule = EscalationRule()
+    escalation: EscalationSetting = EscalationSetting()
 
 
 class BareTick(RecordPart):
@@ -94,7 +94,7 @@ class BareTick(RecordPart):
     next: str | None = None
 
 
-class ShownTick(TickRecord):
+class TickView(TickRecord):
     """A record with the decimals of its prices, its outcomes, headlines, limits and neighbours."""
 
     digits: int | None = None
@@ -135,7 +135,7 @@ class ListedTick(LenientModel):
     thresholds: Annotated[
         ThresholdsRecord | None, BeforeValidator(_Stored(ThresholdsRecord.parse))
     ] = None
-    gate: Annotated[Gate | None, BeforeValidator(_Stored(Gate.parse))] = None
+    gate: Annotated[GateRecord | None, BeforeValidator(_Stored(GateRecord.parse))] = None
     action: Word = None
     reason: Word = None
     denied: Words = ()

@@ -16,7 +16,7 @@ from torra.config import SymbolSpec
 from torra.dashboard.record import swarm, thesis
 from torra.dashboard.record.agreement import left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
-from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY, Decision, ShownTick, TickLimits
+from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY, Decision, TickLimits, TickView
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.tick.marks import PROPOSED
@@ -46,7 +46,7 @@ NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class TickFact:
     """A fact of a tick: its name, its figure, and what must be said besides.
 
     `answers` is the question of a reader that it answers, "" for one that answers none of the five.
@@ -58,7 +58,7 @@ class Fact:
     answers: str = ""
 
 
-def no_order(record: ShownTick) -> str:
+def no_order(record: TickView) -> str:
     """Return what stands beside a BUY or SELL to which no order belongs; "" beside all others."""
     ordered = record.signals or record.proposed or record.reason == PROPOSED
     if record.verdict not in SIDES or ordered or record.hosted is not None:
@@ -76,14 +76,14 @@ def side_of(record: Decision) -> str:
 
 
 def facts(
-    record: ShownTick,
+    record: TickView,
     cited: Sequence[CitedRow],
     shown: Sequence[str],
     falsifiers: Sequence[str],
     spec: SymbolSpec | None,
     currency: str,
     proposed: Levels | None = None,
-) -> list[Fact]:
+) -> list[TickFact]:
     """Return the conviction, which size, what at risk, what evidence and cost, what refutes.
 
     `shown` are the ids of the features that the page's points cite; `spec` are the symbol's terms,
@@ -100,18 +100,18 @@ def facts(
     ]
 
 
-def _refuting(record: ShownTick, falsifiers: Sequence[str]) -> Fact:
+def _refuting(record: TickView, falsifiers: Sequence[str]) -> TickFact:
     """Return what would prove it wrong; where a judge takes no side, what would settle it."""
     found, leans = _refuted(record, falsifiers), _judge_leans(record)
     if found == DASH and (ends := _judges_ends(record)):
         found = ends[0]
     if found == DASH:
-        return Fact("Proved wrong by", *(swarm.settling(record) or (DASH,)))
+        return TickFact("Proved wrong by", *(swarm.tie_breaker(record) or (DASH,)))
     held = f"the judge's {leans} side" if leans else f"the case for a {side_of(record).lower()}"
-    return Fact("Proved wrong by", found, "" if record.verdict in SIDES else held)
+    return TickFact("Proved wrong by", found, "" if record.verdict in SIDES else held)
 
 
-def _judge_leans(record: ShownTick) -> str:
+def _judge_leans(record: TickView) -> str:
     """Return which side a swarm's judge takes on a HOLD; "" elsewhere, and of none."""
     told = record.deliberation
     if told.swarm is None or told.judge is None or record.verdict in SIDES:
@@ -119,43 +119,43 @@ def _judge_leans(record: ShownTick) -> str:
     return LEANS.get(told.judge.winner or "", "")
 
 
-def _judges_ends(record: ShownTick) -> list[str]:
+def _judges_ends(record: TickView) -> list[str]:
     """Return the closes that would prove a judge wrong whose side no verdict took."""
     judge = record.deliberation.judge if _judge_leans(record) else None
-    return [figures.clean(one, 160) for one in judge.falsifiers if one] if judge else []
+    return [figures.sanitize(one, 160) for one in judge.falsifiers if one] if judge else []
 
 
-def _refuted(record: ShownTick, falsifiers: Sequence[str]) -> str:
+def _refuted(record: TickView, falsifiers: Sequence[str]) -> str:
     """Return what would end a trade: the first end of a thesis that counts, else of its case."""
     asked, ends = record.deliberation.consulted, falsifiers
     if asked and asked.report and not (asked.report.declined or record.deliberation.in_shadow):
-        ends = [figures.clean(one, 160) for one in asked.report.falsifiers if one] or falsifiers
+        ends = [figures.sanitize(one, 160) for one in asked.report.falsifiers if one] or falsifiers
     return ends[0] if ends else DASH
 
 
-def _agreed(record: ShownTick) -> Agreement | None:
+def _agreed(record: TickView) -> Agreement | None:
     """Return how far the desk agreed with the side that a tick is about; None without opinions."""
     told = record.deliberation.panel
     return told.agreement(side_of(record)) if told else None
 
 
-def _sure(record: ShownTick) -> Fact:
+def _sure(record: TickView) -> TickFact:
     agreed = _agreed(record)
     if agreed is None or agreed.conviction is None:
-        return Fact("Conviction", DASH, "no agent took a side")
+        return TickFact("Conviction", DASH, "no agent took a side")
     kept, raw = agreed.conviction, agreed.raw
     lost = raw is not None and _percent(raw) != _percent(kept)
     named = thesis.costs(record.deliberation, side_of(record))
     why = f", as {named}" if named else " by what speaks against it"
     more = f"down from {_percent(raw or 0.0)}{why}" if lost else ""
     if outage_of(record) is not None:
-        return Fact("Size", _percent(kept), NO_AGENT)
+        return TickFact("Size", _percent(kept), NO_AGENT)
     if record.deliberation.in_shadow:
-        return Fact("Conviction", _percent(kept), NOT_COUNTED)
+        return TickFact("Conviction", _percent(kept), NOT_COUNTED)
     if leans := _judge_leans(record):
         judged = f"of a {side_of(record).lower()}: the judge is {leans}"
-        return Fact("Conviction", _percent(kept), judged)
-    return Fact("Conviction", _percent(kept), more)
+        return TickFact("Conviction", _percent(kept), judged)
+    return TickFact("Conviction", _percent(kept), more)
 
 
 def _percent(share: float) -> str:
@@ -163,19 +163,19 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if 0.0 <= share <= 1.0 else DASH
 
 
-def _evidence(cited: Sequence[CitedRow], shown: Sequence[str]) -> Fact:
+def _evidence(cited: Sequence[CitedRow], shown: Sequence[str]) -> TickFact:
     """Return how many facts are cited, how many are true, and those that the points stand on.
 
     What the gate cites is told on every tick, such as the kind of market: it is named last.
     """
     if not cited:
-        return Fact("Evidence", "Nothing cited", answers="evidence")
+        return TickFact("Evidence", "Nothing cited", answers="evidence")
     right = sum(all(one["glyph"] == TRUE for one in row["by"]) for row in cited)
     first = sorted(cited, key=lambda row: (row["id"] not in shown, *_argued(row)))[:NAMED]
     names = ", ".join((row["name"] or row["id"]).removeprefix("the ") for row in first)
     true = "all" if right == len(cited) else right
     more = f"{true} true to the record: {names}" + (" …" if len(cited) > NAMED else "")
-    return Fact(
+    return TickFact(
         "Evidence", f"{len(cited)} fact{'' if len(cited) == 1 else 's'} cited", more, "evidence"
     )
 
@@ -187,13 +187,13 @@ def _argued(row: CitedRow) -> tuple[int, int, int]:
     return (any("gate" in one.lower() for one in who), -sides, -len(who))
 
 
-def _cost(record: ShownTick) -> Fact:
+def _cost(record: TickView) -> TickFact:
     """Return what a tick cost: a figure that rounds to nothing is said as nothing."""
     calls, elapsed, usd = len(record.made_calls), record.elapsed_ms, record.cost_usd
     took = "" if elapsed is None else f" in {_seconds(elapsed)}"
     said = "Nothing" if usd == 0 else figures.money(usd)
     asked = f"{calls} question{'' if calls == 1 else 's'}{took}"
-    return Fact("Paid for the agents", said, asked, "cost")
+    return TickFact("Paid for the agents", said, asked, "cost")
 
 
 def _seconds(elapsed_ms: float) -> str:
@@ -201,7 +201,7 @@ def _seconds(elapsed_ms: float) -> str:
     return "under 0.1 s" if told == "0.0" else f"{told} s"
 
 
-def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
+def who(record: TickView, side: str, shown: Sequence[str] = ()) -> str:
     """Return who disagreed with a side; of those without a point among `shown`, on which score."""
     deliberation = record.deliberation
     heard = [one for one in deliberation.reports if not is_gate(one) and not one.abstained]
@@ -256,16 +256,16 @@ def _on(report: AgentReport, towards: float, shown: Sequence[str]) -> str:
     return f"{name} on {worst[1].replace('_', ' ')}" if worst[0] < 0.0 else name
 
 
-def _size(record: ShownTick) -> Fact:
+def _size(record: TickView) -> TickFact:
     orders: list[SignalRecord | ProposedOrder] = [*record.signals, *record.proposed]
     opening = next((one for one in orders if one.kind == "open"), None)
     if opening is None:
         if orders:
-            return Fact("Size", "A close")
+            return TickFact("Size", "A close")
         if record.reason != HELD:
-            return Fact("Size", "No order")
+            return TickFact("Size", "No order")
         since = f", {told}" if (told := held_since(record)) else ""
-        return Fact(
+        return TickFact(
             "Size", "No new order", f"the {held_side(record) or 'open position'} stays{since}"
         )
     agreed, gate = _agreed(record), record.gate.multiplier
@@ -273,14 +273,14 @@ def _size(record: ShownTick) -> Fact:
     sure = 1.0 if agreed is None or shadow else agreed.conviction
     left = left_of(gate, sure, budget)
     if left is None or sure is None or left >= 1.0:
-        return Fact("Size", f"{figures.plain(opening.lots, 2)} lots")
+        return TickFact("Size", f"{figures.plain(opening.lots, 2)} lots")
     regime = "" if budget is None else f", budget {_percent(budget)}"
     panel = WATCH_ONLY if shadow else f"conviction {_percent(sure)}"
     more = f"{_percent(left)} of what risk allows: gate {_percent(gate or 0.0)}, {panel}{regime}"
-    return Fact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
+    return TickFact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
 
 
-def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fact | None:
+def _too_small(record: TickView, spec: SymbolSpec | None, currency: str) -> TickFact | None:
     """Return what the smallest order would have taken, where an opening was too small for one.
 
     None of another tick, and where price, terms or limits are not known.
@@ -318,38 +318,38 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
             f"the smallest order, {lots:g} lots, {says.format(amount)}; allowed are {allowed}: "
             f"{share:g} % of {figures.plain(at.capital, 0)} × {figures.plain(left, 2)}{why}"
         )
-        return Fact("Size", "Too small", more)
+        return TickFact("Size", "Too small", more)
     return None
 
 
 def _risk(
-    record: ShownTick, spec: SymbolSpec | None, currency: str, proposed: Levels | None
-) -> Fact:
+    record: TickView, spec: SymbolSpec | None, currency: str, proposed: Levels | None
+) -> TickFact:
     orders: list[SignalRecord | ProposedOrder] = [*record.signals, *record.proposed]
     opening = next((one for one in orders if one.kind == "open"), None)
     at = opening if isinstance(opening, SignalRecord) else proposed
     if opening is None or opening.lots is None:
         kept = not orders and record.reason == HELD
-        return Fact("At risk", "Nothing new", "") if kept else Fact("At risk", "Nothing")
+        return TickFact("At risk", "Nothing new", "") if kept else TickFact("At risk", "Nothing")
     if at is None or at.entry is None or at.stop is None:
-        return Fact("At risk", DASH, "where its stop lay is not known")
+        return TickFact("At risk", DASH, "where its stop lay is not known")
     distance = abs(at.entry - at.stop)
     digits = 5 if record.digits is None else record.digits
     away = f"stop {figures.plain(distance, digits)} away"
     if spec is None:
-        return Fact("At risk", away)
+        return TickFact("At risk", away)
     money = figures.plain(worth(distance, opening.lots, spec), 2)
-    return Fact("At risk", f"{money} {currency}".rstrip(), away)
+    return TickFact("At risk", f"{money} {currency}".rstrip(), away)
 
 
-def without(record: ShownTick, told: Mapping[str, str] | None) -> tuple[str, str]:
+def without(record: TickView, told: Mapping[str, str] | None) -> tuple[str, str]:
     """Return what would have happened without agents, in a word and in a sentence.
 
     `told` is what torra.replay.changed says of a tick that agents changed: did, came and done; None
     where they changed nothing of it, or nobody can tell.
     """
     alone, verdict = figures.mark(record.l1_verdict).word, figures.mark(record.verdict).word
-    l1 = figures.signed(record.l1_consensus)
+    l1 = figures.format_signed(record.l1_consensus)
     if record.l1_verdict is None:
         return "Not known", "What the bars alone said is not recorded."
     if told:

@@ -15,7 +15,7 @@ from agent_config import MAX_REQUESTS
 from agents.contracts import SourceType
 from agents.debate.asking import REQUESTS_PER_AGENT
 from torra.dashboard.record.rows import TranscriptVoice
-from torra.dashboard.record.shown import Decision, ShownTick, TickLimits
+from torra.dashboard.record.shown import Decision, TickLimits, TickView
 from torra.exhibits import figures
 from torra.tick.marks import PROPOSED
 from torra.tick.tick_record import TickRecord
@@ -89,7 +89,7 @@ class SummaryStrip(TypedDict):
     seconds: str
 
 
-def summary(record: ShownTick, agents: Sequence[TranscriptVoice]) -> SummaryStrip:
+def summary(record: TickView, agents: Sequence[TranscriptVoice]) -> SummaryStrip:
     """Return the strip: counts, seats, requests, flags, cost and time."""
     flags, calls, limits = (
         record.deliberation.flags,
@@ -130,7 +130,11 @@ def told(flag: str) -> FlagLine:
     meaning = ROUND if word.startswith("round_") else FLAGS.get(word, "")
     if word == "silent" and rest in OFFICER:
         meaning = UNSOURCED.format(OFFICER[rest])
-    return {"flag": figures.clean(flag, 120), "meaning": meaning, "about": figures.clean(rest, 60)}
+    return {
+        "flag": figures.sanitize(flag, 120),
+        "meaning": meaning,
+        "about": figures.sanitize(rest, 60),
+    }
 
 
 def note(record: TickRecord) -> Badge | None:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypedDict
 from urllib.parse import urlsplit
 
 from torra import clock
-from torra.dashboard.record.shown import Decision, ShownTick, StoredHeadline
+from torra.dashboard.record.shown import Decision, StoredHeadline, TickView
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
@@ -91,7 +91,7 @@ class Triage(TypedDict):
     meaning: str
 
 
-class RegimeShown(TypedDict):
+class RegimeView(TypedDict):
     """The regime's mark, the values that it was read from, and the triage flags."""
 
     mark: Badge | None
@@ -175,7 +175,7 @@ class NewsShown(TypedDict):
 class Surroundings(TypedDict):
     """Regime, events and news of a tick."""
 
-    regime: RegimeShown
+    regime: RegimeView
     events: EventsShown
     news: NewsShown
 
@@ -187,19 +187,19 @@ NO_NEWS: Final[NewsShown] = {
 }  # fmt: skip
 
 
-def surroundings(record: ShownTick) -> Surroundings:
+def surroundings(record: TickView) -> Surroundings:
     """Return regime, events and news of a tick."""
     return {"regime": regime(record), "events": events(record), "news": news(record)}
 
 
-def regime(record: TickRecord) -> RegimeShown:
+def regime(record: TickRecord) -> RegimeView:
     """Return the regime's mark, the values that it was read from, and the triage flags."""
     known = record.regime
     return {
         "mark": figures.mark(known.name) if known.name else None,
         "meaning": REGIMES.get(known.name, ""),
         "reads": [
-            {"id": figures.clean(key, 80), "value": figures.loose(value)}
+            {"id": figures.sanitize(key, 80), "value": figures.format_any(value)}
             for key, value in known.reads.items()
         ],
         "triage": [
@@ -244,7 +244,7 @@ def nearest_events(record: Decision) -> list[str]:
     ]
 
 
-def news(record: ShownTick) -> NewsShown:
+def news(record: TickView) -> NewsShown:
     """Return the headlines that counted with their weights, or why there are none."""
     known = record.news
     if known is None:
@@ -268,7 +268,7 @@ def news(record: ShownTick) -> NewsShown:
 
 def plain_reason(reason: str | None) -> str:
     """Return why an agent abstained, with the status words of its sources put into plain words."""
-    text = figures.clean(reason, 400)
+    text = figures.sanitize(reason, 400)
     if lacks := swarm_words.lack(text):
         return lacks
     head, colon, words = text.rpartition(": ")
@@ -318,23 +318,23 @@ def link(address: str | None) -> Link | None:
 def _triage(record: TickRecord) -> list[str]:
     for item in record.features:
         if item.id == "market.triage" and isinstance(item.value, str):
-            return [figures.clean(word, 40) for word in item.value.split()]
+            return [figures.sanitize(word, 40) for word in item.value.split()]
     return []
 
 
 def _in_words(words: Mapping[str, str], status: str) -> str:
-    return words.get(status, figures.clean(status, 80) or "no status is recorded")
+    return words.get(status, figures.sanitize(status, 80) or "no status is recorded")
 
 
 def _event(item: ScheduledEvent, as_of: datetime, at_once: str) -> EventRow:
     minutes = (item.time - as_of).total_seconds() / 60
-    currency, name = figures.clean(item.currency, 8), figures.clean(item.name, 120)
+    currency, name = figures.sanitize(item.currency, 8), figures.sanitize(item.name, 120)
     return EventRow(
         minutes=minutes,
         when=figures.moment(clock.iso(item.time)),
         far=_far(minutes, at_once),
         currency=currency,
-        impact=figures.clean(item.impact, 12),
+        impact=figures.sanitize(item.impact, 12),
         name=name,
         title=f"{currency} {name}".strip(),
     )
@@ -360,11 +360,11 @@ def _headline(item: Headline, stored: StoredHeadline | None) -> HeadlineRow:
     return {
         "seen": figures.moment(stored and stored.first_seen),
         "age": figures.span(item.age_hours * 3600),
-        "source": figures.clean(stored.source, 40) if stored else figures.DASH,
-        "event": figures.clean(stored.event, 20) if stored else figures.DASH,
+        "source": figures.sanitize(stored.source, 40) if stored else figures.DASH,
+        "event": figures.sanitize(stored.event, 20) if stored else figures.DASH,
         "score": cell(stored and stored.score, 2, "the headline is not stored"),
         "weight": figures.plain(item.weight, 2),
-        "headline": figures.clean(stored.headline, HEADLINE_CHARS) if stored else "",
+        "headline": figures.sanitize(stored.headline, HEADLINE_CHARS) if stored else "",
         "link": link(stored.url) if stored else None,
     }
 
@@ -372,7 +372,7 @@ def _headline(item: Headline, stored: StoredHeadline | None) -> HeadlineRow:
 def _classes(known: NewsRecord) -> Iterable[ClassRow]:
     for name, (count, mean) in known.events.items():
         yield {
-            "name": figures.clean(name, 20),
+            "name": figures.sanitize(name, 20),
             "count": f"{figures.plain(count, 0)} headline{'' if count == 1 else 's'}",
             "score": cell(mean, 2),
         }
@@ -381,7 +381,7 @@ def _classes(known: NewsRecord) -> Iterable[ClassRow]:
 def _fundamentals(known: NewsRecord) -> Fundamentals:
     status = known.fundamentals_status
     rows: list[Pair] = [
-        {"name": FUNDAMENTALS.get(key, figures.title(key)), "value": figures.loose(value)}
+        {"name": FUNDAMENTALS.get(key, figures.title(key)), "value": figures.format_any(value)}
         for key, value in known.fundamentals.items()
     ]
     why = "" if status in ("off", "available") else _in_words(NEWS, status)

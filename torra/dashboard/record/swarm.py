@@ -15,7 +15,7 @@ from typing import Final
 
 from agent_config import EXPERTS
 from agents.contracts import WINNERS, AgentReport, Evidence
-from agents.debate.expected_value import Worth
+from agents.debate.expected_value import ExpectedValue
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.record.thesis import NO_SIDE
@@ -58,7 +58,7 @@ SPANS: Final = (0.05, 0.1, 0.2, 0.3)
 
 
 @dataclass(frozen=True, slots=True)
-class RegimeShown:
+class SwarmRegimeView:
     """The code's word for the market, what it means, what the reader says, what is left."""
 
     mark: Badge | None
@@ -153,7 +153,7 @@ class JudgeShown:
 class SwarmShown:
     """The section of a swarm on a tick's page; a part that the tick lacks is None."""
 
-    regime: RegimeShown
+    regime: SwarmRegimeView
     board: BoardShown | None
     judge: JudgeShown | None
     thin: bool
@@ -197,10 +197,10 @@ def brief(record: TickRecord) -> str:
         return ""
     mark = "some evidence is invented" if record.invented else ""
     parts = [*_brief_market(told), *_brief_conflict(told), _brief_judge(spoken, told), mark]
-    return " · ".join(figures.clean(part, 160) for part in parts if part)
+    return " · ".join(figures.sanitize(part, 160) for part in parts if part)
 
 
-def settling(record: TickRecord) -> tuple[str, str] | None:
+def tie_breaker(record: TickRecord) -> tuple[str, str] | None:
     """Return what would settle a tick on which the judge takes no side, and why it is that.
 
     None where a judge takes a side, or none was heard.
@@ -215,10 +215,10 @@ def settling(record: TickRecord) -> tuple[str, str] | None:
 
 
 def _settles(one: ConflictRecord, record: TickRecord) -> str:
-    return figures.clean(swarm_words.settles(one, record.features), 120) or DASH
+    return figures.sanitize(swarm_words.settles(one, record.features), 120) or DASH
 
 
-def finds(said: AgentReport) -> list[tuple[str, str]]:
+def extra_findings(said: AgentReport) -> list[tuple[str, str]]:
     """Return what only a swarm's seats say, each with its label; [] of another's report."""
     levels = ", ".join(swarm_words.feature(name) for name in said.levels)
     chance, side = swarm_words.percent(said.win_share), LEANS.get(said.winner or "")
@@ -233,7 +233,7 @@ def finds(said: AgentReport) -> list[tuple[str, str]]:
         ("Against itself", said.counter or ""),
         ("Asks", "to end the open position" if said.close else ""),
     )
-    return [(label, figures.clean(text, LONGEST)) for label, text in told if text]
+    return [(label, figures.sanitize(text, LONGEST)) for label, text in told if text]
 
 
 def trusted(told: SwarmRecord | None) -> dict[str, float]:
@@ -246,14 +246,14 @@ def trusted(told: SwarmRecord | None) -> dict[str, float]:
 # --- the regime -----------------------------------------------------------------------------------
 
 
-def _regime(spoken: DebateRecord, told: SwarmRecord) -> RegimeShown:
+def _regime(spoken: DebateRecord, told: SwarmRecord) -> SwarmRegimeView:
     known, reader = told.regime, spoken.reader
-    return RegimeShown(
+    return SwarmRegimeView(
         mark=figures.mark(known.code) if known.code else None,
         meaning=REGIMES.get(known.code or "", ""),
         reader=_sentence(swarm_words.reading(known)),
         disputed=known.disputed,
-        claim=figures.clean(statement(reader), LONGEST) if reader else "",
+        claim=figures.sanitize(statement(reader), LONGEST) if reader else "",
         budget=swarm_words.budget(known, reader.budget if reader else None),
         storm=_sentence(swarm_words.storm(told)).replace(" x ", " × "),
         first=_title(known.first) if known.first else "",
@@ -318,12 +318,12 @@ def _expert(
         side=side_of(stand.side) if stand else _silence(said, spoken, name),
         stance=cell(stand.stance if stand else None, 3, "it has no stance"),
         weight=figures.plain(weight, 2) if stand else DASH,
-        sureness=figures.clean(swarm_words.sureness(said, trust), 120) if stand else "",
+        sureness=figures.sanitize(swarm_words.sureness(said, trust), 120) if stand else "",
         y=HEAD + ROW * (place + 0.5),
         x=_x(stand.stance or 0.0, span) if stand else None,
         r=round(LEAST_DOT + (MOST_DOT - LEAST_DOT) * math.sqrt(max(0.0, min(1.0, counts))), 1),
-        claim=figures.clean(statement(said), LONGEST) if stand else "",
-        odd=tuple(figures.clean(word, 40) for word in odd),
+        claim=figures.sanitize(statement(said), LONGEST) if stand else "",
+        odd=tuple(figures.sanitize(word, 40) for word in odd),
         past=_past(name, record),
         why="" if stand else _why_silent(said, spoken, name),
     )
@@ -344,7 +344,7 @@ def _silence(said: AgentReport, spoken: DebateRecord, name: str) -> Badge:
 def _why_silent(said: AgentReport, spoken: DebateRecord, name: str) -> str:
     if said.abstained:
         return surroundings.plain_reason(said.reason)
-    return figures.clean(spoken.failures.get(name) or spoken.unasked.get(name), 120)
+    return figures.sanitize(spoken.failures.get(name) or spoken.unasked.get(name), 120)
 
 
 def _conflict(
@@ -370,11 +370,11 @@ def _claim(cited: Iterable[Evidence], report: AgentReport | None) -> str:
     """Return what a side rests on: the expert's own words of a fact, else its name and value."""
     said = {point.id: point.says for point in (report.points_for if report else ())}
     words = [
-        figures.clean(said.get(one.id), 160).rstrip(".")
-        or f"{swarm_words.feature(one.id)} {figures.loose(one.value)}"
+        figures.sanitize(said.get(one.id), 160).rstrip(".")
+        or f"{swarm_words.feature(one.id)} {figures.format_any(one.value)}"
         for one in cited
     ]
-    told = "; ".join(figures.clean(word, 160) for word in words) or "it cites no fact"
+    told = "; ".join(figures.sanitize(word, 160) for word in words) or "it cites no fact"
     return BELOW_ZERO.sub(MINUS, told)
 
 
@@ -385,7 +385,7 @@ def _agreed(board: BoardRecord) -> str:
         for side, ids in board.agreed.items()
         if ids
     ]
-    return figures.clean("; ".join(parts), 240)
+    return figures.sanitize("; ".join(parts), 240)
 
 
 def _span(board: BoardRecord) -> float:
@@ -407,7 +407,7 @@ def _mean(board: BoardRecord, span: float) -> float | None:
 
 def _axis_word(value: float) -> str:
     side = "SHORT" if value < 0 else "LONG" if value > 0 else ""
-    return f"{side} {figures.signed(value, 2)}".strip() if value else "0"
+    return f"{side} {figures.format_signed(value, 2)}".strip() if value else "0"
 
 
 def _spoken(row: ExpertShown) -> str:
@@ -427,10 +427,10 @@ def _judge(record: TickRecord, told: SwarmRecord) -> JudgeShown | None:
     worth = _worth(told.judgement, by_rule=by_rule) if told.judgement else None
     return JudgeShown(
         side=side_of(said.winner),
-        confidence=figures.clean(said.confidence, 20),
-        claim=figures.clean(statement(said), LONGEST),
-        counter=figures.clean(said.counter, LONGEST),
-        ends=tuple(figures.clean(one, LONGEST) for one in said.falsifiers if one),
+        confidence=figures.sanitize(said.confidence, 20),
+        claim=figures.sanitize(statement(said), LONGEST),
+        counter=figures.sanitize(said.counter, LONGEST),
+        ends=tuple(figures.sanitize(one, LONGEST) for one in said.falsifiers if one),
         close=said.close,
         why=_no_side(record) if not worth else "",
         unfalsified="unfalsified" in said.flags,
@@ -439,7 +439,7 @@ def _judge(record: TickRecord, told: SwarmRecord) -> JudgeShown | None:
 
 
 def _no_side(record: TickRecord) -> str:
-    settles = settling(record)
+    settles = tie_breaker(record)
     more = f" What would settle it: {settles[0]}." if settles and settles[0] != DASH else ""
     return f"It takes no side: there is no trade to weigh and nothing to prove wrong.{more}"
 
@@ -458,7 +458,7 @@ def _silent_judge(spoken: DebateRecord) -> JudgeShown | None:
     return JudgeShown(NO_SIDE, "", "", "", (), False, why, False, None)
 
 
-def _worth(told: Worth, *, by_rule: bool) -> WorthShown:
+def _worth(told: ExpectedValue, *, by_rule: bool) -> WorthShown:
     found = swarm_words.terms(told)
     chance = f"chance {swarm_words.chance(told, by_rule=by_rule)}"
     if found is None:
@@ -477,10 +477,10 @@ def _worth(told: Worth, *, by_rule: bool) -> WorthShown:
     return WorthShown(terms, value, even, chance, _verdict(told), bool(told.vetoes))
 
 
-def _verdict(told: Worth) -> str:
+def _verdict(told: ExpectedValue) -> str:
     """Return what the side gains or loses by the chance, and what that vetoes."""
     value, side = told.value_r or 0.0, LEANS.get(told.side or "", "judged")
-    gain, loss = figures.signed(value, 2), figures.plain(-value, 2)
+    gain, loss = figures.format_signed(value, 2), figures.plain(-value, 2)
     does = f"gains {gain} R" if value > 0.0 else f"loses {loss} R"
     so = "so the judge vetoes nothing" if value > 0.0 else "yet nothing is vetoed"
     so = f"so every {told.vetoes} is vetoed" if told.vetoes else so
@@ -515,7 +515,7 @@ def _brief_judge(spoken: DebateRecord, told: SwarmRecord) -> str:
         return "the judge takes no side"
     chance = swarm_words.percent(said.win_share)
     value = told.judgement.value_r if told.judgement else None
-    worth = "" if value is None else f", worth {figures.signed(value, 2)} R"
+    worth = "" if value is None else f", worth {figures.format_signed(value, 2)} R"
     hits = f", target before stop {chance}" if chance else ""
     return f"the judge: {side}{hits}{worth}"
 
@@ -529,7 +529,7 @@ def side_of(name: str | None) -> Badge:
 
 
 def _title(name: str | None) -> str:
-    return _sentence(figures.clean(swarm_words.expert(name), 40))
+    return _sentence(figures.sanitize(swarm_words.expert(name), 40))
 
 
 def _sentence(text: str) -> str:

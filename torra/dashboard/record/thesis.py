@@ -16,7 +16,7 @@ from agent_config import LEANING_SHARE, OPPOSITION_COST, THIN_CONVICTION
 from agents.contracts import WINNERS, AgentReport
 from agents.debate.deliberation import Consulted
 from agents.debate.panel import DIRECTIONS
-from torra.dashboard.record.shown import NOT_COUNTED, EscalationRule
+from torra.dashboard.record.shown import NOT_COUNTED, EscalationSetting
 from torra.exhibits import figures
 from torra.tick import sentence
 from torra.tick.marks import UNFORESEEN
@@ -70,34 +70,34 @@ class ThesisShown:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ManagerVerdict:
     """A manager's verdict: whose case it finds the stronger one, and how much each case weighs."""
 
     winner: Badge
     weights: tuple[tuple[str, str], ...]
 
 
-def shown(record: TickRecord, rule: EscalationRule | None = None) -> ThesisShown | None:
+def shown(record: TickRecord, rule: EscalationSetting | None = None) -> ThesisShown | None:
     """Return the thesis of a tick's opening, or why there is none; None where none was due."""
-    asked, told = record.deliberation.consulted, rule or EscalationRule()
+    asked, told = record.deliberation.consulted, rule or EscalationSetting()
     if not asked:
         unforeseen = UNFORESEEN in record.flags
         return _without("unforeseen", "", thesis_words.UNFORESEEN_WORDS) if unforeseen else None
     tier = thesis_words.escalated(asked.tier, asked.conviction, told.when, told.at)
     if not asked.report:
-        why = figures.clean(thesis_words.why_without(asked.failure), 200)
+        why = figures.sanitize(thesis_words.why_without(asked.failure), 200)
         return _without("none", _about(asked, record), why, tier)
     return _written(asked, asked.report, record, tier)
 
 
-def judged(said: AgentReport) -> Judged | None:
+def judged(said: AgentReport) -> ManagerVerdict | None:
     """Return a manager's verdict, or a judge's side; None of anybody else's report."""
     winner = said.winner or ""
     if winner not in WINNERS:
         return None
     nobody = NOBODY if said.win_share is None else NO_SIDE
     mark = figures.mark(winner) if WINNERS[winner] else nobody
-    return Judged(
+    return ManagerVerdict(
         mark,
         tuple(
             (figures.title(name), f"× {figures.plain(value, 2)}")
@@ -164,9 +164,9 @@ def _written(asked: Consulted, said: AgentReport, record: TickRecord, tier: str)
         mark=MARKS[state],
         about=_about(asked, record),
         why=f"The trader {verb} it: {reason}." if declined else "",
-        who=figures.clean(thesis_words.author(asked, record.made_calls), 120),
+        who=figures.sanitize(thesis_words.author(asked, record.made_calls), 120),
         tier=tier,
-        claim=figures.clean(statement(said), LONGEST),
+        claim=figures.sanitize(statement(said), LONGEST),
         # of what is not made nothing can end
         ends=() if declined else _lines(said.falsifiers),
         risks=_lines(said.risks),
@@ -187,7 +187,7 @@ def _note(record: TickRecord, *, declined: bool) -> str:
 def _about(asked: Consulted, record: TickRecord) -> str:
     side = SIDES.get(asked.side or "")
     verb = f"{side.verb}ing" if side else "opening"
-    return f"{verb} {figures.clean(record.symbol, 40)}".strip()
+    return f"{verb} {figures.sanitize(record.symbol, 40)}".strip()
 
 
 def _meant_for(said: AgentReport, timeframe: str | None) -> str:
@@ -196,4 +196,4 @@ def _meant_for(said: AgentReport, timeframe: str | None) -> str:
 
 
 def _lines(told: Iterable[str | None]) -> tuple[str, ...]:
-    return tuple(figures.clean(one, LONGEST) for one in told if one)
+    return tuple(figures.sanitize(one, LONGEST) for one in told if one)

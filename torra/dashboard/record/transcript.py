@@ -17,8 +17,8 @@ from pydantic import JsonValue
 
 from agent_config import MODES
 from agents.contracts import OPINIONS, VECTORS, AgentReport, Feature, GateRuling, Point, Rebuttal
-from agents.debate.panel import measure
-from agents.debate.synthesis import Answer
+from agents.debate.panel import panel_of
+from agents.debate.synthesis import CountedReport
 from agents.feature_words import name_of
 from agents.registry import AGENTS, SCORER, TRADER
 from torra.dashboard.record import (
@@ -134,7 +134,7 @@ def conversation(
             scored = _scored(made) if name == SCORER.id and not said else None
             entry: TranscriptEntry = {
                 **spoken,
-                "reasoning": figures.clean(scored.summary) if scored else spoken["reasoning"],
+                "reasoning": figures.sanitize(scored.summary) if scored else spoken["reasoning"],
                 "evidence": citations.chips(said or NO_REPORT, features, anchors),
                 "stance": _stance(name, said, record) if said else None,
                 "votes": scored.votes if scored else _votes(said or NO_REPORT, made),
@@ -168,30 +168,30 @@ def voice(
     state = _state(name, report, calls, failure, word)
     missing = SCORES_NOTHING.get(_kind(name), "not scored")
     return {
-        "name": figures.clean(name, 40),
+        "name": figures.sanitize(name, 40),
         "title": figures.title(name),
         "who": figures.title(name),
         "mark": figures.mark(state),
         "anchor": anchor,
-        "confidence": figures.clean(said.confidence, 20) if weight is not None else "",
+        "confidence": figures.sanitize(said.confidence, 20) if weight is not None else "",
         # no trust weighs the words of one that is asked alone
         "trust": figures.plain(None if _kind(name) == "trader" else weight, 3),
         "adjustments": [cell(said.adjustments.get(v), 3, missing if report else state)
                         for v in VECTORS],
-        "reasoning": figures.clean(statement(said)),
-        "key_points": [figures.clean(p, 400) for p in said.key_points],
+        "reasoning": figures.sanitize(statement(said)),
+        "key_points": [figures.sanitize(p, 400) for p in said.key_points],
         "points": list(_points(said)),
-        "flags": [figures.clean(flag, 60) for flag in said.flags],
+        "flags": [figures.sanitize(flag, 60) for flag in said.flags],
         "looks": agreement.looks(deliberation, name),
         "ordinals": agreement.ordinals(said),
-        "falsifiers": [figures.clean(text, 400) for text in said.falsifiers],
+        "falsifiers": [figures.sanitize(text, 400) for text in said.falsifiers],
         "why_silent": _why_silent(report, calls, failure or word, state) if report or not unasked
         else unasked,
         "ruling": ruling("", said.ruling) if said.ruling else None,
         "judged": thesis.judged(said),
         "horizon": thesis.horizon(said, timeframe),
-        "risks": [figures.clean(one, 400) for one in said.risks],
-        "finds": swarm.finds(said),
+        "risks": [figures.sanitize(one, 400) for one in said.risks],
+        "finds": swarm.extra_findings(said),
         "counts": figures.plain(swarm.trusted(deliberation.swarm).get(name), 2),
         "declined": said.declined,
         "ms": figures.plain(summed([call.elapsed_ms for call in calls]), 0),
@@ -226,9 +226,9 @@ def _points(said: AgentReport) -> Iterator[PointList]:
 
 
 def _point(told: Point | Rebuttal) -> PointLine:
-    why = figures.clean(told.why, 400) if isinstance(told, Point) else ""
-    says = figures.clean(told.says, 400).rstrip(".")
-    return {"says": says, "why": why, "name": name_of(figures.clean(told.id, 60))}
+    why = figures.sanitize(told.why, 400) if isinstance(told, Point) else ""
+    says = figures.sanitize(told.says, 400).rstrip(".")
+    return {"says": says, "why": why, "name": name_of(figures.sanitize(told.id, 60))}
 
 
 def ruling(name: str, told: GateRuling | None, missing: str = "") -> RulingShown:
@@ -241,13 +241,13 @@ def ruling(name: str, told: GateRuling | None, missing: str = "") -> RulingShown
             "reasons": [],
             "note": missing,
         }
-    reasons = [figures.clean(r, 60) for r in told.reasons if r != "NONE"]
+    reasons = [figures.sanitize(r, 60) for r in told.reasons if r != "NONE"]
     return {
         "name": name,
         "multiplier": figures.plain(told.multiplier, 3),
         "veto": vetoed(told),
         "reasons": reasons,
-        "note": figures.clean(told.detail, 600),
+        "note": figures.sanitize(told.detail, 600),
     }
 
 
@@ -255,7 +255,7 @@ def vetoed(told: GateRuling) -> str:
     """Return which openings a ruling vetoes: all, those of one side, or none."""
     if told.veto or not told.veto_sides:
         return figures.mark("VETO").text if told.veto else "no veto"
-    sides = ", ".join(figures.clean(side, 8) for side in told.veto_sides)
+    sides = ", ".join(figures.sanitize(side, 8) for side in told.veto_sides)
     return f"{figures.mark('VETO').text} of {sides}"
 
 
@@ -285,7 +285,7 @@ def _votes(said: AgentReport, calls: Sequence[StoredCall]) -> list[Vote]:
             {
                 "name": figures.title(vector),
                 "value": cell(value),
-                "meant": figures.signed(meant[vector]) if cut else "",
+                "meant": figures.format_signed(meant[vector]) if cut else "",
             }
         )
     return rows
@@ -296,7 +296,7 @@ def _stance(name: str, report: AgentReport, record: TickRecord) -> Stance | None
     seat = AGENTS.get(name)
     if seat is None or report.abstained or seat.role.kind not in OPINIONS:
         return None
-    alone = measure([Answer(seat.role, report)], weights=arithmetic.vector_weights(record))
+    alone = panel_of([CountedReport(seat.role, report)], weights=arithmetic.vector_weights(record))
     return agreement.stance(name, alone.pushes.get(name))
 
 
@@ -391,12 +391,12 @@ def _stage(stage: StageRecord, entries: list[TranscriptEntry]) -> StageShown:
     title, note = PHASES.get(name, (figures.title(name), ""))
     rounds = name in DEBATING
     return {
-        "name": figures.clean(name, 20),
+        "name": figures.sanitize(name, 20),
         "gate": GATE in stage.agents,
         "title": f"{title}, round {number}" if rounds else title,
         "note": AGAIN if rounds and number > 1 else note,
         "ms": figures.plain(stage.ms, 0),
-        "status": figures.clean(stage.status, 20),
+        "status": figures.sanitize(stage.status, 20),
         "meaning": STAGES.get(stage.status, ""),
         "entries": entries,
     }
@@ -428,7 +428,7 @@ def _why_silent(
     if state == "not asked" and failure in agreement.UNASKED:
         return agreement.UNASKED[failure]
     told = [failure or calls[-1].status, calls[-1].detail] if calls else [failure]
-    words = [figures.clean(word, 300) for word in told if word]
+    words = [figures.sanitize(word, 300) for word in told if word]
     return ": ".join(dict.fromkeys(words)) or "no call was made"
 
 

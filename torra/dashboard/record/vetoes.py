@@ -12,7 +12,7 @@ from agents.contracts import GateReason, OfficerReason
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import Decision
 from torra.exhibits import figures
-from torra.tick.tick_record import Gate, TickRecord
+from torra.tick.tick_record import GateRecord, TickRecord
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.vetoed import REFUSERS, refusal, sided
 from torra.words.badge import Badge
@@ -38,7 +38,7 @@ def cause(record: Decision) -> str:
     if gate.ruling.vetoes(record.verdict or ""):
         return _of_one_side(record, gate)
     if str(DenyReason.GATE_VETO) in (record.reason, *record.denied):
-        side = figures.clean(record.verdict, 10)
+        side = figures.sanitize(record.verdict, 10)
         return f"latched by an earlier {latched(record)}, which holds until {side} is out of reach"
     return ""
 
@@ -49,7 +49,7 @@ def refused(gate: str, verdict: str) -> tuple[str, str]:
     Nobody where the ruling vetoes nothing: then a veto of an earlier tick holds.
     """
     try:
-        ruling = Gate.parse(gate).ruling
+        ruling = GateRecord.parse(gate).ruling
     except ValueError:
         return "", ""
     if code := refusal(ruling, verdict):
@@ -78,23 +78,23 @@ def latched(record: Decision) -> str:
     return "veto or decline" if asks else "veto"
 
 
-def _ruled(record: Decision, gate: Gate) -> str:
+def _ruled(record: Decision, gate: GateRecord) -> str:
     codes = [code for code in gate.rule.reasons if code in (*RULES, HOLD)]
     return "; ".join(_rule(record, code) for code in codes) or "the gate's rules"
 
 
-def _of_one_side(record: Decision, gate: Gate) -> str:
+def _of_one_side(record: Decision, gate: GateRecord) -> str:
     """Return why the risk officer, or the judge, vetoes an opening of this side alone."""
-    side = figures.clean(record.verdict, 10)
+    side = figures.sanitize(record.verdict, 10)
     codes = sided(gate.ruling, record.verdict or "")
     told = [f"{code}, {GATE_REASONS[code]}" for code in codes]
     return "; ".join([f"a veto of {side} alone", *told])
 
 
-def _judged(gate: Gate) -> str:
+def _judged(gate: GateRecord) -> str:
     """Return that the gate's agent added the veto, with the reasons that only it gave."""
     told = [*gate.rule.reasons, "NONE"]
-    own = [figures.clean(code, 40) for code in gate.reasons if code not in told]
+    own = [figures.sanitize(code, 40) for code in gate.reasons if code not in told]
     return ", ".join(["the gate agent's own veto", *own])
 
 
@@ -107,5 +107,5 @@ def _rule(record: Decision, code: str) -> str:
     name, form = MEASURED[code]
     for item in record.features:
         if item.id == name and isinstance(item.value, float):
-            return f"{code}, {form.format(figures.loose(round(item.value, 3)))}"
+            return f"{code}, {form.format(figures.format_any(round(item.value, 3)))}"
     return code

@@ -22,7 +22,7 @@ from agents.debate import synthesis
 from agents.registry import AGENTS
 from torra.dashboard.record import arithmetic, inputs, swarm, thesis
 from torra.dashboard.record.rows import Tried
-from torra.dashboard.record.shown import ShownTick, TickLimits
+from torra.dashboard.record.shown import TickLimits, TickView
 from torra.exhibits import figures
 from torra.exhibits.figures import BarSpan
 from torra.tick.tick_record import DebateRecord, StoredCall, TickRecord, is_gate
@@ -73,7 +73,7 @@ class Span(Tried):
     until: float | None
 
 
-class Drawn(Span, BarSpan):
+class CallBar(Span, BarSpan):
     """A call on the time axis."""
 
     limit_x: float | None
@@ -86,7 +86,7 @@ class Drawn(Span, BarSpan):
 class CallTimeline(TypedDict):
     """The calls of a tick on its time axis."""
 
-    rows: list[Drawn]
+    rows: list[CallBar]
     span: float
     axis: list[str]
     before: BarSpan | None
@@ -99,7 +99,7 @@ class CallTimeline(TypedDict):
     last: float
 
 
-def timeline(record: ShownTick) -> CallTimeline:
+def timeline(record: TickView) -> CallTimeline:
     """Return the calls of a tick on its time axis; `rows` is empty where none was made.
 
     Times of rows are milliseconds since the tick was due.
@@ -166,11 +166,11 @@ def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterabl
 def _span(call: StoredCall, start: float, end: float, until: float | None) -> Span:
     return {
         "who": figures.title(call.role_id),
-        "stage": figures.clean(call.stage, 40),
+        "stage": figures.sanitize(call.stage, 40),
         "try": inputs.numbered(call),
-        "status": figures.clean(call.status, 40),
+        "status": figures.sanitize(call.status, 40),
         "good": call.status == "ok",
-        "detail": figures.clean(call.detail, 400),
+        "detail": figures.sanitize(call.detail, 400),
         "start": start,
         "end": end,
         "until": until,
@@ -193,7 +193,7 @@ def _until(
     return max(at, min(at + share * (deadline - at), deadline - kept))
 
 
-def _drawn(row: Span, span: float) -> Drawn:
+def _drawn(row: Span, span: float) -> CallBar:
     until = row["until"]
     return {
         **row,
@@ -246,7 +246,7 @@ class ScoreRange(NamedTuple):
         return round(LABEL_WIDTH + (value - self.low) / (self.high - self.low) * room, 1)
 
 
-class Fall(NamedTuple):
+class WaterfallStep(NamedTuple):
     """A step of a waterfall."""
 
     name: str
@@ -332,7 +332,7 @@ def decision_chart(record: TickRecord) -> DecisionChart | None:
     lines = [("BUY", buy), ("SELL", None if sell is None else -sell)]
     known = [(name, value) for name, value in lines if value is not None]
     if record.l1_consensus is not None:
-        steps.append(Fall("Without agents", 0.0, record.l1_consensus, "control"))
+        steps.append(WaterfallStep("Without agents", 0.0, record.l1_consensus, "control"))
     drawn, scale = _chart(steps, [value for _, value in known])
     return {
         **drawn,
@@ -340,7 +340,7 @@ def decision_chart(record: TickRecord) -> DecisionChart | None:
             {
                 "name": figures.mark(name).text,
                 "x": scale.x(value),
-                "value": figures.signed(value, 2),
+                "value": figures.format_signed(value, 2),
             }
             for name, value in known
         ],
@@ -352,20 +352,20 @@ def _vector_chart(record: TickRecord, vector: str) -> VectorChart:
     title = figures.title(vector)
     if l1 is None:
         return {"title": title, "rows": [], "why": "no L1 score is recorded"}
-    steps = [Fall("Bars (L1)", 0.0, l1, "base")]
+    steps = [WaterfallStep("Bars (L1)", 0.0, l1, "base")]
     at = l1
     for who, moved in _moves(record, vector):
-        steps.append(Fall(who, at, at + moved, "voiced"))
+        steps.append(WaterfallStep(who, at, at + moved, "voiced"))
         at += moved
     agent, final = record.agents.get(vector), record.final(vector)
     if agent is not None:
         # the voices add up to more than was applied: a bound has cut the rest
         if abs(agent - at) > arithmetic.TOLERANCE:
-            steps.append(Fall("Cut at a bound", at, agent, "voiced"))
-        steps.append(Fall("Agent score", 0.0, agent, "sum"))
+            steps.append(WaterfallStep("Cut at a bound", at, agent, "voiced"))
+        steps.append(WaterfallStep("Agent score", 0.0, agent, "sum"))
     if final is not None:
         name = "Bars: not counted" if record.deliberation.in_shadow else "What counts"
-        steps.append(Fall(name, 0.0, final, "base"))
+        steps.append(WaterfallStep(name, 0.0, final, "base"))
     drawn, scale = _chart(steps, [])
     return {"title": title, "why": "", "origin": scale.x(l1), **drawn}
 
@@ -443,17 +443,17 @@ def _vote(
 
 def _sums(
     parts: Mapping[str, float | None], name: str, total: float, ath: str = ""
-) -> Iterable[Fall]:
+) -> Iterable[WaterfallStep]:
     at = 0.0
     for part, value in parts.items():
         if value is not None:
             label = ath if part == "ath" else figures.title(part)
-            yield Fall(label, at, at + value, "voiced")
+            yield WaterfallStep(label, at, at + value, "voiced")
             at += value
-    yield Fall(name, 0.0, total, "sum")
+    yield WaterfallStep(name, 0.0, total, "sum")
 
 
-def _chart(steps: list[Fall], more: list[float]) -> tuple[WaterfallChart, ScoreRange]:
+def _chart(steps: list[WaterfallStep], more: list[float]) -> tuple[WaterfallChart, ScoreRange]:
     """Return the rows of a chart with their geometry, and its scale; zero is always on it."""
     values = [value for step in steps for value in (step.start, step.end)]
     values += [*more, 0.0]
@@ -481,12 +481,12 @@ def _axis(scale: ScoreRange) -> list[AxisMark]:
     marks: list[AxisMark] = []
     for place in range(first, math.floor(scale.high / step) + 1):
         value = place * step
-        told = figures.signed(value, decimals) if place else "0"
+        told = figures.format_signed(value, decimals) if place else "0"
         marks.append({"x": scale.x(value), "value": told, "zero": not place})
     return marks
 
 
-def _row(step: Fall, place: int, scale: ScoreRange) -> FallRow:
+def _row(step: WaterfallStep, place: int, scale: ScoreRange) -> FallRow:
     name, start, end, kind = step
     moved = end - start if kind == "voiced" else end
     a, b = sorted((scale.x(start), scale.x(end)))
@@ -498,7 +498,7 @@ def _row(step: Fall, place: int, scale: ScoreRange) -> FallRow:
         "width": max(2.0, round(b - a, 1)),
         "end": scale.x(end),
         "tone": figures.tone(end - start),
-        "number": figures.signed(moved),
+        "number": figures.format_signed(moved),
     }
 
 

@@ -179,16 +179,16 @@ def _line(entry: AuditEntry) -> AuditLine:
     return AuditLine(
         seq=entry.seq,
         when=figures.moment(entry.at, seconds=True),
-        actor=figures.clean(entry.actor, LONGEST),
+        actor=figures.sanitize(entry.actor, LONGEST),
         by_actor=url_for(".audit", actor=entry.actor),
-        address=figures.clean(entry.address, LONGEST),
-        action=figures.clean(entry.action, LONGEST),
+        address=figures.sanitize(entry.address, LONGEST),
+        action=figures.sanitize(entry.action, LONGEST),
         by_action=url_for(".audit", action=entry.action),
-        target=figures.clean(entry.target, LONGEST),
-        outcome=figures.clean(entry.outcome, LONGEST),
+        target=figures.sanitize(entry.target, LONGEST),
+        outcome=figures.sanitize(entry.outcome, LONGEST),
         failed=entry.outcome.startswith("failed"),
         changes=[
-            (figures.clean(name, LONGEST), _value(before, name), _value(after, name))
+            (figures.sanitize(name, LONGEST), _value(before, name), _value(after, name))
             for name in names
             if before.get(name) != after.get(name)
         ],
@@ -201,7 +201,7 @@ def _value(told: JsonObject, name: str) -> str:
         return figures.DASH
     value = told[name]
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return figures.clean(text, LONGEST)
+    return figures.sanitize(text, LONGEST)
 
 
 def _json(text: str) -> JsonObject:

@@ -24,7 +24,7 @@ from torra.words.badge import Badge
 
 if TYPE_CHECKING:
     from instance_database import Database
-    from torra.dashboard.view.backing import Backing
+    from torra.dashboard.view.backing import PageContext
     from torra.replay.changed.listing import ChangedPage, Paths
     from torra.replay.changed.without_agents import ChangedTick, Kind
 
@@ -79,7 +79,7 @@ def changed_page() -> str:
         lines=[_line(one, currency) for one in found.ticks] if found else [],
         nothing=words.empty(found, known["what"]) if found else "",
         paths=[words.of_paths(one, currency) for one in told],
-        worth="" if behind is None else figures.clean(behind.database.newest_says("worth"), 600),
+        worth="" if behind is None else figures.sanitize(behind.database.newest_says("worth"), 600),
         words=words,
         currency=currency,
         known=known,
@@ -98,13 +98,15 @@ def api_changed() -> ResponseReturnValue:
         return jsonify(error=str(error), status=400), 400
 
 
-def _asked(behind: Backing) -> ChangedPage:
+def _asked(behind: PageContext) -> ChangedPage:
     """Return the ticks that a request asks for; raises ConfigError for words that mean none."""
     from torra.replay.changed import listing  # noqa: PLC0415  the pages load replays only when asked to
 
     what = _words()
     if wrong := sorted(set(what) - set(KINDS)):
-        raise ConfigError(f"what is one of {', '.join(KINDS)}, not {figures.clean(wrong[0], 40)}")
+        raise ConfigError(
+            f"what is one of {', '.join(KINDS)}, not {figures.sanitize(wrong[0], 40)}"
+        )
     return listing.listed(
         behind.database,
         behind.settings,
@@ -119,7 +121,7 @@ def _words() -> tuple[str, ...]:
     return tuple(request.args.getlist("what")) or KINDS[:2]
 
 
-def _paths(behind: Backing) -> tuple[Paths, ...]:
+def _paths(behind: PageContext) -> tuple[Paths, ...]:
     """Return the whole paths of a small desk; remembered until it has another tick."""
     from torra.desk import promotion  # noqa: PLC0415
     from torra.replay.changed import listing  # noqa: PLC0415
@@ -135,7 +137,7 @@ def _paths(behind: Backing) -> tuple[Paths, ...]:
     return known[1]
 
 
-def _currency(behind: Backing | None) -> str:
+def _currency(behind: PageContext | None) -> str:
     """Return the currency of all accounts of a desk; "" where they differ or it is not known."""
     if behind is None:
         return ""
@@ -148,7 +150,7 @@ def _line(one: ChangedTick, currency: str) -> ChangedLine:
 
     return ChangedLine(
         when=figures.moment(one.close_time),
-        stream=figures.clean(f"{one.instance} {one.timeframe}", 80),
+        stream=figures.sanitize(f"{one.instance} {one.timeframe}", 80),
         address=tick_link(one.instance, one.timeframe, one.bar_time),
         changed=", ".join(one.changed),
         l1_verdict=figures.mark(one.l1.verdict),

@@ -21,7 +21,7 @@ from torra.clock import parse
 from torra.config import Profile
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import backing, desk_cells, desk_page
 from torra.desk import costs as cost_report
 from torra.desk.costs import CallSums, CostReport, DaySum, KeptCall, LateShare, ProfileCost
@@ -151,7 +151,7 @@ def costs() -> str:
     )
 
 
-def models(behind: Backing) -> list[ModelPrice]:
+def models(behind: PageContext) -> list[ModelPrice]:
     """Return what each vendor would cost this desk at most, the cheapest first."""
     setups = [(setup.instance, setup.profile) for setup in behind.desk.setups.values()]
     return [
@@ -171,7 +171,7 @@ def api_costs() -> ResponseReturnValue:
     return jsonify(shape=arranged.shape, cells=desk_cells() | arranged.cells, report=told)
 
 
-def document(behind: Backing) -> ShownReport:
+def document(behind: PageContext) -> ShownReport:
     """Return the report of `torra cost` from the open database, and the verdicts changed."""
     instances = [*behind.settings.instances, *behind.database.hosted_instances()]
     told = cost_report.report(
@@ -194,7 +194,7 @@ def document(behind: Backing) -> ShownReport:
     }
 
 
-def _profile(behind: Backing, name: str) -> Profile | None:
+def _profile(behind: PageContext, name: str) -> Profile | None:
     """Return a profile as the desk has it, or as its file says; None for one that is broken."""
     for item in behind.settings.instances:
         # the profile that the desk runs with: its file may be newer
@@ -206,7 +206,7 @@ def _profile(behind: Backing, name: str) -> Profile | None:
         return None
 
 
-def _vendors(behind: Backing, name: str) -> list[str]:
+def _vendors(behind: PageContext, name: str) -> list[str]:
     found = _profile(behind, name)
     return sorted(found.agents.paid()) if found else []
 
@@ -234,7 +234,7 @@ def shown(told: ShownReport) -> CostsScreen:
         keys = [(f"{kind}.{number}", *group) for number, group in enumerate(listed)]
         for key, _, sums in keys:
             cells |= _sum(key, sums)
-        groups.append((kind, [(key, figures.clean(name, 120)) for key, name, _ in keys]))
+        groups.append((kind, [(key, figures.sanitize(name, 120)) for key, name, _ in keys]))
     return CostsScreen(
         cells=cells,
         shape=_shape(told),
@@ -257,7 +257,7 @@ def _shape(told: ShownReport) -> str:
         *(f"{row['id']}{row['under_way']}" for row in told["kept"]),
         *(row["provider"] for row in told["blocked"]),
     ]
-    return figures.clean("|".join(parts), 4000)
+    return figures.sanitize("|".join(parts), 4000)
 
 
 def _groups(told: CostReport) -> list[tuple[str, list[tuple[str, CallSums]]]]:
@@ -373,10 +373,10 @@ def _kept(row: KeptCall) -> KeptLine:
     return KeptLine(
         at=figures.moment(row["at"]),
         usd=figures.money(row["usd"]),
-        role=figures.clean(row["role"], 60),
-        model=figures.clean(f"{row['provider']}:{row['model']}", 120),
-        profile=figures.clean(row["profile"], 60),
-        tick=figures.clean(f"{instance} {timeframe} {figures.moment(bar_time)}", 120),
+        role=figures.sanitize(row["role"], 60),
+        model=figures.sanitize(f"{row['provider']}:{row['model']}", 120),
+        profile=figures.sanitize(row["profile"], 60),
+        tick=figures.sanitize(f"{instance} {timeframe} {figures.moment(bar_time)}", 120),
         state=("◌ " if row["under_way"] else "◐ ") + state,
     )
 

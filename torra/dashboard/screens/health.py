@@ -23,14 +23,14 @@ from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.screens import health_checks
 from torra.dashboard.screens.health_checks import LEVELS, Sign
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.desk_values import Overview
-from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.rendering import backing, desk_page, desk_view, state
 from torra.dashboard.view.swarm_flags import Flagged
 from torra.desk.promotion import PromotionSubject, subjects_of
-from torra.desk.self_check import CheckResult, glance
+from torra.desk.self_check import CheckResult, quick_checks
 from torra.exhibits import figures
 
 if TYPE_CHECKING:
@@ -124,19 +124,19 @@ class Checkup:
         self._findings: tuple[datetime, list[CheckResult]] | None = None
         self._thread: threading.Thread | None = None
         self._answer: tuple[datetime, str] | None = None
-        self.shares: Kept[list[dict[str, Any]]] = Kept(SHARES_KEPT)
-        self.flags: Kept[Flagged] = Kept(SHARES_KEPT)
+        self.shares: LruCache[list[dict[str, Any]]] = LruCache(SHARES_KEPT)
+        self.flags: LruCache[Flagged] = LruCache(SHARES_KEPT)
 
-    def findings(self, behind: Backing, now: datetime) -> list[CheckResult]:
+    def findings(self, behind: PageContext, now: datetime) -> list[CheckResult]:
         """Return findings that are younger than CHECKED_FOR, or look again."""
         with self._lock:
             held = self._findings
             # abs: a clock that was set back would keep the findings for as long
             if held is None or abs(now - held[0]) >= CHECKED_FOR:
-                held = self._findings = (now, glance(behind.home, behind.environment))
+                held = self._findings = (now, quick_checks(behind.home, behind.environment))
             return held[1]
 
-    def start(self, behind: Backing) -> bool:
+    def start(self, behind: PageContext) -> bool:
         """Start to read the database through; return False while that already runs."""
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
@@ -164,7 +164,7 @@ class Checkup:
             return DatabaseCheck("never")
         return DatabaseCheck("done", answer[1], iso(answer[0]))
 
-    def _read(self, behind: Backing) -> None:
+    def _read(self, behind: PageContext) -> None:
         answer = behind.database.quick_check()
         self._answer = (behind.desk.clock.real_now().replace(microsecond=0), answer)
 
@@ -173,7 +173,7 @@ class Checkup:
 _CHECKUPS: WeakKeyDictionary[Database, Checkup] = WeakKeyDictionary()
 
 
-def checkup(behind: Backing) -> Checkup:
+def checkup(behind: PageContext) -> Checkup:
     """Return the memory of a database's checks."""
     return _CHECKUPS.setdefault(behind.database, Checkup())
 
@@ -254,7 +254,7 @@ def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
     return found, checked
 
 
-def _subjects(behind: Backing) -> tuple[PromotionSubject, ...]:
+def _subjects(behind: PageContext) -> tuple[PromotionSubject, ...]:
     """Return the profiles that run here."""
     setups = behind.desk.setups.values()
     return subjects_of((setup.instance, setup.profile) for setup in setups)
@@ -292,8 +292,8 @@ def shown(found: Signs) -> HealthScreen:
         for number, sign in enumerate(found[name]):
             key = f"{name}.{number}"
             cells |= _cells(key, sign)
-            facts = [(figures.clean(n, 40), figures.clean(v, 200)) for n, v in sign.facts]
-            row = SignRow(key, figures.clean(sign.name, 80), facts)
+            facts = [(figures.sanitize(n, 40), figures.sanitize(v, 200)) for n, v in sign.facts]
+            row = SignRow(key, figures.sanitize(sign.name, 80), facts)
             rows.append(row)
             urgent.append((LEVELS.index(sign.level), row))
         groups.append(Group(name, title, rows))
@@ -303,11 +303,11 @@ def shown(found: Signs) -> HealthScreen:
     shape = "|".join(row.name for group in groups for row in group.rows)
     return HealthScreen(
         cells=cells,
-        shape=figures.clean(shape, 4000),
+        shape=figures.sanitize(shape, 4000),
         groups=groups,
         urgent=[row for _, row in sorted(urgent, key=lambda pair: pair[0])],
         lasting=[
-            figures.clean(f"{sign.detail}; {sign.remedy}.", LONGEST) for sign in found[LASTING]
+            figures.sanitize(f"{sign.detail}; {sign.remedy}.", LONGEST) for sign in found[LASTING]
         ],
     )
 
@@ -322,10 +322,13 @@ def _line(name: str, signs: list[Sign]) -> Cells:
     told = [sign for sign in signs if sign.level == level]
     if level == "ok" and len(told) > 1:
         names = ", ".join(dict.fromkeys(sign.name for sign in told))
-        return {f"{name}.worst": words(word, tone), f"{name}.line": words(figures.clean(names, 90))}
+        return {
+            f"{name}.worst": words(word, tone),
+            f"{name}.line": words(figures.sanitize(names, 90)),
+        }
     said = "; ".join(sign.detail for sign in told[:BRIEFLY])
     more = f"; and {len(told) - BRIEFLY} more" if len(told) > BRIEFLY else ""
-    brief = figures.clean(said, 120)
+    brief = figures.sanitize(said, 120)
     return {
         f"{name}.worst": words(word, tone),
         f"{name}.line": words(f"{brief}{more}" if signs else "nothing to tell"),
@@ -335,11 +338,11 @@ def _line(name: str, signs: list[Sign]) -> Cells:
 def _cells(key: str, sign: Sign) -> Cells:
     word, tone = MARKS[sign.level]
     wanted = sign.level in ("alert", "warn")
-    remedy = figures.clean(sign.remedy, LONGEST)
+    remedy = figures.sanitize(sign.remedy, LONGEST)
     return {
         f"{key}.urgent": {"hidden": not wanted},
         f"{key}.level": words(word, tone),
-        f"{key}.detail": words(figures.clean(sign.detail, LONGEST)),
+        f"{key}.detail": words(figures.sanitize(sign.detail, LONGEST)),
         f"{key}.remedy": words(remedy) | {"hidden": not remedy},
     }
 

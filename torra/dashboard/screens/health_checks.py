@@ -27,10 +27,10 @@ from torra.dashboard.cells import sources
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens.health_rows import LeaseRow
 from torra.dashboard.view import swarm_flags
-from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.desk_values import DeskStatus, Overview, Stream
+from torra.dashboard.view.backing import PageContext
+from torra.dashboard.view.desk_values import DeskStatus, Overview, StreamStatus
 from torra.dashboard.view.desk_view import RunningSetup, version
-from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.swarm_flags import Flagged
 from torra.desk.memory import shelves
 from torra.desk.models import call_words
@@ -61,7 +61,7 @@ from torra.words.ticks import FLOW, STATUSES
 if TYPE_CHECKING:
     from torra.collecting.asking import TopicState
     from torra.feeds.companions import CompanionReader
-    from torra.feeds.companions import Told as CompanionTold
+    from torra.feeds.companions import CompanionReading as CompanionTold
     from torra.outside.collector import SeriesCollector
 
 LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
@@ -128,14 +128,14 @@ def streams(overview: Overview, settings: DeskSettings) -> Iterator[Sign]:
             name = f"{one.instance} {row.timeframe}"
             yield _stream(name, row, feeds.get(one.instance, one.feed))
             if row.damaged:
-                told = f"the record of its newest tick is damaged: {figures.clean(row.damaged)}"
+                told = f"the record of its newest tick is damaged: {figures.sanitize(row.damaged)}"
                 yield Sign(f"{name} record", "warn", told, DAMAGED)
 
 
 DAMAGED: Final = "a backup from before may have the record whole: torra restore lists the backups"
 
 
-def _stream(name: str, row: Stream, feed: str | None) -> Sign:
+def _stream(name: str, row: StreamStatus, feed: str | None) -> Sign:
     age = f"the newest tick closed {figures.span(row.age_seconds)} ago"
     then = f"next close in {figures.countdown(row.next_in_seconds)}"
     if row.skipped:
@@ -193,7 +193,7 @@ def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator
             yield Sign(f"agents of {subject.name}", level, f"{say}; {standing.reason}; {ahead}")
 
 
-def swarms(behind: Backing, kept: Kept[Flagged]) -> Iterator[Sign]:
+def swarms(behind: PageContext, kept: LruCache[Flagged]) -> Iterator[Sign]:
     """Yield for each symbol that a swarm decides what its newest ticks flagged."""
     for one in behind.desk.setups.values():
         instance = one.instance
@@ -216,7 +216,7 @@ def swarms(behind: Backing, kept: Kept[Flagged]) -> Iterator[Sign]:
             yield Sign(f"{instance.id} swarm", "ok", swarm_flags.told(found), mend)
 
 
-def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:
+def scheduler(behind: PageContext, now: datetime) -> Iterator[Sign]:
     """Yield the lease and its holder, the state of the clocks, and each instance's next wake."""
     stored = behind.database.lease()
     lease = LeaseRow.read(stored) if stored else None
@@ -239,7 +239,7 @@ def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:
     yield from _wakes(behind, now)
 
 
-def _lease(behind: Backing, lease: LeaseRow | None, now: datetime) -> Sign:
+def _lease(behind: PageContext, lease: LeaseRow | None, now: datetime) -> Sign:
     start = "start the desk: torra run"
     if lease is None:
         if behind.settings.instances:
@@ -261,7 +261,7 @@ def _lease(behind: Backing, lease: LeaseRow | None, now: datetime) -> Sign:
     return Sign("lease", "note", f"another process works, {epoch}, {since}; this one looks on")
 
 
-def _wakes(behind: Backing, now: datetime) -> Iterator[Sign]:
+def _wakes(behind: PageContext, now: datetime) -> Iterator[Sign]:
     """Yield the timers of a desk that runs in this process; nothing for a desk without them."""
     tell = getattr(behind.desk, "timers", None)
     for name, (following, last) in (tell() if callable(tell) else {}).items():
@@ -278,7 +278,7 @@ def _wakes(behind: Backing, now: datetime) -> Iterator[Sign]:
         yield Sign(f"wakes {name}", "ok", f"next in {wait} real time; {before} (desk time)")
 
 
-def bridges(behind: Backing, now: datetime) -> Iterator[Sign]:
+def bridges(behind: PageContext, now: datetime) -> Iterator[Sign]:
     """Yield each bridge as it was stored last: what keeps it from sending, and its facts."""
     rows = behind.database.bridges()
     noted = {row.name for row in rows}
@@ -321,7 +321,7 @@ def _worded(value: str | float) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-def providers(behind: Backing) -> Iterator[Sign]:
+def providers(behind: PageContext) -> Iterator[Sign]:
     """Yield each vendor: whether its key is set, whether it is asked, and how it answered."""
     desks = [setup.profile.agents for setup in behind.desk.setups.values()]
     used = {vendor for desk in desks for vendor in desk.vendors()}
@@ -338,7 +338,7 @@ def _provider(
     used: bool,
     block: ProviderBlock | None,
     models: Sequence[ModelHealth],
-    behind: Backing,
+    behind: PageContext,
 ) -> Sign:
     key, remedy = _key(name, behind.environment)
     facts = (("key", key), ("used", "yes" if used else "no"), *map(_answers, models))
@@ -371,7 +371,7 @@ def _answers(one: ModelHealth) -> tuple[str, str]:
     return one.model, f"{call_words.line(one)}{median}"
 
 
-def news(behind: Backing, overview: Overview) -> Iterator[Sign]:
+def news(behind: PageContext, overview: Overview) -> Iterator[Sign]:
     """Yield the collector's topics if this process has one, and the state in the newest ticks."""
     # A page of another process looks at a desk without a roster.
     outlook = getattr(getattr(behind.desk, "roster", None), "outlook", None)
@@ -404,7 +404,7 @@ def news(behind: Backing, overview: Overview) -> Iterator[Sign]:
         yield Sign("calendar", "note", "no profile names one (events.calendar)")
 
 
-def beyond(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterator[Sign]:
+def beyond(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Iterator[Sign]:
     """Yield the numbers from beyond the chart: who is asked, how old each is, who had them.
 
     `shares` keeps how the blocks of the newest ticks stood.
@@ -414,7 +414,7 @@ def beyond(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterator[Sign
         yield from companion_signs(behind, one)
 
 
-def _series_signs(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterator[Sign]:
+def _series_signs(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Iterator[Sign]:
     """Yield how publishers answer, how old each series is, and in how many ticks it was known."""
     reading = [one for one in behind.desk.setups.values() if one.profile.outside.sources]
     if not reading:
@@ -440,7 +440,7 @@ def _series_signs(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterat
         yield from _share(behind, one, shares)
 
 
-def companion_signs(behind: Backing, one: RunningSetup) -> Iterator[Sign]:
+def companion_signs(behind: PageContext, one: RunningSetup) -> Iterator[Sign]:
     """Yield each companion of an instance: its newest bar, or why there is nothing."""
     instance = one.instance
     reader: CompanionReader | None = getattr(one, "companions", None)
@@ -475,7 +475,7 @@ def _companion_bar(row: CompanionTold) -> str:
     closed = row.closed
     parts = [
         f"newest bar closed {figures.moment(iso(closed))}" if closed else "",
-        figures.clean(row.says, 200),
+        figures.sanitize(row.says, 200),
     ]
     return ", ".join(filter(None, parts))
 
@@ -531,7 +531,7 @@ def _by_company(states: Iterable[TopicState]) -> Iterator[TopicState]:
     yield from together.values()
 
 
-def _companies(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
+def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
     """Yield of each company that a symbol is what is stored of its figures, or that nothing is."""
     now = behind.now()
     subjects = [subject_of(one.instance, one.profile) for one in reading]
@@ -559,7 +559,7 @@ def _companies(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sig
 
 
 def _numbers(
-    behind: Backing, reading: Sequence[RunningSetup], collector: SeriesCollector | None
+    behind: PageContext, reading: Sequence[RunningSetup], collector: SeriesCollector | None
 ) -> Iterator[Sign]:
     """Yield each series that a symbol reads and that is stored or asked for; of a market one sign.
 
@@ -607,7 +607,7 @@ def _number(title: str, one: StoredRow, now: datetime) -> Sign:
     return Sign(title, "warn", f"{told}, too old to count", remedy)
 
 
-def _flow(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
+def _flow(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
     """Yield the newest order flow of each stream whose feed brings any, or why there is none.
 
     A stream whose newest tick has it is in order, however long ago that is: the market may rest.
@@ -631,7 +631,7 @@ def _flow(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
 
 
 def _share(
-    behind: Backing, one: RunningSetup, shares: Kept[list[dict[str, Any]]]
+    behind: PageContext, one: RunningSetup, shares: LruCache[list[dict[str, Any]]]
 ) -> Iterator[Sign]:
     """Yield in how many of the newest ticks of a symbol each block was known."""
     instance = one.instance
@@ -662,7 +662,7 @@ def _share(
         yield Sign(f"{instance.id} ticks", level, told)
 
 
-def database(behind: Backing) -> Iterator[Sign]:
+def database(behind: PageContext) -> Iterator[Sign]:
     """Yield disk room, write-ahead log, schema and backups of the database."""
     path = behind.database.path
     size, log = _size(path), _size(path.with_name(path.name + "-wal"))
@@ -705,7 +705,7 @@ def _bytes(number: int) -> str:
     return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.1f} MB"
 
 
-def event_streams(behind: Backing) -> Iterator[Sign]:
+def event_streams(behind: PageContext) -> Iterator[Sign]:
     """Yield whether pages learn of changes at once."""
     events = getattr(behind, "events", None)
     if events is None:
@@ -720,7 +720,7 @@ def event_streams(behind: Backing) -> Iterator[Sign]:
         yield Sign("streams", "ok", "pages hear of changes at once", "", facts)
 
 
-def notices(behind: Backing) -> Iterator[Sign]:
+def notices(behind: PageContext) -> Iterator[Sign]:
     """Yield whether the last notice was taken, where services have been tried."""
     tried = [str(row["service"]) for row in behind.database.notice_services()]
     if trouble := listing.trouble(behind.database, tried):
@@ -730,7 +730,7 @@ def notices(behind: Backing) -> Iterator[Sign]:
         yield Sign("notices", "ok", f"the last notice was taken by {', '.join(tried)}")
 
 
-def access(behind: Backing, remote: bool) -> Iterator[Sign]:
+def access(behind: PageContext, remote: bool) -> Iterator[Sign]:
     """Yield who can reach the pages, and whether only the owner can read the tokens."""
     if remote:
         remedy = "use a tunnel (SSH, WireGuard) instead where you can"

@@ -103,7 +103,7 @@ LABELS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HistoryQuery:
     """What a list is narrowed to and where it goes on; times are ISO 8601."""
 
     only: Mapping[str, str]
@@ -171,7 +171,7 @@ class HistoryLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingCloses:
     """Closes of a stream without a tick, of one reason; `address` is the newest one's page."""
 
     stream: str
@@ -235,14 +235,14 @@ def api_history() -> ResponseReturnValue:
     )
 
 
-def asked_for() -> Asked:
+def asked_for() -> HistoryQuery:
     """Return what a request asks for; raises ConfigError for words that mean nothing."""
     told = _words()
     mark = told.pop("only", "")
     if mark and mark not in MARKS:
-        raise ConfigError(f"only is one of {', '.join(MARKS)}, not {figures.clean(mark, 40)}")
+        raise ConfigError(f"only is one of {', '.join(MARKS)}, not {figures.sanitize(mark, 40)}")
     days = list_query.days({name: told.pop(name, "") for name in ("from", "to")})
-    return Asked(
+    return HistoryQuery(
         # a tick that has no word of a kind is asked for by a dash
         {name: "" if word == "-" else word for name, word in told.items()},
         mark,
@@ -252,7 +252,9 @@ def asked_for() -> Asked:
     )
 
 
-def every_tick(database: Database, asked: Asked, at_once: int) -> Iterator[Mapping[str, Any]]:
+def every_tick(
+    database: Database, asked: HistoryQuery, at_once: int
+) -> Iterator[Mapping[str, Any]]:
     """Yield all ticks that are asked for, newest first, some at a time."""
     kinds = [kind.id for kind in database.tick_kinds() if asked.fits(kind)]
     found = database.every_tick_of_kinds(
@@ -266,7 +268,7 @@ def every_tick(database: Database, asked: Asked, at_once: int) -> Iterator[Mappi
 
 
 def _listed(
-    database: Database, asked: Asked, kinds: Sequence[TickKind]
+    database: Database, asked: HistoryQuery, kinds: Sequence[TickKind]
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return the ticks of a page, and where the next page begins if there is one."""
     fitting = [kind.id for kind in kinds if asked.fits(kind)]
@@ -290,7 +292,7 @@ def _cursor(place: Place | None) -> str | None:
 
 
 def _without_tick(
-    database: Database, asked: Asked, rows: Sequence[Mapping[str, Any]], older: str | None
+    database: Database, asked: HistoryQuery, rows: Sequence[Mapping[str, Any]], older: str | None
 ) -> list[dict[str, Any]]:
     """Return the closes without a tick in the time of a page, by stream and reason.
 
@@ -304,10 +306,10 @@ def _without_tick(
     return sorted(fits, key=lambda row: (str(row["newest"]), str(row["instance"])), reverse=True)
 
 
-def _missing(row: Mapping[str, Any]) -> Missing:
+def _missing(row: Mapping[str, Any]) -> MissingCloses:
     number, named = int(row["count"]), (str(row["instance"]), str(row["timeframe"]))
-    return Missing(
-        stream=figures.clean(" ".join(named), 80),
+    return MissingCloses(
+        stream=figures.sanitize(" ".join(named), 80),
         closes=number,
         told=skips.run_text(row["reason"], number, row["oldest"], row["newest"]),
         address=tick_link(*named, str(row["bar_time"])),
@@ -315,7 +317,7 @@ def _missing(row: Mapping[str, Any]) -> Missing:
 
 
 def _counts(
-    database: Database, asked: Asked, kinds: Sequence[TickKind]
+    database: Database, asked: HistoryQuery, kinds: Sequence[TickKind]
 ) -> Mapping[int, int] | None:
     """Return how many ticks of each kind there are in the days; None where they are not counted.
 
@@ -330,11 +332,11 @@ def _counts(
     )
 
 
-def _sum(asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int]) -> int:
+def _sum(asked: HistoryQuery, kinds: Sequence[TickKind], counts: Mapping[int, int]) -> int:
     return sum(counts[kind.id] for kind in kinds if asked.fits(kind))
 
 
-def _told(asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int] | None) -> str:
+def _told(asked: HistoryQuery, kinds: Sequence[TickKind], counts: Mapping[int, int] | None) -> str:
     """Return how many ticks are listed, in words."""
     if asked.mark in refusers.WHO:
         return "They are not counted: only a look at each vetoed tick tells who vetoed it."
@@ -348,7 +350,7 @@ def _told(asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int] | N
 
 
 def _marks(
-    asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int] | None
+    asked: HistoryQuery, kinds: Sequence[TickKind], counts: Mapping[int, int] | None
 ) -> list[Choice]:
     """Return the marks with their counts, and before them the choice of all ticks."""
     here = [kind for kind in kinds if asked.fits(kind, without="only")]
@@ -375,7 +377,7 @@ def _is_elsewhere(mark: str, kinds: Iterable[TickKind]) -> bool:
 
 
 def _choices(
-    name: str, asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int] | None
+    name: str, asked: HistoryQuery, kinds: Sequence[TickKind], counts: Mapping[int, int] | None
 ) -> list[Choice]:
     """Return the words that a parameter may have now, the most frequent first."""
     reading, chosen = READINGS[name], asked.only.get(name)
@@ -403,13 +405,13 @@ def _label(name: str, word: str) -> str:
     """Return a word as a trader says it."""
     if name in ("action", "source"):
         return figures.mark(word).word if word else "not recorded"
-    return why(word) if name == "reason" else figures.clean(word, 80)
+    return why(word) if name == "reason" else figures.sanitize(word, 80)
 
 
 def why(reason: str) -> str:
     """Return the reason of an action in few words."""
     known = WHY_HELD.get(reason) or REASONS.get(reason)
-    return known or figures.clean(reason, 60) or "not recorded"
+    return known or figures.sanitize(reason, 60) or "not recorded"
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -427,7 +429,7 @@ def _line(row: Mapping[str, Any], refused: str = "") -> HistoryLine:
     return HistoryLine(
         when=figures.moment(tick.close_time),
         address=tick_link(*named, str(row["bar_time"])),
-        stream=figures.clean(" ".join(named), 80),
+        stream=figures.sanitize(" ".join(named), 80),
         verdict=state_cell(tick.verdict),
         alone=state_cell(tick.l1_verdict),
         changed=tick.verdict != tick.l1_verdict,

@@ -20,9 +20,9 @@ from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.screens.views import Links, watch_link
 from torra.dashboard.trade import approvals
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import Overview
-from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.rendering import desk_view, page, state
 from torra.desk.promotion import watch_only
 from torra.evaluation.wording import listed
@@ -30,7 +30,7 @@ from torra.money.book import Money
 from torra.money.line import PERIODS
 from torra.store.hosted import FEED
 
-PIECES: Final[Kept[str]] = Kept(1024)
+PIECES: Final[LruCache[str]] = LruCache(1024)
 """Rendered rows of symbols; the key of each is everything that it shows."""
 
 QUERY: Final[Fields] = {
@@ -130,7 +130,7 @@ def _money(data: Overview, found: Money | None) -> Mapping[str, Any]:
     }
 
 
-def _watch(behind: Backing) -> str:
+def _watch(behind: PageContext) -> str:
     """Return the badge of agents that only look on, with their symbols where others count."""
     setups = behind.desk.setups
     names = [n for n, one in setups.items() if watch_only(behind.database, one.profile)]

@@ -31,7 +31,7 @@ from torra.exhibits.documents import allowed
 from torra.jobs import states
 
 if TYPE_CHECKING:
-    from torra.trading.by_hand import Done
+    from torra.trading.by_hand import CommandResult
 
 PER_MINUTE: Final = 30
 STARTS_PER_MINUTE: Final = 10
@@ -209,13 +209,13 @@ def cancel(number: str) -> ResponseReturnValue:
     return command("cancel job", str(wanted), run, back=url_for(".jobs"))
 
 
-def queued(done: Done, *, works: bool) -> CommandOutcome:
+def queued(done: CommandResult, *, works: bool) -> CommandOutcome:
     """Return the outcome of a request that is a job now, or was one already."""
     row = done.document
     number = int(row["id"])
     same = "" if row["new"] else "This is asked for already. "
     waits = "" if works else f" {NO_DESK}"
-    told = f"{same}Job {number}: {figures.clean(row['title'], 200)}.{waits}"
+    told = f"{same}Job {number}: {figures.sanitize(row['title'], 200)}.{waits}"
     more: dict[str, JsonValue] = {
         "job": number,
         "new": bool(row["new"]),
@@ -250,7 +250,7 @@ def _cells(row: Row) -> Cells:
         told, tone = "◐ is being stopped", "warn"
     runs, total = name == "running", int(row["total"])
     share = min(100, 100 * int(row["done"]) // total) if runs and total else 0
-    stage = figures.clean(row["stage"], 200) or "begins"
+    stage = figures.sanitize(row["stage"], 200) or "begins"
     many = f", {row['done']:,} of {total:,} ({share} %)" if runs and total else ""
     return {
         f"{key}.state": words(told, tone),
@@ -265,17 +265,20 @@ def _line(row: Row) -> JobLine:
     asked = asking.shown(row)["parameters"]
     return JobLine(
         number=int(row["id"]),
-        kind=figures.clean(row["kind"], 40),
-        title=figures.clean(row["title"], 200),
+        kind=figures.sanitize(row["kind"], 40),
+        title=figures.sanitize(row["title"], 200),
         ended=row["state"] in states.FINAL,
-        says=figures.clean(row["says"], 600),
+        says=figures.sanitize(row["says"], 600),
         made=_address(row),
-        asked_by=figures.clean(row["asked_by"], 80),
+        asked_by=figures.sanitize(row["asked_by"], 80),
         queued=_moment(row["queued_at"]),
         ended_at=_moment(row["ended_at"]),
         attempt=int(row["attempt"]),
         parameters=tuple(
-            (figures.clean(ASKED.get(name, name), 40), figures.clean(_in_words(name, value), 400))
+            (
+                figures.sanitize(ASKED.get(name, name), 40),
+                figures.sanitize(_in_words(name, value), 400),
+            )
             for name, value in asked.items()
             if value not in ("", None) and name not in WHOLE_PROFILES
         ),

@@ -62,7 +62,7 @@ def api_notices() -> ResponseReturnValue:
 
 def _shown(row: NoticeRow) -> dict[str, str | int | bool]:
     words = {
-        name: figures.clean(getattr(row, name), LONGEST)
+        name: figures.sanitize(getattr(row, name), LONGEST)
         for name in ("key", "kind", "level", "title", "text", "instance", "desk_time", "at")
     }
     return {"id": row.id, **words, "silent": bool(row.silent)}

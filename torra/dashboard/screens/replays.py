@@ -27,7 +27,7 @@ from torra.errors import ConfigError
 from torra.evaluation.wording import arm_called
 from torra.exhibits import figures, pages, trade_file
 from torra.exhibits.documents import FOLDER, LARGEST, MOST, Document, Listed, ReplayShelf, allowed
-from torra.exhibits.trade_file import TradeLine, trade_lines
+from torra.exhibits.trade_file import ArmTradeRow, trade_lines
 from torra.home import UPLOADS
 from torra.market.broker_clock import USUAL
 from torra.replay import uploads
@@ -54,7 +54,7 @@ _SHELVES: dict[Path, ReplayShelf] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class FileLine:
+class ReplayFile:
     """A file as its line of the list; `problem` is why a broken one cannot be shown."""
 
     name: str
@@ -148,7 +148,7 @@ def replay(name: str) -> str:
     """Show one replay or scorecard: its tables and its lines."""
     found = shelf().document(name) or abort(404)
     if isinstance(found, Listed):
-        one, paper, trades = {"problem": figures.clean(found.problem, 300)}, "", None
+        one, paper, trades = {"problem": figures.sanitize(found.problem, 300)}, "", None
     else:
         trades = trade_lines(shelf().trades(name) or "")
         one, paper = pages.arranged(found), url_for(".replay_report", name=name)
@@ -163,7 +163,7 @@ def replay(name: str) -> str:
     )
 
 
-def _listed(found: Document, trades: Sequence[TradeLine]) -> TradeList | None:
+def _listed(found: Document, trades: Sequence[ArmTradeRow]) -> TradeList | None:
     """Return the trades of one arm of a replay, a page of them; None where it has none."""
     arms = pages.arms_of(found, trades)
     if not arms:
@@ -180,7 +180,7 @@ def _listed(found: Document, trades: Sequence[TradeLine]) -> TradeList | None:
     last = begin + len(table["rows"])
     return TradeList(
         arms=[
-            ArmLink(figures.clean(arm_called(one, found.arms), 80), address(one), one == arm)
+            ArmLink(figures.sanitize(arm_called(one, found.arms), 80), address(one), one == arm)
             for one in arms
         ],
         table={**table, "left": 0},
@@ -237,7 +237,7 @@ def upload() -> ResponseReturnValue:
     home, told = backing().home, request.form
     begun, sent = told.get("begun", ""), request.files.get("file")
     called = (told.get("name") or (sent.filename if sent else "") or "")[:LONGEST_NAME]
-    shown = figures.clean(called, 80)
+    shown = figures.sanitize(called, 80)
     if told.get("more") == "1":
         return _part(home, begun, sent.stream.read() if sent else b"", shown)
 
@@ -269,7 +269,7 @@ def _part(home: Path, begun: str, content: bytes, shown: str) -> ResponseReturnV
 
 
 def _names(found: list[Listed]) -> str:
-    return figures.clean(f"{FOLDER}:" + "|".join(item.name for item in found), 4000)
+    return figures.sanitize(f"{FOLDER}:" + "|".join(item.name for item in found), 4000)
 
 
 def _form() -> StartForm:
@@ -283,7 +283,7 @@ def _form() -> StartForm:
     places = (known.home / "profiles", ROOT / "profiles")
     profiles = sorted({path.stem for place in places for path in place.glob("*.json")})
     return StartForm(
-        [figures.clean(name, 40) for name in symbols],
+        [figures.sanitize(name, 40) for name in symbols],
         bars,
         DESKS,
         [name for name in profiles if allowed(name)],
@@ -306,14 +306,14 @@ def _told(item: Listed) -> dict[str, JsonValue]:
     }
 
 
-def _line(item: Listed) -> FileLine:
-    return FileLine(
-        name=figures.clean(item.name, 60),
+def _line(item: Listed) -> ReplayFile:
+    return ReplayFile(
+        name=figures.sanitize(item.name, 60),
         address=url_for(".replay", name=item.name) if not item.problem else "",
-        problem=figures.clean(item.problem, 300),
+        problem=figures.sanitize(item.problem, 300),
         kind=pages.KINDS.get(item.kind, ""),
-        title=figures.clean(item.title, 200),
-        summary=figures.clean(item.summary, 600),
+        title=figures.sanitize(item.title, 200),
+        summary=figures.sanitize(item.summary, 600),
         created=pages.moment(item.created_at),
         warnings=item.warnings,
         over=_over(item),
@@ -325,7 +325,7 @@ def _under(item: Listed) -> str:
     """Return under what a file was made: bars, profile and thresholds, as far as it says."""
     told = dict(item.settings)
     words = [(word, told[name]) for name, word in pages.SETTINGS.items() if name in told]
-    return "; ".join(f"{word.lower()}: {figures.clean(value, 120)}" for word, value in words)
+    return "; ".join(f"{word.lower()}: {figures.sanitize(value, 120)}" for word, value in words)
 
 
 def _over(item: Listed) -> str:

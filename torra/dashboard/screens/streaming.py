@@ -162,11 +162,11 @@ class Follower:
 def cleaned(value: JsonValue) -> JsonValue:
     """Return a payload with hostile characters removed from all its texts."""
     if isinstance(value, str):
-        return figures.clean(value, PAYLOAD_BYTES)
+        return figures.sanitize(value, PAYLOAD_BYTES)
     if isinstance(value, list):
         return [cleaned(one) for one in value]
     if isinstance(value, dict):
-        return {figures.clean(name): cleaned(one) for name, one in value.items()}
+        return {figures.sanitize(name): cleaned(one) for name, one in value.items()}
     return value
 
 

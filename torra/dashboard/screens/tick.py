@@ -32,12 +32,12 @@ from torra.dashboard.record import (
     story_cards,
 )
 from torra.dashboard.record.lessons_used import LessonsUsed
-from torra.dashboard.record.shown import BareTick, EscalationRule, ShownTick, TickLimits
+from torra.dashboard.record.shown import BareTick, EscalationSetting, TickLimits, TickView
 from torra.dashboard.screens import watching
 from torra.dashboard.trade import approvals, journal, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
 from torra.dashboard.trade.why import Case
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import desk_page, desk_view, state
 from torra.exhibits import figures
 from torra.store.standings import in_warm_up
@@ -64,7 +64,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
     if told is None:
         running = watching.running(f"{instance}|{timeframe}|{moment}")
         return redirect(watching.address(running)) if running else abort(404)
-    record = load(f"{instance}|{timeframe}|{moment}", told, ShownTick)
+    record = load(f"{instance}|{timeframe}|{moment}", told, TickView)
     if isinstance(record, Damaged):
         bare = BareTick.parse(
             {
@@ -75,7 +75,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         )  # fmt: skip
         return desk_page("tick.html", record=bare, story={})
     record = limited(record)
-    sections, proposal = reasoning.story(record, before(record)), approvals.of_tick(record)
+    sections, proposal = reasoning.tick_sections(record, before(record)), approvals.of_tick(record)
     first = front(record, sections)
     return desk_page(
         "tick.html",
@@ -94,11 +94,11 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         lessons=lessons_of(record),
         lesson_address=lesson_address,
         invented=INVENTED_IDS if record.invented else (),
-        became=journal.became(record, proposal),
+        became=journal.outcome_sentence(record, proposal),
     )
 
 
-def lessons_of(record: ShownTick) -> LessonsUsed | None:
+def lessons_of(record: TickView) -> LessonsUsed | None:
     """Return what a tick was told of earlier trades; None where its record says nothing of it."""
     if record.lessons is None:
         return None
@@ -108,14 +108,14 @@ def lessons_of(record: ShownTick) -> LessonsUsed | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class TickSummary:
     """What stands first: the case of a side, who disagreed, what happens without agents, facts."""
 
     verb: str
     case: Case
     who: str
     without: tuple[str, str]
-    facts: list[story_cards.Fact]
+    facts: list[story_cards.TickFact]
     no_order: str
 
     @property
@@ -124,13 +124,13 @@ class Front:
         return self.facts[-1].value
 
 
-def front(record: ShownTick, sections: Mapping[str, Any]) -> Front:
+def front(record: TickView, sections: Mapping[str, Any]) -> TickSummary:
     """Return what stands first on a tick's page."""
     side = story_cards.side_of(record)
     case = why.case(record, side)
     spec, currency = without_tick.terms(record)
     row = approvals.row_of(record)
-    return Front(
+    return TickSummary(
         verb=f"{SIDES[side].verb}ing",
         case=case,
         who=story_cards.who(record, side, [point.who for point in case.why_not]),
@@ -148,7 +148,7 @@ def front(record: ShownTick, sections: Mapping[str, Any]) -> Front:
     )
 
 
-def before(record: ShownTick) -> TickRecord | Skipped | Damaged | None:
+def before(record: TickView) -> TickRecord | Skipped | Damaged | None:
     """Return the tick before; None where there is none."""
     bar_time = record.previous
     if not bar_time:
@@ -161,7 +161,7 @@ def before(record: ShownTick) -> TickRecord | Skipped | Damaged | None:
     return load(bar_time, found)
 
 
-def limited(record: ShownTick) -> ShownTick:
+def limited(record: TickView) -> TickView:
     """Return a tick with its limits, as far as they are known; a view may give them itself."""
     behind, digest = state().backing, record.profile
     if record.limits or behind is None:
@@ -177,7 +177,7 @@ def limited(record: ShownTick) -> ShownTick:
         capital=applied.risk.capital,
         risk_per_trade_pct=applied.risk.risk_per_trade_pct,
         max_notional_pct=applied.risk.max_notional_pct,
-        escalation=EscalationRule(
+        escalation=EscalationSetting(
             when=applied.agents.escalation.when, at=applied.agents.escalation.at
         ),
     )
@@ -234,7 +234,7 @@ def picture(name: str) -> ResponseReturnValue:
     return answer
 
 
-def _applied(behind: Backing, instance: str, digest: str, execution: str | None) -> _Applied:
+def _applied(behind: PageContext, instance: str, digest: str, execution: str | None) -> _Applied:
     """Return what is shown of a profile, which is found by its digest.
 
     It is that of the profile as it was applied, or as a record only (execution off).
@@ -246,7 +246,7 @@ def _applied(behind: Backing, instance: str, digest: str, execution: str | None)
     return _Applied()
 
 
-def _kept(behind: Backing, instance: str) -> list[tuple[str, str]]:
+def _kept(behind: PageContext, instance: str) -> list[tuple[str, str]]:
     rows = behind.database.profiles_of(instance)[:PROFILES_KEPT]
     return [(str(row["profile"]), str(row["digest"])) for row in rows]
 

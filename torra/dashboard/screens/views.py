@@ -19,12 +19,12 @@ from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import reading_patterns
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import TickView
 from torra.dashboard.screens.tick import tick_page
 from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
-from torra.dashboard.view.desk_values import Bars, Symbol
+from torra.dashboard.view.desk_values import ChartBars, Symbol
 from torra.dashboard.view.rendering import EXTENSION, desk_cells, desk_page, desk_view, page, state
 from torra.dashboard.view.stream_reading import Json
 from torra.errors import ConfigError
@@ -180,7 +180,7 @@ def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
     """Answer the cells and the chart of a symbol page."""
     data = known_symbol(instance, timeframe)
     # the lines over the price are the chart's alone: the page itself does without
-    drawn = desk_view().bars(instance, timeframe, data.desk.now, CHART_BARS) or Bars()
+    drawn = desk_view().bars(instance, timeframe, data.desk.now, CHART_BARS) or ChartBars()
     shown = symbol_cells(data)
     return jsonify(
         shape=shown["shape"],
@@ -199,7 +199,7 @@ def api_bars(instance: str, timeframe: str) -> ResponseReturnValue:
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
     except (ValueError, OverflowError):
-        wrong = f"before is a time, such as 2026-05-01T10:00:00Z, not {figures.clean(asked, 40)}"
+        wrong = f"before is a time, such as 2026-05-01T10:00:00Z, not {figures.sanitize(asked, 40)}"
         return jsonify(error=wrong, status=400), 400
     told = desk_view().bars(instance, timeframe, str(before), limit) or abort(404)
     return jsonify(chart_data.prices(told))
@@ -208,7 +208,7 @@ def api_bars(instance: str, timeframe: str) -> ResponseReturnValue:
 def api_moment(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
     """Answer the chart at the close of a tick, and which lines its arguments cite."""
     stored = known_tick(instance, timeframe, bar_time)
-    record = load(f"{instance}|{timeframe}|{bar_time}", stored, ShownTick)
+    record = load(f"{instance}|{timeframe}|{bar_time}", stored, TickView)
     if isinstance(record, Damaged):
         return jsonify(error=f"the record of this tick is damaged: {record.reason}"), 404
     told = desk_view().bars(instance, timeframe, record.as_of, MOMENT_BARS) or abort(404)

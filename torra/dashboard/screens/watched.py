@@ -122,7 +122,7 @@ class VoteCell(Cell):
     name: str
 
 
-class LogLine(TypedDict):
+class EventText(TypedDict):
     """An event in words."""
 
     seq: int
@@ -183,7 +183,7 @@ class DebatePicture(TypedDict):
     end: DebateDecision | Failure | None
     stage: str
     agents: list[AgentShown]
-    log: list[LogLine]
+    log: list[EventText]
     counts: str
     elapsed: float | None
     silent: bool
@@ -229,7 +229,7 @@ class _Telling:
     def __init__(self, seats: Sequence[str], now: datetime) -> None:
         self._now = now
         self._agents = {name: _Agent(name) for name in seats}
-        self._log: list[LogLine] = []
+        self._log: list[EventText] = []
         self._start = Payload()
         self._began: str | None = None
         self._newest: str | None = None
@@ -276,8 +276,8 @@ class _Telling:
             "elapsed": None if over else _since(self._began, self._now),
             "silent": silent is not None and silent > SILENT_SECONDS,
             "silence": figures.span(silent),
-            "instance": figures.clean(self._start.instance, 40),
-            "timeframe": figures.clean(self._start.timeframe, 8),
+            "instance": figures.sanitize(self._start.instance, 40),
+            "timeframe": figures.sanitize(self._start.timeframe, 8),
             "bar_time": self._start.bar_time,
             "close": figures.moment(self._start.close_time),
         }
@@ -285,7 +285,7 @@ class _Telling:
     def _tick_start(self, payload: Payload, event: DebateEvent) -> None:
         self._start = payload
         where = (payload.instance, payload.timeframe)
-        what = " ".join(figures.clean(part, 40) for part in where)
+        what = " ".join(figures.sanitize(part, 40) for part in where)
         closed = figures.moment(payload.close_time)
         self._say(event, "", "flat", f"The tick of {what} began, on the bar that closed {closed}.")
 
@@ -298,8 +298,8 @@ class _Telling:
         agent, quiet = self._of(payload), payload.abstained
         agent.state = "abstained" if quiet else "done"
         agent.ms, agent.where, agent.votes = payload.ms, _where(payload), _votes(payload)
-        agent.confidence = "" if quiet else figures.clean(payload.confidence, 20)
-        words = figures.clean(payload.summary, SUMMARY_CHARS)
+        agent.confidence = "" if quiet else figures.sanitize(payload.confidence, 20)
+        words = figures.sanitize(payload.summary, SUMMARY_CHARS)
         words = surroundings.plain_reason(words) if quiet else words
         mark = BADGES[agent.state]
         sure = f", {agent.confidence} confidence" if agent.confidence else ""
@@ -307,7 +307,7 @@ class _Telling:
 
     def _agent_error(self, payload: Payload, event: DebateEvent) -> None:
         agent = self._of(payload)
-        agent.why = figures.clean(payload.error, 200) or "no reason is told"
+        agent.why = figures.sanitize(payload.error, 200) or "no reason is told"
         agent.state, agent.ms, agent.where = "failed", payload.ms, _where(payload)
         self._say(event, agent.title, "warn", agent.why, "failed", agent)
 
@@ -328,8 +328,8 @@ class _Telling:
 
     def _decision(self, payload: Payload, event: DebateEvent) -> None:
         verdict, action = figures.mark(payload.verdict), figures.mark(payload.action)
-        consensus = figures.signed(payload.consensus)
-        denied = [figures.clean(one, 60) for one in payload.denied]
+        consensus = figures.format_signed(payload.consensus)
+        denied = [figures.sanitize(one, 60) for one in payload.denied]
         self._end = {
             "kind": "decision",
             "verdict": verdict,
@@ -337,7 +337,7 @@ class _Telling:
             "action": action,
             "consensus": consensus,
             "reason": _reason(payload.reason),
-            "sentence": figures.clean(payload.sentence, SENTENCE),
+            "sentence": figures.sanitize(payload.sentence, SENTENCE),
             "denied": denied,
             "source": figures.mark(payload.source_type),
             "cost": figures.money(payload.cost_usd),
@@ -347,15 +347,15 @@ class _Telling:
         self._say(event, "Verdict", verdict.tone, words, "decided")
 
     def _error(self, payload: Payload, event: DebateEvent) -> None:
-        code = figures.clean(payload.code, 80)
+        code = figures.sanitize(payload.code, 80)
         what, then = ENDS.get(code.partition(":")[0], ("It ended without a result.", ""))
-        message = figures.clean(payload.message, 400)
+        message = figures.sanitize(payload.message, 400)
         self._end = {"kind": "error", "code": code, "what": what, "then": then,
                      "message": message, "again": payload.recoverable}  # fmt: skip
         self._say(event, "End", "warn", f"{what} {message}".strip(), code)
 
     def _of(self, payload: Payload) -> _Agent:
-        name = figures.clean(payload.agent, 40)
+        name = figures.sanitize(payload.agent, 40)
         return self._agents.setdefault(name, _Agent(name))
 
     def _say(
@@ -383,7 +383,7 @@ class _Telling:
 
 
 def _where(payload: Payload) -> str:
-    phase = figures.clean(payload.phase, 20)
+    phase = figures.sanitize(payload.phase, 20)
     return PHASES.get(phase, phase).format(figures.plain(payload.round, 0))
 
 
@@ -421,7 +421,7 @@ def _counts(agents: Sequence[_Agent]) -> str:
 
 def _reason(word: str | None) -> str:
     """Return the reason of the action with its meaning."""
-    told = figures.clean(word, 200)
+    told = figures.sanitize(word, 200)
     meaning = REASONS.get(told, "")
     return f"{told}: {meaning}" if meaning else told
 

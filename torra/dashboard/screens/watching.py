@@ -18,7 +18,7 @@ from flask.typing import ResponseReturnValue
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.lenient import Flag, LenientModel, Word
 from torra.dashboard.screens import watched
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.exhibits import figures
 from torra.providers.rules import provider
@@ -45,7 +45,7 @@ def watching() -> str:
     )
 
 
-def asks_rules_only(behind: Backing | None) -> bool:
+def asks_rules_only(behind: PageContext | None) -> bool:
     """Return whether no profile of the desk asks a model: its debates are over in a blink."""
     setups = behind.desk.setups.values() if behind is not None else ()
     asked = {vendor for setup in setups for vendor in setup.profile.agents.vendors()}
@@ -134,14 +134,14 @@ def debates(limit: int = LISTED) -> list[DebateLine]:
     return [listed(StreamRow.read(row), behind) for row in behind.database.streams(limit=limit)]
 
 
-def listed(row: StreamRow, behind: Backing | None = None) -> DebateLine:
+def listed(row: StreamRow, behind: PageContext | None = None) -> DebateLine:
     """Return a stream as a row of a list; with a backing its end too."""
     instance, timeframe, bar_time = [*row.torra_key.split("|"), "", ""][:3]
     told: DebateLine = {
         "stream_id": row.stream_id,
-        "instance": figures.clean(instance, 40),
-        "timeframe": figures.clean(timeframe, 8),
-        "bar_time": figures.clean(bar_time, 40),
+        "instance": figures.sanitize(instance, 40),
+        "timeframe": figures.sanitize(timeframe, 8),
+        "bar_time": figures.sanitize(bar_time, 40),
         "bar": figures.moment(bar_time),
         "at": figures.moment(row.at, seconds=True),
         "ended": bool(row.ended),
@@ -173,7 +173,7 @@ def known_stream(stream_id: str) -> StreamRow:
     return StreamRow.read(row)
 
 
-def _again(behind: Backing, row: StreamRow, told: watched.DebatePicture) -> str:
+def _again(behind: PageContext, row: StreamRow, told: watched.DebatePicture) -> str:
     """Return the address of a newer attempt at the same tick, where one came to nothing."""
     if told["end"] is None or told["end"]["kind"] != "error":
         return ""
@@ -183,30 +183,30 @@ def _again(behind: Backing, row: StreamRow, told: watched.DebatePicture) -> str:
 
 
 def _events(
-    behind: Backing, row: StreamRow, after: int = 0, limit: int = MOST_EVENTS
+    behind: PageContext, row: StreamRow, after: int = 0, limit: int = MOST_EVENTS
 ) -> Iterable[watched.DebateEvent]:
     for event in behind.database.events_after(row.stream_id, after, limit):
         yield watched.DebateEvent.read({**event.as_json(), "payload": event.body})
 
 
-def _end(row: StreamRow, behind: Backing) -> tuple[str, str, Literal["decision", "error"]]:
+def _end(row: StreamRow, behind: PageContext) -> tuple[str, str, Literal["decision", "error"]]:
     """Return the end of a debate in words, its tone and its kind."""
     last = next(iter(_events(behind, row, row.seq - 1, 1)), watched.DebateEvent())
     if last.event == "decision":
         mark = figures.mark(last.payload.verdict)
         return mark.text, mark.tone, "decision"
-    code = figures.clean(last.payload.code, 80) or "no end is told"
+    code = figures.sanitize(last.payload.code, 80) or "no end is told"
     return f"✕ {code}", "warn", "error"
 
 
-def _seats(behind: Backing, row: StreamRow) -> tuple[str, ...]:
+def _seats(behind: PageContext, row: StreamRow) -> tuple[str, ...]:
     """Return the agents of the instance's desk in asking order, as its profile seats them now."""
     instance = row.torra_key.partition("|")[0]
     setup = behind.desk.setups.get(instance)
     return tuple(setup.profile.agents.desk()) if setup is not None else ()
 
 
-def _now(behind: Backing) -> datetime:
+def _now(behind: PageContext) -> datetime:
     # events bear real times, also where the desk's clock runs faster
     return behind.desk.clock.real_now()
 

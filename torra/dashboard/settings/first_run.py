@@ -28,7 +28,7 @@ from torra.dashboard.doors.access import Visitor
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.settings import practice
 from torra.dashboard.settings.new_symbol import ACTION as ADDED
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.commanding import words as sent_words
 from torra.dashboard.view.rendering import (
@@ -65,7 +65,7 @@ Mark = Literal["done", "skipped", "open"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StepText:
     """The words of a step: its title, why it is worth a minute, and what leads to its page."""
 
     name: str
@@ -75,26 +75,27 @@ class Told:
 
 
 STEPS: Final = (
-    Told("home", "Look at Home", "Money first: what was won or lost today, and what is at risk.",
+    StepText("home", "Look at Home",
+         "Money first: what was won or lost today, and what is at risk.",
          "Home"),
-    Told("tick", "Open a tick", "It says why the desk did what it did, and who disagreed.",
+    StepText("tick", "Open a tick", "It says why the desk did what it did, and who disagreed.",
          "The newest tick"),
-    Told("approval", "Approve a trade", "You see what it may cost before you say yes.",
+    StepText("approval", "Approve a trade", "You see what it may cost before you say yes.",
          "Approvals"),
-    Told("replay", "Run a replay", "It shows on past bars whether the agents were worth it.",
+    StepText("replay", "Run a replay", "It shows on past bars whether the agents were worth it.",
          "Replays"),
-    Told("symbol", "Add your own symbol", "From the broker's list or from a file; it begins on "
+    StepText("symbol", "Add your own symbol", "From the broker's list or from a file; it begins on "
          "paper.", "Add a symbol"),
-    Told("model", "Look at the models", "Without a key rules answer, free; a test shows what a "
+    StepText("model", "Look at the models", "Without a key rules answer, free; a test shows what a "
          "model costs.", "Models"),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChecklistItem:
     """A step as it stands; `note` says more of how it was done."""
 
-    told: Told
+    told: StepText
     mark: Mark
     address: str
     note: str = ""
@@ -112,7 +113,7 @@ class Noted:
 class Tour:
     """What the pages show of the first run: `seen` is the step that this page does, "" for none."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ChecklistItem] = field(default_factory=list)
     seen: str = ""
 
     @property
@@ -121,7 +122,7 @@ class Tour:
         return sum(one.mark == "done" for one in self.steps)
 
     @property
-    def next(self) -> Step | None:
+    def next(self) -> ChecklistItem | None:
         """The first step that is neither done nor skipped."""
         return next((one for one in self.steps if one.mark == "open"), None)
 
@@ -249,7 +250,7 @@ def _changed(noted: Noted, what: str, name: str) -> Noted:
 # --- the note -------------------------------------------------------------------------------------
 
 
-def _noted(known: Backing) -> Noted:
+def _noted(known: PageContext) -> Noted:
     try:
         told = json.loads(read_regular(known.home / FIRST_RUN))
         names = {one.name for one in STEPS}
@@ -259,7 +260,7 @@ def _noted(known: Backing) -> Noted:
         return Noted()
 
 
-def _keep(known: Backing, noted: Noted) -> None:
+def _keep(known: PageContext, noted: Noted) -> None:
     try:
         write_whole(known.home / FIRST_RUN, (json.dumps(_plain(noted)) + "\n").encode())
     except OSError as error:
@@ -270,7 +271,7 @@ def _plain(noted: Noted) -> dict[str, Any]:
     return {"seen": list(noted.seen), "skipped": list(noted.skipped)}
 
 
-def _young(known: Backing) -> bool:
+def _young(known: PageContext) -> bool:
     """Return whether a desk has lived here for a short time only."""
     try:
         since = parse(json.loads(read_regular(known.home / LIVED))["since"])
@@ -282,32 +283,32 @@ def _young(known: Backing) -> bool:
 # --- the steps ------------------------------------------------------------------------------------
 
 
-def _steps(known: Backing, noted: Noted | None = None) -> list[Step]:
+def _steps(known: PageContext, noted: Noted | None = None) -> list[ChecklistItem]:
     noted = noted or _noted(known)
     found = []
     for told in STEPS:
         done, note = _DONE[told.name](known, noted)
         skipped: Mark = "skipped" if told.name in noted.skipped else "open"
         address = _ADDRESS.get(told.name, _newest_tick)
-        found.append(Step(told, "done" if done else skipped, address(known), note))
+        found.append(ChecklistItem(told, "done" if done else skipped, address(known), note))
     return found
 
 
-def _seen(name: str, _: Backing, noted: Noted) -> tuple[bool, str]:
+def _seen(name: str, _: PageContext, noted: Noted) -> tuple[bool, str]:
     return name in noted.seen, ""
 
 
-def _approval(known: Backing, _: Noted) -> tuple[bool, str]:
+def _approval(known: PageContext, _: Noted) -> tuple[bool, str]:
     rows = [row for one in practice.DECIDED for row in known.database.proposals(one, 1)]
     return bool(rows), ""
 
 
-def _replay(known: Backing, _: Noted) -> tuple[bool, str]:
+def _replay(known: PageContext, _: Noted) -> tuple[bool, str]:
     rows = known.database.jobs(JOBS_READ)
     return any(row["kind"] == "replay" and row["state"] == "done" for row in rows), ""
 
 
-def _symbol(known: Backing, _: Noted) -> tuple[bool, str]:
+def _symbol(known: PageContext, _: Noted) -> tuple[bool, str]:
     if any(item.feed != "sample" for item in known.settings.instances):
         return True, "This desk watches symbols of your own."
     rows = known.database.audit_entries(limit=20, action=ADDED)
@@ -315,7 +316,7 @@ def _symbol(known: Backing, _: Noted) -> tuple[bool, str]:
     return added is not None, ""
 
 
-def _model(known: Backing, noted: Noted) -> tuple[bool, str]:
+def _model(known: PageContext, noted: Noted) -> tuple[bool, str]:
     rows = known.database.audit_entries(limit=20, action=TESTED)
     if any(json.loads(row["after"]).get("ok") is True for row in rows):
         return True, "A model has answered."
@@ -324,7 +325,7 @@ def _model(known: Backing, noted: Noted) -> tuple[bool, str]:
     return "model" in noted.seen, "No key: rules decide, that is fine."
 
 
-def _newest_tick(known: Backing) -> str:
+def _newest_tick(known: PageContext) -> str:
     for one in known.desk.setups.values():
         for timeframe in one.instance.timeframes:
             record = known.database.latest_tick(one.instance.id, timeframe)
@@ -333,7 +334,7 @@ def _newest_tick(known: Backing) -> str:
     return url_for(".symbols")
 
 
-_DONE: Final[Mapping[str, Callable[[Backing, Noted], tuple[bool, str]]]] = {
+_DONE: Final[Mapping[str, Callable[[PageContext, Noted], tuple[bool, str]]]] = {
     "home": partial(_seen, "home"),
     "tick": partial(_seen, "tick"),
     "approval": _approval,
@@ -342,7 +343,7 @@ _DONE: Final[Mapping[str, Callable[[Backing, Noted], tuple[bool, str]]]] = {
     "model": _model,
 }
 
-_ADDRESS: Final[Mapping[str, Callable[[Backing], str]]] = {
+_ADDRESS: Final[Mapping[str, Callable[[PageContext], str]]] = {
     "home": lambda _: url_for(".overview"),
     "approval": lambda _: url_for(".approvals"),
     "replay": lambda _: url_for(".replays"),
@@ -351,7 +352,7 @@ _ADDRESS: Final[Mapping[str, Callable[[Backing], str]]] = {
 }
 
 
-def _cells(known: Backing) -> Cells:
+def _cells(known: PageContext) -> Cells:
     return {"practice.soon": words(_soon(practice.likely_within(known), "s"))}
 
 
@@ -360,7 +361,7 @@ def _soon(seconds: int | None, unit: str) -> str:
     return f"within {seconds} {unit}" if seconds else "with one of the next closes"
 
 
-def _version(steps: list[Step], known: Backing) -> str:
+def _version(steps: list[ChecklistItem], known: PageContext) -> str:
     """Return what changes with the page: marks, practice, a proposal that waits."""
     marks = "".join(one.mark[0] for one in steps)
     waits = bool(known.database.proposals(limit=1))

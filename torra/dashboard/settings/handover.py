@@ -17,7 +17,7 @@ from typing import Final, Literal
 from pydantic import JsonValue
 
 from torra.config import Profile
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import listed
 from torra.profiles.book import ProfileBook
@@ -56,7 +56,7 @@ class Adopted:
         }
 
 
-def gap(known: Backing, instance: str, profile: Profile | None) -> tuple[Change, ...]:
+def gap(known: PageContext, instance: str, profile: Profile | None) -> tuple[Change, ...]:
     """Return the changes between a profile and the one that an instance runs with."""
     setup = known.desk.setups.get(instance)
     if setup is None or profile is None or setup.profile.digest() == profile.digest():
@@ -64,7 +64,7 @@ def gap(known: Backing, instance: str, profile: Profile | None) -> tuple[Change,
     return compare(canonical(setup.profile), canonical(profile))
 
 
-def hand_over(known: Backing, shelf: ProfileBook, name: str, may: May) -> Adopted:
+def apply_profile(known: PageContext, shelf: ProfileBook, name: str, may: May) -> Adopted:
     """Let the running desk take the file as it is now, if this visitor may change all of it."""
     users = [item.id for item in shelf.users(name)]
     if not users:
@@ -86,7 +86,7 @@ def hand_over(known: Backing, shelf: ProfileBook, name: str, may: May) -> Adopte
         return _taken(known, users, newest, gaps)
 
 
-def _stopped(known: Backing, gaps: Mapping[str, Sequence[Change]], may: May) -> str:
+def _stopped(known: PageContext, gaps: Mapping[str, Sequence[Change]], may: May) -> str:
     """Return why the desk does not take the file now; "" if it does."""
     if not known.desk.active:
         later = "when this desk takes over, or at the next start of the one that works"
@@ -95,7 +95,7 @@ def _stopped(known: Backing, gaps: Mapping[str, Sequence[Change]], may: May) -> 
 
 
 def _taken(
-    known: Backing, users: Sequence[str], newest: Profile, gaps: Mapping[str, Sequence[Change]]
+    known: PageContext, users: Sequence[str], newest: Profile, gaps: Mapping[str, Sequence[Change]]
 ) -> Adopted:
     # an instance in the middle of a tick keeps its profile until that tick has ended
     behind = [user for user in users if gap(known, user, newest)]

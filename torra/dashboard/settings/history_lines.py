@@ -59,7 +59,7 @@ class UndoLines:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryLine:
+class ProfileChange:
     """An entry of the history; `says` is its action in words.
 
     `put_back` is None for the one that is saved now.
@@ -75,14 +75,14 @@ class HistoryLine:
     put_back: UndoLines | None = None
 
 
-def entry_told(entry: HistoryEntry, undo: SaveResult | None = None) -> HistoryLine:
+def entry_told(entry: HistoryEntry, undo: SaveResult | None = None) -> ProfileChange:
     """Return an entry as text, with what putting it back does (ProfileBook.preview_undo)."""
-    return HistoryLine(
+    return ProfileChange(
         number=entry.number,
         at=entry.at,
-        actor=figures.clean(entry.actor, 80),
-        action=figures.clean(entry.action, 80),
-        says=ACTIONS.get(entry.action, figures.clean(entry.action, 80)),
+        actor=figures.sanitize(entry.actor, 80),
+        action=figures.sanitize(entry.action, 80),
+        says=ACTIONS.get(entry.action, figures.sanitize(entry.action, 80)),
         digest=entry.digest,
         changes=changes_kept(entry.changes),
         put_back=_undo_lines(entry, undo) if undo and undo.outcome != "unchanged" else None,
@@ -97,20 +97,20 @@ def _undo_lines(entry: HistoryEntry, undo: SaveResult) -> UndoLines:
         back=back,
         label=label,
         question=f"{label}: {changes}?",
-        why_not=figures.clean(undo.reason, 600),
-        command=figures.clean(undo.command, 2000),
+        why_not=figures.sanitize(undo.reason, 600),
+        command=figures.sanitize(undo.command, 2000),
         then=THEN if undo.command else "",
     )
 
 
 def _line(change: Change) -> UndoLine:
     return UndoLine(
-        title=figures.clean(called(change.name), 120),
-        place=figures.clean(change.name, 120),
+        title=figures.sanitize(called(change.name), 120),
+        place=figures.sanitize(change.name, 120),
         now=_value(change.before),
         then=_value(change.after),
     )
 
 
 def _value(value: Any) -> str:
-    return figures.clean(shown(value), LONGEST)
+    return figures.sanitize(shown(value), LONGEST)

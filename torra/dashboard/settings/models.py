@@ -29,10 +29,10 @@ from torra.desk.models import report as model_report
 from torra.desk.models.expert_standing import SeatRow
 from torra.desk.models.report import (
     ModelReport,
-    ModelTold,
-    SpendingTold,
-    TraderTold,
-    VendorTold,
+    ModelRow,
+    SpendingReport,
+    TraderReport,
+    VendorReport,
     ticks_that_asked,
 )
 from torra.errors import ConfigError
@@ -166,7 +166,7 @@ def test_model(vendor: str) -> ResponseReturnValue:
         finally:
             _ONE.release()
         model_question.remember(known.database, asked, who.actor, who.address)
-        shown = {**asked.document(), "answer": figures.clean(asked.answer, 200)}
+        shown = {**asked.document(), "answer": figures.sanitize(asked.answer, 200)}
         return CommandOutcome("done", _test_said(shown), more={"test": shown}, on_record=True)
 
     return command("test model", vendor, run, back=url_for(".models"))
@@ -176,8 +176,8 @@ def _refuse_unlisted(vendor: str, model: str) -> None:
     listed = model_report.listed(vendor, _profiles())
     if model and model not in listed:
         raise ConfigError(
-            f"{figures.clean(model, 60)} is not listed for {vendor}: take {', '.join(listed)}, or "
-            "name it in a profile first"
+            f"{figures.sanitize(model, 60)} is not listed for {vendor}: take {', '.join(listed)}, "
+            "or name it in a profile first"
         )
 
 
@@ -212,7 +212,7 @@ def _profiles() -> dict[str, Profile]:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _card(row: VendorTold) -> VendorCard:
+def _card(row: VendorReport) -> VendorCard:
     names = " or ".join(row["variables"])
     about = f"{row['server']}, key in {names}"
     if row["key"] == "not needed":
@@ -220,7 +220,7 @@ def _card(row: VendorTold) -> VendorCard:
     users = ", ".join(row["used_by"])
     rests = ""
     if row["rests_until"]:
-        why = figures.clean(row["rests_because"], 200)
+        why = figures.sanitize(row["rests_because"], 200)
         rests = f"Not asked until {figures.moment(row['rests_until'])}: {why}"
     return VendorCard(
         vendor=row["vendor"],
@@ -236,19 +236,19 @@ def _card(row: VendorTold) -> VendorCard:
     )
 
 
-def _remedy(row: VendorTold) -> str:
+def _remedy(row: VendorReport) -> str:
     """Return what to do so that a vendor can be asked, "" for nothing."""
     if row["key"] == "missing":
         first = row["variables"][0]
         return f"Set {first} in the environment of the desk, then restart the desk."
     if row["trouble"]:
-        return f"{figures.clean(row['trouble'], 300)}. Mend it, then restart the desk."
+        return f"{figures.sanitize(row['trouble'], 300)}. Mend it, then restart the desk."
     if row["package"]:
         return f"Install the package {row['package']}, then restart the desk."
     return ""
 
 
-def _model(row: ModelTold) -> ModelLine:
+def _model(row: ModelRow) -> ModelLine:
     price = "not listed: booked at the dearest"
     if row["input"] is not None and row["output"] is not None:
         free = not row["input"] and not row["output"]
@@ -257,13 +257,13 @@ def _model(row: ModelTold) -> ModelLine:
         f"{figures.money(row['usd'])}, {row['calls']:,} calls" if row["calls"] else "nothing booked"
     )
     return ModelLine(
-        model=figures.clean(row["model"], LONGEST_MODEL),
-        roles=[figures.clean(name, 80) for name in row["roles"]],
+        model=figures.sanitize(row["model"], LONGEST_MODEL),
+        roles=[figures.sanitize(name, 80) for name in row["roles"]],
         price=price,
         spent=spent,
-        ending=figures.clean(row["ending"], 200),
-        answers=figures.clean(row["answers"], 300),
-        remedy=figures.clean(row["remedy"], 300),
+        ending=figures.sanitize(row["ending"], 200),
+        answers=figures.sanitize(row["answers"], 300),
+        remedy=figures.sanitize(row["remedy"], 300),
     )
 
 
@@ -275,9 +275,9 @@ def _test(told: Mapping[str, Any]) -> TestLine:
     return TestLine(
         ok=told.get("ok") is True,
         at=figures.moment(told.get("at"), seconds=True),
-        model=figures.clean(told.get("model"), 80),
+        model=figures.sanitize(told.get("model"), 80),
         said=_test_said(told),
-        remedy=figures.clean(told.get("remedy"), 300),
+        remedy=figures.sanitize(told.get("remedy"), 300),
         paid=_paid(told),
     )
 
@@ -290,10 +290,10 @@ def _paid(told: Mapping[str, Any]) -> str:
 
 def _test_said(told: Mapping[str, Any]) -> str:
     """Return what a test came to, in a sentence; the model's own words are cleaned."""
-    said = figures.clean(told.get("answer"), 200)
+    said = figures.sanitize(told.get("answer"), 200)
     if told.get("ok") is True:
         return f"It answered “{said}” in {_took(told.get('seconds'))}."
-    error = figures.clean(told.get("error"), 300)
+    error = figures.sanitize(told.get("error"), 300)
     heard = f" It wrote: “{said}”." if said else ""
     return f"It failed: {error}.{heard}"
 
@@ -305,11 +305,11 @@ def _took(seconds: object) -> str:
     return f"{1000 * known:.0f} ms" if known < 1 else f"{known:.1f} s"
 
 
-def _spending(row: SpendingTold) -> SpendingLine:
+def _spending(row: SpendingReport) -> SpendingLine:
     if not row["paid"]:
         answers = "The rules answer" if row["provider"] == "rules" else "Your own model answers"
         if row["expected"]["tick_usd"] is None:
-            answers = figures.clean(expected_cost.sentence(row["expected"]), 400)
+            answers = figures.sanitize(expected_cost.sentence(row["expected"]), 400)
         nothing = figures.money(0.0, 2)
         return SpendingLine(
             row["profile"], answers, nothing, nothing, nothing, _dollars(row["ceiling_usd"])
@@ -318,8 +318,8 @@ def _spending(row: SpendingTold) -> SpendingLine:
     known = "not known yet" if mean is None else figures.money(mean)
     expected = "not known yet" if day is None else _dollars(day)
     return SpendingLine(
-        profile=figures.clean(row["profile"], 60),
-        answers=figures.clean(
+        profile=figures.sanitize(row["profile"], 60),
+        answers=figures.sanitize(
             f"{row['provider']} is asked: {expected_cost.sentence(row['expected'])}", 400
         ),
         so_far=f"{figures.money(row['day_so_far_usd'])} for {ticks_that_asked(row['ticks'])}",
@@ -329,9 +329,9 @@ def _spending(row: SpendingTold) -> SpendingLine:
     )
 
 
-def _traders(rows: Sequence[TraderTold]) -> list[tuple[str, str]]:
+def _traders(rows: Sequence[TraderReport]) -> list[tuple[str, str]]:
     """Return each profile whose desk asks a trader, and how often it was asked."""
-    told = [(figures.clean(row["profile"], 60), model_report.trader_line(row)) for row in rows]
+    told = [(figures.sanitize(row["profile"], 60), model_report.trader_line(row)) for row in rows]
     return [(name, f"{line[:1].upper()}{line[1:]}.") for name, line in told]
 
 
@@ -339,7 +339,7 @@ def _standing(rows: Sequence[SeatRow]) -> list[StandingLine]:
     """Return how often each seat was right, as text."""
     return [
         StandingLine(
-            place=f"{figures.clean(row['instance'], 60)} {row['timeframe']}",
+            place=f"{figures.sanitize(row['instance'], 60)} {row['timeframe']}",
             regime=row["regime"].replace("_", " "),
             seat=AGENTS[row["agent"]].role.title,
             calls=f"{row['calls']:,}",
@@ -350,9 +350,9 @@ def _standing(rows: Sequence[SeatRow]) -> list[StandingLine]:
     ]
 
 
-def _dear(rows: Sequence[SpendingTold]) -> list[str]:
+def _dear(rows: Sequence[SpendingReport]) -> list[str]:
     """Return why desks never run, a sentence each."""
-    told = (figures.clean(line, 400) for line in model_report.ladder_lines(rows))
+    told = (figures.sanitize(line, 400) for line in model_report.ladder_lines(rows))
     return [f"{line[:1].upper()}{line[1:]}." for line in told]
 
 

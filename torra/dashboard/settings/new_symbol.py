@@ -27,9 +27,9 @@ from torra.exhibits import figures
 from torra.market.broker_clock import USUAL
 
 if TYPE_CHECKING:
-    from torra.desk.setup.adding import Addition, Place
+    from torra.desk.setup.adding import Addition, SymbolHome
     from torra.desk.setup.bar_sources import BarSource
-    from torra.desk.setup.wishes import Wish
+    from torra.desk.setup.wishes import NewSymbolRequest
 
 PER_MINUTE: Final = 30
 LISTED_NAMES: Final = 2_000
@@ -66,7 +66,7 @@ Words = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class FileLine:
+class BarFileField:
     """A file of bars: its name, and the field that says of which timeframe it is."""
 
     name: str
@@ -82,7 +82,7 @@ class Form:
     sources: list[tuple[str, str]]
     trouble: str
     names: list[str]
-    files: list[FileLine]
+    files: list[BarFileField]
     uploads: str
     timeframes: list[str]
     profiles: list[str]
@@ -139,7 +139,7 @@ def add_symbol() -> ResponseReturnValue:
             if found is not None:
                 held.append(adding.write(found, entered.get("version", ""), _exclusive))
         except ConfigError as error:
-            faults[error.name if isinstance(error, wishes.Wrong) else ""] = str(error)
+            faults[error.name if isinstance(error, wishes.FieldError) else ""] = str(error)
         if not held:
             return CommandOutcome("failed", _first(faults), more={"faults": {**faults}})
         done = held[0]
@@ -148,7 +148,7 @@ def add_symbol() -> ResponseReturnValue:
         said = f"{done.wish.symbol} is in {done.place.home}. {done.steps[0]}"
         return CommandOutcome("done", said, before, {"desk": {**done.desk}, **told}, told)
 
-    symbol = figures.clean(request.form.get("symbol", ""), 40)
+    symbol = figures.sanitize(request.form.get("symbol", ""), 40)
     answer = command(ACTION, symbol, run, back=url_for(".new_symbol"))
     if wants_json():
         return answer
@@ -158,7 +158,7 @@ def add_symbol() -> ResponseReturnValue:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def _place() -> Place:
+def _place() -> SymbolHome:
     from torra.desk.setup import adding  # noqa: PLC0415
 
     return adding.place_of(backing().home, backing().settings)
@@ -183,7 +183,7 @@ def _exclusive() -> AbstractContextManager[None]:
 
 
 def _filled(
-    place: Place, known: Mapping[str, BarSource], asked: Words
+    place: SymbolHome, known: Mapping[str, BarSource], asked: Words
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the form for a symbol with what is known of it, and what is wrong with its name."""
     from torra.desk.setup import bar_sources, wishes  # noqa: PLC0415
@@ -212,7 +212,7 @@ def _filled(
 
 def _planned(
     entered: Words,
-) -> tuple[Addition | None, dict[str, str], Place, Mapping[str, BarSource]]:
+) -> tuple[Addition | None, dict[str, str], SymbolHome, Mapping[str, BarSource]]:
 
     from torra.desk.setup import wishes  # noqa: PLC0415
 
@@ -222,11 +222,11 @@ def _planned(
         return None, faults, place, known
     try:
         return _plan(place, wish), {}, place, known
-    except wishes.Wrong as error:
+    except wishes.FieldError as error:
         return None, {error.name: str(error)}, place, known
 
 
-def _plan(place: Place, wish: Wish) -> Addition:
+def _plan(place: SymbolHome, wish: NewSymbolRequest) -> Addition:
     from instance_database import open_home  # noqa: PLC0415
     from torra.desk.setup import adding  # noqa: PLC0415
     from torra.home import DATABASE  # noqa: PLC0415
@@ -245,7 +245,7 @@ def _plan(place: Place, wish: Wish) -> Addition:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _form(place: Place, known: Mapping[str, BarSource], entered: Words, faults: Words) -> Form:
+def _form(place: SymbolHome, known: Mapping[str, BarSource], entered: Words, faults: Words) -> Form:
     from torra.clock import TIMEFRAMES  # noqa: PLC0415
     from torra.desk.setup import adding, bar_sources  # noqa: PLC0415
     from torra.home import UPLOADS  # noqa: PLC0415
@@ -257,15 +257,15 @@ def _form(place: Place, known: Mapping[str, BarSource], entered: Words, faults: 
     names = sorted({name for one in known.values() for name in one.terms})[:LISTED_NAMES]
     trouble = [one.trouble for one in known.values() if one.trouble]
     return Form(
-        entered={name: figures.clean(value, 400) for name, value in entered.items()},
-        faults={name: figures.clean(said, 400) for name, said in faults.items()},
-        sources=[(one.key, figures.clean(one.says, 80)) for one in known.values()],
-        trouble=figures.clean("; ".join(trouble), 400),
-        names=[figures.clean(name, 40) for name in names],
-        files=[FileLine(name, f"as.{name}") for name in _uploads()],
-        uploads=figures.clean(str(backing().home.absolute() / UPLOADS), 300),
+        entered={name: figures.sanitize(value, 400) for name, value in entered.items()},
+        faults={name: figures.sanitize(said, 400) for name, said in faults.items()},
+        sources=[(one.key, figures.sanitize(one.says, 80)) for one in known.values()],
+        trouble=figures.sanitize("; ".join(trouble), 400),
+        names=[figures.sanitize(name, 40) for name in names],
+        files=[BarFileField(name, f"as.{name}") for name in _uploads()],
+        uploads=figures.sanitize(str(backing().home.absolute() / UPLOADS), 300),
         timeframes=list(TIMEFRAMES),
-        profiles=[figures.clean(name, 40) for name in adding.offered(place)],
+        profiles=[figures.sanitize(name, 40) for name in adding.offered(place)],
         known=told,
         second=second,
         from_files=source is not None and source.key == bar_sources.FILES,
@@ -284,12 +284,12 @@ def _page(
         form=form,
         plan=plan,
         done=done,
-        trouble=figures.clean(trouble, 400),
+        trouble=figures.sanitize(trouble, 400),
         demo=bool(known and any(one.feed == "sample" for one in known.settings.instances)),
         numbers=NUMBERS,
         assets=ASSETS,
         executions=EXECUTIONS,
-        home=figures.clean(str(shown.place.home), 300) if shown else "",
+        home=figures.sanitize(str(shown.place.home), 300) if shown else "",
         admin=visitor().may("admin"),
     )
 

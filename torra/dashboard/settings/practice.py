@@ -26,7 +26,7 @@ from typing import Final
 from torra.clock import duration, parse, real_sleep
 from torra.config import Profile
 from torra.dashboard.settings.handover import ADOPTING
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.errors import ConfigError, TorraError
 from torra.profiles.practice import EASY, ease
 
@@ -66,12 +66,12 @@ class Practice:
     given: set[str] = field(default_factory=set)
 
 
-def going(known: Backing) -> Practice | None:
+def going(known: PageContext) -> Practice | None:
     """Return the practice that goes on at a desk, None for none."""
     return _GOING.get(known.home)
 
 
-def refusal(known: Backing) -> str:
+def refusal(known: PageContext) -> str:
     """Return why a desk cannot practise, "" where it can."""
     if known.adopt is None or not known.desk.active:
         return "the demo's desk does not run in this process"
@@ -85,7 +85,7 @@ def refusal(known: Backing) -> str:
     return f"{off[0]} sends nothing (execution: off)" if off else ""
 
 
-def begin(known: Backing) -> Practice:
+def begin(known: PageContext) -> Practice:
     """Let the demo ask a person, soon; raises TorraError where it cannot."""
     if why := refusal(known):
         raise ConfigError(f"no practice: {why}")
@@ -115,13 +115,13 @@ def begin(known: Backing) -> Practice:
     return practice
 
 
-def _adopt(known: Backing, name: str, profile: Profile) -> None:
+def _adopt(known: PageContext, name: str, profile: Profile) -> None:
     if known.adopt is None:
         raise ConfigError("no desk runs in this process")
     known.adopt(name, profile)
 
 
-def end(known: Backing) -> bool:
+def end(known: PageContext) -> bool:
     """Give the demo the profiles back that ran before; False where no practice goes on.
 
     Raises TorraError where the desk cannot take one now: practice then goes on, and it is tried
@@ -136,7 +136,7 @@ def end(known: Backing) -> bool:
     return True
 
 
-def _give_back(known: Backing, practice: Practice) -> None:
+def _give_back(known: PageContext, practice: Practice) -> None:
     """Give back every profile; when all are back, practice is over. The caller holds ADOPTING."""
     practice.until = practice.begun  # whatever fails now is tried again soon
     failed: TorraError | None = None
@@ -156,7 +156,7 @@ def _give_back(known: Backing, practice: Practice) -> None:
         _GOING.pop(known.home, None)
 
 
-def _replaced(known: Backing, practice: Practice, name: str) -> bool:
+def _replaced(known: PageContext, practice: Practice, name: str) -> bool:
     """Return whether the desk has taken another profile of this name meanwhile.
 
     One that runs with what ran before may still wait for the eased one, until its tick has ended.
@@ -165,13 +165,13 @@ def _replaced(known: Backing, practice: Practice, name: str) -> bool:
     return bool(_running(known, name) - ours)
 
 
-def _running(known: Backing, name: str) -> set[str]:
+def _running(known: PageContext, name: str) -> set[str]:
     """Return the digests with which the symbols of a profile run."""
     every = known.desk.setups.values()
     return {one.profile.digest() for one in every if one.instance.profile == name}
 
 
-def likely_within(known: Backing) -> int | None:
+def likely_within(known: PageContext) -> int | None:
     """Return in how many real seconds a proposal is likely in practice; None for no knowing.
 
     By how often the newest ticks stood beyond the threshold of practice.
@@ -189,11 +189,11 @@ def likely_within(known: Backing) -> int | None:
     return ROUNDED * math.ceil(1 / often / ROUNDED) if often else None
 
 
-def _start_watch(known: Backing, practice: Practice) -> None:
+def _start_watch(known: PageContext, practice: Practice) -> None:
     threading.Thread(target=_watch, args=(known, practice), name="practice", daemon=True).start()
 
 
-def _watch(known: Backing, practice: Practice) -> None:
+def _watch(known: PageContext, practice: Practice) -> None:
     """End a practice with the first decision of a person, or after its time.
 
     Tries until every profile is back, or until the desk works no more: one that takes over reads
@@ -210,7 +210,7 @@ def _watch(known: Backing, practice: Practice) -> None:
             said = str(error)
 
 
-def _look(known: Backing, practice: Practice) -> None:
+def _look(known: PageContext, practice: Practice) -> None:
     if known.desk.active:
         over = known.desk.clock.real_now() >= practice.until or _decided(known, practice.begun)
         if not over:
@@ -224,7 +224,7 @@ def _look(known: Backing, practice: Practice) -> None:
         _give_back(known, practice)
 
 
-def _decided(known: Backing, since: datetime) -> bool:
+def _decided(known: PageContext, since: datetime) -> bool:
     rows = [row for state in DECIDED for row in known.database.proposals(state, 5)]
     whole = since.replace(microsecond=0)
     return any(row.decided_at and parse(row.decided_at) >= whole for row in rows)

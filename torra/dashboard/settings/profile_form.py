@@ -187,7 +187,7 @@ def sections(
     """
     here, saved = flat(values), flat(usual)
     vain = idle(profile) if profile else {}
-    wrong = {fault.name: figures.clean(fault.text, LONGEST) for fault in faults}
+    wrong = {fault.name: figures.sanitize(fault.text, LONGEST) for fault in faults}
     found: dict[str, FormSection] = {}
     for number, setting in enumerate(settings(values)):
         section = found.setdefault(setting.section, _section(setting.section))
@@ -195,7 +195,7 @@ def sections(
         section.rows.append(
             SettingRow(
                 name=setting.name,
-                label=figures.clean(setting.label, 60),
+                label=figures.sanitize(setting.label, 60),
                 meaning=setting.meaning,
                 kind=setting.kind,
                 limits=setting.limits,
@@ -206,7 +206,7 @@ def sections(
                 choices=_offered(setting, value) if setting.kind == "choice" else (),
                 optional=setting.optional,
                 value=written(value),
-                default=figures.clean(shown(setting.default), LONGEST),
+                default=figures.sanitize(shown(setting.default), LONGEST),
                 differs=value != setting.default,
                 guarded="" if way is None else guarded(way),
                 id=f"setting-{number}",
@@ -221,8 +221,8 @@ def sections(
 
 def _section(name: str) -> FormSection:
     symbol = name.removeprefix("symbols.") if name.startswith("symbols.") else ""
-    title = f"Symbol {figures.clean(symbol, 40)}" if symbol else TITLES.get(name, name)
-    return FormSection(figures.clean(name, 80), title, _about(name))
+    title = f"Symbol {figures.sanitize(symbol, 40)}" if symbol else TITLES.get(name, name)
+    return FormSection(figures.sanitize(name, 80), title, _about(name))
 
 
 def _about(name: str) -> str:
@@ -256,11 +256,11 @@ def changes_shown(changes: Iterable[Change]) -> list[ChangeLine]:
         mark, tone = _way(change.way)
         lines.append(
             ChangeLine(
-                title=figures.clean(called(change.name), 120),
-                place=figures.clean(change.name, 120),
-                before=figures.clean(shown(change.before), LONGEST),
-                after=figures.clean(shown(change.after), LONGEST),
-                default=figures.clean(shown(change.default), LONGEST),
+                title=figures.sanitize(called(change.name), 120),
+                place=figures.sanitize(change.name, 120),
+                before=figures.sanitize(shown(change.before), LONGEST),
+                after=figures.sanitize(shown(change.after), LONGEST),
+                default=figures.sanitize(shown(change.default), LONGEST),
                 way=change.way,
                 guarded=change.guarded,
                 mark=mark,
@@ -274,9 +274,9 @@ def changes_kept(told: Iterable[Values]) -> list[KeptChange]:
     """Return the changes of an entry of the history as a page shows them."""
     lines = []
     for row in told:
-        place = figures.clean(row.get("place"), 120)
-        before, after = (figures.clean(shown(row.get(n)), LONGEST) for n in ("before", "after"))
-        title = figures.clean(called(str(row.get("place", ""))), 120)
+        place = figures.sanitize(row.get("place"), 120)
+        before, after = (figures.sanitize(shown(row.get(n)), LONGEST) for n in ("before", "after"))
+        title = figures.sanitize(called(str(row.get("place", ""))), 120)
         lines.append(KeptChange(title, place, before, after, *_way(str(row.get("way", "")))))
     return lines
 
@@ -298,9 +298,9 @@ def checked_shown(
         ok=checked.profile is not None,
         faults=faults_shown(checked.faults),
         changes=changes_shown(checked.changes),
-        warnings=[figures.clean(text, LONGEST) for text in (*more, *checked.warnings)],
-        refused=figures.clean(stop.reason, 600) if stop else "",
-        command=figures.clean(stop.command, 2000) if stop else "",
+        warnings=[figures.sanitize(text, LONGEST) for text in (*more, *checked.warnings)],
+        refused=figures.sanitize(stop.reason, 600) if stop else "",
+        command=figures.sanitize(stop.command, 2000) if stop else "",
         costs=costs,
     )
 
@@ -308,7 +308,7 @@ def checked_shown(
 def faults_shown(faults: Iterable[SettingFault]) -> list[SettingFault]:
     """Return faults as a page shows them, text only."""
     return [
-        SettingFault(figures.clean(fault.name, 120), figures.clean(fault.text, LONGEST))
+        SettingFault(figures.sanitize(fault.name, 120), figures.sanitize(fault.text, LONGEST))
         for fault in faults
     ]
 
@@ -319,14 +319,14 @@ def voices(profile: Profile) -> tuple[list[dict[str, str]], str]:
     try:
         roles = [seat.role for seat in seated(agents)]
     except ValueError as error:
-        return [], figures.clean(error, LONGEST)
+        return [], figures.sanitize(error, LONGEST)
     beside = (SCORER, REVIEWER) if agents.memory.review == "model" else (SCORER,)
     rows = [
         {
             "role": role.title,
             "kind": role.kind,
             "tier": role.tier,
-            "model": figures.clean(agents.model(role.id, role.tier), 120),
+            "model": figures.sanitize(agents.model(role.id, role.tier), 120),
             "by": _decided_by(profile, role.id, role.tier),
         }
         for role in (*roles, *_traders(agents), *beside)

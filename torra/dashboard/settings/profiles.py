@@ -25,10 +25,10 @@ from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.settings import handover, main_settings, profile_form, tried, trying
-from torra.dashboard.settings.history_lines import THEN, HistoryLine, entry_told
+from torra.dashboard.settings.history_lines import THEN, ProfileChange, entry_told
 from torra.dashboard.settings.profile_form import ChangeLine, CheckLines, Values
 from torra.dashboard.settings.trials import Trials, bounded, rerun
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import CommandOutcome, command, given, wants_json
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.desk.promotion import watch_only
@@ -158,14 +158,14 @@ def api_profile(name: str) -> ResponseReturnValue:
     )
 
 
-def listed(known: Backing) -> ProfilesScreen:
+def listed(known: PageContext) -> ProfilesScreen:
     """Return every profile, and the rows of desk.json about the instances."""
     shelf = book()
     rows = [summary(known, shelf.read(name)) for name in shelf.names()]
     return ProfilesScreen(rows, desk_rows(known.home, known.settings, known.environment))
 
 
-def summary(known: Backing, loaded: Loaded) -> ProfileLine:
+def summary(known: PageContext, loaded: Loaded) -> ProfileLine:
     """Return the fields that a list shows of a profile."""
     differs = compare(DEFAULT, canonical(loaded.profile)) if loaded.profile else ()
     users = [_use(known, item.id, loaded) for item in book().users(loaded.name)]
@@ -176,18 +176,18 @@ def summary(known: Backing, loaded: Loaded) -> ProfileLine:
         path=str(loaded.path.absolute()),
         shipped=loaded.shipped,
         broken=loaded.profile is None,
-        trouble=figures.clean(loaded.trouble, 600),
+        trouble=figures.sanitize(loaded.trouble, 600),
         users=users,
         waiting=[use.instance for use in users if not use.runs_this],
         pending=len({item.place for use in users for item in use.changes}),
         pending_guarded=any(item.guarded for use in users for item in use.changes),
         differences=len(differs) if loaded.profile else None,
         saved_at=entries[0].at if entries else None,
-        saved_by=figures.clean(entries[0].actor, 80) if entries else None,
+        saved_by=figures.sanitize(entries[0].actor, 80) if entries else None,
     )
 
 
-def _use(known: Backing, instance: str, loaded: Loaded) -> Use:
+def _use(known: PageContext, instance: str, loaded: Loaded) -> Use:
     """Return which profile an instance runs with, since when, and how the file differs from it."""
     setup = known.desk.setups.get(instance)
     running = setup.profile.digest() if setup else None
@@ -246,7 +246,7 @@ def _profile_page(
     )
 
 
-def _history(name: str, entries: Sequence[HistoryEntry]) -> list[HistoryLine]:
+def _history(name: str, entries: Sequence[HistoryEntry]) -> list[ProfileChange]:
     """Return the entries of a history, each with what putting it back does for this visitor."""
     found = book().preview_undo(name, entries, _may())
     return [entry_told(entry, one) for entry, one in zip(entries, found, strict=True)]
@@ -325,7 +325,7 @@ def profile_adopt(name: str) -> ResponseReturnValue:
         if loaded.profile is None:
             raise ConfigError(loaded.trouble)
         # whoever loosened it sat at the desk's own machine
-        found = handover.hand_over(backing(), book(), name, "loosen")
+        found = handover.apply_profile(backing(), book(), name, "loosen")
         return CommandOutcome(
             found.status, found.reason, found.before(), {"digest": loaded.digest, **found.after()}
         )
@@ -392,7 +392,7 @@ def _begin_trial(loaded: Loaded, said: Values) -> CommandOutcome:
     return CommandOutcome("accepted", reason, more={"id": trial.id, "url": url})
 
 
-def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Values]:
+def _known_good(known: PageContext, loaded: Loaded, instance: str) -> Sequence[Values]:
     """Return values that hold for an instance: those that run, and those saved (else saved last).
 
     Raises ConfigError if there are none: then nobody has set a ceiling.
@@ -484,12 +484,12 @@ def _check_told(name: str, checked: Checked) -> CheckLines:
 def _saved_told(saved: SaveResult) -> SaveLines:
     return SaveLines(
         outcome=saved.outcome,
-        reason=figures.clean(saved.reason, 600),
-        command=figures.clean(saved.command, 2000),
+        reason=figures.sanitize(saved.reason, 600),
+        command=figures.sanitize(saved.command, 2000),
         digest=saved.digest,
         changes=profile_form.changes_shown(saved.changes),
         faults=profile_form.faults_shown(saved.faults),
-        warnings=[figures.clean(text, 300) for text in saved.warnings],
+        warnings=[figures.sanitize(text, 300) for text in saved.warnings],
     )
 
 
@@ -503,7 +503,7 @@ def _told(name: str, saved: SaveResult) -> CommandOutcome:
     if saved.outcome != "saved":
         wish = {item.name: item.after for item in saved.changes}
         return CommandOutcome("failed", _with_command(saved), after={"wish": wish}, more=more)
-    found = handover.hand_over(backing(), book(), name, _may())
+    found = handover.apply_profile(backing(), book(), name, _may())
     return CommandOutcome(
         found.status, f"Saved. {found.reason}", {**before, **found.before()},
         {**after, **found.after()}, {**more, "number": saved.number},
@@ -511,10 +511,10 @@ def _told(name: str, saved: SaveResult) -> CommandOutcome:
 
 
 def _with_command(saved: SaveResult) -> str:
-    said = figures.clean(saved.reason, 600)
+    said = figures.sanitize(saved.reason, 600)
     if not saved.command:
         return said
-    return f"{said.rstrip('.')}: {figures.clean(saved.command, 2000)}. {THEN}"
+    return f"{said.rstrip('.')}: {figures.sanitize(saved.command, 2000)}. {THEN}"
 
 
 def _currency(users: Sequence[Instance]) -> str:

@@ -130,7 +130,7 @@ def _run(trial: Trial, run: Callable[[], Rerun]) -> None:
     try:
         trial.ended = TrialEnd("done", "", run())
     except TorraError as error:
-        trial.ended = TrialEnd("failed", figures.clean(error, 600))
+        trial.ended = TrialEnd("failed", figures.sanitize(error, 600))
     except Exception:
         # nobody sees the exception of a thread, and without a result no further trial could begin
         log.exception("trial %s", trial.id)
@@ -167,20 +167,20 @@ def compared(then: TickRecord, now: TickRecord) -> list[TrialLine]:
 
 def _lines(record: TickRecord) -> dict[str, str]:
     signal, gate = record.signal, record.gate
-    denied = ", ".join(figures.clean(item, 60) for item in record.denied)
+    denied = ", ".join(figures.sanitize(item, 60) for item in record.denied)
     return {
-        **{figures.title(name): figures.signed(record.final(name)) for name in VECTORS},
-        "Composite": figures.signed(record.composite),
-        "Consensus": figures.signed(record.consensus),
-        "L1 consensus": figures.signed(record.l1_consensus),
+        **{figures.title(name): figures.format_signed(record.final(name)) for name in VECTORS},
+        "Composite": figures.format_signed(record.composite),
+        "Consensus": figures.format_signed(record.consensus),
+        "L1 consensus": figures.format_signed(record.l1_consensus),
         "Verdict": figures.mark(record.verdict).text,
         "Action": figures.mark(record.action).text,
-        "Reason": figures.clean(record.reason, 200) or figures.DASH,
+        "Reason": figures.sanitize(record.reason, 200) or figures.DASH,
         "Denied": denied or "nothing",
         "Size": f"{figures.plain(signal.lots)} lots" if signal else "no order",
-        "Stop": figures.loose(signal.stop) if signal else "no order",
-        "Target": figures.loose(signal.target) if signal else "no order",
+        "Stop": figures.format_any(signal.stop) if signal else "no order",
+        "Target": figures.format_any(signal.target) if signal else "no order",
         "Gate": f"× {figures.plain(gate.multiplier)}{', veto' if gate.veto else ''}",
         "Source": figures.mark(record.source_type).text,
-        "Profile": figures.clean(record.profile, 32),
+        "Profile": figures.sanitize(record.profile, 32),
     }

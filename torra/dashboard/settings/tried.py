@@ -22,7 +22,7 @@ from torra.profiles.ten import called
 
 if TYPE_CHECKING:
     from torra.replay.tried.estimate import Tried
-    from torra.replay.tried.words import AloneRow, Row
+    from torra.replay.tried.words import AloneRow, ChangeRow
 
 KIND: Final = "settings"
 
@@ -38,7 +38,7 @@ class TriedLines:
     number: int
     goes_on: bool
     found: Tried | None
-    tables: Sequence[tuple[str, Sequence[Row]]]
+    tables: Sequence[tuple[str, Sequence[ChangeRow]]]
     alone: Mapping[str, AloneRow]
     changes: Sequence[str]
     difference: str
@@ -88,6 +88,6 @@ def more_trades(changes: Sequence[Change], found: TriedLines | None) -> list[str
 
 
 def _change(told: Mapping[str, Any]) -> str:
-    name = figures.clean(called(str(told["place"])), 120)
-    before, after = (figures.clean(shown(told[side]), 120) for side in ("before", "after"))
+    name = figures.sanitize(called(str(told["place"])), 120)
+    before, after = (figures.sanitize(shown(told[side]), 120) for side in ("before", "after"))
     return f"{name}: {before} → {after}"

@@ -69,7 +69,9 @@ def start(name: str, base: Values) -> ResponseReturnValue:
 
 def _days(said: JsonValue) -> int:
     if not isinstance(said, int) or isinstance(said, bool):
-        raise ConfigError(f"days: {figures.clean(said, 40)!r} is no whole number: write it as 30")
+        raise ConfigError(
+            f"days: {figures.sanitize(said, 40)!r} is no whole number: write it as 30"
+        )
     return said
 
 

@@ -22,10 +22,10 @@ from torra.clock import duration, floor, iso, parse
 from torra.config import Instance, Profile, SymbolSpec
 from torra.dashboard.cells import price_lines
 from torra.dashboard.cells.common import Cells
-from torra.dashboard.cells.home_cells import Waiting
+from torra.dashboard.cells.home_cells import PendingProposal
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import reading_patterns, summary, swarm, thesis
-from torra.dashboard.record.shown import EscalationRule
+from torra.dashboard.record.shown import EscalationSetting
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
 from torra.dashboard.view.desk_values import DeskStatus
@@ -207,7 +207,7 @@ def api_approval(sid: str) -> ResponseReturnValue:
     )
 
 
-def waiting(most: int) -> list[Waiting]:
+def waiting(most: int) -> list[PendingProposal]:
     """Return the newest proposals that wait, as Home shows them."""
     now = backing().now()
     rows = backing().database.proposals(limit=WAITING_SHOWN)
@@ -248,12 +248,12 @@ def _told(row: ProposalRow, now: datetime) -> dict[str, JsonValue]:
     return proposals.told(row, now, thesis_of(row, backing().database))
 
 
-def _glance(row: ProposalRow) -> Waiting:
+def _glance(row: ProposalRow) -> PendingProposal:
     """Return a proposal in a line: what, at which levels, and what is at risk."""
     shown = _listed(row)
     (instance, _, spec, _), first = _terms(row), row.first
     side = figures.mark(row.verdict)
-    name = figures.clean(row.instance, 40)
+    name = figures.sanitize(row.instance, 40)
     currency = f" {backing().currency(instance.route)}".rstrip() if instance else ""
     levels = f"at {shown.price}"
     if shown.stop != figures.DASH:
@@ -261,7 +261,7 @@ def _glance(row: ProposalRow) -> Waiting:
     if first.kind == "open" and spec is not None and first.levels is not None:
         risk = worth(abs(first.levels.entry - first.levels.stop), first.lots, spec)
         levels += f"; {figures.plain(risk)}{currency} at risk"
-    return Waiting(
+    return PendingProposal(
         side=side._replace(word=f"{ACTIONS.get(row.action, row.action).capitalize()} {name}"),
         what=f"{shown.lots} lots",
         levels=levels,
@@ -325,8 +325,8 @@ def _folded(rows: Iterable[ProposalRow], now: datetime) -> list[list[ProposalRow
 def _more(rows: Iterable[ProposalRow]) -> list[FoldedLine]:
     return [
         FoldedLine(
-            sid=figures.clean(row.sid, 40),
-            name=figures.clean(f"{row.action} {proposals.name_of(row)}", 100),
+            sid=figures.sanitize(row.sid, 40),
+            name=figures.sanitize(f"{row.action} {proposals.name_of(row)}", 100),
             created=figures.moment(row.created_at),
         )
         for row in rows
@@ -362,7 +362,7 @@ def _proposal(sid: str) -> ShownProposal:
         cells |= proposals.ladder(row, preview, profile, spec, currency)
     record, damaged = _record(row)
     levels = preview.levels if preview else row.first.levels
-    cells |= without_agents.line(row, record, without_agents.Terms(levels, profile, spec))
+    cells |= without_agents.line(row, record, without_agents.OrderTerms(levels, profile, spec))
     if waits:
         cells |= proposals.head(preview, trouble, DIGITS if spec is None else spec.digits)
         cells |= {"p.left": proposals.left(_seconds_left(row))} | proposals.chips(preview, record)
@@ -380,7 +380,7 @@ def _proposal(sid: str) -> ShownProposal:
         closing=closing,
         fills=fills,
         cells=cells,
-        version=" ".join((standing, figures.clean(row.reason, 100), *outcome, went)),
+        version=" ".join((standing, figures.sanitize(row.reason, 100), *outcome, went)),
         preview=preview,
         trouble=trouble,
         checks=proposals.every_check(preview, record),
@@ -457,12 +457,12 @@ def _record(row: ProposalRow) -> tuple[TickRecord | None, str]:
     return (found, "") if isinstance(found, TickRecord) else (None, f"damaged: {found.reason}")
 
 
-def _escalation(row: ProposalRow, record: TickRecord) -> EscalationRule | None:
+def _escalation(row: ProposalRow, record: TickRecord) -> EscalationSetting | None:
     """Return by which rule the trader's tier was chosen; None where the profile has changed."""
     profile = _terms(row)[1]
     if profile is None or profile.digest() != record.profile:
         return None
-    return EscalationRule.parse(profile.agents.escalation.model_dump())
+    return EscalationSetting.parse(profile.agents.escalation.model_dump())
 
 
 def _digits(row: ProposalRow) -> int:

@@ -22,7 +22,7 @@ from torra.clock import duration, parse
 from torra.dashboard.cells import chart_data
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import TickView
 from torra.dashboard.trade import trade_rows, without_tick
 from torra.dashboard.trade.proposals import ProposalLine
 from torra.dashboard.view.bar_reading import MOST
@@ -54,7 +54,7 @@ AUDITED: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MoneyContribution:
     """What one part of the desk did to a trade: its name, its word and the sentence to it."""
 
     name: str
@@ -62,7 +62,7 @@ class Made:
     more: str
 
 
-def made_of(row: SignalRow) -> list[Made]:
+def made_of(row: SignalRow) -> list[MoneyContribution]:
     """Return what the agents, the gate and conviction did to a trade; empty where nobody knows."""
     if row.kind != "open":
         return []
@@ -72,12 +72,14 @@ def made_of(row: SignalRow) -> list[Made]:
         told = None
     if told is None:
         return []
-    record = load(row.sid, told, ShownTick)
+    record = load(row.sid, told, TickView)
     if isinstance(record, Damaged):
-        return [Made("Record of its tick", "damaged", figures.clean(record.reason, 200))]
+        return [
+            MoneyContribution("Record of its tick", "damaged", figures.sanitize(record.reason, 200))
+        ]
     word, more = without_tick.without(record)
     return [
-        Made("Without agents", word, more),
+        MoneyContribution("Without agents", word, more),
         _gate(record.gate.multiplier),
         _conviction(record, row.side),
         *_budget(record),
@@ -93,12 +95,12 @@ def headline(row: SignalRow, digits: int, currency: str) -> str:
     lots = figures.plain(row.filled, 2)
     why = trade_rows.explain(row.close_reason)
     ended = f"closed at {left}{': ' + why if why else ''}"
-    r = "" if row.r_multiple is None else f", {figures.signed(row.r_multiple, 2)}\u00a0R"
-    came = f"{figures.signed(row.profit, 2)} {currency}".rstrip()
+    r = "" if row.r_multiple is None else f", {figures.format_signed(row.r_multiple, 2)}\u00a0R"
+    came = f"{figures.format_signed(row.profit, 2)} {currency}".rstrip()
     return f"{did} {lots} lots at {fill}, {ended}. {came}{r}."
 
 
-def became(record: ShownTick, proposal: ProposalLine | None) -> str:
+def outcome_sentence(record: TickView, proposal: ProposalLine | None) -> str:
     """Return in a sentence or two what a tick's opening became so far; "" where it opened nothing.
 
     `proposal` is the one that it asked a person about.
@@ -119,30 +121,32 @@ def became(record: ShownTick, proposal: ProposalLine | None) -> str:
     return " ".join(filter(None, (answered, came)))
 
 
-def _gate(multiplier: float) -> Made:
+def _gate(multiplier: float) -> MoneyContribution:
     """Return what the ruling in force did; with agents in shadow it is that of the rules alone."""
     told = figures.plain(multiplier, 2)
     if multiplier >= 1.0:
-        return Made("Gate", "no cut", "it left the size as it was")
-    return Made("Gate", f"× {told}", f"it left {told} of the size")
+        return MoneyContribution("Gate", "no cut", "it left the size as it was")
+    return MoneyContribution("Gate", f"× {told}", f"it left {told} of the size")
 
 
-def _conviction(record: ShownTick, side: str) -> Made:
+def _conviction(record: TickView, side: str) -> MoneyContribution:
     told = record.deliberation.panel.agreement(side)
     if record.deliberation.in_shadow:
-        return Made("Conviction", "nothing", "the agents looked on: they changed no size")
+        return MoneyContribution(
+            "Conviction", "nothing", "the agents looked on: they changed no size"
+        )
     if outage_of(record) is not None:
-        return Made("Conviction", f"× {figures.plain(told.conviction, 2)}", NO_AGENT)
+        return MoneyContribution("Conviction", f"× {figures.plain(told.conviction, 2)}", NO_AGENT)
     way = SIDES[side].verb if side in SIDES else "trade"
     lost = round(100 * told.raw) != round(100 * told.conviction)
-    return Made(
+    return MoneyContribution(
         "Conviction", f"× {figures.plain(told.conviction, 2)}",
         f"the agents' conviction in the {way} was {100 * told.conviction:.0f} %"
         + (f": {100 * told.raw:.0f} % before what speaks against it" if lost else ""),
     )  # fmt: skip
 
 
-def _budget(record: ShownTick) -> Iterator[Made]:
+def _budget(record: TickView) -> Iterator[MoneyContribution]:
     """Yield what the regime of a swarm left of a size; nothing of another desk's trade."""
     left, told = record.budget, record.deliberation.swarm
     if left is None or told is None:
@@ -150,7 +154,7 @@ def _budget(record: ShownTick) -> Iterator[Made]:
     market = swarm_words.market(told.regime.code)
     share = f"{market} left {100 * left:.0f} % of the size" if market else ""
     word = "no cut" if left >= 1.0 else f"× {figures.plain(left, 2)}"
-    yield Made("Budget", word, share or "what kind of market it was is not recorded")
+    yield MoneyContribution("Budget", word, share or "what kind of market it was is not recorded")
 
 
 def api_trade_chart(sid: str) -> ResponseReturnValue:
@@ -189,9 +193,9 @@ def note(sid: str) -> ResponseReturnValue:
 
     def run() -> CommandOutcome:
         if _opening(sid) is None:
-            raise ConfigError(f"there is no trade {figures.clean(sid, 40)}")
+            raise ConfigError(f"there is no trade {figures.sanitize(sid, 40)}")
         told = words()
-        text = figures.clean(told.get("note", "").strip(), LONGEST_NOTE + 1)
+        text = figures.sanitize(told.get("note", "").strip(), LONGEST_NOTE + 1)
         if len(text) > LONGEST_NOTE:
             raise ConfigError(f"a note has at most {LONGEST_NOTE:,} characters")
         tags, seen = _tags(told.get("tags", "")), told.get("revision", "0")
@@ -234,7 +238,7 @@ def _tags(text: str) -> list[str]:
     for tag in found:
         if not TAG.fullmatch(tag):
             raise ConfigError(
-                f"{figures.clean(tag, 40)} is no tag: a tag has letters, digits, - and _, "
+                f"{figures.sanitize(tag, 40)} is no tag: a tag has letters, digits, - and _, "
                 f"{LONGEST_TAG} at most"
             )
     return found

@@ -20,11 +20,11 @@ from torra.clock import duration, iso
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
 from torra.dashboard.view import list_query
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures, lesson_words
-from torra.exhibits.lesson_words import FactShown, ThesisTold, WordsShown
+from torra.exhibits.lesson_words import FactShown, ThesisText, WordsShown
 from torra.lessons.lesson import KINDS, Lesson, LessonFacts, Thesis
 from torra.money.open_positions import PAPER
 from torra.store.standings import WarmUps
@@ -60,7 +60,7 @@ DECLINED: Final = Badge("⊘", "declined", "warn")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LessonsQuery:
     """What a list is narrowed to, and where it goes on; `only` as the store takes it."""
 
     only: Mapping[str, str]
@@ -75,7 +75,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class TickTold:
+class LessonTick:
     """A tick that was told of a lesson: its stream and bar, and its address."""
 
     name: str
@@ -97,16 +97,16 @@ class LessonShown:
     veto: str
     facts: tuple[FactShown, ...]
     words: tuple[WordsShown, ...]
-    thesis: ThesisTold | None
+    thesis: ThesisText | None
     judge: str
     signal: str
     opened: str
-    ticks: tuple[TickTold, ...]
+    ticks: tuple[LessonTick, ...]
     more: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileTold:
+class LessonProfile:
     """A profile, whether the ticks of its instances are told of lessons, and that in a sentence."""
 
     name: str
@@ -156,7 +156,7 @@ def api_lessons() -> ResponseReturnValue:
     return jsonify(lessons=told, next=older)
 
 
-def shown_of(found: Sequence[Lesson], behind: Backing) -> list[LessonShown]:
+def shown_of(found: Sequence[Lesson], behind: PageContext) -> list[LessonShown]:
     """Return lessons as a page shows them."""
     warmed, currency = WarmUps(behind.database), cache(behind.currency)
     shown = []
@@ -198,7 +198,7 @@ def written_of(sid: str) -> Thesis | None:
     return seen.thesis if seen else None
 
 
-def thesis_of(sid: str, timeframe: str) -> ThesisTold | None:
+def thesis_of(sid: str, timeframe: str) -> ThesisText | None:
     """Return what the trader wrote of an opening, beside what came of it; None without it."""
     known = backing().database.lesson(sid)
     if known:
@@ -212,7 +212,7 @@ def lesson_address(number: int) -> str:
     return url_for(".lessons", before=number + 1, _anchor=f"lesson-{number}")
 
 
-def told_by_profile(behind: Backing) -> list[ProfileTold]:
+def told_by_profile(behind: PageContext) -> list[LessonProfile]:
     """Return whose ticks are told of lessons, by profile."""
     rows: dict[str, list[RunningSetup]] = {}
     for setup in behind.desk.setups.values():
@@ -223,10 +223,10 @@ def told_by_profile(behind: Backing) -> list[ProfileTold]:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _profile(name: str, setups: Sequence[RunningSetup]) -> ProfileTold:
+def _profile(name: str, setups: Sequence[RunningSetup]) -> LessonProfile:
     agents = setups[0].profile.agents
     told, memory = agents.remembers(), agents.memory
-    names = ", ".join(figures.clean(one.instance.id, 40) for one in setups)
+    names = ", ".join(figures.sanitize(one.instance.id, 40) for one in setups)
     if not told:
         says = f"not those of {names}. Lessons are written and stand here, and no agent sees them."
         if memory.use == "auto":
@@ -240,7 +240,7 @@ def _profile(name: str, setups: Sequence[RunningSetup]) -> ProfileTold:
         says = f"those of {names}: three numbers of similar trades, and {most} to {readers}."
     else:
         says = f"those of {names}: three numbers of similar trades, and no note in words."
-    return ProfileTold(name, memory.use, told, says)
+    return LessonProfile(name, memory.use, told, says)
 
 
 def _readers(agents: AgentSettings) -> list[str]:
@@ -265,21 +265,21 @@ def _opened(facts: LessonFacts) -> str:
     return tick_link(facts.instance, facts.timeframe, iso(facts.bar_time))
 
 
-def _tick(torra_key: str) -> TickTold:
+def _tick(torra_key: str) -> LessonTick:
     instance, timeframe, bar_time = torra_key.rsplit("|", 2)
-    name = f"{figures.clean(instance, 40)} {timeframe}, {figures.moment(bar_time)}"
-    return TickTold(name, tick_link(instance, timeframe, bar_time))
+    name = f"{figures.sanitize(instance, 40)} {timeframe}, {figures.moment(bar_time)}"
+    return LessonTick(name, tick_link(instance, timeframe, bar_time))
 
 
-def _asked() -> Asked:
+def _asked() -> LessonsQuery:
     """Return what a request asks for; raises ConfigError for words that mean nothing."""
     told = _words()
     for name, known in CHOICES.items():
         if name in told and told[name] not in known:
-            said = figures.clean(told[name], 40)
+            said = figures.sanitize(told[name], 40)
             raise ConfigError(f"{name} is one of {', '.join(known)}, not {said}")
     only = {name: told[name] for name in (*FREE, *CHOICES) if name in told}
-    return Asked(only, told.get("search", ""), _before(), list_query.limit(SHOWN, MOST))
+    return LessonsQuery(only, told.get("search", ""), _before(), list_query.limit(SHOWN, MOST))
 
 
 def _words() -> dict[str, str]:
@@ -298,7 +298,7 @@ def _before() -> int | None:
     return int(text)
 
 
-def _listed(asked: Asked) -> tuple[list[Lesson], int | None]:
+def _listed(asked: LessonsQuery) -> tuple[list[Lesson], int | None]:
     """Return the lessons of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
     found = backing().database.lesson_list(
@@ -308,7 +308,7 @@ def _listed(asked: Asked) -> tuple[list[Lesson], int | None]:
     return shown, shown[-1].number if len(found) > asked.limit else None
 
 
-def _filters(behind: Backing, found: Sequence[Lesson]) -> dict[str, tuple[str, list[str]]]:
+def _filters(behind: PageContext, found: Sequence[Lesson]) -> dict[str, tuple[str, list[str]]]:
     """Return the filters of the form: name, label, choices."""
     items = behind.settings.instances
     symbols = list(dict.fromkeys(item.symbol for item in items))

@@ -30,7 +30,7 @@ from torra.exhibits import figures
 from torra.words.orders import REASONS
 
 if TYPE_CHECKING:
-    from torra.trading.by_hand import Done, Person, Reach
+    from torra.trading.by_hand import Actor, CommandContext, CommandResult
 
 LONGEST_REASON: Final = 300
 PER_MINUTE: Final = 30
@@ -39,12 +39,12 @@ REJECTIONS: Final = ("price moved", "news ahead", "weak case", "too much risk")
 """Reasons for a rejection that a page offers, so that nobody must type."""
 
 
-def reach() -> Reach:
+def reach() -> CommandContext:
     """Return the parts of this process that a decision about a proposal needs."""
     from torra.trading import by_hand  # noqa: PLC0415  a page alone must not load the desk
 
     known = backing()
-    return by_hand.Reach(
+    return by_hand.CommandContext(
         known.home,
         known.database,
         known.settings,
@@ -55,11 +55,11 @@ def reach() -> Reach:
     )
 
 
-def person() -> Person:
+def person() -> Actor:
     """Return the author of this request's command, as the audit log names them."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    return by_hand.Person(visitor().actor, request.remote_addr or "")
+    return by_hand.Actor(visitor().actor, request.remote_addr or "")
 
 
 def profile_of(instance: Instance) -> Profile:
@@ -257,7 +257,7 @@ def _agreed(word: str) -> Collection[str] | None:
     return None if words().get("word", "").strip().lower() == word else ()
 
 
-def _left(done: Done) -> CommandOutcome:
+def _left(done: CommandResult) -> CommandOutcome:
     """Return what a person is told who leaves positions."""
     from torra.trading import hand_close  # noqa: PLC0415
 
@@ -267,7 +267,7 @@ def _left(done: Done) -> CommandOutcome:
     return CommandOutcome(status, told, done.before, done.after, done.after, on_record=True)
 
 
-def _told(done: Done, say: Callable[[], str]) -> CommandOutcome:
+def _told(done: CommandResult, say: Callable[[], str]) -> CommandOutcome:
     more = {name: value for name, value in done.after.items() if name != "reason"}
     if done.refused:
         state, _, reason = done.refused.partition(": ")
@@ -277,7 +277,7 @@ def _told(done: Done, say: Callable[[], str]) -> CommandOutcome:
     return CommandOutcome("done", say(), done.before, done.after, more, on_record=True)
 
 
-def _sent(done: Done) -> str:
+def _sent(done: CommandResult) -> str:
     sent = done.document["signals"]
     orders = (f"{row['kind']} {row['side']} {row['lots']:g} {row['symbol']}" for row in sent)
     return f"approved: {', '.join(orders)}"
@@ -289,7 +289,7 @@ def _reason() -> str:
 
 def _line(text: str) -> str:
     """Return a person's words as one line that is short enough to be kept."""
-    return " ".join(figures.clean(text, LONGEST_REASON).split())
+    return " ".join(figures.sanitize(text, LONGEST_REASON).split())
 
 
 _WORDS: Final[Mapping[str, JsonValue]] = {"type": "string", "maxLength": LONGEST_REASON}

@@ -24,10 +24,10 @@ from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.record import agreement, arithmetic, reasoning
-from torra.dashboard.record.arithmetic import DecisionStep, Step
+from torra.dashboard.record.arithmetic import DecisionStep, ScoreStep
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY
-from torra.dashboard.record.thesis import Judged, costs
+from torra.dashboard.record.thesis import ManagerVerdict, costs
 from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, cell
@@ -138,7 +138,7 @@ def listed(
     # one that has expired and was not booked yet has no reason of its own
     reason = row.reason or (DenyReason.SIGNAL_EXPIRED.value if state != row.state else "")
     return ProposalLine(
-        sid=figures.clean(row.sid, 40),
+        sid=figures.sanitize(row.sid, 40),
         name=name_of(row),
         instance=row.instance,
         timeframe=row.timeframe,
@@ -151,7 +151,7 @@ def listed(
         created=figures.moment(row.created_at),
         state=PROPOSALS.get(state, figures.mark(state)),
         waits=state == "WAITING",
-        reason=figures.clean(reason, 300),
+        reason=figures.sanitize(reason, 300),
         meaning=REASONS.get(reason, ""),
         decided=figures.moment(row.decided_at, seconds=True),
     )
@@ -160,7 +160,7 @@ def listed(
 def name_of(row: ProposalRow) -> str:
     """Return what a line calls a proposal: of one whose orders cannot be read it says so."""
     odd = UNREADABLE if row.damaged else ""
-    return figures.clean(f"{row.instance} {row.timeframe}", 60) + odd
+    return figures.sanitize(f"{row.instance} {row.timeframe}", 60) + odd
 
 
 def left(seconds: float) -> Cell:
@@ -214,13 +214,13 @@ def conviction(record: TickRecord | None, side: str) -> Conviction:
 def head(preview: Preview | None, trouble: str, digits: int) -> Cells:
     """Return price, drift and the result of an approval now."""
     if preview is None:
-        why = figures.clean(trouble, 200)
+        why = figures.sanitize(trouble, 200)
         missing, no = words(DASH, "", why), words(f"✗ cannot be approved: {why}", "alert")
         return {"p.price": missing, "p.drift": missing, "p.verdict": no}
-    drift = figures.signed(preview.drift, 2)
+    drift = figures.format_signed(preview.drift, 2)
     text, tone = "✓ every check agrees", "note"
     if not preview.passes:
-        text, tone = f"✗ {preview.state}: {figures.clean(preview.reason, 60)}", "alert"
+        text, tone = f"✗ {preview.state}: {figures.sanitize(preview.reason, 60)}", "alert"
     return {
         "p.price": words(figures.plain(preview.price, digits)),
         "p.drift": words(f"{drift} ATR", "alert" if _gone(preview) else ""),
@@ -356,7 +356,9 @@ def close_ladder(found: CloseQuote, atr: float | None) -> Cells:
 
 def _rung(name: str, price: str, *moved: float) -> Cells:
     """Return a level's price and how far it lies from the entry: in R, in ATR, in money."""
-    told = [DASH] * len(moved) if name == "entry" else [figures.signed(one, 2) for one in moved]
+    told = (
+        [DASH] * len(moved) if name == "entry" else [figures.format_signed(one, 2) for one in moved]
+    )
     return {
         f"l.{name}.{part}": words(text) for part, text in zip(PARTS, (price, *told), strict=True)
     }
@@ -380,7 +382,7 @@ class SeatLine:
     ruling: str
     silent: bool
     leans: bool
-    judged: Judged | None = None
+    judged: ManagerVerdict | None = None
 
 
 def panel(record: TickRecord) -> list[SeatLine]:
@@ -423,7 +425,7 @@ def _seat(person: TranscriptVoice, stance: float | None, limit: int, *, gate: bo
 class ProposalSteps:
     """The steps from L1 to the verdict, those that were cut, and the size."""
 
-    steps: list[Step]
+    steps: list[ScoreStep]
     clamped: str
     decision: list[DecisionStep]
     headline: str

@@ -50,7 +50,7 @@ QUERY: Final[Fields] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SignalsQuery:
     """The filter of a request; None where it asks for nothing."""
 
     instance: str | None
@@ -218,25 +218,25 @@ def api_signal(sid: str) -> ResponseReturnValue:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _asked() -> Asked:
+def _asked() -> SignalsQuery:
     """Return the filter of the request; unknown values are left out."""
     known = {item.id for item in backing().settings.instances}
     instance, wanted = request.args.get("instance", ""), request.args.get("state", "")
     before = request.args.get("before", "")
     number = before.isascii() and before.isdigit() and len(before) < 16
-    return Asked(
+    return SignalsQuery(
         instance=instance if instance in known else None,
         state=wanted if wanted in SIGNALS else None,
         before=int(before) if number else None,
     )
 
 
-def _listed(asked: Asked) -> Listing:
+def _listed(asked: SignalsQuery) -> Listing:
     # one signal more than a page shows, to know whether there are older ones
     return Listing(marked(_page(asked, SHOWN + 1), backing().database))
 
 
-def _page(asked: Asked, limit: int) -> list[SignalRow]:
+def _page(asked: SignalsQuery, limit: int) -> list[SignalRow]:
     return backing().database.signal_page(**asdict(asked), limit=limit)
 
 

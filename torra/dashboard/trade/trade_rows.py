@@ -144,15 +144,15 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
     judged = "Unknown" if (row.close_reason or "").startswith("BY_HAND") else row.evolution
     not_yet = NO_RESULT.get(row.kind, "not closed")
     return SignalLine(
-        sid=figures.clean(row.sid, 40),
+        sid=figures.sanitize(row.sid, 40),
         instance=row.instance,
         timeframe=row.timeframe,
         bar_time=row.bar_time,
-        name=figures.clean(f"{row.instance} {row.timeframe}", 60),
+        name=figures.sanitize(f"{row.instance} {row.timeframe}", 60),
         decided=figures.moment(row.decided_at),
         warm_up=WARM_UP if row.warm_up else None,
         by_hand=BY_HAND if row.authority == "person" else None,
-        kind=KINDS.get(row.kind, figures.clean(row.kind, 10)),
+        kind=KINDS.get(row.kind, figures.sanitize(row.kind, 10)),
         side=figures.mark(row.side).ink,
         lots=figures.plain(row.lots, 2),
         filled_lots=figures.plain(row.filled, 2),
@@ -163,14 +163,14 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
         exit=figures.plain(row.close_price, digits),
         state=state_mark(row.state),
         state_meaning=state_mark(row.state).meaning,
-        detail=figures.clean(detail, 200),
+        detail=figures.sanitize(detail, 200),
         meaning=explain(detail),
         profit=cell(row.profit if ended else None, 2, not_yet),
         r=cell(row.r_multiple if ended else None, 2, not_yet),
         outcome=OUTCOMES.get(row.outcome or ""),
         evolution=EVOLUTIONS.get(judged or ""),
-        bridge=figures.clean(row.bridge, 60),
-        ticket=figures.clean(row.ticket, 40) or DASH,
+        bridge=figures.sanitize(row.bridge, 60),
+        ticket=figures.sanitize(row.ticket, 40) or DASH,
         expires=figures.moment(row.expires),
         opened=figures.moment(row.opened_at),
         closed=figures.moment(row.closed_at),
@@ -200,7 +200,7 @@ def step_lines(steps: Iterable[SignalStep]) -> list[StepLine]:
             StepLine(
                 was=state_mark(step.from_state) if step.from_state else None,
                 now=state_mark(step.to_state),
-                detail=figures.clean(step.detail, 300),
+                detail=figures.sanitize(step.detail, 300),
                 meaning=explain(step.detail) or state_mark(step.to_state).meaning,
                 at=figures.moment(step.at, seconds=True),
                 waited=figures.span(waited),
@@ -211,7 +211,7 @@ def step_lines(steps: Iterable[SignalStep]) -> list[StepLine]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class LabelledText:
     """A name with its value, as text."""
 
     name: str
@@ -219,14 +219,14 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class LabelledNumber:
     """A name with its number."""
 
     name: str
     value: Cell
 
 
-def thesis_lines(told: Mapping[str, float | None]) -> list[Figure]:
+def thesis_lines(told: Mapping[str, float | None]) -> list[LabelledNumber]:
     """Return the plan of a closed trade beside its result; empty before its end."""
     pairs = (
         ("Stop, % of the entry", "planned_stop_pct", 2),
@@ -241,12 +241,12 @@ def thesis_lines(told: Mapping[str, float | None]) -> list[Figure]:
     return [_figure(name, told[key], places) for name, key, places in pairs if key in told]
 
 
-def _figure(name: str, value: float | None, places: int) -> Figure:
+def _figure(name: str, value: float | None, places: int) -> LabelledNumber:
     if not name.startswith(("Slippage", "Hours")):
-        return Figure(name, cell(value, places))
+        return LabelledNumber(name, cell(value, places))
     # what was lost is no gain, and hours neither: a plain number, and a loss is bad
     tone = "down" if name.startswith("Slippage") and (value or 0.0) > 0 else "flat"
-    return Figure(name, {"text": figures.plain(value, places), "tone": tone, "title": ""})
+    return LabelledNumber(name, {"text": figures.plain(value, places), "tone": tone, "title": ""})
 
 
 # --- positions ------------------------------------------------------------------------------------
@@ -278,8 +278,8 @@ def position_line(held: Position, digits: int, *, real: bool) -> PositionLine:
     # CLOSING is a state of positions; signals have no such state
     closing = held.state == "CLOSING"
     return PositionLine(
-        sid=figures.clean(held.signal_id, 40),
-        name=figures.clean(held.instance, 40),
+        sid=figures.sanitize(held.signal_id, 40),
+        name=figures.sanitize(held.instance, 40),
         side=figures.mark(held.side).ink,
         lots=figures.plain(held.lots, 2),
         entry=figures.plain(held.entry, digits),
@@ -325,20 +325,20 @@ class BridgeLine:
     mark: Badge
     meaning: str
     detail: str
-    facts: Sequence[Fact]
+    facts: Sequence[LabelledText]
 
 
 def bridge_line(row: BridgeRow, used: Iterable[str]) -> BridgeLine:
     """Return a bridge; `used` are the routes of the desk's instances."""
-    deny = figures.clean(row.deny, 40)
+    deny = figures.sanitize(row.deny, 40)
     return BridgeLine(
-        name=figures.clean(row.name, 60),
+        name=figures.sanitize(row.name, 60),
         used=row.name in tuple(used),
         mark=Badge("✕", deny, "alert") if deny else Badge("●", "ready", "note"),
         meaning=explain(deny),
-        detail=figures.clean(f"damaged: {row.damaged}" if row.damaged else row.detail, 300),
+        detail=figures.sanitize(f"damaged: {row.damaged}" if row.damaged else row.detail, 300),
         facts=[
-            Fact(figures.title(name), figures.loose(value))
+            LabelledText(figures.title(name), figures.format_any(value))
             for name, value in list(row.account.items())[:FACTS]
         ],
     )
@@ -376,12 +376,12 @@ class AlarmLine:
 
 def alarm_line(row: AlarmRow) -> AlarmLine:
     """Return an alarm with what to do about it."""
-    kind = figures.clean(row.kind, 40)
+    kind = figures.sanitize(row.kind, 40)
     # an alarm names its signal in its key or in its words
     named = SID.search(f"{row.key} {row.detail}")
     return AlarmLine(
         kind=kind,
-        detail=figures.clean(row.detail, 300),
+        detail=figures.sanitize(row.detail, 300),
         at=figures.moment(row.at, seconds=True),
         ended=figures.moment(row.ended_at, seconds=True) if row.ended_at else "",
         advice=ALARMS[kind].text if kind in ALARMS else LOOK,
@@ -400,7 +400,7 @@ class StateLine:
 
 def state_line(row: TradingStateRow) -> StateLine:
     """Return a line of the history of the trading state."""
-    reason = figures.clean(row.reason, 300) or "no reason was given"
+    reason = figures.sanitize(row.reason, 300) or "no reason was given"
     return StateLine(figures.mark(row.state), reason, figures.moment(row.at, seconds=True))
 
 

@@ -32,7 +32,7 @@ from torra.store.trade.rows import SignalRow
 
 if TYPE_CHECKING:
     from instance_database import Database
-    from torra.dashboard.view.backing import Backing
+    from torra.dashboard.view.backing import PageContext
 
 SHOWN: Final = 50
 MOST: Final = 200
@@ -52,7 +52,7 @@ SIDES: Final = ("BUY", "SELL")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TradesQuery:
     """What a list is narrowed to, and where it goes on; `only` by name as the store takes it."""
 
     only: Mapping[str, str]
@@ -77,7 +77,7 @@ class AccountCard:
 
 
 @dataclass(frozen=True, slots=True)
-class TradeLine:
+class ClosedTradeRow:
     """A closed trade as its line: the signal, what L1 alone said then, and a person's words."""
 
     signal: trade_rows.SignalLine
@@ -188,7 +188,7 @@ def _with(known: list[str], asked: str) -> list[str]:
     return known if not asked or asked in known else [*known, asked[:80]]
 
 
-def _asked() -> Asked:
+def _asked() -> TradesQuery:
     """Return what a request asks for; raises ConfigError for words that mean nothing."""
     told = _words()
     only: dict[str, str] = {}
@@ -203,7 +203,7 @@ def _asked() -> Asked:
         only["begin"] = begin
     if end != "~":
         only["end"] = end
-    return Asked(only, came_to, list_query.place(), list_query.limit(SHOWN, MOST))
+    return TradesQuery(only, came_to, list_query.place(), list_query.limit(SHOWN, MOST))
 
 
 def _words() -> dict[str, str]:
@@ -216,11 +216,11 @@ def _words() -> dict[str, str]:
 
 def _one_of(name: str, word: str, known: tuple[str, ...]) -> str:
     if word not in known:
-        raise ConfigError(f"{name} is one of {', '.join(known)}, not {figures.clean(word, 40)}")
+        raise ConfigError(f"{name} is one of {', '.join(known)}, not {figures.sanitize(word, 40)}")
     return word
 
 
-def _listed(asked: Asked) -> tuple[list[SignalRow], str | None]:
+def _listed(asked: TradesQuery) -> tuple[list[SignalRow], str | None]:
     """Return the trades of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
     rows = _rows(backing().database, asked, asked.before, asked.limit + 1)
@@ -230,7 +230,7 @@ def _listed(asked: Asked) -> tuple[list[SignalRow], str | None]:
 
 
 def _rows(
-    database: Database, asked: Asked, before: tuple[str, int] | None, limit: int
+    database: Database, asked: TradesQuery, before: tuple[str, int] | None, limit: int
 ) -> list[SignalRow]:
     found = database.closed_list(asked.only, came_to=asked.came_to, before=before, limit=limit)
     written = database.trade_notes([row.sid for row in found])
@@ -242,16 +242,16 @@ def _rows(
     return marked(noted, database)
 
 
-def _lines(rows: Sequence[SignalRow]) -> list[TradeLine]:
+def _lines(rows: Sequence[SignalRow]) -> list[ClosedTradeRow]:
     """Return closed trades as lines, each with what L1 alone said when it was opened."""
     keys = [f"{row.instance}|{row.timeframe}|{row.bar_time}" for row in rows]
     alone = backing().database.alone_of(keys)
     return [
-        TradeLine(
+        ClosedTradeRow(
             trade_rows.signal_line(row, digits_of_row(row)),
             _alone(row.side, alone.get(key)),
-            tuple(figures.clean(row.tags, 400).split()),
-            figures.clean(row.note, 400),
+            tuple(figures.sanitize(row.tags, 400).split()),
+            figures.sanitize(row.note, 400),
         )
         for key, row in zip(keys, rows, strict=True)
     ]
@@ -264,7 +264,7 @@ def _alone(side: str, verdict: str | None) -> str:
     return {side: "the same side", "HOLD": "no trade"}.get(verdict, "the other side")
 
 
-def _all(behind: Backing, asked: Asked) -> Iterator[Mapping[str, JsonValue]]:
+def _all(behind: PageContext, asked: TradesQuery) -> Iterator[Mapping[str, JsonValue]]:
     before = asked.before
     currency = cache(behind.currency)
     while rows := _rows(behind.database, asked, before, AT_ONCE):

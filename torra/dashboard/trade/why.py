@@ -104,13 +104,13 @@ def _agents_lean_against(record: TickRecord, towards: int) -> bool:
 
 def first_sentence(text: str, limit: int) -> str:
     """Return the first sentence, cut at a word if it is longer than `limit`."""
-    line = " ".join(figures.clean(text).split())
+    line = " ".join(figures.sanitize(text).split())
     return shortened(re.split(r"(?<=[.!?;])\s", line)[0].rstrip(";"), limit)
 
 
 def shortened(text: str, limit: int) -> str:
     """Return a text, cut at a word if it is longer than `limit`."""
-    line = " ".join(figures.clean(text).split())
+    line = " ".join(figures.sanitize(text).split())
     if len(line) <= limit:
         return line
     return line[:limit].rsplit(" ", 1)[0].rstrip(",;:") + "…"
@@ -177,7 +177,7 @@ def _of(report: AgentReport, towards: int, push: float) -> Sequence[SidePoint]:
 
 
 def _bullet(who: str, point: Point) -> SidePoint:
-    name, text = figures.clean(point.id, 60), shortened(plain(point.says), LONGEST)
+    name, text = figures.sanitize(point.id, 60), shortened(plain(point.says), LONGEST)
     return SidePoint(who, text if text.endswith("…") else f"{text}.", name, name_of(name))
 
 
@@ -228,7 +228,7 @@ def _gate(record: TickRecord) -> Iterator[SidePoint]:
     codes = [code for code in gate.reasons if code not in ("NONE", *SIDED)]
     if not codes or (multiplier >= NO_CUT and not gate.veto):
         return
-    words = ", ".join(GATE_REASONS.get(code, figures.clean(code, 60)) for code in codes)
+    words = ", ".join(GATE_REASONS.get(code, figures.sanitize(code, 60)) for code in codes)
     own = next((one for one in record.deliberation.reports if is_gate(one)), None)
     if (
         own
@@ -238,7 +238,7 @@ def _gate(record: TickRecord) -> Iterator[SidePoint]:
     ):
         # The agent's own ruling is in force: a code is less than what it says after its first
         # sentence, which is the size.
-        said = re.split(r"(?<=[.!?])\s+", figures.clean(own.reasoning), maxsplit=2)[1:2]
+        said = re.split(r"(?<=[.!?])\s+", figures.sanitize(own.reasoning), maxsplit=2)[1:2]
         words = shortened("".join(said).rstrip("."), LONGEST) or words
     what = "An opening's size" if record.verdict == "HOLD" else "Size"
     yield SidePoint(

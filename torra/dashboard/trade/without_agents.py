@@ -29,7 +29,7 @@ NAME: Final = "p.without"
 OTHER: Final[dict[str, Side]] = {"BUY": "SELL", "SELL": "BUY"}
 
 
-class Terms(NamedTuple):
+class OrderTerms(NamedTuple):
     """At what the sizes are made: the levels of the proposal, None for one that only closes."""
 
     levels: Levels | None
@@ -37,7 +37,7 @@ class Terms(NamedTuple):
     spec: SymbolSpec | None
 
 
-def line(row: ProposalRow, record: TickRecord | None, at: Terms) -> Cells:
+def line(row: ProposalRow, record: TickRecord | None, at: OrderTerms) -> Cells:
     """Return what L1 alone would do instead of a proposal, and where its consensus stands."""
     if record is None:
         told = words("not known: the tick behind this proposal is not stored")
@@ -45,7 +45,7 @@ def line(row: ProposalRow, record: TickRecord | None, at: Terms) -> Cells:
     return {NAME: words(_trade(row, record, at)), f"{NAME}.why": words(_standing(record))}
 
 
-def _trade(row: ProposalRow, record: TickRecord, at: Terms) -> str:
+def _trade(row: ProposalRow, record: TickRecord, at: OrderTerms) -> str:
     """Return the trade of L1 alone, in words."""
     alone = record.l1_verdict
     if alone not in OTHER:
@@ -59,7 +59,7 @@ def _trade(row: ProposalRow, record: TickRecord, at: Terms) -> str:
     return _opening(OTHER[OTHER[alone]], row, record, at)
 
 
-def _opening(side: Side, row: ProposalRow, record: TickRecord, at: Terms) -> str:
+def _opening(side: Side, row: ProposalRow, record: TickRecord, at: OrderTerms) -> str:
     """Return what L1 alone would open, in words."""
     what = "the same trade" if side == row.verdict else f"a {SIDES[side].verb} instead"
     veto, alone = _rules(record, at.profile)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torra.config import SymbolSpec
 from torra.dashboard.record import story_cards
-from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.shown import TickView
 from torra.dashboard.view.rendering import state
 from torra.errors import ConfigError
 from torra.words.orders import SIDES, WHY_HELD
@@ -20,13 +20,13 @@ ENDS = {
 }
 
 
-def without(record: ShownTick) -> tuple[str, str]:
+def without(record: TickView) -> tuple[str, str]:
     """Return what would have happened without agents, in a word and in a sentence."""
     _, currency = terms(record)
     return story_cards.without(record, _changed(record, currency))
 
 
-def terms(record: ShownTick) -> tuple[SymbolSpec | None, str]:
+def terms(record: TickView) -> tuple[SymbolSpec | None, str]:
     """Return a symbol's trading terms and its account's currency, as far as they are known."""
     behind = state().backing
     setup = behind.desk.setups.get(record.instance) if behind else None
@@ -39,7 +39,7 @@ def terms(record: ShownTick) -> tuple[SymbolSpec | None, str]:
         return None, currency
 
 
-def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
+def _changed(record: TickView, currency: str) -> dict[str, str] | None:
     """Return what L1 alone would have done on a tick that agents changed; else None."""
     behind = state().backing
     known = {one.id: one for one in behind.settings.instances} if behind else {}
@@ -47,7 +47,7 @@ def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
         return None
     from torra.replay.changed import words  # noqa: PLC0415  the pages load replays only when asked to
     from torra.replay.changed.without_agents import (  # noqa: PLC0415
-        Course,
+        Outcome,
         ScoredBars,
         changed_tick,
     )
@@ -58,7 +58,7 @@ def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
         return None
     alone, done = found.l1.came_to, found.done.came_to
 
-    def did(course: Course) -> str:
+    def did(course: Outcome) -> str:
         if course.action != "HOLD":
             return words.did(course)
         # a verdict that opens nothing is no hold: the position stays, or a check objects

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from torra.config import DeskSettings, Profile
-from torra.dashboard.view.kept import Kept
-from torra.dashboard.view.stream_slots import Slots
+from torra.dashboard.view.kept import LruCache
+from torra.dashboard.view.stream_slots import SseLimit
 from torra.money.book import Money, MoneyBook, known_currencies
 from torra.money.line import LinePoint
 
@@ -37,7 +37,7 @@ LINES_KEPT: Final = 8
 
 
 @dataclass(frozen=True)
-class Backing:
+class PageContext:
     """A desk's files and database, as the pages of one app use them."""
 
     home: Path
@@ -49,7 +49,7 @@ class Backing:
     """Give the running desk a profile by its name; raises ConfigError when it cannot take it."""
     events: EventStream | None = None
     """The events of the desk that runs here; None without one: then readers poll the database."""
-    slots: Slots = field(default_factory=Slots)
+    slots: SseLimit = field(default_factory=SseLimit)
     """The limit on open streams."""
     kill_switch: KillSwitch | None = None
     """The kill switch of the desk that runs here; None without one."""
@@ -78,8 +78,8 @@ class Backing:
         return self._lines.get(key, lambda: self._trades.lines(setups, now, period))
 
     @cached_property
-    def _lines(self) -> Kept[dict[str, tuple[LinePoint, ...]]]:
-        return Kept(LINES_KEPT)
+    def _lines(self) -> LruCache[dict[str, tuple[LinePoint, ...]]]:
+        return LruCache(LINES_KEPT)
 
     @cached_property
     def _trades(self) -> MoneyBook:

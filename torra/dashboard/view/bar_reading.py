@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from torra.dashboard.view.desk_values import PriceBar
-from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.kept import LruCache
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -47,7 +47,7 @@ class BarReading:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._columns: Kept[Columns] = Kept(KEPT)
+        self._columns: LruCache[Columns] = LruCache(KEPT)
 
     def read(
         self, instance: str, timeframe: str, as_of: datetime, limit: int

@@ -58,7 +58,7 @@ class DeskStatus:
         }
 
 
-class Holding(NamedTuple):
+class PositionValue(NamedTuple):
     """What an instance holds, and what closing it now would bring; None while that is not known."""
 
     position: Position
@@ -73,7 +73,7 @@ class ChangeCount(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class NoBars:
     """The closes without a bar since the newest tick, when nothing else happened since."""
 
     count: int
@@ -94,13 +94,13 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class StreamStatus:
     """A stream with its newest tick.
 
     `history` is the consensus of its newest ticks, oldest first. The next tick comes in
     `next_in_seconds` of real time; `age_seconds` are the desk's, `bar_age_seconds` those since the
-    newest bar of a late stream closed. `skipped` is the newest skip since the newest tick. `damaged`: what of
-    the newest record cannot be read.
+    newest bar of a late stream closed. `skipped` is the newest skip since the newest tick.
+    `damaged` says what of the newest record cannot be read.
     """
 
     timeframe: str = ""
@@ -111,7 +111,7 @@ class Stream:
     age_seconds: float | None = None
     bar_age_seconds: float | None = None
     stale: bool = False
-    quiet: Quiet | None = None
+    quiet: NoBars | None = None
     skipped: Skip | None = None
     damaged: str = ""
 
@@ -132,7 +132,7 @@ class SymbolStatus:
     timeframes: Sequence[str] = ()
     thresholds: ThresholdsRecord | None = None
     latest: TickRecord | None = None
-    held: Holding | None = None
+    held: PositionValue | None = None
     changes: ChangeCount = field(default_factory=ChangeCount)
 
 
@@ -163,14 +163,14 @@ class OverviewSymbol(SymbolStatus):
     its shortest timeframe, oldest first, `marks` the trades in them.
     """
 
-    streams: Sequence[Stream] = ()
+    streams: Sequence[StreamStatus] = ()
     price: float | None = None
     day_close: float | None = None
     bars: Sequence[PriceBar] = ()
     marks: Sequence[TradeMark] = ()
 
 
-class Debate(NamedTuple):
+class RunningDebate(NamedTuple):
     """A debate that runs now."""
 
     stream_id: str
@@ -183,10 +183,10 @@ class Overview(NamedTuple):
 
     desk: DeskStatus = DeskStatus()
     instances: Sequence[OverviewSymbol] = ()
-    debates: Sequence[Debate] = ()
+    debates: Sequence[RunningDebate] = ()
 
 
-class Bars(NamedTuple):
+class ChartBars(NamedTuple):
     """Bars, oldest first, with the lines over them.
 
     `columns` has the prices of each line for each bar; `ticks` are the bar times that have a tick.
@@ -215,7 +215,7 @@ class Symbol(SymbolStatus):
     """
 
     desk: DeskStatus = DeskStatus()
-    stream: Stream
+    stream: StreamStatus
     bars: Sequence[PriceBar] = ()
     ticks: Sequence[ListedTick] = ()
     trades: Sequence[SignalRow] = ()

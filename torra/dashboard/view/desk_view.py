@@ -21,20 +21,20 @@ from torra.config import DeskSettings, Instance, Profile, SymbolSpec
 from torra.dashboard.view import stream_reading
 from torra.dashboard.view.bar_reading import BarReading, price_bars
 from torra.dashboard.view.desk_values import (
-    Bars,
     ChangeCount,
-    Debate,
+    ChartBars,
     DeskStatus,
-    Holding,
     Overview,
     OverviewSymbol,
+    PositionValue,
     PriceBar,
+    RunningDebate,
     StateHistory,
     Symbol,
     TradeMark,
 )
 from torra.dashboard.view.hosted_streams import HostedStreams
-from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.stream_reading import Json, StreamReading
 from torra.desk.models import call_words
 from torra.errors import ConfigError
@@ -77,7 +77,7 @@ class DeskView(Protocol):
         """Return one stream with its newest `limit` bars and ticks; None for no such stream."""
         ...
 
-    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> Bars | None:
+    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> ChartBars | None:
         """Return the newest `limit` bars that were closed at a moment (ISO), None for no stream."""
         ...
 
@@ -138,7 +138,7 @@ class DatabaseView:
         self._streams = StreamReading(database, self._profile)
         self._drawn = BarReading(database)
         self._hosted = HostedStreams(database)
-        self._counted: Kept[dict[str, int]] = Kept(KEPT_COUNTS)
+        self._counted: LruCache[dict[str, int]] = LruCache(KEPT_COUNTS)
 
     @property
     def _clock(self) -> clocks.Clock:
@@ -273,7 +273,7 @@ class DatabaseView:
         count = partial(self._database.verdicts_of, found.id, names, one_sided.TICKS)
         return self._counted.get(key, count)
 
-    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> Bars | None:
+    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> ChartBars | None:
         """Return bars up to a moment, with the lines that arguments cite."""
         found = self._find(instance, timeframe)
         if found is None:
@@ -282,7 +282,7 @@ class DatabaseView:
         bars, columns = self._drawn.read(found.id, timeframe, moment, limit)
         ends = (bars[0].time, bars[-1].time) if bars else ()
         ticks = self._database.tick_times(found.id, timeframe, *ends) if ends else ()
-        return Bars(self._digits(found), bars, columns, ticks)
+        return ChartBars(self._digits(found), bars, columns, ticks)
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
         """Return the whole record of one tick."""
@@ -309,10 +309,10 @@ class DatabaseView:
             "next": after,
         }
 
-    def _debates(self) -> list[Debate]:
+    def _debates(self) -> list[RunningDebate]:
         since = self._clock.real_now() - timedelta(seconds=DEBATE_SECONDS)
         return [
-            Debate(row["stream_id"], *[*str(row["torra_key"]).split("|"), ""][:2])
+            RunningDebate(row["stream_id"], *[*str(row["torra_key"]).split("|"), ""][:2])
             for row in self._database.running_debates(since)
         ]
 
@@ -351,15 +351,15 @@ class DatabaseView:
         except ConfigError:
             return None
 
-    def _holding(self, one: Instance, held: Position | None) -> Holding | None:
+    def _holding(self, one: Instance, held: Position | None) -> PositionValue | None:
         if held is None:
             return None
         opening = self._database.order(held.signal_id)
         spec, now = self._spec(one), self._clock.now()
         if opening is None or opening.price is None or spec is None:
-            return Holding(held)
+            return PositionValue(held)
         price = self._database.newest_close(one.id, one.timeframes, now)
-        return Holding(held, None if price is None else value_at_bid(held, price, spec))
+        return PositionValue(held, None if price is None else value_at_bid(held, price, spec))
 
     def _outcomes(self, record: TickRecord | Damaged) -> Json:
         found: dict[str, Any] = {}

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from torra.config import Instance, Profile, validate
-from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.kept import LruCache
 from torra.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class HostedStreams:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._profiles: Kept[Profile] = Kept(PROFILES_KEPT)
+        self._profiles: LruCache[Profile] = LruCache(PROFILES_KEPT)
 
     def instances(self) -> list[Instance]:
         """Return every hosted stream that has a tick, by name."""

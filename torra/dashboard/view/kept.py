@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Kept(Generic[Value]):
+class LruCache(Generic[Value]):
     """Values by key, at most `room` of them."""
 
     def __init__(self, room: int) -> None:

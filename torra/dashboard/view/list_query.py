@@ -28,7 +28,7 @@ def day(name: str, word: str, after: int = 0) -> date:
         return date.fromisoformat(word) + timedelta(days=after)
     except (ValueError, OverflowError):
         raise ConfigError(
-            f"{name} is a UTC day, such as 2026-05-01, not {figures.clean(word, 40)}"
+            f"{name} is a UTC day, such as 2026-05-01, not {figures.sanitize(word, 40)}"
         ) from None
 
 

@@ -35,7 +35,7 @@ PROFILE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class LookedAt:
+class ReadOnlyDesk:
     """An instance as a looking desk knows it."""
 
     instance: Instance
@@ -51,7 +51,7 @@ class LookingDesk:
         self._database = database
         self._sample = any(item.feed == "sample" for item in settings.instances)
         self._system = System()
-        self._read: tuple[float, Mapping[str, LookedAt]] | None = None
+        self._read: tuple[float, Mapping[str, ReadOnlyDesk]] | None = None
 
     @property
     def active(self) -> bool:
@@ -75,12 +75,13 @@ class LookingDesk:
         return Scaled(parse(row["desk_time"]) + since * SAMPLE_RATE, SAMPLE_RATE)
 
     @property
-    def setups(self) -> Mapping[str, LookedAt]:
+    def setups(self) -> Mapping[str, ReadOnlyDesk]:
         """By instance, each with the profile that was applied last."""
         now = self._system.monotonic()
         if self._read is None or now - self._read[0] > PROFILE_SECONDS:
             found = {
-                item.id: LookedAt(item, self._profile(item)) for item in self._settings.instances
+                item.id: ReadOnlyDesk(item, self._profile(item))
+                for item in self._settings.instances
             }
             self._read = (now, found)
         return self._read[1]

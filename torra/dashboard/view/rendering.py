@@ -16,7 +16,7 @@ from torra.config import DeskSettings
 from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.doors.access import Access, Visitor
-from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import DeskStatus
 from torra.dashboard.view.desk_view import DeskView
 from torra.exhibits import figures
@@ -107,7 +107,7 @@ class PageState:
 
     desk_view: DeskView
     access: Access
-    backing: Backing | None = None
+    backing: PageContext | None = None
     trusted_hosts: tuple[str, ...] = ()
     vendor: Mapping[str, Vendored] = field(default_factory=dict)
     remote: bool = False
@@ -125,7 +125,7 @@ def desk_view() -> DeskView:
     return state().desk_view
 
 
-def backing() -> Backing:
+def backing() -> PageContext:
     """Return the backing of the pages; 404 for an app that has only a view."""
     return state().backing or abort(404)
 

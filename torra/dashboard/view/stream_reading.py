@@ -18,8 +18,8 @@ from agents.contracts import AgentReport
 from torra import clock as clocks
 from torra.config import Instance, Profile
 from torra.dashboard.record.shown import ListedTick
-from torra.dashboard.view.desk_values import Quiet, Skip, Stream
-from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.desk_values import NoBars, Skip, StreamStatus
+from torra.dashboard.view.kept import LruCache
 from torra.market.closed_hours import WEEK, closed_at_most
 from torra.store.hosted import is_hosted
 from torra.tick import sentence
@@ -98,16 +98,16 @@ class StreamReading:
     def __init__(self, database: Database, profile: Callable[[Instance], Profile]) -> None:
         self._database = database
         self._profile = profile
-        self._ticks: Kept[TickRecord | Damaged | None] = Kept(STREAMS_KEPT)
-        self._histories: Kept[list[float | None]] = Kept(STREAMS_KEPT)
-        self._lists: Kept[list[ListedTick]] = Kept(LISTS_KEPT)
+        self._ticks: LruCache[TickRecord | Damaged | None] = LruCache(STREAMS_KEPT)
+        self._histories: LruCache[list[float | None]] = LruCache(STREAMS_KEPT)
+        self._lists: LruCache[list[ListedTick]] = LruCache(LISTS_KEPT)
 
     def read(
         self,
         instances: Sequence[Instance],
         clock: clocks.Clock,
         tallies: Mapping[StreamKey, tuple[int, int]],
-    ) -> dict[StreamKey, Stream]:
+    ) -> dict[StreamKey, StreamStatus]:
         """Return each stream's newest tick, history, ages, wait and skips."""
         now = clock.now()
         every = {(one.id, timeframe): one for one in instances for timeframe in one.timeframes}
@@ -136,7 +136,7 @@ class StreamReading:
         now: datetime,
         count: int,
         wait: float | None,
-    ) -> Stream:
+    ) -> StreamStatus:
         stream = (one.id, timeframe)
         step = clocks.duration(timeframe)
         tick = self.tick(key) if key else None
@@ -151,7 +151,7 @@ class StreamReading:
         bar_age, missing, overdue = (
             self._bars(one, timeframe, last, now) if late else (None, False, False)
         )
-        return Stream(
+        return StreamStatus(
             timeframe=timeframe,
             key=key,
             tick=None if isinstance(tick, Damaged) else tick,
@@ -232,11 +232,11 @@ def _wait(timeframe: str, now: datetime, clock: clocks.Clock) -> float:
     return (clock.real_time_of(close) - clock.real_now()).total_seconds()
 
 
-def _quiet(run: Mapping[str, Any], now: datetime, step: timedelta) -> Quiet | None:
+def _quiet(run: Mapping[str, Any], now: datetime, step: timedelta) -> NoBars | None:
     """Return the run of closes without a bar that a stream is in; None when it is in none."""
     if run["reason"] != NO_BAR or run["others"]:
         return None
     first, last = (clocks.parse(run[name]) + step for name in ("oldest", "bar_time"))
     if now - last > QUIET_WITHIN * step:
         return None  # nobody has looked for a bar for longer than a desk that is awake takes
-    return Quiet(run["count"], clocks.iso(first), clocks.iso(last))
+    return NoBars(run["count"], clocks.iso(first), clocks.iso(last))

@@ -31,7 +31,7 @@ MOST_WAITING: Final = 3
 """Most requests that wait at once: each of them holds a thread of the server."""
 
 
-class Slots:
+class SseLimit:
     """The slots of one app. Times are monotonic seconds."""
 
     def __init__(self) -> None:

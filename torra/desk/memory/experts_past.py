@@ -24,11 +24,11 @@ from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.memory.reports_then import calls_of, chance_of, stored_reports
 from torra.desk.memory.shelves import FIRST_SECONDS, lap_of
-from torra.evaluation.standing.past_calls import CallBook, Chances, PastTick
+from torra.evaluation.standing.past_calls import HitRates, PastTick, WinRateByBin
 from torra.evaluation.standing.track_record import (
     TOO_LATE,
-    PastOf,
     TrackRecord,
+    TrackRecordOf,
     TrackRecordQuery,
     track_record,
     wanted,
@@ -67,7 +67,7 @@ class ExpertsPast:
         self._streams: dict[tuple[str, str, str, int], _Stream] = {}
         self._trades: dict[tuple[str, int], _Trades] = {}
 
-    def of(self, profile: Profile, provider: str, feed: Feed) -> PastOf | None:
+    def of(self, profile: Profile, provider: str, feed: Feed) -> TrackRecordOf | None:
         """Return what tells an instance's ticks; None where its profile does not ask."""
         if not wanted(profile.agents):
             return None
@@ -97,7 +97,7 @@ class ExpertsPast:
                 if (thread := self._begin(*held)) is not None:
                     thread.join(within)
 
-    def books(self) -> list[tuple[str, CallBook]]:
+    def books(self) -> list[tuple[str, HitRates]]:
         """Return the book of every stream that is counted, by its instance, in order."""
         with self._lock:
             held = [one for one in self._streams.values() if one.filled]
@@ -175,7 +175,7 @@ class _Stream:
         self, database: Database, instance: str, timeframe: str, provider: str, ours: Ours
     ) -> None:
         self.instance, self.filled, self.filling = instance, False, False
-        self.book = CallBook(timeframe)
+        self.book = HitRates(timeframe)
         self._database, self._provider, self._ours = database, provider, ours
         self._after = database.close_before(instance, timeframe, KEPT)
 
@@ -197,7 +197,7 @@ class _Trades:
     """What came of the chances that the judge gave, with one provider in one pass."""
 
     def __init__(self, database: Database, provider: str, ours: Ours) -> None:
-        self.chances = Chances()
+        self.chances = WinRateByBin()
         self._database, self._provider, self._ours = database, provider, ours
         self._read = (0, 0)
 

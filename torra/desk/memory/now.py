@@ -14,7 +14,7 @@ from typing import Final
 from instance_database import Database
 from torra.clock import System
 from torra.config import Instance, load_profile
-from torra.desk.memory.reviews import Asking, Paying, Reviewed, alone, refused, review_now
+from torra.desk.memory.reviews import Paying, Reviewed, ReviewRequest, alone, refused, review_now
 from torra.desk.wiring import open_models
 from torra.errors import TorraError
 from torra.lessons.lesson import Lesson
@@ -56,7 +56,7 @@ def ask_now(
     except TorraError as error:
         return Reviewed(None, str(error))
     try:
-        asking = Asking(database, models, DeskTime(database, instance))
+        asking = ReviewRequest(database, models, DeskTime(database, instance))
         if (told := refused(lesson, paying, asking)) is not None:
             return told
         # A cold SDK takes a second to import, which is not the model's.

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, TypeAdapter
 from agents.contracts import BIASES, VECTORS, WINNERS, AgentReport
 from agents.evidence import trust
 from agents.registry import AGENTS
-from torra.evaluation.standing.past_calls import SEATS, Call
+from torra.evaluation.standing.past_calls import SEATS, SeatCall
 
 REPORTS: Final = TypeAdapter(
     tuple[AgentReport, ...], config=ConfigDict(strict=True, allow_inf_nan=False)
@@ -24,7 +24,7 @@ REPORTS: Final = TypeAdapter(
 DECIMALS: Final = 9
 
 
-def calls_of(reports: Iterable[AgentReport]) -> tuple[Call, ...]:
+def calls_of(reports: Iterable[AgentReport]) -> tuple[SeatCall, ...]:
     """Return the calls of the seats of a swarm among the reports of a tick."""
     return tuple(_calls(reports))
 
@@ -48,7 +48,7 @@ def chance_of(reports: Iterable[AgentReport], side: str) -> float | None:
     return None
 
 
-def _calls(reports: Iterable[AgentReport]) -> Iterator[Call]:
+def _calls(reports: Iterable[AgentReport]) -> Iterator[SeatCall]:
     for report in reports:
         if report.agent_id not in SEATS or report.abstained or report.agent_id not in AGENTS:
             continue
@@ -59,7 +59,7 @@ def _calls(reports: Iterable[AgentReport]) -> Iterator[Call]:
         )
         side = (lean > 0) - (lean < 0)
         if side:
-            yield Call(report.agent_id, side, report.horizon)
+            yield SeatCall(report.agent_id, side, report.horizon)
 
 
 def _stance(report: AgentReport) -> float:

@@ -21,9 +21,9 @@ from torra.config import Instance, Profile
 from torra.desk.memory.reviews import (
     ANSWERED,
     GARBAGE,
-    Asking,
     Paying,
     Reviewed,
+    ReviewRequest,
     Vendors,
     refused,
     review_now,
@@ -121,7 +121,7 @@ class Reviewer:
         clock = self._clock()
         if clock.monotonic() < self._next or ended.is_set():
             return None
-        asking = Asking(self._database, self._vendors, clock, ended.is_set)
+        asking = ReviewRequest(self._database, self._vendors, clock, ended.is_set)
         found: Reviewed | None = None
         passed: set[str] = set()
         for lesson, paying in self._due(asking):
@@ -146,7 +146,7 @@ class Reviewer:
             log.info("review of %s: %s", lesson.facts.sid, found.why or "written")
         self._told = found.why
 
-    def _due(self, asking: Asking) -> Iterator[tuple[Lesson, Paying]]:
+    def _due(self, asking: ReviewRequest) -> Iterator[tuple[Lesson, Paying]]:
         """Yield the trades that a model may write of and who pays for it, the oldest first."""
         payers = {
             instance.id: Paying(instance.profile, profile.agents)

@@ -33,7 +33,7 @@ from agents.contracts import (
     Request,
 )
 from agents.debate import replies
-from agents.debate.asking import Call, call_record
+from agents.debate.asking import AgentCall, call_record
 from agents.debate.reply_shapes import schema
 from agents.registry import REVIEWER
 from instance_database import Database
@@ -42,7 +42,7 @@ from torra.clock import Clock, iso, token
 from torra.errors import ConfigError, StoreUnavailable
 from torra.lessons.checked_words import checked
 from torra.lessons.figures import evidence
-from torra.lessons.lesson import Lesson, Words
+from torra.lessons.lesson import Lesson, LessonText
 from torra.lessons.reviews import AUTHOR
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider
@@ -122,14 +122,14 @@ class Reviewed(NamedTuple):
     of this trade no question could be made, and nobody knows why.
     """
 
-    words: Words | None
+    words: LessonText | None
     why: str = ""
     status: str = ""
     broken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ReviewRequest:
     """What a review is asked with. `left` says that nobody waits for the answer any more."""
 
     database: Database
@@ -142,7 +142,7 @@ class Asking:
 # --- one review -----------------------------------------------------------------------------------
 
 
-def review_now(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed:
+def review_now(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> Reviewed:
     """Ask a model about a closed trade and store what it says; never raises.
 
     The ceiling of the paying profile holds, and its ticks come first.
@@ -158,7 +158,7 @@ def review_now(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed:
         return Reviewed(None, f"it failed ({type(error).__name__})", broken=True)
 
 
-def refused(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed | None:
+def refused(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> Reviewed | None:
     """Return why a trade is not to be reviewed; None where it may be."""
     settings = paying.agents
     if lesson.facts.kind != "trade":
@@ -202,7 +202,7 @@ def tried(lesson: Lesson, paying: Paying, database: Database) -> int:
 class _Review:
     """One question about one trade."""
 
-    def __init__(self, lesson: Lesson, paying: Paying, asking: Asking) -> None:
+    def __init__(self, lesson: Lesson, paying: Paying, asking: ReviewRequest) -> None:
         self._lesson, self._paying, self._asking = lesson, paying, asking
         self._key = ReviewKey(lesson.facts.sid)
         self._clock, self._database = asking.clock, asking.database
@@ -251,8 +251,8 @@ class _Review:
         )
 
     def _answered(self, request: Request, purse: Purse) -> Reviewed:
-        call = Call(request, STAGE, self._clock.monotonic())
-        words: Words | None = None
+        call = AgentCall(request, STAGE, self._clock.monotonic())
+        words: LessonText | None = None
         try:
             call.future = _sent(purse, request)
             call.completion = self._completion(call.future)
@@ -282,18 +282,18 @@ class _Review:
                 raise ModelUnavailable("error", f"{type(found).__name__} is no completion")
             return found
 
-    def _words(self, completion: Completion, request: Request) -> Words:
+    def _words(self, completion: Completion, request: Request) -> LessonText:
         """Return what may stand of an answer; raises ModelUnavailable for garbage."""
         setup, outcome, rule = replies.review(replies.answered(completion, request, request.symbol))
         author = f"{completion.provider}:{completion.model}"[:100]
-        told = Words(setup, outcome, rule, author, self._clock.now())
+        told = LessonText(setup, outcome, rule, author, self._clock.now())
         words = checked(told, self._lesson.facts)
         if not words.text:
             flags = ", ".join(words.flags) or "nothing was said"
             raise ModelUnavailable(GARBAGE, f"no sentence holds to the facts: {flags}")
         return words
 
-    def _stored(self, words: Words | None, record: CallRecord) -> Reviewed:
+    def _stored(self, words: LessonText | None, record: CallRecord) -> Reviewed:
         """Store the call, and with it the words, if anybody still waits for them."""
         if record.status == BLOCKED:
             return Reviewed(None, said(record.status, record.detail), record.status)
@@ -318,7 +318,7 @@ class _Review:
         return Reviewed(words, "", record.status)
 
 
-def open_purse(paying: Paying, asking: Asking, key: ReviewKey, deadline: float) -> Purse:
+def open_purse(paying: Paying, asking: ReviewRequest, key: ReviewKey, deadline: float) -> Purse:
     """Return what sends a review and pays for it: from what the profile's next ticks leave.
 
     Raises ConfigError for a desk that cannot be seated, and for a vendor that cannot be asked.

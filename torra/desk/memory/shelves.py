@@ -28,7 +28,7 @@ from torra.feeds.sample import SampleFeed
 from torra.lessons.hashed import hashed
 from torra.lessons.lesson import LessonFacts
 from torra.lessons.ranking import Embed
-from torra.lessons.recall import LessonShelf, Recall
+from torra.lessons.recall import LessonRetriever, Recall
 from torra.store.standings import WarmUps
 
 FIRST_SECONDS: Final = 0.25
@@ -45,7 +45,7 @@ class DeskLessons:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
-        self._shelves: dict[str, LessonShelf] = {}
+        self._shelves: dict[str, LessonRetriever] = {}
 
     def of(self, profile: Profile, feed: Feed) -> Recall | None:
         """Return what tells an instance's ticks of lessons; None where its profile wants none."""
@@ -54,7 +54,7 @@ class DeskLessons:
         name = profile.agents.memory.embedder
         with self._lock:
             if name not in self._shelves:
-                shelf = self._shelves[name] = LessonShelf(
+                shelf = self._shelves[name] = LessonRetriever(
                     self._database.lessons_since,
                     _embedder(name),
                     leave_out=self._of_warm_up,
@@ -75,7 +75,7 @@ class DeskLessons:
         return WarmUps(self._database).has(facts.instance, facts.timeframe, close)
 
 
-def _fill(shelf: LessonShelf) -> None:
+def _fill(shelf: LessonRetriever) -> None:
     """Fill a shelf beside the ticks; a small one is full when this returns."""
     thread = threading.Thread(target=shelf.fill, name="lessons", daemon=True)
     try:

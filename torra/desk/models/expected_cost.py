@@ -25,7 +25,7 @@ from pydantic import JsonValue
 
 import agent_framework
 from agent_config import MODES, VENDORS, AgentSettings, route
-from agents.contracts import VECTORS, Completion, DebateContext, Feature, Request, immediate
+from agents.contracts import VECTORS, Completion, DebateContext, Feature, Request, synchronous
 from agents.debate.asking import LOOK_AGAIN
 from agents.registry import seated
 from instance_database import Database
@@ -103,7 +103,7 @@ class ShippedTick(RecordPart):
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostBasis:
     """What costs are estimated by: the evidence of a tick, the closes of a day, the prices."""
 
     tick: TickRecord | ShippedTick
@@ -118,7 +118,7 @@ class Estimate:
         instances: Sequence[Instance],
         prices: PriceList,
         environment: Mapping[str, str],
-    ) -> Estimate:
+    ) -> CostBasis:
         """Return the estimate for instances, by the newest tick of the first that has one."""
         streams = ((item.id, frame) for item in instances for frame in item.timeframes)
         found = (database.latest_tick(*one) for one in streams) if database else ()
@@ -179,7 +179,7 @@ class Estimate:
         rules = RulesProvider()
         calls: list[Call] = []
 
-        @immediate
+        @synchronous
         def submit(request: Request) -> Future[Completion]:
             answered = rules.submit(request)
             calls.append((request, answered.result()))

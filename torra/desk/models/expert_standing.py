@@ -15,7 +15,7 @@ from agents.registry import AGENTS
 from instance_database import Database
 from torra.config import ROOT, Instance, Profile
 from torra.desk.memory.experts_past import ExpertsPast
-from torra.evaluation.standing.past_calls import LEAST, SEATS, CallBook
+from torra.evaluation.standing.past_calls import LEAST, SEATS, HitRates
 from torra.evaluation.standing.track_record import wanted
 from torra.feeds.sample import SampleFeed
 from torra.market.regime import REGIMES
@@ -89,7 +89,7 @@ def weight(row: SeatRow) -> str:
     return "" if row["tabled"] is None else f"{row['tabled']:.2f}"
 
 
-def _rows(instance: str, book: CallBook) -> Iterable[SeatRow]:
+def _rows(instance: str, book: HitRates) -> Iterable[SeatRow]:
     for regime in REGIMES:
         for agent in SEATS:
             found = book.hits(agent, regime)

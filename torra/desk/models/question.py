@@ -73,7 +73,7 @@ ROLE: Final = Role(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelTest:
     """What became of a question.
 
     `ok` says that the model answered as an agent must; `error` and `remedy` are "" then. `usd` is
@@ -132,7 +132,7 @@ def ask(
     profiles: Mapping[str, Profile],
     environment: Mapping[str, str],
     instances: Iterable[Instance] = (),
-) -> Asked:
+) -> ModelTest:
     """Ask one small question; raises ConfigError for one that cannot be asked.
 
     `instances` are the desk's: all streams of a profile may close together, and each tick is to be
@@ -168,7 +168,7 @@ def ask(
         models.close()
 
 
-def remember(database: Database, asked: Asked, actor: str, address: str = "") -> None:
+def remember(database: Database, asked: ModelTest, actor: str, address: str = "") -> None:
     """Write a test to the audit log."""
     database.audit(
         actor=actor,
@@ -278,7 +278,7 @@ def _asked(
     profile: str,
     environment: Mapping[str, str],
     end: float,
-) -> Asked:
+) -> ModelTest:
     begun = CLOCK.monotonic()
     told: dict[str, Any] = {}
     try:
@@ -295,7 +295,7 @@ def _asked(
         told |= _failure(error, vendor, environment)
     took = CLOCK.monotonic() - begun
     usd = purse.paid()
-    return Asked(
+    return ModelTest(
         vendor=vendor,
         model=bound.model,
         profile=profile,
@@ -330,7 +330,7 @@ def profiles_of(home: Path) -> dict[str, Profile]:
     return {name: load_profile(name, home) for name in names}
 
 
-def run(home: Path, vendor: str, environment: Mapping[str, str]) -> Asked:
+def run(home: Path, vendor: str, environment: Mapping[str, str]) -> ModelTest:
     """Ask for the command line, which names a vendor or VENDOR:MODEL; raises ConfigError."""
     name, _, model = full_name(vendor).partition(":")
     profiles = profiles_of(home)

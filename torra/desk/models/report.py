@@ -22,7 +22,7 @@ from torra.config import Instance, Profile, load_desk
 from torra.desk import costs
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.models import call_words, expected_cost, expert_standing
-from torra.desk.models.expected_cost import Estimate, ExpectedCost, ModeCost
+from torra.desk.models.expected_cost import CostBasis, ExpectedCost, ModeCost
 from torra.desk.models.expert_standing import SeatRow
 from torra.desk.models.question import ROLE, newest, profiles_of
 from torra.home import DATABASE, PRICES
@@ -61,7 +61,7 @@ TITLES: Final = {
 }
 
 
-class ModelTold(TypedDict):
+class ModelRow(TypedDict):
     """A model of a vendor: who asks it, its price in USD for a million tokens, its last day.
 
     A price is None where nobody lists it; `roles` name profile and role, and are empty for the
@@ -83,7 +83,7 @@ class ModelTold(TypedDict):
     remedy: str
 
 
-class VendorTold(TypedDict):
+class VendorReport(TypedDict):
     """A vendor: its key, its server, its rest, its models and its last test."""
 
     vendor: str
@@ -96,11 +96,11 @@ class VendorTold(TypedDict):
     used_by: list[str]
     rests_until: str | None
     rests_because: str
-    models: list[ModelTold]
+    models: list[ModelRow]
     tested: dict[str, Any] | None
 
 
-class SpendingTold(TypedDict):
+class SpendingReport(TypedDict):
     """What the ticks of a profile cost: `ticks` of the last 24 hours asked a model.
 
     `tick_usd` is their mean, None without any; `tick_most_usd` what is set aside for one. A day of
@@ -125,7 +125,7 @@ class SpendingTold(TypedDict):
     expected: ExpectedCost
 
 
-class TraderTold(TypedDict):
+class TraderReport(TypedDict):
     """How often a profile's trader was asked, of its newest `openings`, made or declined.
 
     `escalated` were asked of the chief tier, `declined` it would not make, `without` have no answer
@@ -149,10 +149,10 @@ class ModelReport(TypedDict):
 
     at: str
     currency: str
-    vendors: list[VendorTold]
-    profiles: list[SpendingTold]
+    vendors: list[VendorReport]
+    profiles: list[SpendingReport]
     expected: list[ModeCost]
-    traders: list[TraderTold]
+    traders: list[TraderReport]
     standing: NotRequired[list[SeatRow]]
 
 
@@ -196,7 +196,7 @@ def report(
     ]
     found: ModelReport = {
         "at": iso(now), "currency": "USD", "vendors": vendors, "profiles": told, "traders": traders,
-        "expected": Estimate.of(database, every, prices, environment).by_mode(),
+        "expected": CostBasis.of(database, every, prices, environment).by_mode(),
     }  # fmt: skip
     if expert_standing.asked_for(profiles.values()):
         found["standing"] = []
@@ -244,7 +244,7 @@ def _standing(document: ModelReport) -> list[str]:
     return ["", *map(expert_standing.line, told)] if told else ["", expert_standing.NOTHING]
 
 
-def trader_line(row: TraderTold) -> str:
+def trader_line(row: TraderReport) -> str:
     """Return how often a trader was asked, of which tier, and what it declined, in a sentence."""
     if not row["openings"]:
         return "the trader was not asked yet: no opening stood"
@@ -256,7 +256,7 @@ def trader_line(row: TraderTold) -> str:
     return f"of {of} the trader was asked about {row['asked']}: {', '.join(parts)}"
 
 
-def spending_line(row: SpendingTold) -> str:
+def spending_line(row: SpendingReport) -> str:
     """Return what a profile costs, in a sentence."""
     expected = expected_cost.sentence(row["expected"])
     if not row["paid"]:
@@ -274,7 +274,7 @@ def spending_line(row: SpendingTold) -> str:
     )
 
 
-def ladder_lines(rows: Iterable[SpendingTold]) -> list[str]:
+def ladder_lines(rows: Iterable[SpendingReport]) -> list[str]:
     """Return for each profile whose desk never runs why that is, in a sentence."""
     return [f"profile {row['profile']}: {row['never_runs']}" for row in rows if row["never_runs"]]
 
@@ -297,9 +297,9 @@ def _vendor(
     rest: ProviderBlock | None,
     tested: dict[str, Any] | None,
     now: datetime,
-) -> VendorTold:
+) -> VendorReport:
     sign = key_sign(name, environment)
-    models: list[ModelTold] = []
+    models: list[ModelRow] = []
     for model, roles in listed(name, profiles).items():
         price = prices.per_million(name, model, local=sign.local)
         usd, calls = spent.get((name, model), (0.0, 0))
@@ -395,7 +395,7 @@ def _by_model(
 # --- the trader ---------------------------------------------------------------------------------
 
 
-def _trader(name: str, instances: Collection[str], database: Database | None) -> TraderTold:
+def _trader(name: str, instances: Collection[str], database: Database | None) -> TraderReport:
     """Return how often a profile's trader was asked, of the newest openings of its instances."""
     kinds = database.tick_kinds() if database else []
     wanted = [
@@ -427,7 +427,7 @@ def _spending(
     prices: PriceList,
     environment: Mapping[str, str],
     now: datetime,
-) -> SpendingTold:
+) -> SpendingReport:
     agents, local = profile.agents, costs.local_by(environment)
     usd, ticks = _day(database, name, now)
     hour = database.spent(name, now - HOUR) if database else 0.0
@@ -449,7 +449,7 @@ def _spending(
         "day_usd": None if mean is None else round(min(mean * closes, 24 * ceiling), DECIMALS),
         "day_most_usd": round(min(most * closes, 24 * ceiling), DECIMALS),
         "never_runs": costs.never_runs(prices, agents, environment) if most else "",
-        "expected": Estimate.of(database, users, prices, environment).expected(profile),
+        "expected": CostBasis.of(database, users, prices, environment).expected(profile),
     }
 
 
@@ -481,7 +481,7 @@ def _worst(prices: PriceList, agents: AgentSettings, local: Any) -> float:
 # --- a terminal -----------------------------------------------------------------------------------
 
 
-def _lines(row: VendorTold) -> list[str]:
+def _lines(row: VendorReport) -> list[str]:
     names = " or ".join(row["variables"])
     users = ", ".join(row["used_by"]) or "no profile"
     lines = [f"{row['vendor']}: key {row['key']} ({names}), {row['server']}, used by {users}"]

@@ -37,7 +37,7 @@ from torra.desk.first_files import write as write_both
 from torra.desk.setup import bar_import
 from torra.desk.setup.bar_sources import STORED
 from torra.desk.setup.desk_plan import DeskPlan, differing, weights
-from torra.desk.setup.wishes import EXECUTIONS, NEW, Wish, Wrong
+from torra.desk.setup.wishes import EXECUTIONS, NEW, FieldError, NewSymbolRequest
 from torra.errors import ConfigError, no_key_twice
 from torra.feeds.csv_file import ClockMissing, read_bars
 from torra.home import DESK, DESK_BEFORE, UPLOADS
@@ -75,7 +75,7 @@ ASKS_CLOCK: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SymbolHome:
     """Where a symbol is added: a home with its desk as it is.
 
     `apart` says that it is another home than the one of the desk that was asked, which lives in the
@@ -98,8 +98,8 @@ class Place:
 class Addition:
     """What would be written. `profile` is None where one that is there is used."""
 
-    place: Place
-    wish: Wish
+    place: SymbolHome
+    wish: NewSymbolRequest
     instance: Mapping[str, Any]
     desk: Mapping[str, Any]
     profile: Mapping[str, Any] | None
@@ -135,7 +135,7 @@ class Addition:
         }
 
 
-def place_of(home: Path, settings: DeskSettings) -> Place:
+def place_of(home: Path, settings: DeskSettings) -> SymbolHome:
     """Return where a symbol is added to a desk; raises ConfigError for a broken desk.json."""
     # A desk lives in one time: on the sample's bars of the past, or in the present.
     past = any(item.feed == "sample" for item in settings.instances)
@@ -153,10 +153,10 @@ def place_of(home: Path, settings: DeskSettings) -> Place:
             raise ConfigError(f"cannot read {path}: {error}") from error
         validate(DeskSettings, values, str(path))
     version = hashlib.sha256(content).hexdigest()[:16]
-    return Place(target, home / UPLOADS, values, version, past)
+    return SymbolHome(target, home / UPLOADS, values, version, past)
 
 
-def offered(place: Place) -> list[str]:
+def offered(place: SymbolHome) -> list[str]:
     """Return the profiles that a symbol may be added with: none that sends orders by itself."""
     folders = (place.home / "profiles", ROOT / "profiles")
     found = []
@@ -170,7 +170,7 @@ def offered(place: Place) -> list[str]:
 # --- what would be written ------------------------------------------------------------------------
 
 
-def plan(place: Place, wish: Wish, stored: BarStore | None) -> Addition:
+def plan(place: SymbolHome, wish: NewSymbolRequest, stored: BarStore | None) -> Addition:
     """Return what would be written; raises Wrong, and ConfigError without a field to blame.
 
     `stored` are the bars of the home that is added to, None where it has no database yet.
@@ -178,7 +178,7 @@ def plan(place: Place, wish: Wish, stored: BarStore | None) -> Addition:
     settings = place.settings
     there = [item.id for item in settings.instances] if settings else []
     if wish.symbol in there:
-        raise Wrong("symbol", f"the desk watches {wish.symbol} already")
+        raise FieldError("symbol", f"the desk watches {wish.symbol} already")
     if wish.source.key == STORED:
         _refuse_missing_bars(wish, stored)
     notes: list[str] = []
@@ -189,20 +189,20 @@ def plan(place: Place, wish: Wish, stored: BarStore | None) -> Addition:
     try:
         checked = validate(DeskSettings, desk, DESK)
     except ConfigError as error:
-        raise Wrong("", str(error)) from error
+        raise FieldError("", str(error)) from error
     _check_profile(place, wish, profile, checked)
     return Addition(
         place, wish, instance, desk, profile, tuple(notes), _steps(place, wish, checked)
     )
 
 
-def _refuse_files(place: Place, wish: Wish, notes: list[str]) -> None:
+def _refuse_files(place: SymbolHome, wish: NewSymbolRequest, notes: list[str]) -> None:
     """Refuse a file that is too large, or on nobody knows whose clock; note one of the past."""
     for name in wish.files.values():
         path = place.uploads / name
         with suppress(OSError):
             if path.stat().st_size > LARGEST_FILE:
-                raise Wrong(
+                raise FieldError(
                     "files",
                     f"{name} is larger than {LARGEST_FILE // 1_000_000} MB: import it with torra "
                     "import, then take bars that were imported already",
@@ -210,34 +210,34 @@ def _refuse_files(place: Place, wish: Wish, notes: list[str]) -> None:
         try:
             bars = read_bars(path, clock=wish.clock or None, most=LARGEST_FILE)
         except ClockMissing as error:
-            raise Wrong("clock", f"{name} {ASKS_CLOCK}") from error
+            raise FieldError("clock", f"{name} {ASKS_CLOCK}") from error
         except ConfigError as error:
-            raise Wrong("files", _of_file(str(error), place.uploads)) from error
+            raise FieldError("files", _of_file(str(error), place.uploads)) from error
         if (old := System().now() - bars.index[-1]) > WEEK:
             notes.append(OF_THE_PAST.format(name=name, days=old.days))
 
 
-def _refuse_missing_bars(wish: Wish, stored: BarStore | None) -> None:
+def _refuse_missing_bars(wish: NewSymbolRequest, stored: BarStore | None) -> None:
     missing = [
         name for name in wish.timeframes
         if stored is None or not stored.bar_rows(wish.symbol, name)
     ]  # fmt: skip
     if missing:
-        raise Wrong(
+        raise FieldError(
             "timeframes",
             f"no bars of {wish.symbol} {', '.join(missing)} are stored: take a file, or torra "
             "import first",
         )
 
 
-def _profile(place: Place, wish: Wish, notes: list[str]) -> Mapping[str, Any]:
+def _profile(place: SymbolHome, wish: NewSymbolRequest, notes: list[str]) -> Mapping[str, Any]:
     path = place.home / "profiles" / f"{wish.profile_name}.json"
     if lies(path):
-        raise Wrong(
+        raise FieldError(
             "profile_name", f"there is a profile {wish.profile_name} already: give another name"
         )
     if wish.spec is None:
-        raise Wrong("digits", "say how the symbol is traded")
+        raise FieldError("digits", "say how the symbol is traded")
     values = {
         **weights(wish.timeframes, notes),
         "risk": {"capital": wish.capital, "risk_per_trade_pct": wish.risk},
@@ -248,7 +248,7 @@ def _profile(place: Place, wish: Wish, notes: list[str]) -> Mapping[str, Any]:
     return differing(values, Profile().model_dump(mode="json"))
 
 
-def _instance(wish: Wish) -> dict[str, Any]:
+def _instance(wish: NewSymbolRequest) -> dict[str, Any]:
     """Return the entry of desk.json, as torra init writes one; always on paper."""
     return {
         "symbol": wish.symbol,
@@ -262,7 +262,7 @@ def _instance(wish: Wish) -> dict[str, Any]:
 
 
 def _check_profile(
-    place: Place, wish: Wish, profile: Mapping[str, Any] | None, desk: DeskSettings
+    place: SymbolHome, wish: NewSymbolRequest, profile: Mapping[str, Any] | None, desk: DeskSettings
 ) -> None:
     try:
         if profile is None:
@@ -270,9 +270,9 @@ def _check_profile(
         else:
             found = validate(Profile, profile, f"profile {wish.profile_name}")
     except ConfigError as error:
-        raise Wrong("profile", str(error)) from error
+        raise FieldError("profile", str(error)) from error
     if found.execution not in EXECUTIONS:
-        raise Wrong(
+        raise FieldError(
             "profile",
             f"profile {wish.profile_name} sends orders by itself (execution: {found.execution}): "
             "take a new profile",
@@ -286,10 +286,10 @@ def _check_profile(
                 f"the profile {wish.profile_name} does not know how {wish.symbol} is traded: take "
                 "a new profile, or add it there on the command line"
             )
-        raise Wrong("profile", told) from error
+        raise FieldError("profile", told) from error
 
 
-def _steps(place: Place, wish: Wish, desk: DeskSettings) -> tuple[str, ...]:
+def _steps(place: SymbolHome, wish: NewSymbolRequest, desk: DeskSettings) -> tuple[str, ...]:
     steps = []
     if wish.source.feed == "mt5_files":
         every = [item for item in desk.instances if item.channel == wish.source.channel]
@@ -344,14 +344,14 @@ def write(
         except ConfigError as error:
             # what a clock would mend is asked where the clock is asked
             field = "clock" if "--clock" in str(error) else "files"
-            raise Wrong(field, _of_file(str(error), place.uploads)) from error
+            raise FieldError(field, _of_file(str(error), place.uploads)) from error
         told.append(
             f"{done['bars']:,} bars of {wish.symbol} {timeframe}, {done['from']} to {done['to']}"
         )
     with exclusive():
         _refuse_changed(place)
         if found.profile is not None and lies(_profile_path(found)):
-            raise Wrong("profile_name", f"a profile {wish.profile_name} has come meanwhile")
+            raise FieldError("profile_name", f"a profile {wish.profile_name} has come meanwhile")
         _put(found)
     return Addition(
         place, wish, found.instance, found.desk, found.profile, found.notes, found.steps,
@@ -365,7 +365,7 @@ def _of_file(said: str, uploads: Path) -> str:
     return plain.replace("with --clock", "in Clock of the files").replace("--clock", "Clock")
 
 
-def _refuse_changed(place: Place) -> None:
+def _refuse_changed(place: SymbolHome) -> None:
     path = place.home / DESK
     content = read_regular(path) if lies(path) else b""
     if hashlib.sha256(content).hexdigest()[:16] != place.version:

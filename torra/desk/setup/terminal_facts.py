@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", "Heartbeat", "Symbols")
 
 
-def look(answers: InitAnswers, key: str) -> TerminalFacts:
+def read_terminal_facts(answers: InitAnswers, key: str) -> TerminalFacts:
     """Return what the Expert Advisor wrote into the channel's folder, as far as it can be read.
 
     Raises ConfigError when it is the Expert Advisor of another channel.

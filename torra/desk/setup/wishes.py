@@ -35,7 +35,7 @@ Faults = dict[str, str]
 """What is wrong, by the field that it is about; "" for what no field is to blame for."""
 
 
-class Wrong(ConfigError):
+class FieldError(ConfigError):
     """A mistake in a field."""
 
     def __init__(self, name: str, text: str) -> None:
@@ -44,7 +44,7 @@ class Wrong(ConfigError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class NewSymbolRequest:
     """What was asked for, understood. `files` are names in the folder uploads, by timeframe.
 
     `profile` is the name of one that is there, or NEW; `spec` are the trading conditions of a new
@@ -67,7 +67,7 @@ class Wish:
 
 def read(
     words: Mapping[str, str], known: Mapping[str, BarSource], uploads: list[str]
-) -> tuple[Wish | None, Faults]:
+) -> tuple[NewSymbolRequest | None, Faults]:
     """Return what was asked for, or what is wrong by field; `uploads` are the files there are."""
     found: Faults = {}
 
@@ -96,7 +96,7 @@ def read(
         named = take("profile_name", lambda text: plain_name(text or symbol.lower() or "mine"), "")
         spec, wrong = _spec(words)
         found |= wrong
-    wish = Wish(
+    wish = NewSymbolRequest(
         symbol, broker, source, timeframes, files, clock, profile, named,
         execution=take("execution", _execution, "off"),
         capital=take("capital", lambda text: amount(text or "10000"), 0.0),

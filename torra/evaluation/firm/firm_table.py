@@ -16,7 +16,7 @@ from typing import Final
 
 from agents.contracts import WINNERS
 from torra.evaluation.exhibits import Cell, Exhibit
-from torra.evaluation.observations import TickSeen
+from torra.evaluation.observations import TickObservation
 from torra.evaluation.opinion_table import spoke
 from torra.evaluation.wording import count, percent, rounded, share_cell
 
@@ -29,7 +29,7 @@ FEW: Final = f"That is few: shares take about {LEAST} ticks and openings."
 
 
 @dataclass(frozen=True, slots=True)
-class FirmSeen:
+class FirmObservation:
     """Counts of a firm: judgements by whom they name, and openings by what the trader said."""
 
     judged: int
@@ -42,13 +42,13 @@ class FirmSeen:
     unanswered: int
 
 
-def firm_seen(ticks: Sequence[TickSeen]) -> FirmSeen:
+def firm_seen(ticks: Sequence[TickObservation]) -> FirmObservation:
     """Return what manager and trader did on these ticks."""
     told = [one for tick in ticks for one in tick.opinions if one.kind == ARBITER]
     heard = [one for one in told if spoke(one)]
     pairs = [one.weights for one in heard if one.weights]
     asked = [tick for tick in ticks if tick.consulted]
-    return FirmSeen(
+    return FirmObservation(
         len(heard),
         sum(not one.answered for one in told),
         Counter(one.winner for one in heard if one.winner),
@@ -60,7 +60,7 @@ def firm_seen(ticks: Sequence[TickSeen]) -> FirmSeen:
     )
 
 
-def firm_exhibit(ticks: Sequence[TickSeen]) -> Exhibit | None:
+def firm_exhibit(ticks: Sequence[TickObservation]) -> Exhibit | None:
     """Return the table of manager and trader; None for a desk that has neither."""
     found = firm_seen(ticks)
     if not (found.judged or found.failed or found.asked):
@@ -100,7 +100,7 @@ def _part(hits: int, size: int) -> float | None:
     return hits / size if size else None
 
 
-def _says(found: FirmSeen) -> str:
+def _says(found: FirmObservation) -> str:
     named = ", ".join(
         f"{name} {percent(_part(found.named[name], found.judged))}" for name in WINNERS
     )

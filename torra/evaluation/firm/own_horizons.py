@@ -22,9 +22,9 @@ from agents.contracts import WINNERS
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.firm.horizon_times import BARS, DAY
 from torra.evaluation.intervals import Interval, wilson
-from torra.evaluation.observations import Opinion, TickSeen
+from torra.evaluation.observations import AgentOpinion, TickObservation
 from torra.evaluation.opinion_table import spoke
-from torra.evaluation.power import Finding, finding, share_count
+from torra.evaluation.power import PowerSentence, finding, share_count
 from torra.evaluation.wording import count, percent, percent_cell, percent_span
 from torra.words.ticks import HORIZONS
 
@@ -35,7 +35,7 @@ NOTABLE: Final = 0.55
 """A hit rate worth finding."""
 
 
-class Call(NamedTuple):
+class HorizonCall(NamedTuple):
     """One call: which way, over which time, when, and whether it hit; None where nothing moved."""
 
     horizon: str
@@ -56,15 +56,15 @@ class OwnHorizon:
     free: int
 
 
-def own_horizons(ticks: Sequence[TickSeen]) -> tuple[OwnHorizon, ...]:
+def own_horizons(ticks: Sequence[TickObservation]) -> tuple[OwnHorizon, ...]:
     """Return the hits of the calls over each time that any report names."""
-    calls: dict[str, list[Call]] = defaultdict(list)
+    calls: dict[str, list[HorizonCall]] = defaultdict(list)
     for call in _calls(ticks):
         calls[call.horizon].append(call)
     return tuple(_counted(name, calls[name]) for name in HORIZONS if name in calls)
 
 
-def horizons_exhibit(ticks: Sequence[TickSeen]) -> Exhibit | None:
+def horizons_exhibit(ticks: Sequence[TickObservation]) -> Exhibit | None:
     """Return the table of hits by the time that reports speak for; None where none names one."""
     found = own_horizons(ticks)
     if not found:
@@ -89,8 +89,8 @@ def horizons_exhibit(ticks: Sequence[TickSeen]) -> Exhibit | None:
     )
 
 
-def _calls(ticks: Sequence[TickSeen]) -> Iterator[Call]:
-    streams: dict[tuple[str, str], list[TickSeen]] = defaultdict(list)
+def _calls(ticks: Sequence[TickObservation]) -> Iterator[HorizonCall]:
+    streams: dict[tuple[str, str], list[TickObservation]] = defaultdict(list)
     for tick in ticks:
         streams[tick.instance, tick.timeframe].append(tick)
     for own in streams.values():
@@ -104,10 +104,10 @@ def _calls(ticks: Sequence[TickSeen]) -> Iterator[Call]:
                 if end is not None:
                     usual = row + USUAL if row + USUAL < len(own) else None
                     hits = (_hit(own, row, at, lean) for at in (end, usual))
-                    yield Call(named, tick.close_time, *hits)
+                    yield HorizonCall(named, tick.close_time, *hits)
 
 
-def _lean(one: Opinion) -> float:
+def _lean(one: AgentOpinion) -> float:
     if one.winner is not None:
         return float(WINNERS.get(one.winner, 0))
     return sum(f * (a or 0.0) for f, a in zip(one.focus, one.adjustments, strict=True))
@@ -127,12 +127,12 @@ def _end(times: Sequence[datetime], row: int, horizon: str) -> int | None:
     return end if end < len(times) else None
 
 
-def _hit(own: Sequence[TickSeen], row: int, end: int | None, lean: float) -> bool | None:
+def _hit(own: Sequence[TickObservation], row: int, end: int | None, lean: float) -> bool | None:
     moved = 0.0 if end is None else own[end].close - own[row].close
     return None if moved == 0.0 else (moved > 0.0) == (lean > 0.0)
 
 
-def _counted(name: str, calls: Sequence[Call]) -> OwnHorizon:
+def _counted(name: str, calls: Sequence[HorizonCall]) -> OwnHorizon:
     told = [call for call in calls if call.hit is not None]
     usual = [call.usual for call in calls if call.usual is not None]
     rate = _share([bool(call.hit) for call in told])
@@ -148,7 +148,7 @@ def _share(flags: Sequence[bool]) -> float | None:
     return sum(flags) / len(flags) if flags else None
 
 
-def _show(found: Sequence[OwnHorizon]) -> Finding:
+def _show(found: Sequence[OwnHorizon]) -> PowerSentence:
     sure = [
         one for one in found if one.interval and not one.interval.low <= 0.5 <= one.interval.high
     ]

@@ -42,7 +42,7 @@ SESSION, DAYS = "session", "days"
 Shares = dict[str, float | None]
 
 
-class Call(NamedTuple):
+class SeatCall(NamedTuple):
     """What a seat said: `side` +1 for higher prices, -1 for lower; `horizon` as replies name it."""
 
     agent: str
@@ -57,7 +57,7 @@ class PastTick:
     close_time: datetime
     close: float
     regime: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[SeatCall, ...] = ()
 
 
 class HitCount(NamedTuple):
@@ -86,7 +86,7 @@ class _Open(NamedTuple):
 NO_CALLS: Final = HitCount(0, 0)
 
 
-class CallBook:
+class HitRates:
     """The calls of one stream. One thread may use it at a time."""
 
     def __init__(self, timeframe: str) -> None:
@@ -169,7 +169,7 @@ class CallBook:
         }
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> CallBook:
+    def of(cls, told: Mapping[str, Any]) -> HitRates:
         """Return the book that `as_json` described; what is no such state raises."""
         book = cls(told["timeframe"])
         book.newest = told["newest"] and parse(told["newest"])
@@ -180,7 +180,7 @@ class CallBook:
         return book
 
 
-class Chances:
+class WinRateByBin:
     """What came of the chances that a judge gave: closed trades on its side, by bin."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class Chances:
         return [[[iso(at), won] for at, won in trades] for trades in self._bins]
 
     @classmethod
-    def of(cls, told: Sequence[Sequence[Sequence[Any]]]) -> Chances:
+    def of(cls, told: Sequence[Sequence[Sequence[Any]]]) -> WinRateByBin:
         """Return what `as_json` described."""
         chances = cls()
         chances._bins = [[(parse(at), won) for at, won in trades] for trades in told]

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from agent_config import AgentSettings
-from torra.evaluation.standing.past_calls import CallBook, Chances
+from torra.evaluation.standing.past_calls import HitRates, WinRateByBin
 
 LATE: Final = "standing:late"
 """Flag of a tick whose past had not been counted yet: its numbers are not known."""
@@ -44,7 +44,7 @@ class TrackRecord:
 NO_RECORD: Final = TrackRecord()
 TOO_LATE: Final = TrackRecord(flags=(LATE,))
 
-PastOf = Callable[[TrackRecordQuery], TrackRecord]
+TrackRecordOf = Callable[[TrackRecordQuery], TrackRecord]
 """Tells a tick what its seats' past came to; it raises nothing and waits for nothing."""
 
 
@@ -53,7 +53,7 @@ def wanted(agents: AgentSettings) -> bool:
     return agents.seats_experts() and agents.standing == "on"
 
 
-def track_record(book: CallBook, chances: Chances, query: TrackRecordQuery) -> TrackRecord:
+def track_record(book: HitRates, chances: WinRateByBin, query: TrackRecordQuery) -> TrackRecord:
     """Return what is known before a tick; no number while all are None."""
     numbers = book.hit_shares(query.regime) | chances.win_shares(query.as_of)
     known = any(share is not None for share in numbers.values())

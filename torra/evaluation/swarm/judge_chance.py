@@ -18,9 +18,9 @@ import numpy as np
 
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.intervals import wilson
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.power import Finding, finding, share_count
+from torra.evaluation.power import PowerSentence, finding, share_count
 from torra.evaluation.wording import percent, percent_cell, percent_span, share_cell
 
 HORIZON: Final = 4
@@ -35,7 +35,7 @@ SIDES: Final = {"LONG": ("BUY", 1.0), "SHORT": ("SELL", -1.0)}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChanceDecile:
     """One tenth of what judges said, from `tenth` / 10 on.
 
     `calls` ticks with a side whose price then moved, `hits` of them its way; `won` of `trades`
@@ -56,7 +56,7 @@ class Said:
         return self.hits / self.calls if self.calls else None
 
 
-def said_and_came(arm: ArmSeen, outcomes: Outcomes) -> tuple[Said, ...]:
+def said_and_came(arm: ArmObservation, outcomes: Outcomes) -> tuple[ChanceDecile, ...]:
     """Return what the judge of an arm said and what came; `outcomes` are those of its ticks."""
     future = np.nan_to_num(outcomes.forward[:, outcomes.place(HORIZON)])
     closed = {
@@ -75,7 +75,7 @@ def said_and_came(arm: ArmSeen, outcomes: Outcomes) -> tuple[Said, ...]:
     return tuple(_counted(tenth, rows[tenth]) for tenth in sorted(rows))
 
 
-def chance_exhibit(arm: ArmSeen, outcomes: Outcomes) -> Exhibit | None:
+def chance_exhibit(arm: ArmObservation, outcomes: Outcomes) -> Exhibit | None:
     """Return the table of what a judge said and what came; None where none took a side."""
     found = said_and_came(arm, outcomes)
     if not found:
@@ -110,9 +110,9 @@ def chance_exhibit(arm: ArmSeen, outcomes: Outcomes) -> Exhibit | None:
     )
 
 
-def _counted(tenth: int, rows: Sequence[tuple[float, float, bool | None]]) -> Said:
+def _counted(tenth: int, rows: Sequence[tuple[float, float, bool | None]]) -> ChanceDecile:
     told = [won for _, _, won in rows if won is not None]
-    return Said(
+    return ChanceDecile(
         tenth,
         len(rows),
         fmean(said for said, _, _ in rows),
@@ -123,7 +123,7 @@ def _counted(tenth: int, rows: Sequence[tuple[float, float, bool | None]]) -> Sa
     )
 
 
-def _interval(one: Said) -> str | None:
+def _interval(one: ChanceDecile) -> str | None:
     """Return the interval of a rate, counted on calls that do not overlap."""
     if one.rate is None:
         return None
@@ -132,7 +132,7 @@ def _interval(one: Said) -> str | None:
     return percent_span(found.low, found.high) if found else None
 
 
-def _show(found: Sequence[Said], ticks: Sequence[TickSeen]) -> Finding:
+def _show(found: Sequence[ChanceDecile], ticks: Sequence[TickObservation]) -> PowerSentence:
     calls, trades = sum(one.calls for one in found), sum(one.trades for one in found)
     sides = sum(one.ticks for one in found)
     said = sum(one.mean * one.ticks for one in found) / sides

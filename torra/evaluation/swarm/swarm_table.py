@@ -17,7 +17,7 @@ from agents.contracts import WINNERS
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.gate_value import LEAST_RATE, MOST_RATE
 from torra.evaluation.intervals import wilson
-from torra.evaluation.observations import Opinion, SwarmSeen, TickSeen
+from torra.evaluation.observations import AgentOpinion, SwarmObservation, TickObservation
 from torra.evaluation.opinion_table import spoke
 from torra.evaluation.wording import count, listed, percent, rounded, share_cell, upper_first
 from torra.words.deny_reasons import DenyReason
@@ -63,7 +63,7 @@ class SwarmCounts:
         return sum(number for name, number in self.took.items() if WINNERS.get(name, 0))
 
 
-def swarm_counts(ticks: Sequence[TickSeen]) -> SwarmCounts:
+def swarm_counts(ticks: Sequence[TickObservation]) -> SwarmCounts:
     """Return what a swarm came to on the ticks on which anybody of it was heard."""
     heard = [(tick, tick.swarm) for tick in ticks if tick.swarm and tick.opinions]
     opinions = [one for tick, _ in heard for one in tick.opinions]
@@ -89,7 +89,7 @@ def swarm_counts(ticks: Sequence[TickSeen]) -> SwarmCounts:
     )
 
 
-def swarm_exhibit(ticks: Sequence[TickSeen]) -> Exhibit | None:
+def swarm_exhibit(ticks: Sequence[TickObservation]) -> Exhibit | None:
     """Return the table of a swarm; None for a desk that has no expert."""
     found = swarm_counts(ticks)
     if not found.ticks:
@@ -124,11 +124,11 @@ def figures(found: SwarmCounts) -> dict[str, float | None]:
     return told | {f"size.{n}": cut for n, cut in zip(("low", "half", "high"), cuts, strict=True)}
 
 
-def _judges(one: Opinion) -> bool:
+def _judges(one: AgentOpinion) -> bool:
     return one.kind == JUDGE and spoke(one)
 
 
-def _disputed(tick: TickSeen, told: SwarmSeen) -> bool:
+def _disputed(tick: TickObservation, told: SwarmObservation) -> bool:
     return bool(told.reader) and told.reader != tick.regime
 
 

@@ -46,7 +46,7 @@ def row_of(name: str, told: OutsideView) -> OutsideRow | None:
     correlated = figures.number(numbers["correlation"])
     return {
         "block": "companion",
-        "name": f"{name} ({figures.clean(seen.source, NAME_CHARS)})",
+        "name": f"{name} ({figures.sanitize(seen.source, NAME_CHARS)})",
         "value": "too late to count" if seen.stale else close_of(seen.value),
         "change": _changes(numbers),
         "rank": f"{ranked(numbers['percentile'])} in 250 bars"
@@ -54,7 +54,7 @@ def row_of(name: str, told: OutsideView) -> OutsideRow | None:
         else figures.DASH,
         "origin": closed
         if correlated is None
-        else f"{closed}; correlation {figures.signed(correlated, 2)} over 60 bars",
+        else f"{closed}; correlation {figures.format_signed(correlated, 2)} over 60 bars",
         "day": day_of(str(seen.at)),
         "old": bool(seen.stale),
     }
@@ -62,7 +62,8 @@ def row_of(name: str, told: OutsideView) -> OutsideRow | None:
 
 def _changes(numbers: Mapping[str, object]) -> str:
     known = [
-        f"{figures.signed(numbers[f'change_{bars}'], 2)} % in {bars} bar{'s' if bars > 1 else ''}"
+        f"{figures.format_signed(numbers[f'change_{bars}'], 2)} % "
+        f"in {bars} bar{'s' if bars > 1 else ''}"
         for bars in (1, 5, 20)
         if figures.number(numbers[f"change_{bars}"]) is not None
     ]

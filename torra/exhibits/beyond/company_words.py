@@ -126,8 +126,8 @@ def filing(source: str | None) -> str:
     """Return who told a company's figures: a filing, or a file."""
     word, _, more = str(source or "").partition(" ")
     if word == EDGAR:
-        return f"EDGAR ({figures.clean(more, 40)})" if more else "EDGAR"
-    return f"your file {figures.clean(source, FILE_CHARS)}".rstrip()
+        return f"EDGAR ({figures.sanitize(more, 40)})" if more else "EDGAR"
+    return f"your file {figures.sanitize(source, FILE_CHARS)}".rstrip()
 
 
 def reads(numbers: Mapping[str, object]) -> bool:

@@ -60,7 +60,7 @@ def rows(told: OutsideView) -> Iterator[OutsideRow]:
 
 def _counter(source: object) -> str:
     word = str(source or "")
-    return COUNTED_BY.get(word) or figures.clean(word, 40)
+    return COUNTED_BY.get(word) or figures.sanitize(word, 40)
 
 
 def _said(text: str, figure: float | None) -> str:

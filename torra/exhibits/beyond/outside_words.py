@@ -23,7 +23,7 @@ from torra.evidence.outside_readings import (
     LEVELS,
     LEVELS_OF,
     OutsideView,
-    Seen,
+    SeriesValue,
     kind_of,
     levels_of,
     market_of,
@@ -140,7 +140,7 @@ def brief(status: str | None) -> str:
     """Return the status of a block in a few words."""
     word = str(status or "")
     known = STATUSES.get(word)
-    return known.word if known else figures.clean(word, 40) or "not told"
+    return known.word if known else figures.sanitize(word, 40) or "not told"
 
 
 def source_of(source: str | None) -> str:
@@ -155,7 +155,7 @@ def name_of(series: str) -> str:
     if series == NEWEST:
         return company_words.REPORTS
     if found is None:
-        return figures.clean(series, 40)
+        return figures.sanitize(series, 40)
     if series in SERIES:
         return found.says
     own = series.rpartition(".")[2]
@@ -180,7 +180,7 @@ def amount(value: object, unit: str, decimals: int | None = 2, *, signed: bool =
         return figures.DASH
     if decimals is None:
         decimals = 0 if abs(known) >= 1000.0 else 2 if abs(known) >= 1.0 else 4
-    text = figures.signed(known, decimals) if signed else figures.plain(known, decimals)
+    text = figures.format_signed(known, decimals) if signed else figures.plain(known, decimals)
     return f"{text} {UNITS.get(unit, unit)}".rstrip()
 
 
@@ -269,7 +269,7 @@ def _level_name(level: str, symbol: str) -> str:
     """Return what a level is called; the gap of a pair tells which side is taken from which."""
     if level != "rate_gap":
         return label_of(f"macro.{level}")
-    pair = figures.clean(symbol.upper(), 40)
+    pair = figures.sanitize(symbol.upper(), 40)
     return f"2-year yields, {pair[:3]} less {pair[3:6]}"
 
 
@@ -316,7 +316,7 @@ def _row(one: _Number, told: OutsideView) -> OutsideRow | None:
     }
 
 
-def _old_reports(row: Seen) -> OutsideRow:
+def _old_reports(row: SeriesValue) -> OutsideRow:
     return {
         "block": "company",
         "name": "The company's reports",
@@ -340,7 +340,7 @@ def _change(one: _Number, told: OutsideView) -> str:
     return f"{_valued(one.change, value, 2, signed=True)} {one.span}"
 
 
-def _origin(seen: Sequence[tuple[str, Seen]]) -> str:
+def _origin(seen: Sequence[tuple[str, SeriesValue]]) -> str:
     """Return of when the values are, since when they were known, and from where."""
     said = {_dated(row) for _, row in seen}
     if len(said) <= 1:
@@ -354,12 +354,12 @@ def _rank(one: _Number, told: OutsideView) -> str:
     return company_words.dearness(value) if one.block == "company" else ranked(value)
 
 
-def _of_report(one: _Number, seen: Sequence[tuple[str, Seen]]) -> str:
+def _of_report(one: _Number, seen: Sequence[tuple[str, SeriesValue]]) -> str:
     """Return of when a company's figure is; a sentence beside the rows names the report."""
     return company_words.origin(seen[0][1].at, priced=bool(one.rank)) if seen else ""
 
 
-def _too_old(one: _Number, old: Sequence[tuple[str, Seen]]) -> str:
+def _too_old(one: _Number, old: Sequence[tuple[str, SeriesValue]]) -> str:
     if one.block == "cot":
         return _dated(old[0][1])
     return "; ".join(
@@ -376,7 +376,7 @@ def _of_series(name: str, value: object) -> str:
     return amount(value, found.unit if found else "", None if name.startswith("derivs.") else 2)
 
 
-def _dated(row: Seen) -> str:
+def _dated(row: SeriesValue) -> str:
     known = figures.moment(row.known_at)
     return f"of {day_of(str(row.at))}, known since {known}, from {source_of(row.source)}"
 
@@ -428,8 +428,8 @@ def _unknown(numbers: Sequence[_Number], told: OutsideView, symbol: str | None) 
             yield UNREADABLE
             return
         yield (
-            f"Nothing from beyond the chart is read for {figures.clean(symbol, 40)}: say what it "
-            "is in symbols of the profile (asset: gold, index, fx, oil, stock or crypto)."
+            f"Nothing from beyond the chart is read for {figures.sanitize(symbol, 40)}: say what "
+            "it is in symbols of the profile (asset: gold, index, fx, oil, stock or crypto)."
         )
         return
     alone = all(one.block == "derivs" for one in numbers)

@@ -18,7 +18,7 @@ from agents.contracts import Horizon, Request
 from agents.sayings import SAYINGS
 from torra.providers.rules.argument import Argument, strongest
 from torra.providers.rules.caution import is_late
-from torra.providers.rules.readings import Reading, TrendStrength
+from torra.providers.rules.readings import RuleSignal, TrendStrength
 
 HORIZONS: Final[Mapping[str, Horizon]] = {
     "fundamental": "days",
@@ -48,7 +48,7 @@ def horizon(request: Request, now: TrendStrength) -> Horizon:
 
 
 def risks(
-    request: Request, heard: Mapping[str, Sequence[Reading]], said: Argument, most: int
+    request: Request, heard: Mapping[str, Sequence[RuleSignal]], said: Argument, most: int
 ) -> list[str]:
     """Return what may go wrong with an argument for a side, a sentence each; [] without a case."""
     if not said.points_for:
@@ -64,7 +64,7 @@ def risks(
     return list(dict.fromkeys(told))[:most]
 
 
-def _stretched(heard: Mapping[str, Sequence[Reading]], side: int) -> Iterator[str]:
+def _stretched(heard: Mapping[str, Sequence[RuleSignal]], side: int) -> Iterator[str]:
     """Yield what leans to a side and has gone furthest: one such sentence says it all."""
     found = [
         reading
@@ -79,7 +79,7 @@ def _stretched(heard: Mapping[str, Sequence[Reading]], side: int) -> Iterator[st
         yield _sentence(half, saying.reason(-side, fades=True))
 
 
-def _is_stretched(reading: Reading) -> bool:
+def _is_stretched(reading: RuleSignal) -> bool:
     if reading.own is None and reading.reads not in SAYINGS:
         return False
     return bool(reading.told.faded) and reading.told.fits(reading.values, fades=True)

@@ -16,12 +16,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
-from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, priced, standing
+from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, format_price, standing
 from agents.contracts import SIDES, VECTORS, Falsifier, Feature, Request
 from agents.feature_words import sides
-from agents.sayings import Saying
+from agents.sayings import Phrase
 from torra.providers.rules.others import analysts, push
-from torra.providers.rules.readings import CLOSE, Reading, number
+from torra.providers.rules.readings import CLOSE, RuleSignal, number
 
 AHEAD: Final = 12
 """Bars within which a falsifier may come true."""
@@ -50,19 +50,19 @@ FLOORS: Final[Mapping[int, tuple[tuple[str, str], ...]]] = {
 """Levels whose loss ends a case for a side, the nearest first, with their names."""
 
 
-class Point(NamedTuple):
+class RuleArgument(NamedTuple):
     """One reading as an argument: the feature that it cites, the half-sentence, why it matters."""
 
-    reading: Reading
+    reading: RuleSignal
     id: str
     half: str
     why: str
 
 
-class Answer(NamedTuple):
+class RuleRebuttal(NamedTuple):
     """The answer to the other side's strongest point, and whether it grants that."""
 
-    point: Point
+    point: RuleArgument
     says: str
     grants: bool
 
@@ -72,9 +72,9 @@ class Argument(NamedTuple):
 
     side: int
     claim: str
-    points_for: tuple[Point, ...] = ()
-    points_against: tuple[Point, ...] = ()
-    answer: Answer | None = None
+    points_for: tuple[RuleArgument, ...] = ()
+    points_against: tuple[RuleArgument, ...] = ()
+    answer: RuleRebuttal | None = None
 
     def reads(self) -> Iterator[str]:
         """Yield what else its points read, beside the feature that each of them cites."""
@@ -86,7 +86,7 @@ class Argument(NamedTuple):
 
 def argue(
     request: Request,
-    heard: Mapping[str, Sequence[Reading]],
+    heard: Mapping[str, Sequence[RuleSignal]],
     moves: Mapping[str, float],
     side: int,
     base: float | None = None,
@@ -129,7 +129,7 @@ def argue(
 
 
 def _no_case(
-    request: Request, heard: Mapping[str, Sequence[Reading]], office: int, *, given_up: bool
+    request: Request, heard: Mapping[str, Sequence[RuleSignal]], office: int, *, given_up: bool
 ) -> str:
     """Return what an advocate that votes 0 says: how many ask for its side, and too softly."""
     asked = [
@@ -160,19 +160,19 @@ def falsifiers(request: Request, said: Argument) -> list[Falsifier]:
     told: dict[str, Falsifier] = {}
     for one in standing(ends, said.side, request.features):
         # two names of one price are one falsifier
-        told.setdefault(priced(one.level, request.features), one)
+        told.setdefault(format_price(one.level, request.features), one)
     return list(told.values())[:FALSIFIERS]
 
 
 def strongest(
     request: Request,
-    heard: Mapping[str, Sequence[Reading]],
+    heard: Mapping[str, Sequence[RuleSignal]],
     side: int,
     base: float | None,
     most: int,
-) -> list[Point]:
+) -> list[RuleArgument]:
     """Return the points for a side, those that pull hardest first, one for the same features."""
-    pulls: list[tuple[float, Reading]] = []
+    pulls: list[tuple[float, RuleSignal]] = []
     for vector, found in heard.items():
         start = _score(request, vector) if base is None else base
         pulls += [
@@ -182,7 +182,7 @@ def strongest(
         ]
     # Python sorts stably, backwards too: equal pulls keep their order.
     pulls.sort(key=itemgetter(0), reverse=True)
-    points: dict[tuple[str, ...], Point] = {}
+    points: dict[tuple[str, ...], RuleArgument] = {}
     for _, reading in pulls:
         if reading.reads in points:
             continue
@@ -194,14 +194,16 @@ def strongest(
     return list(points.values())
 
 
-def _point(reading: Reading, saying: Saying, side: int, features: Mapping[str, Feature]) -> Point:
+def _point(
+    reading: RuleSignal, saying: Phrase, side: int, features: Mapping[str, Feature]
+) -> RuleArgument:
     fades = reading.fades and bool(saying.faded)
     half = saying.told(reading.values, side, fades=fades)
     cited = _cited(reading, saying, side, features)
-    return Point(reading, cited, half, saying.reason(side, fades=fades))
+    return RuleArgument(reading, cited, half, saying.reason(side, fades=fades))
 
 
-def _cited(reading: Reading, saying: Saying, side: int, features: Mapping[str, Feature]) -> str:
+def _cited(reading: RuleSignal, saying: Phrase, side: int, features: Mapping[str, Feature]) -> str:
     """Return the feature that a point of a side rests on: what it is about, if that leans so."""
     main, about = reading.main, saying.about
     first = main if about is None else reading.reads[about(*reading.values)]
@@ -211,28 +213,28 @@ def _cited(reading: Reading, saying: Saying, side: int, features: Mapping[str, F
     return main
 
 
-def of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[Point]:
+def of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[RuleArgument]:
     """Return the score that is furthest from its readings as the one point."""
     vector = max(moves, key=lambda name: side * moves[name])
     score = _score(request, vector)
-    reading = Reading((f"scores.{vector}",), (score,), float(side), 1.0)
+    reading = RuleSignal((f"scores.{vector}",), (score,), float(side), 1.0)
     return [_point(reading, reading.told, side, request.features)]
 
 
-def of_far_score(request: Request, side: int) -> Point:
+def of_far_score(request: Request, side: int) -> RuleArgument:
     """Return the score that has gone furthest against a side, as what speaks for that side."""
     vector = min(VECTORS, key=lambda name: side * request.scores.get(name, 0.0))
     name, score = f"scores.{vector}", request.scores.get(vector, 0.0)
     half, why = FAR if side * score < 0.0 else APART
     half = half.replace("{vector}", vector.replace("_", " "))
-    words = Saying(half, why, lambda value: value, "{:+.2f}")
-    reading = Reading((name,), (score,), float(side), 1.0, own=words)
-    return Point(reading, name, words.told((score,), side), words.reason(side))
+    words = Phrase(half, why, lambda value: value, "{:+.2f}")
+    reading = RuleSignal((name,), (score,), float(side), 1.0, own=words)
+    return RuleArgument(reading, name, words.told((score,), side), words.reason(side))
 
 
 def of_both_sides(
-    request: Request, heard: Mapping[str, Sequence[Reading]], cited: Collection[str]
-) -> dict[int, Point]:
+    request: Request, heard: Mapping[str, Sequence[RuleSignal]], cited: Collection[str]
+) -> dict[int, RuleArgument]:
     """Return the strongest point of each side, one that others cite before one of its own."""
     best = {}
     for side in (1, -1):
@@ -242,13 +244,15 @@ def of_both_sides(
     return best
 
 
-def undecided(request: Request, best: Mapping[int, Point], lead: str, *reasons: str) -> str:
+def undecided(request: Request, best: Mapping[int, RuleArgument], lead: str, *reasons: str) -> str:
     """Return why no side is taken and what would decide: a close past a level, else a lead.
 
     The last of the reasons are left out where the claim has no room for them.
     """
     ends = [falsifiers(request, Argument(side, "", (best[side],)))[:1] for side in (-1, 1)]
-    prices = [priced(end.level, request.features) for found in reversed(ends) for end in found]
+    prices = [
+        format_price(end.level, request.features) for found in reversed(ends) for end in found
+    ]
     ways = [end.close for found in ends for end in found]
     close = f"{ways[0]} {prices[0]}" if len(prices) == 1 else f"outside {' to '.join(prices)}"
     decides = f"a close {close}" if prices else lead
@@ -260,7 +264,7 @@ def undecided(request: Request, best: Mapping[int, Point], lead: str, *reasons: 
 
 
 def _counted(
-    claim: str, point: Point, request: Request, heard: Mapping[str, Sequence[Reading]]
+    claim: str, point: RuleArgument, request: Request, heard: Mapping[str, Sequence[RuleSignal]]
 ) -> str:
     """Return a claim about a score of another's subject with how many readings were held to it.
 
@@ -273,8 +277,8 @@ def _counted(
 
 
 def _first(
-    points: Sequence[Point], request: Request, heard: Mapping[str, Sequence[Reading]]
-) -> list[Point]:
+    points: Sequence[RuleArgument], request: Request, heard: Mapping[str, Sequence[RuleSignal]]
+) -> list[RuleArgument]:
     """Return the points in the order for a claim: those of the role's own subject first.
 
     Without any, one of each other subject: who reads only that one puts it in other words.
@@ -290,7 +294,7 @@ def _first(
     first = [point for point in points if own & subjects.get(point.reading.reads, set())]
     if first:
         return [*first, *(point for point in points if point not in first)]
-    apart: dict[frozenset[str], Point] = {}
+    apart: dict[frozenset[str], RuleArgument] = {}
     for point in points:
         apart.setdefault(frozenset(subjects.get(point.reading.reads, ())), point)
     return list(apart.values())
@@ -306,7 +310,7 @@ def _own(request: Request) -> set[str]:
     return {vector for vector, focus in request.role.focus.items() if focus == "primary"}
 
 
-def _subjects(heard: Mapping[str, Sequence[Reading]]) -> dict[tuple[str, ...], set[str]]:
+def _subjects(heard: Mapping[str, Sequence[RuleSignal]]) -> dict[tuple[str, ...], set[str]]:
     """Return the vectors of each reading, by the features that it reads."""
     found: dict[tuple[str, ...], set[str]] = {}
     for vector, readings in heard.items():
@@ -315,7 +319,9 @@ def _subjects(heard: Mapping[str, Sequence[Reading]]) -> dict[tuple[str, ...], s
     return found
 
 
-def _borrowed(point: Point, request: Request, heard: Mapping[str, Sequence[Reading]]) -> bool:
+def _borrowed(
+    point: RuleArgument, request: Request, heard: Mapping[str, Sequence[RuleSignal]]
+) -> bool:
     """Tell whether a point is of another analyst's subject."""
     own = _own(request)
     if request.role.id in SIDES or not own:
@@ -323,7 +329,7 @@ def _borrowed(point: Point, request: Request, heard: Mapping[str, Sequence[Readi
     return not own & _subjects(heard).get(point.reading.reads, own)
 
 
-def _claim(request: Request, points: Sequence[Point], side: int) -> str:
+def _claim(request: Request, points: Sequence[RuleArgument], side: int) -> str:
     """Return the claim of at most CLAIM_WORDS words: the two strongest points, or the strongest.
 
     A researcher's has the strongest and how many of the analysts push its way, where most of them
@@ -358,7 +364,9 @@ def backers(request: Request, side: int, *, alone: bool) -> list[str]:
     return [f"{told} {way}"] if alone or 2 * backing > len(pushes) else []
 
 
-def _answer(request: Request, heard: Mapping[str, Sequence[Reading]], side: int) -> Answer | None:
+def _answer(
+    request: Request, heard: Mapping[str, Sequence[RuleSignal]], side: int
+) -> RuleRebuttal | None:
     """Return the answer to the other side's strongest point.
 
     None where there is no case of the other side to be read yet.
@@ -382,10 +390,10 @@ def _answer(request: Request, heard: Mapping[str, Sequence[Reading]], side: int)
     strongest = max(mine, key=lambda reading: -side * reading.lean)
     point = _point(strongest, strongest.told, strongest.side, request.features)
     if strongest.side == side:
-        return Answer(point, f"Not so on the other side: {point.half}", grants=False)
+        return RuleRebuttal(point, f"Not so on the other side: {point.half}", grants=False)
     if abs(strongest.lean) < STRONG:
-        return Answer(point, f"Weak on the other side: {point.half}", grants=False)
-    return Answer(point, f"Granted to the other side: {point.half}", grants=True)
+        return RuleRebuttal(point, f"Weak on the other side: {point.half}", grants=False)
+    return RuleRebuttal(point, f"Granted to the other side: {point.half}", grants=True)
 
 
 def _own_lines(said: Argument) -> Iterator[tuple[float, str]]:
@@ -408,7 +416,7 @@ def _score(request: Request, vector: str) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def _count(heard: Mapping[str, Sequence[Reading]]) -> int:
+def _count(heard: Mapping[str, Sequence[RuleSignal]]) -> int:
     """Return how many readings there are, one that speaks of several scores once."""
     return len({reading.reads for found in heard.values() for reading in found})
 

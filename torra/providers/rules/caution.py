@@ -80,7 +80,7 @@ LATE: Final = {("", "CLOSED"): 0.8, ("Friday", "NEW_YORK"): 0.9}
 
 
 @dataclass(frozen=True, slots=True)
-class Danger:
+class RiskFactor:
     """One danger seen: its factor, in words, and the features that it was seen in."""
 
     reason: GateReason
@@ -108,24 +108,24 @@ def gate(request: Request) -> dict[str, Any]:
     }
 
 
-def _sentence(multiplier: float, told: Sequence[Danger]) -> str:
+def _sentence(multiplier: float, told: Sequence[RiskFactor]) -> str:
     """Return what the gate does to the size, and for what reasons, a sentence each."""
     done = f"Size cut to {multiplier:.2f}" if multiplier < NO_CUT else "No cut"
     reasons = [finding.says for finding in told] or ["there is nothing to judge by"]
     return " ".join(f"{part[:1].upper()}{part[1:]}." for part in (done, *reasons))
 
 
-def _volatility(request: Request) -> Iterator[Danger]:
+def _volatility(request: Request) -> Iterator[RiskFactor]:
     name = "technical.volatility_percentile"
     value = number(request.features.get(name))
     if value is not None:
         factor = 1.0 - (1.0 - VOLATILE_FACTOR) * ramp(value, *VOLATILE)
         stands = f"above {value:.0f}% of its past" if value >= 0.5 else "the lowest of its past"
         words = f"volatility is {stands}, and size is cut from {VOLATILE[0]:.0f}% on"
-        yield Danger(GateReason.HIGH_VOLATILITY, factor, words, (name,))
+        yield RiskFactor(GateReason.HIGH_VOLATILITY, factor, words, (name,))
 
 
-def _dispute(request: Request) -> Iterator[Danger]:
+def _dispute(request: Request) -> Iterator[RiskFactor]:
     """Look for analysts and debate that pull apart; that bull and bear differ is their office."""
     told = opinions(request)
     analysts = [one.adjustments for one in told if one.agent_id not in SIDES]
@@ -139,7 +139,7 @@ def _dispute(request: Request) -> Iterator[Danger]:
     if disputed >= SHOWN_SHARE:
         words = f"analysts and the debate differ by {disputed:.1%}, until they agree"
     factor = 1.0 - (1.0 - DISPUTED_FACTOR) * disputed
-    yield Danger(GateReason.DISAGREEMENT, factor, words)
+    yield RiskFactor(GateReason.DISAGREEMENT, factor, words)
 
 
 def _pull(analysts: Sequence[float], debate: Sequence[float]) -> float | None:
@@ -156,7 +156,7 @@ def _said(reports: Iterable[Mapping[str, float | None]], vector: str) -> list[fl
     return [value for said in reports if (value := said.get(vector)) is not None]
 
 
-def _weakness(request: Request) -> Iterator[Danger]:
+def _weakness(request: Request) -> Iterator[RiskFactor]:
     """Look for a desk that does not believe itself.
 
     Of the researchers the surer one counts: by office, one of the two has no case.
@@ -174,17 +174,17 @@ def _weakness(request: Request) -> Iterator[Danger]:
         f"{len(analysts) + len(surer)} of {len(request.reports)} reports scored, with a mean trust "
         f"of {mean:.2f}, and size is cut below {TRUSTED[1]:.2f}"
     )
-    yield Danger(GateReason.WEAK_CASE, factor, words)
+    yield RiskFactor(GateReason.WEAK_CASE, factor, words)
 
 
-def _lateness(request: Request) -> Iterator[Danger]:
+def _lateness(request: Request) -> Iterator[RiskFactor]:
     names = ("market.day_of_week", "market.session")
     day, session = (word(request.features.get(name)) for name in names)
     if day and session:
         factor = _lateness_factor(day, session)
         late = ", until the next session" if factor < 1.0 else ""
         words = f"{day}, {SESSIONS.get(session, session)}{late}"
-        yield Danger(GateReason.SESSION_END, factor, words, names)
+        yield RiskFactor(GateReason.SESSION_END, factor, words, names)
 
 
 def is_late(request: Request) -> bool:
@@ -198,17 +198,17 @@ def _lateness_factor(day: str, session: str) -> float:
     return LATE.get(("", session), LATE.get((day, session), 1.0))
 
 
-def _oddity(request: Request) -> Iterator[Danger]:
+def _oddity(request: Request) -> Iterator[RiskFactor]:
     """Look for what is odd about the newest bar; a bar without a flag says nothing."""
     name = "market.triage"
     flags = (word(request.features.get(name)) or "").split()
     factors = [ODD[flag] for flag in flags if flag in ODD]
     if factors:
         told = ", ".join(flag.replace("_", " ") for flag in flags if flag in ODD)
-        yield Danger(GateReason.HIGH_VOLATILITY, min(factors), f"an odd bar: {told}", (name,))
+        yield RiskFactor(GateReason.HIGH_VOLATILITY, min(factors), f"an odd bar: {told}", (name,))
 
 
-def _spread(request: Request) -> Iterator[Danger]:
+def _spread(request: Request) -> Iterator[RiskFactor]:
     """Look for a bar that was dearer to trade than the profile assumes."""
     name, assumed_name = "spread.last_atr", "market.spread_atr"
     own = number(request.features.get(name))
@@ -218,20 +218,20 @@ def _spread(request: Request) -> Iterator[Danger]:
     if own is not None and own > begin:
         factor = 1.0 - ramp(own, begin, 2.0 * begin)
         words = f"the spread of the bar is {own:.2f} ATR, and size is cut from {begin:.2f} on"
-        yield Danger(GateReason.WIDE_SPREAD, factor, words, (name,))
+        yield RiskFactor(GateReason.WIDE_SPREAD, factor, words, (name,))
 
 
-def _event(request: Request) -> Iterator[Danger]:
+def _event(request: Request) -> Iterator[RiskFactor]:
     """Look for a scheduled event that comes within hours."""
     name = "events.to_next_min"
     minutes = number(request.features.get(name))
     if minutes is not None and 0.0 <= minutes < EVENT_MINUTES[1]:
         factor = EVENT_FACTOR + (1.0 - EVENT_FACTOR) * ramp(minutes, *EVENT_MINUTES)
         words = f"a scheduled event in {minutes:.0f} minutes"
-        yield Danger(GateReason.SCHEDULED_EVENT, factor, words, (name,))
+        yield RiskFactor(GateReason.SCHEDULED_EVENT, factor, words, (name,))
 
 
-CAUTIONS: Final[tuple[Callable[[Request], Iterator[Danger]], ...]] = (
+CAUTIONS: Final[tuple[Callable[[Request], Iterator[RiskFactor]], ...]] = (
     _volatility,
     _dispute,
     _weakness,
@@ -239,5 +239,5 @@ CAUTIONS: Final[tuple[Callable[[Request], Iterator[Danger]], ...]] = (
 )
 """The dangers that there is always something to say about."""
 
-OCCASIONS: Final[tuple[Callable[[Request], Iterator[Danger]], ...]] = (_oddity, _event, _spread)
+OCCASIONS: Final[tuple[Callable[[Request], Iterator[RiskFactor]], ...]] = (_oddity, _event, _spread)
 """The dangers that are only mentioned when they are there."""

@@ -37,7 +37,7 @@ from agents.evidence import trust
 from torra.providers.rules.ahead import horizon
 from torra.providers.rules.argument import (
     Argument,
-    Point,
+    RuleArgument,
     falsifiers,
     of_both_sides,
     of_far_score,
@@ -52,7 +52,7 @@ from torra.providers.rules.others import analysts, mean_push, push
 from torra.providers.rules.readings import (
     ADX,
     NAMED,
-    Reading,
+    RuleSignal,
     common_readings,
     mean_lean,
     number,
@@ -93,7 +93,7 @@ SHARE_DECIMALS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ExpertVotes:
     """What the experts come to: their lean, how many lean up and down, how many conflict."""
 
     lean: float
@@ -145,10 +145,10 @@ def judge(request: Request) -> dict[str, Any]:
     }
 
 
-def _heard(request: Request) -> Heard:
+def _heard(request: Request) -> ExpertVotes:
     told = analysts(request)
     pushes = [push(one) for one in told]
-    return Heard(
+    return ExpertVotes(
         mean_push(request),
         sum(one > 0.0 for one in pushes),
         sum(one < 0.0 for one in pushes),
@@ -157,7 +157,9 @@ def _heard(request: Request) -> Heard:
     )
 
 
-def _side(request: Request, experts: Heard, common: Mapping[str, Sequence[Reading]]) -> int:
+def _side(
+    request: Request, experts: ExpertVotes, common: Mapping[str, Sequence[RuleSignal]]
+) -> int:
     """Return the side that is taken, 0 for none."""
     if abs(experts.lean) < TAKES:
         return 0
@@ -185,7 +187,7 @@ def _asked(report: AgentReport, vector: str) -> float | None:
     return None if value is None else trust(report) * value
 
 
-def _confidence(experts: Heard, side: int) -> str:
+def _confidence(experts: ExpertVotes, side: int) -> str:
     if not side:
         return UNDECIDED
     return level(abs(experts.lean) / (1.0 + experts.conflicts), SURE)
@@ -197,7 +199,7 @@ def _win_share(request: Request, consensus: float) -> float:
     return round(min(1.0, base + EDGE * consensus), SHARE_DECIMALS)
 
 
-def _closes(request: Request, experts: Heard, side: int, confidence: str) -> bool:
+def _closes(request: Request, experts: ExpertVotes, side: int, confidence: str) -> bool:
     """Tell whether an open position stands against a side that is sure and that none opposes."""
     held = WINNERS.get(word(request.features.get("memory.position")) or "", 0)
     alone = experts.backing(-side) == 0
@@ -209,8 +211,8 @@ def _closes(request: Request, experts: Heard, side: int, confidence: str) -> boo
 
 def _argued(
     request: Request,
-    heard: Mapping[str, Sequence[Reading]],
-    experts: Heard,
+    heard: Mapping[str, Sequence[RuleSignal]],
+    experts: ExpertVotes,
     moves: Mapping[str, float],
     side: int,
 ) -> Argument:
@@ -232,7 +234,7 @@ def _argued(
     return Argument(side, claim, tuple(ordered), tuple(against))
 
 
-def _undecided(request: Request, experts: Heard, best: Mapping[int, Point]) -> str:
+def _undecided(request: Request, experts: ExpertVotes, best: Mapping[int, RuleArgument]) -> str:
     """Return how the experts lean, why no side is taken of it, and what would decide."""
     up, down = experts.up, experts.down
     lean = "leans" if up == 1 else "lean"
@@ -246,7 +248,7 @@ def _undecided(request: Request, experts: Heard, best: Mapping[int, Point]) -> s
     return undecided(request, best, f"a lean of {TAKES:.2f}", leans, why)
 
 
-def _sentence(point: Point) -> str:
+def _sentence(point: RuleArgument) -> str:
     """Return the counter: the point with its reason, where that is short enough."""
     half = f"{point.half[:1].upper()}{point.half[1:]}"
     whole = f"{half}, {point.why}."

@@ -20,8 +20,8 @@ from typing import Final
 
 from agents.contracts import Feature
 from agents.feature_words import COMPANION
-from agents.sayings import Saying
-from torra.providers.rules.readings import READERS, Reader, number, ramp, squash, technical
+from agents.sayings import Phrase
+from torra.providers.rules.readings import READERS, ReadingRule, number, ramp, tanh_of, technical
 from torra.providers.rules.specialists import POSITIONS, WORTH
 
 ANY: Final = ""
@@ -71,7 +71,7 @@ def _drawn(way: float, atr: float) -> float:
 
 def _absorbed(vwap: float, effort: float) -> float:
     """Return the lean of much volume that moved little: against where price has come from."""
-    return -squash(vwap, 1.5) * ramp(effort, *ABSORBS)
+    return -tanh_of(vwap, 1.5) * ramp(effort, *ABSORBS)
 
 
 def _on_usual_spread(body: float, rank: float) -> float:
@@ -83,7 +83,7 @@ def _shaped(way: int) -> Callable[[float, float], float]:
 
 
 SWEEPS: Final = (
-    Reader(
+    ReadingRule(
         ANY,
         ("liquidity.sweep_low", "liquidity.sweep_high", "liquidity.sweep_age"),
         _swept,
@@ -91,14 +91,14 @@ SWEEPS: Final = (
         range=0.9,
         sparse=True,
     ),
-    Reader(
+    ReadingRule(
         ANY,
         ("liquidity.pool_above_atr",),
         lambda atr: _drawn(1.0, atr),
         trend=0.3,
         range=0.4,
     ),
-    Reader(
+    ReadingRule(
         ANY,
         ("liquidity.pool_below_atr",),
         lambda atr: _drawn(-1.0, atr),
@@ -110,14 +110,14 @@ SWEEPS: Final = (
 
 LIQUIDITY: Final = (
     *SWEEPS,
-    Reader(
+    ReadingRule(
         ANY,
         ("liquidity.delta20",),
-        lambda delta: squash(delta, 0.2),
+        lambda delta: tanh_of(delta, 0.2),
         trend=0.6,
         range=0.3,
     ),
-    Reader(
+    ReadingRule(
         ANY,
         ("liquidity.divergence", "liquidity.delta20"),
         lambda divergence, _: divergence,
@@ -125,21 +125,21 @@ LIQUIDITY: Final = (
         range=0.7,
         sparse=True,
     ),
-    Reader(
+    ReadingRule(
         ANY,
         ("liquidity.vwap_atr",),
-        lambda atr: squash(atr, 2.0),
+        lambda atr: tanh_of(atr, 2.0),
         trend=0.7,
         range=-0.6,
     ),
-    Reader(
+    ReadingRule(
         ANY,
         ("liquidity.poc_atr",),
-        lambda atr: squash(atr, 3.0),
+        lambda atr: tanh_of(atr, 3.0),
         trend=0.4,
         range=-0.5,
     ),
-    Reader(
+    ReadingRule(
         ANY,
         ("liquidity.vwap_atr", "liquidity.effort"),
         _absorbed,
@@ -150,28 +150,28 @@ LIQUIDITY: Final = (
 )
 
 MICROSTRUCTURE: Final = (
-    Reader(
+    ReadingRule(
         ANY,
         ("flow.up_share",),
-        lambda share: squash(share - 0.5, 0.15),
+        lambda share: tanh_of(share - 0.5, 0.15),
         trend=0.7,
         range=0.4,
     ),
-    Reader(
+    ReadingRule(
         ANY,
         ("flow.book_imbalance",),
-        lambda imbalance: squash(imbalance, 0.5),
+        lambda imbalance: tanh_of(imbalance, 0.5),
         trend=0.5,
         range=0.6,
     ),
-    Reader(
+    ReadingRule(
         ANY,
         ("technical.body_atr", "micro.spread_percentile"),
         _on_usual_spread,
         trend=0.6,
         range=0.3,
     ),
-    Reader(
+    ReadingRule(
         ANY,
         technical("lower_wick", "upper_wick"),
         lambda lower, upper: lower - upper,
@@ -181,14 +181,14 @@ MICROSTRUCTURE: Final = (
 )
 
 GEOMETRY: Final = (
-    Reader(
+    ReadingRule(
         ANY,
         ("geometry.channel_slope_atr", "geometry.channel_r2"),
-        lambda slope, r2: squash(slope, 0.05) * r2,
+        lambda slope, r2: tanh_of(slope, 0.05) * r2,
         trend=0.9,
         range=0.3,
     ),
-    Reader(
+    ReadingRule(
         ANY,
         ("geometry.channel_place", "geometry.channel_r2"),
         lambda place, r2: (2.0 * place - 1.0) * math.sqrt(max(r2, 0.0)),
@@ -196,7 +196,7 @@ GEOMETRY: Final = (
         range=-0.8,
     ),
     *(
-        Reader(
+        ReadingRule(
             ANY,
             (f"geometry.pattern.{name}", "geometry.pattern_done"),
             _shaped(way),
@@ -221,7 +221,7 @@ MACRO: Final = tuple(
 )
 """Money and positions as the fundamental and the sentiment analyst read them, by one weight."""
 
-EXPERT_TABLES: Final[Mapping[str, tuple[Reader, ...]]] = {
+EXPERT_TABLES: Final[Mapping[str, tuple[ReadingRule, ...]]] = {
     "liquidity": LIQUIDITY,
     "microstructure": MICROSTRUCTURE,
     "macro": MACRO,
@@ -230,7 +230,7 @@ EXPERT_TABLES: Final[Mapping[str, tuple[Reader, ...]]] = {
 """The table of each expert; who is named here is one."""
 
 
-def table_of(expert: str, features: Mapping[str, Feature]) -> tuple[Reader, ...]:
+def table_of(expert: str, features: Mapping[str, Feature]) -> tuple[ReadingRule, ...]:
     """Return what an expert reads of these features, companions among it."""
     table = EXPERT_TABLES[expert]
     return (*table, *_companions(features)) if expert == "macro" else table
@@ -254,15 +254,15 @@ def _stretch(ranked: float) -> float:
     return ranked / 50.0 - 1.0
 
 
-def _companions(features: Mapping[str, Feature]) -> Iterator[Reader]:
+def _companions(features: Mapping[str, Feature]) -> Iterator[ReadingRule]:
     for one, together, _ in companions(features):
         yield _companion(one, with_it=together > 0.0)
 
 
 @lru_cache(maxsize=64)
-def _companion(one: str, *, with_it: bool) -> Reader:
+def _companion(one: str, *, with_it: bool) -> ReadingRule:
     """Return the row of a companion: it counts where its change over 20 bars and its rank agree."""
-    return Reader(
+    return ReadingRule(
         ANY,
         (f"{one}.change_20", f"{one}.correlation", f"{one}.percentile"),
         _beside,
@@ -277,9 +277,9 @@ def _beside(change: float, together: float, ranked: float) -> float:
     return together * _stretch(ranked) if change * _stretch(ranked) > 0.0 else 0.0
 
 
-def _said_of(name: str, *, with_it: bool) -> Saying:
+def _said_of(name: str, *, with_it: bool) -> Phrase:
     went, goes = ("rose", "with") if with_it else ("fell", "against")
-    return Saying(
+    return Phrase(
         f"{name.replace('_', ' ')} {went} {{n}} in 20 bars",
         f"and it goes {goes} this market, so buyers have it behind them",
         lambda change, *_: abs(change),

@@ -24,7 +24,7 @@ from torra.providers.rules.opinions import Reply, cite, focus, opinion
 from torra.providers.rules.readings import (
     CLOSE,
     NAMED,
-    Reading,
+    RuleSignal,
     TrendStrength,
     mean_lean,
     number,
@@ -90,7 +90,7 @@ def trend_of(features: Mapping[str, Feature]) -> TrendStrength:
     return known if known.adx is not None or named is None else TrendStrength(named, None)
 
 
-def _lean(found: Sequence[Reading]) -> int:
+def _lean(found: Sequence[RuleSignal]) -> int:
     """Return the side to which readings lean on the whole, 0 for neither."""
     mean = mean_lean(found)
     return 0 if abs(mean) < LEANS else 1 if mean > 0.0 else -1

@@ -27,7 +27,13 @@ from agents.contracts import RESEARCHER_BOUND, SIDES, VECTORS, AgentReport, Requ
 from agents.evidence import trust
 from agents.feature_words import sides
 from torra.providers.rules.ahead import horizon
-from torra.providers.rules.argument import Point, of_both_sides, of_scores, strongest, undecided
+from torra.providers.rules.argument import (
+    RuleArgument,
+    of_both_sides,
+    of_scores,
+    strongest,
+    undecided,
+)
 from torra.providers.rules.opinions import cite, level, told
 from torra.providers.rules.others import (
     LESSON_MEAN,
@@ -40,7 +46,7 @@ from torra.providers.rules.others import (
 from torra.providers.rules.readings import (
     ADX,
     NAMED,
-    Reading,
+    RuleSignal,
     common_readings,
     regime,
 )
@@ -164,7 +170,7 @@ def _asked(case: AgentReport | None, side: int) -> float:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _claim(request: Request, weighed: Weighed, side: int, best: Mapping[int, Point]) -> str:
+def _claim(request: Request, weighed: Weighed, side: int, best: Mapping[int, RuleArgument]) -> str:
     """Return the winner and what each case comes to, or that there is none and what would decide.
 
     A case comes to its strength, on the scale of the weights.
@@ -199,8 +205,8 @@ def _pushed(takes: Sequence[int]) -> str:
 
 
 def _points(
-    request: Request, heard: Mapping[str, Sequence[Reading]], side: int
-) -> tuple[list[Point], list[Point]]:
+    request: Request, heard: Mapping[str, Sequence[RuleSignal]], side: int
+) -> tuple[list[RuleArgument], list[RuleArgument]]:
     """Return what speaks for the winner and against it, what the cases cite first."""
     most = FOR + AGAINST
     ordered = []
@@ -217,7 +223,7 @@ def _cited(request: Request, *sides: int) -> set[str]:
     return {one.id for case in cases if case for one in case.evidence}
 
 
-def _of_its_numbers(request: Request, side: int) -> list[Point]:
+def _of_its_numbers(request: Request, side: int) -> list[RuleArgument]:
     """Return the score that the winning case finds furthest off: no reading leans its way."""
     case = case_of(request, side)
     asked = {} if case is None else case.adjustments

@@ -23,12 +23,12 @@ from agents.arguments import way
 from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, SIDES, VECTORS, Request
 from agents.evidence import trust
 from torra.providers.rules.ahead import CASE_RISKS, horizon, risks
-from torra.providers.rules.argument import Argument, Point, argue, falsifiers
+from torra.providers.rules.argument import Argument, RuleArgument, argue, falsifiers
 from torra.providers.rules.others import LESSON_MEAN, analysts, at_a_firm, lessons
 from torra.providers.rules.readings import (
     ADX,
     NAMED,
-    Reading,
+    RuleSignal,
     TrendStrength,
     common_readings,
     readable,
@@ -83,7 +83,11 @@ def analyst(request: Request) -> Reply:
 
 
 def opinion(
-    request: Request, now: TrendStrength, heard: Mapping[str, Sequence[Reading]], *, overlay: bool
+    request: Request,
+    now: TrendStrength,
+    heard: Mapping[str, Sequence[RuleSignal]],
+    *,
+    overlay: bool,
 ) -> Reply:
     """Return the report of what an analyst reads; `overlay`: it lies over the scores."""
     moves = {
@@ -167,7 +171,7 @@ def _score(request: Request, vector: str) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def _gap(heard: Sequence[Reading], score: float) -> float:
+def _gap(heard: Sequence[RuleSignal], score: float) -> float:
     """Return how far the weighted mean of the leans stands from the score, in [-1, +1]."""
     weight = sum(reading.weight for reading in heard)
     if weight <= 0.0:
@@ -176,7 +180,7 @@ def _gap(heard: Sequence[Reading], score: float) -> float:
     return max(-1.0, min(1.0, mean - score)) * min(1.0, weight / FULL_WEIGHT)
 
 
-def _overlaid(heard: Sequence[Reading], score: float) -> float:
+def _overlaid(heard: Sequence[RuleSignal], score: float) -> float:
     """Return the gap to an overlay: at most the overlay itself, and never against its own sign."""
     weight = sum(reading.weight for reading in heard)
     mean = sum(reading.weight * reading.lean for reading in heard) / weight
@@ -185,7 +189,7 @@ def _overlaid(heard: Sequence[Reading], score: float) -> float:
 
 
 def _case(
-    heard: Sequence[Reading],
+    heard: Sequence[RuleSignal],
     score: float,
     side: int,
     reported: float | None,
@@ -232,7 +236,7 @@ def _bounded(share: float, bound: float) -> float:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _agreement(heard: Mapping[str, Sequence[Reading]]) -> str:
+def _agreement(heard: Mapping[str, Sequence[RuleSignal]]) -> str:
     """Return the confidence of an analyst: how far its readings agree, vector by vector."""
     agreed = strength = weight = 0.0
     for found in heard.values():
@@ -257,7 +261,7 @@ def level(value: float, levels: Iterable[tuple[str, float]]) -> str:
 
 def _report(
     request: Request,
-    heard: Mapping[str, Sequence[Reading]],
+    heard: Mapping[str, Sequence[RuleSignal]],
     moves: Mapping[str, float],
     said: Argument,
     confidence: str,
@@ -276,7 +280,7 @@ def _report(
     }
 
 
-def told(request: Request, points: Iterable[Point]) -> list[Reply]:
+def told(request: Request, points: Iterable[RuleArgument]) -> list[Reply]:
     """Return points as a reply has them."""
     return [
         {
@@ -324,7 +328,7 @@ def ahead(request: Request, now: TrendStrength) -> Reply:
 
 
 def _cited(
-    request: Request, said: Argument, heard: Mapping[str, Sequence[Reading]]
+    request: Request, said: Argument, heard: Mapping[str, Sequence[RuleSignal]]
 ) -> list[dict[str, Any]]:
     """Return what else its points read, and the features that name the regime.
 

@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
-from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, immediate
-from agents.texts.lazy_text import later
+from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, synchronous
+from agents.texts.lazy_text import lazy_text
 from torra.providers.rules.caution import gate
 from torra.providers.rules.deciding import judge
 from torra.providers.rules.expert_readings import EXPERT_TABLES
@@ -37,7 +37,7 @@ class RulesProvider:
 
     name = NAME
 
-    @immediate
+    @synchronous
     def submit(self, request: Request) -> Future[Completion]:
         """Return the finished answer to a request."""
         future: Future[Completion] = Future()
@@ -47,7 +47,7 @@ class RulesProvider:
             future.set_exception(error)
         else:
             # Written when somebody first reads it: the framework takes the object.
-            text = later(lambda: json.dumps(reply, allow_nan=False))
+            text = lazy_text(lambda: json.dumps(reply, allow_nan=False))
             told = Completion(text, request.model or NAME, NAME, final=True, reply=reply)
             future.set_result(told)
         return future

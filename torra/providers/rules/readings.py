@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from agents.contracts import VECTORS, Feature
-from agents.sayings import SAYINGS, Saying
+from agents.sayings import SAYINGS, Phrase
 
 RANGE_ADX: Final = 20.0
 TREND_ADX: Final = 30.0
@@ -45,7 +45,7 @@ class TrendStrength(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ReadingRule:
     """One row: what is read, how it leans, and its weight in a trend and in a range.
 
     A negative weight fades: the lean counts against itself. Where the features are not shown, the
@@ -62,9 +62,9 @@ class Reader:
     component: str = ""
     sparse: bool = False
     words: bool = False
-    own: Saying | None = None
+    own: Phrase | None = None
 
-    def read(self, features: Mapping[str, Feature], regime: TrendStrength) -> Reading | None:
+    def read(self, features: Mapping[str, Feature], regime: TrendStrength) -> RuleSignal | None:
         """Return what this row says, or None when it has nothing to go on."""
         weight = self.range + (self.trend - self.range) * regime.trend
         if weight == 0.0:
@@ -78,8 +78,8 @@ class Reader:
         if lean == 0.0 and self.sparse:
             return None
         if weight < 0.0:
-            return Reading(reads, values, -lean, -weight, True, self.own)
-        return Reading(reads, values, lean, weight, False, self.own)
+            return RuleSignal(reads, values, -lean, -weight, True, self.own)
+        return RuleSignal(reads, values, lean, weight, False, self.own)
 
     def _seen(
         self, features: Mapping[str, Feature]
@@ -102,7 +102,7 @@ class Reader:
         return None if value is None else ((name,), (value,), value)
 
 
-class Reading(NamedTuple):
+class RuleSignal(NamedTuple):
     """What one row says now: what it read, a lean in [-1, +1] after any fading, and its weight."""
 
     reads: tuple[str, ...]
@@ -110,7 +110,7 @@ class Reading(NamedTuple):
     lean: float
     weight: float
     fades: bool = False
-    own: Saying | None = None
+    own: Phrase | None = None
 
     @property
     def side(self) -> int:
@@ -123,12 +123,12 @@ class Reading(NamedTuple):
         return self.reads[1] if self.reads[0] == CLOSE else self.reads[0]
 
     @property
-    def told(self) -> Saying:
+    def told(self) -> Phrase:
         """The words for what it read, clear or not; KeyError for what is never said."""
         return self.own or SAYINGS[self.reads]
 
     @property
-    def saying(self) -> Saying | None:
+    def saying(self) -> Phrase | None:
         """The words for it; None for what is counted and not said."""
         found = self.own or SAYINGS.get(self.reads)
         return found if found is not None and found.fits(self.values, fades=self.fades) else None
@@ -146,10 +146,10 @@ def readings(
     features: Mapping[str, Feature],
     now: TrendStrength,
     vectors: Iterable[str],
-    readers: Iterable[Reader] | None = None,
-) -> dict[str, list[Reading]]:
+    readers: Iterable[ReadingRule] | None = None,
+) -> dict[str, list[RuleSignal]]:
     """Return what can be read about each of the vectors; a vector without evidence is left out."""
-    found: dict[str, list[Reading]] = {vector: [] for vector in vectors}
+    found: dict[str, list[RuleSignal]] = {vector: [] for vector in vectors}
     for reader in READERS if readers is None else readers:
         heard = found.get(reader.vector)
         if heard is not None and (reading := reader.read(features, now)) is not None:
@@ -159,7 +159,7 @@ def readings(
 
 def common_readings(
     features: Mapping[str, Feature], now: TrendStrength
-) -> dict[str, list[Reading]]:
+) -> dict[str, list[RuleSignal]]:
     """Return what `READERS` read of every vector; for the same features it is worked out once.
 
     Bull and bear are shown the same, one after the other. The caller must not change the result.
@@ -173,7 +173,7 @@ def common_readings(
     return found
 
 
-def mean_lean(found: Iterable[Reading]) -> float:
+def mean_lean(found: Iterable[RuleSignal]) -> float:
     """Return the mean lean of readings by their weight, 0 without any."""
     lean = weight = 0.0
     for one in found:
@@ -221,7 +221,7 @@ def word(feature: Feature | None) -> str | None:
 # --- leans ----------------------------------------------------------------------------------------
 
 
-def squash(amount: float, unit: float) -> float:
+def tanh_of(amount: float, unit: float) -> float:
     """Return the amount in units, squashed into (-1, +1); 0 where there is no unit."""
     # A market that does not move has an ATR of 0.
     return math.tanh(amount / unit) if unit > 0.0 else 0.0
@@ -229,14 +229,14 @@ def squash(amount: float, unit: float) -> float:
 
 def distance(width: float) -> Callable[[float, float, float], float]:
     """Return the lean of one price above another, in `width` ATR."""
-    return lambda price, other, atr: squash(price - other, width * atr)
+    return lambda price, other, atr: tanh_of(price - other, width * atr)
 
 
 def outside(close: float, one: float, other: float, atr: float) -> float:
     """Return the lean of a close outside two prices, 0 between them."""
     above = max(close - max(one, other), 0.0)
     below = max(min(one, other) - close, 0.0)
-    return squash(above - below, 2.0 * atr)
+    return tanh_of(above - below, 2.0 * atr)
 
 
 def _nearness(distance: float) -> float:
@@ -255,7 +255,7 @@ def technical(*names: str) -> tuple[str, ...]:
 
 
 READERS: Final = (
-    Reader(
+    ReadingRule(
         "price_action",
         technical("close", "ema20", "atr14"),
         distance(1.5),
@@ -263,7 +263,7 @@ READERS: Final = (
         range=0.3,
         component="pa_trend",
     ),
-    Reader(
+    ReadingRule(
         "price_action",
         technical("body_atr"),
         math.tanh,
@@ -271,7 +271,7 @@ READERS: Final = (
         range=0.1,
         component="pa_body",
     ),
-    Reader(
+    ReadingRule(
         "price_action",
         technical("body_atr", "volume_ratio"),
         lambda body, volume: math.tanh(body) * math.tanh(max(volume - 1.0, 0.0)),
@@ -280,7 +280,7 @@ READERS: Final = (
         component="pa_volume",
         sparse=True,
     ),
-    Reader(
+    ReadingRule(
         "price_action",
         technical("lower_wick", "upper_wick"),
         lambda lower, upper: lower - upper,
@@ -288,7 +288,7 @@ READERS: Final = (
         range=0.7,
         component="pa_wicks",
     ),
-    Reader(
+    ReadingRule(
         "price_action",
         technical("engulfing"),
         float,
@@ -297,7 +297,7 @@ READERS: Final = (
         component="pa_pattern",
         sparse=True,
     ),
-    Reader(
+    ReadingRule(
         "price_action",
         technical("hammer"),
         float,
@@ -305,36 +305,36 @@ READERS: Final = (
         range=0.5,
         sparse=True,
     ),
-    Reader(
+    ReadingRule(
         "price_action",
         ("forecast.drift_pct", "forecast.low_pct", "forecast.high_pct"),
-        lambda drift, low, high: squash(drift, (high - low) / 2.0),
+        lambda drift, low, high: tanh_of(drift, (high - low) / 2.0),
         trend=0.3,
         range=0.1,
     ),
-    Reader(
+    ReadingRule(
         "key_levels",
         technical("support_distance_atr"),
         _nearness,
         trend=0.4,
         range=0.9,
     ),
-    Reader(
+    ReadingRule(
         "key_levels",
         technical("resistance_distance_atr"),
         lambda distance: -_nearness(distance),
         trend=0.4,
         range=0.9,
     ),
-    Reader(
+    ReadingRule(
         "key_levels",
         technical("close", "bb_lower", "bb_mid", "bb_upper"),
-        lambda close, low, mid, high: squash(close - mid, (high - low) / 2.0),
+        lambda close, low, mid, high: tanh_of(close - mid, (high - low) / 2.0),
         trend=0.5,
         range=-0.8,
         component="kl_bollinger",
     ),
-    Reader(
+    ReadingRule(
         "key_levels",
         technical("close", "span_a", "span_b", "atr14"),
         outside,
@@ -342,7 +342,7 @@ READERS: Final = (
         range=0.2,
         component="kl_cloud",
     ),
-    Reader(
+    ReadingRule(
         "key_levels",
         technical("tenkan", "kijun", "atr14"),
         distance(1.0),
@@ -350,51 +350,51 @@ READERS: Final = (
         range=0.1,
         component="kl_lines",
     ),
-    Reader(
+    ReadingRule(
         "momentum",
         technical("adx14", "plus_di", "minus_di"),
         direction,
         trend=1.0,
         range=0.2,
     ),
-    Reader(
+    ReadingRule(
         "momentum",
         technical("macd_hist", "atr14"),
-        lambda histogram, atr: squash(histogram, 0.25 * atr),
+        lambda histogram, atr: tanh_of(histogram, 0.25 * atr),
         trend=0.6,
         range=0.2,
         component="mo_histogram",
     ),
-    Reader(
+    ReadingRule(
         "momentum",
         technical("macd", "atr14"),
-        squash,
+        tanh_of,
         trend=0.7,
         range=0.1,
         component="mo_macd",
     ),
-    Reader(
+    ReadingRule(
         "momentum",
         technical("rsi14"),
-        lambda rsi: squash(rsi - 50.0, 15.0),
+        lambda rsi: tanh_of(rsi - 50.0, 15.0),
         trend=0.4,
         range=-0.9,
     ),
-    Reader(
+    ReadingRule(
         "momentum",
         technical("stoch_k"),
         lambda k: (k - 50.0) / 50.0,
         trend=0.1,
         range=-0.6,
     ),
-    Reader(
+    ReadingRule(
         "momentum",
         technical("cci20"),
-        lambda cci: squash(cci, 100.0),
+        lambda cci: tanh_of(cci, 100.0),
         trend=0.3,
         range=-0.3,
     ),
-    Reader(
+    ReadingRule(
         "momentum",
         ("memory.trend_direction",),
         lambda heading: HEADINGS.get(heading, 0.0),
@@ -403,14 +403,14 @@ READERS: Final = (
         sparse=True,
         words=True,
     ),
-    Reader(
+    ReadingRule(
         "structure",
         technical("trend_state"),
         float,
         trend=0.7,
         range=0.3,
     ),
-    Reader(
+    ReadingRule(
         "structure",
         technical("bos"),
         float,
@@ -418,7 +418,7 @@ READERS: Final = (
         range=0.3,
         sparse=True,
     ),
-    Reader(
+    ReadingRule(
         "structure",
         technical("close", "sma50", "atr14"),
         distance(3.0),
@@ -426,7 +426,7 @@ READERS: Final = (
         range=0.3,
         component="st_medium",
     ),
-    Reader(
+    ReadingRule(
         "structure",
         technical("sma50", "sma200", "atr14"),
         distance(5.0),
@@ -434,7 +434,7 @@ READERS: Final = (
         range=0.4,
         component="st_long",
     ),
-    Reader(
+    ReadingRule(
         "structure",
         ("memory.next_bullish", "memory.next_bearish"),
         lambda bullish, bearish: bullish - bearish,
@@ -455,7 +455,7 @@ _COMMON: Final = tuple(
 )
 """Every feature that READERS may read."""
 
-_last: Final[list[tuple[list[Feature | None], dict[str, list[Reading]]]]] = [([], {})]
+_last: Final[list[tuple[list[Feature | None], dict[str, list[RuleSignal]]]]] = [([], {})]
 """The features that READERS read last, by identity, and the readings.
 
 The features are held, so that no new one can have the identity of an old one.

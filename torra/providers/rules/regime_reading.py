@@ -27,7 +27,7 @@ from torra.providers.rules.opinions import cite, level, told
 from torra.providers.rules.readings import (
     ADX,
     NAMED,
-    Reading,
+    RuleSignal,
     common_readings,
     mean_lean,
     number,
@@ -71,7 +71,7 @@ SURE: Final = (("high", 0.6), ("medium", 0.2))
 """How far inside its limits a regime lies, 0 to 1, from which a confidence is used."""
 
 
-class Danger(NamedTuple):
+class BudgetRamp(NamedTuple):
     """What takes from a budget: nothing at `start` or before it, all but `left` from `end` on."""
 
     feature: str
@@ -81,11 +81,11 @@ class Danger(NamedTuple):
 
 
 DANGERS: Final = (
-    Danger(PERCENTILE, 80.0, 100.0, 0.6),
-    Danger("derivs.dvol_rank", 85.0, 100.0, 0.5),
-    Danger("macro.vix_rank", 85.0, 100.0, 0.5),
-    Danger("events.to_next_min", 180.0, 30.0, 0.5),
-    Danger(
+    BudgetRamp(PERCENTILE, 80.0, 100.0, 0.6),
+    BudgetRamp("derivs.dvol_rank", 85.0, 100.0, 0.5),
+    BudgetRamp("macro.vix_rank", 85.0, 100.0, 0.5),
+    BudgetRamp("events.to_next_min", 180.0, 30.0, 0.5),
+    BudgetRamp(
         "market.spread_atr", GateSettings().max_spread_atr, 2.0 * GateSettings().max_spread_atr, 0.5
     ),
 )
@@ -95,7 +95,7 @@ ODD: Final[Mapping[str, float]] = {"exhaustion": 0.7, "range_spike": 0.9, "gap":
 """Factors of an odd bar."""
 
 
-class Named(NamedTuple):
+class RegimeChoice(NamedTuple):
     """The regime, why in words, the features that say so, and how sure that is."""
 
     regime: str
@@ -133,7 +133,7 @@ def reader(request: Request) -> dict[str, Any]:
 # --- the regime -----------------------------------------------------------------------------------
 
 
-def _turned(features: Mapping[str, Feature]) -> Named | None:
+def _turned(features: Mapping[str, Feature]) -> RegimeChoice | None:
     """Return the regime to which the market has just turned; None where it has not."""
     code = word(features.get(NAMED))
     broke, swings = (number(features.get(name)) or 0.0 for name in (BOS, SWINGS))
@@ -142,29 +142,29 @@ def _turned(features: Mapping[str, Feature]) -> Named | None:
     if code in CALM and "breakout" in flags and broke and volume is not None:
         name = "trend_up" if broke > 0.0 else "trend_down"
         why = f"it broke out of its {code} on {volume:.1f} times the usual volume"
-        return Named(name, why, (TRIAGE, BOS, VOLUME), TURNED)
+        return RegimeChoice(name, why, (TRIAGE, BOS, VOLUME), TURNED)
     way = TRENDS.get(code or "", 0)
     if way and broke * way < 0.0 and swings * way < 0.0:
         went, beyond = ("fell", "below the low") if way > 0 else ("rose", "above the high")
         why = f"the last 2 swings {went}, and the close is {beyond} of the newer"
-        return Named("range", why, (BOS, SWINGS), TURNED)
+        return RegimeChoice("range", why, (BOS, SWINGS), TURNED)
     return None
 
 
-def _as_code_says(features: Mapping[str, Feature]) -> Named:
+def _as_code_says(features: Mapping[str, Feature]) -> RegimeChoice:
     code = word(features.get(NAMED)) or UNKNOWN
     name = code if code in SPOKEN else UNKNOWN
     adx, ranked = (number(features.get(one)) for one in (ADX, PERCENTILE))
     if name in ("volatile", "quiet") and ranked is not None:
         inside = ramp(ranked, 90.0, 100.0) if name == "volatile" else ramp(ranked, 25.0, 5.0)
-        return Named(
+        return RegimeChoice(
             name, f"volatility ranks at {ranked:.0f} of 100", (PERCENTILE,), level(inside, SURE)
         )
     if adx is not None:
         inside = ramp(adx, 25.0, 40.0) if name in TRENDS else ramp(adx, 25.0, 12.0)
         why = f"ADX at {adx:.0f}" + ("" if name in TRENDS else " shows no trend")
-        return Named(name, why, (ADX,), level(inside, SURE))
-    return Named(name, "neither of 2 numbers that would say more is known", (), "low")
+        return RegimeChoice(name, why, (ADX,), level(inside, SURE))
+    return RegimeChoice(name, "neither of 2 numbers that would say more is known", (), "low")
 
 
 def _first(name: str, features: Mapping[str, Feature]) -> str:
@@ -176,7 +176,7 @@ def _first(name: str, features: Mapping[str, Feature]) -> str:
     return "macro" if known else "geometry"
 
 
-def _bias(heard: Mapping[str, Sequence[Reading]]) -> int:
+def _bias(heard: Mapping[str, Sequence[RuleSignal]]) -> int:
     """Return which way the common readings lean on the whole, 0 for neither."""
     mean = mean_lean(chain.from_iterable(heard.values()))
     return 0 if abs(mean) < LEANS else 1 if mean > 0.0 else -1

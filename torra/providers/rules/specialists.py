@@ -17,12 +17,12 @@ from agents.contracts import ORDINALS, VECTORS, Feature
 from torra.evidence.outside_readings import FIT_R2
 from torra.providers.rules.readings import (
     READERS,
-    Reader,
+    ReadingRule,
     direction,
     distance,
     number,
     outside,
-    squash,
+    tanh_of,
     technical,
 )
 
@@ -45,31 +45,31 @@ MOOD: Final = tuple(
     reader
     for vector in VECTORS
     for reader in (
-        Reader(
+        ReadingRule(
             vector,
             ("sentiment.news",),
-            lambda tone: squash(tone, TONE),
+            lambda tone: tanh_of(tone, TONE),
             trend=0.6,
             range=0.6,
         ),
-        Reader(
+        ReadingRule(
             vector,
             ("sentiment.up_bars",),
-            lambda share: squash(share - 0.5, SHARE),
+            lambda share: tanh_of(share - 0.5, SHARE),
             trend=0.5,
             range=-0.2,
         ),
-        Reader(
+        ReadingRule(
             vector,
             ("sentiment.up_volume",),
-            lambda share: squash(share - 0.5, SHARE),
+            lambda share: tanh_of(share - 0.5, SHARE),
             trend=0.5,
             range=0.3,
         ),
-        Reader(
+        ReadingRule(
             vector,
             ("sentiment.streak",),
-            lambda closes: squash(closes, STREAK),
+            lambda closes: tanh_of(closes, STREAK),
             trend=0.3,
             range=-0.4,
         ),
@@ -83,31 +83,31 @@ POSITIONS: Final = tuple(
     reader
     for vector in VECTORS
     for reader in (
-        Reader(
+        ReadingRule(
             vector,
             ("cot.net_change_4w",),
-            lambda change: squash(change, 5.0),
+            lambda change: tanh_of(change, 5.0),
             trend=0.3,
             range=0.1,
         ),
-        Reader(
+        ReadingRule(
             vector,
             ("cot.rank",),
-            lambda ranked: squash(ranked - 50.0, CROWD),
+            lambda ranked: tanh_of(ranked - 50.0, CROWD),
             trend=0.1,
             range=-0.4,
         ),
-        Reader(
+        ReadingRule(
             vector,
             ("positioning.fear_greed",),
-            lambda greed: squash(greed - 50.0, CROWD),
+            lambda greed: tanh_of(greed - 50.0, CROWD),
             trend=0.1,
             range=-0.4,
         ),
-        Reader(
+        ReadingRule(
             vector,
             ("derivs.funding_rank",),
-            lambda ranked: squash(ranked - 50.0, CROWD),
+            lambda ranked: tanh_of(ranked - 50.0, CROWD),
             trend=0.1,
             range=-0.3,
         ),
@@ -118,22 +118,24 @@ POSITIONS: Final = tuple(
 
 def _real_yield(change: float, r2: float, slope: float) -> float:
     """Return the lean of the real yield's change; 0 where gold no longer goes with it."""
-    return -squash(change, 0.25) if r2 >= FIT_R2 and slope < 0.0 else 0.0
+    return -tanh_of(change, 0.25) if r2 >= FIT_R2 and slope < 0.0 else 0.0
 
 
 def _worth(
     *reads: str, unit: float = 1.0, weight: float, way: float = 1.0, middle: float = 0.0
-) -> tuple[Reader, ...]:
+) -> tuple[ReadingRule, ...]:
     """Return a reader of a number for each vector: one unit off its middle is clear."""
     return tuple(
-        Reader(vector, reads, lambda value: way * squash(value - middle, unit), weight, weight)
+        ReadingRule(
+            vector, reads, lambda value: way * tanh_of(value - middle, unit), weight, weight
+        )
         for vector in VECTORS
     )
 
 
 WORTH: Final = (
     *(
-        Reader(
+        ReadingRule(
             vector,
             tuple(f"macro.real_yield_{part}" for part in ("change_20", "fit_r2", "fit_slope")),
             _real_yield,
@@ -176,7 +178,7 @@ CLASSES: Final[Mapping[str, float]] = {
 """Weight of a class of event beside that of all the news; other news has no weight of its own."""
 
 TIDINGS: Final = tuple(
-    Reader(vector, reads, lambda tone: squash(tone, TONE), weight, weight)
+    ReadingRule(vector, reads, lambda tone: tanh_of(tone, TONE), weight, weight)
     for vector in VECTORS
     for reads, weight in (
         (("news.score",), 0.8),
@@ -185,7 +187,7 @@ TIDINGS: Final = tuple(
 )
 
 LEVELS: Final = (
-    Reader(
+    ReadingRule(
         "key_levels",
         technical("close", "fib_382", "fib_618", "atr14"),
         outside,
@@ -193,21 +195,21 @@ LEVELS: Final = (
         range=0.3,
         component="kl_fibonacci",
     ),
-    Reader(
+    ReadingRule(
         "key_levels",
         technical("close", "fib_500", "atr14"),
         distance(2.0),
         trend=0.3,
         range=0.3,
     ),
-    Reader(
+    ReadingRule(
         "structure",
         technical("close", "span_a", "span_b", "atr14"),
         outside,
         trend=0.6,
         range=0.2,
     ),
-    Reader(
+    ReadingRule(
         "structure",
         technical("close", "kijun", "atr14"),
         distance(2.0),
@@ -217,37 +219,37 @@ LEVELS: Final = (
 )
 
 OSCILLATORS: Final = (
-    Reader(
+    ReadingRule(
         "momentum",
         technical("stoch_k", "stoch_d"),
-        lambda k, d: squash(k - d, CROSS),
+        lambda k, d: tanh_of(k - d, CROSS),
         trend=0.3,
         range=0.4,
     ),
-    Reader(
+    ReadingRule(
         "momentum",
         technical("macd", "macd_signal", "atr14"),
         distance(0.25),
         trend=0.3,
         range=0.1,
     ),
-    Reader(
+    ReadingRule(
         "structure",
         technical("adx14", "plus_di", "minus_di"),
         direction,
         trend=0.8,
         range=0.2,
     ),
-    Reader(
+    ReadingRule(
         "structure",
         technical("macd", "atr14"),
-        squash,
+        tanh_of,
         trend=0.5,
         range=0.1,
     ),
 )
 
-TABLES: Final[Mapping[str, tuple[Reader, ...]]] = {
+TABLES: Final[Mapping[str, tuple[ReadingRule, ...]]] = {
     "sentiment": (*MOOD, *POSITIONS),
     "fundamental": WORTH,
     "news": TIDINGS,
@@ -323,4 +325,4 @@ def _step(value: float) -> int:
 
 
 def _of(tone: float, most: int) -> int:
-    return round(most * squash(tone, TONE))
+    return round(most * tanh_of(tone, TONE))

@@ -27,7 +27,7 @@ from torra.providers.rules.others import judgement, sided
 from torra.providers.rules.readings import (
     ADX,
     NAMED,
-    Reading,
+    RuleSignal,
     common_readings,
     number,
     regime,
@@ -102,7 +102,7 @@ def _declines(request: Request, side: int) -> GateReason:
 
 
 def _argued(
-    request: Request, heard: Mapping[str, Sequence[Reading]], side: int, reason: GateReason
+    request: Request, heard: Mapping[str, Sequence[RuleSignal]], side: int, reason: GateReason
 ) -> Argument:
     """Return the argument for an opening, or for declining it."""
     if not side:

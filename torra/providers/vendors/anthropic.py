@@ -38,7 +38,7 @@ from torra.providers.vendors.vendor import (
     wire_text,
     written,
 )
-from torra.providers.vendors.wire import Wire
+from torra.providers.vendors.wire import RequestTrace
 
 VENDOR: Final = "anthropic"
 MESSAGES: Final = "/v1/messages"
@@ -64,7 +64,7 @@ class AnthropicAdapter:
             open_telemetry=False,
         )
 
-    async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
+    async def ask(self, model: str, request: Request, wire: RequestTrace) -> VendorReply:
         """Ask once; raises VendorFault, or what the SDK raises."""
         sent = written(body(model, request, capability(VENDOR, model)))
         sending = self._client.post(MESSAGES, cast_to=httpx2.Response, content=sent)

@@ -31,7 +31,7 @@ from torra.providers.vendors.vendor import (
     text,
     wire_text,
 )
-from torra.providers.vendors.wire import Wire
+from torra.providers.vendors.wire import RequestTrace
 
 VENDOR: Final = "google"
 API_VERSION: Final = "v1"
@@ -60,7 +60,7 @@ class GoogleAdapter:
             ),
         )
 
-    async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
+    async def ask(self, model: str, request: Request, wire: RequestTrace) -> VendorReply:
         """Ask once; raises VendorFault, or what the SDK raises."""
         can = capability(VENDOR, model)
         generate = self._client.aio.models.generate_content

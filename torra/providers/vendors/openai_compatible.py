@@ -49,7 +49,7 @@ from torra.providers.vendors.vendor import (
     wire_text,
     written,
 )
-from torra.providers.vendors.wire import Wire
+from torra.providers.vendors.wire import RequestTrace
 
 VENDOR: Final = "openai_compatible"
 COMPLETIONS: Final = "/chat/completions"
@@ -109,7 +109,7 @@ class OpenAIAdapter:
             http_client=http,
         )
 
-    async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
+    async def ask(self, model: str, request: Request, wire: RequestTrace) -> VendorReply:
         """Ask once, in as many forms as it takes; raises VendorFault, or what the SDK raises."""
         can = capability(VENDOR, model)
         if self._official:
@@ -129,7 +129,7 @@ class OpenAIAdapter:
             return replace(reply, detail=f"{FORM_IN_USE}{FORMS[use.place]}" if use.place else "")
         raise AssertionError("the last form returns or raises")
 
-    async def _send(self, sent: dict[str, Any], wire: Wire) -> VendorReply:
+    async def _send(self, sent: dict[str, Any], wire: RequestTrace) -> VendorReply:
         sending = self._client.post(COMPLETIONS, cast_to=httpx2.Response, content=written(sent))
         return read(await exchange(sending, wire))
 

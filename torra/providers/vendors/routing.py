@@ -25,7 +25,7 @@ from typing import Final, Protocol
 
 from agent_config import VENDORS, AgentSettings, route
 from agents.contracts import Completion, ModelUnavailable, Request
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 from torra.providers.vendors.vendor import VendorFault
 
 TICKS_KEPT: Final = 8
@@ -62,7 +62,7 @@ class RoutedProvider:
     def __init__(
         self,
         settings: AgentSettings,
-        switchboard: Switchboard,
+        switchboard: VendorClients,
         others: Mapping[str, AnsweringProvider] | None = None,
     ) -> None:
         self.name: str = settings.provider

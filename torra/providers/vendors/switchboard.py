@@ -30,7 +30,7 @@ from torra.providers.prices import most_tokens
 from torra.providers.vendors.addresses import Address, address
 from torra.providers.vendors.event_loop import EventLoop, Job, within
 from torra.providers.vendors.vendor import Adapter, Usage, VendorFault, VendorReply, fault
-from torra.providers.vendors.wire import CURRENT, Wire
+from torra.providers.vendors.wire import CURRENT, RequestTrace
 
 if TYPE_CHECKING:
     import httpx2
@@ -82,7 +82,7 @@ class Prices(Protocol):
         ...
 
 
-class Switchboard:
+class VendorClients:
     """Reaches vendors; one for a process, shared by every desk."""
 
     def __init__(
@@ -146,7 +146,7 @@ class Switchboard:
     async def ask(self, vendor: str, model: str, request: Request, until: float) -> VendorReply:
         """Ask a vendor once, on the loop and by `until` in its time; raises VendorFault."""
         try:
-            wire = Wire(self.address(vendor), until)
+            wire = RequestTrace(self.address(vendor), until)
         except ConfigError:
             raise VendorFault("error", "no address or key", again=None, billed=False) from None
         try:
@@ -205,7 +205,9 @@ class Switchboard:
         """Cancel what runs and close every connection; waits a few seconds at most."""
         self._loop.close(self._hang_up)
 
-    async def _asked(self, vendor: str, model: str, request: Request, wire: Wire) -> VendorReply:
+    async def _asked(
+        self, vendor: str, model: str, request: Request, wire: RequestTrace
+    ) -> VendorReply:
         if request.delay_s > 0:  # inside the request's own limit: a pause makes no stage longer
             await asyncio.sleep(request.delay_s)
         self._refuse_blocked(vendor)
@@ -263,7 +265,7 @@ class Switchboard:
                 building.set_result(adapter)
 
     def _built(self, vendor: str) -> Adapter:
-        from torra.providers.vendors.transport import hush, open_client  # noqa: PLC0415 - httpx2 is heavy
+        from torra.providers.vendors.transport import open_client, silence_sdk_logs  # noqa: PLC0415 - httpx2 is heavy
 
         place = self.address(vendor)
         if self._http is None:
@@ -272,7 +274,7 @@ class Switchboard:
             return _open(vendor, place, self._http)
         finally:
             # The import has just made the SDK's loggers.
-            hush()
+            silence_sdk_logs()
 
     def _block_and_tell(self, vendor: str, reason: str) -> None:
         if vendor in self.blocked():

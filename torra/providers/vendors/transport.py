@@ -21,7 +21,7 @@ from typing import Any, Final
 import httpx2
 
 from torra.providers.vendors.addresses import origin_of
-from torra.providers.vendors.wire import CURRENT, Wire
+from torra.providers.vendors.wire import CURRENT, RequestTrace
 
 MAX_REPLY_BYTES: Final = 1_000_000
 """A longer reply is cut off here and of no use; a report has some 4 kB."""
@@ -64,7 +64,7 @@ def authorities() -> ssl.SSLContext:
     return httpx2.create_ssl_context(trust_env=False)
 
 
-def hush() -> None:
+def silence_sdk_logs() -> None:
     """Let the SDKs and the HTTP library log warnings at most: their debug lines hold prompts."""
     below = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in QUIET]
     for name in (*QUIET, *below):
@@ -138,7 +138,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
         """Close every connection."""
         await self._inner.aclose()
 
-    async def _exchange(self, ours: httpx2.Request, wire: Wire) -> httpx2.Response:
+    async def _exchange(self, ours: httpx2.Request, wire: RequestTrace) -> httpx2.Response:
         response = await self._inner.handle_async_request(ours)
         wire.status = response.status_code
         wire.headers = {name: response.headers.get(name, "") for name in KEPT_HEADERS}
@@ -158,7 +158,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
         )
 
 
-def _ours(request: httpx2.Request, wire: Wire, body: bytes) -> httpx2.Request:
+def _ours(request: httpx2.Request, wire: RequestTrace, body: bytes) -> httpx2.Request:
     """Return the request with our headers, time limits and key; refuse one to another place."""
     address = wire.address
     # An SDK may be led elsewhere by a variable of its own; the key must not follow.
@@ -197,7 +197,7 @@ def _stream(response: httpx2.Response) -> httpx2.AsyncByteStream:
     return response.stream
 
 
-async def _bounded(response: httpx2.Response, wire: Wire) -> bytes:
+async def _bounded(response: httpx2.Response, wire: RequestTrace) -> bytes:
     """Return the body as it came; a longer one than 1 MB is left where it is."""
     found = bytearray()
     async for chunk in _stream(response):
@@ -208,7 +208,7 @@ async def _bounded(response: httpx2.Response, wire: Wire) -> bytes:
     return bytes(found)
 
 
-def _plain(raw: bytes, encoding: str, wire: Wire) -> bytes:
+def _plain(raw: bytes, encoding: str, wire: RequestTrace) -> bytes:
     """Return the body without its compression, which may not hide a longer one."""
     if encoding.strip().lower() in {"", "identity"}:
         return raw

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from agents.contracts import JPEG, PNG, ModelUnavailable, Request
 from torra.clock import System
-from torra.providers.vendors.wire import Wire
+from torra.providers.vendors.wire import RequestTrace
 
 RETRY_S: Final = 0.5
 """How long a vendor that is busy or broken is left alone when it names no time itself."""
@@ -78,7 +78,7 @@ class VendorReply:
 class Adapter(Protocol):
     """One vendor behind its SDK."""
 
-    async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
+    async def ask(self, model: str, request: Request, wire: RequestTrace) -> VendorReply:
         """Ask once and return the reply; raises VendorFault."""
         ...
 
@@ -109,7 +109,7 @@ class VendorFault(ModelUnavailable):
         self.blocks = blocks
 
 
-async def exchange(sending: Awaitable[object], wire: Wire) -> dict[str, Any]:
+async def exchange(sending: Awaitable[object], wire: RequestTrace) -> dict[str, Any]:
     """Let an SDK send its request and return the JSON object that came back.
 
     What the SDK makes of a successful reply does not matter. Raises whatever the SDK raised when
@@ -168,7 +168,7 @@ def wire_text(said: list[str], stop: str, calls: list[object], thoughts: list[st
     return thought if thought.startswith("{") and thought.endswith("}") else text
 
 
-def fault(wire: Wire, error: Exception, adapter: Adapter) -> VendorFault:
+def fault(wire: RequestTrace, error: Exception, adapter: Adapter) -> VendorFault:
     """Return what a failed request means, from what is on the wire."""
     if isinstance(error, VendorFault):
         return error
@@ -192,7 +192,7 @@ def _broken(failure: str) -> VendorFault:
     return VendorFault("error", detail, again=RETRY_S, billed=True)
 
 
-def _refusal(status: int, wire: Wire, adapter: Adapter) -> VendorFault:
+def _refusal(status: int, wire: RequestTrace, adapter: Adapter) -> VendorFault:
     """Return what a status of failure means.
 
     A server or a proxy that breaks off may have begun, and its work so far may be billed.

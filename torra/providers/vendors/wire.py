@@ -14,7 +14,7 @@ from torra.providers.vendors.addresses import Address
 
 
 @dataclass(slots=True)
-class Wire:
+class RequestTrace:
     """One request on its way. `until` is when nobody waits any longer, in the loop's time.
 
     `failure` is one word: connect (nobody was reached), reset (the connection broke after that),
@@ -45,5 +45,5 @@ class Wire:
         return self.stage == "answered" and 200 <= (self.status or 0) < 300
 
 
-CURRENT: ContextVar[Wire] = ContextVar("torra_wire")
+CURRENT: ContextVar[RequestTrace] = ContextVar("torra_wire")
 """The request that the running task makes; the transport sends nothing without one."""

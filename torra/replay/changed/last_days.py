@@ -29,7 +29,7 @@ from torra.clock import duration
 from torra.config import Instance, Profile
 from torra.desk.promotion import PromotionSubject, ticks_of
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
-from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.evaluation.wording import count
 from torra.exhibits import figures
@@ -37,7 +37,7 @@ from torra.home import DATABASE
 from torra.profiles.book import ProfileBook
 from torra.profiles.guard import Change
 from torra.replay.changed.without_agents import WORDS, ScoredBars, tick_keys, walk
-from torra.replay.l1.sweep import Ground
+from torra.replay.l1.sweep import L1Backtest
 from torra.replay.l1.verdicts import micros
 from torra.replay.live import control_seen, officer_rows
 from torra.replay.recomposing import conviction
@@ -82,7 +82,7 @@ def _lines(
         subject, end = PromotionSubject(name, profile, users), newest_close(database, users)
         if end is None or not (ticks := ticks_of(database, subject, end - SPAN, end)):
             return (NO_TICK,)
-        final, bars = ArmSeen("full", tuple(ticks), ()), ScoredBars(database)
+        final, bars = ArmObservation("full", tuple(ticks), ()), ScoredBars(database)
         full, l1 = [*_counted(final, profile)], control_seen(final, ()).ticks
         lines = [
             f"{one.id}, {_covered(one, final)} on paper: with agents that count "
@@ -95,7 +95,7 @@ def _lines(
     return ()
 
 
-def _covered(instance: Instance, final: ArmSeen) -> str:
+def _covered(instance: Instance, final: ArmObservation) -> str:
     """Return how much of the days is on record with the present setting."""
     closes = [tick.close_time for tick in final.ticks if tick.instance == instance.id]
     if not closes:
@@ -104,7 +104,7 @@ def _covered(instance: Instance, final: ArmSeen) -> str:
     return f"{count(len(closes), 'tick')} in {days} of the last 30 days"
 
 
-def _counted(final: ArmSeen, profile: Profile) -> Iterator[TickSeen]:
+def _counted(final: ArmObservation, profile: Profile) -> Iterator[TickObservation]:
     """Yield the ticks that have a verdict as they would be had the agents counted on all."""
     answered = recompose(final, Changes(counted=True), BrainNumbers.of(profile)).ticks
     for tick, told in zip(final.ticks, answered, strict=True):
@@ -117,7 +117,7 @@ def _counted(final: ArmSeen, profile: Profile) -> Iterator[TickSeen]:
             yield replace(told, conviction=kept, shadow=False)
 
 
-def _failed(tick: TickSeen) -> list[Agent]:
+def _failed(tick: TickObservation) -> list[Agent]:
     """Return the seats of the opinions where one of them failed; [] where none did."""
     asked = [one for one in tick.opinions if one.kind in OPINIONS]
     if all(one.answered for one in asked):
@@ -125,7 +125,9 @@ def _failed(tick: TickSeen) -> list[Agent]:
     return [AGENTS[one.agent_id] for one in asked]
 
 
-def _side(ground: Ground, profile: Profile, arm: Iterable[TickSeen], *, alone: bool) -> str:
+def _side(
+    ground: L1Backtest, profile: Profile, arm: Iterable[TickObservation], *, alone: bool
+) -> str:
     """Return what one side comes to: its openings, their mean lots, their mean result.
 
     `alone`: the side is L1's.
@@ -147,5 +149,5 @@ def _side(ground: Ground, profile: Profile, arm: Iterable[TickSeen], *, alone: b
     if not trades:
         return "no opening"
     lots, r = (fmean(getattr(one, name) for one in trades) for name in ("lots", "r"))
-    mean = f"{figures.plain(lots, 3)} lots and {figures.signed(r, 2)} R on average"
+    mean = f"{figures.plain(lots, 3)} lots and {figures.format_signed(r, 2)} R on average"
     return f"{count(len(trades), 'opening')}, {mean}"

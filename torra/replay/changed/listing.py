@@ -23,9 +23,9 @@ from torra.clock import parse
 from torra.config import DeskSettings, Instance, load_desk
 from torra.desk.promotion import PromotionSubject
 from torra.errors import ConfigError
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmObservation
 from torra.evaluation.paired_days import day_result, equal_sized, excess_profit
-from torra.evaluation.power import NOTABLE_SHARE, share_count, takes
+from torra.evaluation.power import NOTABLE_SHARE, sample_size_sentence, share_count
 from torra.evaluation.trade_figures import net_results
 from torra.evaluation.wording import count, percent
 from torra.home import DATABASE
@@ -69,7 +69,7 @@ class ChangedPage:
             told = f"The agents changed {self.verdicts:,} of {self.of:,} verdicts."
         needed = share_count(NOTABLE_SHARE)
         better = f"that {percent(NOTABLE_SHARE)} of the changes paid"
-        return f"{told} {takes(needed, self.verdicts, 'changed verdict', better)}"
+        return f"{told} {sample_size_sentence(needed, self.verdicts, 'changed verdict', better)}"
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs."""
@@ -225,7 +225,7 @@ def _mean(results: Sequence[float]) -> float | None:
     return fmean(results) if results else None
 
 
-def _nothing_sent(final: ArmSeen, asked: int) -> str:
+def _nothing_sent(final: ArmObservation, asked: int) -> str:
     """Return why a desk that wanted orders has no trade; "" where none of them was kept back."""
     if asked:
         return (

@@ -25,15 +25,15 @@ from pydantic import ValidationError
 import signal_bridge
 from agents import risk_gate
 from agents.contracts import SCORE_DECIMALS, GateRuling
-from agents.risk_officer import Rows
+from agents.risk_officer import RiskOverlay
 from instance_database import Database
 from technical_calculator import WARM_UP, score_frame
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.journal_ticks import own_veto, swarm_seen
 from torra.errors import ConfigError
-from torra.evaluation.observations import TradeSeen
-from torra.replay.l1.sweep import Ground
+from torra.evaluation.observations import TradeObservation
+from torra.replay.l1.sweep import L1Backtest
 from torra.replay.l1.trades import END, L1Course, account_of, gate_flags
 from torra.replay.l1.verdicts import BUY, SELL, Flags, micros
 from torra.replay.live import rows_alone
@@ -82,7 +82,7 @@ UNKNOWN: Final = CameTo("unknown")
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class Outcome:
     """A verdict and what follows from it; `action` None where it is not known."""
 
     verdict: str
@@ -103,8 +103,8 @@ class ChangedTick:
     bar_time: str
     close_time: str
     changed: tuple[Kind, ...]
-    l1: Course
-    done: Course
+    l1: Outcome
+    done: Outcome
 
 
 class ScoredBars:
@@ -116,7 +116,7 @@ class ScoredBars:
 
     def around(
         self, instance: Instance, close: datetime, until: datetime | None = None
-    ) -> Ground | None:
+    ) -> L1Backtest | None:
         """Return the bars around a tick, scored, with the ticks from it on; None without bars.
 
         They end AFTER bars later, or where `until` says so.
@@ -134,7 +134,7 @@ class ScoredBars:
             frames[name], scored[name] = held.until(end, wanted)
         begin = close - timedelta(microseconds=1)
         try:
-            return Ground(instance, frames, scored=scored, begin=begin, end=end)
+            return L1Backtest(instance, frames, scored=scored, begin=begin, end=end)
         except ConfigError:
             return None
 
@@ -180,7 +180,10 @@ def changed_tick(
     if isinstance(record, TickRecord) and record.deliberation.in_shadow:
         return None
     instance = known[row["instance"]]
-    l1, done = Course(row["l1_verdict"]), Course(row["verdict"], row["action"], row["reason"] or "")
+    l1, done = (
+        Outcome(row["l1_verdict"]),
+        Outcome(row["verdict"], row["action"], row["reason"] or ""),
+    )
     profile = None
     if isinstance(record, TickRecord):
         profile = _profile(database, record)
@@ -206,7 +209,7 @@ def changed_tick(
     )
 
 
-def _changes(l1: Course, done: Course) -> tuple[Kind, ...]:
+def _changes(l1: Outcome, done: Outcome) -> tuple[Kind, ...]:
     found: list[Kind] = []
     if l1.verdict != done.verdict:
         found.append("verdict")
@@ -231,8 +234,8 @@ def _profile(database: Database, record: TickRecord) -> Profile | None:
 
 
 def _courses(
-    database: Database, record: TickRecord, profile: Profile | None, plain: Course, told: Course
-) -> tuple[Course, Course]:
+    database: Database, record: TickRecord, profile: Profile | None, plain: Outcome, told: Outcome
+) -> tuple[Outcome, Outcome]:
     """Return what L1 alone would have done, and what was done, before what each came to."""
     if profile is None or record.hosted is not None:
         return plain, told
@@ -242,7 +245,7 @@ def _courses(
         done = _done(record, profile, position, told)
     except ConfigError:
         return plain, told
-    return Course(plain.verdict, action.name, action.reason, _opening_lots(action)), done
+    return Outcome(plain.verdict, action.name, action.reason, _opening_lots(action)), done
 
 
 def _position(database: Database, record: TickRecord) -> Position | None:
@@ -292,10 +295,12 @@ def _rules(record: TickRecord, profile: Profile) -> GateRuling:
     return GateRuling(shares, own_veto(rule.veto, rule.reasons), veto_sides=rows.veto_sides)
 
 
-def _done(record: TickRecord, profile: Profile, position: Position | None, told: Course) -> Course:
+def _done(
+    record: TickRecord, profile: Profile, position: Position | None, told: Outcome
+) -> Outcome:
     """Return what the tick did; an order that a person was asked about counts as wanted."""
     if record.signal is not None and record.signal.kind == "open":
-        return Course(told.verdict, told.action, told.reason, record.signal.lots)
+        return Outcome(told.verdict, told.action, told.reason, record.signal.lots)
     if told.reason not in NOT_SENT:
         return told
     wanted = risk_engine.intent(told.verdict, position, profile.on_opposite).name
@@ -303,7 +308,7 @@ def _done(record: TickRecord, profile: Profile, position: Position | None, told:
     if wanted == "REVERSE" and record.denied:
         wanted = "CLOSE"
     lots = _lots(record, profile) if wanted in OPENING else None
-    return Course(told.verdict, wanted, told.reason, lots)
+    return Outcome(told.verdict, wanted, told.reason, lots)
 
 
 def _lots(record: TickRecord, profile: Profile) -> float | None:
@@ -324,7 +329,7 @@ def _opening_lots(action: risk_engine.Action) -> float | None:
 # --- what each came to ----------------------------------------------------------------------------
 
 
-def _came_to(database: Database, row: Mapping[str, Any], symbol: str, done: Course) -> CameTo:
+def _came_to(database: Database, row: Mapping[str, Any], symbol: str, done: Outcome) -> CameTo:
     """Return what the opening of a tick came to, by the desk's books."""
     if done.action is None or done.action not in OPENING:
         return NO_TRADE if done.action else UNKNOWN
@@ -369,13 +374,13 @@ def paper_trade(
 
 
 def walk(
-    ground: Ground,
+    ground: L1Backtest,
     profile: Profile,
     verdict: NDArray[np.int8],
     veto: Flags,
-    rows: tuple[Rows, ...],
+    rows: tuple[RiskOverlay, ...],
     multipliers: Mapping[int, float],
-) -> tuple[TradeSeen, ...]:
+) -> tuple[TradeObservation, ...]:
     """Return the trades of verdicts on paper, each tick's; any execution counts as auto."""
     auto = profile.model_copy(update={"execution": "auto"})
     spread = auto.symbol(ground.instance.symbol).spread
@@ -384,7 +389,7 @@ def walk(
     return account_of(ground.market, course, ground.instance, auto, {}).trades
 
 
-def tick_keys(ground: Ground) -> list[tuple[str, int]]:
+def tick_keys(ground: L1Backtest) -> list[tuple[str, int]]:
     """Return the timeframe and the close of each tick of a ground, in running order."""
     names = [stream.timeframe for stream in ground.ticks.streams]
     places = zip(ground.ticks.stream.tolist(), ground.ticks.close.tolist(), strict=True)
@@ -394,7 +399,7 @@ def tick_keys(ground: Ground) -> list[tuple[str, int]]:
 def _verdicts(
     database: Database,
     instance: Instance,
-    ground: Ground,
+    ground: L1Backtest,
     timeframe: str,
     close: datetime,
     first: str,

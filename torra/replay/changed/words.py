@@ -13,7 +13,7 @@ from torra.evaluation.wording import count
 from torra.exhibits import figures, outcome
 from torra.exhibits.money import IN_MONEY
 from torra.replay.changed.listing import ChangedPage, Paths
-from torra.replay.changed.without_agents import CameTo, ChangedTick, Course
+from torra.replay.changed.without_agents import CameTo, ChangedTick, Outcome
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.words.orders import ACTIONS, WHY_HELD
 
@@ -31,11 +31,11 @@ ASKED: Final = (
 CAME: Final = {"open": "still open", "none": "no trade", "unknown": "not known"}
 
 
-def did(course: Course) -> str:
+def did(course: Outcome) -> str:
     """Return what a course does: its order with its size, and why it holds."""
     if course.action is None:
         return "not known"
-    told = ACTIONS.get(course.action, figures.clean(course.action, 40))
+    told = ACTIONS.get(course.action, figures.sanitize(course.action, 40))
     if course.lots is not None:
         told = f"{told} {figures.plain(course.lots)} lots"
     if course.action != "HOLD" and course.reason in KEPT_BACK:
@@ -44,18 +44,18 @@ def did(course: Course) -> str:
         return told
     if not course.reason:
         return told
-    return f"{told}, {WHY_HELD.get(course.reason) or figures.clean(course.reason, 40)}"
+    return f"{told}, {WHY_HELD.get(course.reason) or figures.sanitize(course.reason, 40)}"
 
 
 def came(came_to: CameTo, currency: str = "") -> str:
     """Return what an opening came to, as R and money."""
     if came_to.state != "closed":
         return CAME[came_to.state]
-    return f"{figures.signed(came_to.r, 2)} R, {_amount(came_to.money, currency)}"
+    return f"{figures.format_signed(came_to.r, 2)} R, {_amount(came_to.money, currency)}"
 
 
 def _amount(value: float | None, currency: str) -> str:
-    return f"{figures.signed(value, 2)} {currency}".rstrip()
+    return f"{figures.format_signed(value, 2)} {currency}".rstrip()
 
 
 def empty(page: ChangedPage, what: Sequence[str]) -> str:
@@ -70,18 +70,19 @@ def of_paths(told: Paths, currency: str = "") -> str:
     """Return the sentences on a desk's whole path beside that of L1 alone."""
     left = f" {told.left_out.capitalize()}." if told.left_out else ""
     if told.money is None:
-        return f"Profile {figures.clean(told.profile, 60)}: {told.says}{left}"
+        return f"Profile {figures.sanitize(told.profile, 60)}: {told.says}{left}"
     between = (
         told.says
         if told.low is None
-        else f"95 % interval {figures.signed(told.low, 2)} to {figures.signed(told.high, 2)}."
+        else f"95 % interval {figures.format_signed(told.low, 2)} to "
+        f"{figures.format_signed(told.high, 2)}."
     )
     trades, alone = count(told.trades, "trade"), count(told.l1_trades, "trade")
     traded = r_a_trade(told, f" ({trades}{_warmed(told)})", f" ({alone}, on paper)")
     return (
-        f"Profile {figures.clean(told.profile, 60)}: {traded}. At the same mean size the path with "
-        f"agents less the one without is {_amount(told.money, currency or IN_MONEY)}. {between}"
-        f"{' ' + ASKED.format(count(told.asked, 'order')) if told.asked else ''}{left}"
+        f"Profile {figures.sanitize(told.profile, 60)}: {traded}. At the same mean size the path "
+        f"with agents less the one without is {_amount(told.money, currency or IN_MONEY)}. "
+        f"{between}{' ' + ASKED.format(count(told.asked, 'order')) if told.asked else ''}{left}"
     )
 
 

@@ -18,10 +18,10 @@ from torra.errors import ConfigError
 from torra.evaluation.wording import count
 from torra.jobs.kinds import (
     THE_DESK,
+    JobKind,
+    JobRequest,
     JobResult,
-    Kind,
     Parameters,
-    Request,
     Tell,
     key_of,
     parameters_of,
@@ -38,13 +38,13 @@ GROWTH: Final = 1.1
 """How many times as many ticks as at the last time there must be until the next."""
 
 
-def check(home: Path, asked: Parameters) -> Request:
+def check(home: Path, asked: Parameters) -> JobRequest:
     """Return the request; raises ConfigError for a parameter, since it takes none."""
     if asked:
         raise ConfigError(f"{next(iter(asked))[:40]}: this job takes no parameter")
     with closing(open_home(home)) as database:
         ticks = _ticks(database)
-    return Request({}, {"ticks": ticks}, _title(ticks))
+    return JobRequest({}, {"ticks": ticks}, _title(ticks))
 
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:  # noqa: ARG001  as any job
@@ -96,7 +96,7 @@ def sentence(paths: listing.Paths, currency: str) -> str:
     told += over
     if paths.low is None or paths.high is None:
         return f"{told}. {paths.says}".strip()
-    low, high = figures.signed(paths.low, 2), figures.signed(paths.high, 2)
+    low, high = figures.format_signed(paths.low, 2), figures.format_signed(paths.high, 2)
     return f"{told}, 95 % {low} to {high}."
 
 
@@ -122,4 +122,4 @@ def _title(ticks: int) -> str:
     return f"with agents against the bars alone, {ticks:,} ticks"
 
 
-WORTH: Final = Kind("worth", "What the agents were worth", check, f"{__name__}:run", keep_up)
+WORTH: Final = JobKind("worth", "What the agents were worth", check, f"{__name__}:run", keep_up)

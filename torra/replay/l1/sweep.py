@@ -20,13 +20,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from agents.risk_officer import NO_ROWS, Rows
+from agents.risk_officer import NO_ROWS, RiskOverlay
 from technical_calculator import WARM_UP
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
-from torra.evaluation.observations import TradeSeen
+from torra.evaluation.observations import TradeObservation
 from torra.market.exact_sums import Array
-from torra.replay.l1.trades import L1Course, PaperMarket, Plans, account_of, gate_flags
+from torra.replay.l1.trades import BarIndex, L1Course, Plans, account_of, gate_flags
 from torra.replay.l1.verdicts import (
     Flags,
     Running,
@@ -44,14 +44,14 @@ def refuse_calendar(profile: Profile) -> None:
         raise ConfigError("a sweep knows no calendar: empty events.calendar, or use replay")
 
 
-Officer = Mapping[tuple[str, int], Rows]
+Officer = Mapping[tuple[str, int], RiskOverlay]
 """What a risk officer left of openings, by timeframe and close in microseconds since 1970."""
 
 NO_OFFICER: Final[Officer] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class L1Result:
     """The result of one configuration on a history.
 
     `composite`, `consensus` and `verdict` (1 BUY, -1 SELL, 0 HOLD) have one element for each tick
@@ -63,11 +63,11 @@ class Swept:
     composite: Array
     consensus: Array
     verdict: NDArray[np.int8]
-    trades: tuple[TradeSeen, ...]
+    trades: tuple[TradeObservation, ...]
     halts: int = 0
 
 
-class Ground:
+class L1Backtest:
     """One symbol's bars, scored once, and the ticks that every configuration runs.
 
     The ticks are those that close in (begin, end]. Intermediate results that configurations share
@@ -98,7 +98,7 @@ class Ground:
             raise ConfigError(f"{instance.id}: fewer than {WARM_UP} bars of every timeframe")
         self.ticks = running(self.streams, begin, end)
         shortest = (one for one in self.streams if one.timeframe == instance.shortest)
-        self.market = PaperMarket(self.ticks, next(shortest, None))
+        self.market = BarIndex(self.ticks, next(shortest, None))
         self._composites: dict[str, Array] = {}
         self._consensus: dict[str, Array] = {}
         self._gates: dict[str, tuple[Flags, Flags]] = {}
@@ -109,7 +109,7 @@ class Ground:
         """How many bars a configuration runs over: the ticks of all timeframes."""
         return len(self.market.close)
 
-    def run(self, profile: Profile, rows: Officer = NO_OFFICER, *, alone: bool = False) -> Swept:
+    def run(self, profile: Profile, rows: Officer = NO_OFFICER, *, alone: bool = False) -> L1Result:
         """Return the result of a configuration.
 
         `rows` are what a risk officer left of openings, by timeframe and close in microseconds. If
@@ -124,9 +124,9 @@ class Ground:
             verdict *= np.array([key in rows for key in self._keys()])
         course = L1Course(verdict, *self._flags(profile), self._rows(rows))
         made = account_of(self.market, course, self.instance, profile, self._plans_of(profile))
-        return Swept(profile, self.ticks, composite, agreed, verdict, made.trades, made.halts)
+        return L1Result(profile, self.ticks, composite, agreed, verdict, made.trades, made.halts)
 
-    def _rows(self, rows: Officer) -> tuple[Rows, ...]:
+    def _rows(self, rows: Officer) -> tuple[RiskOverlay, ...]:
         """Return the rows of each tick; nothing where no officer sits."""
         return tuple([rows.get(key, NO_ROWS) for key in self._keys()]) if rows else ()
 
@@ -161,6 +161,6 @@ class Ground:
         return self._plans.setdefault(key, {})
 
 
-def sweep(ground: Ground, profiles: Iterable[Profile]) -> Iterator[Swept]:
+def sweep(ground: L1Backtest, profiles: Iterable[Profile]) -> Iterator[L1Result]:
     """Yield the result of each configuration, in their order."""
     return map(ground.run, profiles)

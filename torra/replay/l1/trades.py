@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from agent_config import GateSettings
 from agents import risk_gate
 from agents.contracts import Feature
-from agents.risk_officer import NO_ROWS, Rows
+from agents.risk_officer import NO_ROWS, RiskOverlay
 from torra.bridges import paper
 from torra.bridges.guards import limits
 from torra.config import Instance, Profile, Risk, SymbolSpec
-from torra.evaluation.observations import TradeSeen
+from torra.evaluation.observations import TradeObservation
 from torra.evidence.feature_bundle import MAX_SPREAD_ATR
 from torra.market.exact_rounding import rounded
 from torra.market.regime import PERCENTILE_DECIMALS
@@ -76,7 +76,7 @@ FIRST_LOOK: Final = 32
 """Bars that are looked ahead at first; each further look takes four times as many."""
 
 
-class PaperMarket:
+class BarIndex:
     """The bars of the paper bridge and the ticks that meet them, the same for every configuration.
 
     `shortest` is the stream of the shortest timeframe, None where the history has none of it; then
@@ -139,10 +139,10 @@ class L1Course:
     verdict: NDArray[np.int8]
     veto: Flags
     volatile: Flags
-    rows: tuple[Rows, ...] = ()
+    rows: tuple[RiskOverlay, ...] = ()
     multipliers: Mapping[int, float] = field(default_factory=dict)
 
-    def officer(self, tick: int) -> Rows:
+    def officer(self, tick: int) -> RiskOverlay:
         """Return what a risk officer left of an opening at a tick."""
         return self.rows[tick] if self.rows else NO_ROWS
 
@@ -178,7 +178,7 @@ class L1Course:
         return some[at] if at < len(some) else len(self.verdict)
 
 
-def gate_flags(market: PaperMarket, gate: GateSettings, spread: float) -> tuple[Flags, Flags]:
+def gate_flags(market: BarIndex, gate: GateSettings, spread: float) -> tuple[Flags, Flags]:
     """Return where the gate's rules veto openings, and where they find volatility high.
 
     As agents.risk_gate.rules on the features of a tick that runs at its close.
@@ -194,7 +194,7 @@ def gate_flags(market: PaperMarket, gate: GateSettings, spread: float) -> tuple[
 
 
 def multiplier_of(
-    gate: GateSettings, *, volatile: bool, streak: int, officer: Rows = NO_ROWS
+    gate: GateSettings, *, volatile: bool, streak: int, officer: RiskOverlay = NO_ROWS
 ) -> float:
     """Return the multiplier of the rules for a tick with nothing else against it."""
     values = {
@@ -210,7 +210,7 @@ def multiplier_of(
 class L1Trades:
     """The trades of a configuration in order, and how often its desk halted itself."""
 
-    trades: tuple[TradeSeen, ...]
+    trades: tuple[TradeObservation, ...]
     halts: int
 
 
@@ -221,7 +221,7 @@ none, None where a check must look: the same for all with the same trading condi
 
 
 def account_of(
-    market: PaperMarket, course: L1Course, instance: Instance, profile: Profile, plans: Plans
+    market: BarIndex, course: L1Course, instance: Instance, profile: Profile, plans: Plans
 ) -> L1Trades:
     """Return the trades of a configuration; none where its `execution` lets nothing out.
 
@@ -286,7 +286,7 @@ class _Desk:
 
     def __init__(
         self,
-        market: PaperMarket,
+        market: BarIndex,
         course: L1Course,
         instance: Instance,
         profile: Profile,
@@ -297,7 +297,7 @@ class _Desk:
         self.spec: SymbolSpec = profile.symbol(instance.symbol)
         self.roomy = _roomy(profile.risk)
         self.last = len(market.close)
-        self.trades: list[TradeSeen] = []
+        self.trades: list[TradeObservation] = []
         self.halts = 0
         self.silent_until = 0
         self.orders: Sequence[paper.PaperOrder] = ()
@@ -310,7 +310,7 @@ class _Desk:
         self.lost: dict[Side, int] = {}
         self.streak = 0
         self.latched = -1
-        self.multipliers: dict[tuple[bool, int, Rows], float] = {}
+        self.multipliers: dict[tuple[bool, int, RiskOverlay], float] = {}
 
     # --- the way --------------------------------------------------------------------------------
 
@@ -389,7 +389,7 @@ class _Desk:
     def _tell(self, sent: _Sent, event: paper.PaperEvent, reason: str = "") -> None:
         order, ticks = sent.order, self.market.ticks
         self.trades.append(
-            TradeSeen(
+            TradeObservation(
                 instance=self.instance.id,
                 symbol=self.instance.symbol,
                 timeframe=ticks.streams[int(ticks.stream[sent.tick])].timeframe,

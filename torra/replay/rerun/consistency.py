@@ -30,12 +30,12 @@ from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.errors import ConfigError, DataUnavailable
 from torra.evaluation.exhibits import Exhibit
-from torra.evaluation.observations import TickSeen, same_but_time
+from torra.evaluation.observations import TickObservation, same_but_time
 from torra.evaluation.repetition import repetition_exhibit
 from torra.evaluation.wording import count
 from torra.home import PRICES
 from torra.providers.prices import PriceList
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 from torra.replay.rerun import trial_tick
 from torra.replay.shards.seen import tick_seen
 from torra.tick.ladder import tick_worst_case
@@ -107,7 +107,7 @@ class Repeated:
     early, "" where it did not.
     """
 
-    runs: tuple[tuple[TickSeen, ...], ...]
+    runs: tuple[tuple[TickObservation, ...], ...]
     calls: int
     cost_usd: float
     unlike: int = 0
@@ -219,7 +219,7 @@ class _Asking:
         run: Callable[..., Mapping[str, Any]],
     ) -> None:
         self.plan = plan
-        self.contexts: list[tuple[TickSeen, ...]] = []
+        self.contexts: list[tuple[TickObservation, ...]] = []
         self.calls = self.unlike = 0
         self.cost = 0.0
         self.stopped = ""
@@ -229,7 +229,7 @@ class _Asking:
     def ask(self, moment: datetime | None) -> datetime:
         """Run a tick as often as planned, the newest where no moment is named; return its close."""
         context, first = "", None
-        runs: list[TickSeen] = []
+        runs: list[TickObservation] = []
         for _ in range(self.plan.runs):
             if self._too_dear():
                 break
@@ -316,7 +316,7 @@ def _shortest(home: Path, symbol: str, bars: Path | None) -> str:
 def _worst(home: Path, profile: Profile, environment: Mapping[str, str]) -> float:
     """Return the most that one run can cost."""
     prices = PriceList.read(home / PRICES)
-    board = Switchboard(dict(environment), prices=prices)
+    board = VendorClients(dict(environment), prices=prices)
     try:
         return tick_worst_case(prices, profile.agents, lambda vendor: board.address(vendor).local)
     finally:

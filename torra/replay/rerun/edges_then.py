@@ -25,7 +25,7 @@ from torra.config import Instance
 from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsView
 from torra.lessons.lesson import Lesson
-from torra.lessons.recall import Note, Recall, Recalled, note_text
+from torra.lessons.recall import Recall, RetrievedLesson, RetrievedLessons, note_text
 from torra.market.bar_view import BarView
 from torra.market.spreads import NO_SPREADS, SpreadView
 from torra.outside.invented import headlines
@@ -43,7 +43,7 @@ UNPAID: Final = "budget"
 """Flag of a tick on which nobody was asked, for no rung of the ladder could be paid."""
 
 
-class Still(Simulated):
+class FrozenClock(Simulated):
     """The clock of a replay: it shows the time that was set, and real time stands still."""
 
     def monotonic(self) -> float:
@@ -211,7 +211,7 @@ def lessons_of_then(source: Database, record: JournalRecord) -> Recall | None:
     return lambda _: found
 
 
-def recalled(record: LessonsRecord, lessons: Iterable[Lesson], as_of: datetime) -> Recalled:
+def recalled(record: LessonsRecord, lessons: Iterable[Lesson], as_of: datetime) -> RetrievedLessons:
     """Return what a record knew of earlier trades, its notes written anew from stored lessons.
 
     A lesson, or an author's words, that is not there any more raises KeyError.
@@ -222,8 +222,8 @@ def recalled(record: LessonsRecord, lessons: Iterable[Lesson], as_of: datetime) 
         lesson = known[note.lesson]
         words = {words.author: words for words in lesson.words}[note.author]
         text = note_text(lesson.facts, words, as_of, record.numbers)
-        notes.append(Note(lesson.number, words.author, note.score, note.ranks, text))
-    return Recalled(
+        notes.append(RetrievedLesson(lesson.number, words.author, note.score, note.ranks, text))
+    return RetrievedLessons(
         record.numbers, tuple(notes), record.corpus, record.newest, record.digest, record.nearest,
         record.flags,
     )  # fmt: skip

@@ -26,10 +26,10 @@ from torra.clock import parse
 from torra.config import Instance
 from torra.evidence.news_digest import NewsView
 from torra.overlay import hosted_tick
-from torra.overlay.given import Given, hash_of
-from torra.overlay.hosted_tick import Question
+from torra.overlay.given import OverlayRequest, hash_of
+from torra.overlay.hosted_tick import ScorerQuestion
 from torra.providers.recorded import RecordedProvider
-from torra.replay.rerun.edges_then import Still, ThenPayer
+from torra.replay.rerun.edges_then import FrozenClock, ThenPayer
 from torra.replay.rerun.inputs_then import InputsThen, NotAgain, Spoilt, bars_stored, inputs_then
 from torra.replay.rerun.journal_replay import (
     UNREADABLE,
@@ -43,7 +43,7 @@ from torra.replay.rerun.journal_replay import (
 from torra.store.connection import TickKey, to_json
 from torra.store.hosted import hosted_instance
 from torra.store.journal import StoredDebate, journal_history
-from torra.tick.debate import SHADOW, Answerers, Plan
+from torra.tick.debate import SHADOW, ModelAccess, Plan
 from torra.tick.record import news_view
 from torra.tick.tick_record import (
     BarRange,
@@ -150,7 +150,7 @@ def _again(
     """Run the tick and store it; return its record and its answer of now."""
     then = inputs.told
     question = _question(inputs, record)
-    clock = Still(parse(record.now))
+    clock = FrozenClock(parse(record.now))
     looked = hosted_tick.look(question)
     seen = hosted_tick.inputs(
         question,
@@ -159,7 +159,7 @@ def _again(
         _news(source, question, record),
     )
     crowded = CROWDED in then.flags
-    who = Answerers(
+    who = ModelAccess(
         None if nobody_asked(record, then) and not crowded else provider.submit,
         ThenPayer(then),
         picture=lambda: source.picture(record.picture) if record.picture else None,
@@ -191,9 +191,9 @@ def _again(
     return again, debated.counted.scores
 
 
-def _question(inputs: InputsThen, record: HostedRecord) -> Question:
+def _question(inputs: InputsThen, record: HostedRecord) -> ScorerQuestion:
     hosted = record.hosted
-    given = Given(
+    given = OverlayRequest(
         record.symbol,
         record.timeframe,
         parse(hosted.moment),
@@ -204,12 +204,12 @@ def _question(inputs: InputsThen, record: HostedRecord) -> Question:
     )
     # The profile of then has what was added for a symbol or a timeframe that it lacked.
     profile = inputs.profile.profile
-    return Question(
+    return ScorerQuestion(
         given, inputs.instance, inputs.key, profile, given.told, hosted.asked, hosted.stale
     )
 
 
-def _news(source: Database, question: Question, record: HostedRecord) -> NewsView | None:
+def _news(source: Database, question: ScorerQuestion, record: HostedRecord) -> NewsView | None:
     """Return the tick's own view of the news."""
     if record.news is None:
         return None
@@ -242,7 +242,7 @@ def _crowded(chosen: Plan) -> Callable[[Any, Any], Deliberation]:
 
     def debater(context: Any, config: Any) -> Deliberation:
         desk = seated(config.agents)
-        spoken = agent_framework.undebated(context, config, flags=(CROWDED,), unasked=desk)
+        spoken = agent_framework.l1_only_record(context, config, flags=(CROWDED,), unasked=desk)
         return replace(spoken, flags=(*spoken.flags, *chosen.flags))
 
     return debater

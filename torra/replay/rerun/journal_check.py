@@ -24,7 +24,7 @@ from instance_database import Database, TickKey
 from torra.clock import System, duration, iso, parse
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import count
-from torra.exhibits.figures import clean
+from torra.exhibits.figures import sanitize
 from torra.home import DATABASE
 from torra.replay.recomposing import Progress
 from torra.replay.rerun.causes import (
@@ -364,7 +364,7 @@ def _instance(one: InstanceCheck) -> Iterator[str]:
         groups.setdefault(tick.cause.kind, {}).setdefault(tick.cause.what, []).append(tick)
     for kind, causes in groups.items():
         for what, ticks in list(causes.items())[:SHOWN]:
-            yield f"  {len(ticks):>7,} {SAID[kind]}: {clean(what, 2 * LONGEST)}"
+            yield f"  {len(ticks):>7,} {SAID[kind]}: {sanitize(what, 2 * LONGEST)}"
             yield f"          first at {ticks[0].key}, {_pair(ticks[0].first)}"
         if len(causes) > SHOWN:
             yield f"          and {len(causes) - SHOWN:,} more of this kind: --json lists all"
@@ -380,5 +380,5 @@ def _more(one: InstanceCheck, reason: str) -> str:
 
 
 def _pair(first: Difference) -> str:
-    then, now = ("none" if value is None else clean(str(value), LONGEST) for value in first[1:])
+    then, now = ("none" if value is None else sanitize(str(value), LONGEST) for value in first[1:])
     return f"{first.place}: {then} then, {now} now"

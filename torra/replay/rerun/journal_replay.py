@@ -30,7 +30,7 @@ from torra.config import Instance
 from torra.providers.recorded import RecordedProvider
 from torra.replay.rerun.edges_then import (
     UNPAID,
-    Still,
+    FrozenClock,
     Then,
     ThenPayer,
     ThenRoute,
@@ -43,10 +43,10 @@ from torra.replay.rerun.replay_store import JournalDatabase, Step, steps_of
 from torra.store.connection import to_json
 from torra.store.journal import OF_ITS_END, StoredDebate, journal_history
 from torra.tick.debate import SHADOW
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 from torra.tick.tick_record import Damaged, JournalRecord, load, what_is_wrong
 from torra.verdict.signal_states import EXECUTED
-from torra_trader import Outcome, run_tick
+from torra_trader import TickOutcome, run_tick
 
 State = Literal["same", "different"] | Left
 
@@ -248,12 +248,12 @@ def _again(
     after: _After | None,
 ) -> Comparison:
     key, instance, told = inputs.key, inputs.instance, inputs.told
-    clock = Still(parse(record.now))
+    clock = FrozenClock(parse(record.now))
     steps = after.steps(record.before.signal_event) if after else []
     past.enter(source, record, clock, steps, inputs.stored_at)
     held = past.lease()
     silent = nobody_asked(record, told)
-    edges = Edges(
+    edges = TickDeps(
         database=past,
         window=Then(past, instance, record, inputs.bars),
         submit=None if silent else provider.submit,
@@ -360,7 +360,7 @@ def _fills(
 
 def _compared(
     record: Mapping[str, Any],
-    outcome: Outcome,
+    outcome: TickOutcome,
     provider: RecordedProvider,
     differences: Mapping[str, tuple[Any, Any]],
 ) -> Comparison:

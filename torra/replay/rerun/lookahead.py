@@ -44,18 +44,18 @@ from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.wording import count
 from torra.home import DATABASE
 from torra.lessons.lesson import Fresh, Lesson
-from torra.lessons.recall import LessonShelf, Recall
+from torra.lessons.recall import LessonRetriever, Recall
 from torra.market.longer_bars import aggregate
 from torra.providers.rules.provider import RulesProvider
-from torra.replay.outlook_then import NOTHING, OutlookThen
+from torra.replay.outlook_then import NOTHING, PointInTimeData
 from torra.replay.rerun import futures
-from torra.replay.rerun.edges_then import Still
+from torra.replay.rerun.edges_then import FrozenClock
 from torra.replay.rerun.futures import KINDS, Aggregate, closed
 from torra.replay.shards.history import History
 from torra.store.connection import TickKey
 from torra.store.memory import MemoryStore
 from torra.tick.bar_window import HistoryWindow
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 from torra_trader import run_tick
 
 Score = Callable[[pd.DataFrame], pd.DataFrame]
@@ -77,7 +77,7 @@ CERTAIN: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Leak:
     """A number that another future changed.
 
     `part` is score, window, bars or tick, `moment` the close at which it moved, `as_of` the moment
@@ -102,7 +102,7 @@ class Findings:
     points: int = 0
     comparisons: int = 0
     columns: dict[str, set[str]] = field(default_factory=dict)
-    moved: list[Moved] = field(default_factory=list)
+    moved: list[Leak] = field(default_factory=list)
 
     @property
     def clean(self) -> bool:
@@ -120,7 +120,7 @@ class LookaheadSubject:
     derived: Mapping[str, str] = field(default_factory=dict)
     score: Score | None = None
     aggregate: Aggregate = aggregate
-    outlook: OutlookThen = NOTHING
+    outlook: PointInTimeData = NOTHING
     lessons: tuple[Lesson, ...] = ()
 
     @classmethod
@@ -128,7 +128,7 @@ class LookaheadSubject:
         cls,
         bars: History,
         profile: Profile,
-        outlook: OutlookThen = NOTHING,
+        outlook: PointInTimeData = NOTHING,
         lessons: Sequence[Lesson] = (),
     ) -> LookaheadSubject:
         """Return a history as a subject; raises ConfigError when it is too short to be probed."""
@@ -208,7 +208,7 @@ class _World:
         self,
         subject: LookaheadSubject,
         frames: Mapping[str, pd.DataFrame],
-        outlook: OutlookThen,
+        outlook: PointInTimeData,
         lessons: Sequence[Lesson],
     ) -> None:
         self.subject = subject
@@ -229,7 +229,7 @@ class _World:
         if not agents.remembers():
             return None
         newest = len(self.lessons)
-        shelf = LessonShelf(
+        shelf = LessonRetriever(
             lambda facts, words: Fresh([] if facts else [*self.lessons], [], newest, words),
             open_embedder(agents.memory.embedder),
         )
@@ -243,8 +243,8 @@ class _World:
     def ticks(self, as_of: datetime, mode: str) -> list[tuple[datetime, dict[str, Any]]]:
         """Return the close and the flat record of the ticks that end at a moment."""
         instance, profile = self.subject.instance, _for(self.subject.profile, mode)
-        clock, rules = Still(as_of), RulesProvider()
-        edges = Edges(
+        clock, rules = FrozenClock(as_of), RulesProvider()
+        edges = TickDeps(
             MemoryStore({instance.id: profile}),
             self.window,
             rules.submit,
@@ -353,7 +353,7 @@ def _bars(
         parts = [world.frames[name].iloc[: min(ends)] for world in (whole, other)]
         if ends[0] != ends[1]:
             found.moved.append(
-                Moved("bars", f"{name}.count", kind, as_of, as_of, ends[0], ends[1], None)
+                Leak("bars", f"{name}.count", kind, as_of, as_of, ends[0], ends[1], None)
             )
         _frames("bars", parts[0], parts[1], name, as_of, kind, found)
 
@@ -391,7 +391,7 @@ def _frames(
         moment = before.index[at].to_pydatetime() + step
         size = float(np.nanmax(sizes[differs])) if not np.isnan(sizes[differs]).all() else None
         found.moved.append(
-            Moved(part, name, kind, moment, as_of, _number(one[at]), _number(other[at]), size)
+            Leak(part, name, kind, moment, as_of, _number(one[at]), _number(other[at]), size)
         )
 
 
@@ -405,7 +405,7 @@ def _ticks(
     """Compare the records of the same ticks in two futures."""
     if [close for close, _ in before] != [close for close, _ in after]:
         found.moved.append(
-            Moved("tick", "ticks.count", kind, as_of, as_of, len(before), len(after), None)
+            Leak("tick", "ticks.count", kind, as_of, as_of, len(before), len(after), None)
         )
     seen = found.columns.setdefault("tick", set())
     for (close, one), (_, other) in zip(before, after, strict=False):
@@ -414,7 +414,7 @@ def _ticks(
             found.comparisons += 1
             pair = one.get(name), other.get(name)
             if not _same(*pair):
-                found.moved.append(Moved("tick", name, kind, close, as_of, *pair, _size(*pair)))
+                found.moved.append(Leak("tick", name, kind, close, as_of, *pair, _size(*pair)))
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -456,7 +456,7 @@ def _number(value: float) -> float | None:
 
 def exhibit(found: Findings) -> Exhibit:
     """Return what moved, one row for each number and kind of future, the largest moves first."""
-    groups: dict[tuple[str, str, str], list[Moved]] = {}
+    groups: dict[tuple[str, str, str], list[Leak]] = {}
     for one in found.moved:
         groups.setdefault((one.part, one.column, one.kind), []).append(one)
     rows = sorted((_row(key, group) for key, group in groups.items()), key=_order)
@@ -487,7 +487,7 @@ def exhibit(found: Findings) -> Exhibit:
     )
 
 
-def _row(key: tuple[str, str, str], group: Sequence[Moved]) -> tuple[Cell, ...]:
+def _row(key: tuple[str, str, str], group: Sequence[Leak]) -> tuple[Cell, ...]:
     sizes = [one.size for one in group if one.size is not None]
     worst = max(group, key=lambda one: -1.0 if one.size is None else one.size)
     moments = len({one.as_of for one in group})

@@ -15,12 +15,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-from instance_database import MARKOV_HISTORY, Database, Saved, TickKey
+from instance_database import MARKOV_HISTORY, ConsensusResult, Database, TickKey
 from torra.clock import Simulated, System, parse
 from torra.config import Profile
-from torra.lessons.lesson import LessonFacts, Words
+from torra.lessons.lesson import LessonFacts, LessonText
 from torra.store.migrations import LEGACY_COLUMNS
-from torra.store.tick_store import Company
+from torra.store.tick_store import OpeningContext
 from torra.tick.tick_record import JournalRecord
 from torra.verdict.risk_engine import DenyReason, TradingState
 from torra.verdict.signal_states import EXECUTED
@@ -150,7 +150,7 @@ class JournalDatabase(Database):
         )
         return {**found, "open_elsewhere": self._then.memory["open_elsewhere"]}
 
-    def save_sentiment(self, *args: Any, **values: Any) -> Saved:
+    def save_sentiment(self, *args: Any, **values: Any) -> ConsensusResult:
         """Store the scores of the tick; from here on it decides, so the clock moves on."""
         self._clock.set(parse(self._then.desk.decided))
         self._looks_under = None
@@ -163,7 +163,7 @@ class JournalDatabase(Database):
         close_time: datetime,
         timeframes: Sequence[str],
         together: Mapping[str, float],
-    ) -> Company | None:
+    ) -> OpeningContext | None:
         """Return what the tick hung on; what its close has done here already it did not see.
 
         None where nothing could open then, or nobody was to be asked.
@@ -196,7 +196,7 @@ class JournalDatabase(Database):
 
     # --- lessons: no tick learns here, each is told what it was told then -------------------------
 
-    def write_lesson(self, facts: LessonFacts, words: Words) -> None:
+    def write_lesson(self, facts: LessonFacts, words: LessonText) -> None:
         """Write no lesson of a trade that ended again."""
         del facts, words
 

@@ -29,7 +29,7 @@ from torra.config import NAME, Instance, Profile, load_desk, load_profile, valid
 from torra.desk import wiring
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.memory.shelves import DeskLessons
-from torra.desk.outlook import Outlook, with_invented
+from torra.desk.outlook import ContextFeeds, with_invented
 from torra.desk.promotion import fingerprint
 from torra.errors import ConfigError, DataUnavailable
 from torra.evaluation.wording import count
@@ -42,7 +42,7 @@ from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
 from torra.providers.registry import Provider
 from torra.tick.bar_window import LiveWindow
-from torra.tick.edges import Edges
+from torra.tick.edges import TickDeps
 from torra.tick.ladder import Rung, SpendingAccount
 from torra.tick.marks import INVENTED, LEAN_AGAINST
 from torra.tick.record import TickResult
@@ -111,7 +111,7 @@ def run(
         if companions is not None:
             stack.callback(companions.close)
         # It only reads: nothing is collected for a trial.
-        outlook = Outlook(home, database, dict(os.environ), [settings], now=System().now)
+        outlook = ContextFeeds(home, database, dict(os.environ), [settings], now=System().now)
         return _tick(
             instance,
             timeframe,
@@ -194,7 +194,7 @@ def _tick(
     database: Database,
     voice: Provider,
     account: SpendingAccount | None,
-    outlook: Outlook,
+    outlook: ContextFeeds,
     on_result: Callable[[TickResult], None] | None = None,
     *,
     companions: Companions | None = None,
@@ -209,7 +209,7 @@ def _tick(
     epoch = held["epoch"] + 1 if held else 1  # in the copy no desk lives
     past = ExpertsPast(database)
     past.prepare([(instance, profile, voice.name, feed)], as_of, within=COUNTING)
-    edges = Edges(
+    edges = TickDeps(
         database,
         window,
         voice.submit,

@@ -44,10 +44,10 @@ def evidence_of(
     """Return what gives an arm's experts the evidence of earlier days; None for all other arms."""
     if arm.evidence == "own":
         return None
-    return EarlierEvidence(window, profile.symbol(symbol).digits, seed)
+    return ShiftedEvidence(window, profile.symbol(symbol).digits, seed)
 
 
-class EarlierEvidence:
+class ShiftedEvidence:
     """See the module; called by a tick with its key, its evidence and its outside numbers."""
 
     def __init__(self, window: HistoryWindow, digits: int, seed: int) -> None:

@@ -17,13 +17,13 @@ from torra.clock import duration
 from torra.config import Profile
 from torra.desk.models.embedders import open_embedder
 from torra.lessons.by_lot import LotShelf
-from torra.lessons.facts import Held
-from torra.lessons.recall import LessonShelf, Recall
+from torra.lessons.facts import PriceRange
+from torra.lessons.recall import LessonRetriever, Recall
 from torra.replay.arms import Arm
 from torra.store.memory import MemoryStore
 
 
-class HeldRanges:
+class PriceRanges:
     """The ranges of a history's bars (torra.store.memory_lessons.Ranges)."""
 
     def __init__(self, frames: Mapping[str, pd.DataFrame]) -> None:
@@ -32,19 +32,19 @@ class HeldRanges:
             for name, frame in frames.items()
         ]
 
-    def __call__(self, instance: str, opened: datetime, closed: datetime) -> Held | None:
+    def __call__(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
         """Return the range of the bars that lie wholly between two moments; None without any."""
         del instance
-        found: list[Held] = []
+        found: list[PriceRange] = []
         for step, times, low, high in self._bars:
             first = int(times.searchsorted(pd.Timestamp(opened), side="left"))
             end = int(times.searchsorted(pd.Timestamp(closed - step), side="right"))
             if first < end:
-                held = Held(float(np.min(low[first:end])), float(np.max(high[first:end])))
+                held = PriceRange(float(np.min(low[first:end])), float(np.max(high[first:end])))
                 found.append(held)
         if not found:
             return None
-        return Held(min(held.low for held in found), max(held.high for held in found))
+        return PriceRange(min(held.low for held in found), max(held.high for held in found))
 
 
 def lessons_of(store: MemoryStore, arm: Arm, profile: Profile, seed: int) -> Recall | None:
@@ -55,7 +55,7 @@ def lessons_of(store: MemoryStore, arm: Arm, profile: Profile, seed: int) -> Rec
     if arm.voice != "desk" or not profile.agents.remembers():
         return None
     embed = open_embedder(profile.agents.memory.embedder)
-    shelf = LessonShelf(store.lessons_since, embed)
+    shelf = LessonRetriever(store.lessons_since, embed)
     if arm.memory == "by_lot":
         shelf = LotShelf(store.lessons_since, embed, seed)
     shelf.fill()

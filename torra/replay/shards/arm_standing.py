@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from torra.config import Profile
 from torra.desk.memory.reports_then import calls_of, chance_of
-from torra.evaluation.standing.past_calls import CallBook, Chances, PastTick
+from torra.evaluation.standing.past_calls import HitRates, PastTick, WinRateByBin
 from torra.evaluation.standing.track_record import (
     TrackRecord,
     TrackRecordQuery,
@@ -29,12 +29,12 @@ class ArmPast:
     """The books of an arm, one for each timeframe."""
 
     def __init__(self) -> None:
-        self._books: dict[str, CallBook] = {}
-        self._chances = Chances()
+        self._books: dict[str, HitRates] = {}
+        self._chances = WinRateByBin()
         self._said: dict[str, float] = {}
 
     def __call__(self, asked: TrackRecordQuery) -> TrackRecord:
-        """Return what a tick is told (torra.evaluation.standing.track_record.PastOf)."""
+        """Return what a tick is told (torra.evaluation.standing.track_record.TrackRecordOf)."""
         book = self._book(asked.timeframe)
         book.reach(asked.as_of, asked.close)
         return track_record(book, self._chances, asked)
@@ -69,13 +69,13 @@ class ArmPast:
     def of(cls, state: Mapping[str, Any]) -> ArmPast:
         """Return what `as_json` described."""
         past = cls()
-        books: Iterable[CallBook] = map(CallBook.of, state["books"])
+        books: Iterable[HitRates] = map(HitRates.of, state["books"])
         past._books = {book.timeframe: book for book in books}
-        past._chances, past._said = Chances.of(state["chances"]), dict(state["said"])
+        past._chances, past._said = WinRateByBin.of(state["chances"]), dict(state["said"])
         return past
 
-    def _book(self, timeframe: str) -> CallBook:
-        return self._books.setdefault(timeframe, CallBook(timeframe))
+    def _book(self, timeframe: str) -> HitRates:
+        return self._books.setdefault(timeframe, HitRates(timeframe))
 
 
 def past_of(profile: Profile, *, asks: bool) -> ArmPast | None:

@@ -23,7 +23,7 @@ from agents.contracts import SCORE_DECIMALS, VECTORS, DebateContext, SourceType
 from agents.debate.deliberation import score_chart_shape
 from agents.debate.panel import NEUTRAL, Agreement
 from torra.clock import iso
-from torra.evaluation.observations import ArmSeen, Four, TickSeen, four
+from torra.evaluation.observations import ArmObservation, Four, TickObservation, four
 from torra.evaluation.recomposition import agreement, analysts_apart
 from torra.replay.arms import PLACEBOS, Placebo
 from torra.tick.debate import Debater, reads_no_notes
@@ -32,7 +32,7 @@ PLACEBO_WORD: Final = "Placebo: another tick's words, or none of anybody's."
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ArmWords:
     """The words that a placebo or a recomposition gives to a tick: adjustments and a veto.
 
     `adjustments` are those after the gate, `debate` those before it where they are known. `veto`
@@ -49,11 +49,11 @@ class Words:
     conviction: float = 1.0
 
 
-Spoken = Mapping[tuple[str, str], Words]
+ScriptedDebate = Mapping[tuple[str, str], ArmWords]
 """Words by (timeframe, bar time in ISO)."""
 
 
-def rows_of(words: Spoken) -> list[list[Any]]:
+def rows_of(words: ScriptedDebate) -> list[list[Any]]:
     """Return words as JSON values, a row for each tick."""
     return [
         [*place, list(one.adjustments), one.veto, one.debate, one.multiplier, one.conviction]
@@ -61,17 +61,17 @@ def rows_of(words: Spoken) -> list[list[Any]]:
     ]
 
 
-def words_of(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], Words]:
+def words_of(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], ArmWords]:
     """Return the words that `rows_of` packed."""
     return {
-        (row[0], row[1]): Words(
+        (row[0], row[1]): ArmWords(
             tuple(row[2]), bool(row[3]), tuple(row[4]) if row[4] else None, row[5], row[6]
         )
         for row in rows
     }
 
 
-def speaking(words: Spoken, note: str = PLACEBO_WORD) -> Debater:
+def speaking(words: ScriptedDebate, note: str = PLACEBO_WORD) -> Debater:
     """Return a debater that gives each tick its words.
 
     A tick without words is one on which nobody was asked. The rules of the gate hold as ever: the
@@ -84,14 +84,14 @@ def speaking(words: Spoken, note: str = PLACEBO_WORD) -> Debater:
         said = words.get((context.timeframe, context.bar_time))
         if said is None:
             # Nobody was asked on this tick then, so nobody is now.
-            return agent_framework.undebated(context, config)
-        alone = agent_framework.undebated(context, config, SourceType.AGENT_CUSTOM)
+            return agent_framework.l1_only_record(context, config)
+        alone = agent_framework.l1_only_record(context, config, SourceType.AGENT_CUSTOM)
         return _with(alone, context, said, note)
 
     return debate
 
 
-def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -> Deliberation:
+def _with(alone: Deliberation, context: DebateContext, said: ArmWords, note: str) -> Deliberation:
     moves = dict(zip(VECTORS, said.adjustments, strict=True))
     before = dict(zip(VECTORS, said.debate or said.adjustments, strict=True))
     # Only the size: the adjustments are those after a gate, and are not scaled a second time.
@@ -121,7 +121,7 @@ def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -
 # --- placebos -------------------------------------------------------------------------------------
 
 
-def placebo(kind: Placebo, seen: ArmSeen, seed: int, gate: GateSettings) -> Spoken:
+def placebo(kind: Placebo, seen: ArmObservation, seed: int, gate: GateSettings) -> ScriptedDebate:
     """Return the words of a placebo of an arm, by tick.
 
     `seed` fixes the draw, `gate` are the settings with which the arm ran.
@@ -133,7 +133,7 @@ def placebo(kind: Placebo, seen: ArmSeen, seed: int, gate: GateSettings) -> Spok
     return MAKERS[kind](seen.ticks, said, rng)
 
 
-def agents_part(ticks: Sequence[TickSeen], gate: GateSettings) -> list[float]:
+def agents_part(ticks: Sequence[TickObservation], gate: GateSettings) -> list[float]:
     """Return what the agents left of the rules' multiplier on each tick, in [0, 1].
 
     The rules without the agents are the recorded ones with the analysts' disagreement taken out;
@@ -144,7 +144,7 @@ def agents_part(ticks: Sequence[TickSeen], gate: GateSettings) -> list[float]:
     return [_part(tick, left) for tick, left in zip(ticks, agreed, strict=True)]
 
 
-def _part(tick: TickSeen, agreed: float) -> float:
+def _part(tick: TickObservation, agreed: float) -> float:
     if tick.rule_multiplier <= 0.0 or agreed <= 0.0:
         return agreed
     # The recorded rules hold the disagreement already: divided out, it counts once.
@@ -152,7 +152,7 @@ def _part(tick: TickSeen, agreed: float) -> float:
     return min(1.0, tick.multiplier * tick.budget / alone) if alone > 0.0 else 1.0
 
 
-def _plain_share(tick: TickSeen) -> float:
+def _plain_share(tick: TickObservation) -> float:
     """Return what the code's own regime leaves of a multiplier; 1 without a risk officer."""
     told = tick.swarm
     if told is None or told.storm <= 0.0:
@@ -160,8 +160,8 @@ def _plain_share(tick: TickSeen) -> float:
     return min(1.0, told.plain / told.storm)
 
 
-def _words(tick: TickSeen, part: float) -> Words:
-    return Words(
+def _words(tick: TickObservation, part: float) -> ArmWords:
+    return ArmWords(
         tick.adjustments,
         stopped(tick),
         multiplier=part,
@@ -169,34 +169,40 @@ def _words(tick: TickSeen, part: float) -> Words:
     )
 
 
-def stopped(tick: TickSeen) -> bool:
+def stopped(tick: TickObservation) -> bool:
     """Return whether an agent's word kept an opening away: of the gate, a trader or a judge."""
     declined = bool(tick.declined) and tick.consulted == tick.verdict
     judged = tick.swarm is not None and not tick.shadow and tick.swarm.vetoes == tick.verdict
     return declined or judged or (tick.veto and not tick.rule_veto)
 
 
-def _place(tick: TickSeen) -> tuple[str, str]:
+def _place(tick: TickObservation) -> tuple[str, str]:
     return tick.timeframe, iso(tick.bar_time)
 
 
-def _flipped(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
+def _flipped(
+    ticks: Sequence[TickObservation], said: ScriptedDebate, rng: Generator
+) -> ScriptedDebate:
     del ticks, rng
     return {place: _signed(one, (-1.0,) * len(VECTORS)) for place, one in said.items()}
 
 
-def _shuffled(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
+def _shuffled(
+    ticks: Sequence[TickObservation], said: ScriptedDebate, rng: Generator
+) -> ScriptedDebate:
     groups: dict[Any, list[tuple[str, str]]] = defaultdict(list)
     for tick in ticks:
         groups[tick.timeframe, _time_of_day(tick.bar_time)].append(_place(tick))
-    found: dict[tuple[str, str], Words] = {}
+    found: dict[tuple[str, str], ArmWords] = {}
     for group in groups.values():
         order = rng.permutation(len(group))
         found |= {place: said[group[other]] for place, other in zip(group, order, strict=True)}
     return found
 
 
-def _random(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
+def _random(
+    ticks: Sequence[TickObservation], said: ScriptedDebate, rng: Generator
+) -> ScriptedDebate:
     del ticks
     places = list(said)
     signs = rng.choice((-1.0, 1.0), size=(len(places), len(VECTORS))).tolist()
@@ -207,7 +213,7 @@ def _random(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
     }
 
 
-def _signed(words: Words, signs: Sequence[float]) -> Words:
+def _signed(words: ArmWords, signs: Sequence[float]) -> ArmWords:
     moved = zip(VECTORS, words.adjustments, signs, strict=True)
     # 0.0 + x: a flipped zero would be -0.0.
     return replace(words, adjustments=four({v: 0.0 + sign * a for v, a, sign in moved}))
@@ -217,7 +223,7 @@ def _time_of_day(moment: datetime) -> tuple[int, int]:
     return moment.hour, moment.minute
 
 
-Maker = Callable[[Sequence[TickSeen], Spoken, Generator], Spoken]
+Maker = Callable[[Sequence[TickObservation], ScriptedDebate, Generator], ScriptedDebate]
 MAKERS: Final[Mapping[Placebo, Maker]] = {
     "shuffled": _shuffled,
     "flipped": _flipped,

@@ -27,10 +27,10 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 from torra.errors import ConfigError
 from torra.evaluation.observations import (
-    ArmSeen,
-    Shared,
-    TickSeen,
-    TradeSeen,
+    ArmObservation,
+    Interner,
+    TickObservation,
+    TradeObservation,
     as_json,
     tick_of,
     trade_of,
@@ -49,10 +49,10 @@ PASSING: Final = ("program", "words")
 BROKEN: Final = (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError)
 """Exceptions that reading a damaged file raises."""
 
-Lines = tuple[list[TickSeen], list[TradeSeen]]
+Lines = tuple[list[TickObservation], list[TradeObservation]]
 
 
-class Held(BaseModel):
+class StateContents(BaseModel):
     """The contents of a state file; `length` in bytes, `ticks` and `trades` count its lines."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -92,8 +92,8 @@ class Checkpoint:
 
     def save(
         self,
-        ticks: Sequence[TickSeen],
-        trades: Sequence[TradeSeen],
+        ticks: Sequence[TickObservation],
+        trades: Sequence[TradeObservation],
         state: Mapping[str, Any],
         *,
         done: bool = False,
@@ -101,7 +101,7 @@ class Checkpoint:
         """Append a chunk, then say that it counts; both are on disk on return."""
         self._say(self._append(ticks, trades), len(ticks), len(trades), state, done=done)
 
-    def keep(self, seen: ArmSeen, state: Mapping[str, Any]) -> None:
+    def keep(self, seen: ArmObservation, state: Mapping[str, Any]) -> None:
         """Keep an arm that was run to its end elsewhere, in place of what there was."""
         try:
             # The state first: lines without a state count for nothing, a state without lines is
@@ -116,17 +116,17 @@ class Checkpoint:
         length = self._append((), seen.trades)
         self._say(length, len(seen.ticks), len(seen.trades), state, done=True)
 
-    def lines(self, shared: Shared | None = None) -> Lines:
+    def lines(self, shared: Interner | None = None) -> Lines:
         """Return every tick and every trade that counts, in the order in which they were saved."""
         if self._held is None:
             return [], []
-        return _whole(self._lines, self._state, self._held, shared or Shared(), lambda: False)
+        return _whole(self._lines, self._state, self._held, shared or Interner(), lambda: False)
 
     def damaged(self, why: str) -> ConfigError:
         """Return the error for a state that makes no sense."""
         return damaged(self._state, self._state, why)
 
-    def _append(self, ticks: Sequence[TickSeen], trades: Sequence[TradeSeen]) -> int:
+    def _append(self, ticks: Sequence[TickObservation], trades: Sequence[TradeObservation]) -> int:
         """Write a chunk and return where it ends."""
         rows = [{"tick": as_json(tick)} for tick in ticks]
         rows += [{"trade": as_json(trade)} for trade in trades]
@@ -148,7 +148,7 @@ class Checkpoint:
         self, length: int, ticks: int, trades: int, state: Mapping[str, Any], *, done: bool
     ) -> None:
         before = self._held
-        self._held = Held(
+        self._held = StateContents(
             identity=self._identity,
             length=length,
             ticks=ticks + (before.ticks if before else 0),
@@ -158,7 +158,7 @@ class Checkpoint:
         )
         move_into_place(self._state, json.dumps(self._held.model_dump(), sort_keys=True))
 
-    def _opened(self) -> Held | None:
+    def _opened(self) -> StateContents | None:
         """Return the contents of the state file, and cut the lines to what counts."""
         held = _held(self._state)
         if held is None:
@@ -179,7 +179,7 @@ def read_arm(
     folder: Path,
     arm: str,
     identity: Mapping[str, Any],
-    shared: Shared | None = None,
+    shared: Interner | None = None,
     ended: Callable[[], bool] = lambda: False,
 ) -> tuple[Lines, Mapping[str, Any]]:
     """Return the ticks and trades of an arm that was run to its end, and its state.
@@ -196,7 +196,7 @@ def read_arm(
         )
     if _lasting(held.identity) != _lasting(json.loads(json.dumps(identity))):
         raise foreign(state)
-    return _whole(lines, state, held, shared or Shared(), ended), held.state
+    return _whole(lines, state, held, shared or Interner(), ended), held.state
 
 
 def program_of(folder: Path, arm: str) -> str | None:
@@ -224,9 +224,9 @@ def _lasting(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in identity.items() if name not in PASSING}
 
 
-def _held(path: Path) -> Held | None:
+def _held(path: Path) -> StateContents | None:
     try:
-        return Held.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        return StateContents.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -235,7 +235,7 @@ def _held(path: Path) -> Held | None:
 
 
 def _whole(
-    lines: Path, state: Path, held: Held, shared: Shared, ended: Callable[[], bool]
+    lines: Path, state: Path, held: StateContents, shared: Interner, ended: Callable[[], bool]
 ) -> Lines:
     """Return the lines that count; ConfigError where they are not what was written."""
     try:
@@ -257,9 +257,9 @@ def _rows(path: Path, length: int) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def _sorted(rows: Iterator[dict[str, Any]], shared: Shared, ended: Callable[[], bool]) -> Lines:
-    ticks: list[TickSeen] = []
-    trades: list[TradeSeen] = []
+def _sorted(rows: Iterator[dict[str, Any]], shared: Interner, ended: Callable[[], bool]) -> Lines:
+    ticks: list[TickObservation] = []
+    trades: list[TradeObservation] = []
     for row in rows:
         if ended():
             raise CancelledError

@@ -16,7 +16,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from contextlib import contextmanager
 from typing import Any, Final
 
-from torra.imports import look_seldom
+from torra.imports import freeze_gc
 
 THREADS: Final = (
     "OMP_NUM_THREADS",
@@ -105,7 +105,7 @@ class Processes(Executor):
 
 
 @contextmanager
-def inline() -> Iterator[Executor]:
+def synchronous_executor() -> Iterator[Executor]:
     """Yield an executor that works in this process."""
     yield Inline()
 
@@ -140,7 +140,7 @@ def _begin(steps: Any) -> None:
     _NOTED = steps
     # The libraries read it when they are loaded: one thread a process, or the processes fight.
     os.environ.update(dict.fromkeys(THREADS, "1"))
-    look_seldom()
+    freeze_gc()
     # Ctrl-C reaches every process of the terminal; the parent ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()

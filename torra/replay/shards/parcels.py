@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from torra.evaluation.observations import ArmSeen, arm_of, as_json
+from torra.evaluation.observations import ArmObservation, arm_of, as_json
 from torra.replay.shards.history import History
 from torra.replay.shards.packed_bars import pack_all, unpack_all
 
@@ -36,13 +36,13 @@ def history_of(told: Mapping[str, Any]) -> History:
     return History(told["symbol"], frames, told["sources"], tuple(told["derived"]))
 
 
-def packed_arm(arm: ArmSeen) -> str:
+def packed_arm(arm: ArmObservation) -> str:
     """Return an arm as text."""
     text = json.dumps(as_json(arm), separators=(",", ":"), allow_nan=False)
     # mtime=0: equal arms are equal texts.
     return base64.b64encode(gzip.compress(text.encode(), LEVEL, mtime=0)).decode("ascii")
 
 
-def arm_from(text: str) -> ArmSeen:
+def arm_from(text: str) -> ArmObservation:
     """Return the arm that `packed_arm` packed."""
     return arm_of(json.loads(gzip.decompress(base64.b64decode(text))))

@@ -13,9 +13,9 @@ from agents.debate.deliberation import Deliberation
 from torra.clock import time_of
 from torra.desk.journal_ticks import consulted, opinions, own_veto, swarm_seen
 from torra.evaluation.observations import (
-    SwarmSeen,
-    TickSeen,
-    TradeSeen,
+    SwarmObservation,
+    TickObservation,
+    TradeObservation,
     four,
     leaning,
     side_of,
@@ -25,13 +25,13 @@ from torra.tick.record import TickResult
 from torra.tick.tick_record import SwarmRecord
 
 
-def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
+def tick_seen(seen: TickResult, elapsed_ms: float) -> TickObservation:
     """Return the observation of a finished tick, which took `elapsed_ms` of real time."""
     inputs, debated, saved = seen.inputs, seen.debated, seen.saved
     said, counted = debated.deliberation, debated.counted
     ruling, rule = counted.ruling, counted.rule_ruling
     lessons: Mapping[str, Any] = inputs.lessons.numbers
-    return TickSeen(
+    return TickObservation(
         instance=inputs.instance.id,
         symbol=inputs.instance.symbol,
         timeframe=inputs.timeframe,
@@ -70,16 +70,16 @@ def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
     )
 
 
-def _swarm(timeframe: str, debate: Deliberation) -> SwarmSeen | None:
+def _swarm(timeframe: str, debate: Deliberation) -> SwarmObservation | None:
     if debate.swarm is None:
         return None
     swarm = SwarmRecord.parse(debate.swarm.as_json())
     return swarm_seen(timeframe, swarm, debate.rule_ruling, debate.ruling)
 
 
-def trade_seen(row: Mapping[str, Any]) -> TradeSeen:
+def trade_seen(row: Mapping[str, Any]) -> TradeObservation:
     """Return the observation of a closed trade; `row` is that of its opening signal."""
-    return TradeSeen(
+    return TradeObservation(
         instance=row["instance"],
         symbol=row["symbol"],
         timeframe=row["timeframe"],

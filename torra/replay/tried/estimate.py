@@ -24,7 +24,7 @@ from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.desk.promotion import FOREVER
 from torra.errors import ConfigError
-from torra.evaluation.observations import TradeSeen
+from torra.evaluation.observations import TradeObservation
 from torra.evaluation.wording import MINUS, count, listed
 from torra.market.clock_shifts import shifted
 from torra.money.book import known_currencies
@@ -32,7 +32,7 @@ from torra.money.open_positions import PAPER
 from torra.money.results import ClosedTrade, Curve, Tally
 from torra.profiles.fields import canonical, changed
 from torra.profiles.guard import Change, compare
-from torra.replay.l1.sweep import Ground, Swept
+from torra.replay.l1.sweep import L1Backtest, L1Result
 from torra.replay.l1.verdicts import moment_of
 from torra.replay.shards import trials
 from torra.replay.shards.history import History
@@ -154,7 +154,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WhatIf:
     """What is tried: the saved profile against the changed one, and the closes in (begin, end]."""
 
     name: str
@@ -200,15 +200,15 @@ class Question:
 class _Tries:
     """Every configuration of a question, and what each has come to so far, by instance."""
 
-    question: Question
+    question: WhatIf
     profiles: dict[str, Profile]
     alone: list[tuple[Change, Profile]]
     currencies: Mapping[str, str]
-    swept: dict[str, dict[str, Swept]] = field(default_factory=dict)
+    swept: dict[str, dict[str, L1Result]] = field(default_factory=dict)
     ran_on: list[TriedOn] = field(default_factory=list)
 
     @classmethod
-    def of(cls, question: Question, currencies: Mapping[str, str]) -> _Tries:
+    def of(cls, question: WhatIf, currencies: Mapping[str, str]) -> _Tries:
         alone = question.alone()
         single = {change.name: profile for change, profile in alone}
         profiles = {SAVED: question.saved, WANTED: question.wanted, **single}
@@ -293,7 +293,7 @@ def tried(
     home: Path,
     database: Database,
     instances: Sequence[Instance],
-    question: Question,
+    question: WhatIf,
     paper: str,
     tell: Tell = lambda _stage, _done, _total: None,
 ) -> Tried:
@@ -324,7 +324,7 @@ def runnable(profile: Profile, *, watched: bool = False) -> Profile:
 # --- bars -----------------------------------------------------------------------------------------
 
 
-def _ground(database: Database, instance: Instance, question: Question) -> tuple[Ground, History]:
+def _ground(database: Database, instance: Instance, question: WhatIf) -> tuple[L1Backtest, History]:
     """Return the scored bars of an instance; raises ConfigError where they are too few."""
     frames = {}
     for name in instance.timeframes:
@@ -339,20 +339,20 @@ def _ground(database: Database, instance: Instance, question: Question) -> tuple
     if all(len(bars) < WARM_UP for bars in frames.values()):
         most = max(map(len, frames.values()))
         raise ConfigError(f"{count(most, 'bar')} of it are stored, and scores take {WARM_UP}")
-    ground = Ground(instance, frames, begin=question.begin, end=question.end)
+    ground = L1Backtest(instance, frames, begin=question.begin, end=question.end)
     if not len(ground.ticks.close):
         raise ConfigError(f"no bar of it closed in the last {count(question.days, 'day')}")
     return ground, History(instance.symbol, frames, dict.fromkeys(frames, "store"))
 
 
-def _whole_from(ground: Ground) -> int:
+def _whole_from(ground: L1Backtest) -> int:
     """Return the first close from which on every timeframe that is there has ticks."""
     of, closes = ground.ticks.stream, ground.ticks.close
     return max(int(closes[of == number][0]) for number in set(of.tolist()))
 
 
 def _log(
-    home: Path, instance: Instance, bars: History, profiles: Iterable[Profile], question: Question
+    home: Path, instance: Instance, bars: History, profiles: Iterable[Profile], question: WhatIf
 ) -> int:
     """Enter every configuration into the log of trials; return how many the symbol has now."""
     period = {"begin": iso(question.begin), "end": iso(question.end)}
@@ -373,7 +373,7 @@ def _currencies(database: Database, instances: Iterable[Instance], paper: str) -
     return {one.id: known.get(one.route, "") for one in instances}
 
 
-def sums_of(trades: Iterable[TradeSeen], currency: str, halts: int) -> Sums:
+def sums_of(trades: Iterable[TradeObservation], currency: str, halts: int) -> Sums:
     """Return what trades of one currency came to, one after the other as they ended."""
     tally, curve = Tally(), Curve()
     for trade in sorted(trades, key=lambda one: one.closed):
@@ -426,7 +426,7 @@ def signed(value: float) -> str:
     return f"{value:+,.2f}".replace("-", MINUS) if round(value, 2) else "0.00"
 
 
-def _notes(question: Question, told: Sequence[TriedOn]) -> Iterable[str]:
+def _notes(question: WhatIf, told: Sequence[TriedOn]) -> Iterable[str]:
     """Yield what to know before these figures are believed."""
     if not told:
         return
@@ -444,7 +444,7 @@ def _notes(question: Question, told: Sequence[TriedOn]) -> Iterable[str]:
     )
 
 
-def _of_the_bars(question: Question, told: Sequence[TriedOn]) -> Iterable[str]:
+def _of_the_bars(question: WhatIf, told: Sequence[TriedOn]) -> Iterable[str]:
     for one in told:
         if one.whole_from > iso(question.begin + LATE):
             days = count(question.days, "day")
@@ -453,7 +453,7 @@ def _of_the_bars(question: Question, told: Sequence[TriedOn]) -> Iterable[str]:
         yield "So few trades cannot tell skill from luck: a better result here proves nothing yet."
 
 
-def _of_the_profiles(question: Question) -> Iterable[str]:
+def _of_the_profiles(question: WhatIf) -> Iterable[str]:
     """Yield what of the two profiles bars alone cannot know."""
     profiles = (question.saved, question.wanted)
     if any(profile.events.calendar for profile in profiles):

@@ -25,12 +25,12 @@ from torra.clock import System, iso, parse
 from torra.config import Instance, Profile, load_desk
 from torra.errors import MALFORMED, ConfigError
 from torra.home import DATABASE, TRIED, lost
-from torra.jobs.kinds import JobResult, Parameters, Request, Tell
+from torra.jobs.kinds import JobRequest, JobResult, Parameters, Tell
 from torra.profiles.book import ProfileBook, as_json
 from torra.profiles.fields import canonical, changed, place_of, shown
 from torra.profiles.guard import Change, compare, leads_out
 from torra.regular_files import read_regular
-from torra.replay.tried.estimate import Question, Tried, newest_close, tried
+from torra.replay.tried.estimate import Tried, WhatIf, newest_close, tried
 from torra.replay.tried.words import table
 from torra.whole_files import write_whole
 
@@ -58,7 +58,7 @@ class _Asked(BaseModel):
     days: int = DAYS
 
 
-def check(home: Path, asked: Parameters) -> Request:
+def check(home: Path, asked: Parameters) -> JobRequest:
     """Return a request, checked and fixed; raises ConfigError naming what to mend."""
     try:
         told = _Asked.model_validate(dict(asked))
@@ -90,13 +90,13 @@ def check(home: Path, asked: Parameters) -> Request:
         "saved": saved.digest(),
         "wanted": wanted.digest(),
     }
-    return Request(same, fixed, f"{told.profile}: {title_of(changes)}, last {told.days} days")
+    return JobRequest(same, fixed, f"{told.profile}: {title_of(changes)}, last {told.days} days")
 
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
     """Run what was asked; raises ConfigError and StoreUnavailable."""
     told: Any = parameters
-    question = Question(
+    question = WhatIf(
         told["profile"],
         Profile.model_validate_json(told["saved"]),
         Profile.model_validate_json(told["wanted"]),

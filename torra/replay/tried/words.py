@@ -18,7 +18,7 @@ NOTHING: Final = "no difference"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChangeRow:
     """One figure as saved, with the changes, and the difference, "" where nothing was changed."""
 
     what: str
@@ -38,7 +38,7 @@ class AloneRow:
     difference: str
 
 
-def tables(found: Tried) -> list[tuple[str, list[Row]]]:
+def tables(found: Tried) -> list[tuple[str, list[ChangeRow]]]:
     """Return the figures of each currency, with its name."""
     return [
         (before.currency or IN_MONEY, rows(before, after, found.capital, found.capital_after))
@@ -46,23 +46,23 @@ def tables(found: Tried) -> list[tuple[str, list[Row]]]:
     ]
 
 
-def rows(before: Sums, after: Sums, capital: float, wanted: float) -> list[Row]:
+def rows(before: Sums, after: Sums, capital: float, wanted: float) -> list[ChangeRow]:
     """Return the figures of one currency; the capital is the saved one, then the changed one."""
     unit = before.currency
     told = [
-        Row("Trades", f"{before.trades:,}", f"{after.trades:,}",
+        ChangeRow("Trades", f"{before.trades:,}", f"{after.trades:,}",
             _whole(after.trades - before.trades)),
-        Row("Won", _won(before), _won(after), _whole(after.won - before.won)),
-        Row("Result", amount(before.money, unit), amount(after.money, unit),
+        ChangeRow("Won", _won(before), _won(after), _whole(after.won - before.won)),
+        ChangeRow("Result", amount(before.money, unit), amount(after.money, unit),
             amount(after.money - before.money, unit)),
-        Row("Result in R", f"{signed(before.r)} R", f"{signed(after.r)} R",
+        ChangeRow("Result in R", f"{signed(before.r)} R", f"{signed(after.r)} R",
             f"{signed(after.r - before.r)} R"),
-        Row("Deepest fall (% of capital)", _fall(before, capital), _fall(after, wanted),
+        ChangeRow("Deepest fall (% of capital)", _fall(before, capital), _fall(after, wanted),
             amount(after.fall - before.fall, unit)),
     ]  # fmt: skip
     if before.halts or after.halts:
         halts = _whole(after.halts - before.halts)
-        told.append(Row("Desk halted itself", f"{before.halts:,}", f"{after.halts:,}", halts))
+        told.append(ChangeRow("Desk halted itself", f"{before.halts:,}", f"{after.halts:,}", halts))
     return told
 
 

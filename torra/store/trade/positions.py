@@ -20,8 +20,8 @@ from typing import Any, Final
 from torra.clock import duration, parse
 from torra.config import SymbolSpec
 from torra.errors import ConfigError, StoreUnavailable
-from torra.lessons.facts import UNCOUNTED, Held, WinRate, facts_of
-from torra.lessons.lesson import LessonFacts, Situation, Words
+from torra.lessons.facts import UNCOUNTED, PriceRange, WinRate, facts_of
+from torra.lessons.lesson import LessonFacts, LessonText, Situation
 from torra.lessons.reviews import rules_words
 from torra.store.connection import stamp, to_json
 from torra.trading_terms import ACCOUNT
@@ -86,11 +86,11 @@ class PositionStore(Outbox):
         """Return the market of an opening; None where none was kept."""
 
     @abstractmethod
-    def held_range(self, instance: str, opened: datetime, closed: datetime) -> Held | None:
+    def held_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
         """Return the range of the bars that lie wholly between two moments; None without any."""
 
     @abstractmethod
-    def write_lesson(self, facts: LessonFacts, words: Words) -> int | None:
+    def write_lesson(self, facts: LessonFacts, words: LessonText) -> int | None:
         """Write a lesson and return its number; None where there is one of its trade already."""
 
     @abstractmethod

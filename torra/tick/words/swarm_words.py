@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from agent_config import EXPERTS, REGIME_BUDGET
 from agents.contracts import AgentReport
-from agents.debate.expected_value import Worth
+from agents.debate.expected_value import ExpectedValue
 from agents.debate.panel import DIRECTIONS
 from agents.feature_words import name_of
 from torra.tick.tick_record import (
@@ -21,7 +21,7 @@ from torra.tick.tick_record import (
     ConflictRecord,
     DebateRecord,
     FeatureRecord,
-    Gate,
+    GateRecord,
     RegimeDirective,
     SwarmRecord,
     statement,
@@ -138,14 +138,14 @@ def trusted(told: SwarmRecord) -> list[tuple[str, float]]:
     return sorted(told.trust.items(), key=lambda one: (-one[1], one[0]))
 
 
-def break_even(told: Worth) -> float | None:
+def break_even(told: ExpectedValue) -> float | None:
     """Return the chance, 0 to 1, from which the side pays; None where the stakes are not known."""
     if told.reward_r is None or told.cost_r is None or told.reward_r <= -1.0:
         return None
     return (1.0 + told.cost_r) / (1.0 + told.reward_r)
 
 
-def value_of(told: Worth) -> float | None:
+def value_of(told: ExpectedValue) -> float | None:
     """Return the expected value in R by its own terms; None where one of them is not known."""
     p, reward, cost = told.used, told.reward_r, told.cost_r
     if reward is None or cost is None:
@@ -153,7 +153,7 @@ def value_of(told: Worth) -> float | None:
     return p * reward - (1.0 - p) - cost
 
 
-class Terms(NamedTuple):
+class ValueTerms(NamedTuple):
     """The terms of an expected value in R as they are printed: `won - lost - cost` is `value`."""
 
     chance: float
@@ -165,7 +165,7 @@ class Terms(NamedTuple):
     decimals: int
 
 
-def terms(told: Worth) -> Terms | None:
+def terms(told: ExpectedValue) -> ValueTerms | None:
     """Return the printed terms of an expected value; None where one of them is not known.
 
     They have two decimals where these add up, else three, and there the cost is the rest.
@@ -181,13 +181,13 @@ def terms(told: Worth) -> Terms | None:
     return last._replace(cost=round(last.won - last.lost - last.value, last.decimals))
 
 
-def _rounded(p: float, reward: float, cost: float, value: float, decimals: int) -> Terms:
+def _rounded(p: float, reward: float, cost: float, value: float, decimals: int) -> ValueTerms:
     p, reward, cost, value = (round(one, decimals) for one in (p, reward, cost, value))
     won, lost = round(p * reward, decimals), round(1.0 - p, decimals)
-    return Terms(p, reward, won, lost, cost, value, decimals)
+    return ValueTerms(p, reward, won, lost, cost, value, decimals)
 
 
-def chance(told: Worth, *, by_rule: bool = False) -> str:
+def chance(told: ExpectedValue, *, by_rule: bool = False) -> str:
     """Return which chance counts, and why: the lower of the said one and what came of such ones.
 
     `by_rule`: the judge is the rules, whose chance is a formula's.
@@ -202,7 +202,7 @@ def chance(told: Worth, *, by_rule: bool = False) -> str:
     return f"{said}, of such chances {came} came true: the lower counts ({lower})"
 
 
-def worth(told: Worth) -> str:
+def worth(told: ExpectedValue) -> str:
     """Return the expected value term by term: "0.48 x 2.00 R - 0.52 x 1 R - 0.04 R = +0.41 R"."""
     found = terms(told)
     if found is None:
@@ -262,7 +262,7 @@ def rows(
     spoken: DebateRecord,
     verdict: str = "",
     features: Iterable[FeatureRecord] = (),
-    gate: Gate | None = None,
+    gate: GateRecord | None = None,
 ) -> dict[str, str]:
     """Return what a swarm came to, for a terminal, by the name of its row.
 
@@ -280,7 +280,7 @@ def _rows(
     told: SwarmRecord,
     verdict: str,
     features: Iterable[FeatureRecord],
-    gate: Gate | None,
+    gate: GateRecord | None,
 ) -> Iterator[tuple[str, str]]:
     yield from _judge(spoken)
     if verdict in DIRECTIONS and spoken.in_shadow and gate is not None:
