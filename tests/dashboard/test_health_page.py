@@ -648,7 +648,8 @@ def test_the_checklist_is_looked_at_once_a_minute(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
-    monkeypatch.setattr("torra.dashboard.screens.health.quick_checks", lambda *_: looks.append(1) or [])
+    place = "torra.dashboard.screens.health.quick_checks"
+    monkeypatch.setattr(place, lambda *_: looks.append(1) or [])
     memory, now = type(checkup(pages.backing))(), parse("2026-11-21T10:00:00Z")
     for seconds in (0, 1, 59, 60, 61):
         memory.findings(pages.backing, now + timedelta(seconds=seconds))

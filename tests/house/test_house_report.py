@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from scripts import house
+from scripts import gauge, house, naming
+from tests import ROOT
 
 FILES: Final = {
     "torra/store/found_rows.py": '''"""Rows.
@@ -79,3 +81,14 @@ def test_a_report_shows_what_changed(tree: Path) -> None:
     lines = house.report(house.measure(tree), before).splitlines()
     program = next(line.split() for line in lines if line.startswith("  program"))
     assert program[:4] == ["program", "2", ">", "1"] and "  1 > 0" in lines
+
+
+def test_no_public_class_name_has_two_meanings() -> None:
+    """A reader who finds a name in one room finds nothing else under it in another."""
+    trees = {
+        name: ast.parse((ROOT / name).read_text("utf-8"))
+        for name in gauge.sizes(ROOT)
+        if name.endswith(".py") and gauge.part_of(name) == "program"
+    }
+    assert len(trees) > 500
+    assert naming.doubles(trees) == {}
