@@ -470,11 +470,11 @@ import sys
 from agent_config import AgentSettings
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 heavy = ("anthropic", "openai", "google.genai", "httpx2", "genai_prices")
 open_provider(AgentSettings()).close()
 assert not [name for name in heavy if name in sys.modules], sys.modules.keys() & set(heavy)
-way = Switchboard({"OPENAI_API_KEY": "k"}, prices=PriceList())
+way = VendorClients({"OPENAI_API_KEY": "k"}, prices=PriceList())
 provider = open_provider(AgentSettings(provider="openai_compatible"), way)
 way._adapters["openai_compatible"].result(timeout=60)
 assert "openai" in sys.modules
@@ -494,10 +494,10 @@ import socket, threading
 from agent_config import AgentSettings
 from tests.doubles.switchboards import Prices, a_request
 from torra.providers.registry import open_provider
-from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.switchboard import VendorClients
 listener = socket.create_server(("127.0.0.1", 0))
 place = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-way = Switchboard({"TORRA_OPENAI_BASE_URL": place}, prices=Prices())
+way = VendorClients({"TORRA_OPENAI_BASE_URL": place}, prices=Prices())
 provider = open_provider(AgentSettings(provider="openai_compatible"), way)
 future = provider.submit(a_request("m", limit_s=300.0))
 listener.accept()[0].recv(100)
