@@ -140,5 +140,7 @@ def test_every_page_and_answer_shows_a_damaged_record_as_damaged(
             assert answer.status_code < 500, (address, text)
         reason = pages.json(f"/api/v1{page}").get("damaged", "")
         assert ("The record of this tick is damaged" in pages.text(page)) == bool(reason)
-        assert others(f"{number}.db") == before
+        states = others(f"{number}.db")
+        # what still reads may tell another tick of its close another thing
+        assert len(states) == len(before) and (not reason or states == before), text
     database._change(sql, json.dumps(stored), key)

@@ -42,7 +42,11 @@ def number(value: object) -> float | None:
     # bool is a kind of int: True would be written as 1
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        known = float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return None
+    return known if math.isfinite(known) else None
 
 
 def format_signed(value: object, decimals: int = SCORE_DECIMALS) -> str:

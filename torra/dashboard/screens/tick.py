@@ -64,7 +64,10 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
     if told is None:
         running = watching.running(f"{instance}|{timeframe}|{moment}")
         return redirect(watching.address(running)) if running else abort(404)
-    record = load(f"{instance}|{timeframe}|{moment}", told, TickView)
+    key = f"{instance}|{timeframe}|{moment}"
+    # told from the stored text: here the state of the desk now stands for that of then
+    damage = told.get("damaged")
+    record = Damaged(key, str(damage)) if damage else load(key, told, TickView)
     if isinstance(record, Damaged):
         bare = BareTick.parse(
             {
