@@ -19,7 +19,6 @@ from pydantic import (
     Field,
     JsonValue,
     ValidationError,
-    model_validator,
 )
 from pydantic_core import to_json
 
@@ -28,7 +27,6 @@ from agents.debate.board import Settle
 from agents.debate.deliberation import Consulted
 from agents.debate.expected_value import ExpectedValue
 from agents.debate.panel import Panel
-from agents.registry import AGENTS
 from torra.clock import TIMEFRAMES, parse
 from torra.errors import MALFORMED
 from torra.evaluation.standing.track_record import TrackRecord
@@ -223,16 +221,6 @@ class DebateRecord(RecordPart):
     elapsed_ms: float
     consulted: Consulted | None = None
     swarm: SwarmRecord | None = None
-
-    @model_validator(mode="after")
-    def _within_roles(self) -> Self:
-        """Refuse a report with an adjustment that its seat has no say in: no reply is kept so."""
-        for report in (*self.reports, *self.earlier):
-            seat = AGENTS.get(report.agent_id)
-            moved = {name for name, value in report.adjustments.items() if value is not None}
-            if seat and seat.role.focus and not moved <= seat.role.focus.keys():
-                raise ValueError(f"{report.agent_id} has no say in {sorted(moved)}")
-        return self
 
     @property
     def every_report(self) -> tuple[AgentReport, ...]:

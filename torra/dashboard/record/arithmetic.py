@@ -22,6 +22,7 @@ from agents.contracts import (
     SIDES,
     VECTORS,
     AgentReport,
+    Role,
 )
 from agents.debate import panel, synthesis
 from agents.registry import AGENTS
@@ -305,12 +306,18 @@ def _vector_checks(record: TickRecord, vector: str) -> Iterable[Check]:
     yield "blend", synthesis.blended(l1, blend), record.final(vector)
 
 
+def in_role(role: Role, report: AgentReport) -> bool:
+    """Return whether a stored report moves only what its role has a say in, as all replies do."""
+    moved = {vector for vector, value in report.adjustments.items() if value is not None}
+    return role.kind != "analyst" or moved <= role.focus.keys()
+
+
 def _answers(deliberation: DebateRecord) -> list[synthesis.CountedReport]:
     """Return the stored opinions with their roles; none when an author is not in the registry."""
     answers = []
     for told in deliberation.reports:
         seat = AGENTS.get(told.agent_id)
-        if seat is None:
+        if seat is None or not in_role(seat.role, told):
             # the agent of a host has no role here: a sum without it would look like a fault
             return []
         if seat.role.kind in OPINIONS:

@@ -296,6 +296,8 @@ def _stance(name: str, report: AgentReport, record: TickRecord) -> Stance | None
     seat = AGENTS.get(name)
     if seat is None or report.abstained or seat.role.kind not in OPINIONS:
         return None
+    if not arithmetic.in_role(seat.role, report):
+        return None
     alone = panel_of([CountedReport(seat.role, report)], weights=arithmetic.vector_weights(record))
     return agreement.stance(name, alone.pushes.get(name))
 
