@@ -20,7 +20,7 @@ from tests.doubles.visitors import bearer
 from tests.worlds import desks, swarm_ticks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from tests.worlds.flows import Flowing
-from tests.worlds.values import made
+from tests.worlds.values import view_value
 from torra.clock import iso, parse
 from torra.collecting.asking import TopicState
 from torra.config import FEEDS, DeskSettings, Profile, validate
@@ -139,10 +139,10 @@ def test_a_market_that_is_closed_is_no_trouble() -> None:
         "quiet": {"count": 96, "first": "", "last": ""}, "skipped": None,
     }  # fmt: skip
     overview = {"instances": [{"instance": "BTCUSD", "streams": [row]}]}
-    (one,) = health_checks.streams(made(Overview, overview), DeskSettings())
+    (one,) = health_checks.streams(view_value(Overview, overview), DeskSettings())
     assert one.level == "note" and "no bars for 96 closes" in one.detail
     (none,) = health_checks.streams(
-        made(
+        view_value(
             Overview, {"instances": [{"instance": "X", "streams": [{**row, "age_seconds": None}]}]}
         ),
         DeskSettings(),
@@ -155,11 +155,11 @@ def test_a_market_that_is_closed_is_no_trouble() -> None:
 def test_a_stream_that_never_had_a_bar_wants_a_look_with_its_remedy(feed: str) -> None:
     row = {"timeframe": "H1", "age_seconds": None, "next_in_seconds": 5.0}
     overview = {"instances": [{"instance": "X", "feed": feed, "streams": [row]}]}
-    (one,) = health_checks.streams(made(Overview, overview), DeskSettings())
+    (one,) = health_checks.streams(view_value(Overview, overview), DeskSettings())
     assert one.level == ("note" if feed == "host" else "warn")
     assert one.remedy == health_checks.FIRST[feed]
     known = {"instance": "X", "streams": [{**row, "bar_age_seconds": 60.0}]}
-    (waits,) = health_checks.streams(made(Overview, {"instances": [known]}), DeskSettings())
+    (waits,) = health_checks.streams(view_value(Overview, {"instances": [known]}), DeskSettings())
     assert waits.level == "note"
 
 

@@ -16,7 +16,7 @@ from tests.doubles.page_reader import client as view_client
 from tests.worlds import demo_orders
 from tests.worlds.records import tick_record
 from tests.worlds.stores import NOON
-from tests.worlds.values import made, made_symbol
+from tests.worlds.values import made_symbol, view_value
 from torra.dashboard.cells import common, home_cells, overview_cells, symbol_cells
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import DeskStatus, Overview, OverviewSymbol, PositionValue
@@ -35,8 +35,8 @@ LEVELS = {"buy": 0.5, "sell": 0.5}
 @pytest.fixture
 def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageContext]:
     """A desk with closed trades and a proposal; nothing of it counts as warm-up."""
-    with demo_orders.traded(tmp_path, monkeypatch) as made:
-        yield made
+    with demo_orders.traded(tmp_path, monkeypatch) as view_value:
+        yield view_value
 
 
 def home(backing: PageContext, query: str = "") -> tuple[Page, dict[str, Any]]:
@@ -240,7 +240,7 @@ def test_a_proposal_is_shown_with_what_it_risks_and_leads_to_its_page(backing: P
 
 def symbol(**more: Any) -> OverviewSymbol:
     known = {"instance": "BTCUSD", "timeframes": ["M15", "H1"], "digits": 2, "thresholds": LEVELS}
-    return made(OverviewSymbol, {**known, **more})
+    return view_value(OverviewSymbol, {**known, **more})
 
 
 @cases(

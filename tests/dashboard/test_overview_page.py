@@ -9,7 +9,7 @@ from tests.cases import cases
 from tests.doubles.page_reader import check_policy, client, get
 from tests.worlds.demo_view import INSTANCES, ScriptedView
 from tests.worlds.records import tick_record
-from tests.worlds.values import made
+from tests.worlds.values import view_value
 from torra.config import ROOT
 from torra.dashboard.cells import common, overview_cells
 from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol, RunningDebate, SymbolStatus
@@ -65,7 +65,9 @@ def instance(**changes):
     stream |= changes.pop("stream", {})
     stream["tick"] = tick_record({"source_type": "AGENT_FULL", **changes.pop("tick", {})})
     latest = stream["tick"]
-    return made(OverviewSymbol, {"instance": "A", "streams": [stream], "latest": latest, **changes})
+    return view_value(
+        OverviewSymbol, {"instance": "A", "streams": [stream], "latest": latest, **changes}
+    )
 
 
 SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}

@@ -29,7 +29,7 @@ from tests.worlds.demo_full_desk import (
 )
 from tests.worlds.demo_view import bars
 from tests.worlds.records import shown_tick, tick_record
-from tests.worlds.values import made
+from tests.worlds.values import view_value
 from torra.clock import iso
 from torra.config import DeskSettings, Instance, NewsSettings, Profile
 from torra.dashboard.cells import sources, symbol_cells
@@ -355,7 +355,7 @@ def test_a_broken_calendar_and_missing_news_show_on_the_overview_and_the_symbol_
 
 def warned(told, tick):
     streams = [{"timeframe": "H1", "tick": tick}]
-    return told([made(OverviewSymbol, {"instance": "EURUSD", "streams": streams})])
+    return told([view_value(OverviewSymbol, {"instance": "EURUSD", "streams": streams})])
 
 
 @pytest.mark.parametrize("status", ["broken", "ended", "broken_ended"])
@@ -370,7 +370,9 @@ def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status: str) -> No
 def test_one_warning_names_every_stream_and_nothing_warns_of_nothing() -> None:
     broken = tick_record(news=_news(NewsView(NewsStatus.BROKEN)))
     streams = [{"timeframe": t, "tick": broken} for t in ("M15", "H1")]
-    told = sources.news_warning([made(OverviewSymbol, {"instance": "EURUSD", "streams": streams})])
+    told = sources.news_warning(
+        [view_value(OverviewSymbol, {"instance": "EURUSD", "streams": streams})]
+    )
     assert told == f"{sources.NEWS_WARNINGS['broken']} (EURUSD M15, EURUSD H1)"
     for tick in (None, tick_record(), tick_record(news=_news(NewsView(NewsStatus.NO_KEY)))):
         assert warned(sources.news_warning, tick) == warned(sources.calendar_warning, tick) == ""

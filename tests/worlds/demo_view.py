@@ -21,7 +21,7 @@ from agents.debate import panel, synthesis
 from agents.registry import AGENTS
 from tests import ROOT
 from tests.worlds.records import quiet, tick_record
-from tests.worlds.values import made
+from tests.worlds.values import view_value
 from torra import clock
 from torra.config import Markov
 from torra.dashboard.record import arithmetic
@@ -122,7 +122,7 @@ class ScriptedView:
             "failing": [FAILS] if self.state == "unheard" else [],
             "blocks": [BLOCK] if self.state == "blocked" else [],
         }
-        return made(DeskStatus, status)
+        return view_value(DeskStatus, status)
 
     def overview(self) -> Overview:
         desk = self.desk()
@@ -138,7 +138,7 @@ class ScriptedView:
         else:
             instances = [{**one, **self._chart(one)} for one in instances]
         told = {"desk": desk, "instances": instances, "debates": self._debates()}
-        return made(Overview, told)
+        return view_value(Overview, told)
 
     def _chart(self, one: dict[str, Any]) -> dict[str, Any]:
         name = one["instance"]
@@ -184,7 +184,7 @@ class ScriptedView:
             "previous": names[place - 1] if place else None,
             "next": names[place + 1] if place + 1 < len(names) else None,
         }
-        return made(Symbol, told)
+        return view_value(Symbol, told)
 
     def _drawn(self, instance: str, timeframe: str, limit: int, upto: str = "~") -> dict[str, Any]:
         every = [] if self._silent(instance) else bars(instance, timeframe)
@@ -198,7 +198,7 @@ class ScriptedView:
         known = {tick["bar_time"] for tick in self._ticks(instance, timeframe)}
         drawn = self._drawn(instance, timeframe, limit, as_of)
         there = [bar["time"] for bar in drawn["bars"] if bar["time"] in known]
-        return made(ChartBars, {"digits": DIGITS[instance], **drawn, "ticks": there})
+        return view_value(ChartBars, {"digits": DIGITS[instance], **drawn, "ticks": there})
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
         desk = self.desk()
@@ -489,7 +489,7 @@ def record(
             "expires": clock.iso(as_of + timedelta(seconds=180)),
             "state": "PENDING",
         }
-    made = {
+    view_value = {
         "instance": instance,
         "symbol": instance,
         "timeframe": timeframe,
@@ -559,13 +559,13 @@ def record(
         "skipped": None,
         "deliberation": deliberation | {"reports": reports},
     }
-    record = tick_record(made)
+    record = tick_record(view_value)
     if "panel" not in deliberation:
         answers = arithmetic._answers(record.deliberation)
         failed = [name for name in deliberation.get("failures", ()) if name != "risk_gate"]
         found = panel.panel_of(answers, failed, WEIGHTS) if answers else panel.NEUTRAL
-        made["deliberation"] = {**made["deliberation"], "panel": found.as_json()}
-        record = tick_record(made)
+        view_value["deliberation"] = {**view_value["deliberation"], "panel": found.as_json()}
+        record = tick_record(view_value)
     orders = [OrderPhrase(one.kind, one.side, one.lots) for one in record.signals]
     spoken = record.deliberation
     said = Finished(
@@ -575,7 +575,7 @@ def record(
         vetoed=record.gate.ruling.vetoes(verdict), vetoed_for=sided(record.gate.ruling, verdict),
         source=source, flags=spoken.flags, push=spoken.panel.push,
     )  # fmt: skip
-    return quiet(made, sentence=in_page_words(sentence(said)))
+    return quiet(view_value, sentence=in_page_words(sentence(said)))
 
 
 def readings(series: list[dict[str, Any]], place: int) -> tuple[dict[str, float], dict[str, Any]]:

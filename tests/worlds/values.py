@@ -15,7 +15,7 @@ Made = TypeVar("Made")
 NO_STATES: Final = {"view": MarkovView(None, 0, (), (), {}), "smoothing": 1.0}
 
 
-def made(kind: type[Made], told: object) -> Made:
+def view_value(kind: type[Made], told: object) -> Made:
     """Return a value of torra.dashboard.view.desk_values, its parts as dicts or as values."""
     found: Made = _adapter(kind).validate_python(told)  # type: ignore[arg-type]
     return found
@@ -24,7 +24,7 @@ def made(kind: type[Made], told: object) -> Made:
 def made_symbol(timeframe: str = "M15", **parts: Any) -> Symbol:
     """Return a symbol with a stream of which nothing is known besides these parts."""
     stream = StreamStatus(timeframe=timeframe)
-    return made(Symbol, {"instance": "", "stream": stream, "states": NO_STATES, **parts})
+    return view_value(Symbol, {"instance": "", "stream": stream, "states": NO_STATES, **parts})
 
 
 @cache
