@@ -35,8 +35,8 @@ LEVELS = {"buy": 0.5, "sell": 0.5}
 @pytest.fixture
 def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageContext]:
     """A desk with closed trades and a proposal; nothing of it counts as warm-up."""
-    with demo_orders.traded(tmp_path, monkeypatch) as view_value:
-        yield view_value
+    with demo_orders.traded(tmp_path, monkeypatch) as pages:
+        yield pages
 
 
 def home(backing: PageContext, query: str = "") -> tuple[Page, dict[str, Any]]:
