@@ -57,7 +57,7 @@ LESSONS: Final[Table] = {
     "K3": {
         "lesson-numbers": fault(
             "a number that is no fact stays in a review",
-            At("torra.lessons.checked_words:_Check._is_fact", returns("True", "all(...)")),
+            At("torra.lessons.checked_words:SentenceCheck.is_fact", returns("True", "all(...)")),
             "test_no_hostile_review_alters_a_fact_or_leaves_a_foreign_number",
         ),
         "review-unit": fault(
@@ -68,7 +68,10 @@ LESSONS: Final[Table] = {
         ),
         "review-word": fault(
             "a review may hold any word",
-            At("torra.lessons.checked_words", replace("words <= self._plain", "True")),
+            At(
+                "torra.lessons.checked_words:SentenceCheck.flag",
+                replace("'' if plain else WORDS", "''"),
+            ),
             "test_a_sentence_with_anything_else_falls_and_is_flagged",
             "test_each_attack_alone_leaves_nothing_of_its_harm",
         ),

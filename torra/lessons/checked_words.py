@@ -101,13 +101,13 @@ def checked(words: LessonText, facts: LessonFacts) -> LessonText:
 
     A part of which nothing is left is empty; `flags` has why sentences were dropped.
     """
-    check = _Check(facts)
+    check = SentenceCheck(facts)
     setup, outcome, rule = map(check.part, (words.setup, words.outcome, words.rule))
     flags = dict.fromkeys((*words.flags, *(flag for flag in FLAGS if flag in check.flags)))
     return replace(words, setup=setup, outcome=outcome, rule=rule, flags=tuple(flags))
 
 
-class _Check:
+class SentenceCheck:
     """What one lesson's sentences are held against."""
 
     def __init__(self, facts: LessonFacts) -> None:
@@ -128,7 +128,7 @@ class _Check:
         if len(text) > READ_CHARS:
             self.flags.add(TOO_LONG)
         for raw in filter(None, map(str.strip, ENDS.split(text[:READ_CHARS]))):
-            flag, sentence = self._flag(raw), clean(raw, PART_BYTES)
+            flag, sentence = self.flag(raw), clean(raw, PART_BYTES)
             told = " ".join([*kept, sentence])
             if not flag and (len(kept) == SENTENCES or len(told.encode()) > PART_BYTES):
                 flag = TOO_LONG
@@ -138,7 +138,7 @@ class _Check:
                 kept.append(sentence)
         return " ".join(kept)
 
-    def _flag(self, raw: str) -> str:
+    def flag(self, raw: str) -> str:
         """Return why a sentence may not stand; "" where it may."""
         if len(raw.encode("utf-8", "backslashreplace")) > PART_BYTES:
             return TOO_LONG
@@ -148,7 +148,7 @@ class _Check:
         if _orders(text):
             return ORDERS
         text = self._names.sub(" ", text)
-        if not all(map(self._is_fact, CLAUSE.split(text))):
+        if not all(map(self.is_fact, CLAUSE.split(text))):
             return NUMBER_UNKNOWN
         text = NUMBER.sub(" ", text)
         words = words_of(text)
@@ -157,7 +157,7 @@ class _Check:
         plain = words <= self._plain and ABBREVIATIONS.issuperset(CAPITALS.findall(text))
         return "" if plain else WORDS
 
-    def _is_fact(self, clause: str) -> bool:
+    def is_fact(self, clause: str) -> bool:
         """Return whether every number of a clause is a fact of the trade."""
         words, numbers = words_of(clause), list(NUMBER.finditer(clause))
         if re.search(r"\d", NUMBER.sub(" ", clause)) or (numbers and words & INEXACT):
