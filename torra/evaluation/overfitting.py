@@ -132,7 +132,10 @@ COLUMNS: Final[Columns] = {
 }
 
 
-FIGURES: Final = {name: name for name in ("probability", "loss", "inside", "outside", "ways")}
+FIGURES: Final[Columns] = {
+    **{name: name for name in ("probability", "loss", "inside", "outside")},
+    "ways": lambda one: float(one.ways),
+}
 
 
 def overfitting_exhibit(found: Overfitting) -> Exhibit:
