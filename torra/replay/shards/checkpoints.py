@@ -241,7 +241,8 @@ def _whole(
     try:
         found = _sorted(_rows(lines, held.length), shared, ended)
     except BROKEN as error:
-        raise damaged(lines, state, f"{type(error).__name__}: {error}") from error
+        why = str(error).partition("\n")[0]
+        raise damaged(lines, state, f"{type(error).__name__}: {why}") from error
     if (len(found[0]), len(found[1])) != (held.ticks, held.trades):
         raise damaged(lines, state, "ticks or trades are missing")
     return found
