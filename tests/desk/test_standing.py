@@ -430,16 +430,6 @@ def called(command: Any, home: Path, *words: str) -> str:
     return result.stdout
 
 
-def test_standing_says_who_has_a_say_and_what_is_missing(home: Path) -> None:
-    said = called(standing_commands.promotion, home)
-    assert "its agents look on: recorded, not counted" in said
-    assert "next look at 3,000" in said and "no look has been taken yet" in said
-    told = json.loads(called(standing_commands.promotion, home, "--json"))
-    (row,) = told["profiles"]
-    assert (row["counts"], row["look"], row["setting"]) == (False, 0, fingerprint(EARNED))
-    assert told["rule"]["looks"] == [3_000, 6_000, 12_000, 24_000]
-
-
 @pytest.mark.journey
 def test_a_scorecard_is_told_drawn_and_kept(home: Path) -> None:
     page = home / "out.html"
@@ -481,14 +471,6 @@ def test_a_scorecard_begins_with_money(tmp_path: Path, scaled: Scale) -> None:
     trades = tmp_path / "replays" / "scorecard-default-BTCUSD" / "trades.csv"
     arms = {line.partition(",")[0] for line in trades.read_text("utf-8").splitlines()[1:]}
     assert arms == {"l1", "final"}
-
-
-def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path) -> None:
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": [{"symbol": "BTCUSD"}]}), "utf-8")
-    for command in (standing_commands.scorecard, standing_commands.promotion):
-        assert "3,000" in called(command, tmp_path)
-    assert "has run no tick yet" in called(standing_commands.scorecard, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["desk.json"]
 
 
 @pytest.mark.journey

@@ -128,18 +128,6 @@ def test_every_rule_is_needed(one: ArmFigures, beaten: bool | None, trials: int,
     shows_no_gaps(claims_exhibit([one], {"full": beaten}, trials))
 
 
-def test_the_sentence_claims_only_what_the_table_claims() -> None:
-    won = claims_exhibit([good()], {"full": True}, 12)
-    assert won.says.startswith("full shows an edge on these bars")
-    assert "12 looks at this symbol so far" in won.says
-    lost = claims_exhibit([good()], {}, 12)
-    assert lost.says.startswith("No arm shows an edge.")
-    assert "trades" in lost.says
-    nothing = claims_exhibit([], {})
-    shows_no_gaps(nothing)
-    assert not nothing.enough
-
-
 P_VALUES = [0.001, 0.03, 0.012, 0.8, 0.03, 0.2]
 
 
