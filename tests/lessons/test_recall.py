@@ -128,15 +128,6 @@ def test_a_lesson_of_this_very_moment_is_not_known_yet() -> None:
     assert shelf(stored).recall(asked(last + timedelta(seconds=1))).corpus == 6
 
 
-@pytest.mark.journey
-@given(st.lists(st.floats(0.0, 500.0), min_size=1, max_size=12), st.integers(0, 11))
-def test_later_lessons_move_no_earlier_answer(hours: list[float], cut: int) -> None:
-    made = [lessons.facts(f"T{number}", hours=at) for number, at in enumerate(sorted(hours))]
-    as_of = made[min(cut, len(made) - 1)].known_at
-    known = learnt(*[one for one in made if one.known_at < as_of])
-    assert shelf(learnt(*made)).recall(asked(as_of)) == shelf(known).recall(asked(as_of))
-
-
 def test_lessons_of_the_warm_up_and_of_an_earlier_pass_are_never_told() -> None:
     stored = learnt(*six())
     warm = stored.lessons[2].facts.known_at
