@@ -12,7 +12,7 @@ import pytest
 from instance_database import Database
 from tests.worlds import desks, journals
 from torra.config import Profile
-from torra.replay.rerun.causes import cause
+from torra.replay.rerun.differences import TickDiffers
 from torra.replay.rerun.journal_replay import Comparison, replay
 
 pytestmark = pytest.mark.usefixtures("lessons_come_in_time")
@@ -178,8 +178,8 @@ def test_a_changed_number_is_noticed_and_named(source: Database, tmp_path: Path)
     set_in(source, key, "$.lessons.numbers.similar", then + 1.0)
     found = again(source, tmp_path, [key])[key]
     assert found.state == "different"
-    why = cause(source, found)
-    assert (why.kind, why.what) == ("lesson", f"lessons.similar.value was {then}, is {then + 1.0}")
+    first = TickDiffers.of(source, found).first
+    assert first == ("features.lessons.similar.value", then, then + 1.0)
 
 
 @pytest.mark.journey
@@ -191,7 +191,6 @@ def test_another_lesson_in_a_record_is_noticed(source: Database, tmp_path: Path)
     set_in(source, key, "$.lessons.notes[0].lesson", other)
     found = again(source, tmp_path, [key])[key]
     assert found.state == "different" and found.misses
-    assert cause(source, found).kind == "lesson"
 
 
 def test_altered_words_are_noticed(source: Database, tmp_path: Path) -> None:
@@ -202,7 +201,7 @@ def test_altered_words_are_noticed(source: Database, tmp_path: Path) -> None:
     assert change(source, sql, notes(record)[0]["lesson"]) == 1
     found = again(source, tmp_path, [key])[key]
     assert found.state == "different"
-    assert cause(source, found).what == "a lesson that technical was told"
+    assert "calls.technical.1.1" in found.differences
 
 
 def asked_of(source: Database, key: str) -> bool:

@@ -19,7 +19,7 @@ from torra.evaluation.standing.track_record import TrackRecord, TrackRecordQuery
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import runner
 from torra.replay.arms import Arm
-from torra.replay.rerun.causes import cause
+from torra.replay.rerun.differences import TickDiffers
 from torra.replay.rerun.journal_replay import Comparison, replay
 from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards import seen
@@ -105,9 +105,8 @@ def test_an_altered_value_is_noticed_and_named(source: Database, tmp_path: Path)
     rewrite(source, key, "json_set(record, '$.standing.numbers.liquidity_hit_share', 0.99)")
     found = again(source, tmp_path, key)
     assert [one.key for one in found.values() if one.state != "same"] == [key]
-    why = cause(source, found[key])
-    assert why.kind == "record"
-    assert why.what.startswith("standing.liquidity_hit_share") and "is 0.99" in why.what
+    first = TickDiffers.of(source, found[key]).first
+    assert first.place == "features.standing.liquidity_hit_share.value" and first.now == 0.99
 
 
 @pytest.mark.journey
