@@ -261,9 +261,7 @@ def test_an_altered_bar_is_told_from_the_tick_that_saw_it_first(home: Path, scal
 
 @pytest.mark.journey
 def test_an_altered_setting_is_named(home: Path) -> None:
-    ((number,),) = sql(
-        home, "SELECT min(id) FROM trading_config WHERE instance = 'BTCUSD'"
-    )
+    ((number,),) = sql(home, "SELECT min(id) FROM trading_config WHERE instance = 'BTCUSD'")
     text = """UPDATE trading_config SET profile = replace(profile, '"buy":0.1', '"buy":0.9')"""
     change(home, f"{text} WHERE id = ?", number)
     found = checked(home, "BTCUSD", code=1)
