@@ -144,7 +144,7 @@ def why(source: Database, found: Comparison) -> tuple[str, str]:
     """Return which digest fails, and the place of the first difference."""
     assert found.state == "different"
     told = TickDiffers.of(source, found)
-    return told.cause, told.first.place
+    return told.cause, told.field
 
 
 # --- the same again -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -146,7 +146,7 @@ def test_every_tick_is_the_same_in_every_process(
     processes = [start(number) for number in range(scaled(PROCESSES))]
     (tmp_path / "here").mkdir()
     database = desks.open_database(lived.parent)
-    here = [json.dumps(one.as_json()) for one in journals.lines(database, tmp_path / "here")]
+    here = [json.dumps(asdict(one)) for one in journals.lines(database, tmp_path / "here")]
     for process in processes:
         there = process.communicate()[0].decode().splitlines()
         assert there == here, "the processes differ"

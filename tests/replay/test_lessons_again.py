@@ -178,8 +178,8 @@ def test_a_changed_number_is_noticed_and_named(source: Database, tmp_path: Path)
     set_in(source, key, "$.lessons.numbers.similar", then + 1.0)
     found = again(source, tmp_path, [key])[key]
     assert found.state == "different"
-    first = TickDiffers.of(source, found).first
-    assert first == ("features.lessons.similar.value", then, then + 1.0)
+    first = TickDiffers.of(source, found)
+    assert (first.field, first.now) == ("features.lessons.similar.value", then + 1.0)
 
 
 @pytest.mark.journey

@@ -105,8 +105,8 @@ def test_an_altered_value_is_noticed_and_named(source: Database, tmp_path: Path)
     rewrite(source, key, "json_set(record, '$.standing.numbers.liquidity_hit_share', 0.99)")
     found = again(source, tmp_path, key)
     assert [one.key for one in found.values() if one.state != "same"] == [key]
-    first = TickDiffers.of(source, found[key]).first
-    assert first.place == "features.standing.liquidity_hit_share.value" and first.now == 0.99
+    first = TickDiffers.of(source, found[key])
+    assert first.field == "features.standing.liquidity_hit_share.value" and first.now == 0.99
 
 
 @pytest.mark.journey

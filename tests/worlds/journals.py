@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -257,7 +258,7 @@ def lines(source: Database, folder: Path, limit: int | None = None) -> Iterator[
 def main(source: str, into: str) -> None:
     database = Database.open(Path(source), now=System().real_now)
     for found in lines(database, Path(into)):
-        sys.stdout.write(json.dumps(found.as_json()) + "\n")
+        sys.stdout.write(json.dumps(asdict(found)) + "\n")
     database.close()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from instance_database import Database
 from torra.replay.rerun.journal_replay import RECORD, Comparison
@@ -40,20 +40,17 @@ SEEN_FIRST: Final = (
 """Fields of what a tick saw: they come before what was made of it."""
 
 
-class Difference(NamedTuple):
-    """A value that is not the stored one; `place` leads to it, as scores.momentum.score."""
-
-    place: str
-    then: Any
-    now: Any
-
-
 @dataclass(frozen=True, slots=True)
 class TickDiffers:
-    """A tick that is not the same: where first, and which of its inputs has another digest."""
+    """A tick that is not the same, and which of its inputs has another digest.
+
+    `field` leads to the first value that is not the stored one, as scores.momentum.score.
+    """
 
     key: str
-    first: Difference
+    field: str
+    then: Any
+    now: Any
     cause: Cause
     detail: str
 
@@ -64,13 +61,7 @@ class TickDiffers:
         differences = comparison.differences
         name = min(differences, key=lambda name: places.get(name, len(places)))
         first = _leaf(name, *differences[name])
-        return cls(comparison.key, first, _cause(source, comparison), comparison.detail)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        place, then, now = self.first
-        where = {"key": self.key, "field": place, "then": then, "now": now}
-        return {**where, "cause": self.cause, "detail": self.detail}
+        return cls(comparison.key, *first, _cause(source, comparison), comparison.detail)
 
 
 OF_AN_INPUT: Final[Mapping[str, Cause]] = {RECORD: "record", "bars": "bar", "profile": "setting"}
@@ -94,7 +85,7 @@ def _cause(source: Database, comparison: Comparison) -> Cause:
     return "library" if set(others) - {RULES_NAME} else "unknown"
 
 
-def _leaf(place: str, then: Any, now: Any) -> Difference:
+def _leaf(place: str, then: Any, now: Any) -> tuple[str, Any, Any]:
     """Return the first value within two unequal values that is not the same."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         for name in [*then, *(now.keys() - then.keys())]:
@@ -106,7 +97,7 @@ def _leaf(place: str, then: Any, now: Any) -> Difference:
             after = now[number] if number < len(now) else None
             if before != after:
                 return _leaf(f"{place}.{_name_of(before, after, number)}", before, after)
-    return Difference(place, then, now)
+    return place, then, now
 
 
 def _is_list(value: Any) -> bool:

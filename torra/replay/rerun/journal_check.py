@@ -15,7 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,7 @@ from torra.evaluation.wording import count
 from torra.exhibits.figures import sanitize
 from torra.home import DATABASE
 from torra.replay.recomposing import Progress
-from torra.replay.rerun.differences import CAUSES, Difference, TickDiffers
+from torra.replay.rerun.differences import CAUSES, TickDiffers
 from torra.replay.rerun.hosted_replay import replay_hosted
 from torra.replay.rerun.inputs_then import LEFT
 from torra.replay.rerun.journal_replay import Comparison, replay
@@ -83,7 +83,7 @@ class InstanceCheck:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        first = self.different[0].as_json() if self.different else None
+        differences = [asdict(one) for one in self.different]
         return {
             "instance": self.instance,
             "timeframes": list(self.timeframes),
@@ -91,9 +91,9 @@ class InstanceCheck:
             "run_again": self.same + len(self.different),
             "same": self.same,
             "different": len(self.different),
-            "first_difference": first,
+            "first_difference": differences[0] if differences else None,
             "causes": dict(Counter(one.cause for one in self.different)),
-            "differences": [one.as_json() for one in self.different],
+            "differences": differences,
             "not_run_again": dict(sorted(self.left.items())),
             "versions": dict(sorted(self.versions.items())),
             "skipped": dict(sorted(self.skipped.items())),
@@ -259,12 +259,12 @@ def _instance(one: InstanceCheck) -> Iterator[str]:
         yield f"  {number:>7,} not run again, {WHY_LEFT[reason]}{_more(one, reason)}"
     if one.different:
         first = one.different[0]
-        yield f"  first difference: {first.key}, {_pair(first.first)}"
+        yield f"  first difference: {first.key}, {_pair(first)}"
     for cause, number in Counter(tick.cause for tick in one.different).items():
         first = next(tick for tick in one.different if tick.cause == cause)
         detail = f": {first.detail}" if first.detail else ""
         yield f"  {number:>7,} {CAUSES[cause]}{sanitize(detail, 2 * LONGEST)}"
-        yield f"          first at {first.key}, {_pair(first.first)}"
+        yield f"          first at {first.key}, {_pair(first)}"
 
 
 def _more(one: InstanceCheck, reason: str) -> str:
@@ -276,6 +276,7 @@ def _more(one: InstanceCheck, reason: str) -> str:
     return ""
 
 
-def _pair(first: Difference) -> str:
-    then, now = ("none" if value is None else sanitize(str(value), LONGEST) for value in first[1:])
-    return f"{first.place}: {then} then, {now} now"
+def _pair(one: TickDiffers) -> str:
+    values = (one.then, one.now)
+    then, now = ("none" if value is None else sanitize(str(value), LONGEST) for value in values)
+    return f"{one.field}: {then} then, {now} now"
