@@ -14,10 +14,11 @@ import pytest
 from agents.contracts import WINNERS, Completion, ModelUnavailable, Request
 from instance_database import Database, TickKey
 from tests.doubles import scripted
-from tests.worlds import desks, journals
+from tests.worlds import journals
+from tests.worlds.journals import again, change
 from torra.clock import duration
 from torra.replay.rerun.differences import TickDiffers
-from torra.replay.rerun.journal_replay import Comparison, replay
+from torra.replay.rerun.journal_replay import Comparison
 
 FIRM: Final = {"mode": "firm", "second_look": "never", "escalation": {"at": 0.2}}
 COUNTS: Final = {**FIRM, "influence": "full"}
@@ -81,18 +82,6 @@ def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
         yield database
 
 
-def again(source: Database, folder: Path, *keys: str) -> dict[str, Comparison]:
-    """Run these ticks again, all of them where none is named."""
-    into = desks.open_database(folder)
-    found: dict[str, Comparison] = {}
-    for item in journals.BOTH:
-        own = [key for key in keys if key.startswith(f"{item.id}|")]
-        if own or not keys:
-            found |= {one.key: one for one in replay(source, into, item.id, keys=own or None)}
-    into.close()
-    return found
-
-
 def debates(source: Database) -> dict[str, dict[str, Any]]:
     """Return what was said on each tick, by its key."""
     sql = (
@@ -118,11 +107,6 @@ def alone(record: Mapping[str, Any]) -> bool:
     """Tell whether a tick was the first of its close, and no signal took a step during it."""
     before = record["before"]
     return "looked" not in before and before["signal_event"] == record["desk"]["signal_event"]
-
-
-def change(database: Database, sql: str, *values: object) -> None:
-    with database.transaction():
-        assert database.connection().execute(sql, values).rowcount == 1
 
 
 def alter_reply(source: Database, key: str, role: str, **changes: Any) -> None:
@@ -187,19 +171,6 @@ def test_an_altered_thesis_is_named(source: Database, tmp_path: Path) -> None:
     alter_reply(source, key, "trader", decline=False, reason_code="NONE")
     found = again(source, tmp_path, key)[key]
     assert why(source, found)[0] == "unknown" and "debate.consulted" in found.differences
-
-
-@pytest.mark.journey
-def test_an_altered_judgement_is_named(source: Database, tmp_path: Path) -> None:
-    key = next(
-        key
-        for key, said in reversed(debates(source).items())
-        if any(one.get("winner") for one in said["reports"])
-    )
-    weights = {"bull_researcher": 0.123, "bear_researcher": 0.456}
-    alter_reply(source, key, "research_manager", weights=weights)
-    found = again(source, tmp_path, key)[key]
-    assert why(source, found)[0] == "unknown" and "debate.reports" in found.differences
 
 
 def test_an_altered_state_is_named(source: Database, tmp_path: Path) -> None:

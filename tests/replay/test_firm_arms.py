@@ -22,7 +22,7 @@ from torra.evaluation.gate_value import VetoResult, gate_exhibit
 from torra.evaluation.observations import ArmObservation
 from torra.evaluation.wording import arm_called
 from torra.replay import arms, reporting
-from torra.replay.arms import ARMS, CONTROL, MOST_ARMS
+from torra.replay.arms import ARMS, CONTROL, EVIDENCE, MOST_ARMS
 from torra.replay.job_kinds import USUAL_ARMS
 from torra.replay.shards import arm_words
 
@@ -63,6 +63,12 @@ def test_arms_of_other_desks_argue_as_before() -> None:
         ("firm_rebuttal", {}, ""),
         ("firm_rebuttal", {"rebuttal": "never"}, ""),
         ("firm", {}, ""),
+        ("swarm_picture", {}, "the rules read numbers and no picture"),
+        ("swarm_picture", {**PAID, "picture": "rendered"}, "the chart is drawn there|drawn too"),
+        ("swarm_picture", PAID, ""),
+        ("swarm_flat", {"trust": "flat"}, "all experts count alike too"),
+        ("swarm_flat", {}, ""),
+        ("swarm_no_reader", {}, ""),
     ],
 )
 def test_an_arm_that_would_be_another_one_is_refused_with_a_word(
@@ -72,7 +78,8 @@ def test_an_arm_that_would_be_another_one_is_refused_with_a_word(
     if not why:
         arms.check(arms.chosen([name]), settings)
         return
-    with pytest.raises(ConfigError, match=f"--arms {name}: .*{why}.* would be firm itself"):
+    desk = name.partition("_")[0]
+    with pytest.raises(ConfigError, match=f"--arms {name}: .*(?:{why}).* would be {desk} itself"):
         arms.check(arms.chosen([name]), settings)
 
 
@@ -109,9 +116,13 @@ def test_a_title_names_arms_whole_without_placebos_and_counts_the_rest() -> None
     assert reporting._arms_told([ARMS["l1"], ARMS["firm"]]) == "the bars alone and the firm desk"
 
 
-def test_lessons_by_lot_need_the_firm_that_they_are_like() -> None:
-    with pytest.raises(ConfigError, match="add firm"):
-        arms.chosen(["placebo_memory_firm", "budget"])
+@cases(
+    ("name", "desk"),
+    [("placebo_memory_firm", "firm"), ("placebo_memory_swarm", "swarm"), (EVIDENCE, "swarm")],
+)
+def test_a_placebo_of_its_own_words_needs_the_desk_that_it_is_like(name: str, desk: str) -> None:
+    with pytest.raises(ConfigError, match=f"add {desk}"):
+        arms.chosen([name, "budget"])
 
 
 # --- what a trader declined -----------------------------------------------------------------------

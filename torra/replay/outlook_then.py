@@ -16,6 +16,7 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -322,15 +323,12 @@ def _of_desk(
     """Return what the desk has stored; nothing where there is no desk."""
     if not (home / DATABASE).exists():
         return (), ()
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         items = tuple(database.news(since=since, as_of=end, limit=None))
         ticker = subject_of(instance, profile).ticker
         figures = _figures(database, (ticker,), end) if ticker else []
         peers = {peer for one in figures for peer in peers_of(one.values)} - {ticker}
         figures += _figures(database, sorted(peers), end)
-    finally:
-        database.close()
     return items, tuple(figures)
 
 
@@ -372,11 +370,8 @@ def _companions_of_desk(
     own = companion_tracks.instance_with(load_desk(home).instances, instance.symbol)
     if own is None:
         return ()
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         return companion_tracks.of_desk(database, own, instance.timeframes, begin, end, SHIFT)
-    finally:
-        database.close()
 
 
 def _outside_of_desk(
@@ -387,12 +382,9 @@ def _outside_of_desk(
         return (), ()
     subject = subject_of(instance, profile)
     names = series_for(subject)
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         rows = database.series_rows(names) if names else []
         facts = database.fact_rows(subject.ticker) if reads_company(subject) else []
-    finally:
-        database.close()
     since, named = begin - REACHES_BACK, profile.outside.sources
     return (
         tuple(one for one in rows if one.row.at >= since and _counts(one, end, named)),
@@ -409,8 +401,7 @@ def _flow_of_desk(home: Path, instance: Instance, begin: datetime, end: datetime
     if not (home / DATABASE).exists():
         return {}
     whose = [one.id for one in load_desk(home).instances if instance.id in (one.id, one.symbol)]
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         for name in whose or [instance.id]:
             found = {
                 timeframe: tuple(
@@ -422,8 +413,6 @@ def _flow_of_desk(home: Path, instance: Instance, begin: datetime, end: datetime
             }
             if any(found.values()):
                 return {timeframe: rows for timeframe, rows in found.items() if rows}
-    finally:
-        database.close()
     return {}
 
 
