@@ -13,7 +13,6 @@ from agents.contracts import SourceType
 from tests.cases import cases
 from tests.worlds.arm_trades import trade
 from tests.worlds.observed import quiet_ticks
-from torra.commands.replay import replay
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError
 from torra.evaluation.arm_tables import ReportInput, _gates
@@ -41,12 +40,6 @@ def test_a_firm_has_its_arms_and_counts_in_all_of_them() -> None:
     rule = ARMS["firm_escalated"].profile(Profile()).agents.escalation
     assert (rule.when, rule.at) == ("conviction", 0.0)
     assert [name for name in FIRM_ARMS if ARMS[name].is_placebo] == ["placebo_memory_firm"]
-
-
-def test_arms_of_other_desks_argue_as_before() -> None:
-    assert {name for name in ARMS if name.endswith(("_rebuttal", "_escalated"))} == {
-        "firm_rebuttal", "firm_escalated"
-    }  # fmt: skip
 
 
 @cases(
@@ -91,11 +84,6 @@ def test_a_report_has_at_most_eight_arms() -> None:
     assert len(arms.chosen(USUAL_ARMS.split(","))) <= MOST_ARMS
     for group in arms.GROUPS:
         assert len(arms.chosen([group, "budget"])) <= MOST_ARMS
-
-
-def test_the_help_tells_the_limit() -> None:
-    (arms_option,) = [one for one in replay.params if one.name == "wanted"]
-    assert f"at most {MOST_ARMS}" in (arms_option.help or "")
 
 
 @cases("page", ["evidence.md", "replaying.md", "memory.md", "outside.md"])
