@@ -76,16 +76,6 @@ class AccountCard:
     line: dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedTradeRow:
-    """A closed trade as its line: the signal, what L1 alone said then, and a person's words."""
-
-    signal: trade_rows.SignalLine
-    alone: str
-    tags: tuple[str, ...]
-    note: str
-
-
 def trades() -> str:
     """Show what the closed trades came to, and the newest of them."""
     if state().backing is None:
@@ -107,9 +97,11 @@ def trades() -> str:
         caps=words.caps(found),
         not_counted=words.NOT_COUNTED,
         head=words.HEAD,
-        trades=_lines(rows),
+        trades=rows,
+        alone=_alone(rows),
+        orders=trade_rows,
+        decimals=digits_of_row,
         tags=_with(backing().database.known_tags(), request.args.get("tag", "")),
-        warmed=sum(row.warm_up for row in rows),
         asked=asked,
         known={name: request.args.get(name, "")[:80] for name in QUERY},
         instances=_with(
@@ -242,26 +234,15 @@ def _rows(
     return marked(noted, database)
 
 
-def _lines(rows: Sequence[SignalRow]) -> list[ClosedTradeRow]:
-    """Return closed trades as lines, each with what L1 alone said when it was opened."""
-    keys = [f"{row.instance}|{row.timeframe}|{row.bar_time}" for row in rows]
-    alone = backing().database.alone_of(keys)
-    return [
-        ClosedTradeRow(
-            trade_rows.signal_line(row, digits_of_row(row)),
-            _alone(row.side, alone.get(key)),
-            tuple(figures.sanitize(row.tags, 400).split()),
-            figures.sanitize(row.note, 400),
-        )
-        for key, row in zip(keys, rows, strict=True)
-    ]
-
-
-def _alone(side: str, verdict: str | None) -> str:
-    """Return in words what L1 alone would have done at the opening of a trade."""
-    if verdict is None:
-        return figures.DASH
-    return {side: "the same side", "HOLD": "no trade"}.get(verdict, "the other side")
+def _alone(rows: Sequence[SignalRow]) -> dict[str, str]:
+    """Return in words what L1 alone would have done at the opening of each trade, by its id."""
+    verdicts = backing().database.alone_of(["|".join(row.bar) for row in rows])
+    words_of: dict[str, str] = {}
+    for row in rows:
+        verdict = verdicts.get("|".join(row.bar)) or ""
+        known = {"": figures.DASH, row.side: "the same side", "HOLD": "no trade"}
+        words_of[row.sid] = known.get(verdict, "the other side")
+    return words_of
 
 
 def _all(behind: PageContext, asked: TradesQuery) -> Iterator[Mapping[str, JsonValue]]:
