@@ -173,7 +173,7 @@ def test_neighbours_that_expired_are_folded(backing: PageContext) -> None:
     rows = [
         known.model_copy(update={"state": state, "sid": f"T{n}"}) for n, state in enumerate(states)
     ]
-    runs = approvals._folded(rows, backing.now())
+    runs = approvals._folded(rows)
     assert [len(run) for run in runs] == [2, 1, 3]
     database = backing.database
     for row in database.proposals():
@@ -202,7 +202,7 @@ def test_a_proposing_tick_denies_nothing(backing: PageContext) -> None:
         found = approvals.of_tick(known)
         assert approvals.of_tick(tick_record({**record, "reason": "THRESHOLD"})) is None
     assert found is not None
-    assert (found.sid, found.action.word, found.waits) == (row.sid, "open long", True)
+    assert (found.sid, found.action, found.state) == (row.sid, "OPEN_BUY", "WAITING")
 
 
 @pytest.mark.parametrize("state", ["WAITING", "APPROVED", "REJECTED"])

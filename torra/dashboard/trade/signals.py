@@ -22,6 +22,7 @@ from torra.dashboard.cells.common import Cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import journal, lessons, orders, trade_rows
 from torra.dashboard.view.rendering import backing, desk_cells, desk_page, state
+from torra.exhibits import lesson_words
 from torra.money.open_positions import PAPER, spec_of
 from torra.store.standings import WarmUps
 from torra.store.trade.rows import AlarmRow, BridgeRow, SignalRow, SignalStep
@@ -177,6 +178,8 @@ def signal(sid: str) -> str:
         currency=currency,
         written=backing().database.trade_note(sid),
         lesson=lessons.of_trade(sid),
+        says=lesson_words,
+        address=lessons.lesson_address,
         why_made=lessons.thesis_of(sid, row.timeframe),
         over=price_lines.LINES,
         settles=row.state in SENT,
