@@ -399,11 +399,10 @@ def test_conviction_tells_what_was_taken_off() -> None:
 
 
 def test_the_panel_has_a_row_for_each_and_greys_the_silent() -> None:
-    rows = {row.title: row for row in proposals.panel(RECORD)}
+    rows = {row.voice["title"]: row for row in proposals.panel(RECORD)}
     assert rows["Technical"].stance["text"] == "+0.500"
     assert rows["Technical"].sentence == "Up by 3."
-    assert (rows["News"].silent, rows["News"].sentence) == (True, "no data source")
-    assert rows["Risk gate"].ruling.startswith("× 0.5")
+    assert (rows["News"].leans, rows["News"].sentence) == (False, "no data source")
 
 
 def test_no_reason_is_chosen_beforehand(backing: PageContext) -> None:

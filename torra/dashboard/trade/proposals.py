@@ -25,7 +25,7 @@ from torra.dashboard.record import agreement, arithmetic, reasoning
 from torra.dashboard.record.arithmetic import DecisionStep, ScoreStep
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY
-from torra.dashboard.record.thesis import ManagerVerdict, costs
+from torra.dashboard.record.thesis import costs
 from torra.dashboard.trade import trade_rows
 from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
@@ -298,20 +298,15 @@ def _rung(name: str, price: str, *moved: float) -> Cells:
 
 
 class SeatLine(NamedTuple):
-    """An agent: whether it answered, its lean, its trust, one sentence and the whole of it."""
+    """An agent: what it said, its push as a number and a bar, and one sentence of it."""
 
-    title: str
-    mark: Badge
+    voice: TranscriptVoice
     stance: Cell
     bar: BarSpan
-    confidence: str
-    word: str
-    sentence: str
+    trust: str
     whole: str
-    ruling: str
-    silent: bool
+    sentence: str
     leans: bool
-    judged: ManagerVerdict | None = None
 
 
 def panel(record: TickRecord) -> list[SeatLine]:
@@ -325,25 +320,19 @@ def panel(record: TickRecord) -> list[SeatLine]:
     return [_seat(one, known.get(one["title"]), limit, gate=one["title"] == gate) for one in people]
 
 
-def _seat(person: TranscriptVoice, stance: float | None, limit: int, *, gate: bool) -> SeatLine:
-    spoke = person["mark"].word == "answered"
-    ruling = person["ruling"]
-    said = person["reasoning"] if spoke else person["why_silent"]
+def _seat(voice: TranscriptVoice, stance: float | None, limit: int, *, gate: bool) -> SeatLine:
+    spoke = voice["mark"].word == "answered"
+    whole = voice["reasoning"] if spoke else voice["why_silent"]
     missing = "the gate takes no side" if gate else "no push is stored"
     return SeatLine(
-        title=person["title"],
-        mark=person["mark"],
-        stance=cell(stance, 3, missing if spoke else person["mark"].word),
+        voice=voice,
+        stance=cell(stance, 3, missing if spoke else voice["mark"].word),
         bar=figures.signed_bar(stance, agreement.WIDE_PUSH),
         # the gate scores nothing, so no trust weighs its words
-        confidence=person["trust"] if spoke and not gate else DASH,
-        word=person["confidence"],
-        sentence=first_sentence(said, limit),
-        whole=said,
-        ruling=f"× {ruling['multiplier']}" if ruling else "",
-        silent=not spoke,
+        trust=voice["trust"] if spoke and not gate else DASH,
+        whole=whole,
+        sentence=first_sentence(whole, limit),
         leans=spoke and stance is not None,
-        judged=person["judged"],
     )
 
 

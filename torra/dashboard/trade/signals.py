@@ -146,11 +146,7 @@ def signals_csv() -> Response:
     """Answer signals as a file, newest first, by the same filter."""
     database = backing().database
     rows = marked(_page(_asked(), EXPORTED), database)
-    return Response(
-        trade_rows.csv_lines(row.model_dump() for row in rows),
-        mimetype="text/csv",
-        headers={"Content-Disposition": 'attachment; filename="torra-signals.csv"'},
-    )
+    return trade_rows.file("signals", (row.model_dump() for row in rows))
 
 
 def signal(sid: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from flask import Response
 from pydantic import JsonValue
 
 from torra.bridges.guards import GUARDS
@@ -211,6 +212,17 @@ def bridge_cells(row: BridgeRow, place: int, real_now: datetime) -> Cells:
 
 
 # --- as a file ------------------------------------------------------------------------------------
+
+
+def file(
+    name: str, rows: Iterable[Mapping[str, JsonValue]], columns: Sequence[str] = COLUMNS
+) -> Response:
+    """Answer rows as the CSV file torra-NAME.csv."""
+    return Response(
+        csv_lines(rows, columns),
+        mimetype="text/csv",
+        headers={"Content-Disposition": f'attachment; filename="torra-{name}.csv"'},
+    )
 
 
 def csv_lines(

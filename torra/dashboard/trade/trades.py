@@ -8,7 +8,6 @@ says so. Nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,16 +51,6 @@ CAME_TO: Final = ("won", "lost")
 SIDES: Final = ("BUY", "SELL")
 BY_WORD: Final = ("instance", "reason", "tag", "side")
 """What the store narrows a list to as it is written."""
-
-
-@dataclass(frozen=True, slots=True)
-class AccountCard:
-    """An account on the page: its name, the sentences, tables of rows under HEAD, and its line."""
-
-    name: str
-    sentences: list[str]
-    tables: list[tuple[str, list[tuple[str, ...]]]]
-    line: dict[str, Any] | None
 
 
 def trades() -> str:
@@ -140,21 +129,20 @@ def trades_csv() -> Response:
         asked = _asked()
     except ConfigError:
         abort(400)
-    return Response(
-        trade_rows.csv_lines(_all(backing(), asked), NOTED),
-        mimetype="text/csv",
-        headers={"Content-Disposition": 'attachment; filename="torra-trades.csv"'},
-    )
+    return trade_rows.file("trades", _all(backing(), asked), NOTED)
 
 
 # --- details --------------------------------------------------------------------------------------
 
 
-def _card(account: AccountMoney, day: str, points: Sequence[LinePoint] | None) -> AccountCard:
-    tables = words.tables(account) if account.whole.trades else []
-    name = f"Account {words.name(account)}"
-    line = pages.plotted(words.line(account, points)) if points else None
-    return AccountCard(name, words.sentences(account, day), tables, line)
+def _card(account: AccountMoney, day: str, points: Sequence[LinePoint] | None) -> dict[str, object]:
+    """Return an account on the page: name, sentences, tables of rows under HEAD, and its line."""
+    return {
+        "name": f"Account {words.name(account)}",
+        "sentences": words.sentences(account, day),
+        "tables": words.tables(account) if account.whole.trades else [],
+        "line": pages.plotted(words.line(account, points)) if points else None,
+    }
 
 
 def _period() -> str:
