@@ -145,7 +145,7 @@ def test_an_empty_queue_says_how_to_be_asked(
         assert ("and nothing will" in page.text, judge in page.text) == (not may_wait, may_wait)
 
 
-@pytest.mark.parametrize("address", ["/approvals", "/signals"])
+@pytest.mark.parametrize("address", ["/approvals", "/signals", "/trades", "/lessons"])
 def test_without_a_desk_the_screen_says_so(address: str) -> None:
     client = open_app(ScriptedView()).test_client()
     page = Page(client.get(address).get_data(as_text=True))

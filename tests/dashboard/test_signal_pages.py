@@ -228,13 +228,6 @@ def test_reducing_is_shown_apart_from_halted(
     assert offered(read(backing, "/signals", "read")) == set()
 
 
-def test_halted_the_way_to_let_closes_go_is_shown(backing: PageContext) -> None:
-    backing.database.set_trading_state("HALTED", "why not")
-    page = read(backing, "/signals")
-    assert "Only let closes go out" in page.text
-    assert "let closes go out first, above" in page.text
-
-
 def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: PageContext) -> None:
     held = next(row for row in backing.database.openings() if row["state"] == "FILLED")
     with backing.database.transaction():
