@@ -34,7 +34,7 @@ from torra.dashboard.record import (
 from torra.dashboard.record.lessons_used import LessonsUsed
 from torra.dashboard.record.shown import BareTick, EscalationSetting, TickLimits, TickView
 from torra.dashboard.screens import watching
-from torra.dashboard.trade import approvals, journal, why, without_tick
+from torra.dashboard.trade import approvals, journal, proposals, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
 from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import PageContext
@@ -93,6 +93,8 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         picture_address=picture_address(record),
         told_outcome=told.get("told_outcome"),
         proposal=proposal,
+        orders=proposals,
+        signal=approvals.signal_of(proposal),
         patterns=reading_patterns.holding(record),
         lessons=lessons_of(record),
         lesson_address=lesson_address,
@@ -132,7 +134,7 @@ def front(record: TickView, sections: Mapping[str, Any]) -> TickSummary:
     side = story_cards.side_of(record)
     case = why.case(record, side)
     spec, currency = without_tick.terms(record)
-    row = approvals.row_of(record)
+    row = approvals.of_tick(record)
     return TickSummary(
         verb=f"{SIDES[side].verb}ing",
         case=case,

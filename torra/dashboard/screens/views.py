@@ -212,7 +212,7 @@ def api_moment(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVa
     if isinstance(record, Damaged):
         return jsonify(error=f"the record of this tick is damaged: {record.reason}"), 404
     told = desk_view().bars(instance, timeframe, record.as_of, MOMENT_BARS) or abort(404)
-    row = approvals.row_of(record)
+    row = approvals.of_tick(record)
     levels = row.first.levels if row is not None else None
     chart = chart_data.moment(record, told, levels)
     return jsonify(chart=chart, cited=price_lines.cited(record))
