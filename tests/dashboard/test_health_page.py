@@ -186,10 +186,9 @@ def test_a_part_that_is_well_is_one_line(pages: Pages) -> None:
     assert cells["trading.worst"] == "● well"
     assert cells["trading.line"] == "ACTIVE: signals may be sent"
     signs = [Sign("a", "ok", "one"), Sign("b", "warn", "two", "do"), Sign("c", "warn", "three")]
-    told = health._line("x", [*signs, Sign("d", "warn", "four"), Sign("e", "note", "five")])
-    assert told["x.worst"]["text"] == "! look"
-    assert told["x.line"]["text"] == "two; three; and 1 more"
-    assert health._line("x", [])["x.line"]["text"] == "nothing to tell"
+    signs += [Sign("d", "warn", "four"), Sign("e", "note", "five")]
+    assert health._line(signs) == ("warn", "two; three; and 1 more")
+    assert health._line([]) == ("ok", "nothing to tell")
 
 
 # --- scheduler ------------------------------------------------------------------------------------
