@@ -405,7 +405,9 @@ def test_only_runs_of_one_reason_are_folded() -> None:
     assert [event for event in folded if isinstance(event, ListedTick)] == ticks
 
 
-def test_a_closed_trade_adds_up_from_what_the_page_shows() -> None:
+def test_a_closed_trade_adds_up_from_what_the_page_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     page = get("/symbol/BTCUSD/M15")
     trades = [row for row in page.rows if len(row) == 8 and row[5] in ("target", "stop")]
     assert len(trades) == 2
@@ -415,10 +417,11 @@ def test_a_closed_trade_adds_up_from_what_the_page_shows() -> None:
         lots, fill, leave = (float(t.replace(",", "")) for t in (row[2], entry, row[4]))
         sign = 1 if "LONG" in row[1] else -1
         assert numbers([row[6]])[0] == pytest.approx(sign * (leave - fill) * lots, abs=0.01)
-    plain = {"entry": 1.25, "price": 1.25, "side": "BUY"}
-    for trade in (plain, {**plain, "price": None}):
-        (told,) = symbol_cells.trade_rows(made_symbol(trades=[trade], digits=2))
-        assert (told["entry"], told["planned"]) == ("1.25", "")
+    for price in (1.25, None):
+        trade = {**ScriptedView()._trades("BTCUSD")[0], "entry": 1.25, "price": price}
+        monkeypatch.setattr(ScriptedView, "_trades", lambda *_, one=trade: [one])
+        (row,) = [row for row in get("/symbol/BTCUSD/M15").rows if row[3:4] == ["1.25"]]
+        assert len(row) == 8
 
 
 def test_an_opening_tells_what_became_of_it() -> None:

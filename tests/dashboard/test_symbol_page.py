@@ -42,7 +42,7 @@ def events(text, missing=()):
 
 def drawn(told, name):
     """Return (x, width, y, height) of every block of a lane."""
-    d = told["cells"][f"k.{name}"]["set"]["d"]
+    d = told.cells[f"k.{name}"]["set"]["d"]
     blocks = BLOCK.findall(d)
     assert "".join(f"M{x} {y}h{w}v{h}h-{w}z" for x, y, w, h, _ in blocks) == d
     return [(float(x), float(w), int(y), int(h)) for x, y, w, h, _ in blocks]
@@ -71,9 +71,9 @@ def test_a_lane_has_a_block_for_every_run_and_its_place_tells_the_value() -> Non
     assert drawn(told, "NEUTRAL") == [(500.0, 250.0, 21, 8)]
     assert drawn(told, "STRONG_BEARISH") == [(750.0, 250.0, 41, 8)]
     assert drawn(told, "STRONG_BULLISH") == drawn(told, "gap") == []
-    assert told["height"] == 50
-    assert [row["mark"].word for row in told["rows"]] == ["strong bearish", "neutral", "bullish"]
-    assert told["rows"][2]["long"] == "30 min"
+    assert [(run.value, run.count) for run in told.runs] == [
+        ("STRONG_BEARISH", 1), ("NEUTRAL", 1), ("BULLISH", 2),
+    ]  # fmt: skip
 
 
 def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length() -> None:
@@ -82,8 +82,8 @@ def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length() -> None:
     ((_, width, y, height),) = drawn(told, "gap")
     assert (y, height) == (0, 50)
     assert width == pytest.approx(timelines.GAP / 6 * timelines.WIDTH)
-    assert (told["rows"][1]["mark"].word, told["rows"][1]["count"]) == ("no tick", "98")
-    ends = told["cells"]["k.from"]["text"], told["cells"]["k.to"]["text"]
+    assert (told.runs[1].value, told.runs[1].count) == (None, 98)
+    ends = told.cells["k.from"]["text"], told.cells["k.to"]["text"]
     assert ends == ("2026-02-13 00:00 UTC", "2026-02-14 01:00 UTC")
 
 
@@ -302,4 +302,4 @@ def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks() -> None:
 def test_lanes_are_made_once_for_page_and_cells() -> None:
     shown = symbol_cells.symbol(ScriptedView().symbol("BTCUSD", "M15", 300), lambda *_: "/x")
     for line in shown["lanes"].values():
-        assert line["cells"].items() <= shown["cells"].items()
+        assert line.cells.items() <= shown["cells"].items()

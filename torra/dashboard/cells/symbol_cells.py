@@ -20,7 +20,6 @@ from torra.dashboard.cells.common import (
     age_cells,
     changes_cell,
     dash,
-    digits_of,
     origin_cell,
     position_cells,
     showing,
@@ -48,10 +47,9 @@ from torra.dashboard.view.stream_reading import LISTED as TICKS_SHOWN
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.exhibits.figures import Cell, cell
-from torra.store.trade.rows import AlarmRow, ProviderBlock, SignalRow
+from torra.store.trade.rows import AlarmRow, ProviderBlock
 from torra.verdict.one_sided import verdict_balance
 from torra.verdict.risk_engine import OPENS
-from torra.words.badge import Badge
 from torra.words.ticks import ROLES
 
 OPENED: Final[Mapping[str, str]] = {str(order): position for order, position in OPENS.items()}
@@ -70,30 +68,6 @@ class SymbolShown(TypedDict):
     shape: str
     lanes: dict[str, Timeline]
     beyond: OutsideShown | None
-
-
-class TradeRow(TypedDict):
-    """A closed trade."""
-
-    side: Badge
-    lots: str
-    entry: str
-    planned: str
-    exit: str
-    closed_at: str
-    reason: str
-    profit: Cell
-    r: Cell
-
-
-class BarRow(TypedDict):
-    """A bar with the scores of its tick."""
-
-    time: str
-    prices: list[str]
-    consensus: Cell
-    verdict: str
-    action: str
 
 
 def _trading(role: str | None, state: str) -> Cell:
@@ -184,7 +158,7 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     cells |= state_odds.odds_cells(data.states, data.stream.timeframe)
     drawn = lanes(data)
     for line in drawn.values():
-        cells |= line["cells"]
+        cells |= line.cells
     beyond = None if latest is None else reasoning.beyond(latest)
     cells |= _beyond(beyond)
     shape = f"{data.instance}/{data.stream.timeframe}/{'chart' if data.bars else 'empty'}"
@@ -229,55 +203,6 @@ def tick_events(data: Symbol) -> list[ListedTick | Skip]:
     left = [skip for skip in data.skipped if skip.bar_time not in seen]
     events: list[ListedTick | Skip] = [*data.ticks, *left]
     return skips.fold(sorted(events, key=lambda event: str(event.bar_time), reverse=True))
-
-
-def trade_rows(data: Symbol) -> list[TradeRow]:
-    """Return the closed trades of an instance, newest first."""
-    digits = digits_of(data)
-    return [
-        {
-            "side": figures.mark(OPENED.get(trade.side)).ink,
-            "lots": figures.plain(trade.lots, 2),
-            "entry": figures.plain(_filled(trade), digits),
-            "planned": _planned(trade, digits),
-            "exit": figures.plain(trade.close_price, digits),
-            "closed_at": figures.moment(trade.closed_at),
-            "reason": figures.sanitize(trade.close_reason, 60),
-            "profit": cell(trade.profit, 2),
-            "r": cell(trade.r_multiple, 2),
-        }
-        for trade in data.trades
-    ]
-
-
-def bar_rows(data: Symbol, limit: int = TICKS_SHOWN) -> list[BarRow]:
-    """Return the newest bars with the scores of their ticks: the chart as a table."""
-    digits = digits_of(data)
-    ticks = {tick.bar_time: tick for tick in data.ticks}
-    rows: list[BarRow] = []
-    for bar in data.bars[-limit:][::-1]:
-        tick = ticks.get(bar.time)
-        prices = bar[1:5]
-        rows.append(
-            {
-                "time": figures.moment(bar.time),
-                "prices": [figures.plain(price, digits) for price in prices],
-                "consensus": cell(tick and tick.consensus, missing="no tick for this bar"),
-                "verdict": figures.mark(tick.verdict).text if tick else figures.DASH,
-                "action": action_cell(tick)["text"] if tick else figures.DASH,
-            }
-        )
-    return rows
-
-
-def _filled(trade: SignalRow) -> float | None:
-    """Return the price of a fill, from which profit counts; the planned price without one."""
-    return trade.entry if trade.price is None else trade.price
-
-
-def _planned(trade: SignalRow, digits: int) -> str:
-    planned, filled = (figures.plain(v, digits) for v in (trade.entry, _filled(trade)))
-    return "" if planned in (filled, figures.DASH) else f"planned {planned}"
 
 
 def _listed(key: str, data: Symbol, event: ListedTick | Skip, link: TickLink) -> Cells:

@@ -19,7 +19,7 @@ from flask import Response, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.exhibits import figures
 from torra.harmless_text import escaped
@@ -191,5 +191,5 @@ ROUTES = (
     Route("/audit", "audit", audit_page),
     Route("/audit/check", "audit_check", audit_check, per_minute=6),
     Route("/audit.csv", "audit_csv", audit_file, reply="csv", per_minute=6),
-    Route("/api/v1/audit", "api_audit", api_audit, reply="json", query={**CURSOR, **FILTERS}),
+    Api("/api/v1/audit", "api_audit", api_audit, query={**CURSOR, **FILTERS}),
 )

@@ -19,7 +19,7 @@ from agent_config import MODES
 from torra.clock import parse
 from torra.config import Profile
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.doors.routes import Api, Route
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import backing, desk_cells, desk_page
 from torra.desk import costs as cost_report
@@ -289,5 +289,5 @@ def bars(values: Sequence[float]) -> str:
 
 ROUTES = (
     Route("/costs", "costs", costs),
-    Route("/api/v1/costs", "api_costs", api_costs, reply="json"),
+    Api("/api/v1/costs", "api_costs", api_costs),
 )

@@ -20,7 +20,7 @@ from flask.typing import ResponseReturnValue
 from torra.clock import iso
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.cells.symbol_cells import strip
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.doors.routes import Api, Command, Route
 from torra.dashboard.screens import health_checks
 from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.view.backing import PageContext
@@ -162,8 +162,11 @@ def health() -> str:
         groups=GROUPS,
         signs=signs,
         urgent=sorted(
-            ((f"{name}.{number}", sign) for name, _ in GROUPS for number, sign in
-             enumerate(signs[name])),
+            (
+                (f"{name}.{number}", sign)
+                for name, _ in GROUPS
+                for number, sign in enumerate(signs[name])
+            ),
             key=lambda pair: LEVELS.index(pair[1].level),
         ),
     )
@@ -293,9 +296,12 @@ def _line(signs: list[Sign]) -> tuple[str, str]:
 
 ROUTES = (
     Route("/health", "health", health),
-    Route("/api/v1/health", "api_health", api_health, reply="json"),
-    Route(
-        "/api/v1/health/check", "check_database", check_database, methods=("POST",),
-        scope="approve", reply="json", per_minute=CHECKS_A_MINUTE,
+    Api("/api/v1/health", "api_health", api_health),
+    Command(
+        "/api/v1/health/check",
+        "check_database",
+        check_database,
+        scope="approve",
+        per_minute=CHECKS_A_MINUTE,
     ),
-)  # fmt: skip
+)

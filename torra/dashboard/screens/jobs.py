@@ -16,7 +16,7 @@ from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.settings import tried
 from torra.dashboard.trade.orders import person
 from torra.dashboard.view import commanding
@@ -86,9 +86,7 @@ def shown(rows: Sequence[Row]) -> JobsShown:
     cells = {name: cell for row in rows for name, cell in _cells(row).items()}
     version = " ".join(f"{row['id']}:{row['state']}:{row['cancel']}" for row in rows)
     waits = any(row["state"] not in states.FINAL for row in rows)
-    return JobsShown(
-        rows, cells, f"{version} {int(works)}", NO_DESK if waits and not works else ""
-    )
+    return JobsShown(rows, cells, f"{version} {int(works)}", NO_DESK if waits and not works else "")
 
 
 def going_on() -> list[Row]:
@@ -301,15 +299,21 @@ REQUEST: Final[Fields] = {
 ROUTES = (
     Route("/jobs", "jobs", jobs),
     Route("/jobs/<number>", "job", job),
-    Route("/api/v1/jobs", "api_jobs", api_jobs, reply="json"),
-    Route("/api/v1/jobs/<number>", "api_job", api_job, reply="json"),
-    Route(
-        "/api/v1/jobs/replay", "start_replay", start_replay,
-        methods=("POST",), scope="approve", reply="json", per_minute=STARTS_PER_MINUTE,
+    Api("/api/v1/jobs", "api_jobs", api_jobs),
+    Api("/api/v1/jobs/<number>", "api_job", api_job),
+    Command(
+        "/api/v1/jobs/replay",
+        "start_replay",
+        start_replay,
+        scope="approve",
+        per_minute=STARTS_PER_MINUTE,
         body=REQUEST,
     ),
-    Route(
-        "/api/v1/jobs/<number>/cancel", "cancel_job", cancel,
-        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
+    Command(
+        "/api/v1/jobs/<number>/cancel",
+        "cancel_job",
+        cancel,
+        scope="approve",
+        per_minute=PER_MINUTE,
     ),
-)  # fmt: skip
+)

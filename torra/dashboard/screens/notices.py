@@ -12,7 +12,7 @@ from typing import Final
 from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Api, Fields
 from torra.dashboard.lenient import LenientModel
 from torra.dashboard.view.rendering import state
 from torra.exhibits import figures
@@ -76,4 +76,4 @@ AFTER: Final[Fields] = {
     }
 }
 
-ROUTES = (Route("/api/v1/notices", "api_notices", api_notices, reply="json", query=AFTER),)
+ROUTES = (Api("/api/v1/notices", "api_notices", api_notices, query=AFTER),)

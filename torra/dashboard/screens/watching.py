@@ -15,7 +15,7 @@ from typing import Final, Literal, NotRequired, TypedDict
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.doors.routes import Api, Route
 from torra.dashboard.lenient import Flag, LenientModel, Word
 from torra.dashboard.screens import watched
 from torra.dashboard.view.backing import PageContext
@@ -214,6 +214,6 @@ def _now(behind: PageContext) -> datetime:
 ROUTES = (
     Route("/watch", "watching", watching),
     Route("/watch/<stream_id>", "watch", watch),
-    Route("/api/v1/watch", "api_watching", api_watching, reply="json"),
-    Route("/api/v1/watch/<stream_id>", "api_watch", api_watch, reply="json"),
+    Api("/api/v1/watch", "api_watching", api_watching),
+    Api("/api/v1/watch/<stream_id>", "api_watch", api_watch),
 )

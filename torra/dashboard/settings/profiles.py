@@ -20,9 +20,9 @@ from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.config import Instance, Profile
+from torra.config import Profile
 from torra.dashboard.doors.access import visitor
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.doors.routes import Api, Command, Route
 from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.settings import handover, main_settings, profile_form, tried, trying
 from torra.dashboard.settings.history_lines import THEN, ProfileChange, entry_told
@@ -35,7 +35,6 @@ from torra.desk.promotion import watch_only
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.home import PRICES
-from torra.money.book import known_currencies
 from torra.profiles.book import (
     Checked,
     HistoryEntry,
@@ -45,7 +44,7 @@ from torra.profiles.book import (
     SettingFault,
     desk_rows,
 )
-from torra.profiles.fields import DEFAULT, canonical, flat
+from torra.profiles.fields import DEFAULT, EXACT, canonical, flat
 from torra.profiles.guard import May, compare, leads_out
 from torra.tick.tick_record import TickRecord, load
 
@@ -214,7 +213,7 @@ def _profile_page(
     users = shelf.users(loaded.name)
     faults = checked.faults if checked else saved.faults if saved else ()
     found = trying.newest(loaded.name, loaded.digest)
-    currency = _currency(users)
+    currency = known.currency_of(users)
     made = checked.profile if checked else loaded.profile if values is None else None
     every = profile_form.sections(here, usual or here, faults, made) if here else []
     main, rest = main_settings.taken_out(every, flat(usual or here or {}), currency)
@@ -227,6 +226,7 @@ def _profile_page(
         tried=found.told if found else None,
         job=found.job if found else None,
         days=DAYS,
+        exact=EXACT,
         then=THEN,
         shown_entries=SHOWN_ENTRIES,
         voices=seats[0],
@@ -517,13 +517,6 @@ def _with_command(saved: SaveResult) -> str:
     return f"{said.rstrip('.')}: {figures.sanitize(saved.command, 2000)}. {THEN}"
 
 
-def _currency(users: Sequence[Instance]) -> str:
-    """Return the currency of the accounts that a profile's capital is of; "" for several."""
-    known = known_currencies(backing().database, backing().settings.paper_currency)
-    found = {known.get(one.route, "") for one in users}
-    return found.pop() if len(found) == 1 else ""
-
-
 def _answered(
     reply: ResponseReturnValue, held: list[SaveResult], loaded: Loaded
 ) -> ResponseReturnValue:
@@ -567,31 +560,53 @@ TRIAL: Final = {
 ROUTES = (
     Route("/profiles", "profiles", profiles),
     Route("/profiles/<name>", "profile", profile),
-    Route("/api/v1/profiles", "api_profiles", api_profiles, reply="json"),
-    Route("/api/v1/profiles/<name>", "api_profile", api_profile, reply="json"),
-    Route("/api/v1/trials/<trial_id>", "api_trial", api_trial, reply="json"),
-    Route(
-        "/api/v1/profiles/<name>/check", "profile_check", profile_check, methods=("POST",),
-        reply="json", per_minute=240, body=FIELDS,
+    Api("/api/v1/profiles", "api_profiles", api_profiles),
+    Api("/api/v1/profiles/<name>", "api_profile", api_profile),
+    Api("/api/v1/trials/<trial_id>", "api_trial", api_trial),
+    Command(
+        "/api/v1/profiles/<name>/check",
+        "profile_check",
+        profile_check,
+        per_minute=240,
+        body=FIELDS,
     ),
-    Route(
-        "/api/v1/profiles/<name>/save", "profile_save", profile_save, methods=("POST",),
-        scope="approve", reply="json", per_minute=30, body=FIELDS,
+    Command(
+        "/api/v1/profiles/<name>/save",
+        "profile_save",
+        profile_save,
+        scope="approve",
+        per_minute=30,
+        body=FIELDS,
     ),
-    Route(
-        "/api/v1/profiles/<name>/undo", "profile_undo", profile_undo, methods=("POST",),
-        scope="approve", reply="json", per_minute=30, body=NUMBER,
+    Command(
+        "/api/v1/profiles/<name>/undo",
+        "profile_undo",
+        profile_undo,
+        scope="approve",
+        per_minute=30,
+        body=NUMBER,
     ),
-    Route(
-        "/api/v1/profiles/<name>/adopt", "profile_adopt", profile_adopt, methods=("POST",),
-        scope="admin", reply="json", per_minute=30,
+    Command(
+        "/api/v1/profiles/<name>/adopt",
+        "profile_adopt",
+        profile_adopt,
+        scope="admin",
+        per_minute=30,
     ),
-    Route(
-        "/api/v1/profiles/<name>/try", "profile_try", profile_try, methods=("POST",),
-        scope="approve", reply="json", per_minute=10, body=TRY,
+    Command(
+        "/api/v1/profiles/<name>/try",
+        "profile_try",
+        profile_try,
+        scope="approve",
+        per_minute=10,
+        body=TRY,
     ),
-    Route(
-        "/api/v1/profiles/<name>/trial", "profile_trial", profile_trial, methods=("POST",),
-        scope="approve", reply="json", per_minute=10, body=TRIAL,
+    Command(
+        "/api/v1/profiles/<name>/trial",
+        "profile_trial",
+        profile_trial,
+        scope="approve",
+        per_minute=10,
+        body=TRIAL,
     ),
-)  # fmt: skip
+)
