@@ -34,27 +34,9 @@ def overview(sort="attention", **changes):
 # --- the glance ---
 
 
-def test_a_calm_desk_says_so() -> None:
-    page = get("/", "full")
-    assert page.cells["glance.waiting"] == "nothing to decide"
-    assert page.cells["glance.alarms"] == "no alarm"
-    assert page.cells["glance.feeds"] == "up to date"
-    assert page.cells["glance.debates"] == "none runs now"
-    assert page.cells["models.more"] == "22 % of what an hour may cost."
-    hidden = [a for a in page.all("a") if a.get("data-live", "").startswith("glance.debate.")]
-    assert len(hidden) == overview_cells.WATCHED
-    assert all("hidden" in a for a in hidden)
-
-
 @cases(("cost", "tone"), [(1.59, ""), (1.6, "warn"), (2.0, "alert"), (2.5, "alert")])
 def test_the_cost_warns_near_the_ceiling(cost: float | None, tone: str) -> None:
     assert overview(cost_hour=cost)["cells"]["desk.cost"]["tone"] == tone
-
-
-def test_stale_feeds_are_counted() -> None:
-    assert get("/", "stale").cells["glance.feeds"] == "3 of 5 stale, 2 of 5 without a tick yet"
-    assert "with no new bars" in get("/", "weekend").cells["glance.feeds"]
-    assert get("/", "empty").cells["glance.feeds"] == "5 of 5 without a tick yet"
 
 
 # --- what wants a look first ---
@@ -142,16 +124,6 @@ def test_a_large_desk_is_one_table_with_a_row_for_each_symbol() -> None:
 
 def ids(page):
     return {attributes.get("id") for _, attributes in page.tags}
-
-
-def test_a_row_and_a_card_tell_the_same() -> None:
-    row, card = get("/", MANY).cells, get("/", "busy").cells
-    shared = [key for key in row if key.split(".")[0] in ("i0", "i1") and key in card]
-    assert len(shared) > 20
-    for key in shared:
-        if not key.endswith((".source", ".levels")):
-            assert row[key] == card[key], key
-    assert row["i0.s0.source"] == "● budget"
 
 
 def test_the_refresh_of_a_large_desk_writes_what_the_page_showed() -> None:

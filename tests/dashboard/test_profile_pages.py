@@ -169,21 +169,6 @@ def save(client: Any, places: Any, **more: Any) -> Any:
 # --- the pages ------------------------------------------------------------------------------------
 
 
-def test_the_list_tells_who_uses_what_and_where_the_desk_file_lies(
-    client: FlaskClient, home: Path
-) -> None:
-    (home / "profiles").mkdir()
-    (home / "profiles" / "mine.json").write_text('{"risk": {"max_positions": 1}}')
-    page = Page(client.get("/profiles").get_data(as_text=True))
-    rows = {row[0]: row for row in page.rows if row}
-    assert "BTCUSD, EURUSD" in rows["default"][2]
-    assert "● running" in rows["default"][1]
-    assert "○ not used" in rows["mine"][1]
-    assert rows["mine"][5].strip() == "1"
-    assert str(home / "desk.json") in page.text
-    assert rows["EURUSD"][5] == "paper"
-
-
 def test_a_channels_key_is_shown_only_as_set_or_not(desk: Desk, home: Path) -> None:
     with_channel = DeskSettings.model_validate(
         {"channels": {"main": {"account": 7, "key_variable": "TORRA_CHANNEL_KEY"}}}
@@ -253,25 +238,6 @@ def test_strangers_text_is_inert_and_keeps_its_reading_direction(
         assert "\u202e" not in text
     found = post(client, "check", {"settings": {HOSTILE: 1}}).get_data(as_text=True)
     assert "\\u202e" not in found.lower()
-
-
-def test_what_differs_and_what_is_guarded_is_marked_in_words(
-    client: FlaskClient, home: Path
-) -> None:
-    save(client, {"risk.max_positions": 2})
-    text = client.get("/profiles/default").get_data(as_text=True)
-    assert text.count("◆ differs</span>") == 1
-    assert "◈ administrator, can be raised only on the command line" in text
-    assert "administrator, can go from off towards auto only on the command line" in text
-    assert 'name="risk.max_positions" value="2" type="number" step="1" min="0"' in text
-
-
-def test_the_models_of_the_roles_are_told_with_what_decides_them(client: FlaskClient) -> None:
-    save(client, {"agents.role_models.technical": "mine", "agents.deep_think_model": "deep"})
-    rows = {row[0]: row for row in Page(client.get("/profiles/default").get_data(True)).rows if row}
-    assert rows["technical analyst"][3:] == ["mine", "agents.role_models.technical"]
-    assert rows["bull researcher"][3:] == ["deep", "agents.deep_think_model"]
-    assert rows["risk gate"][3:] == ["rules", "the default of rules"]
 
 
 def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(

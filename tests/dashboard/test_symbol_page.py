@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import cases
-from tests.doubles.page_reader import check_policy, client, get
+from tests.doubles.page_reader import client, get
 from tests.worlds.demo_view import ScriptedView, bars
 from tests.worlds.values import made_symbol
 from torra import clock
 from torra.config import ROOT, Markov
-from torra.dashboard.cells import chart_data, price_lines, state_odds, symbol_cells, timelines
+from torra.dashboard.cells import chart_data, price_lines, state_odds, timelines
 from torra.dashboard.cells.overview_cells import first_tick
 from torra.dashboard.view.desk_values import ChartBars, DeskStatus, StreamStatus
 from torra.dashboard.view.desk_values import StateHistory as Odds
@@ -188,30 +188,6 @@ def test_enough_moves_need_no_warning_and_no_history_has_no_number() -> None:
 # --- the page ---
 
 
-@pytest.mark.parametrize("state", ["demo", "empty", "weekend", "busy"])
-def test_the_page_is_sound_in_every_state(state: str) -> None:
-    page = get(ADDRESS, state)
-    check_policy(page)
-
-
-def test_the_page_tells_states_as_picture_table_and_words() -> None:
-    page = get(ADDRESS)
-    view = ScriptedView().symbol("BTCUSD", "M15", 300).states.view
-    assert page.cells["markov.now"].startswith(figures.mark(view.state).text)
-    pictures = [a for a in page.all("svg") if a.get("role") == "img"]
-    assert len(pictures) == 2
-    assert all("table below" in a["aria-label"] for a in pictures)
-    lanes = [a["data-value"] for a in page.all("path") if a.get("class") == "lane-block"]
-    # no trader has declined anything
-    verdicts = [name for name in figures.VERDICTS if name != "DECLINED"]
-    assert lanes == [*figures.STATES, *verdicts]
-    assert "States of BTCUSD M15: newest runs first" in page.text
-    moves = [row for row in page.rows if len(row) == 6 and row[0] == figures.mark("NEUTRAL").text]
-    assert len(moves) == 1
-    assert [int(cell) for cell in moves[0][1:]] == list(view.counts[2][::-1])
-    assert "No tick yet." in get(ADDRESS, "empty").text
-
-
 def test_an_empty_symbol_says_what_it_waits_for() -> None:
     assert "none are stored" in get(ADDRESS, "empty").cells["head.reason"]
     told = {
@@ -297,9 +273,3 @@ def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks() -> None:
         assert key in script
     for name in (*price_lines.LINES, *chart_data.LINES):
         assert re.search(rf"^  {name}: {{ titles?: ", looks, re.MULTILINE)
-
-
-def test_lanes_are_made_once_for_page_and_cells() -> None:
-    shown = symbol_cells.symbol(ScriptedView().symbol("BTCUSD", "M15", 300), lambda *_: "/x")
-    for line in shown["lanes"].values():
-        assert line.cells.items() <= shown["cells"].items()

@@ -359,19 +359,6 @@ def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(
     assert not watching.asks_rules_only(None)
 
 
-def test_an_empty_list_of_rules_debates_leads_to_the_ended(tmp_path: Path) -> None:
-    made = desks.open_desk(tmp_path, (desks.BTC,))
-    try:
-        app = app_of(made, tmp_path)
-        app.wsgi_app = LoggedIn(app.wsgi_app, "read")
-        page = read(app.test_client(), "/watch")
-    finally:
-        made.close()
-    assert "over in a blink: open an ended one" in page.text
-    assert "lasts some seconds" not in page.text
-    assert [a for a in page.all("div") if a.get("id") == "debates"]
-
-
 def test_the_overview_and_the_menu_lead_to_the_debates(client: FlaskClient) -> None:
     page = read(client, "/")
     links = [a for a in page.all("a") if a.get("href") == "/watch"]

@@ -9,7 +9,6 @@ and answers 404. Nothing here writes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Final, Literal, NotRequired, TypedDict
 
 from flask import abort, jsonify, url_for
@@ -116,16 +115,6 @@ def running(torra_key: str) -> DebateLine | None:
     return listed(StreamRow.read(rows[0])) if rows and not rows[0]["ended"] else None
 
 
-def running_now() -> dict[tuple[str, str], DebateLine]:
-    """Return the debates that run, by instance and timeframe; empty without a database."""
-    return {(one["instance"], one["timeframe"]): one for one in debates() if not one["ended"]}
-
-
-def address(debate: DebateLine) -> str:
-    """Return where a debate is shown."""
-    return url_for(".watch", stream_id=debate["stream_id"])
-
-
 def debates(limit: int = LISTED) -> list[DebateLine]:
     """Return the newest debates, newest first; empty without a database."""
     behind = state().backing
@@ -157,7 +146,12 @@ def listed(row: StreamRow, behind: PageContext | None = None) -> DebateLine:
 def picture(row: StreamRow) -> PictureLinked:
     """Return the state of a debate, with the address of its tick's page once there is one."""
     behind = backing()
-    told = watched.follow(_events(behind, row), _seats(behind, row), _now(behind))
+    told = watched.follow(
+        # events bear real times, also where the desk's clock runs faster
+        _events(behind, row),
+        _seats(behind, row),
+        behind.desk.clock.real_now(),
+    )
     key, end = row.torra_key.split("|"), told["end"]
     # a decision has a record, a skipped tick a row of its own
     kept = end is not None and (end["kind"] == "decision" or end["code"].startswith("skipped"))
@@ -204,11 +198,6 @@ def _seats(behind: PageContext, row: StreamRow) -> tuple[str, ...]:
     instance = row.torra_key.partition("|")[0]
     setup = behind.desk.setups.get(instance)
     return tuple(setup.profile.agents.desk()) if setup is not None else ()
-
-
-def _now(behind: PageContext) -> datetime:
-    # events bear real times, also where the desk's clock runs faster
-    return behind.desk.clock.real_now()
 
 
 ROUTES = (
