@@ -148,8 +148,8 @@ def _cells(told: ShownReport) -> Cells:
     days, late = [row["usd"] for row in told["days"]], told["late"]
     cells["month.usd"] = words(figures.money(sum(days)))
     cells["projected.usd"] = words(figures.money(told["projected_day_usd"]))
-    counted = f"{late['calls']} of the newest {late['of']} calls"
-    cells["late.text"] = words(counted if late["of"] else "no call is on record")
+    late_text = f"{late['calls']} of the newest {late['of']} calls"
+    cells["late.text"] = words(late_text if late["of"] else "no call is on record")
     cells["changed.text"] = words(_changed(told["changed"]))
     cells["days.path"] = words("") | {"set": {"d": bars(days)}}
     for number, row in enumerate(told["profiles"]):

@@ -286,11 +286,13 @@ def _line(signs: list[Sign]) -> tuple[str, str]:
     # a note is no trouble: where something is well beside it, the part is well
     if level in ("note", "unknown") and "ok" in levels:
         level = "ok"
-    those = [sign for sign in signs if sign.level == level]
-    if level == "ok" and len(those) > 1:
-        return level, figures.sanitize(", ".join(dict.fromkeys(sign.name for sign in those)), 90)
-    brief = figures.sanitize("; ".join(sign.detail for sign in those[:BRIEFLY]), 120)
-    more = f"; and {len(those) - BRIEFLY} more" if len(those) > BRIEFLY else ""
+    worst_signs = [sign for sign in signs if sign.level == level]
+    if level == "ok" and len(worst_signs) > 1:
+        return level, figures.sanitize(
+            ", ".join(dict.fromkeys(sign.name for sign in worst_signs)), 90
+        )
+    brief = figures.sanitize("; ".join(sign.detail for sign in worst_signs[:BRIEFLY]), 120)
+    more = f"; and {len(worst_signs) - BRIEFLY} more" if len(worst_signs) > BRIEFLY else ""
     return level, f"{brief}{more}" if signs else "nothing to tell"
 
 

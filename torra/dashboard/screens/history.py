@@ -173,7 +173,9 @@ def history_page() -> str:
         known={name: request.args.get(name, "")[:10] for name in ("from", "to")},
         meaning=MEANINGS.get(asked.mark, ""),
         lines=[(row, ListedTick.read(row)) for row in rows],
-        refused={number: told for number, (_, told) in refusers.refusals(database, rows).items()},
+        refusals={
+            number: reason for number, (_, reason) in refusers.refusals(database, rows).items()
+        },
         missing=_without_tick(database, asked, rows, older),
         run_text=skips.run_text,
         tick_link=tick_link,

@@ -180,12 +180,9 @@ def streams() -> ResponseReturnValue:
     return jsonify(
         [
             {
-                "stream_id": row["stream_id"],
+                **{name: row[name] for name in ("stream_id", "torra_key", "at", "seq")},
                 "stream_kind": row["kind"],
-                "torra_key": row["torra_key"],
-                "at": row["at"],
                 "ended": bool(row["ended"]),
-                "seq": row["seq"],
             }
             for row in rows
         ]

@@ -53,11 +53,7 @@ PROFILES_KEPT: Final = 256
 
 def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
     """Show the reasoning of one tick, or lead to its debate while it runs."""
-    try:
-        # an address may write a time in other ways than a key does
-        moment = clock.iso(clock.parse(bar_time))
-    except (ValueError, OverflowError):
-        abort(404)
+    moment = bar_moment(bar_time)
     told = desk_view().tick(instance, timeframe, moment)
     if told is None:
         running = watching.running(f"{instance}|{timeframe}|{moment}")
@@ -99,6 +95,15 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         invented=INVENTED_IDS if record.invented else (),
         became=journal.outcome_sentence(record, proposal),
     )
+
+
+def bar_moment(text: str) -> str:
+    """Return a bar's time as keys have it; 404 for text that is no time."""
+    try:
+        # an address may write a time in other ways than a key does
+        return clock.iso(clock.parse(text))
+    except (ValueError, OverflowError):
+        abort(404)
 
 
 def lessons_of(record: TickView) -> LessonsUsed | None:

@@ -14,14 +14,14 @@ from flask import abort, current_app, g, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from torra import clock
-from torra.dashboard.cells import chart_data, price_lines, state_odds
+from torra.dashboard.cells import chart_data, price_lines
 from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
 from torra.dashboard.cells.common import action_cell, digits_of
 from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record import reading_patterns
 from torra.dashboard.record.shown import TickView
-from torra.dashboard.screens.tick import tick_page
+from torra.dashboard.screens.tick import bar_moment, tick_page
 from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
@@ -108,7 +108,7 @@ def symbol_page(instance: str, timeframe: str) -> str:
         cell=cell,
         action_cell=action_cell,
         fallback=figures.line(closes, *FALLBACK_CHART),
-        odds=state_odds.rows(),
+        odds=figures.STATES,
         lines=LINE_NAMES,
         over=price_lines.LINES,
         **symbol_cells(data),
@@ -236,12 +236,7 @@ def known_symbol(instance: str, timeframe: str) -> Symbol:
 
 def known_tick(instance: str, timeframe: str, bar_time: str) -> Json:
     """Return a tick's record or end the request with 404."""
-    try:
-        # an address may write a time in other ways than a key does
-        moment = clock.iso(clock.parse(bar_time))
-    except (ValueError, OverflowError):
-        abort(404)
-    return desk_view().tick(instance, timeframe, moment) or abort(404)
+    return desk_view().tick(instance, timeframe, bar_moment(bar_time)) or abort(404)
 
 
 BARS: Final[Fields] = {
