@@ -75,23 +75,6 @@ def test_the_strip_tells_desk_time_role_and_cost(view: DatabaseView, desk: Desk)
         desk.epoch = epoch
 
 
-@pytest.mark.journey
-def test_a_provider_that_is_left_alone_shows_with_its_reason(
-    view: DatabaseView, desk: Desk, client: FlaskClient
-) -> None:
-    real = desk.clock.real_now()
-    desk.database.block_provider(
-        "anthropic", "401: the key was <refused>", real + timedelta(hours=1)
-    )
-    desk.database.block_provider("google", "past", real - timedelta(seconds=1))
-    try:
-        (block,) = view.desk().blocks
-        assert block.provider == "anthropic"
-        assert "401: the key was &lt;refused&gt;" in client.get("/").get_data(as_text=True)
-    finally:
-        desk.database.clear_blocks()
-
-
 def test_the_overview_has_every_stream_with_its_newest_tick(view: DatabaseView, desk: Desk) -> None:
     shown = overview(view)
     assert [one.instance for one in shown] == ["BTCUSD", "EURUSD"]

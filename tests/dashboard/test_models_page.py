@@ -18,7 +18,6 @@ from tests.doubles import vendor_line
 from tests.doubles.page_reader import Page
 from tests.doubles.vendor_line import CANARIES
 from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, VENDORS, Reply, Status, VendorServer
-from tests.doubles.visitors import bearer
 from tests.worlds import demo_orders, desks
 from torra.clock import System
 from torra.config import Profile
@@ -205,14 +204,6 @@ def test_without_a_key_nothing_is_asked(backing: PageContext) -> None:
     assert answer.status_code == 409
     assert "set GOOGLE_API_KEY or GEMINI_API_KEY" in answer.get_json()["reason"]
     assert "restart the desk" in answer.get_json()["reason"]
-
-
-def test_a_reader_may_not_test(backing: PageContext) -> None:
-    pages = demo_orders.open_pages(backing).test_client()
-    answer = pages.post(
-        f"/api/v1/models/{GOOGLE}/test", json={}, headers={**JSON, **bearer("read")}
-    )
-    assert answer.status_code == 403
 
 
 def test_one_test_runs_at_a_time(backing: PageContext) -> None:

@@ -188,15 +188,6 @@ def test_a_program_gets_faults_by_field(pages: Pages) -> None:
     assert done["status"] == "done" and done["instance"]["symbol"] == "XAUUSD"
 
 
-@pytest.mark.parametrize("scope", ["read", "approve"])
-def test_only_an_administrator_may(pages: Pages, scope: str) -> None:
-    client = pages.client()
-    assert client.get("/add-symbol", headers=bearer(scope)).status_code == 403
-    for address in ("symbols", "symbols/check"):
-        answer = client.post(f"/api/v1/{address}", json=ALL, headers={**JSON, **bearer(scope)})
-        assert answer.status_code == 403
-
-
 def test_the_list_of_symbols_leads_there(pages: Pages) -> None:
     assert 'href="/add-symbol"' in pages.text("/symbols")
     reader = pages.client().get("/symbols", headers=bearer("read")).text

@@ -12,7 +12,7 @@ from tests.worlds.records import tick_record
 from tests.worlds.values import view_value
 from torra.config import ROOT
 from torra.dashboard.cells import common, overview_cells
-from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol, RunningDebate, SymbolStatus
+from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol, SymbolStatus
 from torra.feeds.sample import SHIFT, TRUE_YEARS
 from torra.words.ticks import SOURCES
 
@@ -143,14 +143,6 @@ def test_the_filter_is_there_for_scripts_alone() -> None:
     assert "hidden" in label
     script = (ROOT / "static" / "overview.js").read_text("utf-8")
     assert "activeElement" in script  # rows do not move while somebody is among them
-
-
-def test_hostile_names_stay_text() -> None:
-    data = ScriptedView("demo").overview()
-    data = data._replace(debates=[RunningDebate("s", "<b>x</b>\u202e", "H1")])
-    links = (lambda *_: "/t", lambda _: "/w", lambda _: "/s")
-    shown = overview_cells.overview(data, *links)
-    assert shown["cells"]["glance.debate.0"]["text"] == "<b>x</b> H1"
 
 
 def test_a_symbol_whose_market_is_closed_comes_last() -> None:

@@ -52,7 +52,6 @@ from torra.words.ticks import CALENDAR, FLAGS, STATUSES
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
-OLD = f"/symbol/BTCUSD/M15/{TIMES[-1]}"
 
 
 def page_of(case):

@@ -405,17 +405,6 @@ def test_pages_without_a_running_desk_say_when_it_takes_effect(
     assert desk.setups["BTCUSD"].profile.sentiment_weights.momentum == 0.25
 
 
-def test_a_file_from_the_command_line_is_taken_by_the_button(
-    client: FlaskClient, desk: Desk, home: Path
-) -> None:
-    (home / "profiles").mkdir()
-    (home / "profiles" / "default.json").write_text('{"risk": {"max_positions": 9}}')
-    assert "Let the desk take the file" in client.get("/profiles/default").get_data(as_text=True)
-    assert post(client, "adopt", {}, headers=bearer("approve")).status_code == 403
-    assert post(client, "adopt", {}).json["status"] == "done"
-    assert desk.setups["BTCUSD"].profile.risk.max_positions == 9
-
-
 def from_the_command_line(home: Any, places: Any) -> None:
     book = ProfileBook(home, SETTINGS, now=System().real_now)
     wanted = {tuple(name.split(".")): value for name, value in places.items()}
@@ -543,24 +532,10 @@ def test_a_save_during_a_tick_says_that_it_runs_yet(
     assert desk.setups["BTCUSD"].profile.sentiment_weights.momentum == 0.6
 
 
-def test_an_undo_puts_the_very_profile_back(client: FlaskClient, desk: Desk) -> None:
-    before = digest(client)
-    save(client, {"sentiment_weights.momentum": 0.7, "agents.role_models.technical": "mine"})
-    answer = post(client, "undo", {"number": 1})
-    assert (answer.json["status"], digest(client)) == ("done", before)
-    assert desk.setups["BTCUSD"].profile.digest() == before
-
-
 @pytest.mark.parametrize("number", ["", "x", "99", "-1", "1" * 12])
 def test_an_undo_to_nothing_fails_with_the_reason(client: FlaskClient, number: str) -> None:
     answer = post(client, "undo", {"number": number})
     assert (answer.status_code, answer.json["status"]) == (409, "failed")
-
-
-def test_an_undo_that_would_loosen_is_refused(client: FlaskClient) -> None:
-    save(client, {"risk.max_positions": 1})
-    answer = post(client, "undo", {"number": 1})
-    assert (answer.status_code, answer.json["outcome"]) == (403, "loosens")
 
 
 # --- without scripts ------------------------------------------------------------------------------
@@ -809,13 +784,6 @@ def test_a_trial_runs_within_bounds() -> None:
     agents = bounded(wide, 2.0).agents
     assert (agents.max_api_cost_per_hour, agents.timeout_seconds) == (2.0, trials.LONGEST_TICK)
     assert canonical(bounded(Profile(), 2.0)) == DEFAULT
-
-
-def test_a_trial_needs_the_scope_approve_and_an_unknown_one_is_not_here(
-    client: FlaskClient,
-) -> None:
-    assert client.post(f"{API}/trial", json={}, headers=bearer("read")).status_code == 403
-    assert client.get("/api/v1/trials/none").status_code == 404
 
 
 def test_every_setting_without_effect_says_so_beside_it(client: FlaskClient) -> None:

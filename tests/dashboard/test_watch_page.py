@@ -30,7 +30,7 @@ from tests.doubles.browser import (
     only_nightly,
 )
 from tests.doubles.page_reader import Page, check_policy
-from tests.doubles.visitors import ACCESS, LoggedIn, bearer, open_app
+from tests.doubles.visitors import ACCESS, LoggedIn, open_app
 from tests.worlds import desks
 from tests.worlds.demo_full_desk import ATTACK
 from tests.worlds.demo_view import ScriptedView
@@ -545,11 +545,3 @@ def cite_it(visit: Visit) -> None:
     assert page.locator("article.voice details[open]").count() == 0
     page.locator("a.seat").first.click()
     page.locator("article.voice details[open]").first.wait_for()
-
-
-def test_strangers_may_watch_nothing(desk: Desk, key: str) -> None:
-    address = write(desk, WHOLE[:2], key)
-    client = app_of(desk, "home").test_client()
-    for one in ("/watch", address, f"/api/v1{address}", f"/pictures/{'0' * 64}.png"):
-        assert client.get(one, headers={"Accept": "application/json"}).status_code == 401
-    assert client.get(f"/api/v1{address}", headers=bearer("read")).status_code == 200

@@ -154,15 +154,12 @@ def replay_report(name: str) -> Response:
 
 def replay_trades(name: str) -> Response:
     """Give the trades of one replay as a CSV file, every arm's."""
-    answer = Response(_trades(name) or abort(404), mimetype="text/csv")
-    answer.headers["Content-Disposition"] = f'attachment; filename="{name}-trades.csv"'
-    return answer
-
-
-def _trades(name: str) -> str | None:
     told = shelf().trades(name)
     # a stranger's file as well: rows that are no trades are not given away
-    return None if told is None else trade_file.clean(told)
+    text = None if told is None else trade_file.clean(told)
+    answer = Response(text or abort(404), mimetype="text/csv")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}-trades.csv"'
+    return answer
 
 
 def api_replay(name: str) -> ResponseReturnValue:
@@ -245,10 +242,7 @@ def _told(item: Listed) -> dict[str, JsonValue]:
     created = iso(item.created_at.replace(microsecond=0)) if item.created_at else None
     return {
         "name": item.name,
-        "problem": item.problem or None,
-        "kind": item.kind or None,
-        "title": item.title or None,
-        "summary": item.summary or None,
+        **{name: getattr(item, name) or None for name in ("problem", "kind", "title", "summary")},
         "created_at": created,
         "warnings": item.warnings,
         "settings": dict(item.settings),

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
 from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
-from pydantic import JsonValue
 
 from torra.config import Profile
 from torra.dashboard.doors.access import visitor
@@ -100,14 +99,6 @@ class ProfileLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ProfilesScreen:
-    """Every profile, and the rows of desk.json about instances and channels."""
-
-    profiles: list[ProfileLine]
-    desk: dict[str, JsonValue]
-
-
-@dataclass(frozen=True, slots=True)
 class SaveLines:
     """The outcome of a save, as text; `command` is what to type instead."""
 
@@ -157,11 +148,12 @@ def api_profile(name: str) -> ResponseReturnValue:
     )
 
 
-def listed(known: PageContext) -> ProfilesScreen:
+def listed(known: PageContext) -> dict[str, Any]:
     """Return every profile, and the rows of desk.json about the instances."""
     shelf = book()
     rows = [summary(known, shelf.read(name)) for name in shelf.names()]
-    return ProfilesScreen(rows, desk_rows(known.home, known.settings, known.environment))
+    desk = desk_rows(known.home, known.settings, known.environment)
+    return {"profiles": rows, "desk": desk}
 
 
 def summary(known: PageContext, loaded: Loaded) -> ProfileLine:
@@ -212,7 +204,7 @@ def _profile_page(
     seats = profile_form.voices(loaded.profile) if loaded.profile else ([], "")
     users = shelf.users(loaded.name)
     faults = checked.faults if checked else saved.faults if saved else ()
-    found = trying.newest(loaded.name, loaded.digest)
+    job, newest_try = trying.newest(loaded.name, loaded.digest) or (None, None)
     currency = known.currency_of(users)
     made = checked.profile if checked else loaded.profile if values is None else None
     every = profile_form.sections(here, usual or here, faults, made) if here else []
@@ -223,8 +215,8 @@ def _profile_page(
         about=summary(known, loaded),
         main=main,
         sections=rest,
-        tried=found.told if found else None,
-        job=found.job if found else None,
+        tried=newest_try,
+        job=job,
         days=DAYS,
         exact=EXACT,
         then=THEN,
@@ -472,8 +464,8 @@ def _check_told(name: str, checked: Checked) -> CheckLines:
     wish = SaveResult("invalid", "", "", changes=checked.changes)
     stop = book().refusal(name, wish, _may()) if checked.profile else None
     costs = _costs(checked.profile) if checked.profile else ""
-    found = trying.newest(name, book().read(name).digest)
-    more = tried.more_trades(checked.changes, found.told if found else None)
+    _, newest_try = trying.newest(name, book().read(name).digest) or (None, None)
+    more = tried.more_trades(checked.changes, newest_try)
     if stop is not None:
         from torra.replay.changed.last_days import last_days  # noqa: PLC0415
 
