@@ -8,7 +8,7 @@ without a database knows no money, and shows none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 from flask import jsonify, request, url_for
@@ -92,7 +92,7 @@ def _shown(template: str, api: str, *, rows: bool) -> str:
         watched=range(glance.WATCHED),
         waiting=range(home_cells.WAITING),
         accounts=None if found is None else home_cells.accounts_shown(found),
-        kept=PIECES.get,
+        kept=_kept,
         **cells,
     )
 
@@ -136,6 +136,11 @@ def _watch(behind: PageContext) -> str:
     names = [n for n, one in setups.items() if watch_only(behind.database, one.profile)]
     told = f": {listed(names)}" if len(names) < len(setups) else ""
     return WATCH_ONLY + told if names else ""
+
+
+def _kept(shown: Hashable, caller: Callable[[], str]) -> str:
+    """Return a piece of a page; one that shows the same as before is not rendered again."""
+    return PIECES.get(shown, caller)
 
 
 def _sort() -> glance.Sort:
