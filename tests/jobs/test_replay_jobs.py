@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.page_reader import Page
 from tests.doubles.visitors import bearer
 from tests.examples import examples
 from tests.tries import until
@@ -283,24 +283,6 @@ def test_the_scope_read_sees_and_may_not_start(pages: Pages) -> None:
         ]
         == "The job 1 is cancelled."
     )
-
-
-@pytest.mark.parametrize("address", ["/jobs", "/jobs/1", "/replays"])
-def test_a_page_of_jobs_is_whole(pages: Pages, address: str) -> None:
-    ask(pages, **DAY)
-    page = Page(pages.text(address))
-    check_structure(page)
-    check_policy(page, forms=True)
-    told = pages.json("/api/v1" + address)
-    assert "job.1.state" in told["cells"] and told["version"]
-    assert f'data-version="{told["version"]}"' in pages.text(address)
-
-
-def test_without_a_job_the_page_says_where_one_begins(pages: Pages) -> None:
-    assert "No job yet" in pages.text("/jobs")
-    assert pages.json("/api/v1/jobs")["jobs"] == []
-    pages.text("/jobs/7", 404)
-    pages.text("/jobs/x", 404)
 
 
 def test_progress_moves_in_the_cells(pages: Pages) -> None:
