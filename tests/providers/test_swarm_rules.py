@@ -737,35 +737,6 @@ def test_the_win_share_is_that_of_a_driftless_price_and_a_share_of_the_consensus
     assert told.win_share == pytest.approx(share, abs=1e-4)
 
 
-def test_a_decision_argues_against_itself_in_closes_yet_to_come() -> None:
-    values: Values = {"technical.resistance_distance_atr": 0.5, "technical.ema20": 99.0}
-    told = decided(0.1, 0.1, 0.1, 0.1, changes=values)
-    assert told.counter.startswith("Resistance is 0.50 ATR above")
-    assert all(end.startswith("a close below ") for end in told.falsifiers)
-    assert told.claim.startswith("Long: 4 of 4 experts lean up, and the close is 1.0 ATR above")
-
-
-@cases(
-    ("score", "says"),
-    [
-        (0.5, "The price action score stands as high as +0.50 already"),
-        (-0.5, "The price action score stands at -0.50 and does not back it"),
-    ],
-)
-def test_where_nothing_leans_against_it_a_score_does(score: float, says: str) -> None:
-    values: Values = {
-        "technical.close": 100.0,
-        "technical.atr14": 1.0,
-        "technical.trend_state": 1.0,
-        **{f"scores.{vector}": score for vector in VECTORS},
-    }
-    reports = swarm(0.1, 0.1)
-    told = read(request(JUDGE, values | board(reports), reports))
-    assert (told.winner, told.flags) == ("LONG", ())
-    assert [point.says for point in told.points_against] == [says]
-    assert told.counter.startswith(says)
-
-
 @cases(
     ("position", "values", "sure", "conflicts", "closes"),
     [
