@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -38,13 +37,13 @@ from agents.sayings import mirrored as in_mirrored_words
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.examples import examples
+from tests.providers import test_rules_provider as plain
 from tests.providers.test_arguments import check_words, ids_of, listen
+from tests.providers.test_rules_provider import answer
 from tests.worlds.mirrors import MARKET, MARKETS, Values, mirrored
 from torra.providers.rules.judging import UNBACKED
-from torra.providers.rules.provider import RulesProvider
 from torra.providers.rules.thesis import EVENT_MINUTES, HOLDS
 
-PROVIDER = RulesProvider()
 MANAGER = AGENTS["research_manager"].role
 BULL, BEAR, GATE = (AGENTS[name].role for name in (*SIDES, "risk_gate"))
 TWINS = {"bull_researcher": "bear_researcher", "bear_researcher": "bull_researcher"}
@@ -66,18 +65,8 @@ def request(
     role: Role, values: Values, reports: tuple[AgentReport, ...] = (), *, ahead: bool = True
 ) -> Request:
     listed = {f"scores.{vector}": 0.125 for vector in VECTORS} | values
-    return Request(
-        role=role, round=1, attempt=1, symbol="BTCUSD", timeframe="M15", bar_time="", model="",
-        system="", user="", schema=schema(shape_of(role, ahead=ahead)),
-        features={name: Feature(name, value) for name, value in listed.items()}, reports=reports,
-        scores={vector: float(listed[f"scores.{vector}"] or 0.0) for vector in VECTORS},
-        max_output_tokens=1, limit_s=1.0,
-    )  # fmt: skip
-
-
-def answer(asked: Request) -> dict[str, Any]:
-    reply: dict[str, Any] = json.loads(PROVIDER.submit(asked).result().text)
-    return reply
+    asked_for = schema(shape_of(role, ahead=ahead))
+    return plain.request(role, listed, reports=reports, schema=asked_for)
 
 
 def read(asked: Request, reply: dict[str, Any] | None = None) -> AgentReport:

@@ -65,7 +65,9 @@ def request(
     scores: Mapping[str, float] | None = None,
     reports: tuple[AgentReport, ...] = (),
     stage: int = 1,
+    schema: Mapping[str, Any] | None = None,
 ) -> Request:
+    """Return a question; its scores are those of the values, 0 where none is there."""
     return Request(
         role=role,
         round=stage,
@@ -76,10 +78,11 @@ def request(
         model="rules",
         system="",
         user="",
-        schema={},
+        schema=schema or {},
         features=features(values),
         reports=reports,
-        scores=scores or dict.fromkeys(VECTORS, 0.0),
+        scores=scores
+        or {vector: float(values.get(f"scores.{vector}") or 0.0) for vector in VECTORS},
         max_output_tokens=OUTPUT_TOKENS["quick"],
         limit_s=5.0,
     )

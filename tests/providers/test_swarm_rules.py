@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -26,7 +25,6 @@ from agents.contracts import (
     AgentReport,
     Confidence,
     Evidence,
-    Feature,
     Request,
     Role,
     Shape,
@@ -39,15 +37,15 @@ from agents.sayings import mirrored as in_mirrored_words
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.examples import examples
+from tests.providers import test_rules_provider as plain
 from tests.providers.test_arguments import check_words, listen
+from tests.providers.test_rules_provider import answer
 from tests.worlds.mirrors import MARKET, MARKETS, STEP, Values
 from tests.worlds.mirrors import mirrored as upside_down
 from torra.providers.rules.deciding import DISPUTE, EDGE, TAKES
 from torra.providers.rules.expert_readings import EXPERT_TABLES, SHAPES
-from torra.providers.rules.provider import RulesProvider
 from torra.providers.rules.regime_reading import DANGERS
 
-PROVIDER = RulesProvider()
 READER, JUDGE = AGENTS[READER_ID].role, AGENTS[JUDGE_ID].role
 LIQUIDITY, MICRO, MACRO, GEOMETRY = (AGENTS[name].role for name in EXPERTS)
 SHAPE_OF: Mapping[str, Shape] = {
@@ -182,23 +180,13 @@ def mirrored(values: Values) -> Values:
 def request(role: Role, values: Values, reports: tuple[AgentReport, ...] = ()) -> Request:
     """Return what a seat is asked: it is shown what its prompt would list, and no more."""
     listed = {f"scores.{vector}": 0.125 for vector in VECTORS} | values
-    return Request(
-        role=role, round=1, attempt=1, symbol="BTCUSD", timeframe="M15", bar_time="", model="",
-        system="", user="", schema=schema(SHAPE_OF[role.id]),
-        features={
-            name: Feature(name, value)
-            for name, value in listed.items()
-            if value is not None and name.startswith(role.evidence)
-        },
-        reports=reports,
-        scores={vector: float(listed[f"scores.{vector}"] or 0.0) for vector in VECTORS},
-        max_output_tokens=1, limit_s=1.0,
-    )  # fmt: skip
-
-
-def answer(asked: Request) -> dict[str, Any]:
-    reply: dict[str, Any] = json.loads(PROVIDER.submit(asked).result().text)
-    return reply
+    scores = {vector: float(listed[f"scores.{vector}"] or 0.0) for vector in VECTORS}
+    shown = {
+        name: value
+        for name, value in listed.items()
+        if value is not None and name.startswith(role.evidence)
+    }
+    return plain.request(role, shown, scores, reports, schema=schema(SHAPE_OF[role.id]))
 
 
 def read(asked: Request, reply: dict[str, Any] | None = None) -> AgentReport:
