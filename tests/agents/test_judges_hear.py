@@ -33,8 +33,8 @@ from tests.doubles import scripted
 from tests.doubles.scripted import NONCE, Scripted, a_report, context, debate, settings
 from tests.providers import test_firm_rules as firm
 from tests.providers import test_swarm_rules as rules
-from tests.providers.test_rules_provider import answer
 from tests.providers.test_arguments import listen
+from tests.providers.test_rules_provider import answer
 from tests.worlds.mirrors import MARKET, Values
 
 JUDGES: Final = {"firm": MANAGER_ID, "swarm": JUDGE_ID}
