@@ -35,6 +35,7 @@ from agents.feature_words import FEATURES
 from agents.registry import AGENTS
 from scoring_rubric import LEFT_OUT, SHARED_PREFIX, build_interpretive_prompt, second_look
 from tests.agents import test_prompts as plain
+from tests.agents.test_firm_prompts import LESSONS
 from tests.agents.test_prompts import (
     LONGEST,
     SWARM,
@@ -126,7 +127,6 @@ BESIDE: Final[Mapping[str, tuple[str, ...]]] = {
 """Blocks from beside the chart that a class has and others have not."""
 
 EVERYWHERE: Final = ("flow.", "spread.", "micro.", "liquidity.", "geometry.", "lessons.")
-LESSONS: Final = ("x" * 180, "漢" * 60, "A lesson of ordinary length about what came of it. " * 9)
 COMPANIONS: Final = ("dollar_index", "vix", "brent_oil", "us10y")
 
 
