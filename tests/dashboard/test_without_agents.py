@@ -66,16 +66,6 @@ def test_analysts_that_disagree_have_lowered_nothing_of_it() -> None:
     assert told(row(), record("BUY", multiplier=0.5))[0] == "the same trade, 0.06 lots"
 
 
-def test_the_same_trade_has_the_size_that_risk_and_the_rules_of_the_gate_leave() -> None:
-    # 0.5 % of 10,000 over a stop 400 away are 0.125 lots; x 0.80 of the rules, not x 0.10
-    assert told(row(), record("BUY")) == ("the same trade, 0.10 lots", "bars +0.52, BUY from +0.50")
-
-
-def test_the_notional_limit_holds_at_the_price_of_the_proposal() -> None:
-    # 10,000 buy 0.166 at 60,000 and 0.055 at 180,000
-    assert told(row(), record("BUY", multiplier=1.0), price=180_000.0)[0].endswith("0.05 lots")
-
-
 @pytest.mark.parametrize(
     ("consensus", "shown"),
     [(0.12, "bars +0.12"), (0.4996, "bars +0.4996"), (-0.4499, "bars \u22120.4499")],
@@ -86,32 +76,40 @@ def test_no_trade_shows_both_thresholds(consensus: float, shown: str) -> None:
     assert why == f"{shown}, BUY from +0.50, SELL from \u22120.45"
 
 
-def test_the_other_side_has_its_own_stop_and_size() -> None:
-    trade, why = told(row(), record("SELL", -0.61))
-    assert trade == "a sell instead, 0.10 lots"
-    assert why == "bars \u22120.61, SELL from \u22120.45"
+SELL: Final = record("SELL", -0.61)
 
 
-def test_the_other_side_that_can_have_no_target_is_no_trade() -> None:
-    # a long of 600 stops at 200; a short would have its target at -200
-    assert told(row(), record("BUY"), price=600.0)[0] == "the same trade, 0.10 lots"
-    known = record("SELL", -0.61)
-    assert told(row(), known, price=600.0)[0] == "no trade, it could have no stop and target"
+@pytest.mark.parametrize(
+    ("of", "known", "price", "trade"),
+    [
+        # 0.5 % of 10,000 over a stop 400 away are 0.125 lots; x 0.80 of the rules, not x 0.10
+        (row(), record("BUY"), 60_000.0, "the same trade, 0.10 lots"),
+        # 10,000 buy 0.166 at 60,000 and 0.055 at 180,000
+        (row(), record("BUY", multiplier=1.0), 180_000.0, "the same trade, 0.05 lots"),
+        (row(), SELL, 60_000.0, "a sell instead, 0.10 lots"),
+        # a long of 600 stops at 200; a short would have its target at -200
+        (row(), record("BUY"), 600.0, "the same trade, 0.10 lots"),
+        (row(), SELL, 600.0, "no trade, it could have no stop and target"),
+        # where the proposal closes, the other side keeps the position
+        (row(CLOSE), SELL, 60_000.0, "no trade, what is open stays open"),
+        (row(CLOSE, LONG), SELL, 60_000.0, "no trade, what is open stays open"),
+        (row(CLOSE), record("BUY"), 60_000.0, "the same close, 0.02 lots"),
+        (row(), record("BUY", veto=True), 60_000.0, "no trade, the gate's rules veto it"),
+        (
+            row(), record("BUY", multiplier=0.01), 60_000.0,
+            "no trade, its size is below the smallest order",
+        ),
+    ],
+)  # fmt: skip
+def test_the_trade_of_l1_alone(
+    of: ProposalRow, known: TickRecord, price: float, trade: str
+) -> None:
+    assert told(of, known, price=price)[0] == trade
 
 
-@pytest.mark.parametrize("drafts", [(CLOSE,), (CLOSE, LONG)])
-def test_where_the_proposal_closes_the_other_side_keeps_the_position(drafts: Any) -> None:
-    assert told(row(*drafts), record("SELL", -0.61))[0] == "no trade, what is open stays open"
-
-
-def test_a_close_alone_is_the_same_close() -> None:
-    assert told(row(CLOSE), record("BUY"))[0] == "the same close, 0.02 lots"
-
-
-def test_a_veto_of_the_rules_and_a_size_of_nothing_are_no_trade() -> None:
-    assert told(row(), record("BUY", veto=True))[0] == "no trade, the gate's rules veto it"
-    small = record("BUY", multiplier=0.01)
-    assert told(row(), small)[0] == "no trade, its size is below the smallest order"
+def test_the_consensus_stands_beside_the_threshold_that_it_reaches() -> None:
+    assert told(row(), record("BUY"))[1] == "bars +0.52, BUY from +0.50"
+    assert told(row(), SELL)[1] == "bars \u22120.61, SELL from \u22120.45"
 
 
 def test_what_is_not_stored_is_not_made_up() -> None:

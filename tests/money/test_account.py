@@ -43,48 +43,6 @@ def series(*marks: AccountMark, ends: tuple[tuple[str, float], ...] = ()) -> Acc
 # --- what is Torra's, and what is not ------------------------------------------------------------
 
 
-def test_what_torras_trades_came_to_is_no_jump() -> None:
-    ends = ((at(5), 12.5), (at(9), -2.5))
-    found = series(mark(0, 100.0), mark(6, 112.5), mark(10, 110.0), ends=ends).standing()
-    assert found is not None
-    assert (found.jumps, found.unexplained, found.balance) == (0, 0.0, 110.0)
-
-
-def test_what_no_deal_explains_is_told_with_its_moments() -> None:
-    found = series(mark(0, 100.0), mark(10, 612.5), ends=((at(5), 12.5),)).standing()
-    assert found is not None
-    assert found.newest == (Jump(at(0), at(10), 500.0),)
-    assert (found.jumps, found.unexplained) == (1, 500.0)
-
-
-def test_while_torra_holds_a_position_nothing_is_judged() -> None:
-    """The broker books parts and costs as they come; at the end all of it is in the trade."""
-    marks = (mark(0, 100.0), mark(1, 99.5, held=1), mark(2, 104.0, held=1), mark(9, 107.0))
-    found = series(*marks, ends=((at(8), 7.0),)).standing()
-    assert found is not None
-    assert found.jumps == 0
-    deposit = series(*marks, mark(20, 108.0), ends=((at(8), 7.0),)).standing()
-    assert deposit is not None
-    assert deposit.newest == (Jump(at(9), at(20), 1.0),)
-
-
-def test_next_to_a_deal_nothing_is_judged() -> None:
-    """The books have the end of the trade, and the heartbeat still the balance of before."""
-    ends = ((at(10), 7.0),)
-    stale = mark(0, 100.0), mark(10.2, 100.0), mark(11, 107.0)
-    found = series(*stale, ends=ends).standing()
-    assert found is not None
-    assert (found.jumps, found.unexplained) == (0, 0.0)
-    early = mark(0, 100.0), mark(9.8, 107.0), mark(11, 107.0)
-    assert series(*early, ends=ends).standing() is not None
-    first = series(mark(10.1, 100.0), mark(11, 107.0), mark(12, 107.0), ends=ends).standing()
-    assert first is not None
-    assert first.jumps == 0, "also where it is the first mark of all"
-    late = series(mark(0, 100.0), mark(11, 100.0), mark(12, 107.0), ends=ends).standing()
-    assert late is not None
-    assert [one.amount for one in late.newest] == [7.0, -7.0], "a minute is no difference of clocks"
-
-
 @cases("seed", range(20))
 def test_what_lies_between_two_ends_is_judged_as_each_moment_alone(seed: int) -> None:
     """The series remembers between which ends it is; the ends come as the marks do."""
@@ -109,6 +67,7 @@ def test_what_lies_between_two_ends_is_judged_as_each_moment_alone(seed: int) ->
     told = found.standing()
     assert told is not None
     assert (told.jumps, told.newest[::-1]) == (len(jumps), tuple(jumps[-20:]))
+    assert told.unexplained == sum(one.amount for one in jumps)
     assert jumps
 
 
