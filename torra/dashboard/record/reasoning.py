@@ -48,6 +48,7 @@ from torra.tick.tick_record import (
     StoredCall,
     TickRecord,
 )
+from torra.words import market, ticks
 from torra.words.orders import REASONS
 
 SENTENCE: Final = 400
@@ -129,7 +130,9 @@ def tick_sections(
         "degraded": agreement.degraded(deliberation),
         "shadow": deliberation.in_shadow,
         "panel": agreement.panel(record),
-        "around": surroundings.surroundings(record),
+        "around": surroundings,
+        "market": market,
+        "ticks": ticks,
         "beyond": beyond(record),
         "arithmetic": arithmetic.steps(record),
         "consensus": arithmetic.consensus_rows(record),
