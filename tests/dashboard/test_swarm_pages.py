@@ -99,7 +99,7 @@ def test_a_wrong_expected_value_and_a_wrong_lean_are_named() -> None:
 
 
 def test_the_steps_name_what_each_expert_counts_and_the_judges_bound() -> None:
-    rows = {row["name"]: row["note"] for row in arithmetic.steps(stored())}
+    rows = {row.name: row.note for row in arithmetic.steps(stored())}
     assert rows["Liquidity"].endswith("counts 1.00")
     assert rows["Geometry"].endswith("counts 0.32")
     assert "a within ±0.15" in rows["Judge"]

@@ -244,7 +244,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 
 def test_the_sums_come_out_and_say_what_is_not_counted(told: dict[str, Any]) -> None:
     assert arithmetic.failed_checks(tick_record(told)) == []
-    rows = {row["name"]: row["note"] for row in arithmetic.steps(tick_record(told))}
+    rows = {row.name: row.note for row in arithmetic.steps(tick_record(told))}
     for name in ("Gate multiplier", "Adjustment", "Agent score"):
         assert "agents watch only: recorded, not counted" in rows[name]
     assert rows["Blended score"] == "the bars alone: the agents looked on"

@@ -135,7 +135,7 @@ def tick_sections(
         "ticks": ticks,
         "beyond": beyond(record),
         "arithmetic": arithmetic.steps(record),
-        "consensus": arithmetic.consensus_rows(record),
+        "shares": arithmetic.shares(record),
         "timeframes": arithmetic.consensus_line(record),
         "decision": arithmetic.decision_rows(record),
         "gate": gate_rows(record),

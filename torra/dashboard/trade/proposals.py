@@ -436,7 +436,7 @@ class ProposalSteps:
 
 def sums(record: TickRecord, multiplier: float | None) -> ProposalSteps:
     """Return the steps from L1 to the verdict, those that were cut, and the size."""
-    known = {row["name"]: row for row in arithmetic.steps(record)}
+    known = {row.name: row for row in arithmetic.steps(record)}
     cut = [
         figures.title(name)
         for name, value in record.adjustments.items()
