@@ -126,6 +126,7 @@ def tick_sections(
         "charts": waterfall.score_charts(record),
         "decided": waterfall.decision_chart(record),
         "changes": difference.changes(record, before),
+        "small": difference.SMALL,
         "tally": agreement.tally(agents),
         "degraded": agreement.degraded(deliberation),
         "shadow": deliberation.in_shadow,
