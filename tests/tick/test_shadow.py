@@ -257,9 +257,8 @@ def test_a_blend_that_is_not_l1_is_found_out(told: dict[str, Any]) -> None:
 
 
 def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
-    shown: Any = agreement.panel(tick_record(told))
-    assert {row["counted"] for row in shown["sides"]} == {""}
-    assert not any(row["against"] for row in shown["sides"])
+    record = tick_record(told)
+    assert {row.left for row in agreement.sizes(record)} == {record.gate.multiplier}
     story = reasoning.tick_sections(shown_tick(told))
     assert story["shadow"] and story["gate"][-1]["name"] == "In force: the rules alone, in shadow"
     rule = told["deliberation"]["rule_ruling"]
