@@ -323,19 +323,6 @@ def test_no_word_of_a_stranger_becomes_more_than_a_word(scaled):
     assert shown > 15
 
 
-def test_a_document_of_the_older_form_is_drawn_too() -> None:
-    told = {
-        "kind": "scorecard", "name": "old", "created_at": "2026-11-22T08:00:00Z", "title": "Old",
-        "summary": "s", "period": {"from": "2021-12-01T00:00:00Z", "to": "2021-12-31T00:00:00Z"},
-        "tables": [{"title": "T", "columns": ["a"], "rows": [[1]]}],
-        "series": [{"title": "Equity", "points": [["2021-12-01T00:00:00Z", 0],
-                                                  ["2021-12-02T00:00:00Z", 0.4]]}],
-    }  # fmt: skip
-    found = Strict(pages.html(Document.model_validate(told)))
-    assert "2021-12-01 00:00 UTC: 0.0" in found.text
-    assert [named for tag, named in found.tags if named.get("class") == "course s1"]
-
-
 # --- for a terminal -------------------------------------------------------------------------------
 
 

@@ -314,7 +314,6 @@ def _files(folder: Path, words: Iterator[str]) -> None:
             {"title": word(), "kind": "bars", "y": word(), "lines": [line([[word(), 1.0]])] * 2},
             {"title": word(), "kind": "bands", "lines": [line([[start, word()], [later, word()]])]},
         ],
-        "series": [{"title": word(), "points": [[start, 1.0], [later, -1.0]]}],
         "warnings": [paired(), paired()],
     }  # fmt: skip
     replays = folder / "replays"

@@ -2,8 +2,8 @@
 
 `arranged` turns a checked document into words and drawings. What arms came to in money is first, a
 sentence and a short table, then their curves; every table with its sentence and its plots follows,
-known ones as "How this is computed" under a trader's question, and the plots and lines that belong
-to no table. Trades are handed in (`trades_shown`): they lie in a file of their own. `html` is the
+known ones as "How this is computed" under a trader's question, and the plots that belong to no
+table. Trades are handed in (`trades_shown`): they lie in a file of their own. `html` is the
 report as one file: it loads nothing, has no script, and its own policy allows its own style sheet
 only. Every word of a document is a stranger's: it is cleaned here and escaped by the templates.
 """
@@ -23,17 +23,10 @@ from flask.templating import Environment
 
 from torra.clock import iso
 from torra.config import ROOT
-from torra.evaluation.exhibits import (
-    MOST_LETTERS,
-    MOST_POINTS,
-    MOST_SAYS,
-    Plot,
-    PlotLine,
-    ReportTable,
-)
+from torra.evaluation.exhibits import MOST_LETTERS, MOST_SAYS, Plot, ReportTable
 from torra.evaluation.wording import CONTROL, MEANINGLESS, arm_called
-from torra.exhibits import figures, numbers, outcome, plots, thinning, trade_file
-from torra.exhibits.documents import MOST_SUMMARY, Document, PlotSeries
+from torra.exhibits import figures, numbers, outcome, plots, trade_file
+from torra.exhibits.documents import MOST_SUMMARY, Document
 from torra.exhibits.trade_file import ArmTradeRow
 from torra.words import report_tables
 
@@ -255,7 +248,7 @@ def _exhibits(found: Document, came_to: outcome.ArmsConclusion | None) -> Iterat
             "table": table_of(table),
             "plots": [plotted(plot, found.arms) for plot in own],
         }
-    for plot in [*(p for p in found.plots if not p.of), *map(_as_plot, found.series)]:
+    for plot in (p for p in found.plots if not p.of):
         shown = plotted(plot, found.arms)
         yield {
             "asks": "",
@@ -327,12 +320,3 @@ def plotted(plot: Plot, arms: Sequence[str] = ()) -> dict[str, Any]:
         "drawing": plots.drawn(plot, arms),
         "points": plots.table(plot),
     }
-
-
-def _as_plot(series: PlotSeries) -> Plot:
-    """Return a line of the older form as a plot."""
-    kept = thinning.kept(series.points, MOST_POINTS)
-    points = tuple(series.points[place] for place in kept)
-    # without a second check: the points were checked as a series
-    line = PlotLine.model_construct(name=series.title, points=points, low=(), high=())
-    return Plot.model_construct(title=series.title, kind="line", lines=(line,))
