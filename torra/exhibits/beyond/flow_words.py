@@ -52,10 +52,7 @@ def rows(told: OutsideView) -> Iterator[OutsideRow]:
         ("Slippage of one lot", _said("{:.4f} ATR", known["slippage_atr"]), figures.DASH),
     ):  # fmt: skip
         if value != figures.DASH:
-            yield {
-                "block": "flow", "name": name, "value": value, "change": change,
-                "rank": figures.DASH, "origin": origin, "day": day_of(str(seen.at)), "old": False,
-            }  # fmt: skip
+            yield OutsideRow("flow", name, value, origin, day_of(str(seen.at)), change)
 
 
 def _counter(source: object) -> str:
