@@ -63,10 +63,6 @@ def record_of(case):
     return copy.deepcopy(FullDeskView().tick("BTCUSD", "M15", AT[case].rsplit("/", 1)[1]))
 
 
-def number(text):
-    return float(text.replace(figures.MINUS, "-"))
-
-
 @cases("case", CASES)
 def test_every_step_and_the_panel_recompute(case: str) -> None:
     record = record_of(case)
@@ -224,36 +220,6 @@ def test_a_second_look_is_told_with_its_end() -> None:
 # --- the panel ---
 
 
-@cases("case", [case for case in CASES if case != "mute"])
-def test_conviction_follows_from_what_the_page_shows(case: str) -> None:
-    page = page_of(case)
-    way, push = re.search(
-        r"The agents as a whole push \S (up|down|neutral) (\S+)", page.text
-    ).groups()
-    assert (number(push) > 0) is (way == "up")
-    rows = [r for r in page.rows if len(r) == 4 and r[1][:1] in "▲▼■" and r[1]]
-    pushes = {r[0]: number(r[2]) for r in rows}
-    assert number(push) == pytest.approx(sum(pushes.values()), abs=5e-3)
-    analysts = [value for name, value in pushes.items() if "researcher" not in name]
-    found = re.findall(
-        r"Conviction\s+in a \S (BUY|SELL) ([\d.]+) of ([\d.]+) before what speaks against it"
-        r"(; the agents lean against it)? Against it (\d) of (\d) analysts ,\s+opposition "
-        r"([\d.]+),\s+dissent\s+([\d.]+) Size of it × ([\d.]+) gate ([\d.]+) × conviction ([\d.]+)",
-        page.text,
-    )
-    verdict = record_of(case)["verdict"]
-    assert [one[0] for one in found] == (["BUY", "SELL"] if verdict == "HOLD" else [verdict])
-    for side, kept, raw, leans, opposed, sided, *shares, size, gate, conviction in found:
-        against = [value for value in analysts if value * {"BUY": 1, "SELL": -1}[side] < 0]
-        assert (int(opposed), int(sided)) == (len(against), sum(map(bool, analysts)))
-        assert bool(leans) is (number(push) * {"BUY": 1, "SELL": -1}[side] < 0)
-        expected = float(raw) * (1 - OPPOSITION_COST * max(map(float, shares)))
-        expected = min(expected, 0.5 * float(raw)) if leans else expected
-        assert float(kept) == pytest.approx(expected, abs=5e-3)
-        assert conviction == kept
-        assert float(size) == pytest.approx(float(gate) * float(conviction), abs=2e-3)
-
-
 @pytest.mark.parametrize("verdict", ["BUY", "SELL"])
 def test_the_size_is_what_the_tick_multiplied(verdict: str) -> None:
     panel = {"buy": {"conviction": 0.7}, "sell": {"conviction": 0.3}}
@@ -262,21 +228,6 @@ def test_the_size_is_what_the_tick_multiplied(verdict: str) -> None:
     )
     (row,) = agreement.sizes(record)
     assert row.left == 0.5 * record.deliberation.panel.agreement(verdict).conviction
-
-
-def test_disagreements_and_pushes_are_listed() -> None:
-    page = page_of("whole")
-    panel = record_of("whole")["deliberation"]["panel"]
-    assert panel["disagreements"]
-    for said in panel["disagreements"]:
-        assert said.replace("_", " ").replace(" -", " −") in page.text
-    for name, value in panel["pushes"].items():
-        (row,) = [r for r in page.rows if len(r) == 4 and r[0] == figures.title(name)]
-        assert number(row[2]) == pytest.approx(value, abs=5e-4)
-        word = "neutral" if not value else "up" if value > 0 else "down"
-        assert word in row[1]
-    for vector in VECTORS:
-        assert figures.plain(panel["spread"][vector], 3) in page.text
 
 
 @cases(
