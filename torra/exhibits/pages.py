@@ -80,7 +80,9 @@ def arranged(found: Document, trades: Sequence[ArmTradeRow] = ()) -> dict[str, A
         "summary": figures.sanitize(_summary(found, came_to), MOST_SUMMARY),
         "money": _money(came_to),
         "curves": _curves(found) if came_to else [],
-        "trades": [_trades(found, trades, arm) for arm in _paper_arms(found, trades)],
+        "trades": [
+            trades_shown(found, trades, arm, 0, ON_PAPER) for arm in _paper_arms(found, trades)
+        ],
         "created": moment(found.created_at),
         "start": moment(found.period.start),
         "end": moment(found.period.end),
@@ -221,10 +223,6 @@ def _paper_arms(found: Document, trades: Sequence[ArmTradeRow]) -> list[str]:
     return [arm for arm in known if arm in (CONTROL, first_arm(known))]
 
 
-def _trades(found: Document, trades: Sequence[ArmTradeRow], arm: str) -> dict[str, Any]:
-    return trades_shown(found, trades, arm, 0, ON_PAPER)
-
-
 def _settings(found: Document) -> list[tuple[str, str]]:
     known = {
         figures.sanitize(k, 60): figures.sanitize(v, MOST_LETTERS)
@@ -238,28 +236,25 @@ def _exhibits(found: Document, came_to: outcome.ArmsConclusion | None) -> Iterat
         # a table without a name owns no plot; the curves stand before all tables
         curves = came_to is not None and table.name == outcome.ARMS
         own = [plot for plot in found.plots if plot.of and plot.of == table.name and not curves]
-        yield {
-            "asks": report_tables.ASKED.get(table.name, ""),
-            "open": table.name in report_tables.OPEN,
-            "meant": report_tables.meant(table.columns),
-            "title": figures.sanitize(table.title, MOST_LETTERS),
-            "says": figures.sanitize(table.says, MOST_SAYS),
-            "enough": table.enough,
-            "table": table_of(table),
-            "plots": [plotted(plot, found.arms) for plot in own],
-        }
-    for plot in (p for p in found.plots if not p.of):
-        shown = plotted(plot, found.arms)
-        yield {
-            "asks": "",
-            "open": True,
-            "meant": [],
-            "title": shown["title"],
-            "says": shown["says"],
-            "enough": True,
-            "table": None,
-            "plots": [shown | {"title": "", "says": ""}],
-        }
+        yield _exhibit(table, [plotted(plot, found.arms) for plot in own], table)
+    for plot in found.plots:
+        if not plot.of:
+            yield _exhibit(plot, [plotted(plot, found.arms) | {"title": "", "says": ""}])
+
+
+def _exhibit(
+    head: ReportTable | Plot, plots: list[dict[str, Any]], table: ReportTable | None = None
+) -> dict[str, Any]:
+    return {
+        "asks": report_tables.ASKED.get(table.name, "") if table else "",
+        "open": table is None or table.name in report_tables.OPEN,
+        "meant": report_tables.meant(table.columns) if table else [],
+        "title": figures.sanitize(head.title, MOST_LETTERS),
+        "says": figures.sanitize(head.says, MOST_SAYS),
+        "enough": table is None or table.enough,
+        "table": table and table_of(table),
+        "plots": plots,
+    }
 
 
 def _numbered(exhibits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

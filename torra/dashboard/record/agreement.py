@@ -42,6 +42,14 @@ DEGRADED: Final = re.compile(r"degraded:(\d{1,2})_of_(\d{1,2})")
 LOOKS: Final = ("second_look", "first_look_stands")
 """Results of a second look (agents.debate.asking), by flag."""
 
+SIDE_CHECKS: Final = {
+    "opposition": "opposition to {}",
+    "dissent": "dissent to {}",
+    "raw": "raw conviction, {}",
+    "conviction": "conviction, {}",
+}
+"""What each number of an agreement is called, of a side."""
+
 SIDES: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
 
 
@@ -190,17 +198,10 @@ def checks(told: Panel, expected: Panel) -> Iterable[tuple[str, float | None, fl
     for name, push in expected.pushes.items():
         yield f"push of {name}", push, told.pushes.get(name)
     yield "push of the desk", expected.push, told.push
-    yield from _side_checks("buy", expected.buy, told.buy)
-    yield from _side_checks("sell", expected.sell, told.sell)
-
-
-def _side_checks(
-    side: str, expected: Agreement, told: Agreement
-) -> Iterable[tuple[str, float | None, float | None]]:
-    yield f"opposition to {side}", expected.opposition, told.opposition
-    yield f"dissent to {side}", expected.dissent, told.dissent
-    yield f"raw conviction, {side}", expected.raw, told.raw
-    yield f"conviction, {side}", expected.conviction, told.conviction
+    for side in ("buy", "sell"):
+        for name, words in SIDE_CHECKS.items():
+            one, other = (getattr(getattr(of, side), name) for of in (expected, told))
+            yield words.format(side), one, other
 
 
 def _silent(group: Sequence[TranscriptVoice]) -> list[str]:
