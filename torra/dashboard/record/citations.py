@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 from agent_config import GROUNDING_TOLERANCE
 from agents import risk_gate
@@ -84,13 +84,11 @@ class CitedRow(TypedDict):
     by: list[Citer]
 
 
-class Uncited(TypedDict):
-    """A feature that nobody cites, with the codes of those that were shown it."""
+class Uncited(NamedTuple):
+    """A feature that nobody cites, its name, and the codes of those that were shown it."""
 
-    id: str
+    feature: Feature
     name: str
-    value: str
-    unit: str
     to: str
 
 
@@ -166,16 +164,13 @@ def uncited(
     shown: Mapping[str, Mapping[str, Feature]],
 ) -> list[Uncited]:
     """Return the features that no agent cites, with the codes of those that were shown each."""
-    told = {row["key"] for row in rows}
-    short = codes(list(shown))
+    told, short = {row["key"] for row in rows}, codes(list(shown))
     return [
-        {
-            "id": figures.sanitize(name, 80),
-            "name": _name(name),
-            "value": figures.format_any(feature.value),
-            "unit": figures.sanitize(feature.unit, 40),
-            "to": " ".join(short[one] for one, seen in shown.items() if name in seen),
-        }
+        Uncited(
+            feature,
+            _name(name),
+            " ".join(short[one] for one, seen in shown.items() if name in seen),
+        )
         for name, feature in features.items()
         if name not in told
     ]

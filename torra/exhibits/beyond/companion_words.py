@@ -57,7 +57,7 @@ def row_of(name: str, told: OutsideView) -> OutsideRow | None:
         f"{name} ({figures.sanitize(seen.source, NAME_CHARS)})",
         "too late to count" if seen.stale else close_of(seen.value),
         closed,
-        day_of(str(seen.at)),
+        day_of(seen.at),
         ", ".join(changes) or figures.DASH,
         ranked(numbers["percentile"]) + " in 250 bars" * (numbers["percentile"] is not None),
         seen.stale,

@@ -67,7 +67,7 @@ def notes(told: OutsideView) -> Iterator[str]:
     report = told.seen.get(NEWEST)
     if report is None or report.stale:
         return
-    known, ends = figures.moment(report.known_at), day_of(str(report.at))
+    known, ends = figures.moment(report.known_at), day_of(report.at)
     missing = [
         one.name
         for one in NUMBERS

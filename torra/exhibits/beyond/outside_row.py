@@ -45,6 +45,6 @@ def ranked(value: object) -> str:
     return text if text == figures.DASH else f"{text} of 100"
 
 
-def day_of(at: str) -> str:
+def day_of(at: object) -> str:
     """Return what a value is about: a day, or a moment of one."""
     return figures.moment(at).removesuffix(" 00:00 UTC")

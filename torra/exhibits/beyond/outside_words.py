@@ -294,7 +294,7 @@ def _row(one: _Number, told: OutsideView) -> OutsideRow | None:
     if company:
         name = "The company's reports"  # one row tells of them all
     origin = _dated(old[0][1]) if company else _too_old(one, old)
-    day = day_of(str(old[0][1].at))
+    day = day_of(old[0][1].at)
     return OutsideRow(one.block, name, "too old to count", origin, day, old=True)
 
 
@@ -328,7 +328,7 @@ def _rank(one: _Number, told: OutsideView) -> str:
 def _of_report(one: _Number, seen: Sequence[tuple[str, SeriesValue]]) -> str:
     """Return of when a company's figure is; a sentence beside the rows names the report."""
     priced = ", at the close of the day before" if one.rank else ""
-    return f"year to {day_of(str(seen[0][1].at))}{priced}" if seen else ""
+    return f"year to {day_of(seen[0][1].at)}{priced}" if seen else ""
 
 
 def _too_old(one: _Number, old: Sequence[tuple[str, SeriesValue]]) -> str:
@@ -350,7 +350,7 @@ def _of_series(name: str, value: object) -> str:
 
 def _dated(row: SeriesValue) -> str:
     known = figures.moment(row.known_at)
-    return f"of {day_of(str(row.at))}, known since {known}, from {source_of(row.source)}"
+    return f"of {day_of(row.at)}, known since {known}, from {source_of(row.source)}"
 
 
 # --- sentences ------------------------------------------------------------------------------------
