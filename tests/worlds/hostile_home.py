@@ -312,7 +312,8 @@ def _files(folder: Path, words: Iterator[str]) -> None:
             {"title": word(), "of": "first", "kind": "line", "x": word(), "y": word(),
              "says": word(), "lines": [line([[start, n], [later, 1]]) for n in (0, 1)]},
             {"title": word(), "kind": "bars", "y": word(), "lines": [line([[word(), 1.0]])] * 2},
-            {"title": word(), "kind": "bands", "lines": [line([[start, word()], [later, word()]])]},
+            {"title": word(), "kind": "bands", "lines": [line([[start, word()], [later, word()]])],
+             "says": word()},
         ],
         "warnings": [paired(), paired()],
     }  # fmt: skip
