@@ -67,25 +67,6 @@ def shown(told: Any, address: str) -> tuple[str, Page]:
 
 
 @pytest.mark.parametrize("address", [TICK, STREAM])
-def test_numbers_stand_with_change_rank_day_release_and_source(address: str) -> None:
-    text, page = shown(KNOWN, address)
-    gap, slope = [row for row in page.rows if row and row[0].startswith(("2-year", "Slope"))]
-    assert gap[:4] == [
-        "2-year yields, EUR less USD",
-        "−1.50 percentage points",
-        "+0.25 percentage points in 20 trading days",
-        "12 of 100",
-    ]
-    assert "of 2026-02-12, known since 2026-02-13 22:00 UTC, from FRED" in gap[4]
-    assert "the 2-year yield of EUR of 2026-02-12" in gap[4]
-    assert slope[1] == "too old to count" and "4.40 % of 2026-01-02" in slope[4]
-    assert "The CFTC could not be reached" in page.text
-    assert "1 number known, 1 too old" in page.text
-    # a stranger's name of a file is text, and cut
-    assert "<img src=x" not in text and "&lt;img src=x" in text and "a" * 60 not in text
-
-
-@pytest.mark.parametrize("address", [TICK, STREAM])
 def test_nothing_known_is_a_sentence_with_what_to_do(address: str) -> None:
     _, page = shown(NOTHING, address)
     assert "Beyond the chart" in page.text and "torra data import FILE" in page.text
@@ -106,17 +87,17 @@ BESIDE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("address", [TICK, STREAM])
-def test_companions_stand_there_by_the_users_names(address: str) -> None:
-    text, page = shown(BESIDE, address)
-    (row,) = [row for row in page.rows if row and row[0].startswith("dxy")]
-    assert row[1:4] == [
-        "104.2335", "+0.50 % in 1 bar, +0.50 % in 5 bars, +0.50 % in 20 bars",
-        "0 of 100 in 250 bars",
-    ]  # fmt: skip
-    assert "its bar closed 2026-02-12 00:00 UTC; correlation +0.50 over 60 bars" in row[4]
-    assert "Not known: vix. The feed has no bars of it" in page.text
-    assert outside_words.OFF not in page.text and "asset: gold" not in page.text
-    assert "<img src=x" not in text and "a" * 60 not in text
+@pytest.mark.parametrize("known", [KNOWN, BESIDE])
+def test_what_was_known_stands_there_and_a_strangers_file_is_text(
+    address: str, known: dict[str, Any]
+) -> None:
+    text, page = shown(known, address)
+    found = outside_words.shown("EURUSD", tick_record(outside=known).outside)
+    assert found.rows and found.notes
+    for row in found.rows:
+        assert [row.name, row.value, row.change, row.rank, row.origin] in page.rows
+    assert all(note in page.text for note in (*found.notes, found.brief))
+    assert "<img src=x" not in text and "&lt;img src=x" in text and "a" * 60 not in text
 
 
 def test_the_tick_keeps_it_folded_behind_the_first_answers() -> None:

@@ -53,12 +53,12 @@ def stored(case: str = "written", **changes: Any) -> TickRecord:
 def test_the_sums_of_a_firm_come_out_with_the_managers_weights() -> None:
     for case in ("written", "declined", "silent", "alone"):
         assert arithmetic.failed_checks(stored(case)) == []
-    rows = {row["name"]: row["note"] for row in arithmetic.steps(stored())}
+    rows = {row.name: row.note for row in arithmetic.steps(stored())}
     assert "weight 0.80" in rows["Bull researcher"]
     assert "Research manager" not in rows
     assert "Trader" not in rows
     chart = waterfall.score_charts(stored())[0]
-    names = [row["name"] for row in chart["rows"]]
+    names = [row.name for row in chart.steps]
     assert "Bull × 0.80" in names
     assert "Side left out" not in names
     assert "Cut at a bound" not in names
@@ -67,7 +67,7 @@ def test_the_sums_of_a_firm_come_out_with_the_managers_weights() -> None:
 def test_without_a_manager_both_cases_count_in_full() -> None:
     told = stored("alone")
     assert thesis.weights(told.deliberation) == {}
-    assert "Bull researcher" in [row["name"] for row in waterfall.score_charts(told)[0]["rows"]]
+    assert "Bull researcher" in [row.name for row in waterfall.score_charts(told)[0].steps]
 
 
 def test_a_decline_is_told_as_the_traders() -> None:

@@ -33,7 +33,6 @@ DOCS = (ROOT / "docs" / "replays.md").read_text(encoding="utf-8")
 EXAMPLE = json.loads(re.search(r"```json\n(.*?)```", DOCS, re.DOTALL)[1])
 COMMANDS = re.search(r"```console\n(.*?)```", DOCS, re.DOTALL)[1].replace("$ ", "")
 START = parse("2021-12-01T00:00:00Z")
-EARLIER = "2020-01-01T00:00:00Z"
 
 
 @pytest.fixture(scope="module")
@@ -96,14 +95,16 @@ BROKEN = {
         {**EXAMPLE, "tables": [{"title": "t", "columns": ["a", "b"], "rows": [["x"]]}]},
         "a row has not 2 cells",
     ),
-    "order": (
-        {**EXAMPLE, "series": [{"title": "s", "points": [[iso(START), 1], [EARLIER, 2]]}]},
-        "not in the order of time",
-    ),
     "naive": ({**EXAMPLE, "created_at": "2026-11-22T08:00:00"}, "created_at"),
     "backwards": (
         {**EXAMPLE, "period": {"from": "2021-12-02T00:00:00Z", "to": "2021-12-01T00:00:00Z"}},
         "it ends before it begins",
+    ),
+    "misnamed": (json.dumps(EXAMPLE), "it calls itself btc-december"),
+    "early": ({**EXAMPLE, "created_at": "0001-01-01T00:00:00+05:00"}, "years 1 to 9999"),
+    "of-nobody": (
+        {**EXAMPLE, "plots": [{"title": "p", "kind": "line", "of": "nobody", "lines": []}]},
+        "a plot is of nobody",
     ),
     "huge-number": (json.dumps(EXAMPLE).replace("44", "9" * 5000), "it is not JSON"),
 }  # fmt: skip
@@ -120,11 +121,6 @@ def test_a_broken_file_is_listed_with_the_reason(
     assert "✕ broken" in page.text and reason in page.text
     assert "This file cannot be shown" in pages.text(f"/replays/{name}")
     assert reason in pages.json(f"/api/v1/replays/{name}", 422)["problem"]
-
-
-def test_a_file_must_have_the_name_that_it_bears(pages: Pages, put: Callable[..., Any]) -> None:
-    put("other", json.dumps(EXAMPLE))
-    assert "it calls itself btc-december" in listed(pages)["other"]["problem"]
 
 
 def test_a_file_that_is_too_large_is_not_read(
@@ -205,27 +201,6 @@ def demo(pages: Pages, put: Callable[..., Any]) -> Document:
     return demo_document()
 
 
-@pytest.mark.journey
-def test_the_page_has_the_exhibits_of_the_report_in_its_order(pages: Pages, demo: Document) -> None:
-    page = Page(pages.text("/replays/btc-december"))
-    check_policy(page)
-    paper = Page(pages.text("/replays/btc-december/report.html"))
-    heads = [told for told in page.words if told.strip() in {t.title for t in demo.tables}]
-    first, *others = [told for told in paper.words if told in heads]
-    assert (first, others) == ("What each agent adds", heads)  # first: in the contents
-    assert len(heads) == 2 * len(demo.tables)  # heading or exact title, caption
-    drawn = [named for tag, named in page.tags if named.get("role") == "img"]
-    assert len(drawn) == len(demo.plots)
-    for table in demo.tables:
-        assert table.says in page.text and table.says in paper.text
-    assert set(map(tuple, paper.rows)) <= set(map(tuple, page.rows))
-    links = [named.get("href") for named in page.all("a")]
-    assert links.count("/replays/btc-december/report.html") == 2
-    shapes = [(t, n) for t, n in page.tags if t in ("path", "rect", "line", "text")]
-    on_paper = [(t, n) for t, n in paper.tags if t in ("path", "rect", "line", "text")]
-    assert shapes[-len(on_paper) :] == on_paper
-
-
 def test_the_report_is_served_with_a_policy_that_lets_its_own_sheet_in_alone(
     pages: Pages, put: Callable[..., Any]
 ) -> None:
@@ -249,49 +224,22 @@ def test_a_file_that_cannot_be_shown_has_no_report(pages: Pages, put: Callable[.
     pages.text("/replays/nothing/report.html", 404)
 
 
-PLOTTED: dict[str, tuple[dict[str, Any], str]] = {
-    "of nobody": ({"of": "nobody"}, "a plot is of nobody"),
-    "kind": ({"kind": "pie"}, "kind"),
-    "times and words": (
-        {"lines": [{"name": "a", "points": [[iso(START), 1], ["x", 2]]}]}, "more than one kind",
-    ),
-    "too many": ({"lines": [{"name": "a", "points": [[0, 1]] * 2001}]}, "2000 entries at most"),
-    "far": ({"lines": [{"name": "a", "points": [[0, 1e16]]}]}, "too far for a plot"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", PLOTTED)
-def test_a_bad_plot_makes_the_file_a_broken_one(
-    pages: Pages, put: Callable[..., Any], name: str
-) -> None:
-    changes, reason = PLOTTED[name]
-    plain = {"title": "p", "kind": "line", "lines": [{"name": "a", "points": [[iso(START), 1]]}]}
-    put("plotted", plots=[{**plain, **changes}])
-    assert reason in listed(pages)["plotted"]["problem"]
-
-
-def test_a_time_that_no_clock_has_is_a_broken_file_and_no_broken_page(
-    pages: Pages, put: Callable[..., Any]
-) -> None:
-    put("early", created_at="0001-01-01T00:00:00+05:00")
-    assert "years 1 to 9999" in listed(pages)["early"]["problem"]
-    assert "This file cannot be shown" in pages.text("/replays/early")
-
-
-def test_a_line_of_the_older_form_is_drawn_with_its_gaps_and_ends(
-    pages: Pages, put: Callable[..., Any]
-) -> None:
-    points = [[iso(START + timedelta(hours=at)), at % 7] for at in range(5000)]
+def test_a_line_is_drawn_with_its_gaps_and_ends(pages: Pages, put: Callable[..., Any]) -> None:
+    points = [[iso(START + timedelta(hours=at)), at % 7] for at in range(2000)]
     points[10][1] = None
-    put("lines", tables=[], plots=[], series=[{"title": "s", "points": points}])
+    put("lines", tables=[], plots=[one_line(points)])
     text = pages.text("/replays/lines")
     (path,) = re.findall(r'class="course s1" d="([^"]+)"', text)[:1]
     assert path.count("M") == 2 and path.count("L") + 2 <= 800
     assert path.startswith("M0.0 ") and re.findall(r"L([\d.]+) ", path)[-1] == "1000.0"
-    put("lines", tables=[], plots=[], series=[{"title": "s", "points": [[iso(START), None]]}])
+    put("lines", tables=[], plots=[one_line([[iso(START), None]])])
     assert "This plot has no point with a value." in pages.text("/replays/lines")
-    put("lines", tables=[], plots=[], series=[])
+    put("lines", tables=[], plots=[])
     assert "neither a table nor a line" in pages.text("/replays/lines")
+
+
+def one_line(points: list[Any]) -> dict[str, Any]:
+    return {"title": "p", "kind": "line", "lines": [{"name": "a", "points": points}]}
 
 
 @pytest.mark.journey

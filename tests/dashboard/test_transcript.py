@@ -236,32 +236,31 @@ def stored(calls: list[dict[str, Any]]) -> list[StoredCall]:
 def test_each_agent_has_what_its_prompt_lists_and_whose_reports_it_read(
     page_of: Callable[..., Any],
 ) -> None:
-    told = {one["name"]: one for one in story_of("whole")["inputs"]}
-    assert told["technical"]["others"] == []
+    told = {one.name: one for one in story_of("whole")["inputs"]}
+    assert told["technical"].others == []
     analysts = ["Technical", "Sentiment", "News", "Key levels", "Momentum"]
-    assert told["bear_researcher"]["others"] == analysts
-    assert told["risk_gate"]["others"] == [*analysts, "Bull researcher", "Bear researcher"]
-    assert [name for name, one in told.items() if one["news"]] == ["news"]
+    assert told["bear_researcher"].others == analysts
+    assert told["risk_gate"].others == [*analysts, "Bull researcher", "Bear researcher"]
+    assert [name for name, one in told.items() if one.news] == ["news"]
     whole = shown_tick(record_of("whole"))
-    assert told["technical"]["count"] == len(
-        citations.shown_to("technical", citations.evidence(whole))
-    )
-    rounds = {one["name"]: one for one in story_of("rounds")["inputs"]}
-    assert rounds["bear_researcher"]["others"] == [*analysts, "Bull researcher"]
-    assert len(rounds["bear_researcher"]["calls"]) == 2
+    known = citations.evidence(whole)
+    assert told["technical"].shown == citations.shown_to("technical", known)
+    rounds = {one.name: one for one in story_of("rounds")["inputs"]}
+    assert rounds["bear_researcher"].others == [*analysts, "Bull researcher"]
+    assert len(rounds["bear_researcher"].calls) == 2
     assert "The other case." in page_of("rounds").text
 
 
 def test_prose_of_others_is_told_as_it_was_shown() -> None:
     record = record_of("whole")
-    rows = {row["who"]: row for row in story_of("whole")["quoted"]}
+    rows = {row.who: row for row in story_of("whole")["quoted"]}
     (report,) = [r for r in record["deliberation"]["reports"] if r["agent_id"] == "technical"]
     context = DebateContext("", "", "", "", {}, nonce=citations.NONCE)
     known = AgentReport("technical", claim=report["claim"])
-    assert rows["Technical"]["quoted"].startswith(visible(known, context).reasoning)
-    assert rows["News"]["quoted"] == ""
-    assert rows["News"]["numbers"].startswith("price action +0.10")
-    assert rows["Key levels"]["numbers"] == "abstained"
+    assert rows["Technical"].prose.startswith(visible(known, context).reasoning)
+    assert rows["News"].prose == ""
+    assert rows["News"].numbers.startswith("price action +0.10")
+    assert rows["Key levels"].numbers == "abstained"
 
 
 def test_a_text_that_repeats_an_earlier_call_is_told_once() -> None:
@@ -271,10 +270,9 @@ def test_a_text_that_repeats_an_earlier_call_is_told_once() -> None:
         {"role_id": "bull", "round": 1, "attempt": 1, "system": "S", "user": "U"},
     ]
     (first, second, other), common = inputs.call_rows(stored(calls))
-    assert (first["system"], first["user"]) == ("S", "U")
-    assert (second["system"], second["user"], second["added"]) == ("", "", "more")
-    assert second["as"] == "1.1"
-    assert (other["user"], other["as"], common) == ("U", "", "")
+    assert first.texts == {"system": "S", "user": "U", "added": "", "reply": "no"}
+    assert second.texts == {"system": "", "user": "", "added": "more", "reply": ""}
+    assert (second.repeats, other.repeats, other.texts["user"], common) == ("1.1", "", "U", "")
 
 
 def test_what_all_instructions_begin_with_is_told_once() -> None:
@@ -282,7 +280,7 @@ def test_what_all_instructions_begin_with_is_told_once() -> None:
     calls = [{"role_id": str(n), "system": f"{shared}You are {n}."} for n in range(3)]
     rows, common = inputs.call_rows(stored(calls))
     assert common == shared
-    assert [row["system"] for row in rows] == ["You are 0.", "You are 1.", "You are 2."]
+    assert [row.texts["system"] for row in rows] == ["You are 0.", "You are 1.", "You are 2."]
     assert inputs.call_rows(stored(calls[:1]))[1] == ""
 
 
@@ -293,9 +291,9 @@ def test_texts_are_cut_to_what_a_page_holds() -> None:
     ]
     rows, _ = inputs.call_rows(stored(calls))
     room = inputs.PAGE_CHARS - 6 * inputs.CALL_CHARS
-    assert sum(len(row[name]) for row in rows for name in inputs.TEXTS) <= room
-    assert all(row["cut"] for row in rows)
-    assert not any(row["cut"] for row in inputs.call_rows(stored([{"reply": "r" * 999}]))[0])
+    assert sum(len(text) for row in rows for text in row.texts.values()) <= room
+    assert all(row.cut for row in rows)
+    assert not any(row.cut for row in inputs.call_rows(stored([{"reply": "r" * 999}]))[0])
 
 
 # --- the strip ---
@@ -355,17 +353,14 @@ def test_a_state_says_what_it_means_and_what_to_do(
 
 def test_the_difference_tells_what_moved_and_no_more(page_of: Callable[..., Any]) -> None:
     now, old = record_of("whole"), record_of("whole")
-    assert difference.changes(*map(shown_tick, (now, old)))["rows"] == []
+    assert difference.changes(*map(shown_tick, (now, old))) == []
     old["verdict"], old["gate"] = "BUY", {**old["gate"], "multiplier": 0.9}
     old["l1"]["momentum"] -= 0.021
     old["l1"]["structure"] -= 0.019
     technical = old["deliberation"]["reports"][0]
     technical["adjustments"]["price_action"] = -0.1
     old["deliberation"]["reports"] = [technical, *old["deliberation"]["reports"][2:]]
-    told = [
-        (r["name"], r["about"], r["old"], r["new"])
-        for r in difference.changes(*map(shown_tick, (now, old)))["rows"]
-    ]
+    told: Any = [row[:4] for row in difference.changes(*map(shown_tick, (now, old)))]
     assert told == [
         ("Verdict", "", "▲ BUY", "■ HOLD"),
         ("L1", "momentum", told[1][2], told[1][3]),
@@ -385,5 +380,4 @@ def test_the_difference_tells_what_moved_and_no_more(page_of: Callable[..., Any]
     ],
 )
 def test_nothing_to_compare_is_said(before: Skipped | Damaged | None, why: str) -> None:
-    told = difference.changes(shown_tick(record_of("whole")), before)
-    assert (told["there"], told["why"]) == (False, why)
+    assert difference.changes(shown_tick(record_of("whole")), before) == why

@@ -27,7 +27,7 @@ def told(**more: Any) -> OutsideView:
 
 
 def rows_of(found: OutsideShown) -> dict[str, str]:
-    return {row["name"]: row["value"] for row in found["rows"]}
+    return {row.name: row.value for row in found.rows}
 
 
 def test_a_company_is_told_row_by_row() -> None:
@@ -38,17 +38,17 @@ def test_a_company_is_told_row_by_row() -> None:
     assert values["Debt to equity"] == "0.28 x"
     assert values["Growth of the shares"].endswith("%")
     assert len(values) == len(company_words.NUMBERS)
-    ranks = {row["name"]: row["rank"] for row in found["rows"]}
+    ranks = {row.name: row.rank for row in found.rows}
     assert ranks["P/E"] == "dearer than 51 of 100 days in up to five years"
     assert ranks["F-score"] == "—"
-    assert {row["day"] for row in found["rows"]} == {"2026-06-30"}
-    origins = {row["name"]: row["origin"] for row in found["rows"]}
+    assert {row.day for row in found.rows} == {"2026-06-30"}
+    origins = {row.name: row.origin for row in found.rows}
     assert origins["F-score"] == "year to 2026-06-30"
     assert origins["P/E"] == "year to 2026-06-30, at the close of the day before"
 
 
 def test_its_sentences_name_the_report_the_price_and_the_bet() -> None:
-    report, priced, bet = outside_words.shown("ACME.US", told())["notes"]
+    report, priced, bet = outside_words.shown("ACME.US", told()).notes
     assert report.startswith("The company's figures are of the year to 2026-06-30, known since ")
     assert report.endswith("from EDGAR (10-Q 0000000001-37-000001).")
     assert priced == (
@@ -59,13 +59,13 @@ def test_its_sentences_name_the_report_the_price_and_the_bet() -> None:
 
 
 def test_a_price_that_cannot_be_told_says_what_it_needs() -> None:
-    notes = outside_words.shown("ACME.US", told(numbers={"company.pe": None}))["notes"]
+    notes = outside_words.shown("ACME.US", told(numbers={"company.pe": None})).notes
     assert notes[-1].startswith("P/E is not known: it needs earnings above zero")
 
 
 def test_what_is_missing_is_named() -> None:
     numbers = {"company.roe_pct": None, "company.gross_margin_pct": None}
-    notes = outside_words.shown("ACME.US", told(numbers=numbers))["notes"]
+    notes = outside_words.shown("ACME.US", told(numbers=numbers)).notes
     assert notes[1] == (
         "Not known of the company, for a part is missing in its reports: gross margin, return on "
         "equity."
@@ -79,24 +79,24 @@ def test_a_report_that_tells_too_little_says_so() -> None:
         for name, value in record.numbers.items()
     }
     found = outside_words.shown("ACME.US", replace(record, numbers=nothing))
-    assert found["rows"] == []
-    assert "tells too little: a figure needs all of its year" in found["notes"][0]
+    assert found.rows == []
+    assert "tells too little: a figure needs all of its year" in found.notes[0]
 
 
 def test_an_old_report_is_told_in_one_row() -> None:
     stale = told(as_of=world.known(39) + 900 * (world.known(1) - world.known(0)))
     found = outside_words.shown("ACME.US", stale)
-    (row,) = found["rows"]
-    assert row["value"] == "too old to count"
-    assert row["old"]
-    assert "EDGAR" in row["origin"]
-    assert found["notes"] == []
+    (row,) = found.rows
+    assert row.value == "too old to count"
+    assert row.old
+    assert "EDGAR" in row.origin
+    assert found.notes == []
 
 
 def test_nothing_known_says_who_publishes_it() -> None:
     view = OutsideShelf(Rows([]), live=False).latest(SHARE, AS_OF, trouble=lambda _b: "empty")
     found = outside_words.shown("ACME.US", view)
-    (note,) = found["notes"]
+    (note,) = found.notes
     assert note.startswith("Not known: the company's reports. EDGAR publishes it")
 
 

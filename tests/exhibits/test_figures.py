@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra.config import ROOT
 from torra.exhibits import figures
 from torra.harmless_text import HOSTILE
 from torra.words.ticks import BADGES
@@ -169,25 +168,3 @@ def test_every_state_has_a_glyph_and_a_word_of_its_own() -> None:
     assert len(set(shown)) == len(shown)
     assert all(mark.glyph and mark.word for mark in BADGES.values())
     assert BADGES["BUY"].glyph != BADGES["SELL"].glyph
-
-
-def _luminance(colour: str) -> float:
-    parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
-    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def test_every_text_colour_can_be_read_on_every_ground() -> None:
-    sheet = (ROOT / "static" / "torra.css").read_text(encoding="utf-8")
-    light, dark = (
-        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
-        for block in re.findall(r":root \{(.*?)\}", sheet, re.DOTALL)
-    )
-    for palette in (light, {**light, **dark}):
-        for ink in ("ink", "muted", "up", "down", "note", "warn", "alert", "link"):
-            for ground in ("surface", "ground"):
-                pair = sorted((_luminance(palette[ink]), _luminance(palette[ground])))
-                assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, (ink, ground)
-        for ink in ("warn", "alert", "note", "up", "down"):
-            pair = sorted((_luminance(palette[ink]), _luminance(palette[f"{ink}-ground"])))
-            assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, ink

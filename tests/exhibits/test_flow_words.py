@@ -32,9 +32,9 @@ def told(row: FlowRow | None = BOOK, status: str = "available", **more: Any) -> 
 
 def rows(found: OutsideView) -> dict[str, tuple[str, str]]:
     return {
-        row["name"]: (row["value"], row["change"])
-        for row in outside_words.shown("XAUUSD", found)["rows"]
-        if row["block"] == "flow"
+        row.name: (row.value, row.change)
+        for row in outside_words.shown("XAUUSD", found).rows
+        if row.block == "flow"
     }
 
 
@@ -48,10 +48,10 @@ def test_each_number_has_its_row() -> None:
         "Slippage of one lot": ("0.0500 ATR", figures.DASH),
     }
     found = outside_words.shown("XAUUSD", told())
-    assert {row["origin"] for row in found["rows"]} == {
+    assert {row.origin for row in found.rows} == {
         "in the bar of 2026-02-11 16:45 UTC, counted by the Expert Advisor"
     }
-    assert found["brief"] == "6 numbers known"
+    assert found.brief == "6 numbers known"
 
 
 @pytest.mark.parametrize(
@@ -60,19 +60,19 @@ def test_each_number_has_its_row() -> None:
 )
 def test_who_counted_is_named(source: str, said: str) -> None:
     found = outside_words.shown("XAUUSD", told(source=source))
-    assert found["rows"][0]["origin"].endswith(f"counted by {said}")
+    assert found.rows[0].origin.endswith(f"counted by {said}")
 
 
 def test_without_a_book_there_is_a_sentence_and_no_row_of_it() -> None:
     assert [*rows(told(PLAIN))] == ["Ticks", "Moves up", "Mean spread"]
-    assert flow_words.NO_BOOK in outside_words.shown("XAUUSD", told(PLAIN))["notes"]
-    assert flow_words.NO_BOOK not in outside_words.shown("XAUUSD", told())["notes"]
+    assert flow_words.NO_BOOK in outside_words.shown("XAUUSD", told(PLAIN)).notes
+    assert flow_words.NO_BOOK not in outside_words.shown("XAUUSD", told()).notes
 
 
 @pytest.mark.parametrize("status", sorted({*FLOW} - {"available"}))
 def test_why_there_is_none_is_one_sentence_with_what_to_do(status: str) -> None:
     found = outside_words.shown("XAUUSD", told(None, status))
-    (note,) = [note for note in found["notes"] if note.startswith("Order flow")]
+    (note,) = [note for note in found.notes if note.startswith("Order flow")]
     assert note == f"Order flow is not known. {FLOW[status].text}"
     assert not rows(told(None, status))
     assert outside_words.in_a_line("XAUUSD", told(None, status)).endswith(
@@ -89,7 +89,7 @@ def test_a_line_has_the_numbers() -> None:
 def test_a_record_without_order_flow_says_nothing_of_it() -> None:
     view = OutsideView({}, {"macro": "empty"})
     found = outside_words.shown("XAUUSD", view)
-    assert not [note for note in found["notes"] if "rder" in note]
+    assert not [note for note in found.notes if "rder" in note]
 
 
 def test_a_broken_store_is_still_told_beside_it() -> None:
@@ -98,4 +98,4 @@ def test_a_broken_store_is_still_told_beside_it() -> None:
         read(FlowThen({}, "no_file"), TIMES, LAST, 2.0),
     )
     found = outside_words.shown("XAUUSD", view)
-    assert outside_words.UNREADABLE in found["notes"]
+    assert outside_words.UNREADABLE in found.notes

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from torra.exhibits import glances
-from torra.exhibits.glances import HIGH, MARGIN, SLOT, TALL, WIDE, GlanceCandle
+from torra.exhibits.glances import HIGH, WIDE, GlanceCandle
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
@@ -25,30 +25,12 @@ def points(path: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", path)]
 
 
-def test_a_bar_that_closed_higher_is_apart_from_one_that_closed_lower() -> None:
-    found = glances.candles([GlanceCandle(1, 4, 0, 3), GlanceCandle(3, 3, 1, 2)])
-    (wick, body), (fell_wick, fell_body) = boxes(found.up), boxes(found.down)
-    assert wick[1] == MARGIN and wick[1] + wick[3] == pytest.approx(MARGIN + TALL)
-    assert body[1] == pytest.approx(MARGIN + TALL / 4)  # the close, of a range of 4
-    assert body[3] == pytest.approx(TALL / 2)
-    assert fell_body[0] - body[0] == SLOT
-    assert fell_wick[1] == pytest.approx(MARGIN + TALL / 4)
-
-
 def test_bars_without_a_range_and_places_without_a_bar_draw_nothing_odd() -> None:
     flat = glances.candles([GlanceCandle(2, 2, 2, 2), None])
     assert all(math.isfinite(value) for box in boxes(flat.up) for value in box)
     assert flat.down == ""
     assert glances.candles([None, None], bought=[0]) == glances.CandlePaths()
     assert glances.candles([]) == glances.CandlePaths()
-
-
-def test_marks_lie_beside_their_bar() -> None:
-    bars = [GlanceCandle(1, 4, 0, 3), GlanceCandle(3, 3, 1, 2)]
-    found = glances.candles(bars, bought=[0], sold=[1], left=[1])
-    assert points(found.bought)[0] == pytest.approx((SLOT / 2, MARGIN + TALL + 2))
-    assert points(found.sold)[0] == pytest.approx((SLOT * 1.5, MARGIN + TALL / 4 - 2))
-    assert len(boxes(found.left)) == 1
 
 
 @pytest.mark.parametrize("seed", range(20))

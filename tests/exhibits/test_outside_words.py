@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +17,7 @@ from torra.evidence.outside_numbers import SeriesHistory, SeriesRow, SeriesThen
 from torra.evidence.outside_readings import OutsideView, SeriesValue
 from torra.exhibits import figures
 from torra.exhibits.beyond import company_words, outside_words
-from torra.exhibits.beyond.outside_row import OutsideShown
+from torra.exhibits.beyond.outside_row import OutsideRow, OutsideShown
 from torra.outside.shelf import BROKEN
 from torra.words.ticks import NO_NUMBER
 
@@ -76,8 +75,8 @@ def at(*days: tuple[str, int, float], source: str = "fred") -> list[SeriesRow]:
     ]
 
 
-def row(found: OutsideShown, name: str) -> Mapping[str, Any]:
-    (one,) = [row for row in found["rows"] if row["name"].startswith(name)]
+def row(found: OutsideShown, name: str) -> OutsideRow:
+    (one,) = [row for row in found.rows if row.name.startswith(name)]
     return one
 
 
@@ -88,11 +87,11 @@ def test_a_number_tells_value_change_rank_day_release_and_source() -> None:
     days = [("VIXCLS", 992 - place, 10.0 + place / 100.0) for place in range(990)]
     found = outside_words.shown("US500", told(SUBJECTS["index"], at(*days)))
     vix = row(found, "VIX")
-    assert vix["value"] == "19.89 points"
-    assert vix["change"] == "+0.20 points in 20 trading days"
-    assert vix["rank"] == "100 of 100"
-    assert vix["origin"] == "of 2026-02-11, known since 2026-02-12 22:00 UTC, from FRED"
-    assert not vix["old"] and found["brief"] == "1 number known"
+    assert vix.value == "19.89 points"
+    assert vix.change == "+0.20 points in 20 trading days"
+    assert vix.rank == "100 of 100"
+    assert vix.origin == "of 2026-02-11, known since 2026-02-12 22:00 UTC, from FRED"
+    assert not vix.old and found.brief == "1 number known"
 
 
 @pytest.mark.journey
@@ -108,16 +107,16 @@ def test_every_number_that_a_class_reads_has_its_row(asset: str) -> None:
         and (name.startswith(("derivs.", "positioning.fear")) or name == "cot.net_pct")
         and not name.endswith("_rank")
     } | {f"macro.{name}" for name in readings.LEVELS_OF.get(asset, ())}
-    assert len(found["rows"]) == len(known)
-    for one in found["rows"]:
-        assert one["value"][-1] != figures.DASH and "from your file mine.csv" in one["origin"]
-        assert "pp" not in one["value"].split() + one["change"].split()
-    assert not any("Not known" in note for note in found["notes"])
+    assert len(found.rows) == len(known)
+    for one in found.rows:
+        assert one.value[-1] != figures.DASH and "from your file mine.csv" in one.origin
+        assert "pp" not in one.value.split() + one.change.split()
+    assert not any("Not known" in note for note in found.notes)
 
 
 def test_the_file_of_a_stranger_is_cut_and_cleaned() -> None:
     found = made(PAIR, source="\u202e<b>x" * 40)
-    said = row(outside_words.shown("EURUSD", found), "Slope of the US")["origin"]
+    said = row(outside_words.shown("EURUSD", found), "Slope of the US").origin
     name = said.partition("from your file ")[2]
     assert len(name) == company_words.FILE_CHARS and "\u202e" not in name and name.endswith("…")
 
@@ -125,19 +124,19 @@ def test_the_file_of_a_stranger_is_cut_and_cleaned() -> None:
 def test_series_of_different_days_are_told_one_by_one() -> None:
     rows = at(("DGS2", 3, 4.0), ("DGS10", 3, 4.5), ("DGS2", 2, 4.1))
     slope = row(outside_words.shown("EURUSD", told(PAIR, rows)), "Slope")
-    assert slope["value"] == "+0.50 percentage points"
-    assert slope["origin"].startswith("the 10-year US yield of 2026-02-11, known since ")
-    assert "; the 2-year US yield of 2026-02-12, known since " in slope["origin"]
-    assert slope["day"] == "2026-02-11"
+    assert slope.value == "+0.50 percentage points"
+    assert slope.origin.startswith("the 10-year US yield of 2026-02-11, known since ")
+    assert "; the 2-year US yield of 2026-02-12, known since " in slope.origin
+    assert slope.day == "2026-02-11"
 
 
 def test_one_that_is_too_old_says_so_and_has_no_value() -> None:
     rows = at(("DFII10", 40, 2.05), ("T10YIE", 3, 2.3))
     found = outside_words.shown("XAUUSD", told(GOLD, rows))
     old = row(found, "10-year US real yield")
-    assert old["old"] and old["value"] == "too old to count" and old["change"] == figures.DASH
-    assert old["origin"].startswith("2.05 % of 2026-01-05, known since 2026-01-06 22:00 UTC")
-    assert found["brief"] == "1 number known, 1 too old"
+    assert old.old and old.value == "too old to count" and old.change == figures.DASH
+    assert old.origin.startswith("2.05 % of 2026-01-05, known since 2026-01-06 22:00 UTC")
+    assert found.brief == "1 number known, 1 too old"
 
 
 def test_a_small_value_has_the_decimals_that_a_trader_would_say() -> None:
@@ -154,10 +153,10 @@ def test_of_a_pair_that_quotes_the_euro_longs_are_told_as_shorts() -> None:
     rows = [*outside_series.rows(names, BEGIN, DAYS)]
     dear = replace(PAIR, symbol="GBPEUR", currencies=("GBP", "EUR"))
     found = outside_words.shown("GBPEUR", told(dear, rows))
-    assert "as shorts of this pair" in row(found, "Leveraged funds in the euro")["name"]
+    assert "as shorts of this pair" in row(found, "Leveraged funds in the euro").name
     straight = outside_words.shown("EURUSD", told(PAIR, rows))
-    assert "shorts of this" not in row(straight, "Leveraged funds in the euro")["name"]
-    assert "in 4 weeks" in row(straight, "Leveraged funds in the euro")["change"]
+    assert "shorts of this" not in row(straight, "Leveraged funds in the euro").name
+    assert "in 4 weeks" in row(straight, "Leveraged funds in the euro").change
 
 
 @pytest.mark.journey
@@ -166,7 +165,7 @@ def test_a_crowded_side_is_told(side: str) -> None:
     record = made(GOLD)
     numbers = {**record.numbers, "positioning.crowded": side}
     crowded = replace(record, numbers=numbers)
-    said = [note for note in outside_words.shown("XAUUSD", crowded)["notes"] if "crowded" in note]
+    said = [note for note in outside_words.shown("XAUUSD", crowded).notes if "crowded" in note]
     assert len(said) == 1 and said[0].startswith(f"The {side} side is crowded")
 
 
@@ -190,16 +189,16 @@ def test_whether_gold_still_goes_against_the_real_yield(way: float, said: str) -
         for place, (day, value) in enumerate(days)
     ]
     found = outside_words.shown("XAUUSD", told(GOLD, rows, closes=closes))
-    assert [note for note in found["notes"] if note.startswith(said)]
+    assert [note for note in found.notes if note.startswith(said)]
     few = outside_words.shown("XAUUSD", told(GOLD, rows, closes=closes[:100]))
-    assert [note for note in few["notes"] if "cannot be told" in note]
+    assert [note for note in few.notes if "cannot be told" in note]
 
 
 @pytest.mark.journey
 def test_no_other_symbol_tells_of_gold() -> None:
     for asset in ("index", "fx", "oil", "crypto"):
         found = outside_words.shown(SUBJECTS[asset].symbol, made(SUBJECTS[asset]))
-        assert not any("old" in note and "real yield" in note for note in found["notes"])
+        assert not any("old" in note and "real yield" in note for note in found.notes)
 
 
 # --- nothing known --------------------------------------------------------------------------------
@@ -207,32 +206,32 @@ def test_no_other_symbol_tells_of_gold() -> None:
 
 def test_without_a_source_one_sentence_names_the_setting() -> None:
     found = outside_words.shown("EURUSD", None)
-    assert found["rows"] == [] and found["notes"] == [outside_words.OFF]
+    assert found.rows == [] and found.notes == [outside_words.OFF]
     assert "outside.sources" in outside_words.OFF
 
 
 def test_an_empty_store_is_told_once_with_the_command() -> None:
     found = outside_words.shown("EURUSD", told(PAIR, []))
-    assert found["brief"] == "nothing known" and found["rows"] == []
-    own, fred, cftc = found["notes"]
+    assert found.brief == "nothing known" and found.rows == []
+    own, fred, cftc = found.notes
     assert own == f"Not known: the 2-year yield of EUR (yield_2y.EUR). {outside_words.BY_FILE}"
     assert "the 2-year US yield (DGS2), the 10-year US yield (DGS10)" in fred
     assert "FRED publishes it: name fred in outside.sources" in fred
     assert cftc.startswith(
         "Not known: positions of leveraged funds in the euro. The CFTC publishes it"
     )
-    assert all("torra data import FILE" in said for said in found["notes"])
+    assert all("torra data import FILE" in said for said in found.notes)
 
 
 def test_a_publisher_that_fails_is_not_blamed_for_what_a_file_brings() -> None:
-    own, fred, cftc = outside_words.shown("EURUSD", told(PAIR, [], trouble="unreachable"))["notes"]
+    own, fred, cftc = outside_words.shown("EURUSD", told(PAIR, [], trouble="unreachable")).notes
     assert own.endswith(outside_words.BY_FILE)
     assert "FRED could not be reached" in fred and "The CFTC could not be reached" in cftc
 
 
 @pytest.mark.parametrize("status", NewsStatus)
 def test_every_trouble_of_a_publisher_has_its_words(status: NewsStatus) -> None:
-    (said,) = outside_words.shown("XAUUSD", told(GOLD, [], trouble=str(status)))["notes"][:1]
+    (said,) = outside_words.shown("XAUUSD", told(GOLD, [], trouble=str(status))).notes[:1]
     assert "_" not in said.replace("_yield", "") and said.endswith((".", ")"))
     assert outside_words.brief(str(status)) != str(status) or status == "refused"
     if status not in ("available", "empty", "no_key", "no_file"):
@@ -240,20 +239,20 @@ def test_every_trouble_of_a_publisher_has_its_words(status: NewsStatus) -> None:
 
 
 def test_what_only_a_file_brings_is_no_gap_beside_what_is_known() -> None:
-    said = " ".join(outside_words.shown("EURUSD", told(PAIR, []))["notes"])
+    said = " ".join(outside_words.shown("EURUSD", told(PAIR, [])).notes)
     assert "fear" not in said and "derivs" not in said
-    alone = outside_words.shown("ETHUSD", told(NewsSubject("ETHUSD", "crypto"), []))["notes"]
+    alone = outside_words.shown("ETHUSD", told(NewsSubject("ETHUSD", "crypto"), [])).notes
     assert len(alone) == 1 and "the fear and greed index (fear_greed)" in alone[0]
 
 
 def test_a_symbol_of_no_class_says_what_to_set() -> None:
-    (said,) = outside_words.shown("THING", told(SUBJECTS[""], []))["notes"]
+    (said,) = outside_words.shown("THING", told(SUBJECTS[""], [])).notes
     assert said.startswith("Nothing from beyond the chart is read for THING: ") and "asset" in said
 
 
 def test_a_store_that_could_not_be_read_is_told() -> None:
     record = BROKEN
-    assert outside_words.shown("XAUUSD", record)["notes"] == [outside_words.UNREADABLE]
+    assert outside_words.shown("XAUUSD", record).notes == [outside_words.UNREADABLE]
 
 
 # --- in a line ------------------------------------------------------------------------------------
@@ -301,19 +300,18 @@ def companions(statuses: dict[str, str] | None = None, **seen: bool) -> OutsideV
 
 def test_a_companion_has_a_row_by_its_own_name() -> None:
     found = outside_words.shown("XAUUSD", companions(dxy=False))
-    assert found["rows"] == [
-        {
-            "block": "companion",
-            "name": "dxy (USDX.f)",
-            "value": "104.2335",
-            "change": "+0.06 % in 1 bar, +0.51 % in 5 bars, −0.81 % in 20 bars",
-            "rank": "98 of 100 in 250 bars",
-            "origin": "its bar closed 2026-02-12 15:00 UTC; correlation −0.41 over 60 bars",
-            "day": "2026-02-12 15:00 UTC",
-            "old": False,
-        }
+    assert found.rows == [
+        OutsideRow(
+            "companion",
+            "dxy (USDX.f)",
+            "104.2335",
+            "its bar closed 2026-02-12 15:00 UTC; correlation −0.41 over 60 bars",
+            "2026-02-12 15:00 UTC",
+            "+0.06 % in 1 bar, +0.51 % in 5 bars, −0.81 % in 20 bars",
+            "98 of 100 in 250 bars",
+        )
     ]
-    assert found["notes"] == [] and found["brief"] == "1 number known"
+    assert found.notes == [] and found.brief == "1 number known"
     assert outside_words.in_a_line("XAUUSD", companions(dxy=False)) == (
         "companions: dxy (USDX.f) 104.2335 (+0.06 % in 1 bar, +0.51 % in 5 bars, "
         "−0.81 % in 20 bars)"
@@ -323,9 +321,9 @@ def test_a_companion_has_a_row_by_its_own_name() -> None:
 def test_a_companion_that_came_late_says_so() -> None:
     told = companions({"companion": "late", "companion.dxy": "late"}, dxy=True)
     found = outside_words.shown("XAUUSD", told)
-    (only,) = found["rows"]
-    assert only["old"] and only["value"] == "too late to count" and only["change"] == figures.DASH
-    assert found["notes"] == ["Not known: dxy. Its bar of this close had not come yet."]
+    (only,) = found.rows
+    assert only.old and only.value == "too late to count" and only.change == figures.DASH
+    assert found.notes == ["Not known: dxy. Its bar of this close had not come yet."]
     assert outside_words.in_a_line("XAUUSD", told) == "companions: late"
 
 
@@ -336,8 +334,8 @@ def test_every_lack_of_a_companion_is_told_in_words(lack: Lack) -> None:
         {"companion": str(lack), "companion.dxy": str(lack)},
     )
     found = outside_words.shown("XAUUSD", record)
-    assert found["rows"] == []
-    (note,) = found["notes"]
+    assert found.rows == []
+    (note,) = found.notes
     assert note.startswith("Not known: dxy. ") and note.count(".") >= 2
     assert outside_words.brief(str(lack)) != str(lack) or lack is Lack.LATE
 
@@ -351,8 +349,8 @@ def test_companions_stand_below_the_series() -> None:
         {**record.seen, **companions(dxy=False).seen},
     )
     alone, found = (outside_words.shown("US500", one) for one in (record, both))
-    assert found["rows"] == [
-        *alone["rows"],
-        *outside_words.shown("X", companions(dxy=False))["rows"],
+    assert found.rows == [
+        *alone.rows,
+        *outside_words.shown("X", companions(dxy=False)).rows,
     ]
-    assert found["notes"] == alone["notes"]
+    assert found.notes == alone.notes

@@ -244,7 +244,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 
 def test_the_sums_come_out_and_say_what_is_not_counted(told: dict[str, Any]) -> None:
     assert arithmetic.failed_checks(tick_record(told)) == []
-    rows = {row["name"]: row["note"] for row in arithmetic.steps(tick_record(told))}
+    rows = {row.name: row.note for row in arithmetic.steps(tick_record(told))}
     for name in ("Gate multiplier", "Adjustment", "Agent score"):
         assert "agents watch only: recorded, not counted" in rows[name]
     assert rows["Blended score"] == "the bars alone: the agents looked on"
@@ -257,9 +257,8 @@ def test_a_blend_that_is_not_l1_is_found_out(told: dict[str, Any]) -> None:
 
 
 def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
-    shown: Any = agreement.panel(tick_record(told))
-    assert {row["counted"] for row in shown["sides"]} == {""}
-    assert not any(row["against"] for row in shown["sides"])
+    record = tick_record(told)
+    assert {row.left for row in agreement.sizes(record)} == {record.gate.multiplier}
     story = reasoning.tick_sections(shown_tick(told))
     assert story["shadow"] and story["gate"][-1]["name"] == "In force: the rules alone, in shadow"
     rule = told["deliberation"]["rule_ruling"]

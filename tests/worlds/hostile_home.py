@@ -312,9 +312,9 @@ def _files(folder: Path, words: Iterator[str]) -> None:
             {"title": word(), "of": "first", "kind": "line", "x": word(), "y": word(),
              "says": word(), "lines": [line([[start, n], [later, 1]]) for n in (0, 1)]},
             {"title": word(), "kind": "bars", "y": word(), "lines": [line([[word(), 1.0]])] * 2},
-            {"title": word(), "kind": "bands", "lines": [line([[start, word()], [later, word()]])]},
+            {"title": word(), "kind": "bands", "lines": [line([[start, word()], [later, word()]])],
+             "says": word()},
         ],
-        "series": [{"title": word(), "points": [[start, 1.0], [later, -1.0]]}],
         "warnings": [paired(), paired()],
     }  # fmt: skip
     replays = folder / "replays"

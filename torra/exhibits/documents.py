@@ -61,20 +61,6 @@ class Period(Part):
         return self
 
 
-class PlotSeries(Part):
-    """A line: times in order, each with a number, or null where there is none."""
-
-    title: Word
-    points: tuple[tuple[Moment, float | None], ...] = Field(max_length=20_000)
-
-    @model_validator(mode="after")
-    def _in_order(self) -> PlotSeries:
-        times = [moment for moment, _ in self.points]
-        if times != sorted(times):
-            raise ValueError("its points are not in the order of time")
-        return self
-
-
 class Document(Part):
     """One replay or scorecard."""
 
@@ -88,7 +74,6 @@ class Document(Part):
     settings: dict[Word, Word] = Field({}, max_length=24)
     tables: tuple[ReportTable, ...] = Field((), max_length=48)
     plots: tuple[Plot, ...] = Field((), max_length=48)
-    series: tuple[PlotSeries, ...] = Field((), max_length=24)
     warnings: tuple[str, ...] = Field((), max_length=100)
 
     @model_validator(mode="after")

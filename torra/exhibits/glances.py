@@ -87,18 +87,17 @@ def candles(
     def level(price: float) -> float:
         return MARGIN + (high - price) / room * TALL
 
-    up: list[str] = []
-    down: list[str] = []
-    for place, bar in enumerate(bars):
-        if bar is None:
-            continue
-        (up if bar.close >= bar.open else down).append(_candle(place * SLOT, bar, level))
+    def marks(places: Iterable[int], shape: Callable[[float, GlanceCandle], str]) -> str:
+        known = ((place * SLOT, bars[place]) for place in places)
+        return "".join(shape(x, bar) for x, bar in known if bar is not None)
+
+    places = range(len(bars))
     return CandlePaths(
-        "".join(up),
-        "".join(down),
-        "".join(_below(place, bars, level) for place in bought),
-        "".join(_above(place, bars, level) for place in sold),
-        "".join(_square(place, bars, level) for place in left),
+        marks(places, lambda x, bar: _candle(x, bar, level) if bar.close >= bar.open else ""),
+        marks(places, lambda x, bar: _candle(x, bar, level) if bar.close < bar.open else ""),
+        marks(bought, lambda x, bar: f"M{x + SLOT / 2:.4g} {level(bar.low) + 2:.4g}l5 8h-10z"),
+        marks(sold, lambda x, bar: f"M{x + SLOT / 2:.4g} {level(bar.high) - 2:.4g}l5 -8h-10z"),
+        marks(left, lambda x, bar: _box(x + 2, level(bar.close) - 3, 6, 6)),
     )
 
 
@@ -153,26 +152,3 @@ def _candle(x: float, bar: GlanceCandle, level: Level) -> str:
 
 def _box(x: float, y: float, width: float, height: float) -> str:
     return f"M{x:.4g} {y:.4g}h{width:.3g}v{height:.4g}h-{width:.3g}z"
-
-
-def _below(place: int, bars: Sequence[GlanceCandle | None], level: Level) -> str:
-    bar = bars[place]
-    if bar is None:
-        return ""
-    x, y = place * SLOT + SLOT / 2, level(bar.low) + 2
-    return f"M{x:.4g} {y:.4g}l5 8h-10z"
-
-
-def _above(place: int, bars: Sequence[GlanceCandle | None], level: Level) -> str:
-    bar = bars[place]
-    if bar is None:
-        return ""
-    x, y = place * SLOT + SLOT / 2, level(bar.high) - 2
-    return f"M{x:.4g} {y:.4g}l5 -8h-10z"
-
-
-def _square(place: int, bars: Sequence[GlanceCandle | None], level: Level) -> str:
-    bar = bars[place]
-    if bar is None:
-        return ""
-    return _box(place * SLOT + 2, level(bar.close) - 3, 6, 6)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from torra.evaluation.exhibits import Plot, PlotLine
 from torra.evaluation.wording import count, percent, span
-from torra.exhibits import figures
+from torra.exhibits import figures, numbers
 from torra.exhibits.figures import DASH
 from torra.money.account import AccountValue
 from torra.money.book import AccountMoney, Money
@@ -225,19 +225,7 @@ def table(found: Money) -> str:
         lines += [*sentences(account, found.day), ""]
         if account.whole.trades:
             for what, rows in tables(account):
-                lines += [*_columns([(what, *HEAD[1:]), *rows]), ""]
+                lines += [*numbers.aligned([(what, *HEAD[1:]), *rows], range(1, len(HEAD))), ""]
     if not found.accounts:
         lines += ["This desk has no instance, so it has no trade.", ""]
     return "\n".join([*lines, *(caps(found) if found.caps else []), NOT_COUNTED])
-
-
-def _columns(rows: Iterable[Sequence[str]]) -> list[str]:
-    rows = list(rows)
-    wide = [max(len(one[at]) for one in rows) for at in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if not at else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(one, wide, strict=True))
-        ).rstrip()
-        for one in rows
-    ]

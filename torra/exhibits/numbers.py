@@ -8,7 +8,7 @@ number is a dash. Pure functions; nothing raises.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from torra.exhibits import figures
@@ -47,6 +47,13 @@ def column(values: Sequence[Any]) -> list[str]:
     apart = bool(sizes) and max(sizes) / min(sizes) > SPREAD
     decimals = _needed(measures, _cap(max(sizes))) if sizes else 0
     return [_cell(value, decimals, apart) for value in values]
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Return rows as lines of a terminal, the cells of the columns `right` at their right ends."""
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    places = ["><"[at not in right] + str(size) for at, size in enumerate(sizes)]
+    return ["  ".join(map(format, row, places)).rstrip() for row in rows]
 
 
 def tick(value: float, step: float) -> str:

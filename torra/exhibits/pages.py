@@ -2,8 +2,8 @@
 
 `arranged` turns a checked document into words and drawings. What arms came to in money is first, a
 sentence and a short table, then their curves; every table with its sentence and its plots follows,
-known ones as "How this is computed" under a trader's question, and the plots and lines that belong
-to no table. Trades are handed in (`trades_shown`): they lie in a file of their own. `html` is the
+known ones as "How this is computed" under a trader's question, and the plots that belong to no
+table. Trades are handed in (`trades_shown`): they lie in a file of their own. `html` is the
 report as one file: it loads nothing, has no script, and its own policy allows its own style sheet
 only. Every word of a document is a stranger's: it is cleaned here and escaped by the templates.
 """
@@ -23,17 +23,10 @@ from flask.templating import Environment
 
 from torra.clock import iso
 from torra.config import ROOT
-from torra.evaluation.exhibits import (
-    MOST_LETTERS,
-    MOST_POINTS,
-    MOST_SAYS,
-    Plot,
-    PlotLine,
-    ReportTable,
-)
+from torra.evaluation.exhibits import MOST_LETTERS, MOST_SAYS, Plot, ReportTable
 from torra.evaluation.wording import CONTROL, MEANINGLESS, arm_called
-from torra.exhibits import figures, numbers, outcome, plots, thinning, trade_file
-from torra.exhibits.documents import MOST_SUMMARY, Document, PlotSeries
+from torra.exhibits import figures, numbers, outcome, plots, trade_file
+from torra.exhibits.documents import MOST_SUMMARY, Document
 from torra.exhibits.trade_file import ArmTradeRow
 from torra.words import report_tables
 
@@ -87,7 +80,9 @@ def arranged(found: Document, trades: Sequence[ArmTradeRow] = ()) -> dict[str, A
         "summary": figures.sanitize(_summary(found, came_to), MOST_SUMMARY),
         "money": _money(came_to),
         "curves": _curves(found) if came_to else [],
-        "trades": [_trades(found, trades, arm) for arm in _paper_arms(found, trades)],
+        "trades": [
+            trades_shown(found, trades, arm, 0, ON_PAPER) for arm in _paper_arms(found, trades)
+        ],
         "created": moment(found.created_at),
         "start": moment(found.period.start),
         "end": moment(found.period.end),
@@ -228,10 +223,6 @@ def _paper_arms(found: Document, trades: Sequence[ArmTradeRow]) -> list[str]:
     return [arm for arm in known if arm in (CONTROL, first_arm(known))]
 
 
-def _trades(found: Document, trades: Sequence[ArmTradeRow], arm: str) -> dict[str, Any]:
-    return trades_shown(found, trades, arm, 0, ON_PAPER)
-
-
 def _settings(found: Document) -> list[tuple[str, str]]:
     known = {
         figures.sanitize(k, 60): figures.sanitize(v, MOST_LETTERS)
@@ -245,28 +236,25 @@ def _exhibits(found: Document, came_to: outcome.ArmsConclusion | None) -> Iterat
         # a table without a name owns no plot; the curves stand before all tables
         curves = came_to is not None and table.name == outcome.ARMS
         own = [plot for plot in found.plots if plot.of and plot.of == table.name and not curves]
-        yield {
-            "asks": report_tables.ASKED.get(table.name, ""),
-            "open": table.name in report_tables.OPEN,
-            "meant": report_tables.meant(table.columns),
-            "title": figures.sanitize(table.title, MOST_LETTERS),
-            "says": figures.sanitize(table.says, MOST_SAYS),
-            "enough": table.enough,
-            "table": table_of(table),
-            "plots": [plotted(plot, found.arms) for plot in own],
-        }
-    for plot in [*(p for p in found.plots if not p.of), *map(_as_plot, found.series)]:
-        shown = plotted(plot, found.arms)
-        yield {
-            "asks": "",
-            "open": True,
-            "meant": [],
-            "title": shown["title"],
-            "says": shown["says"],
-            "enough": True,
-            "table": None,
-            "plots": [shown | {"title": "", "says": ""}],
-        }
+        yield _exhibit(table, [plotted(plot, found.arms) for plot in own], table)
+    for plot in found.plots:
+        if not plot.of:
+            yield _exhibit(plot, [plotted(plot, found.arms) | {"title": "", "says": ""}])
+
+
+def _exhibit(
+    head: ReportTable | Plot, plots: list[dict[str, Any]], table: ReportTable | None = None
+) -> dict[str, Any]:
+    return {
+        "asks": report_tables.ASKED.get(table.name, "") if table else "",
+        "open": table is None or table.name in report_tables.OPEN,
+        "meant": report_tables.meant(table.columns) if table else [],
+        "title": figures.sanitize(head.title, MOST_LETTERS),
+        "says": figures.sanitize(head.says, MOST_SAYS),
+        "enough": table is None or table.enough,
+        "table": table and table_of(table),
+        "plots": plots,
+    }
 
 
 def _numbered(exhibits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -327,12 +315,3 @@ def plotted(plot: Plot, arms: Sequence[str] = ()) -> dict[str, Any]:
         "drawing": plots.drawn(plot, arms),
         "points": plots.table(plot),
     }
-
-
-def _as_plot(series: PlotSeries) -> Plot:
-    """Return a line of the older form as a plot."""
-    kept = thinning.kept(series.points, MOST_POINTS)
-    points = tuple(series.points[place] for place in kept)
-    # without a second check: the points were checked as a series
-    line = PlotLine.model_construct(name=series.title, points=points, low=(), high=())
-    return Plot.model_construct(title=series.title, kind="line", lines=(line,))

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from torra.errors import ConfigError, in_words
 from torra.evaluation.exhibits import Exhibit
-from torra.exhibits import outcome, pages, trade_file
+from torra.exhibits import numbers, outcome, pages, trade_file
 from torra.exhibits.documents import FOLDER, LARGEST, SUFFIX, Document, allowed
 from torra.home import is_kept
 from torra.whole_files import write_whole
@@ -242,20 +242,15 @@ def _filled(said: str, width: int, then: str = "", first: str = "") -> list[str]
 def _columns(table: dict[str, Any], width: int) -> list[str]:
     """Return a table in columns; one that is too wide is turned, or split into parts."""
     rows = [table["columns"], *table["rows"]]
-    numbers = [kind == "num" for kind in table["kinds"]]
+    right = {at for at, kind in enumerate(table["kinds"]) if kind == "num"}
     if _wide(rows) > width and len(table["rows"]) < len(table["columns"]):
         rows = [list(row) for row in zip(*rows, strict=True)]
-        numbers = [False] + [True] * (len(rows[0]) - 1)
+        right = {*range(1, len(rows[0]))}
     lines: list[str] = []
     for part in _parts(rows, width):
+        ends = [place for place, at in enumerate(part) if at in right]
         lines += [""] if lines else []
-        sizes = [max(len(row[at]) for row in rows) for at in part]
-        for row in rows:
-            cells = (
-                row[at].rjust(size) if numbers[at] else row[at].ljust(size)
-                for at, size in zip(part, sizes, strict=True)
-            )
-            lines.append("  ".join(cells).rstrip())
+        lines += numbers.aligned([[row[at] for at in part] for row in rows], ends)
     left = table["left"]
     return [*lines, *([f"and {left} rows more"] if left else [])]
 

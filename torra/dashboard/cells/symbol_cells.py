@@ -154,7 +154,7 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     cells |= _beyond(beyond)
     shape = f"{data.instance}/{data.stream.timeframe}/{'chart' if data.bars else 'empty'}"
     if beyond is not None:
-        shape += f"/{len(beyond['rows'])} and {len(beyond['notes'])} from beyond"
+        shape += f"/{len(beyond.rows)} and {len(beyond.notes)} from beyond"
     return {
         "cells": cells, "rows": len(events), "shape": shape, "lanes": drawn, "beyond": beyond,
     }  # fmt: skip
@@ -165,12 +165,12 @@ def _beyond(told: OutsideShown | None) -> Cells:
     cells: Cells = {}
     if told is None:
         return cells
-    cells["beyond.brief"] = words(told["brief"])
-    for place, row in enumerate(told["rows"]):
+    cells["beyond.brief"] = words(told.brief)
+    for place, row in enumerate(told.rows):
         for name in ("name", "value", "change", "rank", "origin"):
-            tone = "warn" if name == "value" and row["old"] else ""
-            cells[f"beyond.{place}.{name}"] = words(str(row[name]), tone)
-    for place, note in enumerate(told["notes"]):
+            tone = "warn" if name == "value" and row.old else ""
+            cells[f"beyond.{place}.{name}"] = words(getattr(row, name), tone)
+    for place, note in enumerate(told.notes):
         cells[f"beyond.note.{place}"] = words(note)
     return cells
 

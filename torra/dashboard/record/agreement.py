@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, Required, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
-from agent_config import LEANING_SHARE, OPPOSITION_COST
 from agent_framework import NOTHING_OPENS
 from agents.contracts import ORDINALS, VECTORS, AgentReport
 from agents.debate.panel import DIRECTIONS, Agreement, Panel
 from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
 from torra.exhibits import figures
-from torra.exhibits.figures import Cell, cell
+from torra.exhibits.figures import cell
 from torra.tick.marks import GATE
 from torra.tick.tick_record import DebateRecord, TickRecord
 from torra.words.badge import Badge
@@ -43,6 +42,14 @@ DEGRADED: Final = re.compile(r"degraded:(\d{1,2})_of_(\d{1,2})")
 LOOKS: Final = ("second_look", "first_look_stands")
 """Results of a second look (agents.debate.asking), by flag."""
 
+SIDE_CHECKS: Final = {
+    "opposition": "opposition to {}",
+    "dissent": "dissent to {}",
+    "raw": "raw conviction, {}",
+    "conviction": "conviction, {}",
+}
+"""What each number of an agreement is called, of a side."""
+
 SIDES: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
 
 
@@ -53,37 +60,12 @@ class AgentTally(TypedDict):
     who: list[str]
 
 
-class SideShown(TypedDict):
-    """How far the desk agreed with an opening of a side, and what size that and the gate leave."""
+class OpeningSize(NamedTuple):
+    """How far the desk agrees with an opening of a side, and the share of its size that is left."""
 
-    side: Badge
-    opposed: str
-    opposition: str
-    dissent: str
-    raw: str
-    kept: str
-    bars: list[float]
-    against: bool
-    gate: str
-    counted: str
-    budget: str
-    size: str
-
-
-class PanelShown(TypedDict, total=False):
-    """How far the desk agreed; only `heard` (False) where there was no opinion."""
-
-    heard: Required[bool]
-    side: Badge
-    push: Cell
-    sided: str
-    abstained: str
-    cost: str
-    leaning: str
-    sides: list[SideShown]
-    stances: list[Stance]
-    spread: list[Cell]
-    disagreements: list[str]
+    side: str
+    found: Agreement
+    left: float
 
 
 def degraded(deliberation: DebateRecord) -> str:
@@ -138,7 +120,9 @@ def ordinals(report: AgentReport) -> list[Ordinal]:
     return [
         {
             "name": figures.title(name),
-            "value": cell(told.get(name), 0) if low < 0 else _plain(told.get(name), 0),
+            "value": cell(told.get(name), 0)
+            if low < 0
+            else {"text": figures.plain(told.get(name), 0)},
             "range": f"{figures.format_signed(low, 0)} to {figures.format_signed(high, 0)}",
         }
         for name, (low, high) in ORDINALS.items()
@@ -146,61 +130,36 @@ def ordinals(report: AgentReport) -> list[Ordinal]:
     ]
 
 
-def panel(record: TickRecord) -> PanelShown:
-    """Return how far the desk agreed; `heard` is False without opinions."""
-    deliberation = record.deliberation
-    told = deliberation.panel
-    if all(report.abstained or report.agent_id == GATE for report in deliberation.reports):
-        return {"heard": False}
-    push = told.push
-    towards = DIRECTIONS.get(str(record.verdict), _side(push))
-    return {
-        "heard": True,
-        "side": figures.mark(SIDES[_side(push)]),
-        "push": cell(push),
-        "sided": figures.plain(told.sided, 0),
-        "abstained": figures.plain(told.abstained, 0),
-        "cost": figures.plain(OPPOSITION_COST, 2),
-        "leaning": figures.plain(LEANING_SHARE, 2),
-        "sides": sides(record, told, counted=not deliberation.in_shadow),
-        "stances": [stance(*item, towards) for item in told.pushes.items()],
-        "spread": [_plain(told.spread.get(vector), 3) for vector in VECTORS],
-        "disagreements": [
-            figures.sanitize(said, 200).replace("_", " ").replace(" -", f" {figures.MINUS}")
-            for said in told.disagreements
-        ],
-    }
+def heard(deliberation: DebateRecord) -> bool:
+    """Return whether an agent besides the gate's had an opinion."""
+    return not all(one.abstained or one.agent_id == GATE for one in deliberation.reports)
 
 
-def sides(record: TickRecord, told: Panel, *, counted: bool = True) -> list[SideShown]:
-    """Return how far the desk agreed with the verdict's side, with both where it is HOLD.
+def sizes(record: TickRecord) -> list[OpeningSize]:
+    """Return how far the desk agrees with the verdict's side, with both where it is HOLD.
 
-    A conviction that is not `counted` (shadow) leaves all of a size.
+    In shadow a conviction is not counted: it leaves all of a size.
     """
-    gate, verdict = record.gate.multiplier, str(record.verdict)
-    rows: list[SideShown] = []
-    for side in (verdict,) if verdict in DIRECTIONS else tuple(DIRECTIONS):
-        found = told.agreement(side)
-        kept = found.conviction if counted else 1.0
-        budget = record.budget
-        size = left_of(gate, kept, budget)
-        rows.append(
-            {
-                "side": figures.mark(side),
-                "opposed": figures.plain(found.opposed, 0),
-                "opposition": figures.plain(found.opposition, 2),
-                "dissent": figures.plain(found.dissent, 2),
-                "raw": figures.plain(found.raw, 3),
-                "kept": figures.plain(found.conviction, 3),
-                "bars": [_width(found.raw), _width(found.conviction)],
-                "against": counted and found.leans_against,
-                "gate": figures.plain(gate, 3),
-                "counted": figures.plain(kept, 3) if counted else "",
-                "budget": "" if budget is None else figures.plain(budget, 3),
-                "size": figures.plain(size, 3),
-            }
-        )
-    return rows
+    debate, verdict = record.deliberation, record.verdict
+    found = {side: debate.panel.agreement(side) for side in DIRECTIONS}
+    return [
+        OpeningSize(side, one, left_of(record.gate.multiplier, kept, record.budget) or 0.0)
+        for side, one in found.items()
+        if verdict in (side, "HOLD")
+        for kept in [1.0 if debate.in_shadow else one.conviction]
+    ]
+
+
+def stances(record: TickRecord) -> list[Stance]:
+    """Return which way each agent pushes, and whether that is against the side of the tick."""
+    panel = record.deliberation.panel
+    towards = DIRECTIONS.get(record.verdict, _side(panel.push))
+    return [stance(*item, towards) for item in panel.pushes.items()]
+
+
+def disagreement(text: str) -> str:
+    """Return a disagreement of the panel, which is made of ids and numbers, for people."""
+    return figures.sanitize(text, 200).replace("_", " ").replace(" -", f" {figures.MINUS}")
 
 
 def left_of(
@@ -215,15 +174,19 @@ def left_of(
     return gate * conviction * (1.0 if budget is None else budget)
 
 
+def leaning(push: float | None) -> Badge:
+    """Return the mark of the side to which a push leans."""
+    return figures.mark(SIDES[_side(push)])
+
+
 def stance(name: str, value: float | None, side: int = 0) -> Stance:
     """Return which way an agent leans, and whether that is against a side."""
-    taken = _side(value)
     return {
         "title": figures.title(name),
         "value": cell(value),
         "bar": figures.signed_bar(value, WIDE_PUSH),
-        "side": figures.mark(SIDES[taken]),
-        "against": bool(side and taken == -side),
+        "side": leaning(value),
+        "against": bool(side and _side(value) == -side),
     }
 
 
@@ -235,17 +198,10 @@ def checks(told: Panel, expected: Panel) -> Iterable[tuple[str, float | None, fl
     for name, push in expected.pushes.items():
         yield f"push of {name}", push, told.pushes.get(name)
     yield "push of the desk", expected.push, told.push
-    yield from _side_checks("buy", expected.buy, told.buy)
-    yield from _side_checks("sell", expected.sell, told.sell)
-
-
-def _side_checks(
-    side: str, expected: Agreement, told: Agreement
-) -> Iterable[tuple[str, float | None, float | None]]:
-    yield f"opposition to {side}", expected.opposition, told.opposition
-    yield f"dissent to {side}", expected.dissent, told.dissent
-    yield f"raw conviction, {side}", expected.raw, told.raw
-    yield f"conviction, {side}", expected.conviction, told.conviction
+    for side in ("buy", "sell"):
+        for name, words in SIDE_CHECKS.items():
+            one, other = (getattr(getattr(of, side), name) for of in (expected, told))
+            yield words.format(side), one, other
 
 
 def _silent(group: Sequence[TranscriptVoice]) -> list[str]:
@@ -259,11 +215,3 @@ def _silent(group: Sequence[TranscriptVoice]) -> list[str]:
 def _side(value: float | None) -> int:
     known = value or 0.0
     return (known > 0) - (known < 0)
-
-
-def _plain(value: float | None, decimals: int) -> Cell:
-    return {"text": figures.plain(value, decimals), "tone": "", "title": ""}
-
-
-def _width(value: float | None) -> float:
-    return round(max(0.0, min(1.0, value or 0.0)) * figures.BAR_WIDTH, 2)

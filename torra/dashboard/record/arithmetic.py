@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final, TypedDict
+from typing import Final, NamedTuple
 
 from agent_config import FOCUS_WEIGHT, THIN_CONVICTION
 from agents import evidence
@@ -60,28 +60,34 @@ Scores = Mapping[str, float | None]
 """A number for each vector, and for the record score (`ath`) where it has one."""
 
 
-class ScoreStep(TypedDict):
-    """A step from L1 to the composite; `ath` is None where it has none."""
+class ScoreStep(NamedTuple):
+    """A step from L1 to the composite; `plain` numbers have three decimals and no sign."""
 
     name: str
     note: str
-    kind: str
-    cells: list[Cell]
-    ath: Cell | None
+    values: Scores
+    kind: str = ""
+    missing: str = NO_AGENT
+    plain: bool = False
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Its figures, one for each vector."""
+        return [self._cell(vector, self.missing) for vector in VECTORS]
+
+    @property
+    def ath(self) -> Cell | None:
+        """Its figure of the record score, where it has one."""
+        return self._cell("ath", "not recorded") if "ath" in self.values else None
+
+    def _cell(self, name: str, missing: str) -> Cell:
+        value = self.values.get(name)
+        if self.plain:
+            return {"text": figures.plain(value, 3), "tone": "", "title": ""}
+        return cell(value, figures.FULL_DECIMALS, missing)
 
 
-class Consensus(TypedDict):
-    """A timeframe's composite, with its weight and its share of the consensus."""
-
-    timeframe: str
-    close_time: str
-    composite: Cell
-    weight: str
-    share: Cell
-    state: str
-
-
-class DecisionStep(TypedDict):
+class DecisionStep(NamedTuple):
     """A step from the composite to the action, with the agents and for L1 alone."""
 
     name: str
@@ -100,44 +106,43 @@ def steps(record: TickRecord) -> list[ScoreStep]:
     # a sum over nobody is not a zero that was said
     average, debate = (deliberation.analyst_avg, deliberation.debate) if voices else ({}, {})
     mark = f"; {NOT_COUNTED}" if deliberation.in_shadow else ""
+    own = record.hosted is not None and record.hosted.own_scores
+    regime = ", by focus and by what the regime lets each count"
+    counted = regime if deliberation.swarm and deliberation.swarm.trust else ""
+    blend = f"{1 - BLEND_WEIGHT:.2f} L1 + {BLEND_WEIGHT:.2f} agent score"
+    multiplier = dict.fromkeys(VECTORS, record.said_multiplier)
     return [
-        _scores("L1 score", _l1_source(record), record.l1, kind="base"),
+        ScoreStep(
+            "L1 score",
+            "as your scorer gave it" if own else "from the bars alone",
+            record.l1,
+            kind="base",
+        ),
         *voices,
-        _scores(
-            "Analyst average",
-            "of those that scored it, by focus and by what the regime lets each count"
-            if deliberation.swarm and deliberation.swarm.trust
-            else "of those that scored it",
-            average,
-            missing=NO_DEBATE,
+        ScoreStep(
+            "Analyst average", f"of those that scored it{counted}", average, missing=NO_DEBATE
         ),
-        _scores(
-            "Debate",
-            _debate_note(deliberation),
-            debate,
-            missing=NO_DEBATE,
-        ),
-        _numbers(
+        ScoreStep("Debate", _debate_note(deliberation), debate, missing=NO_DEBATE),
+        ScoreStep(
             "Gate multiplier",
             f"the lower of rules and gate agent{mark or ', in force'}",
-            dict.fromkeys(VECTORS, record.said_multiplier),
+            multiplier,
+            plain=True,
         ),
-        _scores(
+        ScoreStep(
             "Adjustment",
             f"debate × multiplier, within ±{ADJUSTMENT_BOUND:.2f}{mark}",
             record.adjustments,
         ),
-        _scores("Agent score", f"L1 + adjustment, within ±1{mark}", record.agents),
-        _scores(
+        ScoreStep("Agent score", f"L1 + adjustment, within ±1{mark}", record.agents),
+        ScoreStep(
             "Blended score",
-            "the bars alone: the agents looked on"
-            if mark
-            else f"{1 - BLEND_WEIGHT:.2f} L1 + {BLEND_WEIGHT:.2f} agent score",
+            "the bars alone: the agents looked on" if mark else blend,
             _finals(record),
             kind="base",
         ),
-        _numbers("Weight", "of the composite", record.weights),
-        _scores("Contribution", "score × weight ÷ sum of the weights", contributions(record)),
+        ScoreStep("Weight", "of the composite", record.weights, plain=True),
+        ScoreStep("Contribution", "score × weight ÷ sum of the weights", contributions(record)),
     ]
 
 
@@ -170,35 +175,16 @@ def failed_checks(record: TickRecord) -> list[str]:
     return [name for name, expected, kept in _checks(record) if _differs(expected, kept)]
 
 
-def consensus_rows(record: TickRecord) -> list[Consensus]:
-    """Return each timeframe's composite with its weight and its share of the consensus."""
-    shared = shares(record)
-    return [
-        {
-            "timeframe": figures.sanitize(name, 12),
-            "close_time": figures.moment(entry.close_time),
-            "composite": cell(entry.composite, figures.FULL_DECIMALS),
-            "weight": figures.plain(entry.weight, 2),
-            "share": cell(shared.get(name), figures.FULL_DECIMALS, "stale: left out"),
-            "state": "fresh" if entry.fresh else "stale, left out",
-        }
-        for name, entry in record.composites.items()
-    ]
-
-
 def consensus_line(record: TickRecord) -> str:
     """Return in a sentence of which timeframes the consensus is; "" where it is of one alone."""
     fresh = {name: one for name, one in record.composites.items() if one.fresh}
     total = sum(one.weight for one in fresh.values())
-    if len(record.composites) < 2 or not total:
-        return ""
-    shared = {name: one.weight / total for name, one in fresh.items()}
     # a damaged record may have weights of which no shares can be made
-    if not all(0.0 <= share <= 1.0 for share in shared.values()):
+    if len(record.composites) < 2 or not total or min(w.weight / total for w in fresh.values()) < 0:
         return ""
     parts = [
         f"{figures.sanitize(name, 12)} {figures.format_signed(one.composite, 2)} "
-        f"({100 * shared[name]:.0f} %)"
+        f"({100 * one.weight / total:.0f} %)"
         for name, one in fresh.items()
     ]
     left_out = [figures.sanitize(name, 12) for name in record.composites if name not in fresh]
@@ -210,25 +196,21 @@ def consensus_line(record: TickRecord) -> str:
 
 def decision_rows(record: TickRecord) -> list[DecisionStep]:
     """Return the last steps, with the agents and for L1 alone: composite to action."""
+    buy, sell = record.thresholds.buy, record.thresholds.sell
+    limits = f"BUY ≥ {figures.format_signed(buy, 2)}, SELL ≤ {figures.format_signed(-sell, 2)}"
+    action = "◔ proposed" if proposed(record) else figures.mark(record.action).text
+    verdict, l1_verdict = figures.mark(record.verdict), figures.mark(record.l1_verdict)
     return [
-        _pair("Composite", record.composite, record.l1_composite),
-        _pair("Consensus", record.consensus, record.l1_consensus),
-        {"name": "Thresholds", "final": _thresholds(record), "l1": "the same"},
-        {
-            "name": "Verdict",
-            "final": figures.mark(record.verdict).text,
-            "l1": figures.mark(record.l1_verdict).text,
-        },
-        {
-            "name": "Consensus with the least and the most of the gate",
-            "final": f"{_full(record.low_consensus)}, {_full(record.high_consensus)}",
-            "l1": figures.DASH,
-        },
-        {
-            "name": "Action",
-            "final": "◔ proposed" if proposed(record) else figures.mark(record.action).text,
-            "l1": "never sent",
-        },
+        DecisionStep("Composite", _full(record.composite), _full(record.l1_composite)),
+        DecisionStep("Consensus", _full(record.consensus), _full(record.l1_consensus)),
+        DecisionStep("Thresholds", limits, "the same"),
+        DecisionStep("Verdict", verdict.text, l1_verdict.text),
+        DecisionStep(
+            "Consensus with the least and the most of the gate",
+            f"{_full(record.low_consensus)}, {_full(record.high_consensus)}",
+            figures.DASH,
+        ),
+        DecisionStep("Action", action, "never sent"),
     ]
 
 
@@ -342,9 +324,8 @@ def _voices(deliberation: DebateRecord) -> list[ScoreStep]:
             note += f", weight {weighs[name]:.2f}"
         if name in counts:
             note += f", counts {counts[name]:.2f}"
-        rows.append(
-            _scores(figures.title(name), note, scaled, "voiced", "not scored by this agent")
-        )
+        title = figures.title(name)
+        rows.append(ScoreStep(title, note, scaled, "voiced", "not scored by this agent"))
     return rows
 
 
@@ -358,37 +339,6 @@ def _focus(name: str) -> str:
 
 def _scaled(vote: float | None, weight: float, bound: float) -> float | None:
     return None if vote is None else weight * synthesis.clamp(vote, bound)
-
-
-def _l1_source(record: TickRecord) -> str:
-    own = record.hosted is not None and record.hosted.own_scores
-    return "as your scorer gave it" if own else "from the bars alone"
-
-
-def _scores(
-    name: str, note: str, known: Scores, kind: str = "", missing: str = NO_AGENT
-) -> ScoreStep:
-    decimals = figures.FULL_DECIMALS
-    return {
-        "name": name,
-        "note": note,
-        "kind": kind,
-        "cells": [cell(known.get(vector), decimals, missing) for vector in VECTORS],
-        "ath": cell(known.get("ath"), decimals) if "ath" in known else None,
-    }
-
-
-def _numbers(name: str, note: str, values: Scores) -> ScoreStep:
-    def shown(key: str) -> Cell:
-        return {"text": figures.plain(values.get(key), 3), "tone": "", "title": ""}
-
-    return {
-        "name": name,
-        "note": note,
-        "kind": "",
-        "cells": [shown(vector) for vector in VECTORS],
-        "ath": shown("ath") if "ath" in values else None,
-    }
 
 
 def _finals(record: TickRecord) -> dict[str, float]:
@@ -420,14 +370,5 @@ def _differs(expected: float | None, kept: float | None) -> bool:
     return expected is not None and kept is not None and abs(expected - kept) > TOLERANCE
 
 
-def _pair(name: str, final: float | None, l1: float | None) -> DecisionStep:
-    return {"name": name, "final": _full(final), "l1": _full(l1)}
-
-
 def _full(value: float | None) -> str:
     return figures.format_signed(value, figures.FULL_DECIMALS)
-
-
-def _thresholds(record: TickRecord) -> str:
-    buy, sell = record.thresholds.buy, record.thresholds.sell
-    return f"BUY ≥ {figures.format_signed(buy, 2)}, SELL ≤ {figures.format_signed(-sell, 2)}"

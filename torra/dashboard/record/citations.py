@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 from agent_config import GROUNDING_TOLERANCE
 from agents import risk_gate
@@ -33,7 +33,7 @@ from scoring_rubric import shown_features
 from torra.dashboard.record.rows import Chip, TranscriptEntry
 from torra.exhibits import figures
 from torra.tick.marks import GATE
-from torra.tick.tick_record import ConflictRecord, DebateRecord, SwarmRecord, TickRecord, is_gate
+from torra.tick.tick_record import DebateRecord, SwarmRecord, TickRecord, is_gate
 from torra.tick.words import swarm_words
 
 TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
@@ -84,26 +84,18 @@ class CitedRow(TypedDict):
     by: list[Citer]
 
 
-class Uncited(TypedDict):
-    """A feature that nobody cites, with the codes of those that were shown it."""
+class Uncited(NamedTuple):
+    """A feature that nobody cites, its name, and the codes of those that were shown it."""
 
-    id: str
+    feature: Feature
     name: str
-    value: str
-    unit: str
     to: str
 
 
 def evidence(record: TickRecord) -> dict[str, Feature]:
     """Return every feature that an agent of the sitting may have been shown, by id."""
-    found = {
-        f"scores.{vector}": Feature(f"scores.{vector}", record.l1[vector])
-        for vector in VECTORS
-        if vector in record.l1
-    }
-    for item in record.features:
-        if item.id:
-            found[item.id] = Feature(item.id, item.value, item.unit or "")
+    found = {f"scores.{one}": Feature(f"scores.{one}", record.l1[one]) for one in VECTORS}
+    found |= {one.id: Feature(one.id, one.value, one.unit) for one in record.features if one.id}
     if any(is_gate(report) for report in record.deliberation.reports):
         found |= _of_the_gate(record.deliberation)
     found |= _of_the_board(record.deliberation.swarm)
@@ -172,16 +164,13 @@ def uncited(
     shown: Mapping[str, Mapping[str, Feature]],
 ) -> list[Uncited]:
     """Return the features that no agent cites, with the codes of those that were shown each."""
-    told = {row["key"] for row in rows}
-    short = codes(list(shown))
+    told, short = {row["key"] for row in rows}, codes(list(shown))
     return [
-        {
-            "id": figures.sanitize(name, 80),
-            "name": _name(name),
-            "value": figures.format_any(feature.value),
-            "unit": figures.sanitize(feature.unit, 40),
-            "to": " ".join(short[one] for one, seen in shown.items() if name in seen),
-        }
+        Uncited(
+            feature,
+            _name(name),
+            " ".join(short[one] for one, seen in shown.items() if name in seen),
+        )
         for name, feature in features.items()
         if name not in told
     ]
@@ -237,13 +226,10 @@ def _of_the_trader(asked: Consulted | None) -> dict[str, Feature]:
 
 def _of_the_gate(deliberation: DebateRecord) -> dict[str, Feature]:
     """Return the features by which the gate's agent is told the ruling of its rules."""
-    told = deliberation.rule_ruling
-    if told.multiplier is None:
-        return {}
-    known = [value for value in deliberation.panel.spread.values() if value is not None]
+    told, spread = deliberation.rule_ruling, deliberation.panel.spread
     ruling = GateRuling(told.multiplier, told.veto, told.reasons)
-    found = risk_gate.as_features(ruling, max(known, default=0.0), "")
-    if not known:
+    found = risk_gate.as_features(ruling, max(spread.values(), default=0.0), "")
+    if not spread:
         # the 0.0 above was never measured
         del found["gate.analyst_spread"]
     return found
@@ -253,28 +239,21 @@ def _of_the_board(told: SwarmRecord | None) -> dict[str, Feature]:
     """Return the features by which a judge is told the board."""
     if told is None or not told.board.stands:
         return {}
-    stands = tuple(
-        boards.BoardStance(str(one.agent), one.stance or 0.0, one.trust or 0.0, one.weight or 0.0)
-        for one in told.board.stands
-    )
+    board = told.board
     found = boards.Board(
-        stands=stands,
-        lean=told.board.lean or 0.0,
-        agreed={WINNERS.get(side, 0): ids for side, ids in told.board.agreed.items()},
-        conflicts=tuple(map(_as_conflict, told.board.conflicts)),
-        surest=told.board.surest or "",
-        note=told.board.note or "",
+        stands=tuple(
+            boards.BoardStance(one.agent, one.stance, one.trust, one.weight) for one in board.stands
+        ),
+        lean=board.lean,
+        agreed={WINNERS.get(side, 0): ids for side, ids in board.agreed.items()},
+        conflicts=tuple(
+            boards.Conflict(one.long, one.short, one.strength, one.claims, one.settle)
+            for one in board.conflicts
+        ),
+        surest=board.surest,
+        note=board.note,
     )
     return boards.as_features(found, "")
-
-
-def _as_conflict(one: ConflictRecord) -> boards.Conflict:
-    claims = {
-        name: tuple(Evidence(str(told.id), told.value or 0.0) for told in cites)
-        for name, cites in one.claims.items()
-    }
-    settle = boards.Settle(str(one.settle.feature or ""), str(one.settle.says or ""))
-    return boards.Conflict(str(one.long), str(one.short), one.strength or 0.0, claims, settle)
 
 
 def _chip(item: Evidence, features: Mapping[str, Feature], anchors: Anchors) -> Chip:

@@ -7,14 +7,13 @@ functions over two records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final, TypedDict
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from agents.contracts import VECTORS
 from torra.dashboard.record import swarm
 from torra.dashboard.record.transcript import vetoed
 from torra.exhibits import figures
-from torra.exhibits.figures import Cell, cell
 from torra.tick.tick_record import Damaged, Skipped, TickRecord
 
 SMALL: Final = 0.02
@@ -33,57 +32,41 @@ NUMBERS: Final = (
 )
 
 
-class ValueChange(TypedDict):
+class ValueChange(NamedTuple):
     """One thing that moved: before, now, and by how much if it is a number."""
 
     name: str
     about: str
     old: str
     new: str
-    moved: Cell
+    moved: float | None = None
 
 
-class Differences(TypedDict):
-    """The changes since the tick before; `why` is the reason if there is no comparison."""
-
-    there: bool
-    why: str
-    rows: list[ValueChange]
-    small: str
-
-
-def changes(record: TickRecord, before: TickRecord | Skipped | Damaged | None) -> Differences:
-    """Return the changes since the tick before; `why` is the reason if there is no comparison."""
+def changes(
+    record: TickRecord, before: TickRecord | Skipped | Damaged | None
+) -> list[ValueChange] | str:
+    """Return the changes since the tick before, or why there is no comparison."""
     if before is None:
-        return _none("there is no tick before this one")
+        return "there is no tick before this one"
     if not isinstance(before, TickRecord):
         what = "was skipped" if isinstance(before, Skipped) else "has a damaged record"
-        return _none(f"the tick before {what}: {figures.sanitize(before.reason, 80)}")
-    rows = [*_words(record, before), *_numbers(record, before), *_agents(record, before)]
-    return {"there": True, "why": "", "rows": rows, "small": f"{SMALL:g}"}
-
-
-def _none(why: str) -> Differences:
-    return {"there": False, "why": why, "rows": [], "small": f"{SMALL:g}"}
+        return f"the tick before {what}: {figures.sanitize(before.reason, 80)}"
+    return [*_words(record, before), *_numbers(record, before), *_agents(record, before)]
 
 
 def _words(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
     for name, title in WORDS:
-        old, new = getattr(before, name), getattr(record, name)
+        old, new = (figures.mark(getattr(tick, name)).text for tick in (before, record))
         if old != new:
-            yield _row(title, "", figures.mark(old).text, figures.mark(new).text)
+            yield ValueChange(title, "", old, new)
     old, new = vetoed(before.gate.ruling), vetoed(record.gate.ruling)
     if old != new:
-        yield _row("Veto of openings", "", old, new)
-    old, new = _decided(before), _decided(record)
-    if old != new and old and new:
-        yield _row("Judge's side", "", old, new)
-
-
-def _decided(record: TickRecord) -> str:
-    """Return the side that a judge takes; "" where none was heard."""
-    said = record.deliberation.judge
-    return "" if said is None else swarm.side_of(said.winner).text
+        yield ValueChange("Veto of openings", "", old, new)
+    was, now = before.deliberation.judge, record.deliberation.judge
+    if was and now:
+        old, new = swarm.side_of(was.winner).text, swarm.side_of(now.winner).text
+        if old != new:
+            yield ValueChange("Judge's side", "", old, new)
 
 
 def _numbers(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
@@ -91,47 +74,31 @@ def _numbers(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
         yield from _moved(title, "", getattr(before, name), getattr(record, name))
     for vector in VECTORS:
         word = figures.title(vector).lower()
-        yield from _moved("L1", word, before.l1.get(vector), record.l1.get(vector))
+        yield from _moved("L1", word, before.l1[vector], record.l1[vector])
         yield from _moved("Blended", word, before.final(vector), record.final(vector))
     yield from _moved("Multiplier in force", "", before.gate.multiplier, record.gate.multiplier)
-    old, new = before.budget, record.budget
-    if old is not None and new is not None:
-        yield from _moved("Budget of the regime", "", old, new)
+    if before.budget is not None and record.budget is not None:
+        yield from _moved("Budget of the regime", "", before.budget, record.budget)
 
 
 def _agents(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
-    was, now = _told(before), _told(record)
+    was, now = (
+        {one.agent_id: one.adjustments for one in tick.deliberation.reports if not one.abstained}
+        for tick in (before, record)
+    )
     for name in dict.fromkeys([*was, *now]):
         title = figures.title(name)
-        old, new = was.get(name), now.get(name)
-        if old is None or new is None:
-            words = {True: "no word", False: "spoke"}
-            yield _row(title, "", words[old is None], words[new is None])
+        if name not in was or name not in now:
+            words = ("spoke", "no word")
+            yield ValueChange(title, "", words[name not in was], words[name not in now])
             continue
         for vector in VECTORS:
             word = figures.title(vector).lower()
-            yield from _moved(title, word, old.get(vector), new.get(vector))
+            yield from _moved(title, word, was[name].get(vector), now[name].get(vector))
 
 
-def _told(record: TickRecord) -> dict[str, Mapping[str, float | None]]:
-    """Return the adjustments of every agent that did not abstain."""
-    spoke = (told for told in record.deliberation.reports if not told.abstained)
-    return {told.agent_id: told.adjustments for told in spoke}
-
-
-def _moved(
-    title: str, about: str, first: float | None, second: float | None
-) -> Iterable[ValueChange]:
-    if first is None and second is None:
-        return
-    if first is None or second is None:
-        shown = (cell(first)["text"], cell(second)["text"])
-        yield _row(title, about, *shown)
-    elif abs(second - first) > SMALL:
-        moved = cell(second - first)
-        yield _row(title, about, figures.format_signed(first), figures.format_signed(second), moved)
-
-
-def _row(title: str, about: str, old: str, new: str, moved: Cell | None = None) -> ValueChange:
-    empty: Cell = {"text": "", "tone": "", "title": ""}
-    return {"name": title, "about": about, "old": old, "new": new, "moved": moved or empty}
+def _moved(title: str, about: str, old: float | None, new: float | None) -> Iterable[ValueChange]:
+    moved = None if old is None or new is None else new - old
+    if old is not new if moved is None else abs(moved) > SMALL:
+        written = figures.format_signed(old), figures.format_signed(new)
+        yield ValueChange(title, about, *written, moved)

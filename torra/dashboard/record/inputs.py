@@ -10,15 +10,17 @@ stands beside it for as long as it is kept. Pure functions; nothing raises.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from os.path import commonprefix
-from typing import Final, Literal, NotRequired, TypedDict
+from typing import Final, NamedTuple
 
-from agents.contracts import VECTORS, AgentReport, DebateContext, Feature
+from agents.contracts import VECTORS, AgentReport, DebateContext, Feature, Role
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import NUMBERS_ONLY, visible
 from torra.dashboard.record import citations
-from torra.dashboard.record.rows import StageShown, TranscriptCall, TranscriptPicture
+from torra.dashboard.record.rows import StageShown
 from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall, TickRecord, is_gate
 
@@ -32,8 +34,9 @@ USUAL_CALLS: Final = 8
 CALL_CHARS: Final = 1_500
 """Room that each call beyond the usual number takes from texts: it has rows of its own."""
 
-Text = Literal["system", "user", "added", "reply"]
-TEXTS: Final[tuple[Text, ...]] = ("system", "user", "added", "reply")
+PICTURED: Final = {seat.role.id for seat in AGENTS.values() if seat.role.picture} | {SCORER.id}
+"""Who is shown the chart."""
+
 LEAST_COMMON: Final = 200
 """Least characters that all instructions must share at their start to be shown once for all."""
 
@@ -51,37 +54,62 @@ READS: Final = {
 """Of which stages each stage is shown the reports."""
 
 
-class Quoted(TypedDict):
-    """A report as other agents were shown it, and whom to; `round` of an earlier case."""
+class Quoted(NamedTuple):
+    """A report as other agents were shown it, and whom to; `earlier` of a round before."""
 
     who: str
     numbers: str
-    quoted: str
-    confidence: NotRequired[str]
-    round: bool
+    confidence: str | None
+    prose: str
+    earlier: bool
     to: list[str]
 
 
-class Inputs(TypedDict):
-    """The inputs of an agent."""
+@dataclass(slots=True)
+class ShownCall:
+    """A call with its texts: system, user, what of the user's is `added`, and reply.
 
-    who: str
+    `repeats` is the round and try of the call that has the texts which are empty here.
+    """
+
+    call: StoredCall
+    texts: dict[str, str]
+    repeats: str
+    cut: bool = False
+
+
+class Inputs(NamedTuple):
+    """The inputs of an agent; `role` is None of one that a host brought."""
+
     name: str
-    count: int
-    blocks: str
-    memory: bool
-    news: bool
-    picture: TranscriptPicture | None
+    role: Role | None
+    shown: Mapping[str, Feature]
     others: list[str]
-    calls: list[TranscriptCall]
-    known: bool
+    calls: list[ShownCall]
+    picture: bool
+
+    @property
+    def memory(self) -> bool:
+        """Whether it was shown the memory."""
+        return self.role is SCORER or (self.role is not None and "memory." in self.role.evidence)
+
+    @property
+    def news(self) -> bool:
+        """Whether it was shown headlines."""
+        return self.name in NUMBERS_ONLY
+
+    @property
+    def blocks(self) -> str:
+        """How many features it was shown of each block: technical 47, scores 4."""
+        counts = Counter(feature.block for feature in self.shown.values())
+        return ", ".join(f"{figures.sanitize(one, 30)} {count}" for one, count in counts.items())
 
 
 def by_agent(
     record: TickRecord,
     stages: Sequence[StageShown],
     quoted: Sequence[Quoted],
-    calls: Sequence[TranscriptCall],
+    calls: Sequence[ShownCall],
     shown: Mapping[str, Mapping[str, Feature]],
 ) -> list[Inputs]:
     """Return the inputs of each agent of the transcript, in the order in which they were asked.
@@ -89,39 +117,41 @@ def by_agent(
     `quoted` are the rows of `quotations`, `calls` those of `call_rows`, `shown` the features that
     each agent's prompt lists.
     """
-    names = dict.fromkeys(entry["name"] for stage in stages for entry in stage["entries"])
-    return [_one(name, record, quoted, calls, shown.get(name, {})) for name in names]
+    rows = []
+    for name in dict.fromkeys(entry["name"] for stage in stages for entry in stage["entries"]):
+        own = [row for row in calls if row.call.role_id == name]
+        others = list(dict.fromkeys(row.who for row in quoted if name in row.to))
+        seen = bool(picture(record) and name in PICTURED and own)
+        features = shown.get(name, {})
+        rows.append(Inputs(name, citations.role_of(name), features, others, own, seen))
+    return rows
 
 
-def call_rows(calls: Iterable[StoredCall]) -> tuple[list[TranscriptCall], str]:
-    """Return every call with its texts, status and use, and the lines that all instructions share.
+def call_rows(calls: Iterable[StoredCall]) -> tuple[list[ShownCall], str]:
+    """Return every call with its texts, and the lines that all instructions share.
 
-    A text that repeats one of the same agent's earlier calls, or only adds to its end, is not
-    repeated: `added` holds the new part, `user` is then empty, and `as` names the earlier call.
+    A text that repeats the same agent's first call, or only adds to its end, is not repeated.
     """
-    rows: list[TranscriptCall] = []
-    before: dict[str, TranscriptCall] = {}
-    for told in calls:
-        row = _call(told)
-        # a copy: the row itself loses below what it repeats
-        earlier = before.setdefault(row["name"], row.copy())
-        if earlier["try"] != row["try"]:
-            _told_once(row, earlier)
-        rows.append(row)
-    common = _common([row["system"] for row in rows if row["system"]])
+    first: dict[str, StoredCall] = {}
+    rows = [_row(call, first.setdefault(call.role_id, call)) for call in calls]
+    common = _common([row.texts["system"] for row in rows if row.texts["system"]])
     for row in rows:
-        row["system"] = row["system"][len(common) :]
+        row.texts["system"] = row.texts["system"][len(common) :]
     _cut(rows)
     return rows, common
 
 
-def _told_once(row: TranscriptCall, earlier: TranscriptCall) -> None:
-    """Remove from a call the texts that repeat an earlier one of the same agent."""
-    if earlier["user"] and row["user"].startswith(earlier["user"]):
-        row["added"] = row["user"][len(earlier["user"]) :].strip()
-        row["user"], row["as"] = "", earlier["try"]
-    if earlier["system"] and row["system"] == earlier["system"]:
-        row["system"], row["as"] = "", earlier["try"]
+def _row(call: StoredCall, first: StoredCall) -> ShownCall:
+    """Return a call without the texts that repeat the first one of its agent."""
+    number = f"{first.round}.{first.attempt}"
+    again = number != f"{call.round}.{call.attempt}"
+    texts = {"system": call.system, "user": call.user, "added": "", "reply": call.reply}
+    if added := again and first.user and call.user.startswith(first.user):
+        texts |= {"user": "", "added": call.user.removeprefix(first.user).strip()}
+    if same := again and first.system and call.system == first.system:
+        texts["system"] = ""
+    texts = {name: figures.sanitize(text, LONGEST) for name, text in texts.items()}
+    return ShownCall(call, texts, number if added or same else "")
 
 
 def _common(texts: Sequence[str]) -> str:
@@ -133,24 +163,20 @@ def _common(texts: Sequence[str]) -> str:
     return lines if len(lines) >= LEAST_COMMON else ""
 
 
-def _cut(rows: Sequence[TranscriptCall]) -> None:
-    lengths = [len(row[name]) for row in rows for name in TEXTS]
+def _cut(rows: Sequence[ShownCall]) -> None:
+    lengths = [len(text) for row in rows for text in row.texts.values()]
     room = PAGE_CHARS - CALL_CHARS * max(0, len(rows) - USUAL_CALLS)
     fits = (c for c in TEXT_CHARS if sum(min(length, c) for length in lengths) <= room)
     longest = next(fits, TEXT_CHARS[-1])
     for row in rows:
-        row["cut"] = any(len(row[name]) > longest for name in TEXTS)
-        for name in TEXTS:
-            row[name] = figures.sanitize(row[name], longest)
+        row.cut = any(len(text) > longest for text in row.texts.values())
+        row.texts = {name: figures.sanitize(text, longest) for name, text in row.texts.items()}
 
 
-def picture(record: TickRecord) -> TranscriptPicture | None:
-    """Return the hash of the chart that was shown, and whom to; None where there was none."""
-    name = record.picture
-    if name is None or not HASH.fullmatch(name):
-        return None
-    roles = [seat.role for seat in AGENTS.values() if seat.role.picture]
-    return TranscriptPicture(name, name[:12], [role.id for role in (*roles, SCORER)])
+def picture(record: TickRecord) -> str:
+    """Return the hash of the chart that was shown; empty where there was none."""
+    name = record.picture or ""
+    return name if HASH.fullmatch(name) else ""
 
 
 def quotations(
@@ -167,45 +193,13 @@ def quotations(
     for told in record.deliberation.earlier:
         others = [n for n, name in spoke.items() if name == "research" and n != told.agent_id]
         rows.append(_seen(told, features, others, earlier=True))
-    return [row for row in rows if row["to"]]
+    return [row for row in rows if row.to]
 
 
 def _readers(author: str, spoke: Mapping[str, str], asked: Collection[str]) -> list[str]:
     """Return the agents that were shown an agent's final report."""
     own = spoke.get(author, "")
     return [name for name, stage in spoke.items() if name in asked and own in READS.get(stage, ())]
-
-
-def _one(
-    name: str,
-    record: TickRecord,
-    quoted: Sequence[Quoted],
-    calls: Sequence[TranscriptCall],
-    shown: Mapping[str, Feature],
-) -> Inputs:
-    role = citations.role_of(name)
-    own = [call for call in calls if call["name"] == name]
-    seen = picture(record)
-    return {
-        "who": figures.title(name),
-        "name": name,
-        "count": len(shown),
-        "blocks": _blocks(shown.values()),
-        "memory": role is SCORER or (role is not None and "memory." in role.evidence),
-        "news": name in NUMBERS_ONLY,
-        "picture": seen if seen is not None and name in seen.to and own else None,
-        "others": list(dict.fromkeys(row["who"] for row in quoted if name in row["to"])),
-        "calls": own,
-        "known": role is not None,
-    }
-
-
-def _blocks(shown: Iterable[Feature]) -> str:
-    """Count the features of each block: technical 47, scores 4."""
-    counts: dict[str, int] = {}
-    for feature in shown:
-        counts[feature.block] = counts.get(feature.block, 0) + 1
-    return ", ".join(f"{figures.sanitize(block, 30)} {count}" for block, count in counts.items())
 
 
 def _seen(
@@ -228,49 +222,12 @@ def _seen(
         for v in VECTORS
         if (value := shown.adjustments.get(v)) is not None
     ]
-    return {
-        "who": figures.title(told.agent_id),
-        "numbers": "abstained" if told.abstained else ", ".join(numbers) or "no score",
-        "confidence": told.confidence,
-        "quoted": "" if told.abstained else " · ".join(filter(None, _prose(shown))),
-        "round": earlier,
-        "to": to,
-    }
-
-
-def _prose(shown: AgentReport) -> tuple[str, ...]:
-    return tuple(figures.sanitize(text, 300) for text in (shown.reasoning, *shown.key_points))
-
-
-def numbered(call: StoredCall) -> str:
-    """Return the round and the attempt of a call as one word."""
-    told = (
-        figures.DASH if number is None else str(number) for number in (call.round, call.attempt)
+    prose = [figures.sanitize(text, 300) for text in (shown.reasoning, *shown.key_points) if text]
+    return Quoted(
+        figures.title(told.agent_id),
+        "abstained" if told.abstained else ", ".join(numbers) or "no score",
+        told.confidence,
+        "" if told.abstained else " · ".join(prose),
+        earlier,
+        to,
     )
-    return ".".join(told)
-
-
-def _call(call: StoredCall) -> TranscriptCall:
-    return {
-        "name": figures.sanitize(call.role_id, 40),
-        "role": figures.title(call.role_id),
-        "stage": figures.sanitize(call.stage, 40),
-        "try": numbered(call),
-        "status": figures.sanitize(call.status, 40),
-        "good": call.status == "ok",
-        "detail": figures.sanitize(call.detail, 400),
-        "model": figures.sanitize(call.model, 60),
-        "vendor": figures.sanitize(call.provider, 40),
-        "stop": figures.sanitize(call.stop_reason, 40),
-        "ms": figures.plain(call.elapsed_ms, 0),
-        "tokens": f"{figures.plain(call.input_tokens, 0)} / {figures.plain(call.output_tokens, 0)}",
-        "cached": figures.plain(call.cached_tokens, 0) if call.cached_tokens else "",
-        "cost": figures.money(call.cost_usd),
-        "system": figures.sanitize(call.system, LONGEST),
-        "user": figures.sanitize(call.user, LONGEST),
-        "reply": figures.sanitize(call.reply, LONGEST),
-        "hash": figures.sanitize(call.request_hash, 16),
-        "added": "",
-        "as": "",
-        "cut": False,
-    }

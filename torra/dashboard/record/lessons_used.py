@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from torra.clock import parse
@@ -81,7 +80,7 @@ def used(record: TickRecord, lessons: Iterable[Lesson]) -> LessonsUsed | None:
 def _brief(told: LessonsRecord) -> str:
     if LATE in told.flags:
         return "none, they came too late"
-    similar = _number(told.numbers, "similar")
+    similar = figures.number(told.numbers.get("similar"))
     notes = len(told.notes)
     parts = [f"{notes} {'note' if notes == 1 else 'notes'}"]
     if similar is not None:
@@ -92,19 +91,18 @@ def _brief(told: LessonsRecord) -> str:
 
 def _facts(numbers: Mapping[str, Value]) -> Iterator[FactShown]:
     """Yield the numbers that were told, with the side from which the market was seen."""
-    similar = _number(numbers, "similar")
+    similar, share, mean = (
+        figures.number(numbers.get(name)) for name in ("similar", "win_share", "mean_r")
+    )
     if similar is None:
         return
-    side = figures.mark(numbers.get("side")).text
-    yield FactShown("Seen from the side", side, figures.mark(numbers.get("side")).tone)
+    side = figures.mark(numbers.get("side"))
+    yield FactShown("Seen from the side", side.text, side.tone)
     yield FactShown("Similar trades", figures.plain(similar, 0), term="Similar trades")
-    share, mean = _number(numbers, "win_share"), _number(numbers, "mean_r")
-    few = f"not told below {LEAST} trades"
     if share is None or mean is None:
-        yield FactShown("Won", few)
+        yield FactShown("Won", f"not told below {LEAST} trades")
         return
-    won = wins_of(similar, share)
-    yield FactShown("Won", f"{won} of {similar:.0f}")
+    yield FactShown("Won", f"{wins_of(similar, share)} of {similar:.0f}")
     yield FactShown("Share that won, as told", f"{100 * share:.0f} %, pulled towards half")
     yield FactShown("Mean result, as told", f"{lesson_words.of_r(mean)}, pulled towards 0")
 
@@ -114,23 +112,12 @@ def _note(told: LessonNote, lesson: Lesson | None, record: TickRecord) -> NoteUs
     if lesson is None:
         name = f"Lesson {told.lesson}" if told.lesson else figures.DASH
         return NoteUsed(0, name, GONE, author, _why(told))
-    return NoteUsed(
-        number=lesson.number,
-        headline=lesson_words.headline(lesson.facts),
-        text=figures.sanitize(_text(told, lesson, record), LONGEST),
-        author=author,
-        why=_why(told),
-    )
-
-
-def _text(told: LessonNote, lesson: Lesson, record: TickRecord) -> str:
-    """Return a note as the agents read it."""
-    spoken = {words.author: words for words in lesson.words}
-    words, as_of = spoken.get(told.author or ""), _moment(record.as_of)
-    if words is None or as_of is None:
-        return GONE
+    words = next((one for one in lesson.words[::-1] if one.author == told.author), None)
     numbers = record.lessons.numbers if record.lessons else {}
-    return note_text(lesson.facts, words, as_of, numbers)
+    # as the agents read it
+    text = note_text(lesson.facts, words, parse(record.as_of), numbers) if words else GONE
+    headline = lesson_words.headline(lesson.facts)
+    return NoteUsed(lesson.number, headline, figures.sanitize(text, LONGEST), author, _why(told))
 
 
 def _why(told: LessonNote) -> str:
@@ -138,7 +125,6 @@ def _why(told: LessonNote) -> str:
     ranks = [
         f"{RANKED_BY.get(name, figures.sanitize(name, 20))} (rank {rank:.0f})"
         for name, rank in told.ranks.items()
-        if rank is not None
     ]
     if not ranks:
         return "the newest of its symbol, by no ranking"
@@ -151,14 +137,3 @@ def _looked_at(told: LessonsRecord) -> str:
     lessons = "1 lesson was" if told.corpus == 1 else f"{told.corpus:,} lessons were"
     newest = f", the newest of them lesson {told.newest}" if told.newest else ""
     return f"{lessons} known at this close and looked at{newest}."
-
-
-def _number(numbers: Mapping[str, Value], name: str) -> float | None:
-    return figures.number(numbers.get(name))
-
-
-def _moment(text: str | None) -> datetime | None:
-    try:
-        return parse(text or "")
-    except (ValueError, OverflowError):
-        return None

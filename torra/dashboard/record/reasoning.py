@@ -48,6 +48,7 @@ from torra.tick.tick_record import (
     StoredCall,
     TickRecord,
 )
+from torra.words import market, ticks
 from torra.words.orders import REASONS
 
 SENTENCE: Final = 400
@@ -125,14 +126,18 @@ def tick_sections(
         "charts": waterfall.score_charts(record),
         "decided": waterfall.decision_chart(record),
         "changes": difference.changes(record, before),
+        "small": difference.SMALL,
         "tally": agreement.tally(agents),
         "degraded": agreement.degraded(deliberation),
         "shadow": deliberation.in_shadow,
-        "panel": agreement.panel(record),
-        "around": surroundings.surroundings(record),
+        "agreement": agreement,
+        "heard": agreement.heard(deliberation),
+        "around": surroundings,
+        "market": market,
+        "ticks": ticks,
         "beyond": beyond(record),
         "arithmetic": arithmetic.steps(record),
-        "consensus": arithmetic.consensus_rows(record),
+        "shares": arithmetic.shares(record),
         "timeframes": arithmetic.consensus_line(record),
         "decision": arithmetic.decision_rows(record),
         "gate": gate_rows(record),

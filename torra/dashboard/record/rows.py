@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 from torra.dashboard.record.thesis import ManagerVerdict
 from torra.exhibits.figures import BarSpan, Cell
@@ -127,42 +127,3 @@ class StageShown(TypedDict):
     status: str
     meaning: str
     entries: list[TranscriptEntry]
-
-
-Tried = TypedDict("Tried", {"try": str})
-"""Round and attempt of a call; both this key and the next are words of Python."""
-
-Repeating = TypedDict("Repeating", {"as": str})
-"""Which earlier call has what this one repeats."""
-
-
-class TranscriptCall(Tried, Repeating):
-    """A request with its answer; `added` and `as` tell what it repeats, `cut` that texts are."""
-
-    name: str
-    role: str
-    stage: str
-    status: str
-    good: bool
-    detail: str
-    model: str
-    vendor: str
-    stop: str
-    ms: str
-    tokens: str
-    cached: str
-    cost: str
-    system: str
-    user: str
-    reply: str
-    hash: str
-    added: str
-    cut: bool
-
-
-class TranscriptPicture(NamedTuple):
-    """The chart that was shown, by its hash, and whom to."""
-
-    hash: str
-    short: str
-    to: list[str]

@@ -1,9 +1,8 @@
 """The surroundings of a tick: the market's regime, scheduled events near it, and the news it read.
 
-A record of an older version has none of the three and gets no section. Missing news or a missing
-calendar is explained in plain words, with what to do about it. Headlines, event names and addresses
-are strangers' words: they are cleaned, shown as text, and linked only if `link` accepts the
-address. Nothing is fetched. Pure functions.
+The template reads the record; here is what is reckoned beside it. Headlines, event names and
+addresses are strangers' words: they are cleaned, shown as text, and linked only if `link` accepts
+the address. Nothing is fetched. Pure functions.
 """
 
 from __future__ import annotations
@@ -19,12 +18,9 @@ from torra.dashboard.record.shown import Decision, StoredHeadline, TickView
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
-from torra.exhibits.figures import Cell, cell
-from torra.tick.tick_record import Headline, NewsRecord, TickRecord
+from torra.tick.tick_record import TickRecord
 from torra.tick.words import swarm_words
-from torra.words.badge import Badge
-from torra.words.market import REGIMES, TRIAGE
-from torra.words.ticks import CALENDAR, STATUSES
+from torra.words.ticks import STATUSES
 
 HEADLINE_CHARS: Final = 300
 MAX_ADDRESS: Final = 2000
@@ -47,6 +43,9 @@ HOME: Final = (".local", ".localhost", ".internal", ".home", ".lan", ".arpa", ".
 """Ends of names that lead nowhere public."""
 
 NEWS: Final = {status: row.meaning for status, row in STATUSES.items()}
+TROUBLED: Final = ("no_file", "rate_limited", "refused", "unreachable", "broken")
+"""Statuses of news that a trader should mend."""
+
 BEYOND: Final = {
     "macro": outside_words.BLOCKS["macro"],
     "positions": outside_words.BLOCKS["cot"],
@@ -77,50 +76,23 @@ class Pair(TypedDict):
     value: str
 
 
-class RegimeReading(TypedDict):
-    """A value that the regime was read from."""
-
-    id: str
-    value: str
-
-
-class Triage(TypedDict):
-    """A flag of the newest bar."""
-
-    word: str
-    meaning: str
-
-
-class RegimeView(TypedDict):
-    """The regime's mark, the values that it was read from, and the triage flags."""
-
-    mark: Badge | None
-    meaning: str
-    reads: list[RegimeReading]
-    triage: list[Triage]
-
-
 class EventRow(NamedTuple):
-    """A scheduled event with how far it is from a moment."""
+    """A scheduled event, and how far it is from a moment: in minutes, and in words."""
 
+    event: ScheduledEvent
     minutes: float
-    when: str
     far: str
-    currency: str
-    impact: str
-    name: str
-    title: str
 
+    @property
+    def when(self) -> str:
+        """Its time."""
+        return figures.moment(clock.iso(self.event.time))
 
-class EventsShown(TypedDict):
-    """The next and the last event, and every one within a day."""
-
-    there: bool
-    trouble: str
-    tone: str
-    next: str
-    last: str
-    rows: list[EventRow]
+    @property
+    def title(self) -> str:
+        """Its currency and its name."""
+        event = self.event
+        return f"{figures.sanitize(event.currency, 8)} {figures.sanitize(event.name, 120)}".strip()
 
 
 class Link(NamedTuple):
@@ -130,105 +102,30 @@ class Link(NamedTuple):
     host: str
 
 
-class HeadlineRow(TypedDict):
-    """A headline that counted."""
-
-    seen: str
-    age: str
-    source: str
-    event: str
-    score: Cell
-    weight: str
-    headline: str
-    link: Link | None
+def events(record: TickRecord) -> list[EventRow]:
+    """Return the events within a day of a tick, oldest first."""
+    known = record.events.events if record.events else ()
+    return event_rows(known, record.as_of)[:EVENTS_SHOWN]
 
 
-class ClassRow(TypedDict):
-    """The headlines of one class."""
-
-    name: str
-    count: str
-    score: Cell
+def next_event(record: TickRecord) -> str:
+    """Return how far the next event is, with its name if that is known."""
+    rows = [row for row in events(record) if row.minutes > 0]
+    return _nearest((record.events or EventView()).to_next, rows, "in {}")
 
 
-class Fundamentals(TypedDict):
-    """The fundamentals, or why there are none."""
-
-    rows: list[Pair]
-    trouble: str
-
-
-class NewsShown(TypedDict):
-    """The headlines that counted with their weights, or why there are none."""
-
-    there: bool
-    trouble: str
-    tone: str
-    rows: list[HeadlineRow]
-    unique: str
-    more: bool
-    score: Cell
-    classes: list[ClassRow]
-    fundamentals: Fundamentals
-
-
-class Surroundings(TypedDict):
-    """Regime, events and news of a tick."""
-
-    regime: RegimeView
-    events: EventsShown
-    news: NewsShown
-
-
-NO_NEWS: Final[NewsShown] = {
-    "there": False, "trouble": NEWS["off"], "tone": "flat", "rows": [],
-    "unique": figures.DASH, "more": False, "score": cell(None, missing="no headline counts"),
-    "classes": [], "fundamentals": {"rows": [], "trouble": ""},
-}  # fmt: skip
-
-
-def surroundings(record: TickView) -> Surroundings:
-    """Return regime, events and news of a tick."""
-    return {"regime": regime(record), "events": events(record), "news": news(record)}
-
-
-def regime(record: TickRecord) -> RegimeView:
-    """Return the regime's mark, the values that it was read from, and the triage flags."""
-    known = record.regime
-    return {
-        "mark": figures.mark(known.name) if known.name else None,
-        "meaning": REGIMES.get(known.name, ""),
-        "reads": [
-            {"id": figures.sanitize(key, 80), "value": figures.format_any(value)}
-            for key, value in known.reads.items()
-        ],
-        "triage": [
-            {"word": figures.title(word).lower(), "meaning": TRIAGE.get(word, "")}
-            for word in _triage(record)
-        ],
-    }
-
-
-def events(record: TickRecord) -> EventsShown:
-    """Return the next and the last event and every one within a day, nearest words first."""
-    known = record.events or EventView()
-    rows = event_rows(known.events, record.as_of)[:EVENTS_SHOWN]
-    there = known.status != "off"
-    return {
-        "there": there,
-        "trouble": _in_words(CALENDAR, known.status),
-        "tone": "flat" if not there else "warn",
-        "next": _nearest(known.to_next, [r for r in rows if r.minutes > 0], "in {}"),
-        "last": _nearest(known.since_last, [r for r in rows[::-1] if r.minutes <= 0], "{} ago"),
-        "rows": rows,
-    }
+def last_event(record: TickRecord) -> str:
+    """Return how far the last event is, with its name if that is known."""
+    rows = [row for row in events(record)[::-1] if row.minutes <= 0]
+    return _nearest((record.events or EventView()).since_last, rows, "{} ago")
 
 
 def event_rows(
     items: Iterable[ScheduledEvent], moment: str | None, at_once: str = CLOSE
 ) -> list[EventRow]:
     """Return events with how far they are from a moment, which `at_once` names."""
-    return [_event(item, clock.parse(moment), at_once) for item in items] if moment else []
+    as_of = clock.parse(moment) if moment else None
+    return [_event(item, as_of, at_once) for item in items] if as_of else []
 
 
 def nearest_events(record: Decision) -> list[str]:
@@ -242,28 +139,6 @@ def nearest_events(record: Decision) -> list[str]:
         for place, row in enumerate(found)
         if not place or abs(row.minutes) <= NEAR
     ]
-
-
-def news(record: TickView) -> NewsShown:
-    """Return the headlines that counted with their weights, or why there are none."""
-    known = record.news
-    if known is None:
-        return NO_NEWS
-    status = known.status
-    trouble = status in ("no_file", "rate_limited", "refused", "unreachable", "broken")
-    stored = {row.id: row for row in record.headlines}
-    rows = [_headline(item, stored.get(item.id)) for item in known.items]
-    return {
-        "there": bool(rows),
-        "trouble": _in_words(NEWS, status),
-        "tone": "warn" if trouble else "flat",
-        "rows": rows,
-        "unique": figures.plain(known.unique, 0),
-        "more": known.unique > len(rows),
-        "score": cell(known.score, missing="no headline counts"),
-        "classes": list(_classes(known)),
-        "fundamentals": _fundamentals(known),
-    }
 
 
 def plain_reason(reason: str | None) -> str:
@@ -315,29 +190,22 @@ def link(address: str | None) -> Link | None:
     return Link(text, host)
 
 
-def _triage(record: TickRecord) -> list[str]:
+def triage(record: TickRecord) -> list[str]:
+    """Return the triage flags of the newest bar."""
     for item in record.features:
         if item.id == "market.triage" and isinstance(item.value, str):
             return [figures.sanitize(word, 40) for word in item.value.split()]
     return []
 
 
-def _in_words(words: Mapping[str, str], status: str) -> str:
-    return words.get(status, figures.sanitize(status, 80) or "no status is recorded")
+def headlines(record: TickView) -> Mapping[str, StoredHeadline]:
+    """Return the stored headlines of a tick by id."""
+    return {row.id: row for row in record.headlines}
 
 
 def _event(item: ScheduledEvent, as_of: datetime, at_once: str) -> EventRow:
     minutes = (item.time - as_of).total_seconds() / 60
-    currency, name = figures.sanitize(item.currency, 8), figures.sanitize(item.name, 120)
-    return EventRow(
-        minutes=minutes,
-        when=figures.moment(clock.iso(item.time)),
-        far=_far(minutes, at_once),
-        currency=currency,
-        impact=figures.sanitize(item.impact, 12),
-        name=name,
-        title=f"{currency} {name}".strip(),
-    )
+    return EventRow(item, minutes, _far(minutes, at_once))
 
 
 def _far(minutes: float, at_once: str) -> str:
@@ -354,35 +222,3 @@ def _nearest(known: float | None, rows: Sequence[EventRow], form: str) -> str:
     far = CLOSE if known < AT_ONCE else form.format(figures.span(known * 60))
     named = [row.title for row in rows if abs(abs(row.minutes) - known) < 1]
     return ", ".join([far, *dict.fromkeys(named)])
-
-
-def _headline(item: Headline, stored: StoredHeadline | None) -> HeadlineRow:
-    return {
-        "seen": figures.moment(stored and stored.first_seen),
-        "age": figures.span(item.age_hours * 3600),
-        "source": figures.sanitize(stored.source, 40) if stored else figures.DASH,
-        "event": figures.sanitize(stored.event, 20) if stored else figures.DASH,
-        "score": cell(stored and stored.score, 2, "the headline is not stored"),
-        "weight": figures.plain(item.weight, 2),
-        "headline": figures.sanitize(stored.headline, HEADLINE_CHARS) if stored else "",
-        "link": link(stored.url) if stored else None,
-    }
-
-
-def _classes(known: NewsRecord) -> Iterable[ClassRow]:
-    for name, (count, mean) in known.events.items():
-        yield {
-            "name": figures.sanitize(name, 20),
-            "count": f"{figures.plain(count, 0)} headline{'' if count == 1 else 's'}",
-            "score": cell(mean, 2),
-        }
-
-
-def _fundamentals(known: NewsRecord) -> Fundamentals:
-    status = known.fundamentals_status
-    rows: list[Pair] = [
-        {"name": FUNDAMENTALS.get(key, figures.title(key)), "value": figures.format_any(value)}
-        for key, value in known.fundamentals.items()
-    ]
-    why = "" if status in ("off", "available") else _in_words(NEWS, status)
-    return {"rows": rows, "trouble": why}

@@ -1,4 +1,4 @@
-"""Two waterfall charts of one tick, as numbers and as geometry: its time, and its scores.
+"""Two waterfall charts of one tick, as numbers on a scale: its time, and its scores.
 
 Time: every call on the axis of the tick, with the end of its stage and the deadline. A record says
 how long stages and calls took, not when they began. So they are laid one after the other, from the
@@ -6,23 +6,22 @@ end of the work before the debate, and a second request of an agent comes after 
 Scores: the score of the bars as the bar that it is, from zero; how far each agent, the gate and the
 blend move it from there; and what the contributions add up to against the thresholds. Each has an
 axis with zero and numbers. The numbers are those of `arithmetic`, which checks them against the
-record.
-Pure functions; what lacks a number is left out, with the reason.
+record. The template draws. Pure functions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple, NotRequired, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from agent_config import CONSULT_SECONDS, FALLBACK_SHARE, FOCUS_WEIGHT, row_of
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS, AgentReport
 from agents.debate import synthesis
 from agents.registry import AGENTS
-from torra.dashboard.record import arithmetic, inputs, swarm, thesis
-from torra.dashboard.record.rows import Tried
-from torra.dashboard.record.shown import TickLimits, TickView
+from torra.dashboard.record import arithmetic, swarm, thesis
+from torra.dashboard.record.shown import TickView
 from torra.exhibits import figures
 from torra.exhibits.figures import BarSpan
 from torra.tick.tick_record import DebateRecord, StoredCall, TickRecord, is_gate
@@ -40,15 +39,11 @@ and the deadline is told in words.
 """
 
 TICKS: Final = 5
-CHART_WIDTH: Final = 366.0
-LABEL_WIDTH: Final = 112.0
-NUMBER_WIDTH: Final = 52.0
-ROW_HEIGHT: Final = 16.0
+LEFT, RIGHT = 112.0, 314.0
+"""Where a drawing of scores begins and ends, between names and numbers, in its units."""
+
 NARROWEST: Final = 0.02
 """The least range of scores on a chart, so that a tiny change is not drawn as a large one."""
-
-AXIS_HEIGHT: Final = 18.0
-"""Height below the rows of a chart, for the numbers of its axis."""
 
 MARKED: Final = 5
 """Most numbers on an axis of scores: more would touch each other."""
@@ -60,82 +55,67 @@ AXIS_STEPS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0)
 # --- time ---
 
 
-class Span(Tried):
+class CallSpan(NamedTuple):
     """A call from its start to its end, in ms since the tick was due; its stage ends at `until`."""
 
-    who: str
-    stage: str
-    status: str
-    good: bool
-    detail: str
+    call: StoredCall
     start: float
     end: float
     until: float | None
 
-
-class CallBar(Span, BarSpan):
-    """A call on the time axis."""
-
-    limit_x: float | None
-    start_ms: str
-    took_ms: str
-    until_ms: str
-    over: bool
+    @property
+    def over(self) -> bool:
+        """Whether it ended after its stage."""
+        return self.until is not None and self.end > self.until + 1.0
 
 
-class CallTimeline(TypedDict):
-    """The calls of a tick on its time axis."""
+@dataclass(frozen=True, slots=True)
+class CallTimeline:
+    """The calls of a tick on an axis of `span` ms; `before` passed before its debate."""
 
-    rows: list[CallBar]
+    rows: Sequence[CallSpan]
     span: float
-    axis: list[str]
-    before: BarSpan | None
-    before_ms: str
-    deadline: str
-    deadline_x: float | None
-    took_x: float | None
-    took: str
-    beyond: bool
-    last: float
+    before: float
+    deadline: float | None
+
+    @property
+    def axis(self) -> list[str]:
+        """The times at its marks, in words."""
+        return [self.words(self.span * step / (TICKS - 1)) for step in range(TICKS)]
+
+    def words(self, ms: float) -> str:
+        """Return a time with its unit."""
+        return f"{ms:.4g} ms" if ms < 1000 else f"{ms / 1000:.4g} s"
+
+    def x(self, ms: float) -> float:
+        """Return where a time lies, 0 to AXIS."""
+        return round(max(0.0, min(1.0, ms / self.span)) * AXIS, 1)
+
+    def bar(self, start: float, end: float) -> BarSpan:
+        """Return where a bar lies, which is LEAST wide at least, at the very end too."""
+        x = self.x(start)
+        width = max(LEAST, self.x(end) - x)
+        return {
+            "x": round(min(x, AXIS - LEAST), 1),
+            "width": round(min(width, AXIS - x + LEAST), 1),
+        }
 
 
 def timeline(record: TickView) -> CallTimeline:
-    """Return the calls of a tick on its time axis; `rows` is empty where none was made.
-
-    Times of rows are milliseconds since the tick was due.
-    """
-    deadline = (record.limits or TickLimits()).timeout_seconds
-    end_ms = None if deadline is None else deadline * 1000
-    before = _before(record)
-    rows = list(_spans(record, before, end_ms))
-    took = record.elapsed_ms
-    last = max([took or 0.0, *(row["end"] for row in rows), *(row["until"] or 0 for row in rows)])
-    used = max([took or 0.0, *(row["end"] for row in rows)])
-    span = end_ms if end_ms and used >= SHOWS_DEADLINE * end_ms else _nice(used * ROOM)
+    """Return the calls of a tick on its time axis; `rows` is empty where none was made."""
+    seconds = record.limits.timeout_seconds if record.limits else None
+    deadline = None if seconds is None else seconds * 1000
+    # at most this long: what the tick took without its debate
+    before = max(0.0, record.elapsed_ms - record.deliberation.elapsed_ms)
+    rows = list(_spans(record, before, deadline))
+    used = max([record.elapsed_ms, *(row.end for row in rows)])
+    near = deadline and used >= SHOWS_DEADLINE * deadline
+    span = deadline if deadline and near else _nice(used * ROOM)
     # 1 ms at least: an axis of no length places nothing
-    span = max(span, used, 1.0)
-    return {
-        "rows": [_drawn(row, span) for row in rows],
-        "span": span,
-        "axis": [_told_ms(span * step / (TICKS - 1)) for step in range(TICKS)],
-        "before": _bar(0.0, before, span) if before else None,
-        "before_ms": figures.plain(before, 0),
-        "deadline": "" if end_ms is None else _told_ms(end_ms),
-        "deadline_x": None if end_ms is None or end_ms > span else _x(end_ms, span),
-        "took_x": None if took is None else _x(took, span),
-        "took": figures.DASH if took is None else _told_ms(took),
-        "beyond": bool(end_ms and end_ms > span),
-        "last": last,
-    }
+    return CallTimeline(rows, max(span, used, 1.0), before, deadline)
 
 
-def _before(record: TickRecord) -> float:
-    """Return how long the tick took without its debate, in ms: at most this long before it."""
-    whole, debate = record.elapsed_ms, record.deliberation.elapsed_ms
-    return 0.0 if whole is None or debate is None else max(0.0, whole - debate)
-
-
-def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterable[Span]:
+def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterable[CallSpan]:
     """Yield every call with its start and end and when its stage was over, in order of stages."""
     calls, stages = record.made_calls, record.deliberation.stages
     row = row_of(name for stage in stages for name in stage.agents)
@@ -153,28 +133,14 @@ def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterabl
                 continue
             # all agents of a stage are asked at once, but a repeated request waits for the first
             start = ends.get(call.role_id, at)
-            ends[call.role_id] = start + (call.elapsed_ms or 0.0)
-            yield _span(call, start, ends[call.role_id], until)
+            ends[call.role_id] = start + call.elapsed_ms
+            yield CallSpan(call, start, ends[call.role_id], until)
         at += stage.ms or 0.0
         heard = heard or any(word in ("answered", "abstained") for word in stage.agents.values())
     known = {(stage.name, stage.round) for stage in stages}
     for call in calls:
         if (call.stage, call.round) not in known:
-            yield _span(call, at, at + (call.elapsed_ms or 0.0), None)
-
-
-def _span(call: StoredCall, start: float, end: float, until: float | None) -> Span:
-    return {
-        "who": figures.title(call.role_id),
-        "stage": figures.sanitize(call.stage, 40),
-        "try": inputs.numbered(call),
-        "status": figures.sanitize(call.status, 40),
-        "good": call.status == "ok",
-        "detail": figures.sanitize(call.detail, 400),
-        "start": start,
-        "end": end,
-        "until": until,
-    }
+            yield CallSpan(call, at, at + call.elapsed_ms, None)
 
 
 def _until(
@@ -193,30 +159,6 @@ def _until(
     return max(at, min(at + share * (deadline - at), deadline - kept))
 
 
-def _drawn(row: Span, span: float) -> CallBar:
-    until = row["until"]
-    return {
-        **row,
-        **_bar(row["start"], row["end"], span),
-        "limit_x": None if until is None or until > span else _x(until, span),
-        "start_ms": figures.plain(row["start"], 0),
-        "took_ms": figures.plain(row["end"] - row["start"], 0),
-        "until_ms": figures.plain(until, 0),
-        "over": until is not None and row["end"] > until + 1.0,
-    }
-
-
-def _bar(start: float, end: float, span: float) -> BarSpan:
-    x = _x(start, span)
-    width = max(LEAST, _x(end, span) - x)
-    # a bar at the very end keeps its least width too
-    return {"x": round(min(x, AXIS - LEAST), 1), "width": round(min(width, AXIS - x + LEAST), 1)}
-
-
-def _x(ms: float, span: float) -> float:
-    return round(max(0.0, min(1.0, ms / span)) * AXIS, 1)
-
-
 def _nice(ms: float) -> float:
     """Return the next of 1, 2, 2.5, 5, 10 and so on that is not below."""
     if ms <= 0:
@@ -225,167 +167,111 @@ def _nice(ms: float) -> float:
     return next(base * step for step in (1.0, 2.0, 2.5, 5.0, 10.0) if base * step >= ms)
 
 
-def _told_ms(ms: float) -> str:
-    if ms < 1000:
-        return f"{ms:.4g} ms"
-    return f"{ms / 1000:.4g} s"
-
-
 # --- scores ---
 
 
-class ScoreRange(NamedTuple):
-    """The range of scores that a chart shows."""
-
-    low: float
-    high: float
-
-    def x(self, value: float) -> float:
-        """Return where a score lies on a chart."""
-        room = CHART_WIDTH - LABEL_WIDTH - NUMBER_WIDTH
-        return round(LABEL_WIDTH + (value - self.low) / (self.high - self.low) * room, 1)
-
-
 class WaterfallStep(NamedTuple):
-    """A step of a waterfall."""
+    """A step of a waterfall, from its start to its end; `kind` is base, voiced, sum or control."""
 
     name: str
     start: float
     end: float
     kind: str
 
+    @property
+    def number(self) -> str:
+        """What it adds, or, from zero, what it is."""
+        return figures.format_signed(self.end - self.start)
 
-class FallRow(TypedDict):
-    """A drawn step of a waterfall."""
-
-    name: str
-    kind: str
-    y: float
-    x: float
-    width: float
-    end: float
-    tone: str
-    number: str
+    @property
+    def tone(self) -> str:
+        """The tone of its number."""
+        return figures.tone(self.end - self.start)
 
 
-class ThresholdLine(TypedDict):
-    """A threshold on a chart."""
-
-    name: str
-    x: float
-    value: str
-
-
-class AxisMark(TypedDict):
-    """A number on the axis of a chart, and its place."""
-
-    x: float
-    value: str
-    zero: bool
-
-
-class WaterfallChart(TypedDict):
-    """A waterfall: its steps with their geometry, and its axis."""
-
-    width: float
-    height: float
-    floor: float
-    rows: list[FallRow]
-    axis: list[AxisMark]
-    spoken: str
-
-
-class VectorChart(TypedDict):
-    """The waterfall of a vector, or why there is none."""
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """Steps on one scale, which shows zero; `limits` are lines across it, by name."""
 
     title: str
-    why: str
-    rows: list[FallRow]
-    origin: NotRequired[float]
-    width: NotRequired[float]
-    height: NotRequired[float]
-    floor: NotRequired[float]
-    axis: NotRequired[list[AxisMark]]
-    spoken: NotRequired[str]
+    steps: Sequence[WaterfallStep]
+    limits: Mapping[str, float]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest score of the scale."""
+        values = [0.0, *self.limits.values(), *(at for one in self.steps for at in one[1:3])]
+        low, high = min(values), max(values)
+        pad = max(NARROWEST - (high - low), (high - low) * 0.08) / 2
+        return low - pad, high + pad
+
+    def x(self, value: float) -> float:
+        """Return where a score lies, LEFT to RIGHT."""
+        low, high = self.ends
+        return round(LEFT + (value - low) / (high - low) * (RIGHT - LEFT), 1)
+
+    @property
+    def axis(self) -> list[tuple[float, str]]:
+        """Round numbers on its scale, zero among them, each with its word."""
+        low, high = self.ends
+        step = next((one for one in AXIS_STEPS if (high - low) / one < MARKED), AXIS_STEPS[-1])
+        decimals = 1 if math.isclose(step * 10, round(step * 10)) else 2
+        places = range(math.ceil(low / step), math.floor(high / step) + 1)
+        return [
+            (at * step, figures.format_signed(at * step, decimals) if at else "0") for at in places
+        ]
+
+    @property
+    def spoken(self) -> str:
+        """Its steps as a sentence for those who do not see it."""
+        return ", ".join(f"{step.name} {step.number}" for step in self.steps)
 
 
-class DecisionChart(WaterfallChart):
-    """The waterfall of the decision, with the thresholds in it."""
-
-    lines: list[ThresholdLine]
-
-
-def score_charts(record: TickRecord) -> list[VectorChart]:
+def score_charts(record: TickRecord) -> list[Waterfall]:
     """Return one waterfall per vector: L1, who moved it, the gate, the clamp, the blend."""
     return [_vector_chart(record, vector) for vector in VECTORS]
 
 
-def decision_chart(record: TickRecord) -> DecisionChart | None:
+def decision_chart(record: TickRecord) -> Waterfall:
     """Return the waterfall from the contributions to the consensus, with the thresholds in it."""
-    composite, consensus = record.composite, record.consensus
-    if composite is None or consensus is None:
-        return None
     parts = arithmetic.contributions(record)
-    steps = list(_sums(parts, "Composite", composite, record.record_name))
-    steps += _sums(arithmetic.shares(record), "Consensus", consensus)
-    buy, sell = record.thresholds.buy, record.thresholds.sell
-    lines = [("BUY", buy), ("SELL", None if sell is None else -sell)]
-    known = [(name, value) for name, value in lines if value is not None]
-    if record.l1_consensus is not None:
-        steps.append(WaterfallStep("Without agents", 0.0, record.l1_consensus, "control"))
-    drawn, scale = _chart(steps, [value for _, value in known])
-    return {
-        **drawn,
-        "lines": [
-            {
-                "name": figures.mark(name).text,
-                "x": scale.x(value),
-                "value": figures.format_signed(value, 2),
-            }
-            for name, value in known
-        ],
-    }
+    steps = [
+        *_sums(parts, "Composite", record.composite, record.record_name),
+        *_sums(arithmetic.shares(record), "Consensus", record.consensus),
+        WaterfallStep("Without agents", 0.0, record.l1_consensus, "control"),
+    ]
+    limits = {"BUY": record.thresholds.buy, "SELL": -record.thresholds.sell}
+    return Waterfall("Against the thresholds", steps, limits)
 
 
-def _vector_chart(record: TickRecord, vector: str) -> VectorChart:
-    l1 = record.l1.get(vector)
-    title = figures.title(vector)
-    if l1 is None:
-        return {"title": title, "rows": [], "why": "no L1 score is recorded"}
+def _vector_chart(record: TickRecord, vector: str) -> Waterfall:
+    at = l1 = record.l1[vector]
     steps = [WaterfallStep("Bars (L1)", 0.0, l1, "base")]
-    at = l1
     for who, moved in _moves(record, vector):
         steps.append(WaterfallStep(who, at, at + moved, "voiced"))
         at += moved
-    agent, final = record.agents.get(vector), record.final(vector)
-    if agent is not None:
-        # the voices add up to more than was applied: a bound has cut the rest
-        if abs(agent - at) > arithmetic.TOLERANCE:
-            steps.append(WaterfallStep("Cut at a bound", at, agent, "voiced"))
-        steps.append(WaterfallStep("Agent score", 0.0, agent, "sum"))
-    if final is not None:
-        name = "Bars: not counted" if record.deliberation.in_shadow else "What counts"
-        steps.append(WaterfallStep(name, 0.0, final, "base"))
-    drawn, scale = _chart(steps, [])
-    return {"title": title, "why": "", "origin": scale.x(l1), **drawn}
+    agent = record.agents[vector]
+    # the voices add up to more than was applied: a bound has cut the rest
+    if abs(agent - at) > arithmetic.TOLERANCE:
+        steps.append(WaterfallStep("Cut at a bound", at, agent, "voiced"))
+    name = "Bars: not counted" if record.deliberation.in_shadow else "What counts"
+    steps += [
+        WaterfallStep("Agent score", 0.0, agent, "sum"),
+        WaterfallStep(name, 0.0, record.final(vector), "base"),
+    ]
+    return Waterfall(figures.title(vector), steps, {"": l1})
 
 
 def _moves(record: TickRecord, vector: str) -> Iterable[tuple[str, float]]:
     """Yield the shift of a vector by each agent, and then by the gate."""
-    debate = record.deliberation.debate.get(vector)
-    shift = record.adjustments.get(vector)
+    debate, multiplier = record.deliberation.debate[vector], record.said_multiplier
     shares = list(_shares(record.deliberation, vector))
     yield from shares
     total = math.fsum(moved for _, moved in shares)
-    if debate is None:
-        if shift:
-            yield "Adjustment", shift - total
-        return
     if abs(debate - total) > arithmetic.TOLERANCE:
         # the part of the debate that no voice explains
         yield "Fallback" if not shares else "Side left out", debate - total
-    multiplier = record.said_multiplier
-    if multiplier is not None and debate:
+    if debate:
         yield f"Gate × {figures.plain(multiplier, 2)}", debate * multiplier - debate
 
 
@@ -442,66 +328,11 @@ def _vote(
 
 
 def _sums(
-    parts: Mapping[str, float | None], name: str, total: float, ath: str = ""
+    parts: Mapping[str, float], name: str, total: float, ath: str = ""
 ) -> Iterable[WaterfallStep]:
     at = 0.0
     for part, value in parts.items():
-        if value is not None:
-            label = ath if part == "ath" else figures.title(part)
-            yield WaterfallStep(label, at, at + value, "voiced")
-            at += value
+        label = ath if part == "ath" else figures.title(part)
+        yield WaterfallStep(label, at, at + value, "voiced")
+        at += value
     yield WaterfallStep(name, 0.0, total, "sum")
-
-
-def _chart(steps: list[WaterfallStep], more: list[float]) -> tuple[WaterfallChart, ScoreRange]:
-    """Return the rows of a chart with their geometry, and its scale; zero is always on it."""
-    values = [value for step in steps for value in (step.start, step.end)]
-    values += [*more, 0.0]
-    low, high = min(values), max(values)
-    pad = max(NARROWEST - (high - low), (high - low) * 0.08) / 2
-    scale = ScoreRange(low - pad, high + pad)
-    rows = [_row(step, place, scale) for place, step in enumerate(steps)]
-    floor = ROW_HEIGHT * len(steps) + 2
-    return {
-        "width": CHART_WIDTH,
-        "height": floor + AXIS_HEIGHT,
-        "floor": floor,
-        "rows": rows,
-        "axis": _axis(scale),
-        "spoken": spoken(rows),
-    }, scale
-
-
-def _axis(scale: ScoreRange) -> list[AxisMark]:
-    """Return round numbers on an axis, zero among them."""
-    room = scale.high - scale.low
-    step = next((one for one in AXIS_STEPS if room / one < MARKED), AXIS_STEPS[-1])
-    decimals = 1 if math.isclose(step * 10, round(step * 10)) else 2
-    first = math.ceil(scale.low / step)
-    marks: list[AxisMark] = []
-    for place in range(first, math.floor(scale.high / step) + 1):
-        value = place * step
-        told = figures.format_signed(value, decimals) if place else "0"
-        marks.append({"x": scale.x(value), "value": told, "zero": not place})
-    return marks
-
-
-def _row(step: WaterfallStep, place: int, scale: ScoreRange) -> FallRow:
-    name, start, end, kind = step
-    moved = end - start if kind == "voiced" else end
-    a, b = sorted((scale.x(start), scale.x(end)))
-    return {
-        "name": name,
-        "kind": kind,
-        "y": round(place * ROW_HEIGHT, 1),
-        "x": a,
-        "width": max(2.0, round(b - a, 1)),
-        "end": scale.x(end),
-        "tone": figures.tone(end - start),
-        "number": figures.format_signed(moved),
-    }
-
-
-def spoken(rows: Iterable[FallRow]) -> str:
-    """Return a chart's rows as a sentence for those who do not see it."""
-    return ", ".join(f"{row['name']} {row['number']}" for row in rows)

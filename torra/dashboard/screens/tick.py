@@ -198,9 +198,8 @@ def limited(record: TickView) -> TickView:
 def picture_address(record: TickRecord) -> str:
     """Return the address of the chart that a tick's agents saw; empty where it is not kept."""
     shown, behind = inputs.picture(record), state().backing
-    if shown is None or behind is None or behind.database.picture(shown.hash) is None:
-        return ""
-    return url_for(".picture", name=shown.hash)
+    kept = shown and behind and behind.database.picture(shown) is not None
+    return url_for(".picture", name=shown) if kept else ""
 
 
 def picture(name: str) -> ResponseReturnValue:

@@ -351,7 +351,7 @@ class ProposalSteps(NamedTuple):
 
 def sums(record: TickRecord) -> ProposalSteps:
     """Return the steps from L1 to the verdict and those that were cut."""
-    known = {row["name"]: row for row in arithmetic.steps(record)}
+    known = {row.name: row for row in arithmetic.steps(record)}
     cut = [
         figures.title(name)
         for name, value in record.adjustments.items()

@@ -5,7 +5,7 @@ Pure values and functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from torra.evidence.outside_readings import OutsideView
@@ -13,6 +13,7 @@ from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideRow, day_of, ranked
 from torra.words.ticks import NO_COMPANION
 
+CHANGES: Final = {"change_1": "1 bar", "change_5": "5 bars", "change_20": "20 bars"}
 NAME_CHARS: Final = 60
 """Characters of a symbol's name that are shown."""
 
@@ -39,35 +40,28 @@ def row_of(name: str, told: OutsideView) -> OutsideRow | None:
     if seen is None:
         return None
     numbers = {
-        which: told.numbers.get(f"companion.{name}.{which}")
-        for which in ("change_1", "change_5", "change_20", "percentile", "correlation")
+        which: figures.number(told.numbers.get(f"companion.{name}.{which}"))
+        for which in (*CHANGES, "percentile", "correlation")
     }
     closed = f"its bar closed {figures.moment(seen.at)}"
-    correlated = figures.number(numbers["correlation"])
-    return {
-        "block": "companion",
-        "name": f"{name} ({figures.sanitize(seen.source, NAME_CHARS)})",
-        "value": "too late to count" if seen.stale else close_of(seen.value),
-        "change": _changes(numbers),
-        "rank": f"{ranked(numbers['percentile'])} in 250 bars"
-        if figures.number(numbers["percentile"]) is not None
-        else figures.DASH,
-        "origin": closed
-        if correlated is None
-        else f"{closed}; correlation {figures.format_signed(correlated, 2)} over 60 bars",
-        "day": day_of(str(seen.at)),
-        "old": bool(seen.stale),
-    }
-
-
-def _changes(numbers: Mapping[str, object]) -> str:
-    known = [
-        f"{figures.format_signed(numbers[f'change_{bars}'], 2)} % "
-        f"in {bars} bar{'s' if bars > 1 else ''}"
-        for bars in (1, 5, 20)
-        if figures.number(numbers[f"change_{bars}"]) is not None
+    if numbers["correlation"] is not None:
+        over = figures.format_signed(numbers["correlation"], 2)
+        closed += f"; correlation {over} over 60 bars"
+    changes = [
+        f"{figures.format_signed(numbers[which], 2)} % in {bars}"
+        for which, bars in CHANGES.items()
+        if numbers[which] is not None
     ]
-    return ", ".join(known) or figures.DASH
+    return OutsideRow(
+        "companion",
+        f"{name} ({figures.sanitize(seen.source, NAME_CHARS)})",
+        "too late to count" if seen.stale else close_of(seen.value),
+        closed,
+        day_of(seen.at),
+        ", ".join(changes) or figures.DASH,
+        ranked(numbers["percentile"]) + " in 250 bars" * (numbers["percentile"] is not None),
+        seen.stale,
+    )
 
 
 def notes(told: OutsideView) -> Iterator[str]:

@@ -6,7 +6,7 @@ pays. `notes` are the sentences beside them. Pure values and functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from torra.evidence.company_numbers import NEWEST
@@ -67,7 +67,7 @@ def notes(told: OutsideView) -> Iterator[str]:
     report = told.seen.get(NEWEST)
     if report is None or report.stale:
         return
-    known, ends = figures.moment(report.known_at), day_of(str(report.at))
+    known, ends = figures.moment(report.known_at), day_of(report.at)
     missing = [
         one.name
         for one in NUMBERS
@@ -108,28 +108,9 @@ def notes(told: OutsideView) -> Iterator[str]:
         )
 
 
-def dearness(rank: object) -> str:
-    """Return of how many days of five years a price is dearer; a dash where it is not ranked."""
-    share = figures.plain(rank, 0)
-    return (
-        share if share == figures.DASH else f"dearer than {share} of 100 days in up to five years"
-    )
-
-
-def origin(at: object, *, priced: bool) -> str:
-    """Return of when a figure is; one that sets a price against it says of when the price is."""
-    year = f"year to {day_of(str(at))}"
-    return f"{year}, at the close of the day before" if priced else year
-
-
 def filing(source: str | None) -> str:
     """Return who told a company's figures: a filing, or a file."""
     word, _, more = str(source or "").partition(" ")
     if word == EDGAR:
         return f"EDGAR ({figures.sanitize(more, 40)})" if more else "EDGAR"
     return f"your file {figures.sanitize(source, FILE_CHARS)}".rstrip()
-
-
-def reads(numbers: Mapping[str, object]) -> bool:
-    """Tell whether a record has the figures of a company."""
-    return any(name.startswith("company.") for name in numbers)

@@ -38,7 +38,7 @@ def rows(told: OutsideView) -> Iterator[OutsideRow]:
     seen = told.seen.get("flow")
     if seen is None:
         return
-    origin = f"in the bar of {figures.moment(str(seen.at))}, counted by {_counter(seen.source)}"
+    origin = f"in the bar of {figures.moment(seen.at)}, counted by {_counter(seen.source)}"
     known = {name: figures.number(told.numbers.get(f"flow.{name}")) for name in FLOW_NAMES}
     for name, value, change in (
         ("Ticks", _said("{:,.0f}", known["ticks"]),
@@ -52,10 +52,7 @@ def rows(told: OutsideView) -> Iterator[OutsideRow]:
         ("Slippage of one lot", _said("{:.4f} ATR", known["slippage_atr"]), figures.DASH),
     ):  # fmt: skip
         if value != figures.DASH:
-            yield {
-                "block": "flow", "name": name, "value": value, "change": change,
-                "rank": figures.DASH, "origin": origin, "day": day_of(str(seen.at)), "old": False,
-            }  # fmt: skip
+            yield OutsideRow("flow", name, value, origin, day_of(seen.at), change)
 
 
 def _counter(source: object) -> str:

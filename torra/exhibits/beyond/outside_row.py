@@ -5,14 +5,16 @@ Pure values and functions.
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from torra.exhibits import figures
 
 Block = Literal["macro", "cot", "derivs", "company", "companion", "flow"]
 
 
-class OutsideRow(TypedDict):
+@dataclass(frozen=True, slots=True)
+class OutsideRow:
     """A number: its value, its change, its rank (100 is the highest), its origin.
 
     The rank is among three years; of what a price pays for a company among five, 100 is dearest.
@@ -22,14 +24,14 @@ class OutsideRow(TypedDict):
     block: Block
     name: str
     value: str
-    change: str
-    rank: str
     origin: str
     day: str
-    old: bool
+    change: str = figures.DASH
+    rank: str = figures.DASH
+    old: bool = False
 
 
-class OutsideShown(TypedDict):
+class OutsideShown(NamedTuple):
     """What was known: rows of numbers, sentences beside them, and how much it is in a few words."""
 
     rows: list[OutsideRow]
@@ -43,6 +45,6 @@ def ranked(value: object) -> str:
     return text if text == figures.DASH else f"{text} of 100"
 
 
-def day_of(at: str) -> str:
+def day_of(at: object) -> str:
     """Return what a value is about: a day, or a moment of one."""
     return figures.moment(at).removesuffix(" 00:00 UTC")

@@ -91,7 +91,7 @@ class _Number(NamedTuple):
 def shown(symbol: str | None, told: OutsideView | None) -> OutsideShown:
     """Return what a tick of a symbol knew; `told` is None where no source was named."""
     if told is None:
-        return {"rows": [], "notes": [OFF], "brief": "nothing is read"}
+        return OutsideShown([], [OFF], "nothing is read")
     numbers = [*_numbers(str(symbol or ""), told)]
     rows = [row for one in numbers if (row := _row(one, told)) is not None]
     notes = [
@@ -105,10 +105,10 @@ def shown(symbol: str | None, told: OutsideView | None) -> OutsideShown:
     ]
     rows += flow_words.rows(told)
     notes += [*companion_words.notes(told), *flow_words.notes(told)]
-    known = sum(not row["old"] for row in rows)
+    known = sum(not row.old for row in rows)
     old = len(rows) - known
     count = f"{known} number{'' if known == 1 else 's'} known" if known else "nothing known"
-    return {"rows": rows, "notes": notes, "brief": f"{count}, {old} too old" if old else count}
+    return OutsideShown(rows, notes, f"{count}, {old} too old" if old else count)
 
 
 def in_a_line(symbol: str, told: OutsideView) -> str:
@@ -117,13 +117,13 @@ def in_a_line(symbol: str, told: OutsideView) -> str:
     known: dict[Block, list[str]] = {one.block: [] for one in numbers}
     for one in numbers:
         row = _row(one, told)
-        if row is not None and not row["old"] and one.in_a_line:
-            known[one.block].append(f"{one.name} {row['value']} ({row['day']})")
+        if row is not None and not row.old and one.in_a_line:
+            known[one.block].append(f"{one.name} {row.value} ({row.day})")
     for name in companion_words.names(told):
         row = companion_words.row_of(name, told)
         known.setdefault("companion", [])
-        if row is not None and not row["old"]:
-            known["companion"].append(f"{row['name']} {row['value']} ({row['change']})")
+        if row is not None and not row.old:
+            known["companion"].append(f"{row.name} {row.value} ({row.change})")
     parts = [
         f"{BLOCKS[block]}: {', '.join(said) or brief(told.statuses.get(block))}"
         for block, said in known.items()
@@ -131,7 +131,7 @@ def in_a_line(symbol: str, told: OutsideView) -> str:
         if said or block != "derivs" or len(known) == 1
     ]
     if "flow" in told.statuses:
-        flow = (f"{row['name'].lower()} {row['value']}" for row in flow_words.rows(told))
+        flow = (f"{row.name.lower()} {row.value}" for row in flow_words.rows(told))
         parts.append(f"{BLOCKS['flow']}: {', '.join(flow) or brief(told.statuses['flow'])}")
     return "; ".join(parts) or "nothing is read for this symbol"
 
@@ -189,7 +189,7 @@ def amount(value: object, unit: str, decimals: int | None = 2, *, signed: bool =
 
 def _subject(symbol: str, told: OutsideView) -> NewsSubject:
     """Return what the features of a record tell of its symbol: a record names no asset class."""
-    if company_words.reads(told.numbers):
+    if any(name.startswith("company.") for name in told.numbers):
         return NewsSubject(symbol, STOCK)
     levels = {name for name in LEVELS if f"macro.{name}" in told.numbers}
     asset = next((asset for asset, of in LEVELS_OF.items() if {*of} == levels), "crypto")
@@ -215,8 +215,17 @@ def _numbers(symbol: str, told: OutsideView) -> Iterator[_Number]:
             1 if level == "inventories" else 2,
             kind_of(feature)[0] == "pp",
         )
-    for row_of in company_words.NUMBERS if subject.asset == STOCK else ():
-        yield _of_company(row_of)
+    for one in company_words.NUMBERS if subject.asset == STOCK else ():
+        yield _Number(
+            "company",
+            one.name,
+            f"company.{one.feature}",
+            (NEWEST,),
+            rank=f"company.{one.ranked}" if one.ranked else "",
+            decimals=one.decimals,
+            signed=one.signed,
+            in_a_line=one.in_a_line,
+        )
     market = market_of(subject)
     if market and "cot.net_pct" in told.numbers:
         turned = market == "eur" and not symbol.upper().startswith(COT_CURRENCY)
@@ -252,19 +261,6 @@ def _numbers(symbol: str, told: OutsideView) -> Iterator[_Number]:
             )
 
 
-def _of_company(one: company_words.CompanyNumber) -> _Number:
-    return _Number(
-        "company",
-        one.name,
-        f"company.{one.feature}",
-        (NEWEST,),
-        rank=f"company.{one.ranked}" if one.ranked else "",
-        decimals=one.decimals,
-        signed=one.signed,
-        in_a_line=one.in_a_line,
-    )
-
-
 def _level_name(level: str, symbol: str) -> str:
     """Return what a level is called; the gap of a pair tells which side is taken from which."""
     if level != "rate_gap":
@@ -286,47 +282,20 @@ def _row(one: _Number, told: OutsideView) -> OutsideRow | None:
     """Return the row of a number; None where nothing of it is known."""
     seen = [(name, told.seen[name]) for name in one.series if name in told.seen]
     old = [(name, row) for name, row in seen if row.stale]
-    if one.block == "company" and old:
-        # One row tells of them all.
-        return _old_reports(old[0][1]) if one.feature == FIRST_OF_COMPANY else None
     value = told.numbers.get(one.feature)
-    name = f"{one.name[:1].upper()}{one.name[1:]}"
-    if figures.number(value) is not None:
-        return {
-            "block": one.block,
-            "name": name,
-            "value": _valued(one.feature, value, one.decimals, signed=one.signed),
-            "change": _change(one, told),
-            "rank": _rank(one, told),
-            "origin": _origin(seen) if one.block != "company" else _of_report(one, seen),
-            "day": day_of(min((str(row.at) for _, row in seen), default="")),
-            "old": False,
-        }
-    if not old:
+    name, company = f"{one.name[:1].upper()}{one.name[1:]}", one.block == "company"
+    if figures.number(value) is not None and not (company and old):
+        origin = _of_report(one, seen) if company else _origin(seen)
+        day = day_of(min((str(row.at) for _, row in seen), default=""))
+        shown = _valued(one.feature, value, one.decimals, signed=one.signed)
+        return OutsideRow(one.block, name, shown, origin, day, _change(one, told), _rank(one, told))
+    if not old or (company and one.feature != FIRST_OF_COMPANY):
         return None
-    return {
-        "block": one.block,
-        "name": name,
-        "value": "too old to count",
-        "change": figures.DASH,
-        "rank": figures.DASH,
-        "origin": _too_old(one, old),
-        "day": day_of(str(old[0][1].at)),
-        "old": True,
-    }
-
-
-def _old_reports(row: SeriesValue) -> OutsideRow:
-    return {
-        "block": "company",
-        "name": "The company's reports",
-        "value": "too old to count",
-        "change": figures.DASH,
-        "rank": figures.DASH,
-        "origin": _dated(row),
-        "day": day_of(str(row.at)),
-        "old": True,
-    }
+    if company:
+        name = "The company's reports"  # one row tells of them all
+    origin = _dated(old[0][1]) if company else _too_old(one, old)
+    day = day_of(old[0][1].at)
+    return OutsideRow(one.block, name, "too old to count", origin, day, old=True)
 
 
 def _valued(feature: str, value: object, decimals: int | None, *, signed: bool = False) -> str:
@@ -351,12 +320,15 @@ def _origin(seen: Sequence[tuple[str, SeriesValue]]) -> str:
 def _rank(one: _Number, told: OutsideView) -> str:
     """Return a rank; of what a price pays for a company, of how many days it is dearer."""
     value = told.numbers.get(one.rank)
-    return company_words.dearness(value) if one.block == "company" else ranked(value)
+    if one.block != "company" or figures.number(value) is None:
+        return ranked(value)
+    return f"dearer than {figures.plain(value, 0)} of 100 days in up to five years"
 
 
 def _of_report(one: _Number, seen: Sequence[tuple[str, SeriesValue]]) -> str:
     """Return of when a company's figure is; a sentence beside the rows names the report."""
-    return company_words.origin(seen[0][1].at, priced=bool(one.rank)) if seen else ""
+    priced = ", at the close of the day before" if one.rank else ""
+    return f"year to {day_of(seen[0][1].at)}{priced}" if seen else ""
 
 
 def _too_old(one: _Number, old: Sequence[tuple[str, SeriesValue]]) -> str:
@@ -378,7 +350,7 @@ def _of_series(name: str, value: object) -> str:
 
 def _dated(row: SeriesValue) -> str:
     known = figures.moment(row.known_at)
-    return f"of {day_of(str(row.at))}, known since {known}, from {source_of(row.source)}"
+    return f"of {day_of(row.at)}, known since {known}, from {source_of(row.source)}"
 
 
 # --- sentences ------------------------------------------------------------------------------------
@@ -410,7 +382,7 @@ def _relation(told: OutsideView) -> Iterator[str]:
 
 def _crowded(rows: Iterable[OutsideRow], told: OutsideView) -> Iterator[str]:
     side = told.numbers.get("positioning.crowded")
-    if side in ("long", "short") and any(row["block"] == "cot" and not row["old"] for row in rows):
+    if side in ("long", "short") and any(row.block == "cot" and not row.old for row in rows):
         yield f"The {side} side is crowded: these positions are in the outer tenth of three years."
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from torra.evaluation.wording import count
-from torra.exhibits import figures, outcome
+from torra.exhibits import figures, numbers, outcome
 from torra.exhibits.money import IN_MONEY
 from torra.replay.changed.listing import ChangedPage, Paths
 from torra.replay.changed.without_agents import CameTo, ChangedTick, Outcome
@@ -114,12 +114,7 @@ def table(page: ChangedPage, paths: Sequence[Paths], what: Sequence[str]) -> str
 
 def _lines(ticks: Sequence[ChangedTick]) -> list[str]:
     head = ("close (UTC)", "stream", "changed", "without agents", "came to", "was done", "came to")
-    rows = [head, *map(_line, ticks)]
-    wide = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip()
-        for row in rows
-    ]
+    return numbers.aligned([head, *map(_line, ticks)])
 
 
 def _line(one: ChangedTick) -> tuple[str, ...]:
