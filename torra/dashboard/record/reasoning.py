@@ -145,7 +145,7 @@ def tick_sections(
         "why": why(record),
         "veto": vetoes.cause(record),
         "veto_mark": vetoes.mark(record),
-        "swarm": swarm.shown(record),
+        "swarm": deliberation.swarm is not None,
         "brief": swarm.brief(record),
         "thesis": thesis.shown(record, record.limits.escalation if record.limits else None),
         "ahead": any(one["horizon"] for one in agents),

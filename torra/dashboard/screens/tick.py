@@ -30,6 +30,7 @@ from torra.dashboard.record import (
     reading_patterns,
     reasoning,
     story_cards,
+    swarm,
 )
 from torra.dashboard.record.lessons_used import LessonsUsed
 from torra.dashboard.record.shown import BareTick, EscalationSetting, TickLimits, TickView
@@ -42,7 +43,9 @@ from torra.dashboard.view.rendering import desk_page, desk_view, state
 from torra.exhibits import figures
 from torra.store.standings import in_warm_up
 from torra.tick.marks import INVENTED_IDS
-from torra.tick.tick_record import Damaged, Skipped, TickRecord, load
+from torra.tick.tick_record import Damaged, Skipped, TickRecord, load, statement
+from torra.tick.words import swarm_words
+from torra.words.market import REGIMES
 from torra.words.orders import SIDES
 from torra.words.ticks import VECTOR_NAMES
 
@@ -97,6 +100,10 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         lessons=lessons_of(record),
         lesson_address=lesson_address,
         invented=INVENTED_IDS if record.invented else (),
+        swarm=swarm,
+        swarm_words=swarm_words,
+        regimes=REGIMES,
+        statement=statement,
         became=journal.outcome_sentence(record, proposal),
     )
 
