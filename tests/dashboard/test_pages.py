@@ -14,10 +14,10 @@ import pytest
 
 from agents.contracts import VECTORS
 from tests.cases import cases
-from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
+from tests.doubles.page_reader import Page, check_policy, check_structure, client, get, tick_text
 from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds.demo_view import HOSTILE, SOURCES, ScriptedView, bars
-from tests.worlds.records import shown_tick
+from tests.worlds.records import quiet, shown_tick
 from tests.worlds.values import made_symbol
 from torra import harmless_text
 from torra.config import ROOT
@@ -432,10 +432,9 @@ def test_an_opening_tells_what_became_of_it() -> None:
     assert row[5:7] == [figures.plain(now["close_price"], 2), "TARGET"]
     assert row[7:] == [figures.format_signed(now["profit"], 2), "+1.90"]
     held = {**now, "state": "FILLED", "close_price": None, "profit": None, "r_multiple": None}
-    told = reasoning.tick_sections(shown_tick({**record, "outcomes": {now["sid"]: held}}))[
-        "outcomes"
-    ][0]
-    assert (told["state"], told["exit"], told["profit"]["text"]) == ("FILLED", "—", "—")
+    page = Page(tick_text({**record, "outcomes": {now["sid"]: held}}))
+    (row,) = [r for r in page.rows if r[0] == now["sid"] and r[1] == "FILLED"]
+    assert row[4:] == ["—", "—", "—", "—", "—"]
 
 
 def test_a_close_tells_the_profit_of_what_it_closed() -> None:
@@ -446,10 +445,11 @@ def test_a_close_tells_the_profit_of_what_it_closed() -> None:
     }  # fmt: skip
     row = {**trade, "sid": "C1", "kind": "close", "state": "FILLED", "profit": None}
     row |= {"closed": trade}
-    record = {"signals": [{"sid": "C1"}], "outcomes": {"C1": row}, "digits": 1}
-    assert reasoning.tick_sections(shown_tick(record))["outcomes"][0]["profit"]["text"] == "−3.00"
-    late = {**record, "outcomes": {"C1": {**row, "state": "CANCELLED"}}}
-    assert reasoning.tick_sections(shown_tick(late))["outcomes"][0]["profit"]["text"] == "—"
+    for state, profit in (("FILLED", "−3.00"), ("CANCELLED", "—")):
+        record = {"signals": [{"sid": "C1"}], "outcomes": {"C1": {**row, "state": state}}}
+        page = Page(tick_text(quiet(record)))
+        (told,) = [r for r in page.rows if r[:2] == ["C1", state]]
+        assert told[7] == profit
 
 
 def test_the_gates_own_ruling_is_told_from_the_one_in_force() -> None:

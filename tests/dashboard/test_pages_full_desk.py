@@ -227,11 +227,10 @@ def test_an_attack_in_a_headline_stays_text() -> None:
 
 
 def test_a_second_look_is_told_with_its_end() -> None:
-    story: Any = reasoning.tick_sections(shown_tick(record_of("silent")))
-    told = {agent["title"]: agent for agent in story["agents"]}
-    assert told["Bear researcher"]["looks"] == [FLAGS["second_look"]]
-    assert told["Technical"]["looks"] == [FLAGS["first_look_stands"]]
-    assert not told["Bull researcher"]["looks"]
+    debate = shown_tick(record_of("silent")).deliberation
+    assert agreement.looks(debate, "bear_researcher") == [FLAGS["second_look"]]
+    assert agreement.looks(debate, "technical") == [FLAGS["first_look_stands"]]
+    assert not agreement.looks(debate, "bull_researcher")
     assert "Second look: this is its second answer" in page_of("silent").text
 
 

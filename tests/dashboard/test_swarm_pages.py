@@ -27,6 +27,7 @@ from torra.dashboard.record import (
     story_cards,
     summary,
     swarm,
+    transcript,
     vetoes,
     waterfall,
 )
@@ -118,7 +119,7 @@ def test_the_board_draws_who_stands_where_and_the_conflict_between_them() -> Non
 
 NO_TRADE = "It takes no side: there is no trade to weigh and nothing to prove wrong. What would "
 WHOLE = swarm_ticks.record()["deliberation"]["swarm"]
-NOBODY = {"stands": [], "conflicts": [], "abstained": [], "agreed": {}}
+NOBODY: dict[str, Any] = {"stands": [], "conflicts": [], "abstained": [], "agreed": {}}
 
 
 def chance(said: float, calibrated: float | None) -> dict[str, Any]:
@@ -281,12 +282,12 @@ def test_only_analysts_are_split_or_abstain() -> None:
 
 def test_a_row_of_the_risk_officer_without_a_source_is_no_fault() -> None:
     for name, word in (("macro.vix_rank", "VIX"), ("derivs.funding_rank", "funding")):
-        meaning = summary.told(f"silent:{name}")["meaning"]
+        meaning = summary.meaning_of(f"silent:{name}")
         assert word in meaning
         assert "no fault" in meaning
-    assert "no fault" not in summary.told("silent:market.spread_atr")["meaning"]
-    assert "0.50" in summary.told("thin_swarm")["meaning"]
-    assert "lower budget" in summary.told("regime_disputed")["meaning"]
+    assert "no fault" not in summary.meaning_of("silent:market.spread_atr")
+    assert "0.50" in summary.meaning_of("thin_swarm")
+    assert "lower budget" in summary.meaning_of("regime_disputed")
 
 
 def test_the_stages_of_a_swarm_are_named_while_they_run() -> None:
@@ -404,8 +405,8 @@ def test_what_differs_from_the_tick_before_names_judge_budget_and_a_veto_of_one_
 
 
 def test_the_gates_table_names_a_veto_of_one_side() -> None:
-    rows = [row["veto"] for row in reasoning.gate_rows(shown_tick(swarm_ticks.record("vetoed")))]
-    assert "⊘ VETO of BUY" in (rows[0], rows[-1])
+    rows = reasoning.gate_rows(shown_tick(swarm_ticks.record("vetoed")))
+    assert "⊘ VETO of BUY" in [transcript.vetoed(row[1]) for row in rows if row[1]]
 
 
 def test_help_reads_a_split_by_the_board_where_a_judge_sits(pages: Pages) -> None:

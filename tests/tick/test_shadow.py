@@ -260,8 +260,8 @@ def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
     shown: Any = agreement.panel(tick_record(told))
     assert {row["counted"] for row in shown["sides"]} == {""}
     assert not any(row["against"] for row in shown["sides"])
-    story = reasoning.tick_sections(shown_tick(told))
-    assert story["shadow"] and story["gate"][-1]["name"] == "In force: the rules alone, in shadow"
+    (*_, force) = reasoning.gate_rows(shown_tick(told))
+    assert force[0] == "In force: the rules alone, in shadow"
     rule = told["deliberation"]["rule_ruling"]
     assert told["gate"]["veto"] == told["gate"]["rule"]["veto"]
     assert told["gate"]["multiplier"] == told["gate"]["rule"]["multiplier"] >= rule["multiplier"]

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, Required, TypedDict
+from typing import TYPE_CHECKING, Final, Required, TypedDict
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST
 from agent_framework import NOTHING_OPENS
 from agents.contracts import ORDINALS, VECTORS, AgentReport
 from agents.debate.panel import DIRECTIONS, Agreement, Panel
-from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
+from torra.dashboard.record.rows import Ordinal, Stance
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.tick.marks import GATE
 from torra.tick.tick_record import DebateRecord, TickRecord
 from torra.words.badge import Badge
 from torra.words.ticks import BADGES, FLAGS
+
+if TYPE_CHECKING:
+    from torra.dashboard.record.transcript import Voice
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; only a larger desk gets a count of answers and silences."""
@@ -99,13 +102,13 @@ def degraded(deliberation: DebateRecord) -> str:
     return ""
 
 
-def tally(agents: Sequence[TranscriptVoice]) -> list[AgentTally]:
+def tally(agents: Sequence[Voice]) -> list[AgentTally]:
     """Return how many agents answered, abstained, failed or were not asked; [] for a small desk."""
     if len(agents) <= SMALL_DESK:
         return []
     rows: list[AgentTally] = []
     for state in ("answered", "abstained", "failed", "not asked"):
-        group = [agent for agent in agents if agent["mark"].word == state]
+        group = [agent for agent in agents if agent.mark.word == state]
         if group:
             who = [] if state == "answered" else _silent(group)
             badge = BADGES[state]
@@ -248,11 +251,11 @@ def _side_checks(
     yield f"conviction, {side}", expected.conviction, told.conviction
 
 
-def _silent(group: Sequence[TranscriptVoice]) -> list[str]:
+def _silent(group: Sequence[Voice]) -> list[str]:
     """Return the names of silent agents with their reasons, those of one reason together."""
     names: dict[str, list[str]] = {}
     for agent in group:
-        names.setdefault(agent["why_silent"].rstrip("."), []).append(agent["title"])
+        names.setdefault(agent.why_silent.rstrip("."), []).append(figures.title(agent.name))
     return [": ".join(filter(None, [", ".join(titles), why])) for why, titles in names.items()]
 
 

@@ -28,10 +28,9 @@ from agents.debate import panel, synthesis
 from agents.registry import AGENTS
 from torra.dashboard.record import agreement, swarm, thesis
 from torra.dashboard.record.shown import NOT_COUNTED
-from torra.dashboard.record.summary import proposed
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
-from torra.tick.marks import GATE
+from torra.tick.marks import GATE, PROPOSED
 from torra.tick.sentence import number
 from torra.tick.tick_record import DebateRecord, TickRecord, is_gate
 from torra.tick.words import swarm_words
@@ -226,7 +225,9 @@ def decision_rows(record: TickRecord) -> list[DecisionStep]:
         },
         {
             "name": "Action",
-            "final": "◔ proposed" if proposed(record) else figures.mark(record.action).text,
+            "final": "◔ proposed"
+            if record.reason == PROPOSED
+            else figures.mark(record.action).text,
             "l1": "never sent",
         },
     ]

@@ -18,7 +18,8 @@ from agents.contracts import VECTORS, AgentReport, DebateContext, Feature
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import NUMBERS_ONLY, visible
 from torra.dashboard.record import citations
-from torra.dashboard.record.rows import StageShown, TranscriptCall, TranscriptPicture
+from torra.dashboard.record.rows import TranscriptCall, TranscriptPicture
+from torra.dashboard.record.transcript import Stage
 from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall, TickRecord, is_gate
 
@@ -79,7 +80,7 @@ class Inputs(TypedDict):
 
 def by_agent(
     record: TickRecord,
-    stages: Sequence[StageShown],
+    stages: Sequence[Stage],
     quoted: Sequence[Quoted],
     calls: Sequence[TranscriptCall],
     shown: Mapping[str, Mapping[str, Feature]],
@@ -89,7 +90,7 @@ def by_agent(
     `quoted` are the rows of `quotations`, `calls` those of `call_rows`, `shown` the features that
     each agent's prompt lists.
     """
-    names = dict.fromkeys(entry["name"] for stage in stages for entry in stage["entries"])
+    names = dict.fromkeys(entry.name for stage in stages for entry in stage.entries)
     return [_one(name, record, quoted, calls, shown.get(name, {})) for name in names]
 
 
@@ -154,11 +155,11 @@ def picture(record: TickRecord) -> TranscriptPicture | None:
 
 
 def quotations(
-    record: TickRecord, stages: Sequence[StageShown], features: Mapping[str, Feature]
+    record: TickRecord, stages: Sequence[Stage], features: Mapping[str, Feature]
 ) -> list[Quoted]:
     """Return each report as other agents were shown it, and whom to: numbers, and cut prose."""
-    spoke = {e["name"]: stage["name"] for stage in stages for e in stage["entries"]}
-    asked = {e["name"] for stage in stages for e in stage["entries"] if e["tries"]}
+    spoke = {e.name: stage.record.name for stage in stages for e in stage.entries}
+    asked = {e.name for stage in stages for e in stage.entries if e.calls}
     rows = [
         _seen(told, features, _readers(told.agent_id, spoke, asked))
         for told in record.deliberation.reports

@@ -23,12 +23,12 @@ from agents.contracts import ADJUSTMENT_BOUND
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.record import agreement, arithmetic, reasoning
+from torra.dashboard.record import agreement, arithmetic, reasoning, transcript
 from torra.dashboard.record.arithmetic import DecisionStep, ScoreStep
-from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY
-from torra.dashboard.record.thesis import ManagerVerdict, costs
-from torra.dashboard.trade.why import first_sentence, leanings
+from torra.dashboard.record.thesis import ManagerVerdict, costs, judged
+from torra.dashboard.record.transcript import Voice
+from torra.dashboard.trade.why import first_sentence
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, cell
 from torra.exhibits.money import close_headline, close_result, in_currency
@@ -387,34 +387,32 @@ class SeatLine:
 
 def panel(record: TickRecord) -> list[SeatLine]:
     """Return a row for each agent: whether it answered, its lean, its trust, one sentence."""
-    stances = leanings(record.deliberation)
+    stances = record.deliberation.panel.pushes
     # the trader has a block of its own
-    people = [one for one in reasoning.people(record) if one["name"] != TRADER_ID]
+    people = [one for one in transcript.people(record) if one.name != TRADER_ID]
     limit = SENTENCE if len(people) <= SMALL_DESK else SHORT_SENTENCE
-    known = {figures.title(name): value for name, value in stances.items()}
-    gate = figures.title(GATE)
-    return [_seat(one, known.get(one["title"]), limit, gate=one["title"] == gate) for one in people]
+    return [_seat(one, stances.get(one.name), limit) for one in people]
 
 
-def _seat(person: TranscriptVoice, stance: float | None, limit: int, *, gate: bool) -> SeatLine:
-    spoke = person["mark"].word == "answered"
-    ruling = person["ruling"]
-    said = person["reasoning"] if spoke else person["why_silent"]
+def _seat(person: Voice, stance: float | None, limit: int) -> SeatLine:
+    answered, gate = person.mark.word == "answered", person.name == GATE
+    ruling = person.said.ruling
+    text = person.text if answered else person.why_silent
     missing = "the gate takes no side" if gate else "no push is stored"
     return SeatLine(
-        title=person["title"],
-        mark=person["mark"],
-        stance=cell(stance, 3, missing if spoke else person["mark"].word),
+        title=figures.title(person.name),
+        mark=person.mark,
+        stance=cell(stance, 3, missing if answered else person.mark.word),
         bar=figures.signed_bar(stance, agreement.WIDE_PUSH),
         # the gate scores nothing, so no trust weighs its words
-        confidence=person["trust"] if spoke and not gate else DASH,
-        word=person["confidence"],
-        sentence=first_sentence(said, limit),
-        whole=said,
-        ruling=f"× {ruling['multiplier']}" if ruling else "",
-        silent=not spoke,
-        leans=spoke and stance is not None,
-        judged=person["judged"],
+        confidence=figures.plain(person.trust, 3) if answered and not gate else DASH,
+        word=person.confidence,
+        sentence=first_sentence(text, limit),
+        whole=text,
+        ruling=f"× {figures.plain(ruling.multiplier, 3)}" if ruling else "",
+        silent=not answered,
+        leans=answered and stance is not None,
+        judged=judged(person.said),
     )
 
 

@@ -9,7 +9,7 @@ last. Each fact counts once on each side.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -23,7 +23,7 @@ from torra.dashboard.record.thesis import objection
 from torra.exhibits import figures
 from torra.tick.marks import GATE, INVENTED_IDS
 from torra.tick.sentence import BELOW_ZERO
-from torra.tick.tick_record import DebateRecord, TickRecord, is_gate, statement
+from torra.tick.tick_record import TickRecord, is_gate, statement
 from torra.verdict.vetoed import SIDED, sided
 from torra.words.ticks import GATE_REASONS
 
@@ -121,11 +121,6 @@ def short_name(agent: str) -> str:
     return figures.title(agent.removesuffix("_researcher"))
 
 
-def leanings(deliberation: DebateRecord) -> Mapping[str, float | None]:
-    """Return which way each agent leans, as the panel stored it."""
-    return deliberation.panel.pushes
-
-
 def plain(said: str) -> str:
     """Return what is said of a part of a score as a trader reads it: "leans down (−0.96)"."""
     return BELOW_ZERO.sub(figures.MINUS, OF_ONE.sub(r" (\1)", said))
@@ -149,7 +144,7 @@ def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
 
     One place is left for a voice other than the researcher's.
     """
-    stances = leanings(record.deliberation)
+    stances = record.deliberation.panel.pushes
     own = next((RESEARCHERS[side] for side, way in DIRECTIONS.items() if way == towards), "")
     told = {
         report.agent_id: _of(report, towards, stances.get(report.agent_id) or 0.0)
