@@ -452,15 +452,6 @@ def test_a_close_tells_the_profit_of_what_it_closed() -> None:
         assert told[7] == profit
 
 
-def test_the_gates_own_ruling_is_told_from_the_one_in_force() -> None:
-    page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}")
-    assert re.search(r"Gate\s+× 0\.56", page.text)
-    heads = [row[0] for row in page.rows if len(row) == 5]
-    for head in ("Rules", "Gate agent, its own", "In force: the lower multiplier"):
-        assert head in heads
-    assert "in force is 0.560, the lower of this and the rules'" in page.text
-
-
 def test_a_skipped_tick_has_its_row_and_its_page() -> None:
     page = get("/symbol/BTCUSD/M15")
     assert page.cells["tick.0.action"] == "· skipped"
@@ -584,21 +575,6 @@ def test_nobody_heard_is_a_dash_and_no_zero() -> None:
         assert numbers(rows_named(page, f"{name} ")[0][1:5]) == [None] * 4
     page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}")
     assert numbers(rows_named(page, "Technical k a")[0][1:5])[1] is None
-
-
-def test_an_action_shows_its_signal_and_a_veto_its_reason() -> None:
-    view = ScriptedView()
-    records = [view.tick("BTCUSD", "M15", time) for time in TICK_TIMES[60:]]
-    opened = next(record for record in records if record["action"].startswith("OPEN"))
-    page = get(f"/symbol/BTCUSD/M15/{opened['bar_time']}")
-    assert opened["signal"]["sid"] in page.text
-    assert figures.plain(opened["signal"]["stop"], 2) in page.text
-    vetoed = next(record for record in records if record["denied"])
-    page = get(f"/symbol/BTCUSD/M15/{vetoed['bar_time']}")
-    assert "GATE_VETO" in page.text
-    assert "⊘ VETO" in page.text
-    assert "The gate agent's own veto, MODEL_JUDGEMENT" in page.text
-    assert "No signal was written" in page.text
 
 
 @pytest.mark.parametrize("place", [60, 61, -1])

@@ -48,7 +48,7 @@ from torra.market.bar_anomalies import ANOMALIES
 from torra.market.regime import REGIME_READS, TRIAGE_FLAGS
 from torra.tick.record import _news
 from torra.words import market
-from torra.words.ticks import CALENDAR, FLAGS, STATUSES
+from torra.words.ticks import CALENDAR, STATUSES
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
@@ -226,14 +226,6 @@ def test_an_attack_in_a_headline_stays_text() -> None:
 # --- who spoke, and who did not ---
 
 
-def test_a_second_look_is_told_with_its_end() -> None:
-    debate = shown_tick(record_of("silent")).deliberation
-    assert agreement.looks(debate, "bear_researcher") == [FLAGS["second_look"]]
-    assert agreement.looks(debate, "technical") == [FLAGS["first_look_stands"]]
-    assert not agreement.looks(debate, "bull_researcher")
-    assert "Second look: this is its second answer" in page_of("silent").text
-
-
 # --- the panel ---
 
 
@@ -278,21 +270,6 @@ def test_the_size_is_what_the_tick_multiplied(against: bool, verdict: str) -> No
     assert row["against"] is against
 
 
-def test_disagreements_and_pushes_are_listed() -> None:
-    page = page_of("whole")
-    panel = record_of("whole")["deliberation"]["panel"]
-    assert panel["disagreements"]
-    for said in panel["disagreements"]:
-        assert said.replace("_", " ").replace(" -", " −") in page.text
-    for name, value in panel["pushes"].items():
-        (row,) = [r for r in page.rows if len(r) == 4 and r[0] == figures.title(name)]
-        assert number(row[2]) == pytest.approx(value, abs=5e-4)
-        word = "neutral" if not value else "up" if value > 0 else "down"
-        assert word in row[1]
-    for vector in VECTORS:
-        assert figures.plain(panel["spread"][vector], 3) in page.text
-
-
 @cases(
     ("side", "name", "told"),
     [
@@ -319,18 +296,6 @@ def test_a_panel_is_recomputed_from_the_reports_and_from_who_failed() -> None:
     record["deliberation"]["panel"]["pushes"]["technical"] = 0.1
     told = arithmetic.failed_checks(shown_tick(record))
     assert told == ["push of technical"]
-
-
-def test_nobody_heard_is_no_conviction() -> None:
-    page = page_of("mute")
-    assert "No agent was heard, so only risk and the gate's rules set the size." in page.text
-    assert not re.search(r"Conviction\s+in a", page.text)
-    record = record_of("whole")
-    gate = [r for r in record["deliberation"]["reports"] if r["agent_id"] == "risk_gate"]
-    silent = [{**r, "abstained": True} for r in record["deliberation"]["reports"][:2]]
-    for reports in ([], gate, [*gate, *silent]):
-        record["deliberation"]["reports"] = reports
-        assert reasoning.tick_sections(shown_tick(record))["panel"] == {"heard": False}
 
 
 # --- what blinds the desk, and what is ahead ---

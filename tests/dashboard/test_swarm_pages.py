@@ -23,11 +23,9 @@ from torra.dashboard.record import (
     citations,
     difference,
     reading_patterns,
-    reasoning,
     story_cards,
     summary,
     swarm,
-    transcript,
     vetoes,
     waterfall,
 )
@@ -136,6 +134,7 @@ def chance(said: float, calibrated: float | None) -> dict[str, Any]:
         ("blind", {}, "Nobody read it beside the code."),
         ("vetoed", {}, "= −0.44 R By this chance a long trade loses 0.44 R, so every BUY is"),
         ("held", {}, "■ no side high confidence"),
+        ("vetoed", {}, "⊘ VETO of BUY"),
         ("held", {}, f"{NO_TRADE}settle it: a close beyond the nearest level, 66,833.11."),
         ("judgeless", {}, "■ no side It gave no answer: its word counts as a low one."),
         ("closing", {}, "▼ SHORT"),
@@ -404,25 +403,9 @@ def test_what_differs_from_the_tick_before_names_judge_budget_and_a_veto_of_one_
     assert (side["old"], side["new"]) == ("▲ LONG", "■ no side")
 
 
-def test_the_gates_table_names_a_veto_of_one_side() -> None:
-    rows = reasoning.gate_rows(shown_tick(swarm_ticks.record("vetoed")))
-    assert "⊘ VETO of BUY" in [transcript.vetoed(row[1]) for row in rows if row[1]]
-
-
 def test_help_reads_a_split_by_the_board_where_a_judge_sits(pages: Pages) -> None:
-    assert reading_patterns.is_swarm(("liquidity", "judge"))
-    assert not reading_patterns.is_swarm(("technical", "research_manager"))
     text = Page(pages.text("/help")).text
     assert "Read the board: who conflicts, on which facts, and what would settle it." in text
     assert "Read whose case the manager found stronger" not in text
     for word in ("Board", "Conflict", "Counter", "Expected value", "Break-even", "Budget"):
         assert glossary.entry(word).line in text, word
-
-
-def test_an_approval_says_no_side_of_a_judge_that_takes_none(tmp_path: Path) -> None:
-    held = swarm_ticks.lived(tmp_path, swarm_ticks.SCRIPTS["held"])
-    (row,) = held.database.proposals(limit=5)
-    text = Page(held.text(f"/approvals/{row.sid}")).text
-    assert "■ no side" in text
-    assert "the judge takes no side" in text
-    assert "■ neither" not in text

@@ -185,24 +185,21 @@ def _cost(record: TickView) -> TickFact:
 
 def who(record: TickView, side: str, shown: Sequence[str] = ()) -> str:
     """Return who disagreed with a side; of those without a point among `shown`, on which score."""
-    deliberation = record.deliberation
-    heard = [one for one in deliberation.reports if not is_gate(one) and not one.abstained]
-    if deliberation.swarm is not None:
-        heard = [one for one in heard if not one.regime]
+    debate, towards = record.deliberation, DIRECTIONS[side]
+    heard = [one for one in debate.reports if not (is_gate(one) or one.abstained or one.regime)]
     if not heard:
-        asked = bool(record.made_calls or deliberation.failures)
+        asked = bool(record.made_calls or debate.failures)
         return "No agent answered." if asked else "No agent was asked."
-    panel, towards = deliberation.panel, DIRECTIONS[side]
-    leanings = panel.pushes
+    pushes = debate.panel.pushes
     against = [
         one
         for one in heard
-        if (leanings.get(one.agent_id) or 0.0) * towards < 0.0
-        or WINNERS.get(one.winner or "", towards) != towards
+        if pushes.get(one.agent_id, 0.0) * towards < 0.0
+        or WINNERS.get(one.winner, towards) != towards
     ]
     if not against:
         weak = any(one not in UNHEARD for one in shown)
-        many = _heard(deliberation, heard)
+        many = _heard(debate, heard)
         return f"Nobody disagreed, of {many}{'; they named:' if weak else '.'}"
     # who judged both cases first: its word takes most off the conviction
     against.sort(key=lambda one: not one.winner)
