@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Required, TypedDict
+from typing import Final, Required, TypedDict
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST
 from agent_framework import NOTHING_OPENS
 from agents.contracts import ORDINALS, VECTORS, AgentReport
 from agents.debate.panel import DIRECTIONS, Agreement, Panel
-from torra.dashboard.record.rows import Ordinal, Stance
+from torra.dashboard.record.rows import Ordinal, Stance, Voice
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.tick.marks import GATE
 from torra.tick.tick_record import DebateRecord, TickRecord
 from torra.words.badge import Badge
 from torra.words.ticks import BADGES, FLAGS
-
-if TYPE_CHECKING:
-    from torra.dashboard.record.transcript import Voice
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; only a larger desk gets a count of answers and silences."""

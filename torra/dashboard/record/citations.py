@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import Final, TypedDict
 
 from agent_config import GROUNDING_TOLERANCE
 from agents import risk_gate
@@ -30,14 +30,11 @@ from agents.evidence import grounded
 from agents.feature_words import FEATURES, meaning_of, name_of
 from agents.registry import AGENTS, SCORER, TRADER
 from scoring_rubric import shown_features
-from torra.dashboard.record.rows import Chip
+from torra.dashboard.record.rows import Chip, Voice
 from torra.exhibits import figures
 from torra.tick.marks import GATE
 from torra.tick.tick_record import ConflictRecord, DebateRecord, SwarmRecord, TickRecord, is_gate
 from torra.tick.words import swarm_words
-
-if TYPE_CHECKING:
-    from torra.dashboard.record.transcript import Voice
 
 TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
 """How far a citation may lie from the evidence, in words."""

@@ -19,7 +19,7 @@ from agents.registry import AGENTS, SCORER
 from scoring_rubric import NUMBERS_ONLY, visible
 from torra.dashboard.record import citations
 from torra.dashboard.record.rows import TranscriptCall, TranscriptPicture
-from torra.dashboard.record.transcript import Stage
+from torra.dashboard.record.transcript import DebateStage
 from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall, TickRecord, is_gate
 
@@ -80,7 +80,7 @@ class Inputs(TypedDict):
 
 def by_agent(
     record: TickRecord,
-    stages: Sequence[Stage],
+    stages: Sequence[DebateStage],
     quoted: Sequence[Quoted],
     calls: Sequence[TranscriptCall],
     shown: Mapping[str, Mapping[str, Feature]],
@@ -155,7 +155,7 @@ def picture(record: TickRecord) -> TranscriptPicture | None:
 
 
 def quotations(
-    record: TickRecord, stages: Sequence[Stage], features: Mapping[str, Feature]
+    record: TickRecord, stages: Sequence[DebateStage], features: Mapping[str, Feature]
 ) -> list[Quoted]:
     """Return each report as other agents were shown it, and whom to: numbers, and cut prose."""
     spoke = {e.name: stage.record.name for stage in stages for e in stage.entries}

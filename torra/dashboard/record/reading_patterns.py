@@ -25,10 +25,10 @@ from agent_config import (
 from agents.contracts import SIDES, AgentReport
 from agents.debate.panel import DIRECTIONS
 from torra.dashboard.record import arithmetic
-from torra.dashboard.record.story_cards import side_of
+from torra.dashboard.record.story_cards import opening, side_of
 from torra.exhibits import figures
 from torra.market.regime import PERCENTILE, QUIET_UPTO, VOLATILE_FROM
-from torra.tick.tick_record import ProposedOrder, SignalRecord, TickRecord, is_gate
+from torra.tick.tick_record import TickRecord, is_gate
 from torra.verdict.order_levels import FARTHEST_STOP_ATR, STOP_ATR, TARGET_R
 from torra.words.deny_reasons import DenyReason
 
@@ -199,7 +199,12 @@ def _all_agree(record: TickRecord) -> bool:
 
 def _clean(record: TickRecord) -> bool:
     kept = _conviction(record)
-    return kept is not None and kept >= ESCALATION_AT and _opens(record) and not record.denied
+    return (
+        kept is not None
+        and kept >= ESCALATION_AT
+        and opening(record) is not None
+        and not record.denied
+    )
 
 
 def _weak(record: TickRecord) -> bool:
@@ -209,7 +214,7 @@ def _weak(record: TickRecord) -> bool:
 
 def _levels(record: TickRecord) -> bool:
     rank = record.regime.reads.get(PERCENTILE) if record.regime else None
-    if not isinstance(rank, float) or not _opens(record):
+    if not isinstance(rank, float) or opening(record) is None:
         return False
     return rank <= QUIET_UPTO or rank >= VOLATILE_FROM
 
@@ -246,9 +251,3 @@ def _conviction(record: TickRecord) -> float | None:
         return None
     heard = any(not one.abstained and not is_gate(one) for one in told.reports)
     return told.panel.agreement(record.verdict).conviction if heard else None
-
-
-def _opens(record: TickRecord) -> bool:
-    """Return whether a tick wrote or proposed an opening."""
-    orders: tuple[SignalRecord | ProposedOrder, ...] = (*record.signals, *record.proposed)
-    return any(one.kind == "open" for one in orders)

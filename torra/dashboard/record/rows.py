@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypedDict
 
+from agents.contracts import AgentReport
 from torra.exhibits.figures import BarSpan, Cell
+from torra.tick.tick_record import StoredCall
 from torra.words.badge import Badge
 
 
@@ -76,3 +80,35 @@ class TranscriptPicture(NamedTuple):
     hash: str
     short: str
     to: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What one agent said, or why it said nothing: its report and its calls, as stored.
+
+    `text` is what it says in a sentence, `missing` why it has no adjustment; `trust` is None where
+    none weighs its word, `confidence` "" where it counts for nothing. In its stage it has its votes
+    by vector and, in `meant`, those that were clamped as the model gave them.
+    """
+
+    name: str
+    report: AgentReport | None
+    calls: Sequence[StoredCall]
+    mark: Badge
+    why_silent: str
+    text: str
+    trust: float | None
+    confidence: str
+    missing: str
+    anchor: str = ""
+    phase: str = ""
+    replaced: bool = False
+    evidence: Sequence[Chip] = ()
+    stance: Stance | None = None
+    votes: Mapping[str, float] = field(default_factory=dict)
+    meant: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def said(self) -> AgentReport:
+        """Its report; an empty one where it made none."""
+        return self.report or AgentReport(self.name)

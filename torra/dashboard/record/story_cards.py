@@ -1,7 +1,7 @@
 """What stands first on a tick's page: for, against, without agents, and six facts in a line.
 
 The points are those of an approval (torra.dashboard.trade.why), so both pages say the same. Pure
-functions over a record; text of models passes through `figures.clean`.
+functions over a record; text of models passes through `figures.sanitize`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torra.tick.tick_record import (
     DebateRecord,
     ProposedOrder,
     SignalRecord,
+    TickRecord,
     is_gate,
 )
 from torra.verdict.order_levels import Levels, levels
@@ -235,7 +236,7 @@ def _on(report: AgentReport, towards: float, shown: Sequence[str]) -> str:
     return f"{name} on {worst[1].replace('_', ' ')}" if worst[0] < 0.0 else name
 
 
-def _opening(record: TickView) -> SignalRecord | ProposedOrder | None:
+def opening(record: TickRecord) -> SignalRecord | ProposedOrder | None:
     """Return the opening that a tick wrote or proposed."""
     orders: tuple[SignalRecord | ProposedOrder, ...] = (*record.signals, *record.proposed)
     return next((order for order in orders if order.kind == "open"), None)
@@ -254,11 +255,11 @@ def _left(record: TickView) -> tuple[float, str]:
 
 
 def _size(record: TickView) -> TickFact:
-    opening = _opening(record)
-    if opening is not None:
+    order = opening(record)
+    if order is not None:
         left, factors = _left(record)
         more = f"{_percent(left)} of what risk allows: {factors}" if left < 1.0 else ""
-        return TickFact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
+        return TickFact("Size", f"{figures.plain(order.lots, 2)} lots", more)
     if record.signals or record.proposed:
         return TickFact("Size", "A close")
     if record.reason != HELD:
@@ -302,18 +303,18 @@ def _too_small(record: TickView, spec: SymbolSpec | None, currency: str) -> Tick
 def _risk(
     record: TickView, spec: SymbolSpec | None, currency: str, proposed: Levels | None
 ) -> TickFact:
-    opening = _opening(record)
-    if opening is None:
+    order = opening(record)
+    if order is None:
         held = not record.signals and not record.proposed and record.reason == HELD
         return TickFact("At risk", "Nothing new" if held else "Nothing")
-    at = opening if isinstance(opening, SignalRecord) else proposed
+    at = order if isinstance(order, SignalRecord) else proposed
     if at is None or at.entry is None or at.stop is None:
         return TickFact("At risk", DASH, "where its stop lay is not known")
     distance = abs(at.entry - at.stop)
     away = f"stop {figures.plain(distance, 5 if record.digits is None else record.digits)} away"
     if spec is None:
         return TickFact("At risk", away)
-    money = figures.plain(worth(distance, opening.lots, spec), 2)
+    money = figures.plain(worth(distance, order.lots, spec), 2)
     return TickFact("At risk", f"{money} {currency}".rstrip(), away)
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from agent_config import MAX_REQUESTS
 from agents.contracts import SourceType
 from agents.debate.asking import REQUESTS_PER_AGENT
-from torra.dashboard.record.transcript import Voice
+from torra.dashboard.record.rows import Voice
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord
 from torra.words.badge import Badge, capital

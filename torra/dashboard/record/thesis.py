@@ -2,7 +2,7 @@
 
 `shown` tells of an opening that the trader was asked about, declined, or could not be asked about;
 a tick without such an opening, or of a desk without a trader, has none. `judged` tells what the
-manager made of bull and bear. Words of models pass through `figures.clean`; who wrote them, on
+manager made of bull and bear. Words of models pass through `figures.sanitize`; who wrote them, on
 which tier and why stand beside them, made by code. Pure functions; nothing raises.
 """
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
@@ -22,10 +22,9 @@ from agents.debate.panel import panel_of
 from agents.debate.synthesis import CountedReport
 from agents.registry import AGENTS, SCORER
 from torra.dashboard.record import agreement, arithmetic, citations, surroundings
-from torra.dashboard.record.rows import Chip, Stance
+from torra.dashboard.record.rows import Stance, Voice
 from torra.exhibits import figures
 from torra.tick.tick_record import DebateRecord, StageRecord, StoredCall, TickRecord, statement
-from torra.words.badge import Badge
 
 PHASES: Final = {
     "analysts": ("Analysts", "asked at once; none of them sees another's words"),
@@ -81,54 +80,7 @@ Place = tuple[str, int, str]
 """Stage, round and agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Voice:
-    """What one agent said, or why it said nothing: its report and its calls, as stored.
-
-    In its stage it has its votes by vector and, in `meant`, those that were clamped as the model
-    gave them. `text` is what it says in a sentence.
-    """
-
-    name: str
-    report: AgentReport | None
-    calls: Sequence[StoredCall]
-    mark: Badge
-    why_silent: str
-    text: str
-    anchor: str = ""
-    phase: str = ""
-    replaced: bool = False
-    evidence: Sequence[Chip] = ()
-    stance: Stance | None = None
-    votes: Mapping[str, float] = field(default_factory=dict)
-    meant: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def said(self) -> AgentReport:
-        """Its report; an empty one where it made none."""
-        return self.report or AgentReport(self.name)
-
-    @property
-    def trust(self) -> float | None:
-        """How much its word counts; None where no trust weighs it."""
-        # no trust weighs the words of one that is asked alone
-        if self.report is None or _kind(self.name) == "trader":
-            return None
-        return arithmetic.trust(self.report)
-
-    @property
-    def confidence(self) -> str:
-        """Its confidence, "" where it counts for nothing."""
-        report = self.report
-        return report.confidence if report and arithmetic.trust(report) is not None else ""
-
-    @property
-    def missing(self) -> str:
-        """Why it has no adjustment."""
-        return SCORES_NOTHING.get(_kind(self.name), "not scored") if self.report else self.mark.word
-
-
-class Stage(NamedTuple):
+class DebateStage(NamedTuple):
     """A stage of a debate with its entries."""
 
     record: StageRecord
@@ -150,7 +102,7 @@ class Stage(NamedTuple):
 
 def conversation(
     record: TickRecord, features: Mapping[str, Feature], anchors: citations.Anchors
-) -> list[Stage]:
+) -> list[DebateStage]:
     """Return the stages in order, each with its entries; the anchors count through all of them."""
     debate, calls = record.deliberation, _called(record)
     kept = _kept(debate)
@@ -176,11 +128,11 @@ def conversation(
                 meant=_clamped(spoken.said, made),
             )
             entries.append(entry)
-        stages.append(Stage(stage, entries))
+        stages.append(DebateStage(stage, entries))
     return stages
 
 
-def people(record: TickRecord, stages: Iterable[Stage] = ()) -> list[Voice]:
+def people(record: TickRecord, stages: Iterable[DebateStage] = ()) -> list[Voice]:
     """Return every agent that was asked or reported, in the order in which they spoke.
 
     `stages` are those of the conversation: each agent leads to its last entry there.
@@ -227,6 +179,8 @@ def _voice(
     failure = debate.silences.get(name)
     unasked = "" if report else agreement.unasked(debate, name)
     state = _state(name, report, calls, failure, word)
+    role = citations.role_of(name)
+    kind, trust = role.kind if role else "", arithmetic.trust(report) if report else None
     return Voice(
         name,
         report,
@@ -234,14 +188,12 @@ def _voice(
         figures.mark(state),
         unasked or _why_silent(report, calls, failure or word, state),
         figures.sanitize(statement(report)) if report else "",
-        anchor,
+        # no trust weighs the words of one that is asked alone
+        trust=None if kind == "trader" else trust,
+        confidence=report.confidence if report and trust is not None else "",
+        missing=SCORES_NOTHING.get(kind, "not scored") if report else state,
+        anchor=anchor,
     )
-
-
-def _kind(name: str) -> str:
-    """Return the kind of an agent of this program; "" of anybody else."""
-    role = citations.role_of(name)
-    return role.kind if role else ""
 
 
 def points(report: AgentReport) -> Iterator[tuple[str, Sequence[Point | Rebuttal]]]:
@@ -407,6 +359,6 @@ def _why_silent(
     return ": ".join(dict.fromkeys(words)) or "no call was made"
 
 
-def entries_of(stages: Iterable[Stage]) -> list[Voice]:
+def entries_of(stages: Iterable[DebateStage]) -> list[Voice]:
     """Return the entries of all stages in order."""
     return [entry for stage in stages for entry in stage.entries]
