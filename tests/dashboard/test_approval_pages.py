@@ -399,10 +399,10 @@ def test_conviction_tells_what_was_taken_off() -> None:
 
 
 def test_the_panel_has_a_row_for_each_and_greys_the_silent() -> None:
-    rows = {row.voice["title"]: row for row in proposals.panel(RECORD)}
-    assert rows["Technical"].stance["text"] == "+0.500"
-    assert rows["Technical"].sentence == "Up by 3."
-    assert (rows["News"].leans, rows["News"].sentence) == (False, "no data source")
+    rows = {row.voice.name: row for row in proposals.panel(RECORD)}
+    assert rows["technical"].stance["text"] == "+0.500"
+    assert rows["technical"].sentence == "Up by 3."
+    assert (rows["news"].leans, rows["news"].sentence) == (False, "no data source")
 
 
 def test_no_reason_is_chosen_beforehand(backing: PageContext) -> None:

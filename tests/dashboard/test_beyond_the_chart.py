@@ -12,7 +12,7 @@ from tests.doubles.page_reader import Page, check_policy
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_view import ScriptedView, bars
 from tests.worlds.records import shown_tick, tick_record
-from torra.dashboard.record import citations, reasoning, surroundings
+from torra.dashboard.record import citations, surroundings, transcript
 from torra.dashboard.view.stream_reading import brief
 from torra.evidence.companion_readings import NUMBERS
 from torra.exhibits import figures
@@ -160,6 +160,6 @@ def test_a_sitting_with_any_agent_is_shown_with_its_name(role: str) -> None:
         "stages": [{"name": "analysts", "agents": {role: "", "brought_by_a_host": ""}}],
     }
     shown = shown_tick({**record, "deliberation": deliberation})
-    titles = [one["title"] for one in reasoning.people(shown)]
+    titles = [figures.title(one.name) for one in transcript.people(shown)]
     assert titles[:2] == [figures.title(role), "Brought by a host"]
     assert citations.role_of(role) is not None

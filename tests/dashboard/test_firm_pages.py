@@ -21,12 +21,12 @@ from tests.worlds.values import made_symbol
 from torra.config import Profile, validate
 from torra.dashboard.cells import timelines
 from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
-from torra.dashboard.record.shown import EscalationSetting, TickView
+from torra.dashboard.record.shown import TickView
 from torra.dashboard.screens import watched
 from torra.dashboard.settings import profile_form
 from torra.dashboard.trade import proposals, why
 from torra.desk.models import report
-from torra.tick import approval, sentence
+from torra.tick import approval
 from torra.tick.marks import UNFORESEEN
 from torra.tick.tick_record import TickRecord
 from torra.tick.words import thesis_words
@@ -68,18 +68,6 @@ def test_without_a_manager_both_cases_count_in_full() -> None:
     told = stored("alone")
     assert thesis.weights(told.deliberation) == {}
     assert "Bull researcher" in [row.name for row in waterfall.score_charts(told)[0].steps]
-
-
-def test_a_decline_is_told_as_the_traders() -> None:
-    told = stored("declined")
-    assert told.reason == "TRADER_DECLINED"
-    assert "as the trader declined it (volatility is high):" in sentence.page_text(told)
-    shown = thesis.shown(told)
-    assert shown is not None
-    assert shown.mark.word == "declined"
-    assert shown.why == "The trader declined it: volatility is high."
-    assert (shown.ends, shown.bars) == ((), "")
-    assert shown.claim == firm_ticks.CLAIM
 
 
 def test_an_opening_without_a_thesis_says_why() -> None:
@@ -126,11 +114,6 @@ def test_an_escalation_names_its_rule(
     assert thesis_words.escalated(tier, conviction, when, at) == says
 
 
-def test_an_approval_names_the_trader_among_who_decided(pages: Pages) -> None:
-    (row,) = pages.database.proposals(limit=5)
-    assert "✓ Trader" in read(pages, f"/approvals/{row.sid}").text
-
-
 def test_what_a_trader_writes_is_text_on_every_page(tmp_path: Path) -> None:
     def attack(request: Any) -> dict[str, Any]:
         return firm_ticks.thesis(request, claim=f"RSI is 61 {SCRIPT}", risks=[SCRIPT])
@@ -152,13 +135,6 @@ def test_a_desk_without_a_trader_has_no_thesis_anywhere(tmp_path: Path) -> None:
         assert "Trader" not in page.text
         assert "TRADER_DECLINED" not in page.text
         assert "Horizon" not in page.text
-
-
-def test_the_rule_of_an_escalation_is_that_of_the_ticks_profile() -> None:
-    rule = EscalationSetting.parse({"when": "pivotal", "at": 0.75})
-    shown = thesis.shown(stored(), rule)
-    assert shown is not None
-    assert shown.tier == "escalated to the chief tier: the agents alone decided the verdict"
 
 
 def test_models_tell_the_traders_seats_and_how_often_it_was_asked(pages: Pages) -> None:

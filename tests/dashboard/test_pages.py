@@ -14,10 +14,10 @@ import pytest
 
 from agents.contracts import VECTORS
 from tests.cases import cases
-from tests.doubles.page_reader import client, get
+from tests.doubles.page_reader import Page, client, get, tick_text
 from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds.demo_view import SOURCES, ScriptedView, bars
-from tests.worlds.records import shown_tick
+from tests.worlds.records import quiet, shown_tick
 from tests.worlds.values import made_symbol
 from torra.config import ROOT
 from torra.dashboard.app import HEADERS, create_app
@@ -311,10 +311,9 @@ def test_an_opening_tells_what_became_of_it() -> None:
     assert row[5:7] == [figures.plain(now["close_price"], 2), "TARGET"]
     assert row[7:] == [figures.format_signed(now["profit"], 2), "+1.90"]
     held = {**now, "state": "FILLED", "close_price": None, "profit": None, "r_multiple": None}
-    told = reasoning.tick_sections(shown_tick({**record, "outcomes": {now["sid"]: held}}))[
-        "outcomes"
-    ][0]
-    assert (told["state"], told["exit"], told["profit"]["text"]) == ("FILLED", "—", "—")
+    page = Page(tick_text({**record, "outcomes": {now["sid"]: held}}))
+    (row,) = [r for r in page.rows if r[0] == now["sid"] and r[1] == "FILLED"]
+    assert row[4:] == ["—", "—", "—", "—", "—"]
 
 
 def test_a_close_tells_the_profit_of_what_it_closed() -> None:
@@ -325,19 +324,11 @@ def test_a_close_tells_the_profit_of_what_it_closed() -> None:
     }  # fmt: skip
     row = {**trade, "sid": "C1", "kind": "close", "state": "FILLED", "profit": None}
     row |= {"closed": trade}
-    record = {"signals": [{"sid": "C1"}], "outcomes": {"C1": row}, "digits": 1}
-    assert reasoning.tick_sections(shown_tick(record))["outcomes"][0]["profit"]["text"] == "−3.00"
-    late = {**record, "outcomes": {"C1": {**row, "state": "CANCELLED"}}}
-    assert reasoning.tick_sections(shown_tick(late))["outcomes"][0]["profit"]["text"] == "—"
-
-
-def test_the_gates_own_ruling_is_told_from_the_one_in_force() -> None:
-    page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}")
-    assert re.search(r"Gate\s+× 0\.56", page.text)
-    heads = [row[0] for row in page.rows if len(row) == 5]
-    for head in ("Rules", "Gate agent, its own", "In force: the lower multiplier"):
-        assert head in heads
-    assert "in force is 0.560, the lower of this and the rules'" in page.text
+    for state, profit in (("FILLED", "−3.00"), ("CANCELLED", "—")):
+        record = {"signals": [{"sid": "C1"}], "outcomes": {"C1": {**row, "state": state}}}
+        page = Page(tick_text(quiet(record)))
+        (told,) = [r for r in page.rows if r[:2] == ["C1", state]]
+        assert told[7] == profit
 
 
 def test_a_skipped_tick_has_its_row_and_its_page() -> None:
@@ -463,21 +454,6 @@ def test_nobody_heard_is_a_dash_and_no_zero() -> None:
         assert numbers(rows_named(page, f"{name} ")[0][1:5]) == [None] * 4
     page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}")
     assert numbers(rows_named(page, "Technical k a")[0][1:5])[1] is None
-
-
-def test_an_action_shows_its_signal_and_a_veto_its_reason() -> None:
-    view = ScriptedView()
-    records = [view.tick("BTCUSD", "M15", time) for time in TICK_TIMES[60:]]
-    opened = next(record for record in records if record["action"].startswith("OPEN"))
-    page = get(f"/symbol/BTCUSD/M15/{opened['bar_time']}")
-    assert opened["signal"]["sid"] in page.text
-    assert figures.plain(opened["signal"]["stop"], 2) in page.text
-    vetoed = next(record for record in records if record["denied"])
-    page = get(f"/symbol/BTCUSD/M15/{vetoed['bar_time']}")
-    assert "GATE_VETO" in page.text
-    assert "⊘ VETO" in page.text
-    assert "The gate agent's own veto, MODEL_JUDGEMENT" in page.text
-    assert "No signal was written" in page.text
 
 
 # --- the chart ---

@@ -48,7 +48,7 @@ from torra.market.bar_anomalies import ANOMALIES
 from torra.market.regime import REGIME_READS, TRIAGE_FLAGS
 from torra.tick.record import _news
 from torra.words import market
-from torra.words.ticks import CALENDAR, FLAGS
+from torra.words.ticks import CALENDAR
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
@@ -205,15 +205,6 @@ def test_an_attack_in_a_headline_stays_text() -> None:
 
 
 # --- who spoke, and who did not ---
-
-
-def test_a_second_look_is_told_with_its_end() -> None:
-    story: Any = reasoning.tick_sections(shown_tick(record_of("silent")))
-    told = {agent["title"]: agent for agent in story["agents"]}
-    assert told["Bear researcher"]["looks"] == [FLAGS["second_look"]]
-    assert told["Technical"]["looks"] == [FLAGS["first_look_stands"]]
-    assert not told["Bull researcher"]["looks"]
-    assert "Second look: this is its second answer" in page_of("silent").text
 
 
 # --- the panel ---

@@ -227,8 +227,6 @@ def test_help_lists_them_and_a_tick_leads_to_those_that_hold() -> None:
 
 
 def test_a_manager_is_named_where_one_sits() -> None:
-    assert reading_patterns.is_firm(("technical", "research_manager", "risk_gate"))
-    assert not reading_patterns.is_firm(("technical", "bull_researcher", "risk_gate"))
     words = " ".join(get("/help").text.split())
     section = words.partition("Eight patterns, read at a glance")[2].partition("The life of")[0]
     assert section and not re.search(r"manager|trader", section)

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from agents.contracts import AgentReport
 from agents.debate.expected_value import ExpectedValue
 from tests.cases import cases
-from tests.doubles.page_reader import Page
+from tests.doubles.page_reader import Page, tick_text
 from tests.worlds import firm_ticks, swarm_ticks
 from tests.worlds.desk_pages import Pages
 from tests.worlds.desks import START
@@ -24,7 +23,6 @@ from torra.dashboard.record import (
     citations,
     difference,
     reading_patterns,
-    reasoning,
     story_cards,
     summary,
     swarm,
@@ -51,12 +49,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
 
 def stored(case: str = "decided", **changes: Any) -> TickRecord:
     return tick_record({**swarm_ticks.record(case), **changes})
-
-
-def told(case: str = "decided", **changes: Any) -> swarm.SwarmShown:
-    found = swarm.shown(stored(case, **changes))
-    assert found is not None
-    return found
 
 
 def with_swarm(case: str = "decided", **changes: Any) -> dict[str, Any]:
@@ -111,112 +103,62 @@ def test_the_steps_name_what_each_expert_counts_and_the_judges_bound() -> None:
 
 
 def test_the_board_draws_who_stands_where_and_the_conflict_between_them() -> None:
-    board = told().board
+    board = swarm.board(stored())
     assert board is not None
-    long, short, *silent = board.experts
-    assert (long.title, short.title) == ("Liquidity", "Geometry")
-    assert long.x is not None and short.x is not None
-    assert short.x < board.zero < long.x
+    long, short, *silent = board.rows
+    assert [row.name for row in (long, short)] == ["liquidity", "geometry"]
+    middle = board.axis[1][0]
+    assert short.x < middle < long.x
     assert long.r > short.r, "a word that counts more is drawn larger"
-    assert [(one.x, one.weight) for one in silent] == [(None, "—"), (None, "—")]
-    (clash,) = board.conflicts
-    assert clash.line == (long.x, long.y, short.x, short.y)
+    assert [row.stand for row in silent] == [None, None]
+    assert board.lines == [(long, short)]
     assert board.mean is not None and short.x < board.mean < long.x
-    assert "Liquidity LONG +0.200, counts 1.00" in board.spoken
 
 
-def test_experts_that_agree_have_no_conflict() -> None:
-    board = told("agreed").board
-    assert board is not None
-    assert board.conflicts == ()
-    assert "no conflict" in swarm.brief(stored("agreed"))
+NO_TRADE = "It takes no side: there is no trade to weigh and nothing to prove wrong. What would "
+WHOLE = swarm_ticks.record()["deliberation"]["swarm"]
+NOBODY: dict[str, Any] = {"stands": [], "conflicts": [], "abstained": [], "agreed": {}}
 
 
-def test_a_reader_that_disputes_the_regime_lowers_the_budget_and_says_so() -> None:
-    regime = told("disputed").regime
-    assert regime.disputed
-    assert regime.reader == (
-        "The reader reads a volatile market: the lower budget counts where agents do"
-    )
-    assert regime.budget == (
-        "30 % of an opening's size: the reader alone would leave 30 %; the lower row of the two "
-        "regimes leaves 40 %: the lower one counts"
-    )
-    assert "disputed by the reader (a volatile market)" in swarm.brief(stored("disputed"))
-
-
-def test_a_swarm_without_a_reader_says_that_nobody_read_it() -> None:
-    regime = told("blind").regime
-    assert regime.reader == "Nobody read it beside the code"
-    assert regime.budget == "70 % of an opening's size"
-
-
-def test_a_value_below_zero_vetoes_the_judges_own_side_in_words() -> None:
-    judge = told("vetoed").judge
-    assert judge is not None and judge.worth is not None
-    assert judge.worth.vetoes
-    assert judge.worth.verdict == (
-        "By this chance a long trade loses 0.44 R, so every BUY is vetoed."
-    )
-    assert judge.worth.value["text"] == "= −0.44 R"
-    paid = told().judge
-    assert paid is not None and paid.worth is not None
-    assert paid.worth.verdict == (
-        "By this chance a long trade gains +0.40 R, so the judge vetoes nothing."
-    )
-
-
-def test_a_judge_that_takes_no_side_has_no_value() -> None:
-    judge = told("held").judge
-    assert judge is not None
-    assert judge.side.word == "no side"
-    assert judge.worth is None
-    assert judge.why == (
-        "It takes no side: there is no trade to weigh and nothing to prove wrong. What would "
-        "settle it: a close beyond the nearest level, 66,833.11."
-    )
-    assert swarm.tie_breaker(stored("held")) == (
-        "a close beyond the nearest level, 66,833.11", "would settle the conflict",
-    )  # fmt: skip
-    assert swarm.tie_breaker(stored()) is None
-
-
-def test_a_judge_that_gave_no_answer_is_told_as_such() -> None:
-    judge = told("judgeless").judge
-    assert judge is not None
-    assert judge.why == "It gave no answer: its word counts as a low one."
-    assert "no judge was heard" in swarm.brief(stored("judgeless"))
-
-
-def test_a_close_that_a_judge_asks_for_is_told() -> None:
-    judge = told("closing").judge
-    assert judge is not None
-    assert judge.close
-    assert judge.side.word == "SHORT"
-
-
-def test_a_thin_swarm_says_what_that_costs(tmp_path: Path) -> None:
-    assert told("thin").thin
-    page = Page(swarm_ticks.lived(tmp_path, swarm_ticks.SCRIPTS["thin"]).text(swarm_ticks.TICK))
-    assert "Fewer than two experts spoke: conviction is 0.50 at most." in page.text
+def chance(said: float, calibrated: float | None) -> dict[str, Any]:
+    return {"judgement": {**WHOLE["judgement"], "said": said, "calibrated": calibrated}}
 
 
 @cases(
-    ("said", "calibrated", "says"),
+    ("case", "changes", "says"),
     [
-        (0.48, None, "said 48 %; what came of such chances is not known yet"),
-        (0.48, 0.4, "said 48 %, of such chances 40 % came true: the lower counts (came)"),
-        (0.48, 0.6, "said 48 %, of such chances 60 % came true: the lower counts (said)"),
+        ("decided", {}, "gains +0.40 R, so the judge vetoes nothing."),
+        ("agreed", {}, "None: no two experts stand clearly on opposite sides."),
+        ("disputed", {}, "The reader reads a volatile market: the lower budget counts where"),
+        ("disputed", {}, "30 %; the lower row of the two regimes leaves 40 %: the lower one"),
+        ("blind", {}, "Nobody read it beside the code."),
+        ("vetoed", {}, "= −0.44 R By this chance a long trade loses 0.44 R, so every BUY is"),
+        ("held", {}, "■ no side high confidence"),
+        ("vetoed", {}, "⊘ VETO of BUY"),
+        ("held", {}, f"{NO_TRADE}settle it: a close beyond the nearest level, 66,833.11."),
+        ("judgeless", {}, "■ no side It gave no answer: its word counts as a low one."),
+        ("closing", {}, "▼ SHORT"),
+        ("closing", {}, "◆ asks to end the open position"),
+        ("thin", {}, "Fewer than two experts spoke: conviction is 0.50 at most."),
+        ("decided", chance(0.48, None), "48 %; what came of such chances is not known yet"),
+        ("decided", chance(0.48, 0.4), "such chances 40 % came true: the lower counts (came)"),
+        ("decided", chance(0.48, 0.6), "such chances 60 % came true: the lower counts (said)"),
+        ("decided", {"storm": 0.5}, "The gate took × 0.50 for the same storm: only the smallest"),
+        (
+            "decided",
+            {"board": {**WHOLE["board"], **NOBODY}, "judgement": None, "trust": {}},
+            "What the regime left Regime",
+        ),
     ],
 )
-def test_a_chance_names_which_of_the_two_counts(
-    said: float, calibrated: float | None, says: str
-) -> None:
-    worth = {**swarm_ticks.record()["deliberation"]["swarm"]["judgement"]}
-    worth |= {"said": said, "calibrated": calibrated}
-    judge = told(deliberation=with_swarm(judgement=worth)["deliberation"]).judge
-    assert judge is not None and judge.worth is not None
-    assert judge.worth.chance == f"chance that the target is hit before the stop: {says}"
+def test_a_page_says_what_a_swarm_came_to(case: str, changes: dict[str, Any], says: str) -> None:
+    assert says in Page(tick_text(with_swarm(case, **changes))).text
+
+
+def test_an_expert_tells_how_often_it_was_right_where_a_tick_was_told() -> None:
+    known = {"numbers": {"liquidity_hit_share": 0.54}}
+    text = tick_text({**swarm_ticks.record(), "standing": known})
+    assert text.count("right 54 % of the time in this regime") == 1
 
 
 @pytest.mark.by_day(8)
@@ -234,34 +176,39 @@ def test_the_printed_terms_of_an_expected_value_add_up(
     used: float, reward_r: float, cost_r: float
 ) -> None:
     value_r = used * reward_r - (1.0 - used) - cost_r
-    worth = {"side": "LONG", "said": used, "used": used, "reward_r": reward_r}
-    worth |= {"cost_r": cost_r, "value_r": value_r}
-    judge = told(deliberation=with_swarm(judgement=worth)["deliberation"]).judge
-    assert judge is not None and judge.worth is not None
-    shown = [Decimal(cell["text"].replace("−", "-")) for _, _, cell in judge.worth.terms]
-    value = judge.worth.value["text"].replace("−", "-").removeprefix("= ").removesuffix(" R")
-    assert sum(shown) == Decimal(value)
+    worth = ExpectedValue("LONG", used, None, used, reward_r, cost_r, value_r)
+    found = swarm_words.terms(worth)
+    assert found is not None
+    shown = [Decimal(f"{one:.{found.decimals}f}") for one in found[2:6]]
+    won, lost, cost, value = shown
+    assert won - lost - cost == value
     assert float(value) == pytest.approx(value_r, abs=0.0051)
-    assert float(shown[2]) == pytest.approx(-cost_r, abs=0.0051)
+    assert float(cost) == pytest.approx(cost_r, abs=0.0051)
     # where two decimals do, there are no more
     sums = round(used, 2) * round(reward_r, 2), round(1.0 - used, 2), round(cost_r, 2)
     plain = round(round(sums[0], 2) - sums[1] - sums[2], 2) == round(value_r, 2)
-    assert all((one.as_tuple().exponent == -2) == plain for one in shown)
-    text = swarm_words.worth(ExpectedValue("LONG", used, None, used, reward_r, cost_r, value_r))
+    assert (found.decimals == 2) == plain
+    text = swarm_words.worth(worth)
     numbers = [Decimal(one) for one in re.findall(r"[+-]?\d+\.\d+", text.partition(";")[0])]
     chance, reward, lost, cost, total = numbers
     assert round(chance * reward, 3 - plain) - lost - cost == total
 
 
-def test_of_a_storm_the_smallest_factor_is_told_to_count() -> None:
-    known = swarm_ticks.record()["deliberation"]["swarm"]
-    regime = {**known["regime"], "budget": 0.4}
-    changed = with_swarm(storm=0.5, budget=0.8, regime=regime)
-    shown = told(deliberation=changed["deliberation"])
-    assert shown.regime.storm == (
-        "The gate took × 0.50 for the same storm: only the smallest factor counts, not the product"
-    )
-    assert "budget" not in arithmetic.failed_checks(tick_record(changed))
+@cases(
+    ("case", "says"),
+    [
+        ("agreed", "no conflict"),
+        ("disputed", "disputed by the reader (a volatile market)"),
+        ("judgeless", "no judge was heard"),
+    ],
+)
+def test_the_line_of_a_swarm(case: str, says: str) -> None:
+    assert says in swarm.brief(stored(case))
+
+
+def test_a_tick_of_another_desk_has_no_swarm() -> None:
+    firm = tick_record(firm_ticks.record())
+    assert (swarm.board(firm), swarm.brief(firm)) == (None, "")
 
 
 def test_what_the_judge_cites_of_the_board_is_found_true() -> None:
@@ -334,12 +281,12 @@ def test_only_analysts_are_split_or_abstain() -> None:
 
 def test_a_row_of_the_risk_officer_without_a_source_is_no_fault() -> None:
     for name, word in (("macro.vix_rank", "VIX"), ("derivs.funding_rank", "funding")):
-        meaning = summary.told(f"silent:{name}")["meaning"]
+        meaning = summary.meaning_of(f"silent:{name}")
         assert word in meaning
         assert "no fault" in meaning
-    assert "no fault" not in summary.told("silent:market.spread_atr")["meaning"]
-    assert "0.50" in summary.told("thin_swarm")["meaning"]
-    assert "lower budget" in summary.told("regime_disputed")["meaning"]
+    assert "no fault" not in summary.meaning_of("silent:market.spread_atr")
+    assert "0.50" in summary.meaning_of("thin_swarm")
+    assert "lower budget" in summary.meaning_of("regime_disputed")
 
 
 def test_the_stages_of_a_swarm_are_named_while_they_run() -> None:
@@ -400,38 +347,6 @@ def test_a_silence_on_the_terminal_names_no_id_of_a_feature(reason: str | None, 
     assert swarm_words.silence(reason) == says
 
 
-def test_a_sureness_is_a_number_only_where_it_was_cut() -> None:
-    known = AgentReport("macro", confidence="high", flags=("ungrounded",))
-    assert swarm_words.sureness(known, 0.3) == (
-        "its own confidence high, cut to 0.30 as it cites what is not so"
-    )
-    board = told().board
-    assert board is not None
-    assert [one.sureness for one in board.experts[:2]] == ["its own confidence high"] * 2
-
-
-def test_an_expert_tells_how_often_it_was_right_where_a_tick_was_told() -> None:
-    known = {"numbers": {"liquidity_hit_share": 0.54, "geometry_hit_share": None}}
-    board = told(standing=known).board
-    assert board is not None
-    assert [one.past for one in board.experts[:2]] == ["right 54 % of the time in this regime", ""]
-
-
-def test_a_cheaper_desk_that_stands_in_keeps_the_regimes_budget_alone() -> None:
-    board: dict[str, Any] = {"stands": [], "conflicts": [], "abstained": [], "agreed": {}}
-    whole = swarm_ticks.record()["deliberation"]["swarm"]["board"]
-    known: dict[str, Any] = {"board": {**whole, **board}, "judgement": None, "trust": {}}
-    shown = told(deliberation=with_swarm(**known)["deliberation"])
-    assert (shown.board, shown.judge) == (None, None)
-    assert shown.regime.budget.startswith("70 % of an opening's size")
-
-
-def test_a_tick_of_another_desk_has_no_swarm() -> None:
-    firm = tick_record(firm_ticks.record())
-    assert swarm.shown(firm) is None
-    assert swarm.brief(firm) == ""
-
-
 def test_what_a_swarm_writes_is_text_on_the_page(tmp_path: Path) -> None:
     def attack(request: Any) -> dict[str, Any]:
         return swarm_ticks.decided(request, claim=f"RSI is 61 {SCRIPT}", counter=f"2 {SCRIPT}")
@@ -486,25 +401,9 @@ def test_what_differs_from_the_tick_before_names_judge_budget_and_a_veto_of_one_
     } <= {row[:4] for row in (*rows, *turned)}
 
 
-def test_the_gates_table_names_a_veto_of_one_side() -> None:
-    rows = [row["veto"] for row in reasoning.gate_rows(shown_tick(swarm_ticks.record("vetoed")))]
-    assert "⊘ VETO of BUY" in (rows[0], rows[-1])
-
-
 def test_help_reads_a_split_by_the_board_where_a_judge_sits(pages: Pages) -> None:
-    assert reading_patterns.is_swarm(("liquidity", "judge"))
-    assert not reading_patterns.is_swarm(("technical", "research_manager"))
     text = Page(pages.text("/help")).text
     assert "Read the board: who conflicts, on which facts, and what would settle it." in text
     assert "Read whose case the manager found stronger" not in text
     for word in ("Board", "Conflict", "Counter", "Expected value", "Break-even", "Budget"):
         assert glossary.entry(word).line in text, word
-
-
-def test_an_approval_says_no_side_of_a_judge_that_takes_none(tmp_path: Path) -> None:
-    held = swarm_ticks.lived(tmp_path, swarm_ticks.SCRIPTS["held"])
-    (row,) = held.database.proposals(limit=5)
-    text = Page(held.text(f"/approvals/{row.sid}")).text
-    assert "■ no side" in text
-    assert "the judge takes no side" in text
-    assert "■ neither" not in text

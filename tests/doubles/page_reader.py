@@ -97,6 +97,26 @@ def read(address: str, state: str, status: int) -> Page:
     return Page(answer.get_data(as_text=True))
 
 
+class OneTickView(FullDeskView):
+    """The full desk, with one record of a test's own."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        super().__init__("demo")
+        self.record = record
+
+    def tick(self, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
+        mine = bar_time == self.record["bar_time"]
+        return self.record if mine else super().tick(instance, timeframe, bar_time)
+
+
+def tick_text(record: dict[str, Any]) -> str:
+    """Return the page of a tick with this stored record."""
+    address = f"/symbol/{record['instance']}/{record['timeframe']}/{record['bar_time']}"
+    answer = open_app(OneTickView(record)).test_client().get(address)
+    assert answer.status_code == 200
+    return answer.get_data(as_text=True)
+
+
 NAMELESS = ("div", "span", "p")
 """Elements whose `aria-label` nobody is told, but where they have a role."""
 

@@ -260,7 +260,7 @@ def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
     record = tick_record(told)
     assert {row.left for row in agreement.sizes(record)} == {record.gate.multiplier}
     story = reasoning.tick_sections(shown_tick(told))
-    assert story["shadow"] and story["gate"][-1]["name"] == "In force: the rules alone, in shadow"
+    assert story["shadow"] and story["gate"][-1][0] == "In force: the rules alone, in shadow"
     rule = told["deliberation"]["rule_ruling"]
     assert told["gate"]["veto"] == told["gate"]["rule"]["veto"]
     assert told["gate"]["multiplier"] == told["gate"]["rule"]["multiplier"] >= rule["multiplier"]

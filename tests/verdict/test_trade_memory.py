@@ -16,11 +16,10 @@ from agents.registry import AGENTS
 from scoring_rubric import build_interpretive_prompt
 from tests.doubles.scripted import MEMORY, context
 from tests.evidence.test_feature_bundle import bundle
-from tests.worlds.records import tick_record
 from tests.worlds.stores import NOON, open_database, opening
 from torra.clock import iso
 from torra.config import Markov
-from torra.dashboard.record.reasoning import memory_rows
+from torra.dashboard.record.reasoning import written
 from torra.verdict.sentiment_rules import memory_view
 from torra.verdict.trade_outcome import REMEMBERED, judge, remembered
 
@@ -178,7 +177,6 @@ def test_who_is_shown_the_memory_is_shown_the_last_three_trades() -> None:
 
 
 def test_the_pages_tell_the_trades() -> None:
-    (row,) = memory_rows(tick_record({"memory": {"recent_trades": told(trade(2))}}))
-    assert "outcome loss" in row["value"] and "1.03" in row["value"]
-    (row,) = memory_rows(tick_record({"memory": {"recent_trades": []}}))
-    assert row["value"] == "none"
+    words = written(list(told(trade(2))))
+    assert "outcome loss" in words and "1.03" in words
+    assert written([]) == "none"

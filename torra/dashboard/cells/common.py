@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypedDict
 
 from torra.dashboard.cells import skips, sources
-from torra.dashboard.record import agreement, summary, vetoes
+from torra.dashboard.record import agreement, vetoes
 from torra.dashboard.record.reasoning import SENTENCE, headline, why
 from torra.dashboard.record.shown import Decision
 from torra.dashboard.view.desk_values import (
@@ -194,7 +194,7 @@ def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: StreamStatu
 def reason(latest: Decision) -> str:
     """Return the headline of a tick: where the consensus stands, the action and its reason."""
     told, veto = why(latest), vetoes.cause(latest)
-    if summary.proposed(latest):
+    if latest.reason == PROPOSED:
         told = f"{capital(REASONS[PROPOSED])}."
     # the meaning of the reason itself is told already
     others = [reason for reason in latest.denied if reason != latest.reason]
@@ -263,7 +263,7 @@ def state_cell(name: str | None) -> Cell:
 
 def action_cell(tick: Decision) -> Cell:
     """Return the action of a tick; one that was proposed to a person is no HOLD."""
-    if summary.proposed(tick):
+    if tick.reason == PROPOSED:
         return words("◔ proposed", "warn", REASONS[PROPOSED])
     return state_cell(tick.action)
 

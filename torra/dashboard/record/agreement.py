@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypedDict
 from agent_framework import NOTHING_OPENS
 from agents.contracts import ORDINALS, VECTORS, AgentReport
 from agents.debate.panel import DIRECTIONS, Agreement, Panel
-from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
+from torra.dashboard.record.rows import Ordinal, Stance, Voice
 from torra.exhibits import figures
 from torra.exhibits.figures import cell
 from torra.tick.marks import GATE
@@ -81,13 +81,13 @@ def degraded(deliberation: DebateRecord) -> str:
     return ""
 
 
-def tally(agents: Sequence[TranscriptVoice]) -> list[AgentTally]:
+def tally(agents: Sequence[Voice]) -> list[AgentTally]:
     """Return how many agents answered, abstained, failed or were not asked; [] for a small desk."""
     if len(agents) <= SMALL_DESK:
         return []
     rows: list[AgentTally] = []
     for state in ("answered", "abstained", "failed", "not asked"):
-        group = [agent for agent in agents if agent["mark"].word == state]
+        group = [agent for agent in agents if agent.mark.word == state]
         if group:
             who = [] if state == "answered" else _silent(group)
             badge = BADGES[state]
@@ -204,11 +204,11 @@ def checks(told: Panel, expected: Panel) -> Iterable[tuple[str, float | None, fl
             yield words.format(side), one, other
 
 
-def _silent(group: Sequence[TranscriptVoice]) -> list[str]:
+def _silent(group: Sequence[Voice]) -> list[str]:
     """Return the names of silent agents with their reasons, those of one reason together."""
     names: dict[str, list[str]] = {}
     for agent in group:
-        names.setdefault(agent["why_silent"].rstrip("."), []).append(agent["title"])
+        names.setdefault(agent.why_silent.rstrip("."), []).append(figures.title(agent.name))
     return [": ".join(filter(None, [", ".join(titles), why])) for why, titles in names.items()]
 
 

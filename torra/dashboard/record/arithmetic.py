@@ -28,10 +28,9 @@ from agents.debate import panel, synthesis
 from agents.registry import AGENTS
 from torra.dashboard.record import agreement, swarm, thesis
 from torra.dashboard.record.shown import NOT_COUNTED
-from torra.dashboard.record.summary import proposed
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
-from torra.tick.marks import GATE
+from torra.tick.marks import GATE, PROPOSED
 from torra.tick.sentence import number
 from torra.tick.tick_record import DebateRecord, TickRecord, is_gate
 from torra.tick.words import swarm_words
@@ -198,7 +197,7 @@ def decision_rows(record: TickRecord) -> list[DecisionStep]:
     """Return the last steps, with the agents and for L1 alone: composite to action."""
     buy, sell = record.thresholds.buy, record.thresholds.sell
     limits = f"BUY ≥ {figures.format_signed(buy, 2)}, SELL ≤ {figures.format_signed(-sell, 2)}"
-    action = "◔ proposed" if proposed(record) else figures.mark(record.action).text
+    action = "◔ proposed" if record.reason == PROPOSED else figures.mark(record.action).text
     verdict, l1_verdict = figures.mark(record.verdict), figures.mark(record.l1_verdict)
     return [
         DecisionStep("Composite", _full(record.composite), _full(record.l1_composite)),

@@ -30,7 +30,7 @@ from agents.evidence import grounded
 from agents.feature_words import FEATURES, meaning_of, name_of
 from agents.registry import AGENTS, SCORER, TRADER
 from scoring_rubric import shown_features
-from torra.dashboard.record.rows import Chip, TranscriptEntry
+from torra.dashboard.record.rows import Chip, Voice
 from torra.exhibits import figures
 from torra.tick.marks import GATE
 from torra.tick.tick_record import DebateRecord, SwarmRecord, TickRecord, is_gate
@@ -135,7 +135,7 @@ def chips(told: AgentReport, features: Mapping[str, Feature], anchors: Anchors) 
     return [_chip(item, features, anchors) for item in told.evidence]
 
 
-def cited(entries: Iterable[TranscriptEntry], features: Mapping[str, Feature]) -> list[CitedRow]:
+def cited(entries: Iterable[Voice], features: Mapping[str, Feature]) -> list[CitedRow]:
     """Return the cited features by id, each with the agents that cite it and how each is judged.
 
     A cited id that does not exist has its row too. An agent that cites the same in several rounds
@@ -144,14 +144,14 @@ def cited(entries: Iterable[TranscriptEntry], features: Mapping[str, Feature]) -
     found: dict[str, CitedRow] = {}
     by: dict[str, dict[tuple[str, str], Citer]] = {}
     for entry in entries:
-        for chip in entry["evidence"]:
+        for chip in entry.evidence:
             found.setdefault(chip["key"], _row(chip, features))
             # a value that is equal stands in the row itself
             value = chip["value"] if chip["state"] != EQUAL else ""
-            who = entry["who"].removesuffix(" researcher")
+            who = figures.title(entry.name).removesuffix(" researcher")
             by.setdefault(chip["key"], {})[who, value] = {
                 "who": who,
-                "anchor": entry["anchor"],
+                "anchor": entry.anchor,
                 "glyph": chip["glyph"],
                 "value": value,
             }

@@ -20,7 +20,7 @@ from agents.contracts import VECTORS, AgentReport, DebateContext, Feature, Role
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import NUMBERS_ONLY, visible
 from torra.dashboard.record import citations
-from torra.dashboard.record.rows import StageShown
+from torra.dashboard.record.transcript import DebateStage
 from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall, TickRecord, is_gate
 
@@ -107,7 +107,7 @@ class Inputs(NamedTuple):
 
 def by_agent(
     record: TickRecord,
-    stages: Sequence[StageShown],
+    stages: Sequence[DebateStage],
     quoted: Sequence[Quoted],
     calls: Sequence[ShownCall],
     shown: Mapping[str, Mapping[str, Feature]],
@@ -118,7 +118,7 @@ def by_agent(
     each agent's prompt lists.
     """
     rows = []
-    for name in dict.fromkeys(entry["name"] for stage in stages for entry in stage["entries"]):
+    for name in dict.fromkeys(entry.name for stage in stages for entry in stage.entries):
         own = [row for row in calls if row.call.role_id == name]
         others = list(dict.fromkeys(row.who for row in quoted if name in row.to))
         seen = bool(picture(record) and name in PICTURED and own)
@@ -180,11 +180,11 @@ def picture(record: TickRecord) -> str:
 
 
 def quotations(
-    record: TickRecord, stages: Sequence[StageShown], features: Mapping[str, Feature]
+    record: TickRecord, stages: Sequence[DebateStage], features: Mapping[str, Feature]
 ) -> list[Quoted]:
     """Return each report as other agents were shown it, and whom to: numbers, and cut prose."""
-    spoke = {e["name"]: stage["name"] for stage in stages for e in stage["entries"]}
-    asked = {e["name"] for stage in stages for e in stage["entries"] if e["tries"]}
+    spoke = {e.name: stage.record.name for stage in stages for e in stage.entries}
+    asked = {e.name for stage in stages for e in stage.entries if e.calls}
     rows = [
         _seen(told, features, _readers(told.agent_id, spoke, asked))
         for told in record.deliberation.reports

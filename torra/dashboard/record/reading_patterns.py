@@ -10,7 +10,7 @@ version, has no pattern of it, and the mirrored tick has the same patterns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,10 +25,10 @@ from agent_config import (
 from agents.contracts import SIDES, AgentReport
 from agents.debate.panel import DIRECTIONS
 from torra.dashboard.record import arithmetic
-from torra.dashboard.record.story_cards import side_of
+from torra.dashboard.record.story_cards import opening, side_of
 from torra.exhibits import figures
 from torra.market.regime import PERCENTILE, QUIET_UPTO, VOLATILE_FROM
-from torra.tick.tick_record import ProposedOrder, SignalRecord, TickRecord, is_gate
+from torra.tick.tick_record import TickRecord, is_gate
 from torra.verdict.order_levels import FARTHEST_STOP_ATR, STOP_ATR, TARGET_R
 from torra.words.deny_reasons import DenyReason
 
@@ -70,15 +70,8 @@ class ReadingPattern:
     who: str = ""
 
 
-def patterns() -> tuple[ReadingPattern, ...]:
-    """Return the eight patterns in the order of document 000, in the numbers of the rules."""
-    return (*_of_the_agents(), *_of_the_order())
-
-
 def holding(record: TickRecord) -> list[ReadingPattern]:
-    """Return the patterns of a tick; a skipped one has none."""
-    if record.skipped:
-        return []
+    """Return the patterns of a tick."""
     named = ", ".join(map(figures.title, abstained(record)))
     return [
         replace(one, who=named if one.slug == "abstained" else "")
@@ -89,8 +82,6 @@ def holding(record: TickRecord) -> list[ReadingPattern]:
 
 def on_approval(record: TickRecord, refused: Sequence[str]) -> list[ReadingPattern]:
     """Return the patterns of a proposal, as its checks of now have it: `refused` names them."""
-    if not record:
-        return []
     return holding(record.model_copy(update={"denied": tuple(refused)}))
 
 
@@ -107,20 +98,11 @@ def abstained(record: TickRecord) -> list[str]:
     ]
 
 
-def is_firm(seats: Iterable[str]) -> bool:
-    """Return whether a desk of these seats has a manager and a trader."""
-    return FIRM_SEAT in seats
-
-
-def is_swarm(seats: Iterable[str]) -> bool:
-    """Return whether a desk of these seats has a judge."""
-    return JUDGE_ID in seats
-
-
 # --- the table ------------------------------------------------------------------------------------
 
 
-def _of_the_agents() -> tuple[ReadingPattern, ...]:
+def patterns() -> tuple[ReadingPattern, ...]:
+    """Return the eight patterns in the order of document 000, in the numbers of the rules."""
     return (
         ReadingPattern(
             "all-agree",
@@ -138,7 +120,7 @@ def _of_the_agents() -> tuple[ReadingPattern, ...]:
             "agents as a whole push against the trade, at most "
             f"{_percent(LEANING_SHARE)} of it is left.",
             "Read who disagrees on what, and what would prove each case wrong.",
-            _split,
+            lambda record: {1, -1} <= set(_leans(record).values()),
             "Read whose case the manager found stronger, and why.",
             "Read the board: who conflicts, on which facts, and what would settle it.",
         ),
@@ -149,7 +131,7 @@ def _of_the_agents() -> tuple[ReadingPattern, ...]:
             "company. The trade rests on the rest. An abstention counts as no vote, and is no red "
             "flag by itself.",
             "See which subject is missing. Health says why its source brings nothing.",
-            _abstained,
+            lambda record: bool(abstained(record)),
         ),
         ReadingPattern(
             "clean",
@@ -168,18 +150,13 @@ def _of_the_agents() -> tuple[ReadingPattern, ...]:
             "Think twice. The case against it says who objects, and to what.",
             _weak,
         ),
-    )
-
-
-def _of_the_order() -> tuple[ReadingPattern, ...]:
-    return (
         ReadingPattern(
             "refused",
             "A check refused it",
             "A hard stop: the order breaks a rule of the desk. The code beside it says which.",
             "Leave it: no button sends it. A wrong rule is changed in the profile, not for one "
             "trade.",
-            _refused,
+            lambda record: not JUDGED.issuperset(record.denied),
         ),
         ReadingPattern(
             "levels",
@@ -220,17 +197,14 @@ def _all_agree(record: TickRecord) -> bool:
     )
 
 
-def _split(record: TickRecord) -> bool:
-    return {1, -1} <= set(_leans(record).values())
-
-
-def _abstained(record: TickRecord) -> bool:
-    return bool(abstained(record))
-
-
 def _clean(record: TickRecord) -> bool:
     kept = _conviction(record)
-    return kept is not None and kept >= ESCALATION_AT and _opens(record) and not record.denied
+    return (
+        kept is not None
+        and kept >= ESCALATION_AT
+        and opening(record) is not None
+        and not record.denied
+    )
 
 
 def _weak(record: TickRecord) -> bool:
@@ -238,13 +212,9 @@ def _weak(record: TickRecord) -> bool:
     return kept is not None and kept < WEAK_CONVICTION
 
 
-def _refused(record: TickRecord) -> bool:
-    return not JUDGED.issuperset(record.denied)
-
-
 def _levels(record: TickRecord) -> bool:
     rank = record.regime.reads.get(PERCENTILE) if record.regime else None
-    if not isinstance(rank, float) or not _opens(record):
+    if not isinstance(rank, float) or opening(record) is None:
         return False
     return rank <= QUIET_UPTO or rank >= VOLATILE_FROM
 
@@ -281,9 +251,3 @@ def _conviction(record: TickRecord) -> float | None:
         return None
     heard = any(not one.abstained and not is_gate(one) for one in told.reports)
     return told.panel.agreement(record.verdict).conviction if heard else None
-
-
-def _opens(record: TickRecord) -> bool:
-    """Return whether a tick wrote or proposed an opening."""
-    orders: tuple[SignalRecord | ProposedOrder, ...] = (*record.signals, *record.proposed)
-    return any(one.kind == "open" for one in orders)

@@ -1,23 +1,19 @@
 """The sections of a tick's page, made from the record of that tick.
 
-An agent may never have answered: what it lacks shows as a dash with the reason. Text of models
-passes through
-`figures.clean`. Pure functions.
-This module has the decision, the gate, L1 and the provenance. `transcript` has the conversation,
+An agent may never have answered: what it lacks shows as a dash with the reason. Pure functions.
+This module has the decision, the gate and the provenance. `transcript` has the conversation,
 `citations` and `inputs` what it rests on, `arithmetic` the sums, `waterfall` the drawings and
 `difference` the tick before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
 from agent_framework import NOTHING_OPENS
-from agents.contracts import VECTORS
+from agents.contracts import GateRuling
 from torra.dashboard.record import (
     agreement,
     arithmetic,
@@ -32,21 +28,18 @@ from torra.dashboard.record import (
     vetoes,
     waterfall,
 )
-from torra.dashboard.record.rows import RulingShown, StageShown, TranscriptVoice
-from torra.dashboard.record.shown import Decision, SignalOutcome, TickView, Trade
-from torra.dashboard.record.surroundings import Pair
+from torra.dashboard.record.shown import Decision, TickView
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
 from torra.exhibits.beyond.outside_row import OutsideShown
-from torra.exhibits.figures import BarSpan, Cell, cell
 from torra.tick import sentence
+from torra.tick.marks import PROPOSED
 from torra.tick.tick_record import (
-    ComponentRecord,
     Damaged,
     DebateRecord,
     Skipped,
-    StoredCall,
     TickRecord,
+    is_gate,
 )
 from torra.words import market, ticks
 from torra.words.orders import REASONS
@@ -61,39 +54,6 @@ NEAR: Final = 0.005
 SILENT_GATE: Final = "did not answer; the rules stand"
 
 
-class ComponentRow(TypedDict):
-    """A component of a score with its product."""
-
-    name: str
-    value: Cell
-    weight: str
-    product: Cell
-    bar: BarSpan
-
-
-class Components(TypedDict):
-    """The components of a vector."""
-
-    title: str
-    score: Cell
-    note: str
-    rows: list[ComponentRow]
-
-
-class OutcomeRow(TypedDict):
-    """The result of a signal."""
-
-    sid: str
-    state: str
-    fill: str
-    filled_at: str
-    exit: str
-    closed_at: str
-    why: str
-    profit: Cell
-    r: Cell
-
-
 def tick_sections(
     record: TickView, before: TickRecord | Skipped | Damaged | None = None
 ) -> dict[str, object]:
@@ -104,19 +64,20 @@ def tick_sections(
     deliberation = record.deliberation
     features, anchors = citations.evidence(record), citations.Anchors()
     stages = transcript.conversation(record, features, anchors)
-    agents = people(record, stages)
-    shown = {a["name"]: citations.shown_to(a["name"], features) for a in agents}
+    agents = transcript.people(record, stages)
+    shown = {agent.name: citations.shown_to(agent.name, features) for agent in agents}
     quoted = inputs.quotations(record, stages, features)
     calls, common = inputs.call_rows(record.made_calls)
     cited = citations.cited(transcript.entries_of(stages), features)
     return {
         "sentence": figures.sanitize(sentence.page_text(record), SENTENCE),
         "headline": headline(record),
-        "summary": summary.summary(record, agents),
+        "counts": summary.counts(agents),
+        "requests": summary.requests(record),
+        "proposed": REASONS[PROPOSED] if record.reason == PROPOSED else "",
         "note": summary.note(record),
         "agents": agents,
         "transcript": stages,
-        "rules": transcript.rules(record),
         "cited": cited,
         "uncited": citations.uncited(features, cited, shown),
         "codes": {figures.title(name): code for name, code in citations.codes(list(shown)).items()},
@@ -130,7 +91,6 @@ def tick_sections(
         "tally": agreement.tally(agents),
         "degraded": agreement.degraded(deliberation),
         "shadow": deliberation.in_shadow,
-        "agreement": agreement,
         "heard": agreement.heard(deliberation),
         "around": surroundings,
         "market": market,
@@ -141,8 +101,6 @@ def tick_sections(
         "timeframes": arithmetic.consensus_line(record),
         "decision": arithmetic.decision_rows(record),
         "gate": gate_rows(record),
-        "components": component_tables(record),
-        "memory": memory_rows(record),
         "calls": calls,
         "common": common,
         "quoted": quoted,
@@ -150,17 +108,13 @@ def tick_sections(
         "why": why(record),
         "veto": vetoes.cause(record),
         "veto_mark": vetoes.mark(record),
-        "swarm": swarm.shown(record),
+        "swarm": deliberation.swarm is not None,
         "brief": swarm.brief(record),
         "thesis": thesis.shown(record, record.limits.escalation if record.limits else None),
-        "ahead": any(one["horizon"] for one in agents),
-        "denied": [figures.sanitize(reason, 120) for reason in record.denied],
-        "signals": record.signals,
-        "outcomes": _outcomes(record),
         "provenance": provenance(record),
+        "written": written,
         "failed_checks": arithmetic.failed_checks(record),
         "records": arithmetic.records_line(record),
-        "source_meaning": figures.mark(record.source_type).meaning,
     }
 
 
@@ -234,57 +188,20 @@ def _limits(record: Decision) -> tuple[float | None, float | None]:
     return (None, None) if limits is None else (-limits.sell, limits.buy)
 
 
-def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[TranscriptVoice]:
-    """Return every agent that was asked or reported, in the order in which they spoke.
+def gate_rows(record: TickRecord) -> list[tuple[str, GateRuling | None, str]]:
+    """Return the ruling of the gate's rules, that of its agent, and the one in force.
 
-    `stages` are those of the transcript: each agent leads to its last entry there.
+    Each has its name and its detail, or why there is none.
     """
-    deliberation = record.deliberation
-    told = {report.agent_id: report for report in deliberation.every_report}
-    called: dict[str, list[StoredCall]] = {}
-    for call in record.made_calls:
-        called.setdefault(call.role_id, []).append(call)
-    last = {entry["name"]: entry for entry in transcript.entries_of(stages)}
-    seated = [name for stage in deliberation.stages for name in stage.agents]
-    left_out = {
-        name: word
-        for stage in deliberation.stages
-        if stage.status == "skipped"
-        for name, word in stage.agents.items()
-    }
-    # seats are in the order of speaking; an agent outside of them must not be lost
-    names = dict.fromkeys([*seated, *called, *told])
-    return [
-        transcript.voice(
-            name,
-            told.get(name),
-            called.get(name, []),
-            deliberation,
-            left_out.get(name, ""),
-            anchor=last[figures.sanitize(name, 40)]["anchor"] if last else "",
-            timeframe=record.timeframe,
-        )
-        for name in names
-    ]
-
-
-def gate_rows(record: TickRecord) -> list[RulingShown]:
-    """Return the ruling of the gate's rules, that of its agent, and the one in force."""
-    deliberation = record.deliberation
-    own = transcript.gate_report(deliberation)
+    debate = record.deliberation
+    report = next((report for report in debate.reports if is_gate(report)), None)
+    own = report.ruling if report else None
+    force = "the rules alone, in shadow" if debate.in_shadow else "the lower multiplier"
     # the record's own gate wins: it is what was in force
-    merged = replace(record.gate.ruling, detail=deliberation.ruling.detail)
     return [
-        transcript.rules(record),
-        transcript.ruling(
-            "Gate agent, its own", own.ruling if own else None, _no_ruling(deliberation)
-        ),
-        transcript.ruling(
-            "In force: the rules alone, in shadow"
-            if deliberation.in_shadow
-            else "In force: the lower multiplier",
-            merged,
-        ),
+        ("Rules", record.gate.rule, record.gate.rule.detail),
+        ("Gate agent, its own", own, own.detail if own else _no_ruling(debate)),
+        (f"In force: {force}", record.gate.ruling, debate.ruling.detail),
     ]
 
 
@@ -298,83 +215,25 @@ def _no_ruling(deliberation: DebateRecord) -> str:
     return "was not asked, as nothing can open; the rules stand" if spared else SILENT_GATE
 
 
-def component_tables(record: TickRecord) -> list[Components]:
-    """Return, for each vector, its components with value, weight and product."""
-    return [
-        {
-            "title": figures.title(vector),
-            "score": cell(record.l1.get(vector), figures.FULL_DECIMALS),
-            "note": figures.sanitize(record.notes.get(vector), 400),
-            "rows": [_component(part) for part in record.components.get(vector, ())],
-        }
-        for vector in VECTORS
-    ]
-
-
-def memory_rows(record: TickRecord) -> list[Pair]:
-    """Return the memory context as names and values."""
-    return [
-        {"name": figures.title(name), "value": _told(value)}
-        for name, value in record.memory.items()
-    ]
-
-
-def provenance(record: TickRecord) -> list[Pair]:
+def provenance(record: TickRecord) -> list[tuple[str, JsonValue]]:
     """Return the inputs by which this tick can be repeated."""
     bars = record.bars
     span = f"{bars.count} from {figures.moment(bars.first)} to {figures.moment(bars.last)}"
-    pairs = [
+    return [
         ("Bars", span),
         ("Hash of the bars", bars.hash),
         ("Profile", record.profile),
         ("Provider", record.provider),
         *record.versions.items(),
     ]
-    return [{"name": figures.sanitize(n, 60), "value": _told(value)} for n, value in pairs]
 
 
-def _component(part: ComponentRecord) -> ComponentRow:
-    value, weight = part.value, part.weight
-    product = None if value is None else value * weight
-    return {
-        "name": figures.sanitize(part.name, 60),
-        "value": cell(value, figures.FULL_DECIMALS),
-        "weight": figures.plain(weight, 3),
-        "product": cell(product, figures.FULL_DECIMALS),
-        "bar": figures.signed_bar(value),
-    }
-
-
-def _outcomes(record: TickView) -> list[OutcomeRow]:
-    """Return the result of each signal; for a close, that of the position that it ended."""
-    digits = 5 if record.digits is None else record.digits
-    rows = [record.outcomes.get(signal.sid) for signal in record.signals]
-    return [_outcome(row, digits) for row in rows if row]
-
-
-def _outcome(row: SignalOutcome, digits: int) -> OutcomeRow:
-    closing = row.kind == "close"
-    trade: Trade = (closing and row.state == "FILLED" and row.closed) or row
-    ended = trade.state == "CLOSED"
-    open_yet = "not closed"
-    return {
-        "sid": figures.sanitize(row.sid, 40),
-        "state": figures.sanitize(row.state, 20),
-        "fill": figures.plain(row.price, digits),
-        "filled_at": figures.moment(row.opened_at),
-        "exit": figures.plain(trade.close_price, digits) if ended else figures.DASH,
-        "closed_at": figures.moment(trade.closed_at) if ended else figures.DASH,
-        "why": figures.sanitize(trade.close_reason if ended else row.detail, 200),
-        "profit": cell(trade.profit if ended else None, 2, open_yet),
-        "r": cell(trade.r_multiple if ended else None, 2, open_yet),
-    }
-
-
-def _told(value: JsonValue) -> str:
+def written(value: JsonValue) -> str:
+    """Return a stored value in words: the items of a list or a dict, separated by commas."""
     if isinstance(value, dict):
-        return (
-            ", ".join(f"{figures.sanitize(n, 60)} {_told(v)}" for n, v in value.items()) or "none"
-        )
-    if isinstance(value, list):
-        return ", ".join(_told(item) for item in value) or "none"
-    return figures.format_any(value)
+        items = [f"{figures.sanitize(name, 60)} {written(item)}" for name, item in value.items()]
+    elif isinstance(value, list):
+        items = [written(item) for item in value]
+    else:
+        return figures.format_any(value)
+    return ", ".join(items) or "none"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypedDict
 
-from torra.dashboard.record.thesis import ManagerVerdict
+from agents.contracts import AgentReport
 from torra.exhibits.figures import BarSpan, Cell
+from torra.tick.tick_record import StoredCall
 from torra.words.badge import Badge
 
 
@@ -27,16 +30,6 @@ class Ordinal(TypedDict):
     range: str
 
 
-class RulingShown(TypedDict):
-    """A ruling of the gate; `note` is its detail, or why there is none."""
-
-    name: str
-    multiplier: str
-    veto: str
-    reasons: list[str]
-    note: str
-
-
 class Chip(TypedDict):
     """A citation with its anchor and its judgement; `there` is the value of the evidence."""
 
@@ -50,80 +43,33 @@ class Chip(TypedDict):
     there: str
 
 
-class Vote(TypedDict):
-    """An adjustment or a score as it was given; `meant` is its value before clamping."""
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What one agent said, or why it said nothing: its report and its calls, as stored.
+
+    `text` is what it says in a sentence, `missing` why it has no adjustment; `trust` is None where
+    none weighs its word, `confidence` "" where it counts for nothing. In its stage it has its votes
+    by vector and, in `meant`, those that were clamped as the model gave them.
+    """
 
     name: str
-    value: Cell
-    meant: str
-
-
-class PointLine(TypedDict):
-    """A point of an agent in words, and the name of the feature that it cites."""
-
-    says: str
-    why: str
-    name: str
-
-
-class PointList(TypedDict):
-    """Points of one kind under their heading."""
-
-    name: str
-    points: list[PointLine]
-
-
-class TranscriptVoice(TypedDict):
-    """What one agent said, or why it said nothing."""
-
-    name: str
-    title: str
-    who: str
+    report: AgentReport | None
+    calls: Sequence[StoredCall]
     mark: Badge
-    anchor: str
-    confidence: str
-    trust: str
-    adjustments: list[Cell]
-    reasoning: str
-    key_points: list[str]
-    points: list[PointList]
-    flags: list[str]
-    looks: list[str]
-    ordinals: list[Ordinal]
-    falsifiers: list[str]
     why_silent: str
-    ruling: RulingShown | None
-    judged: ManagerVerdict | None
-    horizon: str
-    risks: list[str]
-    finds: list[tuple[str, str]]
-    counts: str
-    declined: bool
-    ms: str
-    cost: str
-    tries: int
+    text: str
+    trust: float | None
+    confidence: str
+    missing: str
+    anchor: str = ""
+    phase: str = ""
+    replaced: bool = False
+    evidence: Sequence[Chip] = ()
+    stance: Stance | None = None
+    votes: Mapping[str, float] = field(default_factory=dict)
+    meant: Mapping[str, float] = field(default_factory=dict)
 
-
-class TranscriptEntry(TranscriptVoice):
-    """A voice in its stage, with its citations."""
-
-    round: int
-    phase: str
-    replaced: bool
-    evidence: list[Chip]
-    stance: Stance | None
-    votes: list[Vote]
-    scored: bool
-
-
-class StageShown(TypedDict):
-    """A stage of a debate with its entries."""
-
-    name: str
-    gate: bool
-    title: str
-    note: str
-    ms: str
-    status: str
-    meaning: str
-    entries: list[TranscriptEntry]
+    @property
+    def said(self) -> AgentReport:
+        """Its report; an empty one where it made none."""
+        return self.report or AgentReport(self.name)

@@ -1,7 +1,7 @@
 """What stands first on a tick's page: for, against, without agents, and six facts in a line.
 
 The points are those of an approval (torra.dashboard.trade.why), so both pages say the same. Pure
-functions over a record; text of models passes through `figures.clean`.
+functions over a record; text of models passes through `figures.sanitize`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from agents.contracts import WINNERS, AgentReport
-from agents.debate.panel import DIRECTIONS, Agreement
+from agents.debate.panel import DIRECTIONS
 from torra.config import SymbolSpec
 from torra.dashboard.record import swarm, thesis
-from torra.dashboard.record.agreement import left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY, Decision, TickLimits, TickView
 from torra.exhibits import figures
@@ -25,6 +24,7 @@ from torra.tick.tick_record import (
     DebateRecord,
     ProposedOrder,
     SignalRecord,
+    TickRecord,
     is_gate,
 )
 from torra.verdict.order_levels import Levels, levels
@@ -91,7 +91,7 @@ def facts(
     waited for a person.
     """
     return [
-        _sure(record),
+        _conviction(record),
         _too_small(record, spec, currency) or _size(record),
         _risk(record, spec, currency, proposed),
         _evidence(cited, shown),
@@ -101,65 +101,52 @@ def facts(
 
 
 def _refuting(record: TickView, falsifiers: Sequence[str]) -> TickFact:
-    """Return what would prove it wrong; where a judge takes no side, what would settle it."""
-    found, leans = _refuted(record, falsifiers), _judge_leans(record)
-    if found == DASH and (ends := _judges_ends(record)):
-        found = ends[0]
-    if found == DASH:
+    """Return what would prove it wrong; where a judge takes no side, what would settle it.
+
+    The ends of a thesis that counts come first, then those of the case, then those of a judge
+    whose side no verdict took.
+    """
+    debate, leans, ends = record.deliberation, _judge_leans(record), [*falsifiers]
+    asked = debate.consulted
+    if asked and asked.report and not (asked.report.declined or debate.in_shadow):
+        ends = [*asked.report.falsifiers, *ends]
+    if debate.judge and leans:
+        ends += debate.judge.falsifiers
+    first = next((figures.sanitize(end, 160) for end in ends if end), "")
+    if not first:
         return TickFact("Proved wrong by", *(swarm.tie_breaker(record) or (DASH,)))
-    held = f"the judge's {leans} side" if leans else f"the case for a {side_of(record).lower()}"
-    return TickFact("Proved wrong by", found, "" if record.verdict in SIDES else held)
+    whose = f"the judge's {leans} side" if leans else f"the case for a {side_of(record).lower()}"
+    return TickFact("Proved wrong by", first, "" if record.verdict in SIDES else whose)
 
 
 def _judge_leans(record: TickView) -> str:
     """Return which side a swarm's judge takes on a HOLD; "" elsewhere, and of none."""
-    told = record.deliberation
-    if told.swarm is None or told.judge is None or record.verdict in SIDES:
+    debate = record.deliberation
+    if debate.swarm is None or debate.judge is None or record.verdict in SIDES:
         return ""
-    return LEANS.get(told.judge.winner or "", "")
+    return LEANS.get(debate.judge.winner, "")
 
 
-def _judges_ends(record: TickView) -> list[str]:
-    """Return the closes that would prove a judge wrong whose side no verdict took."""
-    judge = record.deliberation.judge if _judge_leans(record) else None
-    return [figures.sanitize(one, 160) for one in judge.falsifiers if one] if judge else []
-
-
-def _refuted(record: TickView, falsifiers: Sequence[str]) -> str:
-    """Return what would end a trade: the first end of a thesis that counts, else of its case."""
-    asked, ends = record.deliberation.consulted, falsifiers
-    if asked and asked.report and not (asked.report.declined or record.deliberation.in_shadow):
-        ends = [figures.sanitize(one, 160) for one in asked.report.falsifiers if one] or falsifiers
-    return ends[0] if ends else DASH
-
-
-def _agreed(record: TickView) -> Agreement | None:
-    """Return how far the desk agreed with the side that a tick is about; None without opinions."""
-    told = record.deliberation.panel
-    return told.agreement(side_of(record)) if told else None
-
-
-def _sure(record: TickView) -> TickFact:
-    agreed = _agreed(record)
-    if agreed is None or agreed.conviction is None:
-        return TickFact("Conviction", DASH, "no agent took a side")
-    kept, raw = agreed.conviction, agreed.raw
-    lost = raw is not None and _percent(raw) != _percent(kept)
-    named = thesis.costs(record.deliberation, side_of(record))
-    why = f", as {named}" if named else " by what speaks against it"
-    more = f"down from {_percent(raw or 0.0)}{why}" if lost else ""
+def _conviction(record: TickView) -> TickFact:
+    debate, side = record.deliberation, side_of(record)
+    agreed = debate.panel.agreement(side)
+    kept, raw = _percent(agreed.conviction), _percent(agreed.raw)
     if outage_of(record) is not None:
-        return TickFact("Size", _percent(kept), NO_AGENT)
-    if record.deliberation.in_shadow:
-        return TickFact("Conviction", _percent(kept), NOT_COUNTED)
-    if leans := _judge_leans(record):
-        judged = f"of a {side_of(record).lower()}: the judge is {leans}"
-        return TickFact("Conviction", _percent(kept), judged)
-    return TickFact("Conviction", _percent(kept), more)
+        return TickFact("Size", kept, NO_AGENT)
+    more = ""
+    if debate.in_shadow:
+        more = NOT_COUNTED
+    elif leans := _judge_leans(record):
+        more = f"of a {side.lower()}: the judge is {leans}"
+    elif kept != raw:
+        objection = thesis.costs(debate, side)
+        why = f", as {objection}" if objection else " by what speaks against it"
+        more = f"down from {raw}{why}"
+    return TickFact("Conviction", kept, more)
 
 
 def _percent(share: float) -> str:
-    """Return a share in percent; of a damaged record it may be none."""
+    """Return a share in percent; a dash of what is none."""
     return f"{100 * share:.0f} %" if 0.0 <= share <= 1.0 else DASH
 
 
@@ -189,38 +176,31 @@ def _argued(row: CitedRow) -> tuple[int, int, int]:
 
 def _cost(record: TickView) -> TickFact:
     """Return what a tick cost: a figure that rounds to nothing is said as nothing."""
-    calls, elapsed, usd = len(record.made_calls), record.elapsed_ms, record.cost_usd
-    took = "" if elapsed is None else f" in {_seconds(elapsed)}"
-    said = "Nothing" if usd == 0 else figures.money(usd)
-    asked = f"{calls} question{'' if calls == 1 else 's'}{took}"
-    return TickFact("Paid for the agents", said, asked, "cost")
-
-
-def _seconds(elapsed_ms: float) -> str:
-    told = figures.plain(elapsed_ms / 1000, 1)
-    return "under 0.1 s" if told == "0.0" else f"{told} s"
+    calls = len(record.made_calls)
+    took = figures.plain(record.elapsed_ms / 1000, 1)
+    took = "under 0.1 s" if took == "0.0" else f"{took} s"
+    paid = figures.money(record.cost_usd) if record.cost_usd else "Nothing"
+    asked = f"{calls} question{'' if calls == 1 else 's'} in {took}"
+    return TickFact("Paid for the agents", paid, asked, "cost")
 
 
 def who(record: TickView, side: str, shown: Sequence[str] = ()) -> str:
     """Return who disagreed with a side; of those without a point among `shown`, on which score."""
-    deliberation = record.deliberation
-    heard = [one for one in deliberation.reports if not is_gate(one) and not one.abstained]
-    if deliberation.swarm is not None:
-        heard = [one for one in heard if not one.regime]
+    debate, towards = record.deliberation, DIRECTIONS[side]
+    heard = [one for one in debate.reports if not (is_gate(one) or one.abstained or one.regime)]
     if not heard:
-        asked = bool(record.made_calls or deliberation.failures)
+        asked = bool(record.made_calls or debate.failures)
         return "No agent answered." if asked else "No agent was asked."
-    panel, towards = deliberation.panel, DIRECTIONS[side]
-    leanings = panel.pushes
+    pushes = debate.panel.pushes
     against = [
         one
         for one in heard
-        if (leanings.get(one.agent_id) or 0.0) * towards < 0.0
-        or WINNERS.get(one.winner or "", towards) != towards
+        if pushes.get(one.agent_id, 0.0) * towards < 0.0
+        or WINNERS.get(one.winner, towards) != towards
     ]
     if not against:
         weak = any(one not in UNHEARD for one in shown)
-        many = _heard(deliberation, heard)
+        many = _heard(debate, heard)
         return f"Nobody disagreed, of {many}{'; they named:' if weak else '.'}"
     # who judged both cases first: its word takes most off the conviction
     against.sort(key=lambda one: not one.winner)
@@ -256,28 +236,36 @@ def _on(report: AgentReport, towards: float, shown: Sequence[str]) -> str:
     return f"{name} on {worst[1].replace('_', ' ')}" if worst[0] < 0.0 else name
 
 
+def opening(record: TickRecord) -> SignalRecord | ProposedOrder | None:
+    """Return the opening that a tick wrote or proposed."""
+    orders: tuple[SignalRecord | ProposedOrder, ...] = (*record.signals, *record.proposed)
+    return next((order for order in orders if order.kind == "open"), None)
+
+
+def _left(record: TickView) -> tuple[float, str]:
+    """Return the share of an opening's size that gate, conviction and budget leave, and these."""
+    debate, gate, budget = record.deliberation, record.gate.multiplier, record.budget
+    sure = debate.panel.agreement(side_of(record)).conviction
+    factors = f"gate {_percent(gate)}, conviction {_percent(sure)}"
+    if debate.in_shadow:
+        sure, factors = 1.0, f"gate {_percent(gate)}, {WATCH_ONLY}"
+    if budget is not None:
+        factors += f", budget {_percent(budget)}"
+    return gate * sure * (1.0 if budget is None else budget), factors
+
+
 def _size(record: TickView) -> TickFact:
-    orders: list[SignalRecord | ProposedOrder] = [*record.signals, *record.proposed]
-    opening = next((one for one in orders if one.kind == "open"), None)
-    if opening is None:
-        if orders:
-            return TickFact("Size", "A close")
-        if record.reason != HELD:
-            return TickFact("Size", "No order")
-        since = f", {told}" if (told := held_since(record)) else ""
-        return TickFact(
-            "Size", "No new order", f"the {held_side(record) or 'open position'} stays{since}"
-        )
-    agreed, gate = _agreed(record), record.gate.multiplier
-    shadow, budget = record.deliberation.in_shadow, record.budget
-    sure = 1.0 if agreed is None or shadow else agreed.conviction
-    left = left_of(gate, sure, budget)
-    if left is None or sure is None or left >= 1.0:
-        return TickFact("Size", f"{figures.plain(opening.lots, 2)} lots")
-    regime = "" if budget is None else f", budget {_percent(budget)}"
-    panel = WATCH_ONLY if shadow else f"conviction {_percent(sure)}"
-    more = f"{_percent(left)} of what risk allows: gate {_percent(gate or 0.0)}, {panel}{regime}"
-    return TickFact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
+    order = opening(record)
+    if order is not None:
+        left, factors = _left(record)
+        more = f"{_percent(left)} of what risk allows: {factors}" if left < 1.0 else ""
+        return TickFact("Size", f"{figures.plain(order.lots, 2)} lots", more)
+    if record.signals or record.proposed:
+        return TickFact("Size", "A close")
+    if record.reason != HELD:
+        return TickFact("Size", "No order")
+    stays = [f"the {held_side(record) or 'open position'} stays", held_since(record)]
+    return TickFact("Size", "No new order", ", ".join(filter(None, stays)))
 
 
 def _too_small(record: TickView, spec: SymbolSpec | None, currency: str) -> TickFact | None:
@@ -285,38 +273,28 @@ def _too_small(record: TickView, spec: SymbolSpec | None, currency: str) -> Tick
 
     None of another tick, and where price, terms or limits are not known.
     """
-    side, at = str(record.verdict), record.limits or TickLimits()
-    if DenyReason.SIZE_ZERO not in record.denied or spec is None or side not in SIDES:
+    limits = record.limits or TickLimits()
+    capital, known = limits.capital, DenyReason.SIZE_ZERO in record.denied
+    if not known or spec is None or record.verdict not in SIDES or capital is None:
         return None
-    if at.capital is None:
+    found = levels(record.verdict, record.close, record.atr, spec)
+    if not isinstance(found, Levels):
         return None
-    found = levels(side, record.close, record.atr, spec)
-    agreed = None if record.deliberation.in_shadow else _agreed(record)
-    budget = record.budget
-    left = left_of(record.gate.multiplier, 1.0 if agreed is None else agreed.conviction, budget)
-    if not isinstance(found, Levels) or left is None:
-        return None
-    sure = "" if agreed is None or agreed.conviction is None else _percent(agreed.conviction)
-    regime = "" if budget is None else f", budget {_percent(budget)}"
-    gate = _percent(record.gate.multiplier or 0.0)
-    why = f" (gate {gate}, conviction {sure}{regime})" if sure else ""
-    lots = smallest(spec)
-    takes = (
-        ("would lose {} at its stop", worth(abs(found.entry - found.stop), lots, spec)),
-        ("would be worth {}", notional(lots, found.entry, spec)),
-    )
-    for (says, needed), share in zip(
-        takes, (at.risk_per_trade_pct, at.max_notional_pct), strict=True
+    (left, factors), lots = _left(record), smallest(spec)
+    why = "" if record.deliberation.in_shadow else f" ({factors})"
+    loss, size = worth(abs(found.entry - found.stop), lots, spec), notional(lots, found.entry, spec)
+    for says, needed, share in (
+        ("would lose {} at its stop", loss, limits.risk_per_trade_pct),
+        ("would be worth {}", size, limits.max_notional_pct),
     ):
-        if share is None or needed <= at.capital * share / 100 * left:
+        if share is None or needed <= (most := capital * share / 100 * left):
             continue
         amount, allowed = (
-            f"{figures.plain(one, 2)} {currency}".rstrip()
-            for one in (needed, at.capital * share / 100 * left)
+            f"{figures.plain(money, 2)} {currency}".rstrip() for money in (needed, most)
         )
         more = (
             f"the smallest order, {lots:g} lots, {says.format(amount)}; allowed are {allowed}: "
-            f"{share:g} % of {figures.plain(at.capital, 0)} × {figures.plain(left, 2)}{why}"
+            f"{share:g} % of {figures.plain(capital, 0)} × {figures.plain(left, 2)}{why}"
         )
         return TickFact("Size", "Too small", more)
     return None
@@ -325,20 +303,18 @@ def _too_small(record: TickView, spec: SymbolSpec | None, currency: str) -> Tick
 def _risk(
     record: TickView, spec: SymbolSpec | None, currency: str, proposed: Levels | None
 ) -> TickFact:
-    orders: list[SignalRecord | ProposedOrder] = [*record.signals, *record.proposed]
-    opening = next((one for one in orders if one.kind == "open"), None)
-    at = opening if isinstance(opening, SignalRecord) else proposed
-    if opening is None or opening.lots is None:
-        kept = not orders and record.reason == HELD
-        return TickFact("At risk", "Nothing new", "") if kept else TickFact("At risk", "Nothing")
+    order = opening(record)
+    if order is None:
+        held = not record.signals and not record.proposed and record.reason == HELD
+        return TickFact("At risk", "Nothing new" if held else "Nothing")
+    at = order if isinstance(order, SignalRecord) else proposed
     if at is None or at.entry is None or at.stop is None:
         return TickFact("At risk", DASH, "where its stop lay is not known")
     distance = abs(at.entry - at.stop)
-    digits = 5 if record.digits is None else record.digits
-    away = f"stop {figures.plain(distance, digits)} away"
+    away = f"stop {figures.plain(distance, 5 if record.digits is None else record.digits)} away"
     if spec is None:
         return TickFact("At risk", away)
-    money = figures.plain(worth(distance, opening.lots, spec), 2)
+    money = figures.plain(worth(distance, order.lots, spec), 2)
     return TickFact("At risk", f"{money} {currency}".rstrip(), away)
 
 
@@ -349,31 +325,21 @@ def without(record: TickView, told: Mapping[str, str] | None) -> tuple[str, str]
     where they changed nothing of it, or nobody can tell.
     """
     alone, verdict = figures.mark(record.l1_verdict).word, figures.mark(record.verdict).word
-    l1 = figures.format_signed(record.l1_consensus)
-    if record.l1_verdict is None:
-        return "Not known", "What the bars alone said is not recorded."
+    stood = f"The bars alone stood at {figures.format_signed(record.l1_consensus)}"
     if told:
-        return (
-            told["did"],
-            f"{told['came']} With agents: {told['done']} The bars alone stood at {l1}. "
-            "That is this trade only.",
-        )
-    judged = record.reason == DenyReason.TRADER_DECLINED or (
-        record.reason == DenyReason.GATE_VETO and not record.gate.rule.veto
-    )
-    if record.l1_verdict == record.verdict and judged:
-        return "Not known", f"The bars alone stood at {l1}, which is {alone} too."
-    if record.l1_verdict == record.verdict:
-        traded, kept = bool(record.signals or record.proposed), record.reason == HELD
-        return (
-            "The same trade"
-            if traded
-            else f"The same: {held_side(record) or 'position'} kept"
-            if kept
-            else "No trade either",
-            f"The bars alone stood at {l1}, which is {alone} too.",
-        )
-    return (
-        f"A {SIDES[record.l1_verdict].verb}" if record.l1_verdict in SIDES else "No trade",
-        f"The bars alone stood at {l1}; with agents the verdict is {verdict}.",
-    )
+        more = f"{told['came']} With agents: {told['done']} {stood}. That is this trade only."
+        return told["did"], more
+    if record.l1_verdict != record.verdict:
+        side = SIDES.get(record.l1_verdict)
+        word = f"A {side.verb}" if side else "No trade"
+        return word, f"{stood}; with agents the verdict is {verdict}."
+    judged = record.reason == DenyReason.GATE_VETO and not record.gate.rule.veto
+    if judged or record.reason == DenyReason.TRADER_DECLINED:
+        word = "Not known"
+    elif record.signals or record.proposed:
+        word = "The same trade"
+    elif record.reason == HELD:
+        word = f"The same: {held_side(record) or 'position'} kept"
+    else:
+        word = "No trade either"
+    return word, f"{stood}, which is {alone} too."

@@ -2,7 +2,7 @@
 
 `shown` tells of an opening that the trader was asked about, declined, or could not be asked about;
 a tick without such an opening, or of a desk without a trader, has none. `judged` tells what the
-manager made of bull and bear. Words of models pass through `figures.clean`; who wrote them, on
+manager made of bull and bear. Words of models pass through `figures.sanitize`; who wrote them, on
 which tier and why stand beside them, made by code. Pure functions; nothing raises.
 """
 
@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST, THIN_CONVICTION
 from agents.contracts import WINNERS, AgentReport
-from agents.debate.deliberation import Consulted
 from agents.debate.panel import DIRECTIONS
 from torra.dashboard.record.shown import NOT_COUNTED, EscalationSetting
 from torra.exhibits import figures
@@ -22,21 +21,27 @@ from torra.tick import sentence
 from torra.tick.marks import UNFORESEEN
 from torra.tick.tick_record import DebateRecord, TickRecord, statement
 from torra.tick.words import thesis_words
-from torra.words.badge import Badge
+from torra.words.badge import Badge, capital
 from torra.words.orders import SIDES
 from torra.words.ticks import HORIZONS
 
-State = Literal["written", "declined", "none", "unforeseen", "shadow", "shadow declined"]
-
-MARKS: Final[Mapping[State, Badge]] = {
-    "written": Badge("✎", "written", "note"),
-    "declined": Badge("⊘", "declined", "alert"),
-    "none": Badge("○", "no thesis", "warn"),
-    "unforeseen": Badge("○", "not asked", "flat"),
-    "shadow": Badge("✎", "written (shadow)", "flat"),
-    "shadow declined": Badge("⊘", "would decline (shadow)", "flat"),
+SILENT: Final = Badge("○", "no thesis", "warn")
+UNASKED: Final = Badge("○", "not asked", "flat")
+MARKS: Final[Mapping[tuple[bool, bool], Badge]] = {
+    (False, False): Badge("✎", "written", "note"),
+    (True, False): Badge("⊘", "declined", "alert"),
+    (False, True): Badge("✎", "written (shadow)", "flat"),
+    (True, True): Badge("⊘", "would decline (shadow)", "flat"),
 }
-"""What became of a thesis, with its mark."""
+"""What became of a thesis: whether the trader declined, and whether in shadow."""
+
+NOTES: Final[Mapping[tuple[bool, bool], str]] = {
+    (False, False): "Code sets size, stop and target, and closes nothing on what would end it.",
+    (True, False): "A decline stops this opening, and no other.",
+    (False, True): f"{NOT_COUNTED.capitalize()}.",
+    (True, True): f"{NOT_COUNTED.capitalize()}.",
+}
+"""How a thesis counted: not at all in shadow, else only where it declines."""
 
 NOBODY: Final = Badge("■", "neither", "flat")
 NO_SIDE: Final = Badge("■", "no side", "flat")
@@ -58,10 +63,10 @@ class ThesisShown:
     """
 
     mark: Badge
-    about: str
-    why: str
-    who: str
-    tier: str
+    about: str = ""
+    why: str = ""
+    who: str = ""
+    tier: str = ""
     claim: str = ""
     ends: tuple[str, ...] = ()
     risks: tuple[str, ...] = ()
@@ -79,30 +84,44 @@ class ManagerVerdict:
 
 def shown(record: TickRecord, rule: EscalationSetting | None = None) -> ThesisShown | None:
     """Return the thesis of a tick's opening, or why there is none; None where none was due."""
-    asked, told = record.deliberation.consulted, rule or EscalationSetting()
-    if not asked:
-        unforeseen = UNFORESEEN in record.flags
-        return _without("unforeseen", "", thesis_words.UNFORESEEN_WORDS) if unforeseen else None
-    tier = thesis_words.escalated(asked.tier, asked.conviction, told.when, told.at)
-    if not asked.report:
+    asked, rule = record.deliberation.consulted, rule or EscalationSetting()
+    if asked is None:
+        why = f"{capital(thesis_words.UNFORESEEN_WORDS)}."
+        return ThesisShown(UNASKED, why=why) if UNFORESEEN in record.flags else None
+    side, report = SIDES.get(asked.side), asked.report
+    verb = f"{side.verb}ing" if side else "opening"
+    about = f"{verb} {figures.sanitize(record.symbol, 40)}".strip()
+    tier = thesis_words.escalated(asked.tier, asked.conviction, rule.when, rule.at)
+    if report is None:
         why = figures.sanitize(thesis_words.why_without(asked.failure), 200)
-        return _without("none", _about(asked, record), why, tier)
-    return _written(asked, asked.report, record, tier)
+        return ThesisShown(SILENT, about, f"{capital(why)}.", tier=tier)
+    declined, shadow = report.declined, record.deliberation.in_shadow
+    reason = sentence.why_declined(report.decline_code) or "it judges so itself"
+    long = horizon(report, record.timeframe)
+    return ThesisShown(
+        mark=MARKS[declined, shadow],
+        about=about,
+        why=f"The trader {'would decline' if shadow else 'declined'} it: {reason}." * declined,
+        who=figures.sanitize(thesis_words.author(asked, record.made_calls), 120),
+        tier=tier,
+        claim=figures.sanitize(statement(report), LONGEST),
+        # of what is not made nothing can end
+        ends=() if declined else _lines(report.falsifiers),
+        risks=_lines(report.risks),
+        bars=f"at most {long}" if long and not declined else "",
+        note=NOTES[declined, shadow],
+    )
 
 
-def judged(said: AgentReport) -> ManagerVerdict | None:
+def judged(report: AgentReport) -> ManagerVerdict | None:
     """Return a manager's verdict, or a judge's side; None of anybody else's report."""
-    winner = said.winner or ""
-    if winner not in WINNERS:
+    if report.winner not in WINNERS:
         return None
-    nobody = NOBODY if said.win_share is None else NO_SIDE
-    mark = figures.mark(winner) if WINNERS[winner] else nobody
+    nobody = NOBODY if report.win_share is None else NO_SIDE
+    weights = report.weights.items()
     return ManagerVerdict(
-        mark,
-        tuple(
-            (figures.title(name), f"× {figures.plain(value, 2)}")
-            for name, value in said.weights.items()
-        ),
+        figures.mark(report.winner) if WINNERS[report.winner] else nobody,
+        tuple((figures.title(name), f"× {figures.plain(one, 2)}") for name, one in weights),
     )
 
 
@@ -110,8 +129,10 @@ def objection(deliberation: DebateRecord, side: str) -> str:
     """Return how a manager or a judge objects to a side; "" where it names that side."""
     manager = deliberation.manager
     decides = manager or deliberation.judge
-    named = WINNERS.get(decides.winner or "") if decides else None
-    if named is None or side not in DIRECTIONS or named == DIRECTIONS[side]:
+    if decides is None or side not in DIRECTIONS:
+        return ""
+    named = WINNERS.get(decides.winner)
+    if named is None or named == DIRECTIONS[side]:
         return ""
     if manager is None:
         return f"the judge takes {'the other side' if named else 'no side'}"
@@ -124,76 +145,28 @@ def costs(deliberation: DebateRecord, side: str) -> str:
     To name no side costs nothing where no analyst objects: then a researcher does, or the desk
     leans against the side, or too few experts spoke.
     """
-    found = deliberation.panel.agreement(side)
-    if found is None or found.raw is None or found.conviction is None:
-        return ""
-    left = found.raw * (1.0 - OPPOSITION_COST * max(found.opposition or 0.0, found.dissent or 0.0))
-    if found.leans_against:
-        left = min(left, LEANING_SHARE * found.raw)
+    agreed = deliberation.panel.agreement(side)
+    left = agreed.raw * (1.0 - OPPOSITION_COST * max(agreed.opposition, agreed.dissent))
+    if agreed.leans_against:
+        left = min(left, LEANING_SHARE * agreed.raw)
     if deliberation.swarm is not None and deliberation.swarm.thin:
         left = min(left, THIN_CONVICTION)
-    return objection(deliberation, side) if found.conviction < left - TINY else ""
+    return objection(deliberation, side) if agreed.conviction < left - TINY else ""
 
 
-def horizon(said: AgentReport, timeframe: str | None) -> str:
+def horizon(report: AgentReport, timeframe: str | None) -> str:
     """Return the time that a report speaks for; "" where it names none."""
-    if said.horizon_bars:
-        return thesis_words.bars_long(said.horizon_bars, timeframe)
-    return HORIZONS.get(said.horizon or "", "")
+    if report.horizon_bars:
+        return thesis_words.bars_long(report.horizon_bars, timeframe)
+    return HORIZONS.get(report.horizon, "")
 
 
 def weights(deliberation: DebateRecord) -> dict[str, float]:
     """Return how much a manager lets each case weigh, 0 to 1; {} without a manager."""
     manager = deliberation.manager
-    told = {} if manager is None else manager.weights
-    return {name: max(0.0, min(1.0, one)) for name, one in told.items() if one is not None}
+    told = manager.weights if manager else {}
+    return {name: max(0.0, min(1.0, weight)) for name, weight in told.items()}
 
 
-def _without(state: State, about: str, why: str, tier: str = "") -> ThesisShown:
-    return ThesisShown(MARKS[state], about, f"{why[:1].upper()}{why[1:]}.", "", tier)
-
-
-def _written(asked: Consulted, said: AgentReport, record: TickRecord, tier: str) -> ThesisShown:
-    declined, shadow = said.declined, record.deliberation.in_shadow
-    reason = sentence.why_declined(said.decline_code) or "it judges so itself"
-    verb = "would decline" if shadow else "declined"
-    state: State = "declined" if declined else "written"
-    if shadow:
-        state = "shadow declined" if declined else "shadow"
-    return ThesisShown(
-        mark=MARKS[state],
-        about=_about(asked, record),
-        why=f"The trader {verb} it: {reason}." if declined else "",
-        who=figures.sanitize(thesis_words.author(asked, record.made_calls), 120),
-        tier=tier,
-        claim=figures.sanitize(statement(said), LONGEST),
-        # of what is not made nothing can end
-        ends=() if declined else _lines(said.falsifiers),
-        risks=_lines(said.risks),
-        bars="" if declined else _meant_for(said, record.timeframe),
-        note=_note(record, declined=declined),
-    )
-
-
-def _note(record: TickRecord, *, declined: bool) -> str:
-    """Return how a thesis counted: not at all in shadow, else only where it declines."""
-    if record.deliberation.in_shadow:
-        return f"{NOT_COUNTED.capitalize()}."
-    if declined:
-        return "A decline stops this opening, and no other."
-    return "Code sets size, stop and target, and closes nothing on what would end it."
-
-
-def _about(asked: Consulted, record: TickRecord) -> str:
-    side = SIDES.get(asked.side or "")
-    verb = f"{side.verb}ing" if side else "opening"
-    return f"{verb} {figures.sanitize(record.symbol, 40)}".strip()
-
-
-def _meant_for(said: AgentReport, timeframe: str | None) -> str:
-    told = horizon(said, timeframe)
-    return f"at most {told}" if told else ""
-
-
-def _lines(told: Iterable[str | None]) -> tuple[str, ...]:
+def _lines(told: Iterable[str]) -> tuple[str, ...]:
     return tuple(figures.sanitize(one, LONGEST) for one in told if one)

@@ -2,15 +2,16 @@
 
 Stages come in the order in which the desk held them. Each lists everyone who was asked, including
 those who abstained, failed or were left out. A case that a later round replaced stays in its own
-round. An agent's words are shown as stored, with its citations judged against the evidence
-(citations). A clamped number stands beside the intended one while the reply is still stored.
-A record may lack anything; nothing raises. Pure functions.
+round. A page reads an agent's words in its report; its citations are judged against the evidence
+(citations), and a clamped number stands beside the intended one while the reply is still stored.
+Pure functions.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
@@ -19,37 +20,11 @@ from agent_config import MODES
 from agents.contracts import OPINIONS, VECTORS, AgentReport, Feature, GateRuling, Point, Rebuttal
 from agents.debate.panel import panel_of
 from agents.debate.synthesis import CountedReport
-from agents.feature_words import name_of
-from agents.registry import AGENTS, SCORER, TRADER
-from torra.dashboard.record import (
-    agreement,
-    arithmetic,
-    citations,
-    surroundings,
-    swarm,
-    thesis,
-)
-from torra.dashboard.record.rows import (
-    PointLine,
-    PointList,
-    RulingShown,
-    StageShown,
-    Stance,
-    TranscriptEntry,
-    TranscriptVoice,
-    Vote,
-)
+from agents.registry import AGENTS, SCORER
+from torra.dashboard.record import agreement, arithmetic, citations, surroundings
+from torra.dashboard.record.rows import Stance, Voice
 from torra.exhibits import figures
-from torra.exhibits.figures import cell
-from torra.tick.marks import GATE
-from torra.tick.tick_record import (
-    DebateRecord,
-    StageRecord,
-    StoredCall,
-    TickRecord,
-    is_gate,
-    statement,
-)
+from torra.tick.tick_record import DebateRecord, StageRecord, StoredCall, TickRecord, statement
 
 PHASES: Final = {
     "analysts": ("Analysts", "asked at once; none of them sees another's words"),
@@ -97,198 +72,171 @@ SCORES_NOTHING: Final = {
 }
 """Why an agent of a kind has no adjustments."""
 
-SPOKE: Final = ("answered", "abstained")
+ANSWERS: Final = ("answered", "abstained")
 RAW_CHARS: Final = 100_000
 """Most characters of a reply that is parsed again to find the numbers before clamping."""
-
-
-NO_REPORT: Final = AgentReport("")
-"""What an agent says that said nothing."""
 
 Place = tuple[str, int, str]
 """Stage, round and agent."""
 
 
-class ScorerAnswer(NamedTuple):
-    """The answer of the single-model scorer."""
+class DebateStage(NamedTuple):
+    """A stage of a debate with its entries."""
 
-    votes: list[Vote]
-    summary: JsonValue
+    record: StageRecord
+    entries: list[Voice]
+
+    @property
+    def title(self) -> str:
+        """Its title, and the round where it is held in rounds."""
+        name = self.record.name
+        title = PHASES.get(name, (figures.title(name), ""))[0]
+        return f"{title}, round {self.record.round}" if name in DEBATING else title
+
+    @property
+    def note(self) -> str:
+        """What is done in it; "" of a stage that is not known."""
+        again = self.record.name in DEBATING and self.record.round > 1
+        return AGAIN if again else PHASES.get(self.record.name, ("", ""))[1]
 
 
 def conversation(
     record: TickRecord, features: Mapping[str, Feature], anchors: citations.Anchors
-) -> list[StageShown]:
+) -> list[DebateStage]:
     """Return the stages in order, each with its entries; the anchors count through all of them."""
-    deliberation = record.deliberation
-    calls = _called(record)
-    kept = _kept(deliberation)
+    debate, calls = record.deliberation, _called(record)
+    kept = _kept(debate)
     stages, number = [], 0
-    for stage in _stages(deliberation, calls):
+    for stage in _stages(debate, calls):
         entries = []
         for name, word in stage.agents.items():
             number += 1
             place = (stage.name, stage.round, name)
-            said, made = kept.get(place), calls.get(place, [])
-            spoken = voice(name, said, made, deliberation, word, f"said-{number}", record.timeframe)
-            scored = _scored(made) if name == SCORER.id and not said else None
-            entry: TranscriptEntry = {
-                **spoken,
-                "reasoning": figures.sanitize(scored.summary) if scored else spoken["reasoning"],
-                "evidence": citations.chips(said or NO_REPORT, features, anchors),
-                "stance": _stance(name, said, record) if said else None,
-                "votes": scored.votes if scored else _votes(said or NO_REPORT, made),
-                "scored": bool(scored and scored.votes),
-                "round": place[1],
-                "phase": place[0],
-                "replaced": bool(said) and _is_replaced(place, kept),
-            }
+            report, made = kept.get(place), calls.get(place, [])
+            reply = _reply(made) if name == SCORER.id and not report else {}
+            spoken = _voice(name, report, made, debate, word)
+            entry = replace(
+                spoken,
+                anchor=f"said-{number}",
+                # the scorer makes no report: its reply is all that is stored of it
+                text=spoken.text or figures.sanitize(reply.get("summary")),
+                phase=stage.name,
+                replaced=bool(report) and _is_replaced(place, kept),
+                evidence=citations.chips(spoken.said, features, anchors),
+                stance=_stance(name, report, record) if report else None,
+                votes=_scores(reply) or _votes(spoken.said.adjustments),
+                meant=_clamped(spoken.said, made),
+            )
             entries.append(entry)
-        stages.append(_stage(stage, entries))
+        stages.append(DebateStage(stage, entries))
     return stages
 
 
-def voice(
+def people(record: TickRecord, stages: Iterable[DebateStage] = ()) -> list[Voice]:
+    """Return every agent that was asked or reported, in the order in which they spoke.
+
+    `stages` are those of the conversation: each agent leads to its last entry there.
+    """
+    debate = record.deliberation
+    reports = {report.agent_id: report for report in debate.every_report}
+    calls: dict[str, list[StoredCall]] = {}
+    for call in record.made_calls:
+        calls.setdefault(call.role_id, []).append(call)
+    last = {entry.name: entry.anchor for entry in entries_of(stages)}
+    seated = [name for stage in debate.stages for name in stage.agents]
+    left_out = {
+        name: word
+        for stage in debate.stages
+        if stage.status == "skipped"
+        for name, word in stage.agents.items()
+    }
+    # seats are in the order of speaking; an agent outside of them must not be lost
+    return [
+        _voice(
+            name,
+            reports.get(name),
+            calls.get(name, []),
+            debate,
+            left_out.get(name, ""),
+            last.get(name, ""),
+        )
+        for name in dict.fromkeys([*seated, *calls, *reports])
+    ]
+
+
+def _voice(
     name: str,
     report: AgentReport | None,
     calls: Sequence[StoredCall],
-    deliberation: DebateRecord,
-    word: str = "",
+    debate: DebateRecord,
+    word: str,
     anchor: str = "",
-    timeframe: str | None = None,
-) -> TranscriptVoice:
+) -> Voice:
     """Return what one agent said, or why it said nothing.
 
     `word` is how its stage ended for it: answered, abstained or why not; "" if that is not stored.
     """
-    said = report or NO_REPORT
-    weight = arithmetic.trust(report) if report else None
-    failure = deliberation.silences.get(name)
-    unasked = agreement.unasked(deliberation, name)
+    failure = debate.silences.get(name)
+    unasked = "" if report else agreement.unasked(debate, name)
     state = _state(name, report, calls, failure, word)
-    missing = SCORES_NOTHING.get(_kind(name), "not scored")
-    return {
-        "name": figures.sanitize(name, 40),
-        "title": figures.title(name),
-        "who": figures.title(name),
-        "mark": figures.mark(state),
-        "anchor": anchor,
-        "confidence": figures.sanitize(said.confidence, 20) if weight is not None else "",
+    role = citations.role_of(name)
+    kind, trust = role.kind if role else "", arithmetic.trust(report) if report else None
+    return Voice(
+        name,
+        report,
+        calls,
+        figures.mark(state),
+        unasked or _why_silent(report, calls, failure or word, state),
+        figures.sanitize(statement(report)) if report else "",
         # no trust weighs the words of one that is asked alone
-        "trust": figures.plain(None if _kind(name) == "trader" else weight, 3),
-        "adjustments": [cell(said.adjustments.get(v), 3, missing if report else state)
-                        for v in VECTORS],
-        "reasoning": figures.sanitize(statement(said)),
-        "key_points": [figures.sanitize(p, 400) for p in said.key_points],
-        "points": list(_points(said)),
-        "flags": [figures.sanitize(flag, 60) for flag in said.flags],
-        "looks": agreement.looks(deliberation, name),
-        "ordinals": agreement.ordinals(said),
-        "falsifiers": [figures.sanitize(text, 400) for text in said.falsifiers],
-        "why_silent": _why_silent(report, calls, failure or word, state) if report or not unasked
-        else unasked,
-        "ruling": ruling("", said.ruling) if said.ruling else None,
-        "judged": thesis.judged(said),
-        "horizon": thesis.horizon(said, timeframe),
-        "risks": [figures.sanitize(one, 400) for one in said.risks],
-        "finds": swarm.extra_findings(said),
-        "counts": figures.plain(swarm.trusted(deliberation.swarm).get(name), 2),
-        "declined": said.declined,
-        "ms": figures.plain(summed([call.elapsed_ms for call in calls]), 0),
-        "cost": figures.money(summed([call.cost_usd for call in calls])),
-        "tries": len(calls),
-    }  # fmt: skip
-
-
-def _kind(name: str) -> str:
-    """Return the kind of an agent of this program; "" of anybody else."""
-    seat = TRADER if name == TRADER.role.id else AGENTS.get(name)
-    return seat.role.kind if seat else ""
-
-
-def _points(said: AgentReport) -> Iterator[PointList]:
-    """Yield what a report argues with, kind by kind; kinds without a point are left out."""
-    sides = {
-        *(one.side for one in said.points_for),
-        *(-one.side for one in said.points_against),
-    }
-    both = said.winner == "NONE" and -1 not in sides
-    fields = OF_NEITHER if both else (POINTS_FOR, POINTS_AGAINST)
-    kinds = (
-        (fields[0], said.points_for),
-        (REBUTTALS, said.rebuttals),
-        (fields[1], said.points_against),
+        trust=None if kind == "trader" else trust,
+        confidence=report.confidence if report and trust is not None else "",
+        missing=SCORES_NOTHING.get(kind, "not scored") if report else state,
+        anchor=anchor,
     )
-    for name, told in kinds:
-        lines = [_point(point) for point in told]
-        if lines:
-            yield {"name": name, "points": lines}
 
 
-def _point(told: Point | Rebuttal) -> PointLine:
-    why = figures.sanitize(told.why, 400) if isinstance(told, Point) else ""
-    says = figures.sanitize(told.says, 400).rstrip(".")
-    return {"says": says, "why": why, "name": name_of(figures.sanitize(told.id, 60))}
-
-
-def ruling(name: str, told: GateRuling | None, missing: str = "") -> RulingShown:
-    """Return a ruling of the gate as a page shows it; `missing` says why there is none."""
-    if told is None:
-        return {
-            "name": name,
-            "multiplier": figures.DASH,
-            "veto": "",
-            "reasons": [],
-            "note": missing,
-        }
-    reasons = [figures.sanitize(r, 60) for r in told.reasons if r != "NONE"]
-    return {
-        "name": name,
-        "multiplier": figures.plain(told.multiplier, 3),
-        "veto": vetoed(told),
-        "reasons": reasons,
-        "note": figures.sanitize(told.detail, 600),
+def points(report: AgentReport) -> Iterator[tuple[str, Sequence[Point | Rebuttal]]]:
+    """Yield what a report argues with under its heading; kinds without a point are left out."""
+    sides = {
+        *(point.side for point in report.points_for),
+        *(-point.side for point in report.points_against),
     }
+    both = report.winner == "NONE" and -1 not in sides
+    own, granted = OF_NEITHER if both else (POINTS_FOR, POINTS_AGAINST)
+    kinds: tuple[tuple[str, Sequence[Point | Rebuttal]], ...] = (
+        (own, report.points_for),
+        (REBUTTALS, report.rebuttals),
+        (granted, report.points_against),
+    )
+    return (kind for kind in kinds if kind[1])
 
 
-def vetoed(told: GateRuling) -> str:
+def vetoed(ruling: GateRuling) -> str:
     """Return which openings a ruling vetoes: all, those of one side, or none."""
-    if told.veto or not told.veto_sides:
-        return figures.mark("VETO").text if told.veto else "no veto"
-    sides = ", ".join(figures.sanitize(side, 8) for side in told.veto_sides)
+    if ruling.veto or not ruling.veto_sides:
+        return figures.mark("VETO").text if ruling.veto else "no veto"
+    sides = ", ".join(figures.sanitize(side, 8) for side in ruling.veto_sides)
     return f"{figures.mark('VETO').text} of {sides}"
-
-
-def summed(numbers: Sequence[float | None]) -> float | None:
-    """Return the sum of a number over some calls, None without any call."""
-    return sum(number or 0.0 for number in numbers) if numbers else None
 
 
 def raw_votes(calls: Sequence[StoredCall]) -> dict[str, float]:
     """Return the adjustments of the last usable reply as the model gave them, before any bound."""
     votes = _reply(calls).get("adjustments")
-    known = {v: figures.number(votes.get(v)) for v in VECTORS} if isinstance(votes, dict) else {}
+    return _votes(votes) if isinstance(votes, dict) else {}
+
+
+def _votes(adjustments: Mapping[str, JsonValue] | Mapping[str, float | None]) -> dict[str, float]:
+    known = {vector: figures.number(adjustments.get(vector)) for vector in VECTORS}
     return {vector: value for vector, value in known.items() if value is not None}
 
 
-def _votes(said: AgentReport, calls: Sequence[StoredCall]) -> list[Vote]:
-    """Return the adjustments that an agent gave, each with its value before clamping."""
-    meant = raw_votes(calls) if "clamped" in said.flags else {}
-    rows: list[Vote] = []
-    for vector in VECTORS:
-        value = said.adjustments.get(vector)
-        if value is None:
-            continue
-        # the flag says that the report was clamped, not which of its numbers
-        cut = vector in meant and abs(meant[vector] - value) > 1e-9
-        rows.append(
-            {
-                "name": figures.title(vector),
-                "value": cell(value),
-                "meant": figures.format_signed(meant[vector]) if cut else "",
-            }
-        )
-    return rows
+def _clamped(report: AgentReport, calls: Sequence[StoredCall]) -> dict[str, float]:
+    """Return the adjustments that were clamped, as the model gave them."""
+    # the flag says that the report was clamped, not which of its numbers
+    meant = raw_votes(calls) if "clamped" in report.flags else {}
+    votes = _votes(report.adjustments)
+    return {v: value for v, value in meant.items() if abs(value - votes.get(v, value)) > 1e-9}
 
 
 def _stance(name: str, report: AgentReport, record: TickRecord) -> Stance | None:
@@ -302,17 +250,10 @@ def _stance(name: str, report: AgentReport, record: TickRecord) -> Stance | None
     return agreement.stance(name, alone.pushes.get(name))
 
 
-def _scored(calls: Sequence[StoredCall]) -> ScorerAnswer:
+def _scores(reply: Mapping[str, JsonValue]) -> dict[str, float]:
     """Return the scores of the single-model scorer, from its reply."""
-    # the scorer makes no report: its reply is all that is stored of it
-    told = _reply(calls)
-    votes: list[Vote] = []
-    for vector in VECTORS:
-        found = told.get(vector)
-        value = figures.number(found.get("score")) if isinstance(found, dict) else None
-        if value is not None:
-            votes.append({"name": figures.title(vector), "value": cell(value), "meant": ""})
-    return ScorerAnswer(votes, told.get("summary"))
+    scores = {vector: reply.get(vector) for vector in VECTORS}
+    return _votes({v: one.get("score") for v, one in scores.items() if isinstance(one, dict)})
 
 
 def _reply(calls: Sequence[StoredCall]) -> dict[str, JsonValue]:
@@ -321,11 +262,11 @@ def _reply(calls: Sequence[StoredCall]) -> dict[str, JsonValue]:
     if not good or len(good[-1]) > RAW_CHARS:
         return {}
     try:
-        told = json.loads(good[-1])
+        reply = json.loads(good[-1])
     # a model may nest its JSON deeper than Python reads
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return reply if isinstance(reply, dict) else {}
 
 
 def _called(record: TickRecord) -> dict[Place, list[StoredCall]]:
@@ -372,7 +313,7 @@ def _kept(deliberation: DebateRecord) -> dict[Place, AgentReport]:
         for name, word in stage.agents.items():
             # who abstains after an answer keeps that answer, so the report is of the round before
             quiet = word == "abstained" and spoken.get(name, False)
-            if name in places and word in (*SPOKE, "") and not quiet:
+            if name in places and word in (*ANSWERS, "") and not quiet:
                 places[name].append((stage.name, stage.round, name))
                 spoken[name] = spoken.get(name, False) or word == "answered"
     found: dict[Place, AgentReport] = {}
@@ -388,22 +329,6 @@ def _is_replaced(place: Place, kept: Iterable[Place]) -> bool:
     return any(s == stage and who == name and n > number for s, n, who in kept)
 
 
-def _stage(stage: StageRecord, entries: list[TranscriptEntry]) -> StageShown:
-    name, number = stage.name, stage.round
-    title, note = PHASES.get(name, (figures.title(name), ""))
-    rounds = name in DEBATING
-    return {
-        "name": figures.sanitize(name, 20),
-        "gate": GATE in stage.agents,
-        "title": f"{title}, round {number}" if rounds else title,
-        "note": AGAIN if rounds and number > 1 else note,
-        "ms": figures.plain(stage.ms, 0),
-        "status": figures.sanitize(stage.status, 20),
-        "meaning": STAGES.get(stage.status, ""),
-        "entries": entries,
-    }
-
-
 def _state(
     name: str,
     said: AgentReport | None,
@@ -417,7 +342,7 @@ def _state(
         return "failed"
     if name == SCORER.id and any(call.status == "ok" for call in calls):
         return "answered"
-    if word in SPOKE:
+    if word in ANSWERS:
         return word
     return "failed" if calls else "not asked"
 
@@ -425,7 +350,7 @@ def _state(
 def _why_silent(
     said: AgentReport | None, calls: Sequence[StoredCall], failure: str, state: str
 ) -> str:
-    if said or state in SPOKE:
+    if said or state in ANSWERS:
         return surroundings.plain_reason(said.reason) if said and said.abstained else ""
     if state == "not asked" and failure in agreement.UNASKED:
         return agreement.UNASKED[failure]
@@ -434,16 +359,6 @@ def _why_silent(
     return ": ".join(dict.fromkeys(words)) or "no call was made"
 
 
-def entries_of(stages: Iterable[StageShown]) -> list[TranscriptEntry]:
+def entries_of(stages: Iterable[DebateStage]) -> list[Voice]:
     """Return the entries of all stages in order."""
-    return [entry for stage in stages for entry in stage["entries"]]
-
-
-def rules(record: TickRecord) -> RulingShown:
-    """Return the ruling of the gate's rules, before its agent was asked."""
-    return ruling("Rules", record.gate.rule)
-
-
-def gate_report(deliberation: DebateRecord) -> AgentReport | None:
-    """Return the gate agent's own report; None when it gave none."""
-    return next((report for report in deliberation.reports if is_gate(report)), None)
+    return [entry for stage in stages for entry in stage.entries]

@@ -30,15 +30,21 @@ WITHOUT_TRADER: Final = frozenset(("AGENT_FULL", "AGENT_BUDGET"))
 
 def cause(record: Decision) -> str:
     """Return the rule that vetoes openings on a tick, and its reason; empty without a veto."""
-    gate = record.gate
+    gate, verdict = record.gate, record.verdict or ""
     if gate is None:
         return ""
+    side = figures.sanitize(verdict, 10)
+    if gate.veto and gate.rule.veto:
+        codes = [code for code in gate.rule.reasons if code in (*RULES, HOLD)]
+        return "; ".join(_rule(record, code) for code in codes) or "the gate's rules"
     if gate.veto:
-        return _ruled(record, gate) if gate.rule.veto else _judged(gate)
-    if gate.ruling.vetoes(record.verdict or ""):
-        return _of_one_side(record, gate)
+        # the reasons that only its agent gave
+        own = [code for code in gate.reasons if code not in (*gate.rule.reasons, "NONE")]
+        return ", ".join(["the gate agent's own veto", *(figures.sanitize(c, 40) for c in own)])
+    if gate.ruling.vetoes(verdict):
+        words = [f"{code}, {GATE_REASONS[code]}" for code in sided(gate.ruling, verdict)]
+        return "; ".join([f"a veto of {side} alone", *words])
     if str(DenyReason.GATE_VETO) in (record.reason, *record.denied):
-        side = figures.sanitize(record.verdict, 10)
         return f"latched by an earlier {latched(record)}, which holds until {side} is out of reach"
     return ""
 
@@ -76,26 +82,6 @@ def latched(record: Decision) -> str:
     else:
         asks = record.source_type not in WITHOUT_TRADER
     return "veto or decline" if asks else "veto"
-
-
-def _ruled(record: Decision, gate: GateRecord) -> str:
-    codes = [code for code in gate.rule.reasons if code in (*RULES, HOLD)]
-    return "; ".join(_rule(record, code) for code in codes) or "the gate's rules"
-
-
-def _of_one_side(record: Decision, gate: GateRecord) -> str:
-    """Return why the risk officer, or the judge, vetoes an opening of this side alone."""
-    side = figures.sanitize(record.verdict, 10)
-    codes = sided(gate.ruling, record.verdict or "")
-    told = [f"{code}, {GATE_REASONS[code]}" for code in codes]
-    return "; ".join([f"a veto of {side} alone", *told])
-
-
-def _judged(gate: GateRecord) -> str:
-    """Return that the gate's agent added the veto, with the reasons that only it gave."""
-    told = [*gate.rule.reasons, "NONE"]
-    own = [figures.sanitize(code, 40) for code in gate.reasons if code not in told]
-    return ", ".join(["the gate agent's own veto", *own])
 
 
 def _rule(record: Decision, code: str) -> str:

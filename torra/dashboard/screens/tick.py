@@ -18,16 +18,22 @@ from typing import Any, Final
 from flask import Response, abort, redirect, url_for
 from flask.typing import ResponseReturnValue
 
+from agents.feature_words import name_of
 from torra import clock
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import (
+    agreement,
     inputs,
     lessons_used,
     reading_patterns,
     reasoning,
     story_cards,
+    summary,
+    swarm,
+    thesis,
+    transcript,
 )
 from torra.dashboard.record.lessons_used import LessonsUsed
 from torra.dashboard.record.shown import BareTick, EscalationSetting, TickLimits, TickView
@@ -40,7 +46,9 @@ from torra.dashboard.view.rendering import desk_page, desk_view, state
 from torra.exhibits import figures
 from torra.store.standings import in_warm_up
 from torra.tick.marks import INVENTED_IDS
-from torra.tick.tick_record import Damaged, Skipped, TickRecord, load
+from torra.tick.tick_record import Damaged, Skipped, TickRecord, load, statement
+from torra.tick.words import swarm_words
+from torra.words.market import REGIMES
 from torra.words.orders import SIDES
 from torra.words.ticks import VECTOR_NAMES
 
@@ -85,7 +93,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         front=first,
         over=price_lines.LINES,
         cited=price_lines.cited(record, first.wrong),
-        vectors=list(VECTOR_NAMES.values()),
+        vectors=VECTOR_NAMES,
         picture_address=picture_address(record),
         told_outcome=told.get("told_outcome"),
         proposal=proposal,
@@ -95,6 +103,15 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         lessons=lessons_of(record),
         lesson_address=lesson_address,
         invented=INVENTED_IDS if record.invented else (),
+        agreement=agreement,
+        summary=summary,
+        swarm=swarm,
+        thesis=thesis,
+        transcript=transcript,
+        name_of=name_of,
+        swarm_words=swarm_words,
+        regimes=REGIMES,
+        statement=statement,
         became=journal.outcome_sentence(record, proposal),
     )
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from flask import abort, current_app, g, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
+from agent_config import JUDGE_ID
 from torra import clock
 from torra.dashboard.cells import chart_data, price_lines
 from torra.dashboard.cells import overview_cells as glance
@@ -135,8 +136,8 @@ def help_page() -> str:
         evidence=tuple(glossary.evidence()),
         patterns=reading_patterns.patterns(),
         states=SIGNALS,
-        swarm=any(reading_patterns.is_swarm(one.profile.agents.desk()) for one in setups),
-        firm=any(reading_patterns.is_firm(one.profile.agents.desk()) for one in setups),
+        swarm=any(JUDGE_ID in one.profile.agents.desk() for one in setups),
+        firm=any(reading_patterns.FIRM_SEAT in one.profile.agents.desk() for one in setups),
     )
 
 

@@ -22,7 +22,7 @@ from torra.dashboard.cells import price_lines
 from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.home_cells import PendingProposal
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record import reading_patterns, summary, swarm, thesis
+from torra.dashboard.record import reading_patterns, swarm, thesis
 from torra.dashboard.record.shown import EscalationSetting
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.view.rendering import (
@@ -38,7 +38,7 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
 from torra.profiles.idle import why_idle
 from torra.store.trade.rows import ProposalRow, SignalRow
-from torra.tick.marks import DEMO_SECONDS
+from torra.tick.marks import DEMO_SECONDS, PROPOSED
 from torra.tick.tick_record import TickRecord, load
 from torra.verdict.position_size import worth
 from torra.verdict.signal_states import UNDER_WAY
@@ -198,7 +198,7 @@ def waiting(most: int) -> list[PendingProposal]:
 def of_tick(record: TickRecord) -> ProposalRow | None:
     """Return the proposal of a tick as it stands; None without one."""
     known = state().backing
-    if known is None or not summary.proposed(record):
+    if known is None or record.reason != PROPOSED:
         return None
     from signal_bridge import signal_id  # noqa: PLC0415  a page alone must not load the desk
 

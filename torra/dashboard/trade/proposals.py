@@ -21,13 +21,13 @@ from agents.contracts import ADJUSTMENT_BOUND
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.record import agreement, arithmetic, reasoning
+from torra.dashboard.record import agreement, arithmetic, reasoning, transcript
 from torra.dashboard.record.arithmetic import DecisionStep, ScoreStep
-from torra.dashboard.record.rows import TranscriptVoice
+from torra.dashboard.record.rows import Voice
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY
-from torra.dashboard.record.thesis import costs
+from torra.dashboard.record.thesis import ManagerVerdict, costs, judged
 from torra.dashboard.trade import trade_rows
-from torra.dashboard.trade.why import first_sentence, leanings
+from torra.dashboard.trade.why import first_sentence
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, cell
 from torra.exhibits.money import close_headline, close_result, in_currency
@@ -300,39 +300,39 @@ def _rung(name: str, price: str, *moved: float) -> Cells:
 class SeatLine(NamedTuple):
     """An agent: what it said, its push as a number and a bar, and one sentence of it."""
 
-    voice: TranscriptVoice
+    voice: Voice
     stance: Cell
     bar: BarSpan
     trust: str
     whole: str
     sentence: str
     leans: bool
+    judged: ManagerVerdict | None
 
 
 def panel(record: TickRecord) -> list[SeatLine]:
     """Return a row for each agent: whether it answered, its lean, its trust, one sentence."""
-    stances = leanings(record.deliberation)
+    stances = record.deliberation.panel.pushes
     # the trader has a block of its own
-    people = [one for one in reasoning.people(record) if one["name"] != TRADER_ID]
+    people = [one for one in transcript.people(record) if one.name != TRADER_ID]
     limit = SENTENCE if len(people) <= SMALL_DESK else SHORT_SENTENCE
-    known = {figures.title(name): value for name, value in stances.items()}
-    gate = figures.title(GATE)
-    return [_seat(one, known.get(one["title"]), limit, gate=one["title"] == gate) for one in people]
+    return [_seat(one, stances.get(one.name), limit) for one in people]
 
 
-def _seat(voice: TranscriptVoice, stance: float | None, limit: int, *, gate: bool) -> SeatLine:
-    spoke = voice["mark"].word == "answered"
-    whole = voice["reasoning"] if spoke else voice["why_silent"]
+def _seat(voice: Voice, stance: float | None, limit: int) -> SeatLine:
+    answered, gate = voice.mark.word == "answered", voice.name == GATE
+    whole = voice.text if answered else voice.why_silent
     missing = "the gate takes no side" if gate else "no push is stored"
     return SeatLine(
         voice=voice,
-        stance=cell(stance, 3, missing if spoke else voice["mark"].word),
+        stance=cell(stance, 3, missing if answered else voice.mark.word),
         bar=figures.signed_bar(stance, agreement.WIDE_PUSH),
         # the gate scores nothing, so no trust weighs its words
-        trust=voice["trust"] if spoke and not gate else DASH,
+        trust=figures.plain(voice.trust, 3) if answered and not gate else DASH,
         whole=whole,
         sentence=first_sentence(whole, limit),
-        leans=spoke and stance is not None,
+        leans=answered and stance is not None,
+        judged=judged(voice.said),
     )
 
 

@@ -9,7 +9,7 @@ last. Each fact counts once on each side.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -23,8 +23,9 @@ from torra.dashboard.record.thesis import objection
 from torra.exhibits import figures
 from torra.tick.marks import GATE, INVENTED_IDS
 from torra.tick.sentence import BELOW_ZERO
-from torra.tick.tick_record import DebateRecord, TickRecord, is_gate, statement
+from torra.tick.tick_record import TickRecord, is_gate, statement
 from torra.verdict.vetoed import SIDED, sided
+from torra.words.badge import capital
 from torra.words.ticks import GATE_REASONS
 
 BULLETS: Final = 3
@@ -74,38 +75,37 @@ class Case:
 
 def case(record: TickRecord, side: str) -> Case:
     """Return the points for a side and against it, three each, and what would refute it."""
-    reports = {report.agent_id: report for report in record.deliberation.reports}
-    champion = reports.get(RESEARCHERS.get(side, ""))
-    towards = DIRECTIONS.get(side, 0)
-    spoken = list(_agents(record, -towards))
+    debate, towards = record.deliberation, DIRECTIONS.get(side, 0)
     gate = [*_of_one_side(record, side), *_manager(record, side), *_gate(record)]
     # Places are left for manager and gate where they cut: that holds whatever the agents say.
-    places = BULLETS - len(gate)
+    places, spoken = BULLETS - len(gate), list(_agents(record, -towards))
+    disagreements = (
+        SidePoint("Disagreement", shortened(text, LONGEST).replace("_", " "))
+        for text in debate.panel.disagreements
+    )
     against = (
-        *spoken[:places], *gate, *spoken[places:], *_disagreements(record),
-        *_parts(record, -towards),
+        *spoken[:places], *gate, *spoken[places:], *disagreements, *_parts(record, -towards),
     )  # fmt: skip
-    if (judge := record.deliberation.judge) and WINNERS.get(judge.winner, 0) == towards:
+    reports = {report.agent_id: report for report in debate.reports}
+    champion = reports.get(RESEARCHERS.get(side, ""))
+    if (judge := debate.judge) and WINNERS.get(judge.winner, 0) == towards:
         champion = judge
-    refuting = [shortened(text, 160) for text in (champion.falsifiers if champion else ())]
     heard, parts = list(_agents(record, towards)), list(_parts(record, towards))
     # Where the agents lean against it, L1 is who wants it.
-    alone = _agents_lean_against(record, towards)
+    alone = debate.panel.push * towards < 0.0
     return Case(
         why=_once((*parts[:2], *heard, *parts) if alone else (*heard, *parts)),
         why_not=_once(against),
-        falsifiers=refuting[:BULLETS],
+        falsifiers=[shortened(end, 160) for end in champion.falsifiers[:BULLETS]]
+        if champion
+        else [],
     )
-
-
-def _agents_lean_against(record: TickRecord, towards: int) -> bool:
-    return record.deliberation.panel.push * towards < 0.0
 
 
 def first_sentence(text: str, limit: int) -> str:
     """Return the first sentence, cut at a word if it is longer than `limit`."""
-    line = " ".join(figures.sanitize(text).split())
-    return shortened(re.split(r"(?<=[.!?;])\s", line)[0].rstrip(";"), limit)
+    sentences = re.split(r"(?<=[.!?;])\s", figures.sanitize(text).strip())
+    return shortened(sentences[0].rstrip(";"), limit)
 
 
 def shortened(text: str, limit: int) -> str:
@@ -119,11 +119,6 @@ def shortened(text: str, limit: int) -> str:
 def short_name(agent: str) -> str:
     """Return an agent's name in few words: Bull for the bull researcher."""
     return figures.title(agent.removesuffix("_researcher"))
-
-
-def leanings(deliberation: DebateRecord) -> Mapping[str, float | None]:
-    """Return which way each agent leans, as the panel stored it."""
-    return deliberation.panel.pushes
 
 
 def plain(said: str) -> str:
@@ -149,7 +144,7 @@ def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
 
     One place is left for a voice other than the researcher's.
     """
-    stances = leanings(record.deliberation)
+    stances = record.deliberation.panel.pushes
     own = next((RESEARCHERS[side] for side, way in DIRECTIONS.items() if way == towards), "")
     told = {
         report.agent_id: _of(report, towards, stances.get(report.agent_id) or 0.0)
@@ -185,34 +180,27 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     """Yield the parts of the L1 scores that lean to a side, those that weigh most first."""
     weights = arithmetic.vector_weights(record)
     found = [
-        (towards * part.value * (part.weight or 0.0) * weights.get(vector, 1.0), part)
+        (towards * part.value * part.weight * weights.get(vector, 1.0), part)
         for vector, parts in record.components.items()
         for part in parts
         if part.value is not None and part.name
     ]
     for strength, part in sorted(found, key=lambda one: -one[0]):
-        saying = SAYINGS.get((f"{PART}{part.name}",))
-        value = part.value or 0.0
+        name, value = f"{PART}{part.name}", part.value or 0.0
+        saying = SAYINGS.get((name,))
         if strength > 0.0 and abs(value) >= LEAST_PART and saying is not None:
-            told = plain(saying.told((value,), towards))
-            name = f"{PART}{part.name}"
-            yield SidePoint(BARS, f"{told[:1].upper()}{told[1:]}.", name, name_of(name))
+            text = capital(plain(saying.told((value,), towards)))
+            yield SidePoint(BARS, f"{text}.", name, name_of(name))
 
 
 def _manager(record: TickRecord, side: str) -> Iterator[SidePoint]:
     """Yield that manager or judge does not name a side, which lowers the conviction in it."""
-    spoken = record.deliberation
-    named, judge = objection(spoken, side), spoken.manager or spoken.judge
-    if named and judge is not None and not record.deliberation.in_shadow:
+    debate = record.deliberation
+    judge, says = debate.manager or debate.judge, capital(objection(debate, side))
+    if says and judge is not None and not debate.in_shadow:
         # what names no side twice says it once
-        told = statement(judge).removeprefix(NO_SIDE)
-        said = first_sentence(told, LONGEST - len(named))
-        text = (
-            f"{named[:1].upper()}{named[1:]}: {said}"
-            if said
-            else f"{named[:1].upper()}{named[1:]}."
-        )
-        yield SidePoint(short_name(judge.agent_id), text)
+        more = first_sentence(statement(judge).removeprefix(NO_SIDE), LONGEST - len(says))
+        yield SidePoint(short_name(judge.agent_id), f"{says}: {more}" if more else f"{says}.")
 
 
 def _of_one_side(record: TickRecord, side: str) -> Iterator[SidePoint]:
@@ -258,8 +246,3 @@ def _by_rules(record: TickRecord, own: AgentReport | None) -> str:
 def _uncapital(text: str) -> str:
     """Return a text that goes on after a colon: an abbreviation keeps its capitals."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
-
-
-def _disagreements(record: TickRecord) -> Iterator[SidePoint]:
-    for text in record.deliberation.panel.disagreements:
-        yield SidePoint("Disagreement", shortened(text, LONGEST).replace("_", " "))
