@@ -31,7 +31,7 @@ from torra.clock import duration, floor, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.failpoints import failpoint
-from torra.store.tick_store import TickStore
+from torra.store.tick_store import TickDatabase
 from torra.tick.debate import Plan, plan, run_tick_debate
 from torra.tick.decision import decide
 from torra.tick.edges import LEAST_WAIT, PUBLISH_WAIT, TickDeps
@@ -425,7 +425,7 @@ def _fault(error: BaseException) -> dict[str, Any]:
     return {"code": "failed", "message": told, "recoverable": True}
 
 
-def _release(database: TickStore, key: TickKey, epoch: int) -> None:
+def _release(database: TickDatabase, key: TickKey, epoch: int) -> None:
     try:
         with database.transaction(LEAST_WAIT):
             database.release_claim(key, epoch)

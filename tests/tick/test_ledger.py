@@ -25,8 +25,8 @@ from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
-from torra.tick.ladder import tick_worst_case
-from torra.tick.spending import HOUR, LINGER, LateRows, Purse, worst_case
+from torra.tick.ladder import SpendingAccount, tick_worst_case
+from torra.tick.spending import HOUR, LINGER, LateRows, Local, Purse, worst_case
 
 KEY = key_of(NOON)
 PAID = settings(provider="anthropic")
@@ -69,19 +69,11 @@ def purse_of(
     agents: AgentSettings,
     seconds: float = AMPLE,
     late: LateRows | None = None,
+    local: Local = paid_elsewhere,
 ) -> Purse:
-    return Purse(
-        database,
-        PRICES,
-        agents,
-        "mine",
-        KEY,
-        provider.submit,
-        local=paid_elsewhere,
-        now=hand,
-        monotonic=time.monotonic,
-        deadline=time.monotonic() + seconds,
-        late=late,
+    account = SpendingAccount(database, PRICES, "mine", local, hand, late or LateRows())
+    return account.purse(
+        KEY, agents, provider.submit, monotonic=time.monotonic, deadline=time.monotonic() + seconds
     )
 
 
@@ -462,17 +454,8 @@ def test_what_costs_nothing_never_touches_the_database(
         monkeypatch.setattr(database, name, None)
     for provider in ("rules", "openai_compatible"):
         config = settings(provider=provider)
-        purse = Purse(
-            database,
-            PRICES,
-            config.agents,
-            "mine",
-            KEY,
-            Scripted().submit,
-            local=lambda vendor: vendor == "openai_compatible",
-            now=hand,
-            monotonic=time.monotonic,
-            deadline=time.monotonic() + AMPLE,
+        purse = purse_of(
+            database, Scripted(), hand, config.agents, local="openai_compatible".__eq__
         )
         spoken = deliberate(
             context(),

@@ -20,7 +20,7 @@ from torra.config import Instance, Profile
 from torra.failpoints import failpoint
 from torra.lessons.facts import situation_of
 from torra.lessons.lesson import Judgement, Thesis
-from torra.store.tick_store import TickStore
+from torra.store.tick_store import TickDatabase
 from torra.tick import approval, vetoed
 from torra.tick import record as tick_record
 from torra.tick.edges import TickDeps
@@ -129,7 +129,7 @@ def decide(
 
 
 def _exposure(
-    instance: Instance, inputs: TickInputs, profile: Profile, database: TickStore
+    instance: Instance, inputs: TickInputs, profile: Profile, database: TickDatabase
 ) -> Mapping[str, Any]:
     """Return the account as an opening would meet it, as far as the store knows."""
     found = database.exposure(instance.id, inputs.timeframe, as_of=inputs.as_of)
@@ -146,7 +146,7 @@ def _review(
     debated: TickDebate,
     saved: ConsensusResult,
     profile: Profile,
-    database: TickStore,
+    database: TickDatabase,
     desk: Mapping[str, Any],
 ) -> tuple[Decision, Action]:
     stands = sentiment_rules.opening_stands(
@@ -204,7 +204,7 @@ def _keep_situation(
     drafts: Sequence[SignalDraft],
     begun: VetoedOpening | None,
     spoken: Deliberation,
-    database: TickStore,
+    database: TickDatabase,
 ) -> None:
     """Keep the market of an opening, for the lesson of its end: sent, proposed or vetoed."""
     if not drafts and begun is None:
@@ -242,7 +242,9 @@ def _opening_id(instance: Instance, key: TickKey, side: str) -> str:
     )
 
 
-def _sent_before(instance: Instance, inputs: TickInputs, verdict: str, database: TickStore) -> bool:
+def _sent_before(
+    instance: Instance, inputs: TickInputs, verdict: str, database: TickDatabase
+) -> bool:
     """Return whether this very decision is in the outbox already."""
     if verdict == "HOLD":
         return False
@@ -323,7 +325,7 @@ def _enqueue(
     key: TickKey,
     inputs: TickInputs,
     action: Action,
-    database: TickStore,
+    database: TickDatabase,
     now: datetime,
 ) -> tuple[Mapping[str, Any], ...]:
     if not action.drafts:

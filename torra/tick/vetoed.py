@@ -24,7 +24,7 @@ from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import StoreUnavailable
 from torra.lessons.facts import PriceRange, facts_of
 from torra.lessons.reviews import rules_words
-from torra.store.tick_store import TickStore
+from torra.store.tick_store import TickDatabase
 from torra.tick.bar_window import Window
 from torra.tick.paper import path as paper_path
 from torra.tick.record import TickInputs
@@ -54,7 +54,7 @@ def note(
     action: Action,
     ruling: GateRuling,
     profile: Profile,
-    database: TickStore,
+    database: TickDatabase,
 ) -> VetoedOpening | None:
     """Return the vetoed opening that begins with a tick; close those that L1 has turned from.
 
@@ -137,7 +137,7 @@ def follow(
     openings: Sequence[VetoedOpening],
     bars: Sequence[paper.Bar],
     profile: Profile,
-    database: TickStore,
+    database: TickDatabase,
     as_of: datetime,
 ) -> None:
     """Live vetoed openings through the bars since each of them was followed last.
@@ -162,7 +162,7 @@ def _follow(
     opening: VetoedOpening,
     bars: Sequence[paper.Bar],
     spec: SymbolSpec,
-    database: TickStore,
+    database: TickDatabase,
     as_of: datetime,
 ) -> None:
     result, reached = paper.advance_all(
@@ -222,7 +222,7 @@ def _learn(
     opening: VetoedOpening,
     event: paper.PaperEvent,
     spec: SymbolSpec,
-    database: TickStore,
+    database: TickDatabase,
     as_of: datetime,
 ) -> None:
     """Write the lesson of a vetoed opening that has ended; its outcome is told in R alone."""

@@ -30,7 +30,7 @@ from torra.desk.models.remedies import explained
 from torra.desk.wiring import Models, open_models
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import key_sign
-from torra.tick.ladder import ladder, tick_worst_case
+from torra.tick.ladder import SpendingAccount, ladder, tick_worst_case
 from torra.tick.spending import HOUR, Purse
 
 CLOCK: Final = System()
@@ -235,16 +235,11 @@ def _of_next_ticks(
 def _purse(
     models: Models, settings: AgentSettings, profile: str, allowed: float, submit: Any, end: float
 ) -> Purse:
-    now = CLOCK.real_now()
-    return Purse(
-        models.database,
-        models.prices,
+    account = SpendingAccount(models.database, models.prices, profile, models.local, CLOCK.real_now)
+    return account.purse(
+        TickKey("models", STAGE, CLOCK.real_now().replace(microsecond=0)),
         settings.model_copy(update={"max_api_cost_per_hour": max(0.0, allowed)}),
-        profile,
-        TickKey("models", STAGE, now.replace(microsecond=0)),
         submit,
-        local=models.local,
-        now=CLOCK.real_now,
         monotonic=CLOCK.monotonic,
         deadline=end,
     )
