@@ -394,11 +394,11 @@ def test_a_claim_is_taken_once() -> None:
         store.finish_tick(key, 1)
         assert not store.claim_tick(key, 2)
     assert not store.claim_tick(ticks[0], 2), "too old to be known, so it counts as done"
-    (stream,) = store.as_json()["claims"]
-    assert stream[:2] == [BTC, "M15"] and len(stream[2]) <= 2 * CLAIMS
+    ((stream, claims),) = store.as_json()["claims"]
+    assert stream == [BTC, "M15"] and len(claims) <= 2 * CLAIMS
     late = ticks[-1]._replace(bar_time=ticks[-1].bar_time + desks.QUARTER)
     assert store.skip_tick(late, "no_bar", "there is none", 1) and not store.claim_tick(late, 1)
-    assert store.as_json()["claims"][0][2][stamp(late.bar_time)][2] == "no_bar"
+    assert store.as_json()["claims"][0][1][stamp(late.bar_time)][2] == "no_bar"
     given_back = late._replace(timeframe="H1")
     assert store.claim_tick(given_back, 3)
     store.release_claim(given_back, 3)

@@ -18,9 +18,10 @@ from agent_config import AgentSettings
 from agents.contracts import Role, SourceType, Submit, Tier
 from agents.debate.asking import bound_of
 from agents.registry import SCORER, TRADER, Agent, seated
-from instance_database import Database, TickKey
+from instance_database import Database
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
+from torra.store.connection import Keyed
 from torra.tick.spending import HOUR, LateRows, Local, Purse, worst_case
 
 RUNG_WAIT: Final = 0.3
@@ -180,7 +181,7 @@ class SpendingAccount:
 
     def purse(
         self,
-        key: TickKey,
+        key: Keyed,
         settings: AgentSettings,
         submit: Submit,
         *,

@@ -436,13 +436,8 @@ def _worst_of(prices: PriceList, local: Local, bound: CallBound, vendor: str, mo
         prompt_bytes=bound.prompt_bytes,
         output_tokens=bound.output_tokens,
         picture=bound.picture,
-        local=_is_local(vendor, local),
+        local=local(vendor) if vendor in VENDORS else not is_plug_in(vendor),
     )
-
-
-def _is_local(vendor: str, local: Local) -> bool:
-    """Tell whether a provider's server is one's own: nobody knows where a plug-in asks."""
-    return local(vendor) if vendor in VENDORS else not is_plug_in(vendor)
 
 
 def _possible(

@@ -17,7 +17,7 @@ from typing import Final
 
 import signal_bridge
 from agents.contracts import GateRuling
-from instance_database import ConsensusResult, TickKey
+from instance_database import ConsensusResult
 from torra.bridges import paper
 from torra.clock import duration
 from torra.config import Instance, Profile, SymbolSpec
@@ -47,8 +47,6 @@ LOTS: Final = 1.0
 
 
 def note(
-    instance: Instance,
-    key: TickKey,
     inputs: TickInputs,
     saved: ConsensusResult,
     action: Action,
@@ -60,6 +58,7 @@ def note(
 
     A tick that trades nothing (execution off, or a late bar) begins none, and ends the stretch.
     """
+    instance = inputs.instance
     for opening in database.vetoed_openings(instance.id):
         if opening.closing_at is None and saved.l1_verdict == CLOSES[OPENS[opening.side]]:
             database.keep_vetoed(replace(opening, closing_at=inputs.as_of))
@@ -73,7 +72,7 @@ def note(
     begun = None
     if side is not None:
         reason = _why(action, ruling, side)
-        begun = _opening(instance, key, inputs, side, reason, spec)
+        begun = _opening(inputs, side, reason, spec)
     if begun is not None:
         database.keep_vetoed(begun)
     return begun
@@ -89,26 +88,25 @@ def _why(action: Action, ruling: GateRuling, side: str) -> str:
 
 
 def _opening(
-    instance: Instance,
-    key: TickKey,
     inputs: TickInputs,
     verdict: str,
     reason: str,
     spec: SymbolSpec,
 ) -> VetoedOpening | None:
+    instance = inputs.instance
     side: Side = "BUY" if verdict == "BUY" else "SELL"
     found = levels(side, inputs.close, inputs.atr, spec)
     if not isinstance(found, Levels):
         return None
     sid = signal_bridge.signal_id(
-        instance.id, instance.symbol, key.timeframe, key.bar_time, kind="open", side=side
+        instance.id, instance.symbol, inputs.timeframe, inputs.bar_time, kind="open", side=side
     )
     return VetoedOpening(
         sid=sid,
         instance=instance.id,
         symbol=instance.symbol,
-        timeframe=key.timeframe,
-        bar_time=key.bar_time,
+        timeframe=inputs.timeframe,
+        bar_time=inputs.bar_time,
         side=side,
         decided_at=inputs.as_of,
         entry=found.entry,
