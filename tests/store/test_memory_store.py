@@ -6,7 +6,7 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -423,12 +423,3 @@ def test_a_changed_copy_of_a_profile_has_a_digest_of_its_own() -> None:
         update={"gate": profile.gate.model_copy(update={"min_valid_bars": 9})}
     )
     assert changed.debate().gate.min_valid_bars == 9
-
-
-def test_the_result_of_a_tick_is_frozen_and_whole() -> None:
-    (outcome,) = live(MemoryStore(), profile_of({}), keys(8)[:1]).outcomes
-    seen = outcome.result
-    assert seen is not None and outcome.state == "done"
-    assert {item.name for item in fields(TickOutcome)} >= {"result", "record", "state"}
-    assert seen.desk["trading_state"] == "ACTIVE" and seen.elapsed_ms >= 0.0
-    assert seen.debated.counted is seen.debated.deliberation

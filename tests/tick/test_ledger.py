@@ -499,21 +499,6 @@ def test_an_answer_of_the_other_vendor_is_booked_as_its_own(database: Database, 
     assert routes == {("google", "gemini-3.8-flash")}
 
 
-def test_a_stage_reserves_the_dearer_of_both_vendors(database: Database, hand: Hand) -> None:
-    agents = settings(provider="google", fallback_models=("anthropic:claude-opus-5-5",)).agents
-    purse = purse_of(database, Scripted(), hand, agents)
-    bounds = bounds_seen(database, hand, provider="google")
-    assert purse.reserve("analysts", bounds[:1])
-    worst = PRICES.worst_case(
-        "anthropic",
-        "claude-opus-5-5",
-        prompt_bytes=MAX_PROMPT_BYTES,
-        output_tokens=OUTPUT_TOKENS["quick"],
-    )
-    assert {row["usd"] for row in rows(database)} == {worst}
-    assert {row["provider"] for row in rows(database)} == {"google"}
-
-
 SPARES = ("google:gemini-3.8-flash", "openai_compatible:gpt-6-luna", "anthropic:claude-opus-5-5")
 
 

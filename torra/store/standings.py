@@ -130,16 +130,6 @@ class StandingStore(Store):
         rows = self._rows("SELECT instance, profile FROM trading_config ORDER BY id")
         return [(str(row["instance"]), str(row["profile"])) for row in rows]
 
-    def stored_ticks(self, instances: Sequence[str]) -> int:
-        """Return how many ticks of these instances are stored."""
-        marks = ", ".join("?" * len(instances))
-        row = self._row(
-            f"SELECT coalesce(sum(ticks), 0) AS number FROM verdict_tallies "  # noqa: S608 - marks
-            f"WHERE instance IN ({marks})",
-            *instances,
-        )
-        return int(row["number"]) if row else 0
-
     def observed(
         self,
         instances: Sequence[str],
