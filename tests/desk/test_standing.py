@@ -147,52 +147,8 @@ def test_what_is_told_of_lessons_is_part_of_a_setting_that_is_told() -> None:
     assert len({fingerprint(one) for one in told}) == len(told)
 
 
-@cases(
-    ("agents", "mark"),
-    [
-        ({}, "0f6254809db6c4c7"),
-        ({"mode": "full"}, "35ffbe7e99e5c109"),
-        ({"mode": "full", "debate_rounds": 2, "provider": "anthropic",
-          "fallback_models": ["google"]}, "332dbf57e7d73bb4"),
-        ({"active_agents": ["technical", "momentum"], "memory": {"use": "on"}},
-         "9cfac93966469787"),
-        ({"mode": "full", "escalation": {"when": "off"}}, "35ffbe7e99e5c109"),
-        ({"mode": "full", "chief_think_model": "x"}, "35ffbe7e99e5c109"),
-        ({"mode": "full", "rebuttal": "never"}, "35ffbe7e99e5c109"),
-    ],
-)  # fmt: skip
-def test_what_a_firm_may_set_leaves_the_standing_of_other_desks(
-    agents: dict[str, Any], mark: str
-) -> None:
-    """The marks are those of the program before there was a firm."""
-    told = validate(Profile, {"agents": agents}, "a test")
-    assert promotion.fingerprint(told, "rubric", "code") == mark
-
-
-def test_every_setting_of_a_firm_is_part_of_what_it_is_judged_by(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    changes: tuple[dict[str, Any], ...] = (
-        {}, {"rebuttal": "always"}, {"rebuttal": "never"}, {"escalation": {"when": "off"}},
-        {"escalation": {"when": "pivotal"}}, {"escalation": {"at": 0.5}},
-        {"chief_think_model": "anthropic:x"}, {"deep_think_model": "anthropic:x"},
-        {"role_models": {"trader": "anthropic:x"}},
-        {"memory": {"roles": ["bull_researcher", "bear_researcher"]}},
-    )  # fmt: skip
-    told = [
-        validate(Profile, {"agents": {"mode": "firm", "provider": "anthropic", **more}}, "a test")
-        for more in changes
-    ]
-    marks = {fingerprint(one, "rubric") for one in told}
-    assert len(marks) == len(changes)
-    monkeypatch.setattr(promotion, "FIRM_VERSION", "another")
-    promotion._fingerprint.cache_clear()
-    assert fingerprint(told[0], "rubric") not in marks
-    promotion._fingerprint.cache_clear()
-
-
 @cases("mode", ["budget", "full", "firm"])
-def test_what_a_swarm_may_set_leaves_the_standing_of_other_desks(mode: str) -> None:
+def test_what_another_desk_may_set_leaves_the_standing_of_other_desks(mode: str) -> None:
     plain = validate(Profile, {"agents": {"mode": mode}}, "a test")
     agents = {"mode": mode, "judge_hold": "veto", "judge_close": "off", "trust": "flat"}
     gate = {"panic_percentile": 90.0, "panic_multiplier": 0.1, "crowded_percentile": 90.0,
@@ -200,26 +156,47 @@ def test_what_a_swarm_may_set_leaves_the_standing_of_other_desks(mode: str) -> N
             "exhaustion_multiplier": 0.1}  # fmt: skip
     told = {"agents": {**agents, "standing": "on"}, "gate": gate}
     assert fingerprint(validate(Profile, told, "a test")) == fingerprint(plain)
+    firm = {"escalation": {"when": "off"}, "chief_think_model": "x", "rebuttal": "never"}
+    told = {"agents": {"mode": mode, **(firm if mode != "firm" else {})}}
+    assert fingerprint(validate(Profile, told, "a test")) == fingerprint(plain)
     asked = validate(Profile, {"agents": {"mode": mode, "gate_call": "openings"}}, "a test")
     assert fingerprint(asked) != fingerprint(plain)
 
 
-def test_every_setting_of_a_swarm_is_part_of_what_it_is_judged_by(
-    monkeypatch: pytest.MonkeyPatch,
+@cases(
+    ("mode", "version", "changes"),
+    [
+        ("firm", "FIRM_VERSION", [
+            {}, {"rebuttal": "always"}, {"rebuttal": "never"}, {"escalation": {"when": "off"}},
+            {"escalation": {"when": "pivotal"}}, {"escalation": {"at": 0.5}},
+            {"chief_think_model": "anthropic:x"}, {"deep_think_model": "anthropic:x"},
+            {"role_models": {"trader": "anthropic:x"}},
+            {"memory": {"roles": ["bull_researcher", "bear_researcher"]}},
+        ]),
+        ("swarm", "SWARM_VERSION", [
+            {}, {"judge_hold": "veto"}, {"judge_close": "off"}, {"trust": "flat"},
+            {"standing": "on"}, {"gate_call": "openings"},
+            {"role_models": {"judge": "anthropic:x"}}, {"memory": {"roles": ["trader"]}},
+        ]),
+    ],
+)  # fmt: skip
+def test_every_setting_of_a_desk_is_part_of_what_it_is_judged_by(
+    mode: str, version: str, changes: list[dict[str, Any]]
 ) -> None:
-    changes: tuple[dict[str, Any], ...] = (
-        {}, {"judge_hold": "veto"}, {"judge_close": "off"}, {"trust": "flat"},
-        {"standing": "on"}, {"gate_call": "openings"},
-        {"role_models": {"judge": "anthropic:x"}}, {"memory": {"roles": ["trader"]}},
-    )  # fmt: skip
-    told = [validate(Profile, {"agents": {"mode": "swarm", **more}}, "a test") for more in changes]
-    gates = [{name: 50.0 if "percentile" in name else 0.25} for name in officers()]
-    told += [validate(Profile, {"agents": {"mode": "swarm"}, "gate": gate}, "t") for gate in gates]
-    marks = {fingerprint(one, "rubric") for one in told}
-    assert len(marks) == len(changes) + len(gates) == len(changes) + 6
-    monkeypatch.setattr(promotion, "SWARM_VERSION", "another")
-    promotion._fingerprint.cache_clear()
-    assert fingerprint(told[0], "rubric") not in marks
+    settings: list[dict[str, Any]] = [
+        {"agents": {"mode": mode, "provider": "anthropic", **more}} for more in changes
+    ]
+    if mode == "swarm":
+        gates = [{name: 50.0 if "percentile" in name else 0.25} for name in officers()]
+        assert len(gates) == 6
+        settings += [{"agents": {"mode": mode}, "gate": gate} for gate in gates]
+    profiles = [validate(Profile, one, "a test") for one in settings]
+    marks = {fingerprint(one, "rubric") for one in profiles}
+    assert len(marks) == len(profiles)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(promotion, version, "another")
+        promotion._fingerprint.cache_clear()
+        assert fingerprint(profiles[0], "rubric") not in marks
     promotion._fingerprint.cache_clear()
 
 
@@ -534,17 +511,11 @@ def test_what_need_not_be_earned_has_no_number_and_no_look(home: Path) -> None:
     assert row["setting_number"] is row["next_look"] is None
 
 
-def test_standing_of_agents_that_were_promoted(home: Path) -> None:
-    with closing(desks.open_database(home)) as database:
-        database.write_standing("default", MARK, **ROW)
-    said = called(standing_commands.promotion, home)
-    assert "its agents have a say" in said and "promoted: told" in said
-    assert "next look at 6,000" in said
-
-
-def test_standing_tells_the_name_under_which_a_look_was_taken(home: Path) -> None:
+def test_standing_tells_a_promotion_and_the_name_under_which_a_look_was_taken(home: Path) -> None:
     with closing(desks.open_database(home)) as database:
         database.write_standing("former", MARK, **ROW)
+        said = called(standing_commands.promotion, home)
+        assert "its agents have a say" in said and "next look at 6,000" in said
         database.write_standing("default", MARK, **{**ROW, "look": 2, "promoted": False})
     said = called(standing_commands.promotion, home)
     assert "as profile former: promoted: told" in said and "next look at 12,000" in said

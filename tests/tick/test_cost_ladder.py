@@ -85,11 +85,6 @@ def test_it_steps_down_at_once_to_the_highest_rung_that_fits(
     assert database.rung("mine") == "L1_ONLY"
 
 
-def test_it_falls_from_the_top_to_nobody_in_one_step(database: Database, hand: Hand) -> None:
-    spend(database, hand, 5.0)
-    assert not stand(database, hand, agents_of(2.0)).asked
-
-
 def test_it_climbs_only_with_room_to_spare(database: Database, hand: Hand) -> None:
     ceiling = 10 * FULL
     settings = agents_of(ceiling)
