@@ -123,12 +123,14 @@ class HistoryStore(Store):
 
     def verdicts_of(self, instance: str, timeframes: Collection[str], limit: int) -> dict[str, int]:
         """Return how often the newest `limit` ticks of an instance said each verdict."""
-        rows: list[tuple[str, str]] = []
-        for timeframe in timeframes:
-            found = self._rows(VERDICTS, instance, timeframe, limit)
-            rows += [(row["close_time"], row["verdict"]) for row in found]
-        newest = sorted(rows, reverse=True)[:limit]
-        return dict(Counter(verdict for _, verdict in newest))
+        return dict(Counter(self._of_newest(VERDICTS, instance, timeframes, limit)))
+
+    def _of_newest(
+        self, sql: str, instance: str, timeframes: Collection[str], limit: int
+    ) -> list[str]:
+        """Return what `sql` selects of the newest `limit` ticks of an instance, newest first."""
+        rows = (row for name in timeframes for row in self._tuples(sql, instance, name, limit))
+        return [value for _, value in sorted(rows, reverse=True)[:limit]]
 
     def debate_flags(
         self, instance: str, timeframes: Collection[str], limit: int
@@ -137,11 +139,7 @@ class HistoryStore(Store):
 
         Of ticks whose debate can be read; one that flagged nothing has an empty list.
         """
-        places: list[tuple[str, str]] = []
-        for timeframe in timeframes:
-            found = self._rows(KEYS, instance, timeframe, limit)
-            places += [(row["close_time"], row["torra_key"]) for row in found]
-        newest = [key for _, key in sorted(places, reverse=True)[:limit]]
+        newest = self._of_newest(KEYS, instance, timeframes, limit)
         rows = self._rows(FLAGS, json.dumps(newest))
         return [
             [str(one) for name in ("debate", "reports") for one in json.loads(row[name])]
@@ -155,11 +153,7 @@ class HistoryStore(Store):
 
         Newest first; a tick that read none, or whose record cannot be read, has nothing in it.
         """
-        places: list[tuple[str, str]] = []
-        for timeframe in timeframes:
-            found = self._rows(KEYS, instance, timeframe, limit)
-            places += [(row["close_time"], row["torra_key"]) for row in found]
-        newest = [key for _, key in sorted(places, reverse=True)[:limit]]
+        newest = self._of_newest(KEYS, instance, timeframes, limit)
         rows = self._rows(
             "SELECT torra_key, CASE WHEN json_valid(record) "  # noqa: S608
             "THEN json_extract(record, '$.outside.statuses') END AS told FROM journal "

@@ -233,18 +233,9 @@ class StandingStore(Store):
                 beyond = middle
         end = None if known < 0 else self._warmed(instance, timeframe, known)
         # A tick of the running desk has followed: the warm-up is over for good.
-        if self._has_tick(instance, timeframe, beyond):
+        if self.close_before(instance, timeframe, beyond):
             ends[key] = end
         return end
-
-    def _has_tick(self, instance: str, timeframe: str, place: int) -> bool:
-        """Return whether a stream has a tick at a place, counted from 0."""
-        found = self._tuples(
-            "SELECT 1 FROM chains WHERE instance = ? AND timeframe = ? "
-            "ORDER BY close_time LIMIT 1 OFFSET ?",
-            instance, timeframe, place,
-        )  # fmt: skip
-        return bool(found)
 
     def _warmed(self, instance: str, timeframe: str, place: int) -> datetime | None:
         """Return the close of a stream's tick, counted from 0, if it was run in warm-up."""
