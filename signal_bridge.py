@@ -25,10 +25,11 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from torra.bridges.guards import DECISION
 from torra.bridges.odd_rows import aside, isolate_row_errors, sending_fault
+from torra.bridges.paper import PaperEvent
 from torra.bridges.plausible import report_fault
 from torra.bridges.protocol import Bridge, Health, Order, OrderReport, Recall
 from torra.clock import duration, floor, iso, parse
@@ -77,50 +78,6 @@ AHEAD: Final = timedelta(seconds=60)
 
 LIMIT: Final = 1000
 """How many waiting signals of an instance one call looks at; there are two at most."""
-
-
-class BridgeEvent(Protocol):
-    """An event of the paper bridge; torra.bridges.paper.PaperEvent has the meaning of each kind."""
-
-    @property
-    def kind(self) -> str:
-        """FILLED, PARTIAL, REJECTED, STOPPED, TARGET, CLOSED or CANCELLED."""
-        ...
-
-    @property
-    def sid(self) -> str:
-        """The signal; for an ended position the one that opened it."""
-        ...
-
-    @property
-    def price(self) -> float:
-        """The price of the fill or of the exit."""
-        ...
-
-    @property
-    def time(self) -> datetime:
-        """When it happened."""
-        ...
-
-    @property
-    def profit(self) -> float:
-        """Profit in account currency."""
-        ...
-
-    @property
-    def r_multiple(self) -> float:
-        """Profit over the planned risk."""
-        ...
-
-    @property
-    def volume(self) -> float:
-        """Lots that were filled."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """The guard that refused it."""
-        ...
 
 
 def signal_id(
@@ -740,7 +697,7 @@ def _learned(row: Mapping[str, Any], report: OrderReport) -> dict[str, Any]:
     return known
 
 
-def apply_event(store: Outbox, event: BridgeEvent, known_at: datetime | None = None) -> None:
+def apply_event(store: Outbox, event: PaperEvent, known_at: datetime | None = None) -> None:
     """Book what the paper bridge reports, in one transaction; ValueError for an unknown kind.
 
     `known_at` is when the end of a trade is known, None for the event's own time.
@@ -768,7 +725,7 @@ def apply_event(store: Outbox, event: BridgeEvent, known_at: datetime | None = N
         failpoint("moved")
 
 
-def _fill(store: Outbox, event: BridgeEvent) -> None:
+def _fill(store: Outbox, event: PaperEvent) -> None:
     """Move a signal to its fill; one that waited for its close is released on the way."""
     row = _release(store, event.sid)
     moment = "opened_at" if row and row["kind"] == "open" else "closed_at"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -27,6 +27,7 @@ from agents.risk_gate import merged
 from tests.doubles.scripted import (
     FULL_FEATURES,
     OWN_FIELDS,
+    SWARM_FEATURES,
     Scripted,
     a_report,
     all_finite,
@@ -250,14 +251,21 @@ def test_the_full_desk_keeps_the_bounds_too(scaled: Scaled) -> None:
     assert all(met.values()), met
 
 
-@pytest.mark.parametrize("score", [-0.0, 0.0, 1.0, -1.0, 0.123456789, 1 / 3])
-def test_nobody_answering_leaves_any_l1_bit_for_bit(score: float) -> None:
-    l1 = dict.fromkeys(VECTORS, score)
-    provider = Scripted(dict.fromkeys(AGENTS, RuntimeError("down")))
-    record = debate(provider, about=context(scores=l1))
-    assert record.source_type is SourceType.L1_ONLY
-    final = blend(l1, record.scores)
-    assert bits({vector: final[vector]["score"] for vector in VECTORS}) == bits(l1)
+@pytest.mark.parametrize("mode", ["budget", "firm", "swarm"])
+def test_with_nobody_answering_any_l1_stands_bit_for_bit(mode: str, scaled: Scaled) -> None:
+    @cases(scaled(10_000, 12))
+    @example(dict.fromkeys(VECTORS, -0.0))
+    @given(scores_on_grid)
+    def check(l1: Any) -> None:
+        provider = Scripted(dict.fromkeys(AGENTS, RuntimeError("down")))
+        about = context(scores=l1, features=SWARM_FEATURES)
+        record = debate(provider, about=about, config=settings(mode=mode))
+        final = blend(l1, record.scores)
+        assert record.source_type is SourceType.L1_ONLY
+        assert bits({vector: final[vector]["score"] for vector in VECTORS}) == bits(l1)
+        assert not provider.asked("judge") and not provider.asked("risk_gate")
+
+    check()
 
 
 def answers(told: Mapping[str, Any]) -> list[CountedReport]:

@@ -15,7 +15,6 @@ from typing import Any, Final
 from agents.contracts import AgentReport, Feature
 from agents.debate.expected_value import bin_of, expected_value
 from agents.debate.panel import DIRECTIONS, UNJUDGED
-from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.scripted import SWARM_FEATURES, Scripted, a_report, context, debate, settings
 from torra.evaluation.standing.past_calls import bin_of as bin_of_host
@@ -75,17 +74,6 @@ def test_it_equals_exact_fractions(scaled: Scaled) -> None:
     assert min(met[one] for one in ("vetoed", "not", "border", "lowered")) > 20, met
 
 
-@cases(
-    ("said", "known", "used"),
-    [(0.6, None, 0.6), (0.6, 0.3, 0.3), (0.6, 0.9, 0.6), (0.6, 0.0, 0.0), (0.0, 0.5, 0.0)],
-)
-def test_the_lower_of_said_and_calibrated_counts(
-    said: float, known: float | None, used: float
-) -> None:
-    worth = expected_value(judge("LONG", said), stakes(2.0, 0.08, {bin_of(said): known}))
-    assert worth is not None and (worth.calibrated, worth.used) == (known, used)
-
-
 def test_of_standing_the_tenth_of_what_was_said_is_read() -> None:
     standing = {k: (k + 1) / 100 for k in range(10)}
     for thousandths in range(1_001):
@@ -98,27 +86,6 @@ def test_of_standing_the_tenth_of_what_was_said_is_read() -> None:
             judge("SHORT", said), stakes(2.0, 0.1, dict.fromkeys({*range(10)} - {tenth}, 0.01))
         )
         assert alone is not None and alone.calibrated is None
-
-
-@cases(
-    ("said", "reward", "cost", "vetoed"),
-    [
-        (0.36, 2.0, 0.08, True),
-        (0.360001, 2.0, 0.08, False),
-        (0.359999, 2.0, 0.08, True),
-        (0.5, 1.0, 0.0, True),
-        (1.0, 0.0, 0.0, True),
-        (1.0, 0.000001, 0.0, False),
-        (0.0, 5.0, 0.0, True),
-    ],
-)
-def test_a_value_of_0_vetoes_its_own_side(
-    said: float, reward: float, cost: float, vetoed: bool
-) -> None:
-    for side, own in OWN.items():
-        worth = expected_value(judge(side, said), stakes(reward, cost))
-        assert worth is not None and worth.vetoes == (own if vetoed else "")
-        assert worth.as_json()["vetoes"] == worth.vetoes
 
 
 def test_what_is_not_known_vetoes_nothing() -> None:

@@ -423,18 +423,23 @@ def test_retries_stay_under_the_cap_and_leave_the_gate_its_request() -> None:
 # --- rounds --------------------------------------------
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_each_further_round_shows_each_side_the_others_case(rounds: int) -> None:
+@cases("mode", ["budget", "full"])
+@cases("rounds", [1, 2, 3])
+def test_each_further_round_shows_each_side_the_others_case(mode: str, rounds: int) -> None:
     provider = Scripted({"bear_researcher": reporting(value=-0.1)})
-    record = debate(provider, config=settings(debate_rounds=rounds))
+    about = context(features=FULL_FEATURES)
+    record = debate(provider, about=about, config=settings(mode=mode, debate_rounds=rounds))
+    assert record.source_type == f"AGENT_{mode.upper()}"
+    analysts = sorted(name for name in MODES[mode].seats if AGENTS[name].role.kind == "analyst")
     for side, other in (("bull", "bear"), ("bear", "bull")):
         requests = provider.asked(f"{side}_researcher")
         assert [request.round for request in requests] == list(range(1, rounds + 1))
         shown = [[told.agent_id for told in request.reports] for request in requests]
-        assert shown == [["technical"], *[["technical", f"{other}_researcher"]] * (rounds - 1)]
+        assert shown == [analysts, *[[*analysts, f"{other}_researcher"]] * (rounds - 1)]
+        assert all("momentum -0.1" in r.user for r in requests[1:]) or side == "bear"
     assert len(record.earlier) == 2 * (rounds - 1)
     seen = [told.agent_id for told in provider.asked("risk_gate")[0].reports]
-    assert seen == ["technical", "bear_researcher", "bull_researcher"]
+    assert seen == [*analysts, "bear_researcher", "bull_researcher"]
 
 
 def test_the_last_answered_round_counts() -> None:
@@ -451,21 +456,6 @@ def test_a_further_round_needs_a_case_to_answer() -> None:
     provider = Scripted(down)
     debate(provider, config=settings(debate_rounds=3))
     assert len(provider.asked("bull_researcher")) == 1
-
-
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_the_full_desk_debates_in_rounds_too(rounds: int) -> None:
-    provider = Scripted({"bear_researcher": reporting(value=-0.1)})
-    full = settings(mode="full", debate_rounds=rounds)
-    record = debate(provider, about=context(features=FULL_FEATURES), config=full)
-    assert record.source_type is SourceType.AGENT_FULL
-    assert len(provider.requests) == 6 + 2 * rounds
-    analysts = sorted(name for name in MODES["full"].seats if AGENTS[name].role.kind == "analyst")
-    for side, other in (("bull", "bear"), ("bear", "bull")):
-        requests = provider.asked(f"{side}_researcher")
-        shown = [[told.agent_id for told in request.reports] for request in requests]
-        assert shown == [analysts, *[[*analysts, f"{other}_researcher"]] * (rounds - 1)]
-        assert all("momentum -0.1" in r.user for r in requests[1:]) or side == "bear"
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])

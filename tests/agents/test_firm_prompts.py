@@ -17,14 +17,23 @@ from agent_config import MAX_PROMPT_BYTES, MODES, PROMPT_BYTES
 from agent_framework import consult_trader
 from agents.contracts import OPINIONS, AgentReport, Evidence, Feature, Point, Prompt, Request
 from agents.debate import replies
-from agents.evidence import grounded, with_scores
+from agents.evidence import with_scores
 from agents.registry import AGENTS, TRADER
 from scoring_rubric import SHARED_PREFIX, build_interpretive_prompt, second_look
 from tests.agents import test_prompts as plain
-from tests.agents.test_prompts import FIRM, TALES, at_the_firm, attacks, firm_prompt, whole
+from tests.agents.test_prompts import (
+    FIRM,
+    TALES,
+    at_the_firm,
+    attacks,
+    each_is_told,
+    firm_prompt,
+    outside_fences,
+    whole,
+)
 from tests.conftest import Scale
 from tests.doubles import scripted
-from tests.doubles.scripted import NONCE, Scripted, a_report, context, debate, settings
+from tests.doubles.scripted import Scripted, a_report, context, debate, settings
 
 MANAGER = "research_manager"
 CONFIG = settings(mode="firm", second_look="never", rebuttal="always")
@@ -36,17 +45,13 @@ def test_a_prompt_of_a_firm_lists_what_its_agent_may_cite(role: str) -> None:
     about, asked = at_the_firm(role), firm_prompt(role)
     seat = TRADER.role if role == "trader" else AGENTS[role].role
     may = {
-        key
+        key: feature
         for key, feature in about.features.items()
         if key.startswith(seat.evidence) and feature.value is not None and feature.block != "source"
     }
-    assert set(asked.evidence) == may
+    assert set(asked.evidence) == may.keys()
     assert asked.system.startswith(SHARED_PREFIX)
-    lines = dict(line.split(" = ", 1) for line in asked.user.split("\n") if " = " in line)
-    for key in may - {name for name in may if name.startswith("news.item.")}:
-        told = lines[key].split(" ")[0]
-        if isinstance(about.features[key].value, float):
-            assert grounded([Evidence(key, float(told))], about.features)
+    each_is_told(asked.user, may)
     assert build_interpretive_prompt(about, seat) == asked, "the same context, the same prompt"
 
 
@@ -107,20 +112,7 @@ def hostile(text: str, name: str) -> tuple[AgentReport, ...]:
 def test_no_words_of_a_case_or_of_a_judgement_leave_their_fence(scaled: Scale) -> None:
     def outside(reports: tuple[AgentReport, ...]) -> list[str]:
         about = replace(at_the_firm("trader"), reports=reports)
-        lines = build_interpretive_prompt(about, TRADER.role).user.split("\n")
-        assert "\n".join(lines).splitlines() == lines
-        kept, inside = [], False
-        for line in lines:
-            if line == f"QUOTE>>> {NONCE}":
-                inside = False
-            elif line.startswith(f"<<<QUOTE {NONCE} "):
-                inside = True
-            elif inside:
-                assert NONCE not in line.lower() and not set("<>{}[]`") & set(line)
-            else:
-                kept.append(line)
-        assert not inside
-        return kept
+        return outside_fences(build_interpretive_prompt(about, TRADER.role).user)
 
     silent = tuple(
         replace(one, claim="", points_for=(), risks=(), evidence=one.evidence[1:])

@@ -18,17 +18,14 @@ import pytest
 
 from agent_config import MODES
 from agent_framework import blend
-from agents.contracts import VECTORS, Completion, Request, SourceType
+from agents.contracts import VECTORS, Completion, Request
 from agents.debate.deliberation import Deliberation
-from agents.registry import AGENTS
 from tests.doubles.scripted import (
     FULL_FEATURES,
     Scripted,
     context,
     debate,
     debate_hanging,
-    honest,
-    reporting,
     settings,
 )
 from tests.worlds import desks
@@ -289,19 +286,3 @@ def test_the_rules_fill_eight_seats_in_three_stages_on_the_sample(
             assert len(record["calls"]) == 7, "the rules would say the same on a second look"
     finally:
         desk.database.close()
-
-
-def test_a_scripted_model_fills_eight_seats_in_three_stages(ticking: Any) -> None:
-    desk, voice = ticking
-    for script in ({}, dict.fromkeys(DESK[:7], reporting(value=-0.1, confidence="medium"))):
-        voice.script = Scripted(script)
-        whole(next_tick(desk, "BTCUSD", "M15"), frozenset(DESK) - {"news"})
-
-
-def test_with_news_all_eight_are_asked() -> None:
-    provider = Scripted({"news": honest})
-    record = debate(provider, about=context(features=FULL_FEATURES), config=settings(mode="full"))
-    assert record.source_type is SourceType.AGENT_FULL
-    assert sorted(request.role.id for request in provider.requests) == sorted(DESK)
-    assert [len(stage["agents"]) for stage in record.stages] == [5, 2, 1]
-    assert {AGENTS[name].role.kind for name in ANALYSTS} == {"analyst"}

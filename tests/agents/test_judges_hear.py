@@ -34,6 +34,7 @@ from tests.doubles.scripted import NONCE, Scripted, a_report, context, debate, s
 from tests.providers import test_firm_rules as firm
 from tests.providers import test_swarm_rules as rules
 from tests.providers.test_arguments import listen
+from tests.providers.test_rules_provider import answer
 from tests.worlds.mirrors import MARKET, Values
 
 JUDGES: Final = {"firm": MANAGER_ID, "swarm": JUDGE_ID}
@@ -185,7 +186,7 @@ def test_a_pattern_has_its_own_name_and_is_made_once_a_close_completed_it(
 ) -> None:
     known = {f"geometry.pattern.{pattern}": 1.0, "geometry.pattern_done": done}
     asked = rules.request(rules.GEOMETRY, rules.SWARM | known)
-    report = read(asked, rules.answer(asked))
+    report = read(asked, answer(asked))
     says = [point.says for point in report.points_for if point.id.endswith(f".{pattern}")]
     assert len(says) == 1 and check_pattern(asked, says[0]) == 1
 
@@ -197,7 +198,7 @@ def test_no_line_of_the_reader_names_a_share_above_the_budget_in_force(
 ) -> None:
     known: Values = {"market.regime": regime, "technical.volatility_percentile": percentile}
     asked = rules.request(rules.READER, rules.SWARM | known)
-    report = read(asked, rules.answer(asked))
+    report = read(asked, answer(asked))
     budget = directive(asked.features, "M15", report, "flat").budget
     assert budget <= REGIME_BUDGET[regime] and report.budget == budget
     assert check_lines(asked, report)["shares"] == (budget < 1.0)

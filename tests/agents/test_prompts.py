@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -80,7 +80,6 @@ from torra.config import SYMBOLS, NewsSettings, SymbolSpec
 from torra.evidence import feature_bundle
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.scheduled_events import EventView
-from torra.market.regime import REGIME_READS
 
 ROLES = (*MODES["full"].seats, "chart_scorer")
 BUDGET = 20_000
@@ -268,6 +267,35 @@ def whole(asked) -> str:
     return f"{asked.system}\n\n{asked.user}\n"
 
 
+def each_is_told(user: str, features: Mapping[str, Feature]) -> None:
+    """Assert that each number stands in a line of its own, and is true when it is cited."""
+    lines = dict(line.split(" = ", 1) for line in user.split("\n") if " = " in line)
+    for key, feature in features.items():
+        text = lines[key] if key.startswith("news.item.") else lines[key].split(" ")[0]
+        assert text == feature.value or float(text) == pytest.approx(feature.value, abs=1e-4)
+        if isinstance(feature.value, float):
+            assert grounded([Evidence(key, float(text))], features)
+
+
+def outside_fences(user: str) -> list[str]:
+    """Return the lines of a prompt beside its quotes, none of which forges or leaves a fence."""
+    lines = user.split("\n")
+    assert "\n".join(lines).splitlines() == lines
+    kept, inside = [], False
+    for line in lines:
+        if line == f"QUOTE>>> {NONCE}":
+            inside = False
+        elif line.startswith(f"<<<QUOTE {NONCE} "):
+            inside = True
+        elif inside:
+            assert NONCE not in line.lower() and not set("<>{}[]`") & set(line)
+            assert line.isprintable()
+        else:
+            kept.append(line)
+    assert not inside
+    return kept
+
+
 HEADLINES = [value for name, value in FULL_FEATURES.items() if name.startswith("news.item.")]
 
 
@@ -288,31 +316,9 @@ def test_a_prompt_lists_every_number_that_its_agent_may_cite(role: str, name: st
         if key.startswith(given) and feature.value is not None and feature.block != "source"
     }
     assert set(asked.evidence) == may.keys() and may
-    lines = dict(line.split(" = ", 1) for line in asked.user.split("\n") if " = " in line)
-    for key, feature in may.items():
-        text = lines[key] if key.startswith("news.item.") else lines[key].split(" ")[0]
-        assert text == feature.value or float(text) == pytest.approx(feature.value, abs=1e-4)
-        if isinstance(feature.value, float):
-            assert grounded([Evidence(key, float(text))], about.features)
+    each_is_told(asked.user, may)
     for headline in HEADLINES:
         assert (headline in whole(asked)) == (role == "news")
-
-
-def test_every_role_is_told_the_regime_and_what_it_is_read_from() -> None:
-    for role in MODES["full"].seats:
-        listed_ids = rendered(role, variant("full"))[0].evidence
-        assert {"market.regime", "market.triage", "market.range_atr"} <= set(listed_ids)
-        assert set(REGIME_READS) <= set(listed_ids)
-
-
-def test_no_prompt_lists_where_evidence_comes_from() -> None:
-    for role in ROLES:
-        assert "source." not in prompt(role).user
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_the_same_context_renders_the_same_prompt(role: str) -> None:
-    assert prompt(role) == prompt(role)
 
 
 SWAP = {"bull": "bear", "bullish": "bearish", "higher": "lower", "positive": "negative"}
@@ -337,19 +343,6 @@ def test_nothing_in_the_rubrics_makes_a_debate_collapse_to_hold() -> None:
     text = " ".join(whole(prompt(role)) for role in ROLES).lower()
     for word in ("conflict", "consensus is", "hold ", "do nothing", "when in doubt", "be cautious"):
         assert word not in text
-
-
-@pytest.mark.parametrize("role", MODES["full"].seats)
-def test_a_prompt_says_task_bound_abstention_citation_and_json(role: str) -> None:
-    text = prompt(role).system
-    assert AGENTS[role].role.title in text
-    assert "Cite each fact" in text
-    assert "one JSON object alone" in text
-    if role != "risk_gate":
-        bound = AGENTS[role].role.bound
-        assert f"between -{bound:.2f} and +{bound:.2f}" in text
-        assert "abstained" in text
-        assert "may be 0" in text or "0 where" in text
 
 
 def test_every_shown_feature_is_in_the_prompt_and_in_the_request() -> None:
@@ -398,19 +391,6 @@ def test_evidence_is_listed_by_id_whatever_order_it_came_in(role: str) -> None:
     found = [key for key in listed(asked) if not key.startswith("news.item.")]
     assert found == sorted(found)
     assert sorted(listed(asked)) == sorted(asked.evidence) == list(asked.evidence)
-
-
-def test_numbers_have_their_unit_and_their_decimals() -> None:
-    lines = prompt("technical").user.split("\n")
-    for line in (
-        "technical.rsi14 = 61.20 of 100",
-        "technical.close = 2034.5500",
-        "market.spread_atr = 0.0800 ATR",
-        "market.session = LONDON",
-    ):
-        assert line in lines
-    cited = prompt("risk_gate").user
-    assert "cites technical.rsi14 = 61.20" in cited
 
 
 @pytest.mark.parametrize("name", ["BTCUSD_M15", "EURUSD_H1"])
@@ -465,12 +445,6 @@ def test_who_takes_the_picture_is_told_that_there_is_one() -> None:
         takes = SCORER.picture if role == "chart_scorer" else AGENTS[role].role.picture
         assert ("chart picture of these bars" in seen) == takes
         assert "picture" not in prompt(role).user
-
-
-def test_no_prompt_speaks_of_temperature_or_asks_to_reason_aloud() -> None:
-    said = " ".join(whole(prompt(role)) for role in ROLES).lower()
-    for words in ("temperature", "step by step", "think", "out loud", "chain of thought"):
-        assert words not in said
 
 
 # --- the version of the wording --------------------------------------------
@@ -820,7 +794,7 @@ def cases(count: int) -> hypothesis_settings:
 
 
 def test_a_fence_can_neither_be_forged_nor_left(scaled: Callable[..., int]) -> None:
-    opened, closed = f"<<<QUOTE {NONCE} technical", f"QUOTE>>> {NONCE}"
+    opened = f"<<<QUOTE {NONCE} technical"
 
     @cases(scaled(10_000))
     @given(attacks, attacks, attacks, attacks)
@@ -835,23 +809,10 @@ def test_a_fence_can_neither_be_forged_nor_left(scaled: Callable[..., int]) -> N
             evidence=(Evidence(name, reasoning), Evidence("technical.rsi14", 61.2)),
             reason=reasoning,
         )
-        lines = prompt("bull_researcher", reports=(hostile,)).user.split("\n")
-        assert "\n".join(lines).splitlines() == lines
-        assert lines.count(opened) == lines.count(closed) <= 1
-        if opened in lines:
-            start, end = lines.index(opened), lines.index(closed)
-            inside = lines[start + 1 : end]
-            assert 1 <= len(inside) <= 3
-            for line in inside:
-                assert NONCE not in line.lower()
-                assert not set("<>{}[]`") & set(line)
-                assert line.isprintable()
-            outside = lines[:start] + lines[end + 1 :]
-        else:
-            outside = lines
+        user = prompt("bull_researcher", reports=(hostile,)).user
+        assert user.count(opened) <= 1
         silent = a_report(claim="", points_for=(), flags=("clamped",))
-        expected = prompt("bull_researcher", reports=(silent,)).user.split("\n")
-        assert outside == expected
+        assert outside_fences(user) == prompt("bull_researcher", reports=(silent,)).user.split("\n")
 
     check()
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_config import EXPERTS, HIERARCHY, MODES, REGIME_BUDGET, TRUST, TRUST_FLOOR, tabled_trust
-from agent_framework import blend, l1_only_record
+from agent_framework import l1_only_record
 from agents.contracts import (
     BIASES,
     REGIMES,
@@ -29,8 +29,7 @@ from agents.contracts import (
     GateRuling,
     SourceType,
 )
-from agents.debate.board import NAMES, board
-from agents.debate.directive import Directive, directive
+from agents.debate.directive import directive
 from agents.debate.expected_value import expected_value
 from agents.debate.panel import DIRECTIONS, UNJUDGED, panel_of
 from agents.debate.synthesis import CountedReport, adjust, blended, synthesise
@@ -39,7 +38,6 @@ from agents.registry import AGENTS
 from agents.risk_gate import merged
 from tests.agents.test_debate_invariants import (
     as_text,
-    bits,
     broken,
     gates,
     holds,
@@ -47,7 +45,7 @@ from tests.agents.test_debate_invariants import (
     scores_on_grid,
     seats,
 )
-from tests.agents.test_firm_invariants import OTHER, cases, consensuses, holdings, openings, vetoes
+from tests.agents.test_firm_invariants import OTHER, cases
 from tests.doubles import scripted
 from tests.doubles.scripted import (
     SWARM_FEATURES,
@@ -326,53 +324,18 @@ def test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side(scaled: Scaled) ->
     assert all(met.values()), met
 
 
-def test_a_veto_of_one_side_frees_and_blocks_nothing_of_the_other(scaled: Scaled) -> None:
-    """On the tick and on those after it, with the same scores and positions."""
-    met = {"denied later": 0}
-
-    @cases(scaled(10_000, 250))
-    @given(
-        st.lists(st.tuples(consensuses, vetoes, holdings), min_size=1, max_size=4),
-        st.sampled_from(BOTH),
-    )
-    def check(ticks: Any, side: str) -> None:
-        (other,) = {*BOTH} - {side}
-        free = bound = dict.fromkeys(BOTH, False)
-        for number, (told, vetoed, held) in enumerate(ticks):
-            without, free = openings(told, vetoed, free, held)
-            given_more, bound = openings(told, (*vetoed, *[side][number:]), bound, held)
-            assert {other} & given_more == {other} & without
-            assert bound[other] == free[other]
-            assert given_more <= without and bound[side] >= free[side]
-            met["denied later"] += bool(number and given_more < without)
-
-    check()
-    assert met["denied later"]
-
-
 # --- the mirror of what is told beside the scores -------------------------------------------------
 
 
-def test_a_mirrored_market_mirrors_the_board_and_the_worth(scaled: Scaled) -> None:
+def test_a_mirrored_market_mirrors_the_worth(scaled: Scaled) -> None:
     stakes = {
         name: Feature(name, value) for name, value in (("stakes.reward_r", 1.5),
         ("stakes.cost_r", 0.1), ("standing.win_share_6", 0.3))
     }  # fmt: skip
 
     @cases(scaled(10_000))
-    @given(four, judges, trusts)
-    def check(told: Any, judge: Any, trusted: Any) -> None:
-        answers = desk_of(told, judge)
-        told_by = Directive("range", budget=0.7, trusted=trusted)
-        found, mirror = board(answers[:4], told_by), board(turned(answers[:4]), told_by)
-        names = {NAMES[side]: NAMES[-side] for side in NAMES}
-        assert mirror.lean == -found.lean and mirror.dominant == names[found.dominant]
-        assert mirror.surest == found.surest and mirror.abstained == found.abstained
-        assert [one.stance for one in mirror.stands] == [-one.stance for one in found.stands]
-        assert mirror.agreed == {-side: ids for side, ids in found.agreed.items()}
-        assert [(c.below, c.above, c.strength, c.settle) for c in mirror.conflicts] == [
-            (c.above, c.below, c.strength, c.settle) for c in found.conflicts
-        ]
+    @given(judges)
+    def check(judge: Any) -> None:
         one, other = expected_value(judge, stakes), expected_value(turned_report(judge), stakes)
         if one is None or other is None:
             assert one is other
@@ -448,21 +411,6 @@ def test_no_reply_to_a_swarm_raises_or_leaves_the_bounds(scaled: Scaled) -> None
 
     check()
     assert seen >= {SourceType.AGENT_PARTIAL} and dispute == {True, False}
-
-
-def test_with_nobody_answering_any_l1_stands_bit_for_bit(scaled: Scaled) -> None:
-    @cases(scaled(10_000, 12))
-    @given(scores_on_grid)
-    def check(l1: Any) -> None:
-        provider = Scripted(dict.fromkeys(SWARM, RuntimeError("down")))
-        about = context(scores=l1, features=SWARM_FEATURES)
-        record = debate(provider, about=about, config=settings(mode="swarm"))
-        final = blend(l1, record.scores)
-        assert record.source_type is SourceType.L1_ONLY
-        assert bits({vector: final[vector]["score"] for vector in VECTORS}) == bits(l1)
-        assert not provider.asked("judge") and not provider.asked("risk_gate")
-
-    check()
 
 
 def test_the_order_of_the_seats_changes_nothing(scaled: Scaled) -> None:

@@ -31,16 +31,23 @@ from agents.contracts import (
     Request,
 )
 from agents.debate.deliberation import Deliberation
-from agents.evidence import grounded
 from agents.feature_words import FEATURES
 from agents.registry import AGENTS
 from scoring_rubric import LEFT_OUT, SHARED_PREFIX, build_interpretive_prompt, second_look
 from tests.agents import test_prompts as plain
-from tests.agents.test_prompts import LONGEST, SWARM, TALES, asked_of_a_swarm, attacks
+from tests.agents.test_prompts import (
+    LONGEST,
+    SWARM,
+    TALES,
+    asked_of_a_swarm,
+    attacks,
+    each_is_told,
+    outside_fences,
+)
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles import scripted
-from tests.doubles.scripted import NONCE, Scripted, a_report, debate, settings
+from tests.doubles.scripted import Scripted, a_report, debate, settings
 from torra.evidence.companion_readings import NUMBERS
 from torra.evidence.outside_readings import LEVELS_OF
 
@@ -63,11 +70,7 @@ def test_a_prompt_of_a_swarm_lists_what_its_agent_may_cite(role: str) -> None:
     seat = AGENTS[role].role
     assert asked.system.startswith(SHARED_PREFIX) and seat.title in asked.system
     assert asked.features and all(name.startswith(seat.evidence) for name in asked.features)
-    lines = dict(line.split(" = ", 1) for line in asked.user.split("\n") if " = " in line)
-    for name, feature in asked.features.items():
-        told = lines[name].split(" ")[0]
-        if isinstance(feature.value, float):
-            assert grounded([Evidence(name, float(told))], asked.features)
+    each_is_told(asked.user, asked.features)
     for prefix in OWN[role]:
         assert (
             any(name.startswith(prefix) for name in asked.features) or prefix == "standing.judge_"
@@ -89,20 +92,7 @@ def test_no_words_of_an_expert_leave_their_fence_at_the_judge(scaled: Scale) -> 
 
     def outside(*told: Any) -> list[str]:
         about = replace(scripted.context(features=scripted.SWARM_FEATURES), reports=told)
-        lines = build_interpretive_prompt(about, AGENTS[JUDGE_ID].role).user.split("\n")
-        assert "\n".join(lines).splitlines() == lines
-        kept, inside = [], False
-        for line in lines:
-            if line == f"QUOTE>>> {NONCE}":
-                inside = False
-            elif line.startswith(f"<<<QUOTE {NONCE} "):
-                inside = True
-            elif inside:
-                assert NONCE not in line.lower() and not set("<>{}[]`") & set(line)
-            else:
-                kept.append(line)
-        assert not inside
-        return kept
+        return outside_fences(build_interpretive_prompt(about, AGENTS[JUDGE_ID].role).user)
 
     def hostile(text: str, name: str) -> Any:
         return a_report(

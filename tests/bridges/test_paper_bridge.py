@@ -90,55 +90,36 @@ def test_after_a_weekend_the_next_bar_fills_wherever_it_opens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("side", "entry", "low", "high", "price", "profit"),
+    ("kind", "side", "low", "high", "price", "profit"),
     [
-        # Long: stop 1990 on the bid.
-        ("LONG", 2000.5, 1990.0, 2001.0, 1990.0, -105.0),
-        ("LONG", 2000.5, 1990.1, 2001.0, None, None),
-        # Short: stop 2010 on the ask, which is the bid + 0.5.
-        ("SHORT", 2000.0, 1999.0, 2009.5, 2010.0, -100.0),
-        ("SHORT", 2000.0, 1999.0, 2009.4, None, None),
+        # Long: stop 1990 and target 2020 on the bid.
+        ("STOPPED", "LONG", 1990.0, 2001.0, 1990.0, -105.0),
+        ("", "LONG", 1990.1, 2001.0, None, None),
+        ("TARGET", "LONG", 1999.0, 2020.0, 2020.0, 195.0),
+        ("", "LONG", 1999.0, 2019.9, None, None),
+        # Short: stop 2010 and target 1980 on the ask, which is the bid + 0.5.
+        ("STOPPED", "SHORT", 1999.0, 2009.5, 2010.0, -100.0),
+        ("", "SHORT", 1999.0, 2009.4, None, None),
+        ("TARGET", "SHORT", 1979.5, 2001.0, 1980.0, 200.0),
+        ("", "SHORT", 1979.6, 2001.0, None, None),
     ],
 )
-def test_a_stop_is_met_on_the_side_where_the_position_leaves(
+def test_stop_and_target_are_met_on_the_side_where_the_position_leaves(
+    kind: str,
     side: PositionSide,
-    entry: float,
     low: float,
     high: float,
     price: float | None,
     profit: float | None,
 ) -> None:
+    entry = 2000.5 if side == "LONG" else 2000.0
     advanced = live([], holding(side, entry), bar(2000.0, high, low))
-    assert told(advanced) == ([("STOPPED", "TOPEN", price)] if price else [])
+    assert told(advanced) == ([(kind, "TOPEN", price)] if price else [])
     if price:
         (event,) = advanced.events
         assert event.profit == profit
         assert event.r_multiple == pytest.approx(profit / 100.0)  # one R: 10 x 100 x 0.1
         assert advanced.position is None
-
-
-@pytest.mark.parametrize(
-    ("side", "entry", "low", "high", "price", "profit"),
-    [
-        ("LONG", 2000.5, 1999.0, 2020.0, 2020.0, 195.0),
-        ("LONG", 2000.5, 1999.0, 2019.9, None, None),
-        ("SHORT", 2000.0, 1979.5, 2001.0, 1980.0, 200.0),
-        ("SHORT", 2000.0, 1979.6, 2001.0, None, None),
-    ],
-)
-def test_a_target_is_met_on_the_side_where_the_position_leaves(
-    side: PositionSide,
-    entry: float,
-    low: float,
-    high: float,
-    price: float | None,
-    profit: float | None,
-) -> None:
-    advanced = live([], holding(side, entry), bar(2000.0, high, low))
-    assert told(advanced) == ([("TARGET", "TOPEN", price)] if price else [])
-    if price:
-        assert advanced.events[0].profit == profit
-        assert advanced.events[0].r_multiple == pytest.approx(profit / 100.0)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from flask import Response, request
 from playwright.sync_api import Browser
 
-from tests.doubles.browser import Site, Visit, chromium, needs_browser
+from tests.doubles.browser import Site, Visit, needs_browser
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_view import ScriptedView, bars
 
@@ -37,12 +37,6 @@ class ChangingView(ScriptedView):
         if self.asked > 1:
             self.state = self.later
         return super().desk()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

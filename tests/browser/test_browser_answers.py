@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.conftest import Scale
-from tests.doubles.browser import PHONE, Site, Visit, chromium, needs_browser
+from tests.doubles.browser import PHONE, Site, Visit, needs_browser
 from tests.doubles.visitors import ACCESS
 from tests.tick.test_shadow import VOICES, run
 from tests.worlds import desks
@@ -80,12 +80,6 @@ WORDS = """
 }
 """
 """Counts what can be read on a page as it is, tooltips included."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

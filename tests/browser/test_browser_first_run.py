@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page
 
 from tests import ROOT
 from tests.conftest import Scale
-from tests.doubles.browser import DESK, PHONE, Site, Visit, chromium, findings, needs_browser
+from tests.doubles.browser import DESK, PHONE, Site, Visit, findings, needs_browser
 from tests.doubles.visitors import ACCESS
 from tests.worlds import demo_orders
 from torra.clock import Simulated, System, iso
@@ -25,12 +25,6 @@ from torra.dashboard.view.desk_view import DatabaseView
 pytestmark = needs_browser
 
 LOOKS = [(screen, scheme) for screen in (DESK, PHONE) for scheme in ("light", "dark")]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 LONG_NAME = "home_" + "x" * 70

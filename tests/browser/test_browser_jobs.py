@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.doubles.browser import Site, Visit, chromium, findings, needs_browser
+from tests.doubles.browser import Site, Visit, findings, needs_browser
 from tests.doubles.visitors import ACCESS
 from tests.worlds import demo_orders
 from torra.dashboard.app import create_app
@@ -19,12 +19,6 @@ pytestmark = needs_browser
 
 CHANGED = "document.dispatchEvent(new CustomEvent('torra:changed', {detail: {what: 'jobs'}}))"
 """What the stream of a desk brings about; none runs here."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from tests.doubles.browser import (
     PHONE,
     Site,
     Visit,
-    chromium,
     findings,
     needs_browser,
     only_nightly,
@@ -60,12 +59,6 @@ WORDS = """() => {
 HEAD, CHECKS, LADDER, CHART, PANEL, ACTIONS = (
     ".decide > header", ".risk", ".ladder", "#chart", "#panel-name", "#approve",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from tests.doubles.browser import (
     PHONE,
     Site,
     Visit,
-    chromium,
     findings,
     needs_browser,
     only_nightly,
@@ -47,12 +46,6 @@ NAVIGATION = """() => {
 }"""
 SCROLLED = ("scrollTo(0, 0)", "scrollTo(0, document.body.scrollHeight / 2)",
             "scrollTo(0, document.body.scrollHeight)")  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from tests.doubles.browser import (
     PHONE,
     Site,
     Visit,
-    chromium,
     needs_browser,
     only_nightly,
     unfold,
@@ -75,12 +74,6 @@ class Waiting(ScriptedView):
 
     def desk(self) -> DeskStatus:
         return replace(super().desk(), waiting_by={"EURUSD": 2})
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 class Answers:

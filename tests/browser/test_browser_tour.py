@@ -21,7 +21,6 @@ from tests.doubles.browser import (
     PHONE,
     Site,
     Visit,
-    chromium,
     findings,
     needs_browser,
     only_nightly,
@@ -42,12 +41,6 @@ LOOKS = [(screen, scheme) for screen in (DESK, PHONE) for scheme in ("light", "d
 PALETTES = ("classic", "red-up")
 ELSEWHERE = {"replay", "replay_report", "replay_trades", "watch", "picture"}
 """Screens of what these desks do not have: their own tests make it."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.doubles.browser import PHONE, Site, Visit, chromium, needs_browser
+from tests.doubles.browser import PHONE, Site, Visit, needs_browser
 from tests.worlds.screens import desk_app, view_app
 
 pytestmark = needs_browser
@@ -37,12 +37,6 @@ async () => {
   return { told, texts: markersOf(data).map((one) => one.text ?? ""), words: marked(data, 120) };
 }
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

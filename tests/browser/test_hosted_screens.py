@@ -11,18 +11,12 @@ from playwright.sync_api import Browser
 
 from tests.browser.test_browser_tour import LOOKS, look_at
 from tests.conftest import Scale
-from tests.doubles.browser import Site, Visit, chromium, needs_browser
+from tests.doubles.browser import Site, Visit, needs_browser
 from tests.worlds.screens import OF_A_KIND, addresses_of, hosted_app
 
 pytestmark = needs_browser
 
 STREAM = "/symbol/host:scorer:BTCUSD/M15"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

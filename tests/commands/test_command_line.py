@@ -69,13 +69,6 @@ def test_tick_of_a_swarm_tells_regime_trust_and_judge_in_words_and_as_json(tmp_p
     assert told["judge"]["winner"] == "NONE"
 
 
-def test_tick_prints_a_readable_table(tmp_path: Path) -> None:
-    result = torra(tmp_path, "tick", "eurusd", "h1", "--as-of", "2021-11-18T10:00:00Z")
-    assert result.exit_code == 0, result.output
-    for word in ("EURUSD H1", "price_action", "consensus", "verdict", "action"):
-        assert word in result.stdout
-
-
 def test_tick_changes_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
     desks.take_lease(desk)
@@ -112,28 +105,14 @@ def test_tick_reads_a_file(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["bar_time"] == "2021-12-29T13:00:00Z"
 
 
-@pytest.mark.by_day(8)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["tick", "XAU", "M15"], "the desk has no instance XAU; it has BTCUSD, EURUSD"),
-        (["tick", "BTCUSD", "M7"], "unknown timeframe"),
-        (["tick", "EURUSD", "M15"], "not watched on M15"),
-        (["tick", "BTCUSD", "M15", "--as-of", "noon"], "--as-of noon"),
         (["tick", "BTCUSD", "M15", "--mode", "fuller"], "--mode"),
-        (["tick", "BTCUSD", "M15", "--provider", "oracle"], "agents.provider"),
-        (["tick", "BTCUSD", "M15", "--profile", "nowhere.json"], "nowhere.json"),
-        (["tick", "BTCUSD", "M15", "--bars", "nowhere.csv"], "nowhere.csv"),
-        (["tick", "BTCUSD", "M15", "--as-of", "2021-11-10T10:07:00Z"], "is not a close of M15"),
-        (["tick", "BTCUSD"], "Missing argument 'TIMEFRAME'"),
         (["tick", "BTCUSD", "M15", "--mode", "foo"], "--mode"),
-        (["frobnicate"], "No such command"),
         (["run", "--port", "0"], "--port"),
-        (["tick", "BTCUSD", "M15", "--profile", "nobody"], "there is no profile nobody"),
         (["tick", "BTCUSD", "M15", "--as-of", "2021-09-28T10:00:00Z"], "too_short"),
-        (["import", "nowhere.csv", "--symbol", "X", "--timeframe", "M15"], "nowhere.csv"),
-        (["run", "--host", "0.0.0.0"], "on this machine only"),
-        (["import", "x.csv", "--symbol", "../X", "--timeframe", "M15"], "'../X' is no symbol"),
         (["import", "x.csv", "--symbol", "A|B", "--timeframe", "M15"], "'A|B' is no symbol"),
         (["import", "x.csv", "--symbol", "A" * 40, "--timeframe", "M15"], "32 at most"),
         (["tick", "X" * 10_000, "M15"], "it has BTCUSD, EURUSD"),
@@ -280,12 +259,6 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
     assert f"port {port}" in result.stderr and "PORT=" in result.stderr
 
 
-def test_every_command_is_in_the_readme() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name in main.commands:
-        assert f"torra {name}" in readme, name
-
-
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; from torra.commands.command_line import main\n"
@@ -333,12 +306,6 @@ def hourly(count: int, price: float = 100.0, day: str = "2021-12-01") -> list[st
         f"{day}T{hour:02d}:00:00Z,{price},{price + 1},{price - 1},{price},10"
         for hour in range(count)
     ]
-
-
-def test_bars_of_another_timeframe_are_refused(tmp_path: Path) -> None:
-    path = export(tmp_path, "h1.csv", hourly(10))
-    result = torra(tmp_path, "import", str(path), "--symbol", "EURUSD", "--timeframe", "M15")
-    assert result.exit_code == 2 and "which is not M15" in result.stderr
 
 
 def test_bars_of_the_future_are_refused(tmp_path: Path) -> None:

@@ -168,13 +168,6 @@ def test_one_profile_alone(home: Path) -> None:
     assert [row["profile"] for row in told["profiles"]] == ["gone"]
 
 
-def test_a_home_without_a_database_stays_without_one(home: Path) -> None:
-    result = torra(home)
-    assert result.exit_code == 0 and "nothing was spent" in result.stdout
-    assert document(home)["last_24_hours"]["calls"] == 0
-    assert not (home / "torra.db").exists()
-
-
 def test_a_desk_that_pays_nobody_is_told_what_each_vendor_would_cost(home: Path) -> None:
     told = document(home, "--profile", "default")["vendors"]
     assert {row["vendor"] for row in told} == set(VENDORS)

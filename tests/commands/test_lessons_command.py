@@ -162,12 +162,3 @@ def test_a_model_that_may_not_be_asked_or_does_not_answer_is_told(
     assert silent.exit_code == 1 and "the model did not answer in time" in silent.stderr
     vetoed = torra(home, "lessons", "show", "TVETO000000", "--ask")
     assert vetoed.exit_code == 2 and "about trades alone" in vetoed.stderr
-
-
-def test_a_home_without_a_desk_says_so_and_stays_empty(tmp_path: Path) -> None:
-    home = tmp_path / "new"
-    assert "No trade has closed yet." in text(torra(home, "lessons"))
-    assert listed(home) == {"lessons": [], "stored": 0}
-    result = torra(home, "lessons", "show", "TNONE")
-    assert result.exit_code == 2 and "no desk has run here yet" in result.stderr
-    assert not (home / "torra.db").exists()

@@ -30,14 +30,6 @@ def call(home: Path, *words: str, **env: str) -> Result:
     return CliRunner().invoke(main, ["--home", str(home), "models", *words], env=env)
 
 
-def test_the_table_names_keys_prices_and_profiles(tmp_path: Path) -> None:
-    told = call(tmp_path).output
-    assert "anthropic: key missing (ANTHROPIC_API_KEY)" in told
-    assert "gemini-3.5-flash-lite: 0.3 in, 2.5 out, USD a million tokens; asked by nobody" in told
-    assert "profile default: rules is asked, which costs nothing" in told
-    assert not list(tmp_path.iterdir()), "a question leaves nothing behind"
-
-
 def test_the_document_has_every_vendor(tmp_path: Path, server: VendorServer) -> None:
     told = json.loads(call(tmp_path, "--json", **environment(server)).output)
     assert {row["vendor"]: row["key"] for row in told["vendors"]} == {

@@ -145,7 +145,7 @@ def test_an_empty_queue_says_how_to_be_asked(
         assert ("and nothing will" in page.text, judge in page.text) == (not may_wait, may_wait)
 
 
-@pytest.mark.parametrize("address", ["/approvals", "/signals"])
+@pytest.mark.parametrize("address", ["/approvals", "/signals", "/trades", "/lessons"])
 def test_without_a_desk_the_screen_says_so(address: str) -> None:
     client = open_app(ScriptedView()).test_client()
     page = Page(client.get(address).get_data(as_text=True))
@@ -173,7 +173,7 @@ def test_neighbours_that_expired_are_folded(backing: PageContext) -> None:
     rows = [
         known.model_copy(update={"state": state, "sid": f"T{n}"}) for n, state in enumerate(states)
     ]
-    runs = approvals._folded(rows, backing.now())
+    runs = approvals._folded(rows)
     assert [len(run) for run in runs] == [2, 1, 3]
     database = backing.database
     for row in database.proposals():
@@ -202,7 +202,7 @@ def test_a_proposing_tick_denies_nothing(backing: PageContext) -> None:
         found = approvals.of_tick(known)
         assert approvals.of_tick(tick_record({**record, "reason": "THRESHOLD"})) is None
     assert found is not None
-    assert (found.sid, found.action.word, found.waits) == (row.sid, "open long", True)
+    assert (found.sid, found.action, found.state) == (row.sid, "OPEN_BUY", "WAITING")
 
 
 @pytest.mark.parametrize("state", ["WAITING", "APPROVED", "REJECTED"])
@@ -399,11 +399,10 @@ def test_conviction_tells_what_was_taken_off() -> None:
 
 
 def test_the_panel_has_a_row_for_each_and_greys_the_silent() -> None:
-    rows = {row.title: row for row in proposals.panel(RECORD)}
+    rows = {row.voice["title"]: row for row in proposals.panel(RECORD)}
     assert rows["Technical"].stance["text"] == "+0.500"
     assert rows["Technical"].sentence == "Up by 3."
-    assert (rows["News"].silent, rows["News"].sentence) == (True, "no data source")
-    assert rows["Risk gate"].ruling.startswith("× 0.5")
+    assert (rows["News"].leans, rows["News"].sentence) == (False, "no data source")
 
 
 def test_no_reason_is_chosen_beforehand(backing: PageContext) -> None:

@@ -187,27 +187,6 @@ def test_a_day_costs_no_more_than_its_hours_may(
     assert told["day_usd"] == pytest.approx(told["tick_usd"] * ticks if day is None else day)
 
 
-def test_a_blocked_provider_stands_there_with_the_remedy(paying: Pages) -> None:
-    real = paying.desk.clock.real_now()
-    paying.database.block_provider("anthropic", "401: the key was <refused>", real + HOUR)
-    try:
-        text = paying.text("/costs")
-        assert "401: the key was &lt;refused&gt;" in text
-        assert "Mend its key or its account" in text
-    finally:
-        paying.database.clear_blocks()
-
-
-def test_changed_verdicts_are_told_soberly(paying: Pages) -> None:
-    told = paying.json("/api/v1/costs")["report"]["changed"]
-    tallies = paying.database.verdict_tallies(["BTCUSD"]).values()
-    changed, every = (sum(column) for column in zip(*tallies, strict=True))
-    assert told == {"changed": changed, "all": every}
-    page = Page(paying.text("/costs"))
-    assert f"{changed} of {every} verdicts" in page.cells["changed.text"]
-    assert "only a scorecard can say" in page.cells["changed.text"]
-
-
 def test_a_profile_that_is_gone_or_broken_is_no_trouble(paying: Pages) -> None:
     real = paying.desk.clock.real_now()
     folder = paying.backing.home / "profiles"

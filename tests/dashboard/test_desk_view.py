@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -74,32 +73,6 @@ def test_the_strip_tells_desk_time_role_and_cost(view: DatabaseView, desk: Desk)
         assert view.desk().role == "STANDBY"
     finally:
         desk.epoch = epoch
-
-
-@pytest.mark.journey
-def test_a_provider_that_is_left_alone_shows_with_its_reason(
-    view: DatabaseView, desk: Desk, client: FlaskClient
-) -> None:
-    real = desk.clock.real_now()
-    desk.database.block_provider(
-        "anthropic", "401: the key was <refused>", real + timedelta(hours=1)
-    )
-    desk.database.block_provider("google", "past", real - timedelta(seconds=1))
-    try:
-        (block,) = view.desk().blocks
-        assert block.provider == "anthropic"
-        assert "401: the key was &lt;refused&gt;" in client.get("/").get_data(as_text=True)
-    finally:
-        desk.database.clear_blocks()
-
-
-def test_a_halt_shows_with_its_reason(view: DatabaseView, desk: Desk, client: FlaskClient) -> None:
-    desk.database.set_trading_state("HALTED", "the disk was full")
-    try:
-        assert view.desk().trading_state == "HALTED"
-        assert "the disk was full" in client.get("/").get_data(as_text=True)
-    finally:
-        desk.database.set_trading_state("ACTIVE", "")
 
 
 def test_the_overview_has_every_stream_with_its_newest_tick(view: DatabaseView, desk: Desk) -> None:
@@ -174,17 +147,6 @@ def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(
     page = client.get(f"/symbol/BTCUSD/M15/{skipped}")
     assert "the newest bar is old" in page.get_data(as_text=True)
     assert view.tick("BTCUSD", "M15", "2001-01-01T00:00:00Z") is None
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize(
-    "address",
-    ["/", "/symbol/BTCUSD", "/symbol/EURUSD/H1", "/help", "/healthz", "/api/v1/symbol/BTCUSD/H1"],
-)
-def test_every_page_of_a_real_desk_opens(client: FlaskClient, address: str) -> None:
-    answer = client.get(address)
-    assert answer.status_code == 200
-    assert not re.search(r">\s*(None|nan|Undefined)\s*<", answer.get_data(as_text=True))
 
 
 def test_pages_write_nothing(client: FlaskClient, desk: Desk) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doubles.page_reader import Page, check_policy
+from tests.doubles.page_reader import Page
 from tests.doubles.visitors import bearer
 from tests.worlds import desks
 from tests.worlds.desk_pages import Pages, open_pages
@@ -46,15 +46,6 @@ def note(pages: Pages, what: str, step: str = "") -> int:
 
 def done(pages: Pages) -> set[str]:
     return {name for name, mark in marks(pages).items() if mark == "done"}
-
-
-def test_six_steps_each_with_a_reason_and_a_link(pages: Pages) -> None:
-    page = Page(pages.text("/first-run"))
-    check_policy(page, forms=True)
-    assert len(STEPS) == 6
-    for one in STEPS:
-        assert one.title in page.text and one.why in page.text
-    assert not done(pages)
 
 
 def test_a_page_that_was_opened_is_noted_once(pages: Pages) -> None:

@@ -18,9 +18,7 @@ from numpy.random import default_rng
 from tests.cases import cases
 from tests.dashboard.test_query_plans import open_pages
 from tests.doubles.page_reader import Page
-from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders, swarm_ticks
-from tests.worlds.demo_view import ScriptedView
 from torra.clock import iso, parse
 from torra.dashboard.screens import history
 from torra.dashboard.view import refusers
@@ -226,14 +224,6 @@ def test_the_closes_of_a_page_are_looked_at_up_to_a_bound(
     assert asked == [history.LOOKED_AT]
 
 
-def test_the_mark_of_changed_verdicts_says_what_it_leaves_out(get: Get) -> None:
-    text = " ".join(Page(get("/history?only=changed").get_data(as_text=True)).words)
-    assert (
-        "those on which agents changed only the size or the order are in “What agents changed”"
-        in text
-    )
-
-
 @pytest.mark.journey
 @cases(
     ("gate", "mark", "words"),
@@ -344,11 +334,6 @@ def test_words_of_any_type_are_listed_and_fail_no_page(get: Get, backing: PageCo
         assert answer.status_code == 200, address
         if answer.mimetype == "text/html":
             assert "<b>x" not in answer.get_data(as_text=True)
-
-
-def test_pages_without_a_desk_say_so() -> None:
-    text = open_app(ScriptedView()).test_client().get("/history").get_data(as_text=True)
-    assert "No desk stands behind these pages" in text
 
 
 @pytest.mark.parametrize("address", ["history", "trades", "changed", "bars/BTCUSD/M15"])

@@ -12,9 +12,7 @@ import pytest
 
 from agent_config import AgentSettings, MemorySettings
 from tests.doubles.page_reader import Page
-from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders, told_lessons
-from tests.worlds.demo_view import ScriptedView
 from torra.dashboard.trade import lessons
 from torra.dashboard.view.backing import PageContext
 from torra.desk.schedule import Desk
@@ -49,23 +47,6 @@ def listed(backing: PageContext, query: str = "") -> dict[str, Any]:
     assert answer.status_code == 200, answer.get_data(as_text=True)
     found: dict[str, Any] = answer.get_json()
     return found
-
-
-@pytest.mark.usefixtures("numbers")
-def test_facts_stand_beside_words_with_their_units(backing: PageContext) -> None:
-    told = shown(backing)
-    text = words(told).replace("\u00a0", " ")
-    assert "Long EURUSD H1: loss, −1.02 R (−31.00 USD)." in text
-    for fact in (
-        "worst −1.02 R, best +0.41 R", "0.02 R worse than planned", "0.01 R better than planned",
-        "4 h 00 min", "1.02 R", "range, London", "trend up, New York",
-        "the stop was hit, the plan went wrong", "the target was hit, the plan came true",
-    ):  # fmt: skip
-        assert fact in text, fact
-    assert "LONG in a range, thin volume." in text and "A breakout on thin volume." in text
-    assert "The rules, 2021-11-10 13:00 UTC" in text
-    assert f"{told_lessons.MODEL}, 2021-11-10 14:00 UTC, cost $0.0012" in text
-    assert "/signals/TLOST000000" in told and "/signals/TVETO000000" not in told
 
 
 @pytest.mark.usefixtures("numbers")
@@ -173,20 +154,6 @@ def test_the_page_says_whether_ticks_are_told_and_where_to_set_it(backing: PageC
     }
     told = shown(backing)
     assert "<strong>Yes</strong>, those of" in told and "<strong>No</strong>" not in told
-
-
-def test_without_a_desk_the_page_says_so() -> None:
-    told = open_app(ScriptedView(), scope="read").test_client().get("/lessons")
-    assert "No desk stands behind these pages" in told.get_data(as_text=True)
-
-
-@pytest.mark.usefixtures("numbers")
-def test_a_trades_page_has_its_lesson_in_facts_and_words(backing: PageContext) -> None:
-    told = shown(backing, "/signals/TLOST000000")
-    text = words(told)
-    assert "A breakout on thin volume." in text and "LONG in a range, thin volume." in text
-    assert "worst −1.02 R" in text.replace("\u00a0", " ")
-    assert "#lesson-1" in told and "1 tick was told of it" in told
 
 
 def test_a_trade_without_a_lesson_has_no_such_part(backing: PageContext) -> None:

@@ -18,14 +18,13 @@ from tests.doubles import vendor_line
 from tests.doubles.page_reader import Page
 from tests.doubles.vendor_line import CANARIES
 from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, VENDORS, Reply, Status, VendorServer
-from tests.doubles.visitors import bearer
 from tests.worlds import demo_orders, desks
 from torra.clock import System
 from torra.config import Profile
 from torra.dashboard.settings import models
 from torra.dashboard.view.backing import PageContext
 from torra.desk.memory.experts_past import ExpertsPast
-from torra.desk.models import expected_cost, expert_standing, report
+from torra.desk.models import expert_standing, report
 from torra.evaluation.standing.past_calls import HitRates, PastTick, SeatCall
 from torra.store.ledger import Booking
 
@@ -71,20 +70,6 @@ def test_seats_prices_and_money_are_told(
     (spent,) = told["profiles"]
     assert spent["paid"] and spent["tick_usd"] is None and 0 < spent["tick_most_usd"] < 1
     assert spent["day_most_usd"] <= HOURS * spent["ceiling_usd"]
-
-
-def test_what_is_expected_is_on_the_page_as_the_estimate_has_it(
-    backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paying(monkeypatch, mode="swarm")
-    visitor = client(backing, **vendor_line.environment(server))
-    told = visitor.get("/api/v1/models").get_json()
-    page = Page(visitor.get("/models").text)
-    titles, *rows = expected_cost.cells(told["expected"])
-    assert all(list(row) in page.rows for row in rows)
-    (spent,) = told["profiles"]
-    assert expected_cost.sentence(spent["expected"]) in page.text
-    assert titles[-1] == "3,000 ticks" and "3,000 ticks" in page.text
 
 
 def test_a_form_that_gave_way_is_told(
@@ -160,13 +145,6 @@ def test_what_ticks_cost_is_read_from_the_ledger(
     assert (haiku["calls"], haiku["usd"]) == (6, 1.04)
 
 
-def test_a_vendor_that_rests_says_until_when(backing: PageContext) -> None:
-    until = System().real_now().replace(year=2031)
-    backing.database.block_provider(GOOGLE, "401: the key was refused", until)
-    words = Page(client(backing).get("/models").text).text
-    assert "Not asked until 2031" in words and "401: the key was refused" in words
-
-
 @pytest.mark.journey
 def test_a_test_is_told_kept_and_audited(
     backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
@@ -226,14 +204,6 @@ def test_without_a_key_nothing_is_asked(backing: PageContext) -> None:
     assert answer.status_code == 409
     assert "set GOOGLE_API_KEY or GEMINI_API_KEY" in answer.get_json()["reason"]
     assert "restart the desk" in answer.get_json()["reason"]
-
-
-def test_a_reader_may_not_test(backing: PageContext) -> None:
-    pages = demo_orders.open_pages(backing).test_client()
-    answer = pages.post(
-        f"/api/v1/models/{GOOGLE}/test", json={}, headers={**JSON, **bearer("read")}
-    )
-    assert answer.status_code == 403
 
 
 def test_one_test_runs_at_a_time(backing: PageContext) -> None:

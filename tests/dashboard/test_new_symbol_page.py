@@ -56,13 +56,6 @@ def post(pages: Pages, address: str, **words: str) -> Any:
     return pages.client().post(f"/api/v1/{address}", data=words, headers={"Accept": "text/html"})
 
 
-def test_the_first_step_names_the_sources(pages: Pages) -> None:
-    page = Page(pages.text("/add-symbol"))
-    check_policy(page, forms=True)
-    assert "files of bars in the folder uploads" in page.text and "1 lie there" in page.text
-    assert "the demo" not in page.text
-
-
 def test_an_uploaded_file_comes_with_its_timeframe(pages: Pages) -> None:
     folder = pages.backing.home / "uploads"
     (folder / "XAUUSD_M15.csv").rename(folder / "gold-export.csv")
@@ -195,27 +188,7 @@ def test_a_program_gets_faults_by_field(pages: Pages) -> None:
     assert done["status"] == "done" and done["instance"]["symbol"] == "XAUUSD"
 
 
-@pytest.mark.parametrize("scope", ["read", "approve"])
-def test_only_an_administrator_may(pages: Pages, scope: str) -> None:
-    client = pages.client()
-    assert client.get("/add-symbol", headers=bearer(scope)).status_code == 403
-    for address in ("symbols", "symbols/check"):
-        answer = client.post(f"/api/v1/{address}", json=ALL, headers={**JSON, **bearer(scope)})
-        assert answer.status_code == 403
-
-
 def test_the_list_of_symbols_leads_there(pages: Pages) -> None:
     assert 'href="/add-symbol"' in pages.text("/symbols")
     reader = pages.client().get("/symbols", headers=bearer("read")).text
     assert "/add-symbol" not in reader
-
-
-def test_in_the_demo_it_gets_a_home_of_its_own(tmp_path: Path) -> None:
-    found = open_pages(tmp_path / "home", (desks.BTC,), steps=1)
-    try:
-        (tmp_path / "home" / "uploads").mkdir()
-        words = Page(found.text("/add-symbol")).text
-        assert "it gets a desk of its own beside it" in words
-        assert "None lies there yet" in words
-    finally:
-        found.desk.close()

@@ -12,7 +12,7 @@ from tests.worlds.records import tick_record
 from tests.worlds.values import view_value
 from torra.config import ROOT
 from torra.dashboard.cells import common, overview_cells
-from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol, RunningDebate, SymbolStatus
+from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol, SymbolStatus
 from torra.feeds.sample import SHIFT, TRUE_YEARS
 from torra.words.ticks import SOURCES
 
@@ -34,27 +34,9 @@ def overview(sort="attention", **changes):
 # --- the glance ---
 
 
-def test_a_calm_desk_says_so() -> None:
-    page = get("/", "full")
-    assert page.cells["glance.waiting"] == "nothing to decide"
-    assert page.cells["glance.alarms"] == "no alarm"
-    assert page.cells["glance.feeds"] == "up to date"
-    assert page.cells["glance.debates"] == "none runs now"
-    assert page.cells["models.more"] == "22 % of what an hour may cost."
-    hidden = [a for a in page.all("a") if a.get("data-live", "").startswith("glance.debate.")]
-    assert len(hidden) == overview_cells.WATCHED
-    assert all("hidden" in a for a in hidden)
-
-
 @cases(("cost", "tone"), [(1.59, ""), (1.6, "warn"), (2.0, "alert"), (2.5, "alert")])
 def test_the_cost_warns_near_the_ceiling(cost: float | None, tone: str) -> None:
     assert overview(cost_hour=cost)["cells"]["desk.cost"]["tone"] == tone
-
-
-def test_stale_feeds_are_counted() -> None:
-    assert get("/", "stale").cells["glance.feeds"] == "3 of 5 stale, 2 of 5 without a tick yet"
-    assert "with no new bars" in get("/", "weekend").cells["glance.feeds"]
-    assert get("/", "empty").cells["glance.feeds"] == "5 of 5 without a tick yet"
 
 
 # --- what wants a look first ---
@@ -144,16 +126,6 @@ def ids(page):
     return {attributes.get("id") for _, attributes in page.tags}
 
 
-def test_a_row_and_a_card_tell_the_same() -> None:
-    row, card = get("/", MANY).cells, get("/", "busy").cells
-    shared = [key for key in row if key.split(".")[0] in ("i0", "i1") and key in card]
-    assert len(shared) > 20
-    for key in shared:
-        if not key.endswith((".source", ".levels")):
-            assert row[key] == card[key], key
-    assert row["i0.s0.source"] == "● budget"
-
-
 def test_the_refresh_of_a_large_desk_writes_what_the_page_showed() -> None:
     page, answer = get("/", MANY), client(MANY).get("/api/v1/overview").get_json()
     assert set(page.cells) == set(answer["cells"])
@@ -171,14 +143,6 @@ def test_the_filter_is_there_for_scripts_alone() -> None:
     assert "hidden" in label
     script = (ROOT / "static" / "overview.js").read_text("utf-8")
     assert "activeElement" in script  # rows do not move while somebody is among them
-
-
-def test_hostile_names_stay_text() -> None:
-    data = ScriptedView("demo").overview()
-    data = data._replace(debates=[RunningDebate("s", "<b>x</b>\u202e", "H1")])
-    links = (lambda *_: "/t", lambda _: "/w", lambda _: "/s")
-    shown = overview_cells.overview(data, *links)
-    assert shown["cells"]["glance.debate.0"]["text"] == "<b>x</b> H1"
 
 
 def test_a_symbol_whose_market_is_closed_comes_last() -> None:

@@ -52,7 +52,6 @@ from torra.words.ticks import CALENDAR, FLAGS, STATUSES
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
-OLD = f"/symbol/BTCUSD/M15/{TIMES[-1]}"
 
 
 def page_of(case):
@@ -479,21 +478,6 @@ def test_of_two_events_the_far_one_is_left_out() -> None:
 
 
 # --- one glance ---
-
-
-def test_the_overview_says_degraded() -> None:
-    record = record_of("degraded")
-    cells = json.loads(json.dumps(_cells(record)))
-    assert cells["k.short"]["text"] == "◍ DEGRADED, 1 abstained, 3 failed"
-    assert cells["k.short"]["tone"] == "warn"
-    assert cells["k.short"]["title"].startswith("Only 2 of 5 analysts")
-    assert not cells["k.short"]["hidden"]
-
-
-def _cells(record):
-    from torra.dashboard.cells.common import voice_cells  # noqa: PLC0415
-
-    return voice_cells("k", shown_tick(record))
 
 
 def test_the_made_up_desk_has_the_shape_of_a_real_one() -> None:

@@ -169,21 +169,6 @@ def save(client: Any, places: Any, **more: Any) -> Any:
 # --- the pages ------------------------------------------------------------------------------------
 
 
-def test_the_list_tells_who_uses_what_and_where_the_desk_file_lies(
-    client: FlaskClient, home: Path
-) -> None:
-    (home / "profiles").mkdir()
-    (home / "profiles" / "mine.json").write_text('{"risk": {"max_positions": 1}}')
-    page = Page(client.get("/profiles").get_data(as_text=True))
-    rows = {row[0]: row for row in page.rows if row}
-    assert "BTCUSD, EURUSD" in rows["default"][2]
-    assert "● running" in rows["default"][1]
-    assert "○ not used" in rows["mine"][1]
-    assert rows["mine"][5].strip() == "1"
-    assert str(home / "desk.json") in page.text
-    assert rows["EURUSD"][5] == "paper"
-
-
 def test_a_channels_key_is_shown_only_as_set_or_not(desk: Desk, home: Path) -> None:
     with_channel = DeskSettings.model_validate(
         {"channels": {"main": {"account": 7, "key_variable": "TORRA_CHANNEL_KEY"}}}
@@ -253,25 +238,6 @@ def test_strangers_text_is_inert_and_keeps_its_reading_direction(
         assert "\u202e" not in text
     found = post(client, "check", {"settings": {HOSTILE: 1}}).get_data(as_text=True)
     assert "\\u202e" not in found.lower()
-
-
-def test_what_differs_and_what_is_guarded_is_marked_in_words(
-    client: FlaskClient, home: Path
-) -> None:
-    save(client, {"risk.max_positions": 2})
-    text = client.get("/profiles/default").get_data(as_text=True)
-    assert text.count("◆ differs</span>") == 1
-    assert "◈ administrator, can be raised only on the command line" in text
-    assert "administrator, can go from off towards auto only on the command line" in text
-    assert 'name="risk.max_positions" value="2" type="number" step="1" min="0"' in text
-
-
-def test_the_models_of_the_roles_are_told_with_what_decides_them(client: FlaskClient) -> None:
-    save(client, {"agents.role_models.technical": "mine", "agents.deep_think_model": "deep"})
-    rows = {row[0]: row for row in Page(client.get("/profiles/default").get_data(True)).rows if row}
-    assert rows["technical analyst"][3:] == ["mine", "agents.role_models.technical"]
-    assert rows["bull researcher"][3:] == ["deep", "agents.deep_think_model"]
-    assert rows["risk gate"][3:] == ["rules", "the default of rules"]
 
 
 def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(
@@ -439,17 +405,6 @@ def test_pages_without_a_running_desk_say_when_it_takes_effect(
     assert desk.setups["BTCUSD"].profile.sentiment_weights.momentum == 0.25
 
 
-def test_a_file_from_the_command_line_is_taken_by_the_button(
-    client: FlaskClient, desk: Desk, home: Path
-) -> None:
-    (home / "profiles").mkdir()
-    (home / "profiles" / "default.json").write_text('{"risk": {"max_positions": 9}}')
-    assert "Let the desk take the file" in client.get("/profiles/default").get_data(as_text=True)
-    assert post(client, "adopt", {}, headers=bearer("approve")).status_code == 403
-    assert post(client, "adopt", {}).json["status"] == "done"
-    assert desk.setups["BTCUSD"].profile.risk.max_positions == 9
-
-
 def from_the_command_line(home: Any, places: Any) -> None:
     book = ProfileBook(home, SETTINGS, now=System().real_now)
     wanted = {tuple(name.split(".")): value for name, value in places.items()}
@@ -577,24 +532,10 @@ def test_a_save_during_a_tick_says_that_it_runs_yet(
     assert desk.setups["BTCUSD"].profile.sentiment_weights.momentum == 0.6
 
 
-def test_an_undo_puts_the_very_profile_back(client: FlaskClient, desk: Desk) -> None:
-    before = digest(client)
-    save(client, {"sentiment_weights.momentum": 0.7, "agents.role_models.technical": "mine"})
-    answer = post(client, "undo", {"number": 1})
-    assert (answer.json["status"], digest(client)) == ("done", before)
-    assert desk.setups["BTCUSD"].profile.digest() == before
-
-
 @pytest.mark.parametrize("number", ["", "x", "99", "-1", "1" * 12])
 def test_an_undo_to_nothing_fails_with_the_reason(client: FlaskClient, number: str) -> None:
     answer = post(client, "undo", {"number": number})
     assert (answer.status_code, answer.json["status"]) == (409, "failed")
-
-
-def test_an_undo_that_would_loosen_is_refused(client: FlaskClient) -> None:
-    save(client, {"risk.max_positions": 1})
-    answer = post(client, "undo", {"number": 1})
-    assert (answer.status_code, answer.json["outcome"]) == (403, "loosens")
 
 
 # --- without scripts ------------------------------------------------------------------------------
@@ -843,13 +784,6 @@ def test_a_trial_runs_within_bounds() -> None:
     agents = bounded(wide, 2.0).agents
     assert (agents.max_api_cost_per_hour, agents.timeout_seconds) == (2.0, trials.LONGEST_TICK)
     assert canonical(bounded(Profile(), 2.0)) == DEFAULT
-
-
-def test_a_trial_needs_the_scope_approve_and_an_unknown_one_is_not_here(
-    client: FlaskClient,
-) -> None:
-    assert client.post(f"{API}/trial", json={}, headers=bearer("read")).status_code == 403
-    assert client.get("/api/v1/trials/none").status_code == 404
 
 
 def test_every_setting_without_effect_says_so_beside_it(client: FlaskClient) -> None:

@@ -84,23 +84,6 @@ def test_the_form_offers_every_desk_and_each_offer_may_run() -> None:
     assert set(MODES) <= {name for names in wanted for name in names}
 
 
-def test_a_file_is_shown_whole(pages: Pages, put: Callable[..., Any]) -> None:
-    put("btc-december")
-    page = Page(pages.text("/replays"))
-    assert "BTCUSD in December 2021" in page.text and "! 1 warning" in page.text
-    assert "/replays/btc-december" in [a.get("href") for a in page.all("a")]
-    one = Page(pages.text("/replays/btc-december"))
-    check_policy(one)
-    for words in (
-        "L1 alone, full desk", "39 trades are few", "Equity of the full desk, R",
-        "2021-12-01 00:00 UTC: 0", "☰ scorecard",
-    ):  # fmt: skip
-        assert words in one.text, words
-    assert ["L1 alone", "44", "\u22120.03"] in one.rows
-    told = pages.json("/api/v1/replays/btc-december")
-    assert Document.model_validate(told) == Document.model_validate(EXAMPLE)
-
-
 BROKEN = {
     "no-json": ("{", "it is not JSON"),
     "nan": (json.dumps(EXAMPLE).replace("44", "NaN"), "NaN is no number"),

@@ -82,32 +82,28 @@ def test_every_code_and_every_alarm_is_explained() -> None:
 def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: PageContext) -> None:
     row = backing.database.order("TWON0000000") or SignalRow()
     whole = {"filled_lots": None, "lots": 0.02}
-    told = [
-        trade_rows.signal_line(row.model_copy(update={**whole, **change}), 5).filled_lots
+    filled = [
+        row.model_copy(update={**whole, **change}).filled
         for change in ({"state": "FILLED"}, {"state": "PENDING"}, {"filled_lots": 0.01})
     ]
-    assert told == ["0.02", "—", "0.01"]
+    assert filled == [0.02, None, 0.01]
 
 
 def test_a_trade_that_a_person_closed_has_an_undecided_thesis(backing: PageContext) -> None:
     stored = backing.database.order("TWON0000000") or SignalRow()
     lost = {"state": "CLOSED", "outcome": "loss", "evolution": "Falsified"}
     for reason, word in (("STOPPED", "went wrong"), ("BY_HAND", "undecided")):
-        row = stored.model_copy(update={**lost, "close_reason": reason})
-        told = trade_rows.signal_line(row, 5)
-        assert told.evolution is not None and told.evolution.word == word
-        assert told.outcome is not None and told.outcome.word == "loss"
+        plan = trade_rows.plan_of(stored.model_copy(update={**lost, "close_reason": reason}))
+        assert plan is not None and plan.word == word
 
 
-def test_what_was_lost_at_a_fill_is_no_gain() -> None:
-    for lost, text, tone in (
-        (0.05, "0.05", "down"),
-        (0.0, "0.00", "flat"),
-        (-0.1, "−0.10", "flat"),
-    ):
-        (shown,) = trade_rows.thesis_lines({"slipped_r": lost})
-        assert shown.name == "Slippage, R"
-        assert (shown.value["text"], shown.value["tone"]) == (text, tone)
+@pytest.mark.parametrize(
+    ("lost", "text", "tone"),
+    [(0.05, "0.05", "down"), (0.0, "0.00", "flat"), (-0.1, "−0.10", "flat")],
+)
+def test_what_was_lost_at_a_fill_is_no_gain(lost: float, text: str, tone: str) -> None:
+    shown = trade_rows.plan_cells({"slipped_r": lost})["Slippage, R"]
+    assert (shown["text"], shown["tone"]) == (text, tone)
 
 
 @pytest.mark.parametrize(
@@ -230,13 +226,6 @@ def test_reducing_is_shown_apart_from_halted(
     assert offered(page) == forms
     assert offered(read(backing, "/signals", "approve")) == forms - {"resume"}
     assert offered(read(backing, "/signals", "read")) == set()
-
-
-def test_halted_the_way_to_let_closes_go_is_shown(backing: PageContext) -> None:
-    backing.database.set_trading_state("HALTED", "why not")
-    page = read(backing, "/signals")
-    assert "Only let closes go out" in page.text
-    assert "let closes go out first, above" in page.text
 
 
 def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: PageContext) -> None:

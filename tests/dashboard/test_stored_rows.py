@@ -19,7 +19,7 @@ def test_facts_that_cannot_be_read_are_none(facts: object) -> None:
     row = BridgeRow.load({"name": "main", "facts": facts, "deny": None, "reconciled_at": 5})
     assert (row.name, row.account, row.deny, row.reconciled_at) == ("main", {}, "", None)
     assert all(f"{name}: " in row.damaged for name in ("facts", "deny", "reconciled_at"))
-    assert trade_rows.bridge_line(row, ()).detail == f"damaged: {row.damaged}"
+    assert trade_rows.detail_of(row, 10_000) == f"damaged: {row.damaged}"
 
 
 def test_a_whole_row_is_answered_as_it_is_stored() -> None:
@@ -34,7 +34,7 @@ def test_of_a_damaged_signal_the_rest_is_read(lots: object) -> None:
     row = SignalRow.load({"state": 5, "lots": lots, "thesis": "{", "side": "BUY"})
     assert (row.state, row.lots, row.plan, row.filled, row.side) == ("", None, {}, None, "BUY")
     assert "state: " in row.damaged and "thesis: " in row.damaged
-    assert trade_rows.signal_line(row, 2).detail == f"damaged: {row.damaged}"
+    assert trade_rows.detail_of(row) == f"damaged: {row.damaged}"
 
 
 def test_of_a_reversal_the_opening_counts() -> None:

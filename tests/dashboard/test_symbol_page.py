@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import cases
-from tests.doubles.page_reader import check_policy, client, get
+from tests.doubles.page_reader import client, get
 from tests.worlds.demo_view import ScriptedView, bars
 from tests.worlds.values import made_symbol
 from torra import clock
 from torra.config import ROOT, Markov
-from torra.dashboard.cells import chart_data, price_lines, state_odds, symbol_cells, timelines
+from torra.dashboard.cells import chart_data, price_lines, state_odds, timelines
 from torra.dashboard.cells.overview_cells import first_tick
 from torra.dashboard.view.desk_values import ChartBars, DeskStatus, StreamStatus
 from torra.dashboard.view.desk_values import StateHistory as Odds
@@ -42,7 +42,7 @@ def events(text, missing=()):
 
 def drawn(told, name):
     """Return (x, width, y, height) of every block of a lane."""
-    d = told["cells"][f"k.{name}"]["set"]["d"]
+    d = told.cells[f"k.{name}"]["set"]["d"]
     blocks = BLOCK.findall(d)
     assert "".join(f"M{x} {y}h{w}v{h}h-{w}z" for x, y, w, h, _ in blocks) == d
     return [(float(x), float(w), int(y), int(h)) for x, y, w, h, _ in blocks]
@@ -71,9 +71,9 @@ def test_a_lane_has_a_block_for_every_run_and_its_place_tells_the_value() -> Non
     assert drawn(told, "NEUTRAL") == [(500.0, 250.0, 21, 8)]
     assert drawn(told, "STRONG_BEARISH") == [(750.0, 250.0, 41, 8)]
     assert drawn(told, "STRONG_BULLISH") == drawn(told, "gap") == []
-    assert told["height"] == 50
-    assert [row["mark"].word for row in told["rows"]] == ["strong bearish", "neutral", "bullish"]
-    assert told["rows"][2]["long"] == "30 min"
+    assert [(run.value, run.count) for run in told.runs] == [
+        ("STRONG_BEARISH", 1), ("NEUTRAL", 1), ("BULLISH", 2),
+    ]  # fmt: skip
 
 
 def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length() -> None:
@@ -82,8 +82,8 @@ def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length() -> None:
     ((_, width, y, height),) = drawn(told, "gap")
     assert (y, height) == (0, 50)
     assert width == pytest.approx(timelines.GAP / 6 * timelines.WIDTH)
-    assert (told["rows"][1]["mark"].word, told["rows"][1]["count"]) == ("no tick", "98")
-    ends = told["cells"]["k.from"]["text"], told["cells"]["k.to"]["text"]
+    assert (told.runs[1].value, told.runs[1].count) == (None, 98)
+    ends = told.cells["k.from"]["text"], told.cells["k.to"]["text"]
     assert ends == ("2026-02-13 00:00 UTC", "2026-02-14 01:00 UTC")
 
 
@@ -188,30 +188,6 @@ def test_enough_moves_need_no_warning_and_no_history_has_no_number() -> None:
 # --- the page ---
 
 
-@pytest.mark.parametrize("state", ["demo", "empty", "weekend", "busy"])
-def test_the_page_is_sound_in_every_state(state: str) -> None:
-    page = get(ADDRESS, state)
-    check_policy(page)
-
-
-def test_the_page_tells_states_as_picture_table_and_words() -> None:
-    page = get(ADDRESS)
-    view = ScriptedView().symbol("BTCUSD", "M15", 300).states.view
-    assert page.cells["markov.now"].startswith(figures.mark(view.state).text)
-    pictures = [a for a in page.all("svg") if a.get("role") == "img"]
-    assert len(pictures) == 2
-    assert all("table below" in a["aria-label"] for a in pictures)
-    lanes = [a["data-value"] for a in page.all("path") if a.get("class") == "lane-block"]
-    # no trader has declined anything
-    verdicts = [name for name in figures.VERDICTS if name != "DECLINED"]
-    assert lanes == [*figures.STATES, *verdicts]
-    assert "States of BTCUSD M15: newest runs first" in page.text
-    moves = [row for row in page.rows if len(row) == 6 and row[0] == figures.mark("NEUTRAL").text]
-    assert len(moves) == 1
-    assert [int(cell) for cell in moves[0][1:]] == list(view.counts[2][::-1])
-    assert "No tick yet." in get(ADDRESS, "empty").text
-
-
 def test_an_empty_symbol_says_what_it_waits_for() -> None:
     assert "none are stored" in get(ADDRESS, "empty").cells["head.reason"]
     told = {
@@ -297,9 +273,3 @@ def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks() -> None:
         assert key in script
     for name in (*price_lines.LINES, *chart_data.LINES):
         assert re.search(rf"^  {name}: {{ titles?: ", looks, re.MULTILINE)
-
-
-def test_lanes_are_made_once_for_page_and_cells() -> None:
-    shown = symbol_cells.symbol(ScriptedView().symbol("BTCUSD", "M15", 300), lambda *_: "/x")
-    for line in shown["lanes"].values():
-        assert line["cells"].items() <= shown["cells"].items()

@@ -6,7 +6,6 @@ import csv
 import io
 import itertools
 import math
-import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -213,19 +212,6 @@ def test_a_trade_too_long_for_its_own_bars_is_drawn_on_longer_ones_with_its_fill
         assert len(markers) == 2 and all(one["time"] in times for one in markers)
 
 
-def test_the_page_begins_with_what_the_trade_came_to_and_what_made_it(lived: PageContext) -> None:
-    for row in trades(lived):
-        told = text_of(lived, f"/signals/{row['sid']}")
-        words = " ".join(Page(told).words)
-        verb = {"BUY": "Bought", "SELL": "Sold"}[row["side"]]
-        assert f"{verb} {row['lots']:.2f} lots at" in words and " USD, " in words
-        assert words.index(verb) < words.index("Its life")
-        for name in ("Without agents", "Gate", "Conviction"):
-            assert name in words
-        assert f'data-moment="/api/v1/signals/{row["sid"]}/chart"' in told
-        assert re.search(r"Profit\s+[+−]?[\d.,]+\s+USD\s", words), "an amount has its currency"
-
-
 @cases(("raw", "more"), [(0.88, ": 88 % before what speaks against it"), (0.8, "")])
 def test_a_conviction_that_nothing_lowered_is_told_once(raw: float, more: str) -> None:
     known = {"conviction": 0.8, "raw": raw}
@@ -270,11 +256,6 @@ def test_agents_in_shadow_changed_no_size_and_the_gates_rules_did(lived: PageCon
         debate = record.deliberation.model_copy(update={"flags": flags})
         seen = record.model_copy(update={"deliberation": debate})
         assert (journal._conviction(seen, row["side"]).word == "nothing") == bool(flags)
-
-
-def test_a_desk_on_paper_is_told_that_it_needs_no_bridge(lived: PageContext) -> None:
-    words = " ".join(Page(text_of(lived, "/signals")).words)
-    assert "Every instance trades on paper" in words and "No bridge has reported" not in words
 
 
 DAMAGED = (

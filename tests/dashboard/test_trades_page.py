@@ -13,9 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.doubles.page_reader import Page
-from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders
-from tests.worlds.demo_view import ScriptedView
 from torra.commands.command_line import main
 from torra.dashboard.trade.trades import AT_ONCE, NOTED
 from torra.dashboard.view.backing import PageContext
@@ -196,15 +194,6 @@ def test_trades_of_the_warm_up_are_listed_and_in_no_sum(
     assert found.warm_up_today == pytest.approx(-found.lost_today) != 0
     counts = f"The warm-up's {figures.format_signed(found.warm_up_today, 2)} of today counts."
     assert cells["risk.room"]["text"].endswith(counts)
-
-
-def test_a_view_without_a_desk_says_so() -> None:
-    told = open_app(ScriptedView(), "read").test_client()
-    page = Page(told.get("/trades").get_data(as_text=True))
-    assert "No desk stands behind these pages" in " ".join(page.words)
-    assert told.get("/api/v1/trades").status_code == 404
-    assert told.get("/api/v1/money").status_code == 404
-    assert told.get("/trades.csv").status_code == 404
 
 
 def test_the_command_says_it_and_a_home_without_a_desk_stays_empty(

@@ -30,7 +30,7 @@ from tests.doubles.browser import (
     only_nightly,
 )
 from tests.doubles.page_reader import Page, check_policy
-from tests.doubles.visitors import ACCESS, LoggedIn, bearer, open_app
+from tests.doubles.visitors import ACCESS, LoggedIn, open_app
 from tests.worlds import desks
 from tests.worlds.demo_full_desk import ATTACK
 from tests.worlds.demo_view import ScriptedView
@@ -359,19 +359,6 @@ def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(
     assert not watching.asks_rules_only(None)
 
 
-def test_an_empty_list_of_rules_debates_leads_to_the_ended(tmp_path: Path) -> None:
-    made = desks.open_desk(tmp_path, (desks.BTC,))
-    try:
-        app = app_of(made, tmp_path)
-        app.wsgi_app = LoggedIn(app.wsgi_app, "read")
-        page = read(app.test_client(), "/watch")
-    finally:
-        made.close()
-    assert "over in a blink: open an ended one" in page.text
-    assert "lasts some seconds" not in page.text
-    assert [a for a in page.all("div") if a.get("id") == "debates"]
-
-
 def test_the_overview_and_the_menu_lead_to_the_debates(client: FlaskClient) -> None:
     page = read(client, "/")
     links = [a for a in page.all("a") if a.get("href") == "/watch"]
@@ -558,11 +545,3 @@ def cite_it(visit: Visit) -> None:
     assert page.locator("article.voice details[open]").count() == 0
     page.locator("a.seat").first.click()
     page.locator("article.voice details[open]").first.wait_for()
-
-
-def test_strangers_may_watch_nothing(desk: Desk, key: str) -> None:
-    address = write(desk, WHOLE[:2], key)
-    client = app_of(desk, "home").test_client()
-    for one in ("/watch", address, f"/api/v1{address}", f"/pictures/{'0' * 64}.png"):
-        assert client.get(one, headers={"Accept": "application/json"}).status_code == 401
-    assert client.get(f"/api/v1{address}", headers=bearer("read")).status_code == 200

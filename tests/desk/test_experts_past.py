@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -50,8 +52,10 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def opened(folder: Path) -> Database:
-    return desks.open_database(folder)
+@pytest.fixture
+def database(stored: Path) -> Iterator[Database]:
+    with closing(desks.open_database(stored)) as found:
+        yield found
 
 
 def asked(key: TickKey, close: float = 50_000.0, regime: str = "range") -> TrackRecordQuery:
@@ -76,8 +80,8 @@ def before(key: TickKey, ticks: int = TICKS) -> list[TickKey]:
 
 
 @pytest.mark.journey
-def test_a_tick_is_told_what_the_journal_shows_and_nothing_of_itself(stored: Path) -> None:
-    database, lap = opened(stored), lap_of(FEED)
+def test_a_tick_is_told_what_the_journal_shows_and_nothing_of_itself(database: Database) -> None:
+    lap = lap_of(FEED)
     key = next_key()
     told = ready(database, key.close_time)(asked(key)).numbers
     book = HitRates("M15")
@@ -89,36 +93,32 @@ def test_a_tick_is_told_what_the_journal_shows_and_nothing_of_itself(stored: Pat
     assert told == {**told, **book.hit_shares("range")}
     assert {f"win_share_{k}" for k in range(10)} < set(told)
     assert any(value is not None for name, value in told.items() if "hit_share" in name)
-    database.close()
 
 
 @pytest.mark.journey
-def test_only_what_its_settings_ask_for_is_told(stored: Path) -> None:
-    database, key = opened(stored), next_key()
+def test_only_what_its_settings_ask_for_is_told(database: Database) -> None:
+    key = next_key()
     assert ready(database, key.close_time)(asked(key)).numbers
     past = ExpertsPast(database)
     assert past.of(swarm_calls.profile(standing="off"), "rules", FEED) is None
     assert past.of(swarm_calls.profile(mode="budget"), "rules", FEED) is None
     assert past.of(Profile(), "rules", FEED) is None
-    database.close()
 
 
 @pytest.mark.journey
-def test_what_another_provider_answered_says_nothing_of_this_one(stored: Path) -> None:
-    database, key = opened(stored), next_key()
+def test_what_another_provider_answered_says_nothing_of_this_one(database: Database) -> None:
+    key = next_key()
     assert ready(database, key.close_time, "anthropic")(asked(key)) == NO_RECORD
-    database.close()
 
 
 @pytest.mark.journey
-def test_the_book_of_an_earlier_provider_goes_with_it(stored: Path) -> None:
-    database, moment = opened(stored), next_key().close_time
+def test_the_book_of_an_earlier_provider_goes_with_it(database: Database) -> None:
+    moment = next_key().close_time
     past, profile = ExpertsPast(database), swarm_calls.profile()
     for provider in ("rules", "anthropic"):
         past.prepare([(desks.BTC, profile, provider, FEED)], moment, within=30.0)
         streams = [(name, book.timeframe) for name, book in past.books()]
         assert streams == [(BTC, "M15"), (BTC, "H1")], provider
-    database.close()
 
 
 def test_calls_and_trades_of_the_warm_up_do_not_count(
@@ -133,9 +133,9 @@ def test_calls_and_trades_of_the_warm_up_do_not_count(
 
 
 def test_a_tick_waits_for_no_book_and_says_so(
-    stored: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database, key = opened(stored), next_key()
+    key = next_key()
     go, fill = threading.Event(), ExpertsPast._fill
 
     def held(self: Any, *args: Any) -> None:
@@ -154,19 +154,17 @@ def test_a_tick_waits_for_no_book_and_says_so(
     assert tells(asked(key)).numbers
     # An older tick than the newest would be told its own future.
     assert tells(asked(before(key)[-4])) == TOO_LATE
-    database.close()
 
 
 @pytest.mark.journey
 def test_a_book_that_cannot_be_read_costs_no_tick(
-    stored: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    database, key = opened(stored), next_key()
+    key = next_key()
     tells = ready(database, key.close_time)
     monkeypatch.setattr(Database, "stream_calls", lambda *_: 1 / 0)
     assert tells(asked(key)) == TOO_LATE
     assert "cannot be told" in caplog.text
-    database.close()
 
 
 @pytest.mark.journey
@@ -192,10 +190,10 @@ def test_a_later_outcome_that_is_planted_moves_no_tick(tmp_path: Path) -> None:
 
 
 def test_the_chances_of_the_judge_are_held_to_its_closed_trades(
-    stored: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(past_calls, "LEAST", 1)
-    database, key = opened(stored), next_key()
+    key = next_key()
     told = ready(database, key.close_time)(asked(key)).numbers
     found: dict[int, list[bool]] = {}
     for lesson in database.lessons_since(0, 0).lessons:
@@ -211,16 +209,14 @@ def test_the_chances_of_the_judge_are_held_to_its_closed_trades(
         assert told[f"win_share_{k}"] == share
     # what came of another provider's chances is not held against this one's
     assert ready(database, key.close_time, "anthropic")(asked(key)) == NO_RECORD
-    database.close()
 
 
 def test_a_start_reads_the_newest_ticks_alone(
-    stored: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database, key = opened(stored), next_key()
+    key = next_key()
     monkeypatch.setattr(experts_past, "KEPT", 10)
     stream = experts_past._Stream(database, BTC, "M15", "rules", lambda _: True)
     assert stream.take(1000) == 10
     assert stream.take(1000) == 0
     assert stream.book.newest == key.close_time - timedelta(minutes=15)
-    database.close()

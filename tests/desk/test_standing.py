@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner
@@ -132,21 +132,6 @@ def test_a_setting_that_matters_begins_anew(section: str, changes: Any, same: bo
     assert (fingerprint(other) == fingerprint(Profile())) is same
 
 
-def test_a_setting_that_came_later_and_is_not_used_leaves_the_others_their_standing() -> None:
-    """The mark as it was before `role_caps`: only a change of what agents are may change it."""
-    assert fingerprint(Profile(), "a rubric", "a version") == "3dd2d6c535fb95f3"
-
-
-def test_what_is_told_of_lessons_is_part_of_a_setting_that_is_told() -> None:
-    told = [
-        validate(Profile, {"agents": {"memory": {"use": "on", **more}}}, "a test")
-        for more in (
-            {}, {"notes": 1}, {"roles": ["technical"]}, {"embedder": "a"}, {"review": "model"},
-        )
-    ]  # fmt: skip
-    assert len({fingerprint(one) for one in told}) == len(told)
-
-
 @cases("mode", ["budget", "full", "firm"])
 def test_what_another_desk_may_set_leaves_the_standing_of_other_desks(mode: str) -> None:
     plain = validate(Profile, {"agents": {"mode": mode}}, "a test")
@@ -163,45 +148,51 @@ def test_what_another_desk_may_set_leaves_the_standing_of_other_desks(mode: str)
     assert fingerprint(asked) != fingerprint(plain)
 
 
+OFFICER: Final = [one for one in GateSettings.model_fields if one.startswith(promotion.OFFICERS)]
+
+
+def one_by_one(agents: dict[str, Any], *changes: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"agents": {**agents, **more}} for more in ({}, *changes)]
+
+
 @cases(
-    ("mode", "version", "changes"),
+    ("version", "told"),
     [
-        ("firm", "FIRM_VERSION", [
-            {}, {"rebuttal": "always"}, {"rebuttal": "never"}, {"escalation": {"when": "off"}},
+        ("MEMORY_VERSION", [
+            {"agents": {"memory": {"use": "on", **more}}}
+            for more in ({}, {"notes": 1}, {"roles": ["technical"]}, {"embedder": "a"},
+                         {"review": "model"})
+        ]),
+        ("FIRM_VERSION", one_by_one(
+            {"mode": "firm", "provider": "anthropic"},
+            {"rebuttal": "always"}, {"rebuttal": "never"}, {"escalation": {"when": "off"}},
             {"escalation": {"when": "pivotal"}}, {"escalation": {"at": 0.5}},
             {"chief_think_model": "anthropic:x"}, {"deep_think_model": "anthropic:x"},
             {"role_models": {"trader": "anthropic:x"}},
             {"memory": {"roles": ["bull_researcher", "bear_researcher"]}},
-        ]),
-        ("swarm", "SWARM_VERSION", [
-            {}, {"judge_hold": "veto"}, {"judge_close": "off"}, {"trust": "flat"},
-            {"standing": "on"}, {"gate_call": "openings"},
-            {"role_models": {"judge": "anthropic:x"}}, {"memory": {"roles": ["trader"]}},
+        )),
+        ("SWARM_VERSION", [
+            *one_by_one(
+                {"mode": "swarm"}, {"judge_hold": "veto"}, {"judge_close": "off"},
+                {"trust": "flat"}, {"standing": "on"}, {"gate_call": "openings"},
+                {"role_models": {"judge": "anthropic:x"}}, {"memory": {"roles": ["trader"]}},
+            ),
+            *({"agents": {"mode": "swarm"}, "gate": {n: 50.0 if "percentile" in n else 0.25}}
+              for n in OFFICER),
         ]),
     ],
 )  # fmt: skip
-def test_every_setting_of_a_desk_is_part_of_what_it_is_judged_by(
-    mode: str, version: str, changes: list[dict[str, Any]]
+def test_every_setting_that_a_desk_uses_is_part_of_what_it_is_judged_by(
+    version: str, told: list[dict[str, Any]]
 ) -> None:
-    settings: list[dict[str, Any]] = [
-        {"agents": {"mode": mode, "provider": "anthropic", **more}} for more in changes
-    ]
-    if mode == "swarm":
-        gates = [{name: 50.0 if "percentile" in name else 0.25} for name in officers()]
-        assert len(gates) == 6
-        settings += [{"agents": {"mode": mode}, "gate": gate} for gate in gates]
-    profiles = [validate(Profile, one, "a test") for one in settings]
+    profiles = [validate(Profile, one, "a test") for one in told]
     marks = {fingerprint(one, "rubric") for one in profiles}
-    assert len(marks) == len(profiles)
+    assert len(marks) == len(told) and len(OFFICER) == 6
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(promotion, version, "another")
         promotion._fingerprint.cache_clear()
         assert fingerprint(profiles[0], "rubric") not in marks
     promotion._fingerprint.cache_clear()
-
-
-def officers() -> list[str]:
-    return [name for name in GateSettings.model_fields if name.startswith(promotion.OFFICERS)]
 
 
 def test_prompts_and_the_rules_own_version_are_part_of_a_setting() -> None:
@@ -420,16 +411,6 @@ def called(command: Any, home: Path, *words: str) -> str:
     return result.stdout
 
 
-def test_standing_says_who_has_a_say_and_what_is_missing(home: Path) -> None:
-    said = called(standing_commands.promotion, home)
-    assert "its agents look on: recorded, not counted" in said
-    assert "next look at 3,000" in said and "no look has been taken yet" in said
-    told = json.loads(called(standing_commands.promotion, home, "--json"))
-    (row,) = told["profiles"]
-    assert (row["counts"], row["look"], row["setting"]) == (False, 0, fingerprint(EARNED))
-    assert told["rule"]["looks"] == [3_000, 6_000, 12_000, 24_000]
-
-
 @pytest.mark.journey
 def test_a_scorecard_is_told_drawn_and_kept(home: Path) -> None:
     page = home / "out.html"
@@ -471,14 +452,6 @@ def test_a_scorecard_begins_with_money(tmp_path: Path, scaled: Scale) -> None:
     trades = tmp_path / "replays" / "scorecard-default-BTCUSD" / "trades.csv"
     arms = {line.partition(",")[0] for line in trades.read_text("utf-8").splitlines()[1:]}
     assert arms == {"l1", "final"}
-
-
-def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path) -> None:
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": [{"symbol": "BTCUSD"}]}), "utf-8")
-    for command in (standing_commands.scorecard, standing_commands.promotion):
-        assert "3,000" in called(command, tmp_path)
-    assert "has run no tick yet" in called(standing_commands.scorecard, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["desk.json"]
 
 
 @pytest.mark.journey

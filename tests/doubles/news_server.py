@@ -7,17 +7,21 @@ A body may come whole, drip, stop short, be reset, or never come.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import socket
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
-from typing import Any, Self
+from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.doubles.loopback import Loopback
+from torra.evidence.news_digest import NewsStatus
 
 LONGEST = 60.0
+BIG = b"x" * 10_000_000
+PACKED = {"content-encoding": "gzip"}
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,29 @@ class Said:
     headers: Mapping[str, str] = field(default_factory=dict)
     how: str = "whole"
     every: float = 0.02
+
+
+S = NewsStatus
+FAULTS: Final[Mapping[str, tuple[Said, NewsStatus]]] = {
+    "hang": (Said(how="hang"), S.UNREACHABLE),
+    "header_drip": (Said(how="header_drip"), S.UNREACHABLE),
+    "reset": (Said(how="reset"), S.UNREACHABLE),
+    "nothing": (Said(b""), S.BROKEN),
+    "noise": (Said(b"\x00\xff\xfe" * 50), S.BROKEN),
+    "long": (Said(BIG), S.BROKEN),
+    "bomb": (Said(gzip.compress(BIG, mtime=0), headers=PACKED), S.BROKEN),
+    "not_packed": (Said(b"plain", headers=PACKED), S.BROKEN),
+    "deep": (Said(b"[" * 100_000), S.BROKEN),
+    "no_content": (Said(b"", code=204), S.BROKEN),
+    "bad_request": (Said(b"{}", code=400), S.BROKEN),
+    "unauthorized": (Said(b"", code=401), S.REFUSED),
+    "too_many": (Said(b"", code=429), S.RATE_LIMITED),
+    "server_error": (Said(b"", code=500), S.UNREACHABLE),
+    "bad_gateway": (Said(b"", code=502), S.UNREACHABLE),
+    "unavailable": (Said(b"[]", code=503), S.UNREACHABLE),
+}
+"""What may go wrong at any publisher, and the word for it."""
+SLOW: Final = frozenset(("hang", "header_drip"))
 
 
 class NewsServer(Loopback):

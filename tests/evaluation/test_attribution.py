@@ -71,16 +71,6 @@ def test_the_worth_of_a_desk_is_what_its_changed_verdicts_earned() -> None:
     assert found.moved == sum(flipped)
 
 
-def test_where_no_verdict_was_changed_nothing_is_told() -> None:
-    arm = random_arm(4, closes=30, desk=ALONE)
-    never = BrainNumbers.of(Profile(thresholds=Thresholds(buy=1.0, sell=1.0)))
-    found = attribution(arm, random_outcomes(len(arm.ticks)), never, worth="verdict")
-    assert (found.moved, found.sd) == (0, None)
-    told = attribution_exhibit(found).says
-    assert told.startswith(f"No verdict was changed on {found.n} ticks, so nothing can be told.")
-    assert "stands out" not in told and "takes about 1 " not in told
-
-
 def test_the_one_who_knows_is_found_and_the_silent_one_adds_nothing() -> None:
     ticks, known = market(1500)
     rng = np.random.default_rng(3)

@@ -162,14 +162,3 @@ def test_too_little_is_said_to_be_too_little(signals: tuple[Any, ...]) -> None:
     shows_no_gaps(gate_exhibit([found]))
     assert found.p is None
     assert not gate_exhibit([found]).enough
-
-
-def test_what_it_takes_is_said_once_for_all_arms() -> None:
-    told = gate_exhibit([gate_value(name, by_lot(1), rng()) for name in ("budget", "full")]).says
-    assert told.count("Seeing a gate worth") == 1
-    assert "budget: " in told and "full: " in told
-
-
-def test_an_arm_without_a_gate() -> None:
-    shows_no_gaps(gate_exhibit([]))
-    assert gate_exhibit([]).says == "No arm has a gate whose vetoes are known."

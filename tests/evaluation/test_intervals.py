@@ -15,7 +15,6 @@ from torra.evaluation.intervals import (
     LEAST_BLOCKS,
     LEAST_VALUES,
     Interval,
-    Mean,
     binomial_tail,
     block_length,
     mean_of,
@@ -168,8 +167,3 @@ def test_an_interval_of_a_mean_holds_the_truth_as_often_as_it_says(scaled: Scale
         missed += not found.low <= 0 <= found.high
     assert stats.binom.cdf(missed, runs, 0.05) > 1e-4
     assert stats.binom.sf(missed - 1, runs, 0.055) > 1e-4
-
-
-def test_values() -> None:
-    assert Interval(0.1, 0.2) == Interval(0.1, 0.2)
-    assert Mean(0).mean is None

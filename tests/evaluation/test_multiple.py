@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,31 +126,6 @@ def test_every_rule_is_needed(one: ArmFigures, beaten: bool | None, trials: int,
     assert claim.edge is (why == "every rule holds")
     assert claim.why.startswith(why)
     shows_no_gaps(claims_exhibit([one], {"full": beaten}, trials))
-
-
-def test_the_sentence_claims_only_what_the_table_claims() -> None:
-    won = claims_exhibit([good()], {"full": True}, 12)
-    assert won.says.startswith("full shows an edge on these bars")
-    assert "12 looks at this symbol so far" in won.says
-    lost = claims_exhibit([good()], {}, 12)
-    assert lost.says.startswith("No arm shows an edge.")
-    assert "trades" in lost.says
-    nothing = claims_exhibit([], {})
-    shows_no_gaps(nothing)
-    assert not nothing.enough
-
-
-def test_the_sentence_names_what_each_winner_beat() -> None:
-    arms = [replace(good(), arm="l1"), replace(good(), arm="full")]
-    told = claims_exhibit(
-        arms,
-        {"l1": True, "full": True},
-        against={"l1": "random entries", "full": "its 3 placebos and random entries"},
-    ).says
-    assert "l1 shows an edge on these bars, after costs and beyond random entries." in told
-    assert "full shows an edge on these bars, after costs and beyond its 3 placebos and" in told
-    (lost,) = claims([good()], {"full": False}, against={"full": "random entries"})
-    assert lost.why == "not better than random entries"
 
 
 P_VALUES = [0.001, 0.03, 0.012, 0.8, 0.03, 0.2]

@@ -18,7 +18,6 @@ from torra.evaluation.gate_value import gate_exhibit, gate_value
 from torra.evaluation.information import Coefficient, groups_exhibit, information_exhibit
 from torra.evaluation.intervals import Interval, Mean
 from torra.evaluation.memory_worth import MemoryWorth, memory_exhibit
-from torra.evaluation.multiple import claims_exhibit
 from torra.evaluation.paired import flips_exhibit
 from torra.evaluation.power import LARGER, PowerSentence, finding, trades_finding
 from torra.evaluation.walk_forward import _show as walked
@@ -75,11 +74,6 @@ def test_what_is_beyond_chance_is_not_called_too_few_to_tell(make: Any) -> None:
     sure, unsure = make(True), make(False)
     assert sure.enough and f"{FEW}{LARGER}" in sure.says
     assert not unsure.enough and FEW in unsure.says and LARGER not in unsure.says
-
-
-def test_no_edge_on_too_few_trades_is_too_few_to_tell() -> None:
-    found = claims_exhibit([], {})
-    assert (found.enough, FEW in found.says) == (False, True)
 
 
 @pytest.mark.parametrize("have", [0, 99, 100, 5_000])

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -168,11 +167,3 @@ def test_the_exhibit_names_who_changed_for_better_and_for_worse() -> None:
     dots, sums = found.plots
     assert (dots.kind, sums.kind) == ("dots", "step")
     assert sums.lines[0].points[-1][1] == pytest.approx(17.5)
-
-
-@pytest.mark.parametrize("results", [[], [with_worth([])], [with_worth([0.3])]], ids=len)
-def test_few_flips_are_said_to_be_few(results: list[Any]) -> None:
-    found = flips_exhibit(results)
-    shows_no_gaps(found)
-    assert "which is too few" in found.says
-    assert not found.enough

@@ -60,16 +60,6 @@ def test_the_exhibit_says_who_did_better_and_what_it_takes() -> None:
     assert "151 days are likely to show" in found.says
 
 
-@pytest.mark.parametrize("count", [0, 1, 20])
-def test_too_few_days_are_said_to_be_few(count: int) -> None:
-    one, other = arm_of(MARKET[:count]), arm_of(MARKET[:count], "l1")
-    found = days_exhibit([day_result(one, [other], rng())])
-    shows_no_gaps(found)
-    assert not found.enough
-    assert "25 trading days" in found.says
-    shows_no_gaps(days_exhibit([]))
-
-
 def placebos(spread=0.2):
     kinds = enumerate(("shuffled", "flipped", "random"))
     return [arm_of(MARKET + noise(20 + n, 600, spread), kind) for n, kind in kinds]
@@ -104,15 +94,6 @@ def test_arms_without_placebos_of_their_own_are_named() -> None:
     told = placebos_exhibit([mine, other]).says
     assert told.startswith("full beat every placebo")
     assert told.endswith("No placebo of its own: budget.")
-
-
-def test_without_placebos_nothing_is_beaten() -> None:
-    found = placebo_result(arm_of(MARKET, "full"), [], rng())
-    assert found.beaten is None
-    told = placebos_exhibit([found])
-    shows_no_gaps(told)
-    assert "--arms placebo" in told.says
-    shows_no_gaps(placebos_exhibit([]))
 
 
 def test_an_arm_without_days_is_no_crash() -> None:

@@ -92,9 +92,3 @@ def test_the_exhibit_says_what_the_sample_could_have_shown() -> None:
         False,
     ]
     assert large.rows[2][4] == 219  # 8,721 ticks at 40 a day
-
-
-@pytest.mark.parametrize("have", [0, 1_582, 1_583], ids=["none", "one-short", "just"])
-def test_the_sentence_and_the_badge_agree(have: int) -> None:
-    found = power.trades_finding("A.", have)
-    assert found.enough == ("is enough" in found.says) == (have == 1_583)

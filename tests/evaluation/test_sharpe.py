@@ -12,7 +12,6 @@ from tests.conftest import Scale
 from tests.later import Later
 from tests.worlds.arm_trades import arm_of, coin, shows_no_gaps
 from torra.evaluation.account_curve import returns
-from torra.evaluation.observations import ArmObservation
 from torra.evaluation.sharpe import (
     LEAST_DAYS,
     Sharpe,
@@ -122,10 +121,3 @@ def test_over_a_year_the_best_is_held_against_what_trials_find_by_luck() -> None
     assert "the best of 500 trials without any skill" in many.says
     assert "the best of 3 trials" in few.says  # the arms at hand are trials too
     assert many.figures["0.deflated"] < few.figures["0.deflated"] < few.figures["0.probabilistic"]
-
-
-@pytest.mark.parametrize("arms", [[], [ArmObservation("l1", (), ())], [arm_of([1.0])]], ids=len)
-def test_too_little_is_said_to_be_too_little(arms: list[Any]) -> None:
-    found = sharpe_exhibit(arms)
-    shows_no_gaps(found)
-    assert "no Sharpe ratio can be computed" in found.says

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.cases import cases
 from tests.later import Later
-from tests.worlds.arm_trades import RISK, arm_of, coin, shows_no_gaps, trade
+from tests.worlds.arm_trades import RISK, arm_of, coin, trade
 from tests.worlds.observed import START, plain_tick, quiet_ticks
 from torra.evaluation.account_curve import (
     MOST_POINTS,
@@ -166,23 +165,6 @@ def test_no_loss_no_profit_factor() -> None:
     assert profit_factor([10.0, 5.0]) is None
     assert profit_factor([]) is None
     assert profit_factor([10.0, -5.0]) == 2.0
-
-
-@pytest.mark.parametrize("results", [[], [1.0], [-1.0] * 12, [2.0, -1.0]])
-def test_few_trades_are_said_to_be_few(results: list[Any]) -> None:
-    arm = arm_of(results)
-    found = arms_exhibit([arm], [arm_figures(arm, rng())])
-    shows_no_gaps(found)
-    assert not found.enough
-    assert "about 1,600 trades" in found.says
-
-
-def test_nothing_at_all_is_a_table_without_rows() -> None:
-    found = arms_exhibit([], [])
-    shows_no_gaps(found)
-    assert found.rows == () and found.plots == ()
-    nothing = ArmObservation("l1", (), ())
-    shows_no_gaps(arms_exhibit([nothing], [arm_figures(nothing, rng())]))
 
 
 def test_what_the_models_were_paid_lowers_an_arm_that_does_not_trade() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from tests.cases import cases
 from torra.jobs import states
-from torra.store.jobs import GOES_ON
 
 MAY = {
     ("queued", "running"),
@@ -29,12 +28,3 @@ def test_only_the_steps_of_the_table_are_taken(step: tuple[str, str]) -> None:
     else:
         with pytest.raises(ValueError, match=f"{step[0]} cannot become {step[1]}"):
             states.check_transition(*step)
-
-
-def test_what_ends_and_what_goes_on() -> None:
-    assert states.FINAL == ("done", "error", "cancelled")
-    assert states.LIVE == GOES_ON, "the database keeps one job of a request while it goes on"
-
-
-def test_a_job_is_tried_twice() -> None:
-    assert [states.after_failure(number) for number in (1, 2)] == ["retrying", "error"]

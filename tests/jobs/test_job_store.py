@@ -106,12 +106,3 @@ def test_every_change_beats_in_the_pulse(database: Database) -> None:
         change()
         beats.append(database.pulse()["jobs"])
     assert beats == sorted(set(beats)), "each change has a beat of its own"
-
-
-def test_an_attempt_that_is_given_back_does_not_count(database: Database) -> None:
-    number = queued(database)
-    database.begin_job(number, "queued", 1)
-    database.lay_job_back(number, "the desk was stopped", given_back=True)
-    database.begin_job(number, "retrying", 1)
-    row = database.job(number)
-    assert row is not None and row["attempt"] == 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.page_reader import Page
 from tests.doubles.visitors import bearer
 from tests.examples import examples
 from tests.tries import until
@@ -203,28 +203,6 @@ def test_a_mistake_is_told_beside_its_field_and_nothing_is_queued(
     assert idle.database.audit_entries(limit=1)[0]["outcome"].startswith(f"failed: {field}: ")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        (
-            "wrong.csv",
-            b"a,b,c\n1,2,3\n",
-            "needs time, open, high, low, close; found a, b, c",
-        ),
-        ("torn.csv.gz", b"\x1f\x8bno gzip", "cannot read"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_told_beside_the_bars(
-    idle: Pages, name: str, content: bytes, says: str
-) -> None:
-    folder = idle.backing.home / UPLOADS
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_bytes(content)
-    told = ask(idle, 409, **{**DAY, "bars": name})
-    assert told["field"] == "bars"
-    assert says in told["reason"]
-
-
 def test_only_files_of_the_folder_for_them_are_read(pages: Pages) -> None:
     home = pages.backing.home
     (home / UPLOADS).mkdir()
@@ -252,6 +230,9 @@ def test_a_mistake_of_a_file_or_its_clock_is_told_beside_that_field(pages: Pages
     plain: dict[str, Any] = {"symbol": "BTCUSD", "arms": "l1"}
     told = ask(pages, 409, **plain, bars="bad.csv")
     assert told["field"] == "bars" and "needs time, open, high, low, close" in told["reason"]
+    (home / UPLOADS / "torn.csv.gz").write_bytes(b"\x1f\x8bno gzip")
+    told = ask(pages, 409, **plain, bars="torn.csv.gz")
+    assert told["field"] == "bars" and "cannot read" in told["reason"]
     told = ask(pages, 409, **plain, bars="mt5.csv")
     assert told["field"] == "clock" and "at most brokers new_york+7" in told["reason"]
     told = ask(pages, 409, **plain, bars="mt5.csv", clock="noon")
@@ -302,24 +283,6 @@ def test_the_scope_read_sees_and_may_not_start(pages: Pages) -> None:
         ]
         == "The job 1 is cancelled."
     )
-
-
-@pytest.mark.parametrize("address", ["/jobs", "/jobs/1", "/replays"])
-def test_a_page_of_jobs_is_whole(pages: Pages, address: str) -> None:
-    ask(pages, **DAY)
-    page = Page(pages.text(address))
-    check_structure(page)
-    check_policy(page, forms=True)
-    told = pages.json("/api/v1" + address)
-    assert "job.1.state" in told["cells"] and told["version"]
-    assert f'data-version="{told["version"]}"' in pages.text(address)
-
-
-def test_without_a_job_the_page_says_where_one_begins(pages: Pages) -> None:
-    assert "No job yet" in pages.text("/jobs")
-    assert pages.json("/api/v1/jobs")["jobs"] == []
-    pages.text("/jobs/7", 404)
-    pages.text("/jobs/x", 404)
 
 
 def test_progress_moves_in_the_cells(pages: Pages) -> None:

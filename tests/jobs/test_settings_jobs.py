@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from tests.worlds import desks
 from tests.worlds.desk_pages import Pages, behind_a_new_app, open_pages
 from tests.worlds.jobs import done_here
 from torra.clock import parse
-from torra.home import TRIED
 from torra.jobs.worker import Worker
 from torra.replay import job_kinds
 from torra.replay.job_kinds import KINDS
@@ -123,14 +120,6 @@ def test_what_was_tried_stands_beside_the_settings_and_on_the_jobs_page(
     assert trials.count(pages.backing.home, "BTCUSD") == 4
 
 
-def test_the_same_request_is_one_job(pages: Pages) -> None:
-    first = ask(pages, settings=LOWER)
-    same = ask(pages, settings={**LOWER, "risk.max_positions": 3})
-    assert (same["job"], same["new"]) == (first["job"], False)
-    assert ask(pages, settings=LOWER, days=20)["job"] == 2
-    assert ask(pages, settings={})["job"] == 3
-
-
 @pytest.mark.parametrize("days", ["7", "week", 7.5, True, None])
 def test_days_that_are_no_whole_number_are_refused(idle: Pages, days: object) -> None:
     answer = idle.client().post(TRY, json={"settings": LOWER, "days": days}, headers=JSON)
@@ -146,57 +135,12 @@ def test_a_form_tries_what_stands_in_it(pages: Pages) -> None:
     assert "default: thresholds.buy 0.2, last 30 days" in answer.get_data(as_text=True)
 
 
-def test_one_that_waits_is_cancelled_and_may_be_asked_for_again(pages: Pages) -> None:
-    ask(pages, settings=LOWER)
-    assert pages.client().post("/api/v1/jobs/1/cancel", headers=JSON).status_code == 200
-    assert "– cancelled" in pages.text(PAGE)
-    assert ask(pages, settings=LOWER)["job"] == 2
-    assert tried(pages, 2)
-
-
-def test_one_that_runs_is_stopped(pages: Pages, worker: Worker) -> None:
-    ask(pages, settings=LOWER)
-    until(lambda: worker.turn() or worker.child is not None, 20.0)
-    pages.client().post("/api/v1/jobs/1/cancel", headers=JSON)
-    turn_until(pages, worker, 1, "cancelled", "done")
-    assert worker.child is None
-
-
-@pytest.mark.journey
-def test_a_child_that_is_killed_is_tried_again_and_done(pages: Pages, worker: Worker) -> None:
-    ask(pages, settings=LOWER)
-    until(lambda: worker.turn() or worker.child is not None, 20.0)
-    assert worker.child is not None
-    os.kill(worker.child, signal.SIGKILL)
-    done = turn_until(pages, worker, 1, "done")
-    assert done["attempt"] == 2
-    assert len(list((pages.backing.home / TRIED).iterdir())) == 1
-
-
 def test_without_bars_nothing_is_queued_and_the_reason_is_told(tmp_path: Path) -> None:
     empty = open_pages(tmp_path / "home", steps=0)
     told = ask(empty, 409, settings=LOWER)
     assert told["reason"].startswith("No bar of BTCUSD, EURUSD is stored yet")
     assert empty.database.jobs() == []
     empty.desk.close()
-
-
-@pytest.mark.parametrize(
-    ("asked", "says"),
-    [
-        ({"settings": {"thresholds.buy": 5}}, "thresholds.buy"),
-        (
-            {"settings": {"news.file": "/etc/passwd", "news.sources": ["file"]}},
-            "a path can be tried only",
-        ),
-        ({"settings": {}, "days": 900}, "days: 900"),
-    ],
-)
-def test_a_mistake_is_told_and_nothing_is_queued(
-    idle: Pages, asked: dict[str, Any], says: str
-) -> None:
-    assert says in ask(idle, 409, **asked)["reason"]
-    assert idle.database.jobs() == []
 
 
 def test_whoever_may_approve_may_try_and_whoever_may_read_sees_it(pages: Pages) -> None:

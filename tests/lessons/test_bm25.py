@@ -51,13 +51,6 @@ def test_scores_equal_bm25s_on_random_texts(scaled: Callable[..., int]) -> None:
         assert not found[~visible].any()
 
 
-def test_a_word_that_is_asked_twice_counts_once() -> None:
-    texts = [["gap", "spike"], ["gap"]]
-    once = postings(texts).answers(["gap"], everything(texts))
-    twice = postings(texts).answers(["gap", "gap"], everything(texts))
-    assert once.scores.tolist() == twice.scores.tolist()
-
-
 MANY = [["range", "wick", "swing"], *([["range", "body"]] * 5), *([["quiet", "pivot"]] * 4)]
 """`range` is common, `wick` and `swing` stand in the first text alone."""
 

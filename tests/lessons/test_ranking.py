@@ -218,27 +218,6 @@ def test_a_text_is_told_from_its_floor_on() -> None:
     assert told(index, text="1.0") == [3, 2]
 
 
-def test_one_shared_word_is_no_likeness() -> None:
-    index = index_of([lesson(1, terms=("range", "spike")), lesson(2, terms=("range", "quiet"))])
-    assert told(index, terms=("range",)) == []
-    assert told(index, terms=("range", "spike")) == [1]
-
-
-def test_nothing_is_told_without_a_question_or_without_lessons() -> None:
-    full = lesson(1, terms=WORDS, text=" ".join(WORDS), vector=AHEAD)
-    assert told(index_of([full])) == []
-    empty = index_of([])
-    assert told(empty, terms=WORDS, text="range", vector=AHEAD) == []
-    assert empty.nearest(AHEAD, LATE) == ()
-    assert empty.corpus(LATE)[:2] == (0, None)
-
-
-def test_of_equals_the_newer_comes_first() -> None:
-    index = index_of([lesson(number, vector=AHEAD) for number in (2, 5, 3)])
-    assert told(index, vector=AHEAD) == [5, 3, 2]
-    assert [one.number for one in index.nearest(AHEAD, LATE)] == [5, 3, 2]
-
-
 def test_scores_are_equal_when_their_sixth_decimal_is() -> None:
     """The second situation lies two points of the grid beside the first: its cosine is 1 - 5e-7."""
     beside = (1.0, 0.0009, *NOWHERE[2:])
@@ -246,36 +225,6 @@ def test_scores_are_equal_when_their_sixth_decimal_is() -> None:
     index = index_of([lesson(1, vector=AHEAD), lesson(2, vector=beside)])
     assert index.nearest(AHEAD, LATE) == (Near(2, 1.0), Near(1, 1.0))
     assert told(index, vector=AHEAD) == [2, 1]
-
-
-def test_a_lesson_of_three_rankings_comes_before_one_of_each() -> None:
-    terms, text = ("range", "spike"), "momentum retest"
-    index = index_of(
-        [
-            lesson(1, terms=terms, text=text, vector=AHEAD),
-            lesson(2, terms=terms),
-            lesson(3, text=text),
-            lesson(4, vector=AHEAD),
-        ]
-    )
-    first, *others = index.rank(Query(terms, text, AHEAD), LATE, limit=9)
-    assert (first.number, first.ranks) == (1, {"words": 2, "text": 2, "situation": 2})
-    assert first.score == round(3 / 62, 6)
-    assert [one.number for one in others] == [4, 3, 2]
-    assert {one.score for one in others} == {round(1 / 61, 6)}
-
-
-def test_an_opening_that_was_vetoed_is_told_and_does_not_count() -> None:
-    index = index_of([lesson(1, vector=AHEAD, counts=False), lesson(2, vector=AHEAD)])
-    assert told(index, vector=AHEAD) == [2, 1]
-    assert [one.number for one in index.nearest(AHEAD, LATE)] == [2]
-
-
-def test_words_move_no_number() -> None:
-    index = index_of([lesson(1, vector=AHEAD)])
-    before = index.nearest(AHEAD, LATE)
-    index.reword(1, START + 5 * MINUTE, WORDS, "another text")
-    assert index.nearest(AHEAD, LATE) == before != ()
 
 
 def test_later_words_stand_from_their_own_moment_on() -> None:
@@ -288,13 +237,6 @@ def test_later_words_stand_from_their_own_moment_on() -> None:
     assert told(index, late, terms=("quiet", "retest")) == [1]
     assert index.corpus(early).size == index.corpus(late).size == 1
     assert index.corpus(early).digest != index.corpus(late).digest
-
-
-def test_words_that_were_known_before_their_lesson_wait_for_it() -> None:
-    index = index_of([lesson(5, terms=("range", "spike"))])
-    index.reword(5, START, ("quiet", "retest"), "")
-    assert told(index, START + 5 * MINUTE, terms=("quiet", "retest")) == []
-    assert told(index, terms=("quiet", "retest")) == [5]
 
 
 def test_words_on_an_unknown_lesson_are_refused_and_leave_nothing() -> None:

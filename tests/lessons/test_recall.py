@@ -48,6 +48,12 @@ def shelf(stored: Stored, **more: Any) -> LessonRetriever:
     return LessonRetriever(stored.fresh, hashed, **more)
 
 
+def learnt(*facts: LessonFacts) -> Stored:
+    stored = Stored()
+    stored.learn(*facts)
+    return stored
+
+
 def six(won: int = 2) -> list[LessonFacts]:
     kinds = [lessons.won] * won + [lessons.facts] * (6 - won)
     return [make(f"T{number}", hours=float(number)) for number, make in enumerate(kinds)]
@@ -59,8 +65,7 @@ def test_an_empty_store_tells_nothing() -> None:
 
 
 def test_the_numbers_are_those_of_similar_trades() -> None:
-    stored = Stored()
-    stored.learn(*six())
+    stored = learnt(*six())
     told = shelf(stored).recall(asked())
     mean = (2 * 1.9 - 4 * 1.02) / 16
     assert told.numbers == {
@@ -71,16 +76,14 @@ def test_the_numbers_are_those_of_similar_trades() -> None:
 
 
 def test_below_five_similar_trades_no_share_is_told() -> None:
-    stored = Stored()
-    stored.learn(*six()[:4])
+    stored = learnt(*six()[:4])
     told = shelf(stored).recall(asked())
     assert told.numbers == {"side": "LONG", "similar": 4.0, "win_share": None, "mean_r": None}
     assert all("one trade, not a rule" in note.text for note in told.notes)
 
 
 def test_a_short_upside_down_is_told_what_a_long_is() -> None:
-    stored = Stored()
-    stored.learn(*six())
+    stored = learnt(*six())
     numbers = {**lessons.RISING.numbers, "momentum": -0.8, "structure": -0.6}
     numbers["di_difference"] = -20.0
     turned = replace(
@@ -96,8 +99,7 @@ def test_a_short_upside_down_is_told_what_a_long_is() -> None:
 
 
 def test_what_a_model_wrote_steers_no_number() -> None:
-    stored = Stored()
-    stored.learn(*six())
+    stored = learnt(*six())
     before = shelf(stored).recall(asked())
     stored.later = [
         (number, lessons.reviewed(stored.lessons[number - 1].facts, 1.0, rule=text))
@@ -109,9 +111,8 @@ def test_what_a_model_wrote_steers_no_number() -> None:
 
 
 def test_words_count_from_the_moment_at_which_they_were_known() -> None:
-    stored = Stored()
     (one,) = six()[5:]
-    stored.learn(one)
+    stored = learnt(one)
     stored.later = [(1, lessons.reviewed(one, 10.0))]
     early = shelf(stored).recall(asked(one.known_at + timedelta(hours=10)))
     late = shelf(stored).recall(asked(one.known_at + timedelta(hours=10, seconds=1)))
@@ -121,27 +122,14 @@ def test_words_count_from_the_moment_at_which_they_were_known() -> None:
 
 
 def test_a_lesson_of_this_very_moment_is_not_known_yet() -> None:
-    stored = Stored()
-    stored.learn(*six())
+    stored = learnt(*six())
     last = stored.lessons[-1].facts.known_at
     assert shelf(stored).recall(asked(last)).corpus == 5
     assert shelf(stored).recall(asked(last + timedelta(seconds=1))).corpus == 6
 
 
-@pytest.mark.journey
-@given(st.lists(st.floats(0.0, 500.0), min_size=1, max_size=12), st.integers(0, 11))
-def test_later_lessons_move_no_earlier_answer(hours: list[float], cut: int) -> None:
-    made = [lessons.facts(f"T{number}", hours=at) for number, at in enumerate(sorted(hours))]
-    as_of = made[min(cut, len(made) - 1)].known_at
-    known, all_of = Stored(), Stored()
-    all_of.learn(*made)
-    known.learn(*[one for one in made if one.known_at < as_of])
-    assert shelf(all_of).recall(asked(as_of)) == shelf(known).recall(asked(as_of))
-
-
 def test_lessons_of_the_warm_up_and_of_an_earlier_pass_are_never_told() -> None:
-    stored = Stored()
-    stored.learn(*six())
+    stored = learnt(*six())
     warm = stored.lessons[2].facts.known_at
     told = shelf(stored, leave_out=lambda facts: facts.known_at <= warm).recall(asked())
     assert told.corpus == 3 and set(told.nearest) == {4, 5, 6}
@@ -152,8 +140,7 @@ def test_lessons_of_the_warm_up_and_of_an_earlier_pass_are_never_told() -> None:
 
 
 def test_a_trade_that_was_opened_in_an_earlier_pass_is_none_of_this_one() -> None:
-    stored = Stored()
-    stored.learn(*six())
+    stored = learnt(*six())
     between = stored.lessons[4].facts.known_at - timedelta(hours=1)
     lap = lambda moment: int(moment >= between)  # noqa: E731
     told = shelf(stored, lap=lap).recall(asked())
@@ -161,15 +148,12 @@ def test_a_trade_that_was_opened_in_an_earlier_pass_is_none_of_this_one() -> Non
 
 
 def test_another_asset_class_is_another_shelf() -> None:
-    stored = Stored()
-    stored.learn(*six())
+    stored = learnt(*six())
     assert shelf(stored).recall(asked(asset="fx", symbol="EURUSD")) == recall.NOTHING
 
 
 def test_a_vetoed_opening_is_told_in_words_and_counts_in_no_number() -> None:
-    stored = Stored()
-    stored.learn(lessons.won("T0", kind="vetoed", profit=None))
-    told = shelf(stored).recall(asked())
+    told = shelf(learnt(lessons.won("T0", kind="vetoed", profit=None))).recall(asked())
     assert told.numbers["similar"] == 0.0 and told.nearest == ()
     assert [note.text.startswith("(vetoed, 40 days ago) LONG XAUUSD") for note in told.notes] == [
         True
@@ -177,8 +161,7 @@ def test_a_vetoed_opening_is_told_in_words_and_counts_in_no_number() -> None:
 
 
 def test_a_shelf_that_fails_tells_the_newest_of_the_symbol_with_a_flag() -> None:
-    stored = Stored()
-    stored.learn(*six(), lessons.facts("S", hours=90.0, symbol="SILVER", instance="SILVER"))
+    stored = learnt(*six(), lessons.facts("S", hours=90.0, symbol="SILVER", instance="SILVER"))
     asking = shelf(stored)
     asking.recall(asked())
     stored.broken = True
@@ -193,8 +176,7 @@ def test_a_shelf_that_fails_tells_the_newest_of_the_symbol_with_a_flag() -> None
 def test_a_lesson_that_cannot_be_taken_in_is_left_out_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    stored = Stored()
-    stored.learn(*six())
+    stored = learnt(*six())
     numbers: Any = {"adx14": "?"}
     market = replace(lessons.RISING, numbers=numbers)
     odd = replace(stored.lessons[2].facts, situation=market)
@@ -205,8 +187,7 @@ def test_a_lesson_that_cannot_be_taken_in_is_left_out_alone(
 
 
 def test_a_shelf_that_is_being_filled_makes_no_tick_wait() -> None:
-    stored = Stored()
-    stored.learn(*six())
+    stored = learnt(*six())
     asking = shelf(stored)
     with asking._lock:
         assert asking.recall(asked()) == recall.TOO_LATE
@@ -214,8 +195,7 @@ def test_a_shelf_that_is_being_filled_makes_no_tick_wait() -> None:
 
 
 def test_a_record_tells_it_all_again_from_the_stored_lessons() -> None:
-    stored = Stored()
-    stored.learn(*six())
+    stored = learnt(*six())
     told = shelf(stored).recall(asked())
     record = LessonsRecord.parse(told.as_dict())
     assert "text" not in str(told.as_dict()["notes"][0].keys())

@@ -669,12 +669,3 @@ def test_the_questions_are_the_vendors(tmp_path: Path) -> None:
         )  # fmt: skip
         assert queries[3]["tickers"] == "AAPL" and queries[3]["function"] == "NEWS_SENTIMENT"
         assert queries[4]["topics"] == "economy_monetary" and queries[4]["sort"] == "LATEST"
-
-
-def test_no_proxy_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with NewsServer() as server, NewsServer() as proxy:
-        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
-            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_address[1]}")
-        sources = open_sources(ONE, {"TORRA_FINNHUB_BASE_URL": server.url}, tmp_path)
-        assert sources.vendors["finnhub"].fetch("forex", NOON, 5.0).status is S.EMPTY
-        assert len(server.asked) == 1 and proxy.asked == []

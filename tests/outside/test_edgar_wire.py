@@ -6,7 +6,6 @@ in the header of each and nowhere else.
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import threading
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.doubles import edgar_payloads as edgar
+from tests.doubles import news_server
 from tests.doubles.edgar_server import (
     CONTACT,
     HTML,
@@ -27,7 +27,7 @@ from tests.doubles.edgar_server import (
     apple,
     page,
 )  # fmt: skip
-from tests.doubles.news_server import NewsServer, Said
+from tests.doubles.news_server import BIG, SLOW, Said
 from tests.tries import Tries
 from torra.collecting.line import HEAD, MAX_REPLY_BYTES, SourceError
 from torra.errors import ConfigError
@@ -202,33 +202,16 @@ def test_what_is_no_contact_is_refused_without_quoting_it(contact: str) -> None:
 # --- faults ---------------------------------------------------------------------------------------
 
 WHOLE = json.dumps(edgar.aapl_assets()).encode()
-BIG = b"x" * 10_000_000
-PACKED = {"content-encoding": "gzip"}
 FAULTS: dict[str, tuple[Said, NewsStatus]] = {
-    "hang": (Said(how="hang"), S.UNREACHABLE),
-    "header_drip": (Said(how="header_drip"), S.UNREACHABLE),
-    "reset": (Said(how="reset"), S.UNREACHABLE),
+    **news_server.FAULTS,
     "html": (Said(TOO_MANY.body, headers=HTML), S.BROKEN),
-    "nothing": (Said(b""), S.BROKEN),
-    "noise": (Said(b"\x00\xff\xfe" * 50), S.BROKEN),
-    "long": (Said(BIG), S.BROKEN),
-    "bomb": (Said(gzip.compress(BIG, mtime=0), headers=PACKED), S.BROKEN),
-    "not_packed": (Said(b"plain", headers=PACKED), S.BROKEN),
-    "deep": (Said(b"[" * 100_000), S.BROKEN),
     "other_columns": (Said(WHOLE.replace(b'"units"', b'"values"')), S.BROKEN),
     "another_company": (Said(WHOLE.replace(b"320193", b"320194")), S.BROKEN),
-    "no_content": (Said(b"", code=204), S.BROKEN),
     "moved": (Said(b"", code=301, headers={"location": ASSETS}), S.BROKEN),
-    "bad_request": (Said(b"{}", code=400), S.BROKEN),
-    "unauthorized": (Said(b"", code=401), S.REFUSED),
     "forbidden": (UNDECLARED, S.REFUSED),
     "forbidden_without_a_page": (Said(b"", code=403), S.REFUSED),
     "threshold": (TOO_MANY, S.RATE_LIMITED),
-    "too_many": (Said(b"", code=429), S.RATE_LIMITED),
-    "server_error": (Said(b"", code=500), S.UNREACHABLE),
-    "unavailable": (Said(b"[]", code=503), S.UNREACHABLE),
 }
-SLOW = frozenset(("hang", "header_drip"))
 
 
 @pytest.mark.by_day(8)
@@ -290,23 +273,6 @@ def test_of_a_refusal_no_more_is_read_than_tells_what_it_is(server: EdgarServer)
     assert ask(server.mend(), Said(TOO_MANY.body, 403, HTML, how="reset")).status is S.UNREACHABLE
     half = Said(TOO_MANY.body, 403, HTML, how="short")
     assert ask(server.mend(), half).status is S.RATE_LIMITED
-
-
-@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-def test_no_redirect_is_followed(server: EdgarServer, code: int) -> None:
-    with EdgarServer() as elsewhere:
-        for target in (elsewhere, server):
-            location = f"{target.url}{ASSETS}"
-            answer = ask(server.mend(), Said(b"", code=code, headers={"location": location}))
-            assert answer.status is S.BROKEN and len(server.asked) == 1
-        assert elsewhere.asked == []
-
-
-def test_no_proxy_is_used(server: EdgarServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    with NewsServer() as proxy:
-        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
-            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_address[1]}")
-        assert ask(server).status is S.AVAILABLE and proxy.asked == []
 
 
 def test_a_large_company_s_file_fits(server: EdgarServer) -> None:

@@ -117,24 +117,16 @@ def test_no_byte_moves_of_what_was_known(
 
 
 @pytest.mark.journey
-def test_a_value_that_is_used_on_its_own_day_is_found(
-    worlds: Mapping[str, list[StoredRow]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("moment", ["at", "known_at"], ids=["its own day", "as published"])
+def test_a_value_that_is_used_too_early_is_found(
+    moment: str, worlds: Mapping[str, list[StoredRow]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def at_once(_: SeriesHistory, one: StoredRow) -> Any:
-        return one.row.at, one.row.known_at, one.number, one.row
+    """On its own day, or by a live desk that forgets its first sight."""
 
-    monkeypatch.setattr(outside_numbers.SeriesHistory, "_moment", at_once)
-    assert next(differing(10, worlds), None) is not None
+    def too_early(_: SeriesHistory, one: StoredRow) -> Any:
+        return getattr(one.row, moment), one.row.known_at, one.number, one.row
 
-
-@pytest.mark.journey
-def test_a_live_desk_that_forgets_its_first_sight_is_found(
-    worlds: Mapping[str, list[StoredRow]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def as_published(_: SeriesHistory, one: StoredRow) -> Any:
-        return one.row.known_at, one.row.known_at, one.number, one.row
-
-    monkeypatch.setattr(outside_numbers.SeriesHistory, "_moment", as_published)
+    monkeypatch.setattr(outside_numbers.SeriesHistory, "_moment", too_early)
     assert next(differing(10, worlds), None) is not None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Iterable
@@ -18,7 +17,7 @@ from tests.doubles.outside_server import OutsideServer, week, weekdays
 from tests.house.test_floors import MODULES, targets
 from tests.tries import Tries, until
 from tests.worlds.stores import Hand, open_database
-from torra.collecting.asking import LATE_PACES, MAX_ABANDONED, WAITS_S
+from torra.collecting.asking import LATE_PACES, WAITS_S
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import CFTC, FRED, SeriesHistory, SeriesRow
@@ -186,31 +185,6 @@ def test_what_could_not_be_stored_is_asked_for_again() -> None:
     desk.later(WAITS_S[S.BROKEN][0])
     assert desk.status() is S.AVAILABLE and fred.since == [None, None]
     assert desk.store.rows == [THURSDAY]
-
-
-@pytest.mark.parametrize("status", sorted(WAITS_S))
-def test_after_a_failure_the_next_question_waits_longer(status: NewsStatus) -> None:
-    fred = Publisher(SeriesAnswer(status))
-    desk = Desk(fred=fred).later(0)
-    first, longest = WAITS_S[status]
-    wait = first
-    for count in range(1, 9):
-        assert len(fred.asked) == count and desk.status() is status
-        desk.later(wait - 0.5)
-        assert len(fred.asked) == count
-        desk.later(0.5)
-        wait = min(longest, wait * 2)
-
-
-def test_a_refusal_rests_one_series_and_a_rate_limit_its_publisher() -> None:
-    refused = Publisher(SeriesAnswer(S.REFUSED), OK)
-    desk = Desk(fred=refused, names=("DGS10", "DGS2")).later(0).later(30)
-    assert refused.asked == ["DGS10", "DGS2"]
-    assert [state.status for state in desk.collector.status()] == [S.REFUSED, S.EMPTY]
-    limited = Publisher(SeriesAnswer(S.RATE_LIMITED))
-    desk = Desk(fred=limited, names=("DGS10", "DGS2")).later(0).later(30)
-    assert limited.asked == ["DGS10"]
-    assert {state.status for state in desk.collector.status()} == {S.RATE_LIMITED}
 
 
 # --- what is stored -------------------------------------------------------------------------------
@@ -382,36 +356,7 @@ def test_a_status_without_an_answer_grows_old() -> None:
     assert desk.status() is S.UNREACHABLE
 
 
-def test_each_change_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    broken = SeriesAnswer(S.BROKEN, detail="the reply is not JSON")
-    fred = Publisher(OK, broken, broken, OSError("https://host/?token=CANARY"), OK)
-    desk = Desk(fred=fred)
-    caplog.set_level(logging.DEBUG, "torra.outside.collector")
-    for _ in range(6):
-        desk.later(EVERY_S)
-    assert [record.getMessage() for record in caplog.records] == [
-        "series of fred, DGS10: broken, the reply is not JSON",
-        "series of fred, DGS10: empty",
-    ]
-
-
 # --- slowness, threads and the end ----------------------------------------------------------------
-
-
-def test_a_publisher_that_hangs_is_given_up_and_their_number_is_bounded() -> None:
-    gate = threading.Event()
-    hangs, works = Publisher(lambda: [THURSDAY] if gate.wait(30) else []), Publisher(OK)
-    desk = Desk(fetch_seconds=0.02, fred=hangs)
-    for _ in range(MAX_ABANDONED + 3):
-        desk.later(2000)
-    assert len(hangs.asked) == MAX_ABANDONED and desk.status() is S.UNREACHABLE
-    workers = list(desk.collector._abandoned["fred"])
-    gate.set()
-    for worker in workers:
-        worker.join(5)
-    assert desk.store.rows == [], "what comes late is not stored"
-    hangs.answers = works.answers
-    assert desk.later(4000).status() is S.EMPTY
 
 
 def running(fred: Publisher, store: Any = None) -> SeriesCollector:
@@ -434,42 +379,6 @@ def test_its_threads_ask_and_store_and_no_other(tries: Tries) -> None:
             assert time.monotonic() - began < 1.0
         assert not any(thread.is_alive() for thread in collector._threads)
     assert (fred.threads, store.threads) == ({"series-fetch"}, {"series"})
-
-
-def test_a_collector_that_rests_asks_nobody_and_can_be_woken() -> None:
-    fred = Publisher([THURSDAY], spacing=0.0, every=0.0)
-    collector = running(fred)
-    until(lambda: fred.asked)
-    threads = list(collector._threads)
-    collector.rest()
-    for thread in threads:
-        thread.join(5)
-    assert not any(thread.is_alive() for thread in threads)
-    count = len(fred.asked)
-    assert collector.status_of("DGS10") is not S.OFF
-    collector.start()
-    collector.start()
-    assert len(collector._threads) == 1
-    until(lambda: len(fred.asked) > count)
-    collector.close()
-    collector.start()
-    assert not any(thread.is_alive() for thread in collector._threads)
-
-
-def test_a_rest_gives_up_what_is_under_way() -> None:
-    gate = threading.Event()
-    fred, store = Publisher(lambda: [THURSDAY] if gate.wait(30) else []), Table()
-    collector = running(fred, store)
-    until(lambda: fred.asked)
-    (thread,) = collector._threads
-    collector.rest()
-    thread.join(5)
-    assert not thread.is_alive()
-    (asker,) = collector._abandoned["fred"]
-    gate.set()
-    asker.join(5)
-    assert store.rows == [] and collector._since == {}
-    collector.close()
 
 
 # --- no tick enters it ----------------------------------------------------------------------------

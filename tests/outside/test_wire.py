@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.news_server import NewsServer, Said
+from tests.doubles import news_server
+from tests.doubles.news_server import PACKED, SLOW, NewsServer, Said
 from tests.doubles.outside_server import CSV, HTML, OutsideServer, week, weekdays
 from tests.tries import Tries
 from torra.collecting.line import MAX_REPLY_BYTES
@@ -140,31 +141,13 @@ OTHER_COLUMNS = {
     "fred": WHOLE["fred"].replace(b"DGS10", b"value"),
     "cftc": WHOLE["cftc"].replace(b"m_money_positions_long_all", b"managed_money_long"),
 }
-BIG = b"x" * 10_000_000
-PACKED = {"content-encoding": "gzip"}
 FAULTS: dict[str, tuple[Said, NewsStatus]] = {
-    "hang": (Said(how="hang"), S.UNREACHABLE),
-    "header_drip": (Said(how="header_drip"), S.UNREACHABLE),
-    "reset": (Said(how="reset"), S.UNREACHABLE),
+    **news_server.FAULTS,
     "html": (Said(HTML, headers={"content-type": "text/html"}), S.BROKEN),
-    "nothing": (Said(b""), S.BROKEN),
-    "noise": (Said(b"\x00\xff\xfe" * 50), S.BROKEN),
-    "long": (Said(BIG), S.BROKEN),
-    "bomb": (Said(gzip.compress(BIG, mtime=0), headers=PACKED), S.BROKEN),
-    "not_packed": (Said(b"plain", headers=PACKED), S.BROKEN),
-    "deep": (Said(b"[" * 100_000), S.BROKEN),
-    "no_content": (Said(b"", code=204), S.BROKEN),
     "moved": (Said(b"", code=301, headers={"location": "/graph/other"}), S.BROKEN),
-    "bad_request": (Said(b'{"message": "no"}', code=400), S.BROKEN),
-    "unauthorized": (Said(HTML, code=401), S.REFUSED),
     "forbidden": (Said(HTML, code=403), S.REFUSED),
     "not_found": (Said(HTML, code=404), S.BROKEN),
-    "too_many": (Said(b"", code=429), S.RATE_LIMITED),
-    "server_error": (Said(HTML, code=500), S.UNREACHABLE),
-    "bad_gateway": (Said(b"", code=502), S.UNREACHABLE),
-    "unavailable": (Said(b"[]", code=503), S.UNREACHABLE),
 }
-SLOW = frozenset(("hang", "header_drip"))
 
 
 @pytest.mark.by_day(8)

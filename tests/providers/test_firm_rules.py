@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -38,13 +37,13 @@ from agents.sayings import mirrored as in_mirrored_words
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.examples import examples
+from tests.providers import test_rules_provider as plain
 from tests.providers.test_arguments import check_words, ids_of, listen
+from tests.providers.test_rules_provider import answer
 from tests.worlds.mirrors import MARKET, MARKETS, Values, mirrored
 from torra.providers.rules.judging import UNBACKED
-from torra.providers.rules.provider import RulesProvider
 from torra.providers.rules.thesis import EVENT_MINUTES, HOLDS
 
-PROVIDER = RulesProvider()
 MANAGER = AGENTS["research_manager"].role
 BULL, BEAR, GATE = (AGENTS[name].role for name in (*SIDES, "risk_gate"))
 TWINS = {"bull_researcher": "bear_researcher", "bear_researcher": "bull_researcher"}
@@ -66,18 +65,8 @@ def request(
     role: Role, values: Values, reports: tuple[AgentReport, ...] = (), *, ahead: bool = True
 ) -> Request:
     listed = {f"scores.{vector}": 0.125 for vector in VECTORS} | values
-    return Request(
-        role=role, round=1, attempt=1, symbol="BTCUSD", timeframe="M15", bar_time="", model="",
-        system="", user="", schema=schema(shape_of(role, ahead=ahead)),
-        features={name: Feature(name, value) for name, value in listed.items()}, reports=reports,
-        scores={vector: float(listed[f"scores.{vector}"] or 0.0) for vector in VECTORS},
-        max_output_tokens=1, limit_s=1.0,
-    )  # fmt: skip
-
-
-def answer(asked: Request) -> dict[str, Any]:
-    reply: dict[str, Any] = json.loads(PROVIDER.submit(asked).result().text)
-    return reply
+    asked_for = schema(shape_of(role, ahead=ahead))
+    return plain.request(role, listed, reports=reports, schema=asked_for)
 
 
 def read(asked: Request, reply: dict[str, Any] | None = None) -> AgentReport:
@@ -294,22 +283,6 @@ def test_cases_that_come_to_the_same_are_not_told_as_of_equal_weight() -> None:
     assert "weigh" not in told.claim
 
 
-def test_nobody_wins_without_a_case_and_the_judge_says_so() -> None:
-    told = judged(0.0, 0.0, 0.0)
-    assert told.claim.startswith("No winner: neither of 2 cases")
-    assert told.weights == {"bull_researcher": 0.0, "bear_researcher": 0.0}
-    assert (len(told.points_for), len(told.points_against), told.flags) == (1, 1, ())
-    assert read(request(MANAGER, UP_MARKET)).winner == "NONE"
-
-
-def test_a_winner_that_no_reading_backs_points_at_the_score_that_is_off() -> None:
-    high: Values = {"technical.adx14": 40.0, **{f"scores.{vector}": 0.9 for vector in VECTORS}}
-    told = judged(0.0, -0.1, -0.2, values=high)
-    assert (told.winner, told.flags) == ("SHORT", ())
-    assert [point.id for point in told.points_for] == ["scores.price_action"]
-    assert told.points_for[0].side == -1
-
-
 def test_what_a_case_grants_leaves_less_of_it() -> None:
     own = Evidence("technical.macd", 0.5)
     granted = Evidence("technical.kijun", 104.0)
@@ -439,15 +412,6 @@ def test_a_thesis_says_why_what_ends_it_and_for_how_long() -> None:
     assert thesis(order("SELL", trend)).claim.startswith("Sell: ")
 
 
-def test_what_is_not_told_of_an_order_is_coped_with() -> None:
-    alone = thesis({**UP_MARKET, "order.side": "BUY"})
-    assert alone.claim.startswith("Buy: ") and alone.falsifiers and alone.confidence == "low"
-    nothing = thesis(UP_MARKET)
-    assert (nothing.declined, nothing.points_for, nothing.falsifiers) == (False, (), ())
-    bare = thesis({"order.side": "SELL"})
-    assert bare.claim == "Sell: the 4 scores alone carry it."
-
-
 MANAGED = AgentReport("research_manager", dict.fromkeys(VECTORS), "high", winner="SHORT")
 
 
@@ -488,12 +452,6 @@ def _opposite(report: AgentReport) -> AgentReport:
     moves = {name: value and -value for name, value in report.adjustments.items()}
     name = TWINS.get(report.agent_id, report.agent_id)
     return replace(report, agent_id=name, adjustments=moves, winner=winner)
-
-
-def test_an_event_within_hours_is_a_risk() -> None:
-    told = thesis(order("BUY") | {"events.to_next_min": 95.0})
-    assert told.risks[0] == "A scheduled event comes in 95 minutes."
-    assert not any("event" in risk for risk in thesis(order("BUY")).risks)
 
 
 # --- whatever is there ----------------------------------------------------------------------------

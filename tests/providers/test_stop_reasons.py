@@ -102,21 +102,6 @@ def test_every_reason_for_which_google_blocks_a_prompt_is_the_filter() -> None:
     assert told == {"filter"}
 
 
-@cases(
-    ("vendor", "nothing"),
-    [
-        ("google", {"candidates": []}),
-        ("openai_compatible", {"choices": []}),
-        ("anthropic", {"content": []}),
-        ("openai_compatible", {"choices": [{"message": {"content": None}}]}),
-    ],
-)
-def test_a_reply_without_anything_is_empty(vendor: str, nothing: dict[str, Any]) -> None:
-    with bench(lambda _: httpx2.Response(200, json=body(vendor) | nothing)) as way:
-        found = way.ask(vendor)
-    assert refusal(found, a_request(found.model)).detail == "empty"
-
-
 # --- remedies -------------------------------------------------------------------------------------
 
 SIGN: Final = key_sign("openai_compatible", {})

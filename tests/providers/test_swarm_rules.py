@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -26,7 +25,6 @@ from agents.contracts import (
     AgentReport,
     Confidence,
     Evidence,
-    Feature,
     Request,
     Role,
     Shape,
@@ -39,15 +37,15 @@ from agents.sayings import mirrored as in_mirrored_words
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.examples import examples
+from tests.providers import test_rules_provider as plain
 from tests.providers.test_arguments import check_words, listen
+from tests.providers.test_rules_provider import answer
 from tests.worlds.mirrors import MARKET, MARKETS, STEP, Values
 from tests.worlds.mirrors import mirrored as upside_down
 from torra.providers.rules.deciding import DISPUTE, EDGE, TAKES
 from torra.providers.rules.expert_readings import EXPERT_TABLES, SHAPES
-from torra.providers.rules.provider import RulesProvider
 from torra.providers.rules.regime_reading import DANGERS
 
-PROVIDER = RulesProvider()
 READER, JUDGE = AGENTS[READER_ID].role, AGENTS[JUDGE_ID].role
 LIQUIDITY, MICRO, MACRO, GEOMETRY = (AGENTS[name].role for name in EXPERTS)
 SHAPE_OF: Mapping[str, Shape] = {
@@ -182,23 +180,13 @@ def mirrored(values: Values) -> Values:
 def request(role: Role, values: Values, reports: tuple[AgentReport, ...] = ()) -> Request:
     """Return what a seat is asked: it is shown what its prompt would list, and no more."""
     listed = {f"scores.{vector}": 0.125 for vector in VECTORS} | values
-    return Request(
-        role=role, round=1, attempt=1, symbol="BTCUSD", timeframe="M15", bar_time="", model="",
-        system="", user="", schema=schema(SHAPE_OF[role.id]),
-        features={
-            name: Feature(name, value)
-            for name, value in listed.items()
-            if value is not None and name.startswith(role.evidence)
-        },
-        reports=reports,
-        scores={vector: float(listed[f"scores.{vector}"] or 0.0) for vector in VECTORS},
-        max_output_tokens=1, limit_s=1.0,
-    )  # fmt: skip
-
-
-def answer(asked: Request) -> dict[str, Any]:
-    reply: dict[str, Any] = json.loads(PROVIDER.submit(asked).result().text)
-    return reply
+    scores = {vector: float(listed[f"scores.{vector}"] or 0.0) for vector in VECTORS}
+    shown = {
+        name: value
+        for name, value in listed.items()
+        if value is not None and name.startswith(role.evidence)
+    }
+    return plain.request(role, shown, scores, reports, schema=schema(SHAPE_OF[role.id]))
 
 
 def read(asked: Request, reply: dict[str, Any] | None = None) -> AgentReport:
@@ -735,35 +723,6 @@ def test_the_win_share_is_that_of_a_driftless_price_and_a_share_of_the_consensus
 ) -> None:
     told = decided(*values, conflicts=conflicts, changes={"stakes.reward_r": reward})
     assert told.win_share == pytest.approx(share, abs=1e-4)
-
-
-def test_a_decision_argues_against_itself_in_closes_yet_to_come() -> None:
-    values: Values = {"technical.resistance_distance_atr": 0.5, "technical.ema20": 99.0}
-    told = decided(0.1, 0.1, 0.1, 0.1, changes=values)
-    assert told.counter.startswith("Resistance is 0.50 ATR above")
-    assert all(end.startswith("a close below ") for end in told.falsifiers)
-    assert told.claim.startswith("Long: 4 of 4 experts lean up, and the close is 1.0 ATR above")
-
-
-@cases(
-    ("score", "says"),
-    [
-        (0.5, "The price action score stands as high as +0.50 already"),
-        (-0.5, "The price action score stands at -0.50 and does not back it"),
-    ],
-)
-def test_where_nothing_leans_against_it_a_score_does(score: float, says: str) -> None:
-    values: Values = {
-        "technical.close": 100.0,
-        "technical.atr14": 1.0,
-        "technical.trend_state": 1.0,
-        **{f"scores.{vector}": score for vector in VECTORS},
-    }
-    reports = swarm(0.1, 0.1)
-    told = read(request(JUDGE, values | board(reports), reports))
-    assert (told.winner, told.flags) == ("LONG", ())
-    assert [point.says for point in told.points_against] == [says]
-    assert told.counter.startswith(says)
 
 
 @cases(

@@ -17,9 +17,6 @@ from agents.contracts import JPEG, PNG
 from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.switchboards import (
-    KEYS,
-    MODEL,
-    USAGE,
     VENDORS,
     bench,
     body,
@@ -29,10 +26,7 @@ from tests.doubles.switchboards import (
 )
 from tests.later import Later
 from tests.tries import Tries
-from torra.providers.vendors.addresses import Address
-from torra.providers.vendors.transport import ReplyUnreadable, WireGuard
 from torra.providers.vendors.vendor import picture_type
-from torra.providers.vendors.wire import CURRENT, RequestTrace
 
 anthropic, openai = Later("anthropic"), Later("openai")
 openai_compatible = Later("torra.providers.vendors.openai_compatible")
@@ -46,40 +40,6 @@ def _closed_at_the_end() -> Iterator[None]:
 
 
 # What reaches the wire
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_only_our_headers_and_our_key_are_sent(
-    vendor: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("ANTHROPIC_CUSTOM_HEADERS", "OPENAI_CUSTOM_HEADERS"):
-        lines = "X-Evil: 1\nAuthorization: Bearer evil\nUser-Agent: evil\nanthropic-version: 1\n"
-        monkeypatch.setenv(name, lines + "x-goog-api-key: evil\nHost: evil.example.com")
-    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GOOGLE_API_KEY"):
-        monkeypatch.setenv(name, "canary-of-the-process")
-    monkeypatch.setenv("OPENAI_ORG_ID", "evil")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://evil.example.com")
-    monkeypatch.setenv("OPENAI_BASE_URL", "https://evil.example.com")
-    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "https://evil.example.com")
-    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
-    with bench(fresh=True) as way:
-        way.ask(vendor)
-    headers = dict(way.sent[0].headers)
-    key = {"x-goog-api-key": "canary-google"}
-    if vendor != "google":
-        name = "anthropic" if vendor == "anthropic" else "openai"
-        key = {"authorization": f"Bearer canary-{name}"}
-    if vendor == "anthropic":
-        key["anthropic-version"] = "2026-10-21"
-    assert headers.pop("content-length").isdigit()
-    assert headers.pop("host") == way.switchboard.address(vendor).origin[1]
-    assert headers == key | {
-        "accept": "application/json",
-        "accept-encoding": "gzip, deflate",
-        "content-type": "application/json",
-        "user-agent": "torra",
-    }
-    assert "evil" not in str(way.sent[0].url)
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "openai_compatible"])
@@ -134,63 +94,6 @@ def test_a_redirect_is_not_followed_and_no_cookie_kept(vendor: str) -> None:
     assert "cookie" not in way.sent[1].headers
 
 
-def test_the_guard_sends_nothing_elsewhere_and_nothing_on_its_own() -> None:
-    async def go(url: str, wire: RequestTrace | None) -> str:
-        async def inner(request: httpx2.Request) -> httpx2.Response:
-            raise AssertionError("sent")
-
-        if wire:
-            CURRENT.set(wire)
-        try:
-            guard = WireGuard(httpx2.MockTransport(inner))
-            await guard.handle_async_request(httpx2.Request("POST", url))
-        except (ReplyUnreadable, LookupError) as error:
-            return type(error).__name__
-        return "sent"
-
-    place = Address("anthropic", "https://api.example.com/v1", "k", official=False, local=False)
-    for url in (
-        "https://evil.example.com/v1/messages",
-        "http://api.example.com/v1/messages",
-        "https://api.example.com:8443/v1/messages",
-        "https://api.example.com/v2/messages",
-        "https://api.example.com/v1x/messages",
-    ):
-        assert asyncio.run(go(url, RequestTrace(place, 0.0))) == "ReplyUnreadable"
-    assert asyncio.run(go("https://api.example.com/v1/messages", None)) == "LookupError"
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_no_key_is_in_a_log_or_an_exception(
-    vendor: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_LOG", "debug")
-    monkeypatch.setenv("OPENAI_LOG", "debug")
-    caplog.set_level(logging.DEBUG)
-    key = next(value for value in KEYS.values() if vendor.split("_", maxsplit=1)[0] in value)
-    answers = iter([httpx2.Response(500, text=key), httpx2.Response(200, text=key)])
-    with bench(
-        lambda request: next(answers, None) or httpx2.Response(401, text=key), fresh=True
-    ) as way:
-        errors = [way.failure(vendor) for _ in range(4)]
-        shown = repr(way.switchboard) + repr(vars(way.switchboard).get("_adapters"))
-    assert "canary" not in caplog.text + shown
-    for error in errors:
-        assert "canary" not in f"{error}{error!r}{error.detail}{error.__cause__!r}"
-    assert not [row for row in caplog.records if "://" in row.getMessage()]
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_a_key_that_a_server_quotes_is_not_kept(vendor: str) -> None:
-    key = next(value for value in KEYS.values() if vendor.split("_", maxsplit=1)[0] in value)
-    quoting = body(vendor, f"Your key is {key}.", f"bad_{key}")
-    with bench(lambda _: httpx2.Response(200, json=quoting)) as way:
-        found = way.ask(vendor)
-    assert found.text == "Your key is [key]."
-    assert found.stop_reason == "other"
-
-
 @pytest.mark.journey
 def test_the_libraries_are_quiet_below_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("anthropic", "httpx2"):
@@ -220,41 +123,10 @@ def test_what_all_roles_share_is_marked_for_the_cache(monkeypatch: pytest.Monkey
     ]
 
 
-@pytest.mark.journey
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_a_picture_is_sent_to_a_model_that_sees_and_only_if_it_is_one(vendor: str) -> None:
-    model = {"openai_compatible": "gpt-6-luna"} | MODEL
-    with bench() as way:
-        way.ask(vendor, model[vendor], picture=PNG + b"1")
-        way.ask(vendor, model[vendor], picture=JPEG + b"1")
-        way.ask(vendor, model[vendor], picture=b"GIF89a")
-        way.ask(vendor, model[vendor])
-    sent = [str(sent) for sent in way.bodies()]
-    assert ["image/png" in text for text in sent] == [True, False, False, False]
-    assert ["image/jpeg" in text for text in sent] == [False, True, False, False]
-    assert all("What do you see?" in text for text in sent)
-
-
-def test_a_model_that_does_not_see_gets_no_picture() -> None:
-    with bench() as way:
-        way.ask("openai_compatible", "gpt-6.1-terra", picture=PNG + b"1")
-    assert way.bodies()[0]["messages"][1]["content"] == "What do you see?"
-
-
 def test_a_picture_is_known_by_its_first_bytes() -> None:
     assert picture_type(PNG) == "image/png"
     assert picture_type(JPEG + b"\xe0") == "image/jpeg"
     assert picture_type(b"") == picture_type(None) == picture_type(b"<svg/>") == ""
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_no_temperature_is_sent(vendor: str) -> None:
-    with bench() as way:
-        way.ask(vendor)
-        way.ask(vendor, "made-up")
-    for sent in way.bodies():
-        text = json.dumps(sent).lower()
-        assert not any(word in text for word in ("temperature", "top_p", "topp", "top_k", "topk"))
 
 
 # Servers in OpenAI's place
@@ -346,10 +218,3 @@ def test_the_other_forms_share_the_time_of_one_request(tries: Tries) -> None:
         assert len(way.sent) <= 2
         with attempt:
             assert len(way.sent) == 2 and took < 1.0
-
-
-def test_a_local_answer_is_free_and_has_no_key() -> None:
-    with bench(environment=LOCAL | KEYS) as way:
-        found = way.ask("openai_compatible", "llama3:8b")
-    assert (found.cost_usd, found.input_tokens) == (0.0, USAGE["input"])
-    assert way.sent[0].headers["authorization"] == "Bearer local"

@@ -28,7 +28,6 @@ from tests.conftest import scale_of
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import (
     ANTHROPIC,
-    GOOGLE,
     HONEST,
     OPENAI,
     VENDORS,
@@ -313,7 +312,6 @@ def test_a_redirect_is_not_followed_and_carries_no_key(vendor: str) -> None:
         assert other.seen == []
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_variables_of_the_sdks_change_nothing(
     vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -397,6 +395,8 @@ def test_a_host_that_looks_like_a_vendor_gets_no_real_key(url: str) -> None:
 REFUSED: Final = (
     "http://api.openai.com/v1",
     "http://192.168.1.5:11434/v1",
+    "http://0.0.0.0:11434/v1",
+    "http://2130706433/v1",
     "http://127.0.0.1.example.test/v1",
     "http://localhost.example.test/v1",
     "https://api.openai.com@example.test/v1",
@@ -408,6 +408,10 @@ REFUSED: Final = (
     "https://",
     "https://api.openai.com/v1\nx: y",
     "https://api.openai.com:port/v1",
+    "https://api.openai.com:99999/v1",
+    "https://api.openai.com/v1?",
+    "https://api.exa mple.com/v1",
+    "https://[::1",
     "https://\u0430pi.openai.com/v1",
 )
 
@@ -420,7 +424,7 @@ def test_an_address_that_could_lose_a_key_is_refused_without_quoting_it(url: str
     assert "realcanary" not in str(failed.value)
 
 
-@cases("key", ["two words", "line\nbreak", "s\u00f6me", "x" * 5000])
+@cases("key", ["two words", "line\nbreak", "s\u00f6me", "tab\tbed", "x" * 513])
 @cases("vendor", VENDORS)
 def test_a_key_that_no_header_can_hold_is_refused_without_quoting_it(vendor: str, key: str) -> None:
     with pytest.raises(ConfigError) as failed:
@@ -441,9 +445,3 @@ def test_without_a_key_nothing_is_sent_and_the_variable_is_named(
     switchboard = VendorClients({}, prices=vendor_line.prices())
     assert not leaks(repr(switchboard) + repr(vars(switchboard)))
     switchboard.close()
-
-
-def test_google_takes_either_name_of_its_key() -> None:
-    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY"):
-        assert address(GOOGLE, {name: "k"}).headers() == {"x-goog-api-key": "k"}
-    assert address(ANTHROPIC, {"ANTHROPIC_API_KEY": "k"}).headers()["authorization"] == "Bearer k"

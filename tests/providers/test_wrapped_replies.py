@@ -13,10 +13,10 @@ import pytest
 from agent_config import MODELS
 from agents.contracts import Completion, ModelUnavailable
 from agents.texts import door
-from tests.agents.test_reply_door import HOSTILE, OTHER, PLAIN, SYMBOL, WRAPPED
+from tests.agents.test_reply_door import OTHER, PLAIN, SYMBOL
 from tests.cases import cases
 from tests.doubles import scripted, vendor_line
-from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI, VENDORS, Raw, Reply, VendorServer
+from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI, Raw, VendorServer
 
 OBJECT: Final = scripted.report()
 
@@ -50,27 +50,6 @@ def refusal(completion: Completion) -> ModelUnavailable:
     with pytest.raises(ModelUnavailable) as caught:
         read(completion)
     return caught.value
-
-
-@cases("vendor", VENDORS)
-@cases("name", WRAPPED)
-def test_each_wrapping_of_a_text_is_read(vendor: str, name: str, asked: Asked) -> None:
-    found = asked(vendor, Reply(text=WRAPPED[name]))
-    assert read(found)["symbol"] == SYMBOL
-    assert found.text == WRAPPED[name], "the record has what was said"
-    assert (found.input_tokens, found.stop_reason) == (1000, "end")
-
-
-@cases("vendor", VENDORS)
-@cases("name", [name for name, text in HOSTILE.items() if len(text) < 60_000])
-def test_each_hostile_text_is_refused(vendor: str, name: str, asked: Asked) -> None:
-    assert refusal(asked(vendor, Reply(text=HOSTILE[name]))).reason == "garbage"
-
-
-@cases("vendor", VENDORS)
-def test_an_object_in_a_text_that_was_cut_off_is_refused(vendor: str, asked: Asked) -> None:
-    found = asked(vendor, Reply(text=f"<think>{OTHER}</think>{PLAIN}  ", stop="length"))
-    assert refusal(found).detail == "length"
 
 
 # --- the rows of the wire -------------------------------------------------------------------------

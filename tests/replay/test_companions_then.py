@@ -171,13 +171,11 @@ def test_an_import_by_the_name_of_a_companion_is_read(tmp_path: Path) -> None:
 
 
 def test_they_go_through_json_and_make_another_replay() -> None:
-    again = PointInTimeData.of(json.loads(json.dumps(BESIDE.as_json())))
-    assert again == BESIDE and again.digest == BESIDE.digest != NOTHING.digest
+    assert PointInTimeData.of(json.loads(json.dumps(BESIDE.as_json()))) == BESIDE
     fewer = replace(BESIDE, companions=BESIDE.companions[:1])
     moved = replace(BESIDE, companions=(BESIDE.companions[0].older(STEP["H1"]),))
     assert len({one.digest for one in (BESIDE, fewer, moved)}) == 3
-    assert "companions" not in NOTHING.as_json()
-    assert known(again, 900) == known(BESIDE, 900)
+    assert NOTHING.as_json() == {}
 
 
 # --- the placebo and the arm without them ---------------------------------------------------------

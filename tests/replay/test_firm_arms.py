@@ -13,7 +13,6 @@ from agents.contracts import SourceType
 from tests.cases import cases
 from tests.worlds.arm_trades import trade
 from tests.worlds.observed import quiet_ticks
-from torra.commands.replay import replay
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError
 from torra.evaluation.arm_tables import ReportInput, _gates
@@ -22,7 +21,7 @@ from torra.evaluation.gate_value import VetoResult, gate_exhibit
 from torra.evaluation.observations import ArmObservation
 from torra.evaluation.wording import arm_called
 from torra.replay import arms, reporting
-from torra.replay.arms import ARMS, CONTROL, MOST_ARMS
+from torra.replay.arms import ARMS, CONTROL, EVIDENCE, MOST_ARMS
 from torra.replay.job_kinds import USUAL_ARMS
 from torra.replay.shards import arm_words
 
@@ -43,12 +42,6 @@ def test_a_firm_has_its_arms_and_counts_in_all_of_them() -> None:
     assert [name for name in FIRM_ARMS if ARMS[name].is_placebo] == ["placebo_memory_firm"]
 
 
-def test_arms_of_other_desks_argue_as_before() -> None:
-    assert {name for name in ARMS if name.endswith(("_rebuttal", "_escalated"))} == {
-        "firm_rebuttal", "firm_escalated"
-    }  # fmt: skip
-
-
 @cases(
     ("name", "agents", "why"),
     [
@@ -63,6 +56,12 @@ def test_arms_of_other_desks_argue_as_before() -> None:
         ("firm_rebuttal", {}, ""),
         ("firm_rebuttal", {"rebuttal": "never"}, ""),
         ("firm", {}, ""),
+        ("swarm_picture", {}, "the rules read numbers and no picture"),
+        ("swarm_picture", {**PAID, "picture": "rendered"}, "the chart is drawn there|drawn too"),
+        ("swarm_picture", PAID, ""),
+        ("swarm_flat", {"trust": "flat"}, "all experts count alike too"),
+        ("swarm_flat", {}, ""),
+        ("swarm_no_reader", {}, ""),
     ],
 )
 def test_an_arm_that_would_be_another_one_is_refused_with_a_word(
@@ -72,7 +71,8 @@ def test_an_arm_that_would_be_another_one_is_refused_with_a_word(
     if not why:
         arms.check(arms.chosen([name]), settings)
         return
-    with pytest.raises(ConfigError, match=f"--arms {name}: .*{why}.* would be firm itself"):
+    desk = name.partition("_")[0]
+    with pytest.raises(ConfigError, match=f"--arms {name}: .*(?:{why}).* would be {desk} itself"):
         arms.check(arms.chosen([name]), settings)
 
 
@@ -84,11 +84,6 @@ def test_a_report_has_at_most_eight_arms() -> None:
     assert len(arms.chosen(USUAL_ARMS.split(","))) <= MOST_ARMS
     for group in arms.GROUPS:
         assert len(arms.chosen([group, "budget"])) <= MOST_ARMS
-
-
-def test_the_help_tells_the_limit() -> None:
-    (arms_option,) = [one for one in replay.params if one.name == "wanted"]
-    assert f"at most {MOST_ARMS}" in (arms_option.help or "")
 
 
 @cases("page", ["evidence.md", "replaying.md", "memory.md", "outside.md"])
@@ -109,9 +104,13 @@ def test_a_title_names_arms_whole_without_placebos_and_counts_the_rest() -> None
     assert reporting._arms_told([ARMS["l1"], ARMS["firm"]]) == "the bars alone and the firm desk"
 
 
-def test_lessons_by_lot_need_the_firm_that_they_are_like() -> None:
-    with pytest.raises(ConfigError, match="add firm"):
-        arms.chosen(["placebo_memory_firm", "budget"])
+@cases(
+    ("name", "desk"),
+    [("placebo_memory_firm", "firm"), ("placebo_memory_swarm", "swarm"), (EVIDENCE, "swarm")],
+)
+def test_a_placebo_of_its_own_words_needs_the_desk_that_it_is_like(name: str, desk: str) -> None:
+    with pytest.raises(ConfigError, match=f"add {desk}"):
+        arms.chosen([name, "budget"])
 
 
 # --- what a trader declined -----------------------------------------------------------------------

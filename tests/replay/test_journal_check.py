@@ -221,7 +221,7 @@ def the_one(found: dict[str, Any], cause: str) -> dict[str, Any]:
     return first
 
 
-def test_an_altered_reply_is_named(home: Path, scaled: Scale) -> None:
+def test_an_altered_reply_shows_where_it_was_heard(home: Path, scaled: Scale) -> None:
     ((key, reply),) = sql(
         home,
         "SELECT torra_key, reply FROM calls WHERE role = 'technical' AND status = 'ok' "
@@ -234,148 +234,104 @@ def test_an_altered_reply_is_named(home: Path, scaled: Scale) -> None:
     ((close,),) = sql(home, "SELECT close_time FROM chains WHERE torra_key = ?", key)
     since = () if scaled.whole else ("--from", close)
     found = checked(home, "BTCUSD", *since, code=1)
-    first = the_one(found, "reply")
+    first = the_one(found, "unknown")
     assert (first["key"], found["BTCUSD"]["different"]) == (key, 1), "no later tick differs for it"
-    assert first["what"].startswith("reply of technical (round 1, attempt ")
     told = torra(home, "BTCUSD", "--from", close)
-    assert told.exit_code == 1 and "1 altered reply: reply of technical" in told.stdout
-    assert f"first difference: {key}, " in told.stdout
-
-
-def test_a_reply_that_is_gone_is_named(small: Path, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    shutil.copytree(small, home)
-    ((key,),) = sql(home, "SELECT torra_key FROM calls ORDER BY rowid DESC LIMIT 1")
-    change(home, "DELETE FROM calls WHERE torra_key = ? AND role = 'bull_researcher'", key)
-    first = the_one(checked(home, code=1), "reply")
-    assert first["what"] == "reply of bull_researcher (round 1, attempt 1), which is gone"
+    assert told.exit_code == 1 and "1 no digest fails\n" in told.stdout
+    assert f"first difference: {key}, {first['field']}: " in told.stdout
 
 
 @pytest.mark.journey
-def test_an_altered_bar_is_named(home: Path, scaled: Scale) -> None:
-    """From the tick that saw it first on, until it is out of sight."""
-    ((time, close),) = sql(
+def test_an_altered_bar_is_told_from_the_tick_that_saw_it_first(home: Path, scaled: Scale) -> None:
+    ((time,),) = sql(
         home,
-        "SELECT bar_time, close FROM bars b WHERE instance = 'BTCUSD' AND timeframe = 'M15' "
+        "SELECT bar_time FROM bars b WHERE instance = 'BTCUSD' AND timeframe = 'M15' "
         "AND revision = 0 AND bar_time IN (SELECT bar_time FROM chains WHERE instance = 'BTCUSD' "
         "AND timeframe = 'M15') AND NOT EXISTS (SELECT 1 FROM bars o WHERE o.instance = b.instance "
         "AND o.timeframe = b.timeframe AND o.bar_time = b.bar_time AND o.revision > 0) "
         "ORDER BY bar_time DESC LIMIT 1 OFFSET 3",
     )
     stream = "instance = 'BTCUSD' AND timeframe = 'M15' AND bar_time = ?"
-    change(home, f"UPDATE bars SET close = close + 0.5 WHERE {stream}", time)
+    change(home, f"UPDATE bars SET volume = volume + 1 WHERE {stream}", time)
     since = () if scaled.whole else ("--from", iso(parse(time) - desks.QUARTER))
     first = the_one(checked(home, "BTCUSD", *since, code=1), "bar")
-    assert first["what"] == f"M15 bar of {time}, close was {close}, is {close + 0.5}"
     assert (first["key"], first["field"]) == (f"BTCUSD|M15|{time}", "bars")
-    change(home, f"UPDATE bars SET close = ?, volume = volume + 1 WHERE {stream}", close, time)
-    first = the_one(checked(home, "BTCUSD", "--from", time, code=1), "bar")
-    assert first["what"] == f"M15 bar of {time}", "the record tells no volume"
-
-
-def test_an_altered_bar_from_before_is_told_of(small: Path, tmp_path: Path) -> None:
-    shutil.copytree(small, tmp_path / "home")
-    ((time,),) = sql(
-        small,
-        "SELECT json_extract(record, '$.bars.to') FROM journal WHERE torra_key LIKE 'EURUSD|%'",
-    )[:1]
-    text = "UPDATE bars SET high = high + 1 WHERE instance = 'EURUSD' AND bar_time < ?"
-    change(tmp_path / "home", text, time)
-    first = the_one(checked(tmp_path / "home", code=1), "bar")
-    assert first["what"].startswith("one of the H1 bars from ") and first["what"].endswith(time)
-
-
-@pytest.mark.journey
-def test_an_altered_hash_of_bars_is_no_altered_bar(home: Path) -> None:
-    ((key,),) = sql(
-        home, "SELECT torra_key FROM chains WHERE instance = 'FULL' AND timeframe = 'M15' "
-        "ORDER BY sentiment_id LIMIT 1 OFFSET 3",
-    )  # fmt: skip
-    text = "UPDATE journal SET record = json_set(record, '$.bars.hash', 'x') WHERE torra_key = ?"
-    change(home, text, key)
-    first = the_one(checked(home, "FULL", "--timeframes", "M15", code=1), "record")
-    assert first["key"] == key and first["what"].startswith("journal: bars.hash")
+    assert first["detail"].endswith(f" bars up to {time} at least one was altered")
 
 
 @pytest.mark.journey
 def test_an_altered_setting_is_named(home: Path) -> None:
-    ((number, digest),) = sql(
-        home, "SELECT min(id), digest FROM trading_config WHERE instance = 'BTCUSD'"
-    )
+    ((number,),) = sql(home, "SELECT min(id) FROM trading_config WHERE instance = 'BTCUSD'")
     text = """UPDATE trading_config SET profile = replace(profile, '"buy":0.1', '"buy":0.9')"""
     change(home, f"{text} WHERE id = ?", number)
     found = checked(home, "BTCUSD", code=1)
     first = the_one(found, "setting")
-    assert first["what"].startswith(f"the stored profile {digest} has the digest ")
-    assert first["what"].endswith("thresholds.buy was 0.1, is 0.9")
+    assert (first["field"], first["then"], first["now"]) == ("thresholds.buy", 0.1, 0.9)
     assert found["BTCUSD"]["same"] > 0, "the ticks of the other profile"
-
-
-def test_a_setting_that_cannot_be_read_is_named(small: Path, tmp_path: Path) -> None:
-    shutil.copytree(small, tmp_path / "home")
-    change(tmp_path / "home", "UPDATE trading_config SET profile = 'x' WHERE instance = 'EURUSD'")
-    first = the_one(checked(tmp_path / "home", code=1), "setting")
-    assert first["field"] == "profile"
-
-
-def test_an_altered_headline_is_named(home: Path, scaled: Scale) -> None:
-    change(home, "UPDATE news SET headline = 'Bitcoin is no more' WHERE headline LIKE '%hour 0'")
-    upto = () if scaled.whole else ("--to", iso(desks.START + 4 * desks.QUARTER))
-    first = the_one(checked(home, "FULL", *upto, code=1), "headline")
-    assert "hour 0, is Bitcoin is no more" in first["what"]
 
 
 def test_an_altered_chart_is_named(home: Path) -> None:
     ((name,),) = sql(home, "SELECT hash FROM pictures LIMIT 1")
     change(home, "UPDATE pictures SET data = x'00' WHERE hash = ?", name)
-    assert name in the_one(checked(home, "LOOKS_ON", code=1), "chart")["what"]
+    the_one(checked(home, "LOOKS_ON", code=1), "chart")
 
 
-@pytest.mark.journey
+def test_an_altered_headline_shows(home: Path, scaled: Scale) -> None:
+    change(home, "UPDATE news SET headline = 'Bitcoin is no more' WHERE headline LIKE '%hour 0'")
+    upto = () if scaled.whole else ("--to", iso(desks.START + 4 * desks.QUARTER))
+    first = the_one(checked(home, "FULL", *upto, code=1), "unknown")
+    assert first["field"].startswith("features.news.") and first["now"] == "Bitcoin is no more"
+
+
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "cause", "place"),
     [
-        ("UPDATE journal SET record = json_set(record, '$.consensus', 0.5)", "consensus"),
-        ("UPDATE journal SET record = json_set(record, '$.notes.momentum', 'x')", "notes.momentum"),
-        ("UPDATE chains SET composite = 0.5, consensus = 0.5", "chains.composite"),
-        ("UPDATE sentiment SET verdict = 'SELL', momentum = 0.9", "sentiment.momentum"),
+        pytest.param(
+            "UPDATE journal SET record = json_set(record, '$.consensus', 0.5) WHERE torra_key = ?",
+            "unknown", "consensus", marks=pytest.mark.journey,
+        ),
+        pytest.param(
+            "UPDATE chains SET composite = 0.5, consensus = 0.5 WHERE torra_key = ?",
+            "unknown", "chains.composite", marks=pytest.mark.journey,
+        ),
+        pytest.param(
+            "UPDATE sentiment SET verdict = 'SELL', momentum = 0.9 WHERE torra_key = ?",
+            "unknown", "sentiment.momentum", marks=pytest.mark.journey,
+        ),
+        (
+            "UPDATE journal SET record = json_set(record, '$.ath_price', 1e6) WHERE torra_key = ?",
+            "unknown", "ath",
+        ),
+        (
+            "UPDATE journal SET record = json_set(record, '$.bars.hash', 'x') WHERE torra_key = ?",
+            "bar", "bars",
+        ),
+        (
+            "DELETE FROM calls WHERE torra_key = ? AND role = 'bull_researcher'",
+            "unknown", "agents.price_action",
+        ),
+        *(
+            pytest.param(
+                f"UPDATE journal SET record = '{record}' WHERE torra_key = ?", "record", "record",
+                marks=marks,
+            )
+            for record, marks in (
+                ("", ()), ("null", pytest.mark.nightly), ("[]", ()), ("{", pytest.mark.nightly),
+                (json.dumps({"versions": {"rules": str(RULES_VERSION)}, "now": 1}), ()),
+            )
+        ),
     ],
-)
-def test_an_altered_record_is_named_and_no_later_tick_differs(
-    small: Path, tmp_path: Path, text: str, place: str
+)  # fmt: skip
+def test_what_was_altered_is_named_and_no_later_tick_differs(
+    small: Path, tmp_path: Path, text: str, cause: str, place: str
 ) -> None:
+    """A record that is none is one difference and no traceback."""
     shutil.copytree(small, tmp_path / "home")
     ((key,),) = sql(small, "SELECT torra_key FROM chains ORDER BY sentiment_id LIMIT 1 OFFSET 2")
-    change(tmp_path / "home", f"{text} WHERE torra_key = ?", key)
+    change(tmp_path / "home", text, key)
     found = checked(tmp_path / "home", code=1)
-    first = the_one(found, "record")
+    first = the_one(found, cause)
     assert (first["key"], first["field"]) == (key, place)
-    assert sum(one["different"] for one in found.values()) == 1
-
-
-OF_NOTHING = json.dumps(
-    {"versions": {"rules": str(RULES_VERSION)}, "now": 1, "before": 2, "desk": 3}
-)
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        "",
-        pytest.param("null", marks=pytest.mark.nightly),
-        "[]",
-        pytest.param("{", marks=pytest.mark.nightly),
-        OF_NOTHING,
-    ],
-)
-def test_a_record_that_is_none_is_named(small: Path, tmp_path: Path, record: str) -> None:
-    """It is one difference and no traceback, and the ticks around it are the same."""
-    shutil.copytree(small, tmp_path / "home")
-    ((key,),) = sql(small, "SELECT torra_key FROM chains ORDER BY sentiment_id LIMIT 1 OFFSET 2")
-    change(tmp_path / "home", "UPDATE journal SET record = ? WHERE torra_key = ?", record, key)
-    found = checked(tmp_path / "home", code=1)
-    first = the_one(found, "record")
-    assert first["key"] == key and first["what"].startswith("its record is damaged: ")
     assert sum(one["different"] for one in found.values()) == 1
 
 
@@ -385,16 +341,14 @@ def test_an_altered_trade_is_named(home: Path) -> None:
         home, "SELECT sid FROM signals WHERE instance = 'BTCUSD' AND price IS NOT NULL LIMIT 1"
     )
     change(home, "UPDATE signals SET price = price + 1 WHERE sid = ?", sid)
-    first = the_one(checked(home, "BTCUSD", code=1), "record")
-    assert first["what"] == f"signals: {sid}.price"
+    first = the_one(checked(home, "BTCUSD", code=1), "unknown")
+    assert first["field"] == f"fills.{sid}.price"
 
 
-def test_an_altered_input_of_a_record_is_told_without_a_cause(small: Path, tmp_path: Path) -> None:
+def test_a_setting_that_cannot_be_read_is_named(small: Path, tmp_path: Path) -> None:
     shutil.copytree(small, tmp_path / "home")
-    ((key,),) = sql(small, "SELECT torra_key FROM chains ORDER BY sentiment_id DESC LIMIT 1")
-    text = "UPDATE journal SET record = json_set(record, '$.ath_price', 1e6) WHERE torra_key = ?"
-    change(tmp_path / "home", text, key)
-    assert the_one(checked(tmp_path / "home", code=1), "unknown")["field"] == "ath"
+    change(tmp_path / "home", "UPDATE trading_config SET profile = 'x' WHERE instance = 'EURUSD'")
+    assert the_one(checked(tmp_path / "home", code=1), "setting")["field"] == "profile"
 
 
 @pytest.mark.journey
@@ -414,7 +368,8 @@ def test_a_program_that_computes_otherwise_shows(
     assert {one["same"] for one in found.values()} == {0}
     assert found["EURUSD"]["first_difference"]["field"] == "l1.momentum"
     monkeypatch.setattr(
-        "torra.replay.rerun.causes.versions", lambda: {**tick_record.versions(), "numpy": "0.1"}
+        "torra.replay.rerun.differences.versions",
+        lambda: {**tick_record.versions(), "numpy": "0.1"},
     )
     assert "library" in checked(small, "EURUSD", code=1)["EURUSD"]["causes"]
 

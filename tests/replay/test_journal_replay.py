@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,11 +29,11 @@ from tests.doubles import scripted
 from tests.tick import test_shadow
 from tests.worlds import desks, journals
 from tests.worlds.hands import SOMEBODY, hand_on
+from tests.worlds.journals import change
 from torra.chart import renderer as chart_renderer
 from torra.clock import Simulated
 from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
-from torra.replay.rerun.edges_then import ThenPayer
 from torra.replay.rerun.inputs_then import EXECUTION, digest_of, profile_then
 from torra.replay.rerun.journal_replay import Comparison, replay
 from torra.replay.rerun.replay_store import JournalDatabase
@@ -92,11 +92,6 @@ def misses(found: list[Comparison]) -> Counter[str]:
     return sum((Counter(item.misses) for item in found), Counter())
 
 
-def change(database: Database, sql: str, *values: object) -> int:
-    with database.transaction():
-        return database.connection().execute(sql, values).rowcount
-
-
 def rows(database: Database, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in database.connection().query(sql)]
 
@@ -146,7 +141,7 @@ def test_every_tick_is_the_same_in_every_process(
     processes = [start(number) for number in range(scaled(PROCESSES))]
     (tmp_path / "here").mkdir()
     database = desks.open_database(lived.parent)
-    here = [json.dumps(one.as_json()) for one in journals.lines(database, tmp_path / "here")]
+    here = [json.dumps(asdict(one)) for one in journals.lines(database, tmp_path / "here")]
     for process in processes:
         there = process.communicate()[0].decode().splitlines()
         assert there == here, "the processes differ"
@@ -192,17 +187,6 @@ def test_a_database_that_knows_the_instance_is_refused(source: Database, tmp_pat
     again(source, tmp_path / "into", limit=1)
     with pytest.raises(ValueError, match="holds ticks of BTCUSD"):
         again(source, tmp_path / "into", limit=1)
-
-
-@pytest.mark.journey
-def test_an_overtaken_tick_ran_with_execution_off_and_does_again(
-    source: Database, tmp_path: Path
-) -> None:
-    record, at = source.journal_row(source.journalled("BTCUSD")[-1])
-    found = profile_then(source, "BTCUSD", record["profile"], record["execution"], at)
-    assert (found.profile.digest(), found.altered) == (record["profile"], "")
-    silent = found.profile.model_copy(update={"execution": "off"})
-    assert profile_then(source, "BTCUSD", silent.digest(), "off", at).profile == silent
 
 
 def test_a_profile_that_is_not_stored_is_told(source: Database, tmp_path: Path) -> None:
@@ -307,28 +291,6 @@ def test_an_answer_of_another_tick_is_never_used(source: Database, tmp_path: Pat
     assert (found.state, found.misses) == ("same", {})
 
 
-def test_a_row_that_holds_another_request_is_a_miss(plain: Database, tmp_path: Path) -> None:
-    *_, former, last = [key for key in plain.journalled("BTCUSD") if "|M15|" in key]
-    sql = (
-        "UPDATE calls SET (request_hash, reply) = (SELECT request_hash, reply FROM calls o "
-        "WHERE o.torra_key = ? AND o.role = calls.role) WHERE torra_key = ?"
-    )
-    assert change(plain, sql, former, last) == 4
-    found = {item.key: item for item in again(plain, tmp_path / "into", limit=2)}
-    assert found[last].answered == 0
-    assert found[last].misses["other request"] == 3
-
-
-def test_an_answer_that_was_changed_shows(plain: Database, tmp_path: Path) -> None:
-    """The other side: a reply is what the scores are made of."""
-    key = plain.journalled("BTCUSD")[-1]
-    reply = json.dumps(scripted.report(value=-0.25, symbol="BTCUSD"))
-    sql = "UPDATE calls SET reply = ? WHERE torra_key = ? AND role = 'technical'"
-    assert change(plain, sql, reply, key) == 1
-    (found,) = again(plain, tmp_path / "into", limit=1)
-    assert found.state == "different" and {"agents", "scores"} <= set(found.differences)
-
-
 def test_pruned_ticks_are_left_out_and_later_ones_are_the_same(
     source: Database, tmp_path: Path
 ) -> None:
@@ -349,18 +311,6 @@ def test_pruned_ticks_are_left_out_and_later_ones_are_the_same(
 
 
 # --- what cannot run again ------------------------------------------------------------------------
-
-
-def test_bars_that_are_not_those_of_the_tick_are_told(source: Database, tmp_path: Path) -> None:
-    record, _ = source.journal_row(source.journalled("BTCUSD")[-1])
-    sql = (
-        "UPDATE bars SET close = close * 1.00001 WHERE instance = ? AND timeframe = ? "
-        "AND bar_time = ?"
-    )
-    assert change(source, sql, "BTCUSD", record["timeframe"], record["bars"]["from"])
-    (found,) = again(source, tmp_path / "into", limit=1)
-    assert (found.state, list(found.differences), found.record) == ("different", ["bars"], None)
-    assert found.differences["bars"][0] == record["bars"]["hash"]
 
 
 def test_bars_that_are_gone_are_told(source: Database, tmp_path: Path) -> None:
@@ -434,19 +384,6 @@ def test_what_the_paper_bridge_lived_through_on_a_failed_tick_comes_first(
     into.close()
 
 
-def test_the_desk_of_a_replay_is_that_of_the_record(source: Database, tmp_path: Path) -> None:
-    record, _ = source.journal_row(source.journalled("BTCUSD")[-1])
-    past = JournalDatabase.at(tmp_path / "torra.db")
-    clock = Simulated(FUTURE)
-    past.begin(source, "BTCUSD", source.journalled("BTCUSD")[-1])
-    desk = {**record["desk"], "trading_state": "REDUCING"}
-    past.enter(source, JournalRecord.parse({**record, "desk": desk}), clock)
-    assert past.trading_state() == "ACTIVE", "at the look: nothing was taken back"
-    assert past.exposure("BTCUSD", "M15", as_of=FUTURE) == record["desk"]["exposure"]
-    assert clock.now() < FUTURE
-    past.close()
-
-
 def test_a_tick_looks_under_the_state_that_took_a_signal_back_then(
     source: Database, tmp_path: Path
 ) -> None:
@@ -507,18 +444,6 @@ def test_what_a_hand_did_in_the_middle_of_a_tick_is_done_again(tmp_path: Path) -
     assert Counter(item.state for item in found) == {"same": len(found)}
     assert len(found) > 20
     desk.close()
-
-
-def test_a_tick_runs_on_the_rung_on_which_it_ran() -> None:
-    def then(*flags: str) -> Rung:
-        told = StoredDebate(calls={}, asked=frozenset(), words={}, flags=flags)
-        return ThenPayer(told).rung(settings, AGENTS)
-
-    settings = AgentSettings(mode="full", debate_rounds=2)
-    rung = then("pivotal_sample", "ladder:budget", "late:technical")
-    assert (rung.asked, rung.settings) == (True, AgentSettings(mode="budget", debate_rounds=2))
-    rung = then("late:technical")
-    assert (rung.asked, rung.settings) == (True, settings)
 
 
 NEWS = Role(

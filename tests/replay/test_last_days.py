@@ -37,7 +37,6 @@ BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 BARS = 40 * 96
 """Forty days of quarters."""
 
-NEWEST = BEGIN + BARS * QUARTER
 SPIKES = (BARS - 31 * 96, BARS - 20 * 96, BARS - 10 * 96)
 """Bars after which the price leaps to the target of a long: 31, 20 and 10 days before the end."""
 

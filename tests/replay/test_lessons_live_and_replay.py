@@ -109,13 +109,6 @@ def lived_through(
 
 
 @pytest.mark.journey
-def test_the_same_ticks_ask_the_same_questions(lived: Lived) -> None:
-    assert len(lived.live) == len(lived.replayed) == len(lived.arm.ticks)
-    for one, other in zip(lived.live, lived.replayed, strict=True):
-        assert one.asked == other.asked
-
-
-@pytest.mark.journey
 def test_a_lesson_counts_live_and_in_a_replay_from_the_same_moment(lived: Lived) -> None:
     sizes = [len(one.visible) for one in lived.live]
     assert sizes[-1] >= 4 and sizes == sorted(sizes)

@@ -27,7 +27,6 @@ from torra.evaluation.recomposition import BrainNumbers
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.arms import ARMS
 from torra.replay.outlook_then import PointInTimeData, read_outlook
-from torra.replay.rerun.journal_replay import replay
 from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards.history import History, load
 from torra.replay.shards.seen import tick_seen
@@ -196,13 +195,3 @@ def test_what_was_sampled_is_known_from_the_ticks(lived: Lived) -> None:
     flags = [one.result.debated.deliberation.flags for one in outcomes if one.result is not None]
     assert found.skipped == sum(one.source_type == "AGENT_SKIPPED" for one in ticks) > 0
     assert found.sampled == sum("pivotal_sample" in own for own in flags) > 0
-
-
-@pytest.mark.journey
-def test_the_journal_gives_the_ticks_of_the_live_desk(lived: Lived, tmp_path: Path) -> None:
-    into = desks.open_database(tmp_path)
-    found = list(replay(lived.database, into, "BTCUSD"))
-    into.close()
-    assert {one.state for one in found} == {"same"}, [one for one in found if one.state != "same"]
-    assert len(found) >= len(lived.ticks), "each that is done; a late close has no tick"
-    assert not any(one.misses for one in found)

@@ -278,14 +278,6 @@ def beside_the_chart() -> LookaheadSubject:
     return LookaheadSubject.of(bars, Profile(), outlook)
 
 
-@pytest.mark.journey
-def test_what_is_known_later_beside_the_chart_moves_nothing(scaled: Scale) -> None:
-    found = probe(beside_the_chart(), points=scaled(60, 2), kinds=("noise",), modes=("budget",))
-    assert found.clean, found.moved[:3]
-    told = found.columns["tick"]
-    assert {"features.macro.rate_gap_change_20.value", "features.cot.net_pct.value"} <= told
-
-
 def of_a_company() -> LookaheadSubject:
     """Return shipped bars as those of a share, with the reports of its company."""
     bars = History("ACME", {"H1": sample("EURUSD_H1")}, {})
@@ -298,31 +290,42 @@ def of_a_company() -> LookaheadSubject:
     return LookaheadSubject.of(bars, profile, PointInTimeData(facts=facts, begin=bars.period[0]))
 
 
-@pytest.mark.journey
-def test_what_a_company_reports_later_moves_nothing(scaled: Scale) -> None:
-    found = probe(of_a_company(), points=scaled(60, 2), kinds=("noise",), modes=("budget",))
-    assert found.clean, found.moved[:3]
-    told = found.columns["tick"]
-    assert {"features.company.net_margin_pct.value", "features.company.pe.value"} <= told
-
-
-@pytest.mark.journey
-def test_a_report_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def early_reports(patch: pytest.MonkeyPatch) -> None:
+    """Let a report be known when its quarter ends."""
     add = CompanyHistory.add
 
     def early(self: CompanyHistory, rows: Any) -> None:
         add(self, [one._replace(row=one.row._replace(known_at=one.row.ends)) for one in rows])
 
-    monkeypatch.setattr(CompanyHistory, "add", early)
-    found = probe(of_a_company(), points=examples(4, 2), kinds=("noise",), modes=("budget",))
-    assert not found.clean
+    patch.setattr(CompanyHistory, "add", early)
 
 
-@pytest.mark.journey
-def test_a_number_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def early_numbers(patch: pytest.MonkeyPatch) -> None:
+    """Let a number be known when its day begins."""
+
     def at_once(_: SeriesHistory, one: StoredRow) -> Any:
         return one.row.at, one.row.known_at, one.number, one.row
 
-    monkeypatch.setattr(SeriesHistory, "_moment", at_once)
-    found = probe(beside_the_chart(), points=2, kinds=("noise",), modes=("budget",))
-    assert not found.clean
+    patch.setattr(SeriesHistory, "_moment", at_once)
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize(
+    ("made", "names", "leak"),
+    [
+        (beside_the_chart, {"macro.rate_gap_change_20", "cot.net_pct"}, early_numbers),
+        (of_a_company, {"company.net_margin_pct", "company.pe"}, early_reports),
+    ],
+)
+def test_what_is_known_later_moves_nothing_and_what_is_known_too_early_is_found(
+    made: Callable[[], LookaheadSubject],
+    names: set[str],
+    leak: Callable[[pytest.MonkeyPatch], None],
+    scaled: Scale,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = probe(made(), points=scaled(60, 2), kinds=("noise",), modes=("budget",))
+    assert found.clean, found.moved[:3]
+    assert {f"features.{name}.value" for name in names} <= found.columns["tick"]
+    leak(monkeypatch)
+    assert not probe(made(), points=examples(4, 2), kinds=("noise",), modes=("budget",)).clean

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,11 +14,12 @@ from numpy.random import PCG64, Generator
 import technical_calculator
 from tests.cases import cases
 from tests.examples import examples
+from tests.replay.test_replay_runner import Stopped, same, stopping_at
 from tests.worlds import remembering
 from tests.worlds.tables_once import tables_once
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError
-from torra.evaluation.observations import ArmObservation, as_json, same_but_time, tick_of
+from torra.evaluation.observations import ArmObservation
 from torra.lessons.by_lot import PARTS, by_lot
 from torra.lessons.hashed import hashed
 from torra.lessons.recall import LessonQuery, LessonRetriever, RetrievedLessons
@@ -64,12 +64,6 @@ def whole(history: History) -> list[ArmObservation]:
     return run(plan_of(history), voices.rules_voice)
 
 
-def same(one: ArmObservation, other: ArmObservation) -> bool:
-    equal = dataclasses.replace(one, ticks=()) == dataclasses.replace(other, ticks=())
-    pairs = zip(one.ticks, other.ticks, strict=True)
-    return equal and all(same_but_time(*pair) for pair in pairs)
-
-
 # --- which arms there are -------------------------------------------------------------------------
 
 
@@ -86,12 +80,6 @@ def same(one: ArmObservation, other: ArmObservation) -> bool:
 def test_arms_that_would_say_nothing_are_refused(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         arms.chosen([name])
-
-
-def test_the_group_has_a_desk_its_twin_and_its_placebo() -> None:
-    names = [arm.name for arm in arms.chosen(["memory"])]
-    assert names == ["l1", "budget", "budget_no_memory", "placebo_memory"]
-    assert [ARMS[name].is_placebo for name in names] == [False, False, False, True]
 
 
 def test_an_arm_about_memory_lets_the_others_remember(history: History) -> None:
@@ -143,25 +131,13 @@ def test_arms_on_an_executor_and_gone_on_with_are_the_same(
     assert all(same(one, named[one.name]) for one in again)
 
 
-class Stopped(Exception):
-    pass
-
-
 def run_interrupted(history: History, folder: Path) -> int:
     """Stop a replay a few times in each arm; return how often."""
     stops = 0
     for number in (6 * HOURS, 11 * HOURS):
-        left = number
-
-        def stop(name: str, more: int) -> None:
-            nonlocal left
-            del name
-            left -= more
-            if left <= 0:
-                raise Stopped
-
+        plan, stop = plan_of(history, FEW), stopping_at(number)
         try:
-            run(plan_of(history, FEW), voices.rules_voice, folder=folder, chunk=20, on_ticks=stop)
+            run(plan, voices.rules_voice, folder=folder, chunk=20, on_ticks=stop)
         except Stopped:
             stops += 1
     return stops
@@ -178,14 +154,6 @@ def test_another_seed_draws_other_lessons_for_the_placebo_alone(
     _, desk, placebo = run(few, voices.rules_voice)
     named = {arm.name: arm for arm in whole}
     assert same(desk, named[desk.name]) and not same(placebo, named[placebo.name])
-
-
-def test_a_tick_without_lessons_is_written_as_before(whole: list[ArmObservation]) -> None:
-    for arm in whole:
-        for tick in arm.ticks:
-            told = json.loads(json.dumps(as_json(tick)))
-            assert ("lessons_r" in told) is (tick.lessons_r is not None)
-            assert tick_of(told) == tick
 
 
 # --- by lot ---------------------------------------------------------------------------------------

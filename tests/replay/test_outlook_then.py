@@ -248,16 +248,6 @@ def of_yields(days_before: int) -> PointInTimeData:
     return PointInTimeData(series=tuple(outside_series.stored(rows)), begin=desks.START)
 
 
-@pytest.mark.parametrize(("days", "short"), [(SHIFT.days - 5, True), (SHIFT.days + 10, False)])
-def test_a_series_is_too_short_for_the_placebo_unless_it_has_all_of_the_replay(
-    days: int, short: bool
-) -> None:
-    found = of_yields(days)
-    assert (found.short_series == ("DGS2",)) == short
-    assert bool(found.with_older_series().series) != short
-    assert PointInTimeData.of(json.loads(json.dumps(found.as_json()))) == found
-
-
 def test_older_series_keep_their_weekday_and_their_values() -> None:
     found = of_yields(400)
     older = found.with_older_series()
@@ -275,14 +265,22 @@ def of_a_company(first: datetime) -> PointInTimeData:
     return PointInTimeData(facts=tuple(company_reports.stored(rows)), begin=desks.START)
 
 
-@pytest.mark.journey
-@pytest.mark.parametrize(("days", "short"), [(SHIFT.days - 100, True), (SHIFT.days + 200, False)])
-def test_reports_are_too_short_for_the_placebo_unless_they_have_all_of_the_replay(
-    days: int, short: bool
+@pytest.mark.parametrize(
+    ("found", "names"),
+    [
+        (of_yields(SHIFT.days - 5), ("DGS2",)),
+        (of_yields(SHIFT.days + 10), ()),
+        (of_a_company(desks.START - SHIFT + timedelta(days=100)), ("ACME",)),
+        (of_a_company(desks.START - SHIFT - timedelta(days=200)), ()),
+    ],
+    ids=["series short", "series", "reports short", "reports"],
+)
+def test_what_is_shorter_than_the_shift_is_left_out_of_the_placebo(
+    found: PointInTimeData, names: tuple[str, ...]
 ) -> None:
-    found = of_a_company(desks.START - timedelta(days=days))
-    assert (found.short_series == ("ACME",)) == short
-    assert bool(found.with_older_series().facts) != short
+    assert found.short_series == names
+    older = found.with_older_series()
+    assert bool(older.series or older.facts) != bool(names)
     assert PointInTimeData.of(json.loads(json.dumps(found.as_json()))) == found
     assert found.digest != PointInTimeData(begin=desks.START).digest
 

@@ -18,7 +18,7 @@ from torra.clock import iso
 from torra.config import Profile
 from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.replay import scorecard
-from torra.replay.arms import PLACEBOS, Placebo
+from torra.replay.arms import PLACEBOS
 from torra.replay.shards import arm_words
 from torra.replay.shards.arm_words import ArmWords
 
@@ -73,18 +73,6 @@ def test_words_that_no_gate_changed_are_blended_once() -> None:
 
 def size(said: Deliberation, side: str = "BUY") -> float:
     return said.ruling.multiplier * said.conviction_for(side)
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("kind", PLACEBOS)
-def test_the_mean_size_of_a_placebo_is_that_of_its_source(kind: Placebo) -> None:
-    seen = source()
-    words = arm_words.placebo(kind, seen, 1, PROFILE.gate)
-    said = spoken(words, seen)
-    mine = np.mean([tick.multiplier * tick.conviction for tick in seen.ticks])
-    for side in ("BUY", "SELL"):
-        assert np.mean([size(one, side) for one in said]) == pytest.approx(mine, abs=1e-8)
-    assert mine < 0.6
 
 
 def test_sizes_move_with_their_words_and_no_score_is_scaled_again() -> None:

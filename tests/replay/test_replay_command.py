@@ -56,13 +56,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.mark.journey
-def test_it_says_beforehand_how_long_it_takes(tmp_path: Path) -> None:
-    told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1")
-    assert told.exit_code == 0
-    assert "40 ticks of BTCUSD, run 1 time; about " in told.stderr
-
-
 def test_the_document_is_on_the_page_replays(home: Path) -> None:
     found = Document.model_validate_json((home / "replays" / "day.json").read_text())
     assert found.arms == (
@@ -124,34 +117,12 @@ def test_a_recomposition_is_a_trial(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert logged(home)[before:] == ["recompose day budget"] * 2
 
 
-@pytest.mark.journey
-def test_a_replay_under_a_name_that_is_taken_changes_nothing(home: Path) -> None:
-    folder = home / "replays"
-    before = (folder / "trials.jsonl").read_bytes(), (folder / "day" / "made_of.json").read_bytes()
-    told = torra(home, "replay", "BTCUSD", *ALL, "--costs", "2", "--name", "day")
-    assert told.exit_code == 2
-    assert "give this one another --name" in told.stderr
-    after = (folder / "trials.jsonl").read_bytes(), (folder / "day" / "made_of.json").read_bytes()
-    assert after == before
-
-
 def test_the_same_replay_does_not_run_twice_at_once(tmp_path: Path) -> None:
     with folders.taken(tmp_path / "replays" / "one"):
         told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1", "--name", "one")
     assert told.exit_code == 2
     assert told.stderr.startswith("torra: the replay one is running already")
     assert not (tmp_path / "replays" / "trials.jsonl").exists()
-
-
-@pytest.mark.journey
-def test_what_workers_ran_can_be_recomposed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun = here_instead(monkeypatch)
-    words = ("--arms", "l1,budget", "--name", "spread", "--workers", "2")
-    assert torra(tmp_path, "replay", "BTCUSD", *ALL, *words).exit_code == 0
-    assert begun == [2]
-    assert len(seen_of(tmp_path, made_of(tmp_path, "spread"), "l1").ticks) == 40
 
 
 def here_instead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -322,26 +293,6 @@ def test_a_file_that_holds_no_history(name: str, content: bytes, said: str, tmp_
     assert len(told.stderr.strip().splitlines()) == 1
 
 
-def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    (tmp_path / "replays").write_text("a file in the place of the folder")
-    told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1")
-    assert told.exit_code == 2
-    assert "cannot be written" in told.stderr
-
-
-def test_a_damaged_folder_is_told(home: Path, tmp_path: Path) -> None:
-    shutil.copytree(home / "replays" / "day", tmp_path / "replays" / "day")
-    lines = tmp_path / "replays" / "day" / "budget.ticks.gz"
-    lines.write_bytes(lines.read_bytes()[:-50])
-    for words in (
-        ["ablate", "day", "--arm", "budget"],
-        ["replay", "BTCUSD", *ALL, "--arms", "l1,budget", "--name", "day"],
-    ):
-        told = torra(tmp_path, *words)
-        assert told.exit_code == 2
-        assert "budget.ticks.gz is damaged" in told.stderr
-
-
 def test_with_everything_kept_nothing_changes(home: Path) -> None:
     plan = made_of(home, "day")
     told = torra(home, "ablate", "day", "--arm", "analysts", "--json")
@@ -396,12 +347,6 @@ def test_a_recomposition_that_cannot_be(words: list[str], said: str, home: Path)
     told = torra(home, "ablate", *words)
     assert told.exit_code == 2
     assert said in told.stderr
-
-
-def test_win_rates_are_taught_when_asked_for(home: Path) -> None:
-    told = torra(home, "replay", "BTCUSD", *ALL, "--arms", "l1", "--name", "taught", "--teach")
-    assert told.exit_code == 0, told.output
-    assert "taught BTCUSD: M15 BUY" in told.stderr
 
 
 def test_win_rates_are_taught_to_every_instance_of_the_symbol(tmp_path: Path) -> None:

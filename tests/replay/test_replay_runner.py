@@ -108,12 +108,6 @@ def test_a_plan_trades_at_its_own_costs(history: History) -> None:
     assert (spec.spread, spec.slippage) == (3.0, 0.5)
 
 
-@pytest.mark.parametrize("spread", [-1.0, float("nan"), float("inf")])
-def test_what_are_no_costs(spread: float) -> None:
-    with pytest.raises(ValueError, match=r"spread .*finite and not negative"):
-        TradingCosts(spread, 0.0, 0.0)
-
-
 def test_every_arm_runs_on_the_same_ticks(whole: list[ArmObservation]) -> None:
     keys = [[tick.key for tick in arm.ticks] for arm in whole]
     assert all(found == keys[0] for found in keys)
@@ -215,14 +209,6 @@ def test_a_killed_replay_ends_like_one_that_was_not(
     assert all(same(one, other) for one, other in zip(again, whole, strict=True))
 
 
-def test_a_folder_of_another_replay_is_refused(history: History, tmp_path: Path) -> None:
-    plan = plan_of(history, ("l1",))
-    run(plan, voices.rules_voice, folder=tmp_path)
-    other = plan_of(history, ("l1",), on_opposite="reverse")
-    with pytest.raises(ConfigError, match="another --name"):
-        Checkpoint(tmp_path, "l1", other.identity(ARMS["l1"]))
-
-
 @pytest.mark.journey
 def test_jobs_on_an_executor_give_the_same_arms(
     history: History, whole: list[ArmObservation]
@@ -292,15 +278,6 @@ def test_an_interruption_waits_for_nothing_that_is_being_read(
     with executors.synchronous_executor() as executor, pytest.raises(KeyboardInterrupt):
         run_beside(plan_of(history, ("l1", "budget")), executor, tmp_path)
     assert 0 < len(read) < TICKS
-
-
-def test_an_arm_that_was_damaged_since_is_told(history: History, tmp_path: Path) -> None:
-    plan = plan_of(history, ("l1",))
-    run(plan, voices.rules_voice, folder=tmp_path)
-    lines = tmp_path / "l1.ticks.gz"
-    lines.write_bytes(bytes(lines.stat().st_size))
-    with executors.synchronous_executor() as executor, pytest.raises(ConfigError, match="damaged"):
-        run_beside(plan, executor, tmp_path)
 
 
 def kept(folder: Path, arm: str) -> tuple[Any, list[Any]]:

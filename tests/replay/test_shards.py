@@ -341,14 +341,14 @@ def _alive(pid: int) -> bool:
     "made", [sample("EURUSD_H1").iloc[:3000], walk(700, 3)], ids=["sample", "walk"]
 )
 def test_bars_travel_bit_for_bit(made: pd.DataFrame) -> None:
-    text = packed_bars.pack_all({"H1": made})
-    found = packed_bars.unpack_all(json.loads(json.dumps(text)))["H1"]
+    text = packed_bars.pack(made)
+    found = packed_bars.unpack(json.loads(json.dumps(text)))
     pd.testing.assert_frame_equal(found, made, check_exact=True, check_freq=False)
     found.iloc[0, 0] = -1.0
-    assert packed_bars.unpack(text["H1"]).iloc[0, 0] == made.iloc[0, 0]
-    assert len(text["H1"]) < 0.8 * made.memory_usage().sum()
+    assert packed_bars.unpack(text).iloc[0, 0] == made.iloc[0, 0]
+    assert len(text) < 0.8 * made.memory_usage().sum()
     with pytest.raises(ValueError, match="no packed bars"):
-        packed_bars.unpack(text["H1"][:-40])
+        packed_bars.unpack(text[:-40])
 
 
 def test_the_program_counts_every_module_that_is_shipped() -> None:

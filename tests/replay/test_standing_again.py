@@ -12,6 +12,7 @@ import pytest
 
 from instance_database import Database
 from tests.worlds import desks, journals, random_markets, swarm_calls
+from tests.worlds.journals import again, change
 from torra.desk.bar_closes import next_close
 from torra.evaluation.observations import ArmObservation, same_but_time
 from torra.evaluation.standing import past_calls
@@ -19,8 +20,7 @@ from torra.evaluation.standing.track_record import TrackRecord, TrackRecordQuery
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import runner
 from torra.replay.arms import Arm
-from torra.replay.rerun.causes import cause
-from torra.replay.rerun.journal_replay import Comparison, replay
+from torra.replay.rerun.differences import TickDiffers
 from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards import seen
 from torra.replay.shards.arm_standing import ArmPast, past_of
@@ -62,16 +62,6 @@ def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
         yield database
 
 
-def again(source: Database, folder: Path, since: str = "") -> dict[str, Comparison]:
-    """Run all ticks again, or those from one on."""
-    keys = source.journalled(BTC)
-    into = desks.open_database(folder)
-    mine = keys[keys.index(since) if since else 0 :]
-    found = {one.key: one for one in replay(source, into, BTC, keys=mine)}
-    into.close()
-    return found
-
-
 def newest(source: Database) -> tuple[str, dict[str, Any]]:
     """Return one of the last ticks that were told of a share: two more come after it."""
     sql = (
@@ -81,12 +71,6 @@ def newest(source: Database) -> tuple[str, dict[str, Any]]:
     )
     (row,) = source.connection().query(sql)
     return row["torra_key"], json.loads(row["record"])
-
-
-def rewrite(source: Database, key: str, how: str) -> None:
-    with source.transaction():
-        sql = f"UPDATE journal SET record = {how} WHERE torra_key = ?"
-        assert source.connection().execute(sql, (key,)).rowcount == 1
 
 
 def test_every_tick_runs_again_to_the_same_record(source: Database, tmp_path: Path) -> None:
@@ -102,22 +86,13 @@ def test_every_tick_runs_again_to_the_same_record(source: Database, tmp_path: Pa
 def test_an_altered_value_is_noticed_and_named(source: Database, tmp_path: Path) -> None:
     key, record = newest(source)
     assert record["standing"]["numbers"]["liquidity_hit_share"] != 0.99
-    rewrite(source, key, "json_set(record, '$.standing.numbers.liquidity_hit_share', 0.99)")
-    found = again(source, tmp_path, key)
+    sql = "UPDATE journal SET record = json_set(record, ?, 0.99) WHERE torra_key = ?"
+    assert change(source, sql, "$.standing.numbers.liquidity_hit_share", key) == 1
+    keys = source.journalled(BTC)
+    found = again(source, tmp_path, *keys[keys.index(key) :])
     assert [one.key for one in found.values() if one.state != "same"] == [key]
-    why = cause(source, found[key])
-    assert why.kind == "record"
-    assert why.what.startswith("standing.liquidity_hit_share") and "is 0.99" in why.what
-
-
-@pytest.mark.journey
-def test_a_record_that_lost_what_was_told_is_noticed(source: Database, tmp_path: Path) -> None:
-    key, _ = newest(source)
-    rewrite(source, key, "json_remove(record, '$.standing')")
-    found = again(source, tmp_path, key)
-    assert {one.key: one.state for one in found.values() if one.state != "same"} == {
-        key: "different"
-    }
+    first = TickDiffers.of(source, found[key])
+    assert first.field == "features.standing.liquidity_hit_share.value" and first.now == 0.99
 
 
 # --- arms ---------------------------------------------------------------------------------------

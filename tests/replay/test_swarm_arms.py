@@ -19,13 +19,11 @@ from tests.cases import cases
 from tests.worlds.observed import quiet_ticks
 from tests.worlds.tables_once import tables_once
 from torra.config import ROOT, Profile
-from torra.errors import ConfigError
 from torra.evaluation.observations import (
     ArmObservation,
     SwarmObservation,
     TickObservation,
     as_json,
-    same_but_time,
     tick_of,
 )
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
@@ -36,8 +34,8 @@ from torra.market import regime as market_regime
 from torra.replay import arms, scorecard, voices
 from torra.replay.arms import ARMS, EVIDENCE
 from torra.replay.recomposing import of_a_swarm
-from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
-from torra.replay.shards import arm_words, executors
+from torra.replay.replaying import ReplayPlan, TradingCosts, run
+from torra.replay.shards import arm_words
 from torra.replay.shards.arm_evidence import FURTHEST, ShiftedEvidence
 from torra.replay.shards.history import History, cut, load
 from torra.tick.bar_window import HistoryWindow
@@ -47,7 +45,6 @@ SWARM_ARMS = (
     *("swarm_picture", "swarm_no_memory", "placebo_memory_swarm", EVIDENCE),
 )
 OF_A_SWARM = Profile(agents=AgentSettings.model_validate({"mode": "swarm"}))
-PAID = {"provider": "anthropic"}
 END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
 BEGIN = END - timedelta(hours=4)
 NAMES = (
@@ -99,34 +96,6 @@ def test_an_arm_without_a_seat_is_the_same_desk_but_for_it(name: str, gone: str)
     assert less.desk() == tuple(one for one in whole.desk() if one != gone)
     assert less.row() is whole.row() and less.row().officer
     assert ARMS[name].whole == {SourceType.AGENT_CUSTOM}
-
-
-@cases(
-    ("name", "agents", "why"),
-    [
-        ("swarm_picture", {}, "the rules read numbers and no picture"),
-        ("swarm_picture", {**PAID, "picture": "rendered"}, "the chart is drawn there|drawn too"),
-        ("swarm_picture", PAID, ""),
-        ("swarm_flat", {"trust": "flat"}, "all experts count alike too"),
-        ("swarm_flat", {}, ""),
-        ("swarm_no_reader", {}, ""),
-    ],
-)
-def test_an_arm_that_would_be_the_swarm_itself_is_refused(
-    name: str, agents: dict[str, Any], why: str
-) -> None:
-    settings = AgentSettings.model_validate(agents)
-    if not why:
-        arms.check(arms.chosen([name]), settings)
-        return
-    with pytest.raises(ConfigError, match=f"--arms {name}: .*(?:{why}).* would be swarm itself"):
-        arms.check(arms.chosen([name]), settings)
-
-
-@cases("name", ["placebo_memory_swarm", EVIDENCE])
-def test_a_placebo_of_its_own_words_needs_the_swarm_that_it_is_like(name: str) -> None:
-    with pytest.raises(ConfigError, match="add swarm"):
-        arms.chosen([name, "budget"])
 
 
 def test_who_names_no_desk_has_no_officer_of_the_profiles() -> None:
@@ -316,15 +285,6 @@ def read(window: HistoryWindow, key: TickKey) -> dict[str, float | str | None]:
     bundle = Bundle("BTCUSD", "M15", {}, {}, features, market_regime.read(row), {})
     told = ShiftedEvidence(window, 2, 7)(key, bundle, None).features
     return {name: one.value for name, one in told.items()}
-
-
-@pytest.mark.journey
-def test_arms_of_a_swarm_are_the_same_on_an_executor(
-    history: History, seen: dict[str, ArmObservation]
-) -> None:
-    for arm in run_on(plan_of(history), executors.Inline()):
-        pairs = zip(arm.ticks, seen[arm.name].ticks, strict=True)
-        assert all(same_but_time(*pair) for pair in pairs), arm.name
 
 
 def test_a_placebo_of_the_evidence_is_compared_with_the_swarm_alone(

@@ -67,7 +67,8 @@ def test_a_person_gets_one_proposal_with_the_judges_reason(database: Database) -
     assert (row.action, row.verdict, draft.kind) == ("CLOSE", "SELL", "close")
     assert draft.asked_by is not None
     assert (draft.asked_by.agent, draft.asked_by.why) == ("judge", WHY)
-    assert approval.told(row)["asked_by"] == {"agent": "judge", "why": WHY}
+    (order,) = approval.as_json(row, database)["drafts"]
+    assert order["asked_by"] == {"agent": "judge", "why": WHY}
     assert row.expires == "2026-02-13T12:15:00Z"
     assert [one["kind"] for one in database.signals()] == ["open"], "nothing is sent by itself"
     assert ask(database, timeframe="H1") == [row], "one proposal of a position is enough"

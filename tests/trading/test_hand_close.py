@@ -113,30 +113,20 @@ def test_an_opening_that_is_not_executed_is_taken_back(market: Market) -> None:
     assert market.stage.ea.deals() == []
 
 
-def test_where_the_broker_was_quicker_the_close_follows(market: Market) -> None:
-    sid = market.open()
-    market.look(1, advisor=False)
-    market.stage.advise()
-    (left,) = market.close()
-    assert left["step"] == "TAKING_BACK"
-    assert market.held() == 1
-    market.look(18, seconds=5.0)
-    first, second = market.database.closes_of("EURUSD", sid)
-    assert (first["sid"], first["state"]) == (left["signal"], "CANCELLED")
-    assert (market.state(sid), second["state"]) == ("CLOSED", "FILLED")
-    assert market.held() == 0
-
-
-def test_what_was_filled_in_part_is_closed_whole(market: Market) -> None:
+@pytest.mark.parametrize("part", [None, 0.2])
+def test_where_the_broker_was_quicker_the_close_follows(part: float | None, market: Market) -> None:
+    """It is of what was filled, be that a part."""
     sid = market.open(0.4)
     market.look(1, advisor=False)
-    market.stage.ea.fail(10010, 1, 0.2)
+    if part:
+        market.stage.ea.fail(10010, 1, part)
     market.stage.advise()
     (left,) = market.close()
+    assert (left["step"], market.held()) == ("TAKING_BACK", 1)
     market.look(18, seconds=5.0)
     first, second = market.database.closes_of("EURUSD", sid)
     assert (first["sid"], first["state"]) == (left["signal"], "CANCELLED")
-    assert (second["state"], second["lots"]) == ("FILLED", 0.2)
+    assert (second["state"], second["lots"]) == ("FILLED", part or 0.4)
     assert (market.state(sid), market.held()) == ("CLOSED", 0)
 
 
@@ -339,11 +329,17 @@ def test_of_hand_verdict_approval_and_stop_one_wins(
 # --- on paper -------------------------------------------------------------------------------------
 
 
-def test_on_paper_it_fills_at_the_open_of_the_next_bar(paper: Market) -> None:
+def filled(paper: Market) -> str:
+    """An opening that the next bar has filled."""
     sid = paper.open()
     paper.look()
     paper.bar()
     paper.bar()
+    return sid
+
+
+def test_on_paper_it_fills_at_the_open_of_the_next_bar(paper: Market) -> None:
+    sid = filled(paper)
     assert paper.state(sid) == "FILLED"
     paper.look()
     (left,) = paper.close()
@@ -369,10 +365,7 @@ def test_on_paper_an_opening_is_taken_back_at_once(paper: Market) -> None:
 
 
 def test_a_stop_that_is_hit_first_leaves_the_close_nothing(paper: Market) -> None:
-    sid = paper.open()
-    paper.look()
-    paper.bar()
-    paper.bar()
+    sid = filled(paper)
     paper.look()
     (left,) = paper.close()
     paper.look()
@@ -388,10 +381,7 @@ def test_a_stop_that_is_hit_first_leaves_the_close_nothing(paper: Market) -> Non
 
 def test_a_word_is_never_filled_in_the_past(paper: Market) -> None:
     """Times are kept in whole seconds: half a second after an open is not that open."""
-    paper.open()
-    paper.look()
-    paper.bar()
-    paper.bar()
+    filled(paper)
     paper.clock.set(paper.clock.now().replace(microsecond=500_000))
     (left,) = paper.close()
     row = paper.database.signal(left["signal"])

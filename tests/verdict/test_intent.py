@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_config import GateSettings
 from tests.cases import cases
 from tests.conftest import Scale
 from torra.config import SYMBOLS, Profile, Risk
@@ -257,17 +256,6 @@ def test_the_close_of_a_reversal_counts_as_a_message_before_its_opening() -> Non
     assert review("SELL", signals_last_hour=5).drafts
 
 
-def test_what_is_not_told_denies_nothing() -> None:
-    strict = Profile(
-        risk=Risk(
-            max_signals_per_hour=1, max_same_openings_per_hour=1, cooldown_bars=9,
-            min_trades_for_ev=1, price_collar_atr=0.001,
-        ),
-        gate=GateSettings(max_bar_age=1e-9),
-    )  # fmt: skip
-    assert review("BUY", profile=strict).name == "OPEN_BUY"
-
-
 def test_actions_positions_and_drafts_are_values() -> None:
     action = review("BUY")
     for value in (action, action.drafts[0], action.drafts[0].levels, held("LONG")):
@@ -301,39 +289,6 @@ def test_halted_stops_both_legs(state: str, profile: Profile, side: PositionSide
     assert action.denied == (DenyReason.TRADING_HALTED,)
 
 
-def test_a_halt_does_not_hide_a_veto() -> None:
-    action = review("BUY", trading_state="HALTED", veto=True)
-    assert action.denied == (DenyReason.TRADING_HALTED, DenyReason.GATE_VETO)
-
-
-def test_every_reason_that_applies_is_recorded_the_gate_first() -> None:
-    action = review(
-        "BUY", trading_state="REDUCING", veto=True, opening_stands=False, atr=math.nan,
-        positions_open=3, gross_notional=20_001.0, day_loss=500.0,
-    )  # fmt: skip
-    assert [reason.value for reason in action.denied] == [
-        "TRADING_REDUCING", "GATE_VETO", "GATE_CANNOT_OPEN", "BAD_NUMBER", "EXPOSURE_CAP",
-        "MARGIN", "MAX_POSITIONS", "DAILY_LOSS_CAP",
-    ]  # fmt: skip
-    assert action.reason == "TRADING_REDUCING"
-
-
-@cases(
-    ("change", "opens"),
-    [
-        ({"positions_open": 2}, True),
-        ({"positions_open": 3}, False),
-        ({"gross_notional": 14_240.0}, True),  # + 5,760 = 200 % of the capital
-        ({"gross_notional": 14_240.01}, False),
-        ({"day_loss": 199.99}, True),
-        ({"day_loss": 200.0}, False),
-        ({"day_loss": -1_000.0}, True),
-    ],
-)
-def test_the_limits_of_the_account_at_their_edges(change: dict[str, Any], opens: bool) -> None:
-    assert (review("BUY", **change).name == "OPEN_BUY") is opens
-
-
 def test_the_limits_of_the_desk_look_at_the_full_size() -> None:
     """Half of 0.12 lots would fit below the cap; a lower multiplier must not let it through."""
     for multiplier in (1.0, 0.5):
@@ -341,19 +296,6 @@ def test_the_limits_of_the_desk_look_at_the_full_size() -> None:
         assert action.denied == (R.EXPOSURE_CAP, R.MARGIN)
         margin = review("BUY", free_margin=50.0, leverage=100.0, multiplier=multiplier)
         assert margin.denied == (R.MARGIN,)
-
-
-def test_the_leverage_cap_is_margin_and_not_exposure() -> None:
-    profile = Profile(risk=Risk(exposure_cap_pct=900.0, account_leverage_cap=0.5))
-    assert review("BUY", profile=profile).denied == (R.MARGIN,)
-    assert review("BUY", profile=Profile(risk=Risk(account_leverage_cap=0.576))).drafts
-    capped = Profile(risk=Risk(exposure_cap_pct=50.0))
-    assert review("BUY", profile=capped).denied == (R.EXPOSURE_CAP,)
-
-
-def test_a_trade_that_alone_could_lose_more_than_the_daily_cap_is_denied() -> None:
-    profile = Profile(risk=Risk(risk_per_trade_pct=2.0, daily_loss_cap_pct=0.5))
-    assert review("BUY", profile=profile).denied == (DenyReason.DAILY_LOSS_CAP,)
 
 
 def test_a_reversal_gives_back_its_own_position_first() -> None:

@@ -58,24 +58,6 @@ def dec(value: float) -> Decimal:
     return Decimal(repr(value))
 
 
-@cases(
-    ("side", "price", "atr", "spec", "expected"),
-    [
-        ("BUY", 48_000.0, 210.5, BTC, (48_000.0, 47_579.0, 48_842.0)),
-        ("SELL", 48_000.0, 210.5, BTC, (48_000.0, 48_421.0, 47_158.0)),
-        ("BUY", 1.13256, 0.0008, EUR, (1.13256, 1.13096, 1.13576)),
-        ("SELL", 1.132564, 0.000803, EUR, (1.13256, 1.13417, 1.12934)),
-        ("BUY", 2_345.104, 3.352, GOLD, (2_345.1, 2_338.4, 2_358.5)),
-    ],
-)
-def test_levels_of_the_shipped_symbols(
-    side: Side, price: float, atr: float, spec: SymbolSpec, expected: tuple[float, float, float]
-) -> None:
-    levels = levels_of(side, price, atr, spec)
-    assert (levels.entry, levels.stop, levels.target) == expected
-    assert levels.atr == atr
-
-
 @cases("side", ["BUY", "SELL"])
 @cases(
     ("price", "atr", "reason"),
@@ -148,31 +130,6 @@ def test_levels_are_whole_ticks_at_two_atr_and_two_r(
 
 
 @cases(
-    ("spec", "entry", "stop", "expected"),
-    [
-        (BTC, 48_000.0, 47_600.0, 0.12),  # 50 / 400 = 0.125
-        (BTC, 5_000.0, 4_500.0, 0.1),  # 50 / 500, exactly
-        (GOLD, 2_000.0, 1_995.0, 0.05),  # 50 / 500 = 0.1, but 10,000 buys 0.05 lots
-        (EUR, 1.13, 1.1284, 0.08),  # 50 / 160 = 0.3125, but 10,000 buys 0.088 lots
-        (BTC, 500.0, 498.0, 10.0),  # 50 / 2 = 25, lot_max is 10
-        (BTC, 48_000.0, 42_000.0, 0.0),  # 50 / 6,000 = 0.0083
-    ],
-)
-def test_size_of_the_shipped_symbols(
-    spec: SymbolSpec, entry: float, stop: float, expected: float
-) -> None:
-    assert risk_engine.size(Levels(entry, stop, 1.0, 1.0), spec, Risk()) == expected
-
-
-@cases("lots", [0.01, 0.03, 0.07, 0.29, 0.3, 0.57, 0.58, 1.13, 2.3, 4.35])
-def test_an_exact_number_of_steps_is_not_lost_to_binary_fractions(lots: float) -> None:
-    """0.29 / 0.01 is 28.999999999999996 in binary; here it is 29."""
-    loss = float(dec(lots) * 400)
-    risk = Risk(capital=loss * 100, risk_per_trade_pct=1.0, max_notional_pct=1e9)
-    assert risk_engine.size(Levels(48_000.0, 47_600.0, 1.0, 1.0), BTC, risk) == lots
-
-
-@cases(
     ("multiplier", "expected"),
     [
         (1.0, 0.12), (0.7, 0.08), (0.56, 0.07), (0.08, 0.01), (0.07, 0.0), (0.0, 0.0),
@@ -182,11 +139,6 @@ def test_an_exact_number_of_steps_is_not_lost_to_binary_fractions(lots: float) -
 def test_a_multiplier_only_shrinks(multiplier: float, expected: float) -> None:
     levels = Levels(48_000.0, 47_600.0, 48_800.0, 200.0)
     assert risk_engine.size(levels, BTC, Risk(), multiplier) == expected
-
-
-def test_a_multiplier_shrinks_a_size_that_a_cap_has_cut() -> None:
-    levels = Levels(1.13, 1.1284, 1.1332, 0.0008)
-    assert risk_engine.size(levels, EUR, Risk(), 0.5) == 0.04
 
 
 def test_a_stop_at_the_entry_buys_nothing() -> None:

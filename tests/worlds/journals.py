@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -254,10 +255,27 @@ def lines(source: Database, folder: Path, limit: int | None = None) -> Iterator[
     into.close()
 
 
+def again(source: Database, folder: Path, *keys: str) -> dict[str, Comparison]:
+    """Run these ticks of a desk again, all of them where none is named."""
+    into = desks.open_database(folder)
+    found: dict[str, Comparison] = {}
+    for item in BOTH:
+        own = [key for key in source.journalled(item.id) if key in keys or not keys]
+        found |= {one.key: one for one in replay(source, into, item.id, keys=own)}
+    into.close()
+    return found
+
+
+def change(database: Database, sql: str, *values: object) -> int:
+    """Change rows of a database; return how many."""
+    with database.transaction():
+        return database.connection().execute(sql, values).rowcount
+
+
 def main(source: str, into: str) -> None:
     database = Database.open(Path(source), now=System().real_now)
     for found in lines(database, Path(into)):
-        sys.stdout.write(json.dumps(found.as_json()) + "\n")
+        sys.stdout.write(json.dumps(asdict(found)) + "\n")
     database.close()
 
 

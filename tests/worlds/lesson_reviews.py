@@ -172,11 +172,11 @@ def _other_symbol(chance: random.Random, facts: LessonFacts) -> Attack:
 
 
 ROLES: Final = {
-    "r": ("It lost {n} R.", "The loss came to {n} R.", "It won {n} R.", "It ended {n} R ahead."),
+    "r": ("It lost {n} R.", "The loss came to {n} R.", "It won {n} R."),
     "planned_r": ("The plan was {n} R.", "It was planned for {n} R."),
     "slipped_r": ("The fill cost {n} R.", "Slippage was {n} R."),
     "mae_r": ("It was {n} R behind.", "The worst was {n} R.", "It stood {n} R behind at worst."),
-    "mfe_r": ("It was {n} R ahead.", "The best was {n} R.", "It gained {n} R at best."),
+    "mfe_r": ("It was {n} R ahead.", "The best was {n} R."),
     "surprise": ("The surprise was {n} R.",),
 }
 """What may be said of a trade's results in R, by the fact that each is of."""

@@ -7,26 +7,25 @@ few fields that a test cares about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
 
-from agent_config import FOCUS_WEIGHT, MODES
+from agent_config import MODES
 from agent_framework import blend
 from agents import risk_gate
 from agents.contracts import SIDES, VECTORS, WINNERS, AgentReport, Feature, GateRuling
 from agents.debate.deliberation import with_bias
 from agents.debate.panel import UNJUDGED
 from agents.debate.synthesis import CountedReport, adjust, moved, spread, synthesise
-from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import duration
 from torra.config import Profile
-from torra.desk.journal_ticks import weights_of
-from torra.evaluation.observations import AgentOpinion, ArmObservation, TickObservation, four
+from torra.desk.journal_ticks import opinions
+from torra.evaluation.observations import ArmObservation, TickObservation, four
 from torra.verdict import sentiment_rules
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -36,35 +35,6 @@ ALONE = (*ANALYSTS, "risk_gate")
 """Every analyst and the gate's rules; nobody debates."""
 FIRM = MODES["firm"].seats
 """With a research manager, whose weights lessen the cases and whose word lowers the conviction."""
-
-
-def opinion(answer: CountedReport) -> AgentOpinion:
-    role, report = answer
-    ruling = report.ruling or GateRuling()
-    given: Any = tuple(report.adjustments.get(vector) for vector in VECTORS)
-    weights: Any = tuple(FOCUS_WEIGHT[role.focus[v]] if v in role.focus else 0.0 for v in VECTORS)
-    return AgentOpinion(
-        role.id,
-        role.kind,
-        given,
-        weights,
-        trust(report),
-        report.confidence,
-        abstained=report.abstained,
-        multiplier=ruling.multiplier,
-        veto=ruling.veto,
-        winner=report.winner or None,
-        weights=weights_of(report.weights),
-        horizon=report.horizon or None,
-    )
-
-
-def opinions(reports: Iterable[AgentReport], failures: Iterable[str]) -> tuple[AgentOpinion, ...]:
-    told = (opinion(CountedReport(AGENTS[report.agent_id].role, report)) for report in reports)
-    return (
-        *told,
-        *(AgentOpinion(name, AGENTS[name].role.kind, answered=False) for name in failures),
-    )
 
 
 def random_report(rng: np.random.Generator, name: str, lean: float = 0.0) -> AgentReport | None:
@@ -200,10 +170,11 @@ def random_arm(
     profile: Profile | None = None,
     symbols: Sequence[str] = ("XAUUSD", "EURUSD"),
     lean: float = 0.0,
+    absent: str = "",
 ) -> ArmObservation:
     """Return M15 and H1 ticks, the longer first where they close together, with gaps.
 
-    `lean` is what the agents' adjustments are on average.
+    `lean` is what the agents' adjustments are on average; one that is `absent` never sat there.
     """
     rng, profile = np.random.default_rng(seed), profile or Profile()
     ticks = []
@@ -214,7 +185,8 @@ def random_arm(
             for timeframe in names:
                 if rng.random() < 0.1:
                     continue  # no bar
-                ticks.append(_random_tick(rng, close, timeframe, symbol, desk, profile, lean))
+                tick = _random_tick(rng, close, timeframe, symbol, desk, profile, lean, absent)
+                ticks.append(tick)
     return ArmObservation("full", weighed(ticks, profile), ())
 
 
@@ -226,6 +198,7 @@ def _random_tick(
     desk: Sequence[str],
     profile: Profile,
     lean: float,
+    absent: str,
 ) -> TickObservation:
     scores = [round(float(value), 8) for value in np.clip(rng.normal(0.3, 0.4, 4), -1, 1)]
     tick = plain_tick(
@@ -238,7 +211,8 @@ def _random_tick(
     )
     answers = {
         name: None if report is None else CountedReport(AGENTS[name].role, report)
-        for name, report in ((name, random_report(rng, name, lean)) for name in desk)
+        for name, report in [(name, random_report(rng, name, lean)) for name in desk]
+        if name != absent
     }
     return deliberated(
         tick,

@@ -11,7 +11,7 @@ from tests.worlds.price_series import sample
 from torra.config import Instance, Profile, validate
 from torra.evaluation.observations import as_json
 from torra.replay.l1.sweep import L1Backtest
-from torra.replay.shards.packed_bars import pack_all, unpack_all
+from torra.replay.shards.packed_bars import pack, unpack
 from torra.replay.shards.shards import Job
 
 
@@ -19,7 +19,7 @@ def sweep(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """A pass over thresholds of L1 on the bars that the job brings along."""
     profile = validate(Profile, spec["profile"], "a job")
     instance = Instance(symbol="EURUSD", timeframes=("H1",), feed="store")
-    found = L1Backtest(instance, unpack_all(spec["bars"])).run(profile)
+    found = L1Backtest(instance, {"H1": unpack(spec["bars"])}).run(profile)
     return {
         "consensus": found.consensus[np.isfinite(found.consensus)].tolist(),
         "verdicts": found.verdict.tolist(),
@@ -29,7 +29,7 @@ def sweep(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def sweeps(thresholds: Iterable[float]) -> list[Job]:
     """Return a job for each threshold, on a part of the shipped bars."""
-    bars = pack_all({"H1": sample("EURUSD_H1").iloc[:500]})
+    bars = pack(sample("EURUSD_H1").iloc[:500])
     return [
         Job(
             f"buy from {limit}",

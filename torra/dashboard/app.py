@@ -10,6 +10,7 @@ that cannot be read gets 503. Any other fault gets 500 and a line in the log `to
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -29,7 +30,6 @@ from flask import (
     send_from_directory,
 )
 from flask.typing import ResponseReturnValue
-from pydantic import BaseModel
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.sansio.utils import host_is_trusted
 
@@ -97,20 +97,6 @@ ERRORS: Final = {
     ),
 }
 """Title and advice of each error page."""
-
-
-class Package(BaseModel):
-    """A package of static/vendor/vendor.json; its files with their integrity."""
-
-    name: str
-    files: dict[str, str]
-    licence_files: dict[str, str]
-
-
-class VendorPackages(BaseModel):
-    """The packages of static/vendor/vendor.json."""
-
-    packages: list[Package]
 
 
 class TorraOverlay:
@@ -320,15 +306,10 @@ def _asks_for_json() -> bool:
 @cache
 def vendor_files() -> Mapping[str, Vendored]:
     """Return the vendored scripts by package name."""
-    text = (VENDOR / "vendor.json").read_text(encoding="utf-8")
-    return {
-        package.name: _vendored(package)
-        for package in VendorPackages.model_validate_json(text).packages
-    }
-
-
-def _vendored(package: Package) -> Vendored:
-    (name, integrity), *_ = package.files.items()
-    notices = [item for item in package.licence_files if item.endswith(".NOTICE")]
-    notice = (VENDOR / notices[0]).read_text(encoding="utf-8").strip() if notices else ""
-    return Vendored(f"vendor/{name}", integrity, notice)
+    found = {}
+    for package in json.loads((VENDOR / "vendor.json").read_text(encoding="utf-8"))["packages"]:
+        (name, integrity), *_ = package["files"].items()
+        notices = [item for item in package["licence_files"] if item.endswith(".NOTICE")]
+        notice = (VENDOR / notices[0]).read_text(encoding="utf-8").strip() if notices else ""
+        found[package["name"]] = Vendored(f"vendor/{name}", integrity, notice)
+    return found

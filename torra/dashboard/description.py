@@ -21,7 +21,7 @@ from flask import Response
 from pydantic import JsonValue
 
 from torra.dashboard.doors.access import CSRF_HEADER, LARGEST_BODY, SAFE
-from torra.dashboard.doors.routes import Route, every_route
+from torra.dashboard.doors.routes import Api, Route, every_route
 
 JsonObject = dict[str, JsonValue]
 
@@ -303,7 +303,7 @@ SCHEMAS: Final[JsonObject] = {
     },
 }
 
-ROUTES = (Route("/api/v1/openapi.json", "openapi", openapi, reply="json"),)
+ROUTES = (Api("/api/v1/openapi.json", "openapi", openapi),)
 
 if __name__ == "__main__":
     sys.stdout.write(rendered())

@@ -23,14 +23,22 @@ import numpy as np
 
 from agents.contracts import VECTORS
 from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
-from torra.evaluation.exhibits import Cell, Exhibit, Plot, PlotLine
+from torra.evaluation.exhibits import (
+    Columns,
+    Exhibit,
+    Plot,
+    PlotLine,
+    contents,
+    interval,
+    number,
+)
 from torra.evaluation.intervals import Floats
 from torra.evaluation.observations import ArmObservation
 from torra.evaluation.opinion_table import Flags, moments_of
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import mean_count, sample_size_sentence
 from torra.evaluation.recomposition import BrainNumbers, Chains, Changes, Recording, verdicts_of
-from torra.evaluation.wording import count, interval_cell, listed, rounded, signed
+from torra.evaluation.wording import count, listed, signed
 
 Worth = Literal["direction", "verdict"]
 Coalition = frozenset[str]
@@ -133,33 +141,30 @@ def attribution(
     )
 
 
+COLUMNS: Final[Columns] = {
+    "analyst": "agent",
+    "Shapley": number("shapley", 4),
+    "95 %": interval("estimate", 4),
+    "lost without it": number("left_out", 4),
+    "alone": number("alone", 4),
+}
+
+
 def attribution_exhibit(found: Attribution, name: str = "attribution") -> Exhibit:
     """Return the table of contributions, largest first, and their plot."""
     order = sorted(found.contributions, key=lambda one: -(one.shapley or 0.0))
-    rows: list[tuple[Cell, ...]] = [
-        (
-            one.agent,
-            rounded(one.shapley, 4),
-            interval_cell(one.estimate, 4),
-            rounded(one.left_out, 4),
-            rounded(one.alone, 4),
-        )
-        for one in order
-    ]
-    if rows:
-        rows.append(("all together", rounded(found.whole, 4), None, None, None))
+    whole = Contribution("all together", found.whole, None, None, None)
     needed = mean_count(NOTABLE, found.sd or USUAL_SD)
     figures: dict[str, float | None] = {f"shapley.{one.agent}": one.shapley for one in order}
     figures |= {f"left_out.{one.agent}": one.left_out for one in order}
     return Exhibit(
         name=name,
         title=f"What each analyst adds {TITLES[found.worth]}, over {count(found.horizon, 'bar')}",
-        columns=("analyst", "Shapley", "95 %", "lost without it", "alone"),
-        rows=tuple(rows),
+        **contents(COLUMNS, [*order, whole] if order else ()),
+        figures={**figures, "whole": found.whole, "moved": found.moved},
         says=_says(found, needed),
         enough=_enough(found, needed),
         plots=(_plot(order),) if order else (),
-        figures={**figures, "whole": found.whole, "moved": found.moved},
     )
 
 

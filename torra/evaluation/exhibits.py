@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -27,6 +27,8 @@ from pydantic import (
     Field,
     model_validator,
 )
+
+from torra.evaluation.wording import interval_cell, percent_cell, rounded, share_cell
 
 MOST_POINTS: Final = 2000
 """Most points of a plot's line."""
@@ -216,14 +218,68 @@ class Exhibit(ReportTable):
         return ReportTable(**{name: getattr(self, name) for name in ReportTable.model_fields})
 
 
-T = TypeVar("T")
-Columns = Mapping[str, Callable[[T], Cell]]
-"""The columns of a table: the head of each, and its cell in the row of one thing."""
+Read = Callable[[Any], Any]
+"""Takes the cell or figure of a row out of the row's value."""
+
+Columns = Mapping[str, str | Read]
+"""The columns of a table by their heads: a dotted path in the row's value, or what makes a cell."""
 
 
-def cells(columns: Columns[T], found: Iterable[T]) -> tuple[tuple[Cell, ...], ...]:
-    """Return the rows of a table, one for each thing that was found."""
-    return tuple(tuple(cell(one) for cell in columns.values()) for one in found)
+def at(path: str) -> Read:
+    """Return what reads a dotted path; None where a step of it is None."""
+
+    def read(row: Any) -> Any:
+        for name in path.split("."):
+            row = None if row is None else getattr(row, name)
+        return row
+
+    return read
+
+
+def number(path: str, digits: int) -> Read:
+    """Return what makes a cell of a number."""
+    return lambda row: rounded(at(path)(row), digits)
+
+
+def interval(path: str, digits: int = 2) -> Read:
+    """Return what makes a cell of what has an interval."""
+    return lambda row: interval_cell(at(path)(row), digits)
+
+
+def percentage(path: str, digits: int = 0) -> Read:
+    """Return what makes a cell of a share in [0, 1]."""
+    return lambda row: percent_cell(at(path)(row), digits)
+
+
+def share_of(hits: str, size: str) -> Read:
+    """Return what makes a cell of a count among a number of cases."""
+    return lambda row: share_cell(at(hits)(row), at(size)(row))
+
+
+def read_all(made: Columns, row: Any) -> dict[str, Any]:
+    """Return what a row has of each name; a truth among it stays one."""
+    return {name: (at(read) if isinstance(read, str) else read)(row) for name, read in made.items()}
+
+
+def contents(
+    columns: Columns, rows: Iterable[Any], figures: Columns | None = None, key: str = "arm"
+) -> dict[str, Any]:
+    """Return columns and rows of an exhibit, a row for each value, and its figures where given.
+
+    The names of the figures begin with the row's `key`; a truth is 1.0 or 0.0 among them.
+    """
+    found = list(rows)
+    made = tuple(tuple(read_all(columns, row).values()) for row in found)
+    told: dict[str, Any] = {"columns": tuple(columns), "rows": made}
+    if figures is None:
+        return told
+    return told | {
+        "figures": {
+            f"{at(key)(row)}.{name}": float(value) if isinstance(value, bool) else value
+            for row in found
+            for name, value in read_all(figures, row).items()
+        }
+    }
 
 
 def by_arm(

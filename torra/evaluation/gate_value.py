@@ -30,7 +30,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.random import Generator
 
-from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
+from torra.evaluation.exhibits import Columns, Exhibit, contents, interval, number, share_of
 from torra.evaluation.intervals import (
     LEVEL,
     Floats,
@@ -47,8 +47,6 @@ from torra.evaluation.wording import (
     count,
     interval_cell,
     percent,
-    rounded,
-    share_cell,
     signed,
 )
 from torra.words.ticks import VETOERS
@@ -151,6 +149,11 @@ class GateValue:
     def called(self) -> str:
         """Whose row it is: the arm's own, or that of one of its vetoers."""
         return self.arm if self.by == GATE else f"{self.arm}, its {WHO[self.by]}"
+
+    @property
+    def key(self) -> str:
+        """What its figures' names begin with."""
+        return self.arm if self.by == GATE else f"{self.arm}.{self.by}"
 
     @property
     def net(self) -> float:
@@ -329,20 +332,20 @@ def _variance(one: Floats, other: Floats) -> float:
 # --- the table ------------------------------------------------------------------------------------
 
 
-COLUMNS: Final[Columns[GateValue]] = {
-    "arm": lambda one: one.called,
-    "signals": lambda one: one.signals,
-    "vetoed or declined": lambda one: one.vetoed,
-    "rate": lambda one: share_cell(one.vetoed, one.signals),
-    "loss avoided, R": lambda one: rounded(one.avoided, 2),
-    "gain forgone, R": lambda one: rounded(one.forgone, 2),
-    "net, R": lambda one: rounded(one.net, 2),
-    "R each": lambda one: rounded(one.worth.mean, 3),
-    "95 % interval": lambda one: interval_cell(one.worth),
-    "by lot, R": lambda one: rounded(one.by_lot, 2),
-    "p against lot": lambda one: rounded(one.p, 4),
-    "passed less vetoed, matched": lambda one: rounded(one.matched, 3),
-    "95 % interval, matched": lambda one: interval_cell(one.interval),
+COLUMNS: Final[Columns] = {
+    "arm": "called",
+    "signals": "signals",
+    "vetoed or declined": "vetoed",
+    "rate": share_of("vetoed", "signals"),
+    "loss avoided, R": number("avoided", 2),
+    "gain forgone, R": number("forgone", 2),
+    "net, R": number("net", 2),
+    "R each": number("worth.mean", 3),
+    "95 % interval": interval("worth"),
+    "by lot, R": number("by_lot", 2),
+    "p against lot": number("p", 4),
+    "passed less vetoed, matched": number("matched", 3),
+    "95 % interval, matched": interval("interval"),
 }
 
 
@@ -351,34 +354,29 @@ def gate_exhibit(found: Sequence[GateValue]) -> Exhibit:
     return Exhibit(
         name="gate",
         title="The gate: loss avoided less gain forgone",
-        columns=tuple(COLUMNS),
-        rows=cells(COLUMNS, found),
+        **contents(COLUMNS, found, FIGURES, key="key"),
         **_show(found)._asdict(),
-        figures=by_arm(
-            (one.arm if one.by == GATE else f"{one.arm}.{one.by}", _figures(one)) for one in found
-        ),
     )
 
 
-def _figures(one: GateValue) -> dict[str, float | None]:
-    return {
-        "signals": one.signals,
-        "vetoed": one.vetoed,
-        "attenuated": one.attenuated,
-        "rate": one.rate,
-        "avoided": one.avoided,
-        "forgone": one.forgone,
-        "net": one.net,
-        "worth": one.worth.mean,
-        "low": one.worth.low,
-        "high": one.worth.high,
-        "by_lot": one.by_lot,
-        "p": one.p,
-        "matched": one.matched,
-        "matched_low": one.interval.low if one.interval else None,
-        "matched_high": one.interval.high if one.interval else None,
-        "alarm": float(one.alarm),
-    }
+FIGURES: Final = {
+    "signals": "signals",
+    "vetoed": "vetoed",
+    "attenuated": "attenuated",
+    "rate": "rate",
+    "avoided": "avoided",
+    "forgone": "forgone",
+    "net": "net",
+    "worth": "worth.mean",
+    "low": "worth.low",
+    "high": "worth.high",
+    "by_lot": "by_lot",
+    "p": "p",
+    "matched": "matched",
+    "matched_low": "interval.low",
+    "matched_high": "interval.high",
+    "alarm": "alarm",
+}
 
 
 def _needed(one: GateValue) -> int | None:

@@ -15,14 +15,14 @@ commission. Nothing raises; too few trades have a count and a sentence that says
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.random import Generator
 
-from torra.evaluation.exhibits import Cell, Columns, Exhibit, by_arm, cells
+from torra.evaluation.exhibits import Columns, Exhibit, by_arm, contents, interval, number
 from torra.evaluation.intervals import (
     LEAST_VALUES,
     LEVEL,
@@ -39,12 +39,11 @@ from torra.evaluation.wording import (
     FORGETFUL,
     LOTS,
     count,
-    interval_cell,
     listed,
-    rounded,
     signed,
 )
 
+FIGURES: Final = ("told", "trades", "apart", "low", "high")
 PARTS: Final = ("bottom", "middle", "top")
 """Thirds of the openings, by how much the memory spoke for them."""
 
@@ -65,8 +64,8 @@ class Third:
 
     arm: str
     part: str
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     r: Mean
 
 
@@ -82,6 +81,16 @@ class MemoryWorth:
     thirds: tuple[Third, ...]
     apart: float | None = None
     interval: Interval | None = None
+
+    @property
+    def low(self) -> float | None:
+        """The lower end of the difference."""
+        return self.interval.low if self.interval else None
+
+    @property
+    def high(self) -> float | None:
+        """The upper end of the difference."""
+        return self.interval.high if self.interval else None
 
     @property
     def told(self) -> int:
@@ -182,50 +191,39 @@ def memory_exhibits(
 # --- openings by thirds ---------------------------------------------------------------------------
 
 
-THIRDS: Final[Columns[Third]] = {
-    "arm": lambda one: one.arm,
-    "memory spoke for the side": lambda one: one.part,
-    "from, R": lambda one: rounded(one.low, 2),
-    "to, R": lambda one: rounded(one.high, 2),
-    "openings": lambda one: one.r.n,
-    "R a trade, net": lambda one: rounded(one.r.mean, 3),
-    "95 % interval": lambda one: interval_cell(one.r, 3),
+THIRDS: Final[Columns] = {
+    "arm": "arm",
+    "memory spoke for the side": "part",
+    "from, R": number("low", 2),
+    "to, R": number("high", 2),
+    "openings": "r.n",
+    "R a trade, net": number("r.mean", 3),
+    "95 % interval": interval("r", 3),
 }
 
 
 def memory_exhibit(found: Sequence[MemoryWorth]) -> Exhibit:
     """Return the openings of each arm by what its memory said."""
-    rows: list[tuple[Cell, ...]] = []
-    for one in found:
-        rows += cells(THIRDS, one.thirds)
-        if one.apart is not None:
-            gap = None if one.interval is None else _span(one.interval)
-            rows.append(
-                (one.arm, "top less bottom", None, None, one.told, rounded(one.apart, 3), gap)
-            )
+    rows = [row for one in found for row in (*one.thirds, *_difference(one))]
     return Exhibit(
         name="memory",
         title="Openings by what lessons said of their side",
-        columns=tuple(THIRDS),
-        rows=tuple(rows),
-        **_show(found)._asdict(),
+        **contents(THIRDS, rows),
         figures=by_arm((one.arm, _figures(one)) for one in found),
+        **_show(found)._asdict(),
     )
 
 
+def _difference(one: MemoryWorth) -> Iterator[Third]:
+    """Yield the last row of an arm: the top third less the bottom one."""
+    if one.apart is not None:
+        gap = Mean(one.told, one.apart, low=one.low, high=one.high)
+        yield Third(one.arm, "top less bottom", None, None, gap)
+
+
 def _figures(one: MemoryWorth) -> dict[str, float | None]:
-    return {
-        "told": one.told,
-        "trades": one.trades,
-        **{f"{third.part}.r": third.r.mean for third in one.thirds},
-        "apart": one.apart,
-        "low": None if one.interval is None else one.interval.low,
-        "high": None if one.interval is None else one.interval.high,
-    }
-
-
-def _span(one: Interval) -> str:
-    return f"{signed(one.low, 3)} to {signed(one.high, 3)}"
+    parts = {f"{third.part}.r": third.r.mean for third in one.thirds}
+    return {name: getattr(one, name) for name in FIGURES} | parts
 
 
 def _needed() -> int:
@@ -277,18 +275,18 @@ class Twins:
     flips: FlipResult
 
 
-TWINS: Final[Columns[Twins]] = {
-    "arm": lambda one: one.days.arm,
-    "against": lambda one: one.days.against,
-    "days": lambda one: one.days.days.n,
-    "difference, % of capital": lambda one: rounded(one.days.total, 2),
-    "95 % interval a day": lambda one: interval_cell(one.days.days, 4),
-    "p": lambda one: rounded(one.days.days.p, 4),
-    "changed": lambda one: len(one.flips.flips),
-    "counted": lambda one: one.flips.counted,
-    "won": lambda one: one.flips.wins,
-    "lost": lambda one: one.flips.losses,
-    "mean worth, ATR": lambda one: rounded(one.flips.worth.mean, 3),
+TWINS: Final[Columns] = {
+    "arm": "days.arm",
+    "against": "days.against",
+    "days": "days.days.n",
+    "difference, % of capital": number("days.total", 2),
+    "95 % interval a day": interval("days.days", 4),
+    "p": number("days.days.p", 4),
+    "changed": "flips.changed",
+    "counted": "flips.counted",
+    "won": "flips.wins",
+    "lost": "flips.losses",
+    "mean worth, ATR": number("flips.worth.mean", 3),
 }
 
 
@@ -297,24 +295,21 @@ def twins_exhibit(found: Sequence[Twins]) -> Exhibit:
     return Exhibit(
         name="memory-twins",
         title="Desks that remember, against the same desks that do not",
-        columns=tuple(TWINS),
-        rows=cells(TWINS, found),
+        **contents(TWINS, found, TWIN_FIGURES, key="days.arm"),
         says=_twins_say(found),
         enough=any(one.days.days.low is not None for one in found),
-        figures=by_arm((one.days.arm, _twin_figures(one)) for one in found),
     )
 
 
-def _twin_figures(one: Twins) -> dict[str, float | None]:
-    return {
-        "total": one.days.total,
-        "low": one.days.days.low,
-        "high": one.days.days.high,
-        "p": one.days.days.p,
-        "changed": len(one.flips.flips),
-        "counted": one.flips.counted,
-        "worth": one.flips.worth.mean,
-    }
+TWIN_FIGURES: Final = {
+    "total": "days.total",
+    "low": "days.days.low",
+    "high": "days.days.high",
+    "p": "days.days.p",
+    "changed": "flips.changed",
+    "counted": "flips.counted",
+    "worth": "flips.worth.mean",
+}
 
 
 def _twins_say(found: Sequence[Twins]) -> str:

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
+from torra.evaluation.exhibits import Columns, Exhibit, contents, interval, number
 from torra.evaluation.intervals import LEVEL
 from torra.evaluation.power import PowerSentence, trades_finding
 from torra.evaluation.trade_figures import ArmFigures, own_sd
-from torra.evaluation.wording import count, interval_cell, rounded
+from torra.evaluation.wording import count
 
 LEAST_TRADES: Final = 100
 PLACEBOS: Final = "its placebos"
@@ -142,15 +142,15 @@ def _against(one: ArmFigures, adjusted: float | None, beaten: bool | None, again
     return next((why for met, why in rules if not met), "")
 
 
-COLUMNS: Final[Columns[Claim]] = {
-    "arm": lambda claim: claim.arm,
-    "trades": lambda claim: claim.figures.trades,
-    "R a trade, net": lambda claim: rounded(claim.figures.net.mean, 3),
-    "95 % interval": lambda claim: interval_cell(claim.figures.net, 3),
-    "p": lambda claim: rounded(claim.figures.net.p, 4),
-    "p of all looks": lambda claim: rounded(claim.adjusted, 4),
-    "edge": lambda claim: claim.edge,
-    "why": lambda claim: claim.why,
+COLUMNS: Final[Columns] = {
+    "arm": "arm",
+    "trades": "figures.trades",
+    "R a trade, net": number("figures.net.mean", 3),
+    "95 % interval": interval("figures.net", 3),
+    "p": number("figures.net.p", 4),
+    "p of all looks": number("adjusted", 4),
+    "edge": "edge",
+    "why": "why",
 }
 
 
@@ -165,12 +165,8 @@ def claims_exhibit(
     return Exhibit(
         name="claims",
         title="Which arms show an edge",
-        columns=tuple(COLUMNS),
-        rows=cells(COLUMNS, found),
+        **contents(COLUMNS, found, {"edge": "edge", "adjusted": "adjusted"}),
         **_show(figures, found, max(trials, len(figures)))._asdict(),
-        figures=by_arm(
-            (claim.arm, {"edge": float(claim.edge), "adjusted": claim.adjusted}) for claim in found
-        ),
     )
 
 

@@ -8,15 +8,15 @@ same. Times are aware UTC. Scores lie in [-1, +1]. An adjustment of None was not
 from __future__ import annotations
 
 import marshal
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
+from pydantic import TypeAdapter
+
 from agents.contracts import SCORE_DECIMALS, VECTORS
-from torra.clock import iso, parse
 
 Four = tuple[float, float, float, float]
 """A number for each of VECTORS, in that order."""
@@ -170,17 +170,9 @@ class TickObservation:
 
 WORDS: Final = (
     "instance", "symbol", "timeframe", "l1_verdict", "verdict", "action", "reason", "source_type",
-    "regime", "session", "state",
+    "regime", "session", "state", "consulted", "tier",
 )  # fmt: skip
-"""Fields of a tick that hold one of a few words, which Shared interns."""
-
-WHERE_KNOWN: Final = frozenset(
-    (
-        *("lessons_r", "consulted", "tier", "declined", "winner", "weights", "horizon"),
-        *("anomaly", "pattern", "swarm"),
-    )
-)
-"""Fields that are not written where they are None: what has none reads as it always did."""
+"""Fields of a tick that hold one of a few words."""
 
 NUMBERS_OF_THE_MARKET: Final = ("close", "atr", "ath", "l1", "l1_consensus")
 OF_THE_MARKET: Final = ("bar_time", "close_time", *NUMBERS_OF_THE_MARKET)
@@ -238,71 +230,44 @@ class ArmObservation:
         return sum(tick.cost_usd for tick in self.ticks)
 
 
-AS_THEY_ARE: Final = frozenset((float, str, bool, int, type(None)))
-"""Types of values that are JSON already."""
-
-NAMES: Final = {
-    kind: tuple(item.name for item in fields(kind))
-    for kind in (SwarmObservation, AgentOpinion, TickObservation, TradeObservation, ArmObservation)
+ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {
+    kind: TypeAdapter(kind)
+    for kind in (AgentOpinion, TickObservation, TradeObservation, ArmObservation)
 }
-"""The fields of every kind of observation."""
 
+OPINION_FIELDS, SWARM_FIELDS = (
+    tuple(item.name for item in fields(kind)) for kind in (AgentOpinion, SwarmObservation)
+)
 _of_the_market, _of_an_opinion, _of_a_swarm = (
-    attrgetter(*names)
-    for names in (NUMBERS_OF_THE_MARKET, NAMES[AgentOpinion], NAMES[SwarmObservation])
+    attrgetter(*names) for names in (NUMBERS_OF_THE_MARKET, OPINION_FIELDS, SWARM_FIELDS)
 )
 
 
 def as_json(
     seen: AgentOpinion | TickObservation | TradeObservation | ArmObservation,
 ) -> dict[str, Any]:
-    """Return an observation as JSON values; times as ISO text."""
-    told: dict[str, Any] = _plain(seen)
+    """Return an observation as JSON values, times as ISO text, without what is None."""
+    told: dict[str, Any] = ADAPTERS[type(seen)].dump_python(seen, mode="json", exclude_none=True)
     return told
 
 
-def opinion_of(told: Mapping[str, Any]) -> AgentOpinion:
-    """Return the opinion that `as_json` wrote."""
-    names = [name for name in ("adjustments", "focus", "weights") if name in told]
-    return AgentOpinion(**{**told, **{name: tuple(told[name]) for name in names}})
-
-
 def tick_of(told: Mapping[str, Any]) -> TickObservation:
-    """Return the tick that `as_json` wrote."""
-    return TickObservation(
-        **{
-            **told,
-            **{name: parse(told[name]) for name in ("bar_time", "close_time")},
-            **{name: tuple(told[name]) for name in ("l1", "debate", "adjustments", "scores")},
-            "opinions": tuple(opinion_of(one) for one in told["opinions"]),
-            **({"swarm": swarm_of(told["swarm"])} if told.get("swarm") else {}),
-        }
-    )
-
-
-def swarm_of(told: Mapping[str, Any]) -> SwarmObservation:
-    """Return what of a swarm `as_json` wrote."""
-    names = ("trusted", "unled", "reasons", "veto_sides")
-    return SwarmObservation(**{**told, **{name: tuple(told[name]) for name in names}})
+    """Return the tick that `as_json` wrote; raises ValueError for what is none."""
+    tick: TickObservation = ADAPTERS[TickObservation].validate_python(told)
+    return tick
 
 
 def trade_of(told: Mapping[str, Any]) -> TradeObservation:
-    """Return the trade that `as_json` wrote."""
-    return TradeObservation(
-        **{**told, **{name: parse(told[name]) for name in ("decided", "opened", "closed")}}
-    )
+    """Return the trade that `as_json` wrote; raises ValueError for what is none."""
+    trade: TradeObservation = ADAPTERS[TradeObservation].validate_python(told)
+    return trade
 
 
 def arm_of(told: Mapping[str, Any]) -> ArmObservation:
-    """Return the arm that `as_json` wrote."""
+    """Return the arm that `as_json` wrote; raises ValueError for what is none."""
+    arm: ArmObservation = ADAPTERS[ArmObservation].validate_python(told)
     shared = Interner()
-    return ArmObservation(
-        **{
-            **told,
-            "ticks": tuple(shared.tick(tick_of(one)) for one in told["ticks"]),
-            "trades": tuple(trade_of(one) for one in told["trades"]),
-        }
-    )
+    return replace(arm, ticks=tuple(map(shared.tick, arm.ticks)))
 
 
 class Interner:
@@ -320,7 +285,7 @@ class Interner:
 
     def tick(self, tick: TickObservation) -> TickObservation:
         """Return an equal tick that holds less memory."""
-        told: dict[str, Any] = {name: sys.intern(getattr(tick, name)) for name in WORDS}
+        told = {name: self._one(getattr(tick, name)) for name in WORDS}
         known = self._first.get((tick.timeframe, tick.bar_time))
         first = known if known is not None and _same_market(known, tick) else tick
         for name in OF_THE_MARKET:
@@ -329,8 +294,6 @@ class Interner:
             told[name] = self._four(getattr(tick, name))
         told["scores"] = told["l1"] if _bits(told["l1"]) == _bits(tick.scores) else tick.scores
         told["opinions"] = tuple([self._opinion(one) for one in tick.opinions])
-        for name in ("consulted", "tier"):
-            told[name] = getattr(tick, name) and sys.intern(getattr(tick, name))
         told["swarm"] = tick.swarm and self._swarm(tick.swarm)
         found = replace(tick, **told)
         if known is None:
@@ -343,38 +306,23 @@ class Interner:
         if not moved and bits in self._held:
             held: AgentOpinion = self._held[bits]
             return held
-        told = AgentOpinion(
-            sys.intern(one.agent_id),
-            sys.intern(one.kind),
-            tuple([self._one(value) for value in one.adjustments]),
-            self._one(one.focus),
-            self._one(one.trust),
-            sys.intern(one.confidence),
-            one.abstained,
-            one.answered,
-            self._one(one.multiplier),
-            one.veto,
-            one.winner and sys.intern(one.winner),
-            one.weights and self._one(one.weights),
-            one.horizon and sys.intern(one.horizon),
-            one.anomaly and sys.intern(one.anomaly),
-            one.pattern and sys.intern(one.pattern),
-        )
+        told = {
+            name: self._one(getattr(one, name)) for name in OPINION_FIELDS if name != "adjustments"
+        }
+        # number by number: a tuple of four that moved hardly ever comes again
+        told["adjustments"] = tuple([self._one(value) for value in one.adjustments])
+        found = AgentOpinion(**told)
         if not moved:
             # one that moved something hardly ever comes again: holding it would cost memory
-            self._held[bits] = told
-        return told
+            self._held[bits] = found
+        return found
 
     def _swarm(self, one: SwarmObservation) -> SwarmObservation:
         held: SwarmObservation | None = self._held.get(bits := _bits(_of_a_swarm(one)))
-        if held is not None:
-            return held
-        names = ("trusted", "unled", "reasons", "veto_sides")
-        told: dict[str, Any] = {name: self._one(getattr(one, name)) for name in names}
-        words = ("reader", "first", "side", "vetoes")
-        told |= {name: sys.intern(getattr(one, name)) for name in words}
-        found = self._held[bits] = replace(one, **told)
-        return found
+        if held is None:
+            told = {name: self._one(getattr(one, name)) for name in SWARM_FIELDS}
+            held = self._held[bits] = SwarmObservation(**told)
+        return held
 
     def _four(self, values: Four) -> Four:
         return values if any(values) else self._one(values)
@@ -419,23 +367,3 @@ def same_but_time(one: TickObservation, other: TickObservation) -> bool:
     """Return whether two ticks are equal in everything but how long they took."""
     names = [item.name for item in fields(TickObservation) if item.name != "elapsed_ms"]
     return all(getattr(one, name) == getattr(other, name) for name in names)
-
-
-def _plain(value: Any) -> Any:
-    kind = type(value)
-    if kind in AS_THEY_ARE:
-        return value
-    if kind in NAMES:
-        return _known([(name, getattr(value, name)) for name in NAMES[kind]])
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    if isinstance(value, datetime):
-        return iso(value)
-    if isinstance(value, Mapping):
-        return _known(value.items())
-    return value
-
-
-def _known(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the JSON values of fields, without those of WHERE_KNOWN that are None."""
-    return {n: _plain(item) for n, item in items if item is not None or n not in WHERE_KNOWN}

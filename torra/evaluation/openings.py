@@ -23,9 +23,9 @@ from typing import Final
 import numpy as np
 
 from torra.config import Profile
-from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
+from torra.evaluation.exhibits import Columns, Exhibit, by_arm, contents, percentage
 from torra.evaluation.observations import ArmObservation, TickObservation
-from torra.evaluation.wording import count, listed, percent, percent_cell, the_arm
+from torra.evaluation.wording import count, listed, percent, the_arm
 from torra.verdict.one_sided import leans
 from torra.verdict.order_levels import Levels, exact, levels
 from torra.verdict.position_size import loss_of_one, smallest, value_of_one
@@ -76,6 +76,21 @@ class Openings:
     made: int | None
     episodes: int = 0
     refused: Mapping[str, RefusalCount] = field(default_factory=dict)
+
+    @property
+    def buy_share(self) -> float | None:
+        """The share of ticks with the verdict BUY."""
+        return self.buys / self.ticks if self.ticks else None
+
+    @property
+    def sell_share(self) -> float | None:
+        """The share of ticks with the verdict SELL."""
+        return self.sells / self.ticks if self.ticks else None
+
+    @property
+    def refusals(self) -> int | None:
+        """The episodes of refusals; None where no tick has an action."""
+        return None if self.made is None else self.episodes
 
     @property
     def wanted(self) -> int | None:
@@ -138,12 +153,12 @@ def _reasons(one: Openings) -> str | None:
     ) or "none"  # fmt: skip
 
 
-COLUMNS: Final[Columns[Openings]] = {
-    "arm": lambda one: one.arm,
-    "BUY, % of ticks": lambda one: percent_cell(_part(one.buys, one.ticks), 1),
-    "SELL, % of ticks": lambda one: percent_cell(_part(one.sells, one.ticks), 1),
-    "openings made": lambda one: one.made,
-    "openings refused": lambda one: None if one.made is None else one.episodes,
+COLUMNS: Final[Columns] = {
+    "arm": "arm",
+    "BUY, % of ticks": percentage("buy_share", 1),
+    "SELL, % of ticks": percentage("sell_share", 1),
+    "openings made": "made",
+    "openings refused": "refusals",
     "openings refused, by reason": _reasons,
 }
 
@@ -159,28 +174,23 @@ def openings_exhibit(
     return Exhibit(
         name="openings",
         title="Verdicts, and the openings that were made and refused",
-        columns=tuple(COLUMNS),
-        rows=cells(COLUMNS, found),
+        **contents(COLUMNS, found),
+        figures=by_arm((one.arm, _figures(one)) for one in found),
         says=_says([one for one in found if one.arm not in placebos]),
         enough=any(one.ticks >= LEAST_TICKS for one in found),
-        figures=by_arm((one.arm, _figures(one)) for one in found),
     )
 
 
 def _figures(one: Openings) -> dict[str, float | None]:
     told: dict[str, float | None] = {
-        "buy_share": _part(one.buys, one.ticks),
-        "sell_share": _part(one.sells, one.ticks),
+        "buy_share": one.buy_share,
+        "sell_share": one.sell_share,
         "made": one.made,
-        "refused": None if one.made is None else one.episodes,
+        "refused": one.refusals,
     }
     for reason, refused in one.refused.items():
         told |= {f"{reason}.episodes": refused.episodes, f"{reason}.ticks": refused.ticks}
     return told
-
-
-def _part(number: int, size: int) -> float | None:
-    return number / size if size else None
 
 
 def _says(found: Sequence[Openings]) -> str:
@@ -196,7 +206,7 @@ def _says(found: Sequence[Openings]) -> str:
 
 
 def _told(one: Openings) -> str:
-    shares = [percent(number / one.ticks, 1) for number in (one.buys, one.sells)]
+    shares = [percent(share, 1) for share in (one.buy_share, one.sell_share)]
     told = f"{one.arm}: BUY on {shares[0]} of {count(one.ticks, 'tick')}, SELL on {shares[1]}"
     if one.made is not None:
         told += f"; {count(one.made, 'opening')} made, {one.episodes:,} refused"
@@ -211,8 +221,8 @@ def side_warning(arms: Sequence[ArmObservation]) -> str:
     """Return which arms hardly ever say one of BUY and SELL; "" where none does."""
     names = [arm.name for arm in arms]
     told = [
-        f"{the_arm(one.arm, names)} (BUY on {percent(one.buys / one.ticks, 1)} of ticks, SELL on "
-        f"{percent(one.sells / one.ticks, 1)})"
+        f"{the_arm(one.arm, names)} (BUY on {percent(one.buy_share, 1)} of ticks, SELL on "
+        f"{percent(one.sell_share, 1)})"
         for one in map(openings, arms)
         if leans(one.buys, one.sells, LEAST_VERDICTS)
     ]

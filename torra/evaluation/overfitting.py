@@ -24,9 +24,16 @@ from typing import Final
 
 import numpy as np
 
-from torra.evaluation.exhibits import Columns, Exhibit, cells
+from torra.evaluation.exhibits import (
+    Columns,
+    Exhibit,
+    contents,
+    number,
+    percentage,
+    read_all,
+)
 from torra.evaluation.intervals import Floats
-from torra.evaluation.wording import count, percent, percent_cell, rounded
+from torra.evaluation.wording import count, percent
 
 PARTS: Final = 10
 """Parts of the history: 252 ways of taking half of them."""
@@ -114,34 +121,32 @@ def _ratios(taken: Floats, sizes: Floats, sums: Floats, squares: Floats) -> Floa
     return np.where(flat, 0.0, mean / np.where(flat, 1.0, spread))
 
 
-COLUMNS: Final[Columns[Overfitting]] = {
-    "configurations": lambda one: one.configurations,
-    "days": lambda one: one.periods,
-    "ways to halve them": lambda one: one.ways,
-    "probability of overfitting": lambda one: percent_cell(one.probability),
-    "chosen one loses after": lambda one: percent_cell(one.loss),
-    "its daily Sharpe where chosen": lambda one: rounded(one.inside, 3),
-    "in the other half": lambda one: rounded(one.outside, 3),
+COLUMNS: Final[Columns] = {
+    "configurations": "configurations",
+    "days": "periods",
+    "ways to halve them": "ways",
+    "probability of overfitting": percentage("probability"),
+    "chosen one loses after": percentage("loss"),
+    "its daily Sharpe where chosen": number("inside", 3),
+    "in the other half": number("outside", 3),
+}
+
+
+FIGURES: Final[Columns] = {
+    **{name: name for name in ("probability", "loss", "inside", "outside")},
+    "ways": lambda one: float(one.ways),
 }
 
 
 def overfitting_exhibit(found: Overfitting) -> Exhibit:
     """Return the table of the PBO and its sentence."""
-    figures = {
-        "probability": found.probability,
-        "loss": found.loss,
-        "inside": found.inside,
-        "outside": found.outside,
-        "ways": float(found.ways),
-    }
     return Exhibit(
         name="overfitting",
         title="Whether the best configuration is only the luckiest",
-        columns=tuple(COLUMNS),
-        rows=cells(COLUMNS, [found]),
+        **contents(COLUMNS, [found]),
+        figures=read_all(FIGURES, found),
         says=_says(found),
         enough=found.probability is not None,
-        figures=figures,
     )
 
 

@@ -23,13 +23,22 @@ from numpy.random import Generator
 
 from torra.clock import duration
 from torra.evaluation.account_curve import MOST_POINTS
-from torra.evaluation.exhibits import Columns, Exhibit, Plot, PlotLine, Point, by_arm, cells
+from torra.evaluation.exhibits import (
+    Columns,
+    Exhibit,
+    Plot,
+    PlotLine,
+    Point,
+    contents,
+    interval,
+    number,
+)
 from torra.evaluation.intervals import LEVEL, Mean, mean_of, sign_test
 from torra.evaluation.multiple import benjamini_hochberg, holm
 from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import NOTABLE_SHARE, PowerSentence, finding, share_count
-from torra.evaluation.wording import interval_cell, listed, percent, rounded
+from torra.evaluation.wording import listed, percent
 
 Key = tuple[str, str, datetime]
 """TickSeen.key: instance, timeframe, bar time."""
@@ -96,6 +105,11 @@ class FlipResult:
     worth: Mean
     holm: float | None = None
     shared: float | None = None
+
+    @property
+    def changed(self) -> int:
+        """The number of flips."""
+        return len(self.flips)
 
     @property
     def counted(self) -> int:
@@ -177,18 +191,18 @@ def flip_result(
     return FlipResult(arm.name, ticks, found, wins, losses, p, mean_of(worth, rng))
 
 
-FLIPS: Final[Columns[FlipResult]] = {
-    "arm": lambda one: one.arm,
-    "ticks": lambda one: one.ticks,
-    "changed": lambda one: len(one.flips),
-    "counted": lambda one: one.counted,
-    "won": lambda one: one.wins,
-    "lost": lambda one: one.losses,
-    "p": lambda one: rounded(one.p, 4),
-    "p, Holm": lambda one: rounded(one.holm, 4),
-    "p, false discovery": lambda one: rounded(one.shared, 4),
-    "mean worth, ATR": lambda one: rounded(one.worth.mean, 3),
-    "95 % interval": lambda one: interval_cell(one.worth, 3),
+FLIPS: Final[Columns] = {
+    "arm": "arm",
+    "ticks": "ticks",
+    "changed": "changed",
+    "counted": "counted",
+    "won": "wins",
+    "lost": "losses",
+    "p": number("p", 4),
+    "p, Holm": number("holm", 4),
+    "p, false discovery": number("shared", 4),
+    "mean worth, ATR": number("worth.mean", 3),
+    "95 % interval": interval("worth", 3),
 }
 
 
@@ -200,27 +214,24 @@ def flips_exhibit(results: Sequence[FlipResult]) -> Exhibit:
     return Exhibit(
         name="discordant",
         title="Verdicts that an arm changed, against the control on the same ticks",
-        columns=tuple(FLIPS),
-        rows=cells(FLIPS, found),
+        **contents(FLIPS, found, FLIP_FIGURES),
         **_show(found)._asdict(),
         plots=_flip_plots(found),
-        figures=by_arm((one.arm, _flip_figures(one)) for one in found),
     )
 
 
-def _flip_figures(one: FlipResult) -> dict[str, float | None]:
-    return {
-        "ticks": one.ticks,
-        "flips": len(one.flips),
-        "counted": one.counted,
-        "wins": one.wins,
-        "losses": one.losses,
-        "p": one.p,
-        "holm": one.holm,
-        "worth": one.worth.mean,
-        "low": one.worth.low,
-        "high": one.worth.high,
-    }
+FLIP_FIGURES: Final = {
+    "ticks": "ticks",
+    "flips": "changed",
+    "counted": "counted",
+    "wins": "wins",
+    "losses": "losses",
+    "p": "p",
+    "holm": "holm",
+    "worth": "worth.mean",
+    "low": "worth.low",
+    "high": "worth.high",
+}
 
 
 def _show(found: Sequence[FlipResult]) -> PowerSentence:

@@ -28,13 +28,13 @@ import numpy as np
 from numpy.random import Generator
 
 from torra.evaluation.account_curve import daily
-from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
+from torra.evaluation.exhibits import Columns, Exhibit, contents, interval, number
 from torra.evaluation.intervals import LEAST_BLOCKS, LEVEL, Mean, mean_of
 from torra.evaluation.multiple import holm
 from torra.evaluation.observations import ArmObservation
 from torra.evaluation.power import mean_count, rounded_count, smallest_mean
 from torra.evaluation.trade_figures import net_results, risks
-from torra.evaluation.wording import interval_cell, listed, rounded, signed
+from torra.evaluation.wording import listed, signed
 
 WEEK: Final = 5
 """Trading days in a block: results of days of one week resemble each other."""
@@ -78,15 +78,15 @@ def _shares(arm: ArmObservation) -> dict[date, float]:
     return {day: amount / arm.capital for day, amount in daily(arm).results}
 
 
-DAYS: Final[Columns[DayResult]] = {
-    "arm": lambda one: one.arm,
-    "against": lambda one: one.against,
-    "days": lambda one: one.days.n,
-    "difference, % of capital": lambda one: rounded(one.total, 2),
-    "a day": lambda one: rounded(one.days.mean, 4),
-    "95 % interval a day": lambda one: interval_cell(one.days, 4),
-    "p": lambda one: rounded(one.days.p, 4),
-    "p, Holm": lambda one: rounded(one.holm, 4),
+DAYS: Final[Columns] = {
+    "arm": "arm",
+    "against": "against",
+    "days": "days.n",
+    "difference, % of capital": number("total", 2),
+    "a day": number("days.mean", 4),
+    "95 % interval a day": interval("days", 4),
+    "p": number("days.p", 4),
+    "p, Holm": number("holm", 4),
 }
 
 
@@ -97,24 +97,21 @@ def days_exhibit(results: Sequence[DayResult]) -> Exhibit:
     return Exhibit(
         name="paired-days",
         title="Daily results, paired: an arm less the control",
-        columns=tuple(DAYS),
-        rows=cells(DAYS, found),
+        **contents(DAYS, found, DAY_FIGURES),
         says=_days_say(found),
         enough=any(one.days.low is not None for one in found),
-        figures=by_arm((one.arm, _day_figures(one)) for one in found),
     )
 
 
-def _day_figures(one: DayResult) -> dict[str, float | None]:
-    return {
-        "days": one.days.n,
-        "total": one.total,
-        "mean": one.days.mean,
-        "low": one.days.low,
-        "high": one.days.high,
-        "p": one.days.p,
-        "holm": one.holm,
-    }
+DAY_FIGURES: Final = {
+    "days": "days.n",
+    "total": "total",
+    "mean": "days.mean",
+    "low": "days.low",
+    "high": "days.high",
+    "p": "days.p",
+    "holm": "holm",
+}
 
 
 def _days_say(found: Sequence[DayResult]) -> str:
@@ -225,14 +222,14 @@ def placebo_result(
     return PlaceboResult(arm.name, total, totals, day_result(arm, placebos, rng))
 
 
-PLACEBOS: Final[Columns[PlaceboResult]] = {
-    "arm": lambda one: one.arm,
-    "net, % of capital": lambda one: rounded(one.total, 2),
+PLACEBOS: Final[Columns] = {
+    "arm": "arm",
+    "net, % of capital": number("total", 2),
     "placebos": lambda one: len(one.totals),
-    "best placebo, %": lambda one: rounded(one.best_placebo, 2),
-    "difference a day from their mean, %": lambda one: rounded(one.days.days.mean, 4),
-    "95 % interval": lambda one: interval_cell(one.days.days, 4),
-    "beaten": lambda one: one.beaten,
+    "best placebo, %": number("best_placebo", 2),
+    "difference a day from their mean, %": number("days.days.mean", 4),
+    "95 % interval": interval("days.days", 4),
+    "beaten": "beaten",
 }
 
 
@@ -241,21 +238,18 @@ def placebos_exhibit(found: Sequence[PlaceboResult]) -> Exhibit:
     return Exhibit(
         name="placebos",
         title="Arms against their placebos",
-        columns=tuple(PLACEBOS),
-        rows=cells(PLACEBOS, found),
+        **contents(PLACEBOS, found, PLACEBO_FIGURES),
         says=_placebos_say(found),
         enough=any(one.days.days.low is not None for one in found),
-        figures=by_arm((one.arm, _placebo_figures(one)) for one in found),
     )
 
 
-def _placebo_figures(one: PlaceboResult) -> dict[str, float | None]:
-    return {
-        "total": one.total,
-        "best_placebo": one.best_placebo,
-        "difference": one.days.days.mean,
-        "beaten": None if one.beaten is None else float(one.beaten),
-    }
+PLACEBO_FIGURES: Final = {
+    "total": "total",
+    "best_placebo": "best_placebo",
+    "difference": "days.days.mean",
+    "beaten": "beaten",
+}
 
 
 def _placebos_say(found: Sequence[PlaceboResult]) -> str:

@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 
 from torra.clock import duration
 from torra.config import SymbolSpec
-from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
+from torra.evaluation.exhibits import Columns, Exhibit, contents, interval, number, percentage
 from torra.evaluation.intervals import Floats, Interval
 from torra.evaluation.observations import TradeObservation
-from torra.evaluation.wording import count, interval_cell, percent, percent_cell, rounded, signed
+from torra.evaluation.wording import count, interval_cell, percent, signed
 from torra.verdict.order_levels import STOP_ATR, TARGET_R
 
 DRAWS: Final = 1000
@@ -263,17 +263,17 @@ def _exits(
     return exits
 
 
-COLUMNS: Final[Columns[VersusRandom]] = {
-    "rule": lambda one: one.arm,
-    "trades": lambda one: one.random.count,
-    "longs": lambda one: one.random.longs,
-    "R a trade": lambda one: rounded(one.expectancy, 3),
-    "random": lambda one: rounded(one.random.mean, 3),
-    "95 % of the draws": lambda one: interval_cell(one.random.range, 3),
-    "draws as good": lambda one: percent_cell(one.as_good, 1),
-    "days after": lambda one: rounded(one.delayed.mean, 3),
-    "95 % days after": lambda one: interval_cell(one.delayed.range, 3),
-    "days after as good": lambda one: percent_cell(one.as_good_delayed, 1),
+COLUMNS: Final[Columns] = {
+    "rule": "arm",
+    "trades": "random.count",
+    "longs": "random.longs",
+    "R a trade": number("expectancy", 3),
+    "random": number("random.mean", 3),
+    "95 % of the draws": interval("random.range", 3),
+    "draws as good": percentage("as_good", 1),
+    "days after": number("delayed.mean", 3),
+    "95 % days after": interval("delayed.range", 3),
+    "days after as good": percentage("as_good_delayed", 1),
 }
 
 
@@ -282,25 +282,21 @@ def random_entries_exhibit(found: Sequence[VersusRandom], more: str = "") -> Exh
     return Exhibit(
         name="random-entries",
         title="Random entries with the same exits and the same share of longs",
-        columns=tuple(COLUMNS),
-        rows=cells(COLUMNS, found),
+        **contents(COLUMNS, found, FIGURES),
         says=f"{_says(found)} {more}".rstrip(),
         enough=any(one.as_good is not None for one in found),
-        figures=by_arm((one.arm, _figures(one)) for one in found),
     )
 
 
-def _figures(one: VersusRandom) -> dict[str, float | None]:
-    ends = one.random.range
-    return {
-        "expectancy": one.expectancy,
-        "random": one.random.mean,
-        "low": ends.low if ends else None,
-        "high": ends.high if ends else None,
-        "p": one.as_good,
-        "delayed": one.delayed.mean,
-        "delayed_p": one.as_good_delayed,
-    }
+FIGURES: Final = {
+    "expectancy": "expectancy",
+    "random": "random.mean",
+    "low": "random.range.low",
+    "high": "random.range.high",
+    "p": "as_good",
+    "delayed": "delayed.mean",
+    "delayed_p": "as_good_delayed",
+}
 
 
 def _says(found: Sequence[VersusRandom]) -> str:

@@ -25,10 +25,9 @@ their recorded adjustments; blend, weights and thresholds apply to them too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import fsum
-from types import MappingProxyType
 from typing import Final, Literal
 
 import numpy as np
@@ -36,8 +35,6 @@ import numpy as np
 from agent_config import (
     CONFIDENCE_WEIGHT,
     EXPERTS,
-    FOCUS_WEIGHT,
-    UNGROUNDED_WEIGHT,
     GateSettings,
 )
 from agents.contracts import (
@@ -100,10 +97,8 @@ class Changes:
     `analysts` names those that are kept, None keeps all; `researchers` keeps both, `researcher`
     alone is left out of them (a case alone moves nothing); without the `arbiter` both count in
     full. At a swarm `judge` and `reader` keep those seats, and with `flat` all experts count alike.
-    `trust` gives the weight of each
-    confidence word in place of the recorded one, `ungrounded` its factor for an ungrounded report.
-    `focus` has the weight of primary and secondary. With `counted`, ticks in shadow count too.
-    `brain` replaces weights and thresholds; its gate settings are not used.
+    With `counted`, ticks in shadow count too. `brain` replaces weights and thresholds; its gate
+    settings are not used.
     """
 
     analysts: frozenset[str] | None = None
@@ -114,11 +109,7 @@ class Changes:
     reader: bool = True
     flat: bool = False
     gate: GateUse = "recorded"
-    focus: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(FOCUS_WEIGHT))
-    trust: Mapping[str, float] | None = None
-    ungrounded: float = UNGROUNDED_WEIGHT
     bound: float = ADJUSTMENT_BOUND
-    researcher_bound: float = RESEARCHER_BOUND
     blend: float = BLEND_WEIGHT
     counted: bool = False
     brain: BrainNumbers | None = None
@@ -219,7 +210,7 @@ class Recording:
         self._gate_word = gates[0].multiplier if gates else np.ones(len(self.ticks))
         self._gate_veto = gates[0].veto if gates else nobody
         opinions = (*self._voices, *self._sides, *self._judges)
-        self.heard = _any([voice.answered for voice in opinions], nobody)
+        self.heard = self._answered(opinions)
         # in shadow the recorded rules are those of a tick with nobody asked: no spread is in them
         self._apart = np.where(self._shadow, 0.0, _spread(self._voices, len(self.ticks)))
         self._skipped = any(tick.source_type == SourceType.AGENT_SKIPPED for tick in ticks)
@@ -228,13 +219,10 @@ class Recording:
         """Return the effect of the changed desk on the scores."""
         voices, sides = self._kept(changes), self._argue(changes)
         judges = self._judges if changes.judge else []
-        nobody = np.zeros(len(self.ticks), dtype=bool)
-        answered = _any([voice.answered for voice in (*voices, *sides, *judges)], nobody)
-        lost = self.heard & ~answered
+        lost = self.heard & ~self._answered((*voices, *sides, *judges))
         weights = self._arbiters if changes.arbiter else []
-        trusted = {voice.name: self._trusted(voice.name, changes) for voice in voices}
-        shift = _shift(voices, sides, weights, changes) + _judged(judges, changes)
-        debate = _average(voices, changes, trusted) + shift
+        trusted = [self._trusted(voice.name, changes) for voice in voices]
+        debate = _average(voices, trusted) + (_shift(voices, sides, weights) + _judged(judges))
         debate = np.where(self.heard[:, None], debate, self._debate)
         rule = self._rules(_spread(voices, len(self.ticks)))[0]
         multiplier = self._ruled(changes, rule, lost)
@@ -253,15 +241,10 @@ class Recording:
 
     def doubts(self, changes: Changes, lost: Flags) -> list[str]:
         """Return why the result is first-order under these changes; empty if it is exact."""
-        dropped = _any(
-            [voice.answered for voice in self._voices if not _keeps(changes, voice.name)],
-            np.zeros(len(self.ticks), dtype=bool),
-        )
-        argued = _any([side.answered for side in self._sides], np.zeros_like(dropped))
-        kept = {side.name for side in self._argue(changes)}
-        gone = [side.answered for side in self._sides if side.name not in kept]
-        unread = dropped | _any(gone, np.zeros_like(dropped))
-        judged = _any([one.answered for one in self._arbiters], np.zeros_like(dropped))
+        dropped = self._answered(v for v in self._voices if not _keeps(changes, v.name))
+        argued, kept = self._answered(self._sides), self._argue(changes)
+        unread = dropped | self._answered(side for side in self._sides if side not in kept)
+        judged = self._answered(self._arbiters)
         told = list(self._of_a_swarm(changes, dropped))
         if changes.arbiter and kept and bool((unread & judged).any()):
             told.append("the research manager had read the agents that are left out")
@@ -271,11 +254,8 @@ class Recording:
             told.append("the gate's model had read the agents that are left out")
         if changes.analysts and bool(lost.any()):
             told.append(f"on {int(lost.sum())} ticks nobody is left, and a fallback was not asked")
-        other = replace(changes, brain=None) != UNCHANGED or changes.brain not in (
-            None,
-            self._brain,
-        )
-        if other and self._skipped:
+        same = replace(changes, brain=None) == UNCHANGED and changes.brain in (None, self._brain)
+        if not same and self._skipped:
             told.append("which ticks were skipped depends on the scores before them")
         if changes.gate != "off" and bool((self._uncertain(changes) & self.heard).any()):
             told.append("the rules' multiplier does not follow from these gate settings")
@@ -283,18 +263,19 @@ class Recording:
 
     def _of_a_swarm(self, changes: Changes, dropped: Flags) -> Iterator[str]:
         """Yield why what is left of a swarm is of first order: who had read what is gone."""
-        nobody = np.zeros(len(self.ticks), dtype=bool)
-        judged, read = (
-            _any([one.answered for one in some], nobody) for some in (self._judges, self._readers)
-        )
-        otherwise = nobody if changes.reader else read
+        judged, read = self._answered(self._judges), self._answered(self._readers)
         weighed = np.array([bool(tick.swarm and tick.swarm.trusted) for tick in self.ticks], bool)
-        otherwise = otherwise | (weighed & changes.flat)
+        otherwise = (read & (not changes.reader)) | (weighed & changes.flat)
         if changes.judge and bool((judged & (dropped | otherwise)).any()):
             yield f"{OF_EXPERTS}, who had read all of it on the board"
         gone = (judged & (not changes.judge)) | (read & (not changes.reader))
         if changes.gate == "recorded" and bool((gone & self._gate_answered).any()):
             yield "the gate's model had read the judge or the reader that is left out"
+
+    def _answered(self, voices: Iterable[_Voice]) -> Flags:
+        """Return the ticks on which any of these agents answered."""
+        nobody = np.zeros(len(self.ticks), dtype=bool)
+        return np.asarray(np.logical_or.reduce([nobody, *(voice.answered for voice in voices)]))
 
     def _trusted(self, name: str, changes: Changes) -> Floats:
         """Return how much the word of an expert counts on each tick, (ticks, 1); 1 of others."""
@@ -446,7 +427,7 @@ class _Voice:
         self.said = np.array([one.adjustments if one else blank for one in heard], dtype=float)
         self.said = self.said.reshape(len(own), len(VECTORS))
         self.focus = _table(one.focus if one else (0.0,) * len(VECTORS) for one in heard)
-        self.trust = np.array([one.trust if one else 0.0 for one in heard])
+        self.trust = np.array([one.trust if one else 0.0 for one in heard])[:, None]
         self.multiplier = np.array([one.multiplier if one else 1.0 for one in heard])
         self.veto = np.array([one is not None and one.veto for one in heard], dtype=bool)
         self._words = heard
@@ -460,39 +441,24 @@ class _Voice:
         given = [one.weights[place] if one and one.weights else 1.0 for one in self._words]
         return np.array(given)[:, None]
 
-    def weight(self, changes: Changes) -> Floats:
-        """Return the trust of each report, (ticks, 1)."""
-        if changes.trust is None and changes.ungrounded == UNGROUNDED_WEIGHT:
-            return self.trust[:, None]
-        table = CONFIDENCE_WEIGHT if changes.trust is None else changes.trust
-        return np.array([_trust(one, table, changes.ungrounded) for one in self._words])[:, None]
-
 
 def ungrounded(opinion: AgentOpinion) -> bool:
     """Return whether a report was trusted less than its confidence word alone would be."""
     return opinion.trust < CONFIDENCE_WEIGHT.get(opinion.confidence, 1.0)
 
 
-def _trust(opinion: AgentOpinion | None, table: Mapping[str, float], factor: float) -> float:
-    if opinion is None:
-        return 0.0
-    weight = table[opinion.confidence]
-    return weight * factor if ungrounded(opinion) else weight
-
-
 def _keeps(changes: Changes, name: str) -> bool:
     return changes.analysts is None or name in changes.analysts
 
 
-def _average(
-    voices: Sequence[_Voice], changes: Changes, trusted: Mapping[str, Floats]
-) -> Floats | float:
+def _average(voices: Sequence[_Voice], trusted: Sequence[Floats]) -> Floats | float:
     """Return sum(f k a) / sum(f) over the analysts that scored, exactly rounded; 0 where none."""
     if not voices:
         return 0.0
-    focus = np.stack([_focus(one, changes) * trusted[one.name] for one in voices], axis=-1)
+    pairs = zip(voices, trusted, strict=True)
+    focus = np.stack([voice.focus * counted for voice, counted in pairs], axis=-1)
     said = np.stack([voice.said for voice in voices], axis=-1)
-    trust = np.stack([voice.weight(changes) for voice in voices], axis=-1)
+    trust = np.stack([voice.trust for voice in voices], axis=-1)
     focus = np.where(np.isnan(said), 0.0, focus)
     top, bottom = np.array(_sums(focus * trust * np.nan_to_num(said))), np.array(_sums(focus))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -512,20 +478,8 @@ def _spread(voices: Sequence[_Voice], ticks: int) -> Floats:
     return np.asarray(apart.max(axis=1))
 
 
-def _focus(voice: _Voice, changes: Changes) -> Floats:
-    found = voice.focus
-    for name, weight in FOCUS_WEIGHT.items():
-        if changes.focus[name] != weight:
-            # against the recorded weights: one that was replaced must not be replaced again
-            found = np.where(voice.focus == weight, changes.focus[name], found)
-    return found
-
-
 def _shift(
-    voices: Sequence[_Voice],
-    sides: Sequence[_Voice],
-    arbiters: Sequence[_Voice],
-    changes: Changes,
+    voices: Sequence[_Voice], sides: Sequence[_Voice], arbiters: Sequence[_Voice]
 ) -> Floats | float:
     """Return (w k_bull bull + w k_bear bear) / 2; a single answer of the whole desk alone.
 
@@ -533,8 +487,7 @@ def _shift(
     """
     if not sides:
         return 0.0
-    bound = changes.researcher_bound
-    words = np.stack([side.weight(changes) * np.clip(side.said, -bound, bound) for side in sides])
+    words = np.stack([_bounded(side) for side in sides])
     given = (~np.isnan(words)).sum(axis=0)
     total = np.nan_to_num(words).sum(axis=0)
     shares = [arbiters[0].shares(side.name) if arbiters else 1.0 for side in sides]
@@ -544,14 +497,18 @@ def _shift(
     return np.where(given == 2, weighed / 2.0, alone)
 
 
-def _judged(judges: Sequence[_Voice], changes: Changes) -> Floats | float:
-    """Return what a judge adds to the experts' average: its word times its trust, bounded."""
+def _judged(judges: Sequence[_Voice]) -> Floats | float:
+    """Return what a judge adds to the experts' average."""
     if not judges:
         return 0.0
-    bound = changes.researcher_bound
-    words = [one.weight(changes) * np.clip(one.said, -bound, bound) for one in judges]
-    total: Floats = np.nan_to_num(np.stack(words)).sum(axis=0)
+    total: Floats = np.nan_to_num(np.stack([_bounded(judge) for judge in judges])).sum(axis=0)
     return total
+
+
+def _bounded(voice: _Voice) -> Floats:
+    """Return a word within its bound, times its trust."""
+    word: Floats = voice.trust * np.clip(voice.said, -RESEARCHER_BOUND, RESEARCHER_BOUND)
+    return word
 
 
 def trusted_on(tick: TickObservation, *, reader: bool = True) -> tuple[float, ...]:
@@ -612,10 +569,6 @@ def _sums(rows: Floats) -> list[float]:
     # fsum, as the desk itself adds: a plain sum differs in the last bit
     columns = rows.reshape(-1, rows.shape[-1]).T.tolist()  # few lists: rows of them are slow
     return list(map(fsum, zip(*columns, strict=True)))
-
-
-def _any(flags: Sequence[Flags], nobody: Flags) -> Flags:
-    return np.asarray(np.logical_or.reduce([nobody, *flags]))
 
 
 def _table(rows: Iterable[Sequence[float]]) -> Floats:

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.random import Generator
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
-from torra.evaluation.exhibits import Columns, Exhibit, cells
+from torra.evaluation.exhibits import Columns, Exhibit, contents, interval, number
 from torra.evaluation.intervals import Floats, Interval, percentile_interval
 from torra.evaluation.observations import TickObservation
 from torra.evaluation.opinion_table import DESK, OPINIONS, adjustments_of, agent_ids
-from torra.evaluation.wording import count, interval_cell, listed, percent, rounded
+from torra.evaluation.wording import count, listed, percent
 
 Runs = Sequence[Sequence[TickObservation]]
 """For each tick its runs."""
@@ -159,16 +159,16 @@ def furthest(found: Sequence[Spread]) -> float | None:
     return max(far, default=None)
 
 
-COLUMNS: Final[Columns[Spread]] = {
-    "agent": lambda one: one.agent,
-    "vector": lambda one: one.vector,
-    "ticks": lambda one: one.ticks,
-    "within": lambda one: rounded(one.within, 4),
-    "between": lambda one: rounded(one.between, 4),
-    "ICC": lambda one: rounded(one.icc, 3),
-    "95 %": lambda one: interval_cell(one.interval),
-    "furthest": lambda one: rounded(one.furthest, 3),
-    "noise": lambda one: one.noise,
+COLUMNS: Final[Columns] = {
+    "agent": "agent",
+    "vector": "vector",
+    "ticks": "ticks",
+    "within": number("within", 4),
+    "between": number("between", 4),
+    "ICC": number("icc", 3),
+    "95 %": interval("interval"),
+    "furthest": number("furthest", 3),
+    "noise": "noise",
 }
 
 
@@ -187,11 +187,10 @@ def repetition_exhibit(runs: Runs, rng: Generator | None = None) -> Exhibit:
     return Exhibit(
         name="consistency",
         title="The same tick, asked again",
-        columns=tuple(COLUMNS),
-        rows=cells(COLUMNS, [one for one in found if one.ticks]),
+        **contents(COLUMNS, (one for one in found if one.ticks)),
+        figures=figures,
         says=_says(found, verdicts),
         enough=verdicts.ticks >= ENOUGH,
-        figures=figures,
     )
 
 

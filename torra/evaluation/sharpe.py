@@ -28,11 +28,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from torra.evaluation.account_curve import YEAR_OF_WEEKDAYS, daily, period, returns
-from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
+from torra.evaluation.exhibits import Columns, Exhibit, contents, interval, number
 from torra.evaluation.intervals import FLAT, LEVEL, Floats, Interval, normal_quantile, normal_share
 from torra.evaluation.observations import ArmObservation
 from torra.evaluation.power import YEAR, sharpe_years
-from torra.evaluation.wording import count, interval_cell, rounded
+from torra.evaluation.wording import count, rounded
 
 LEAST_DAYS: Final = 20
 """Least days for a ratio: skewness and kurtosis of fewer mean nothing."""
@@ -173,17 +173,17 @@ class _Row(NamedTuple):
     deflated: float | None
 
 
-COLUMNS: Final[Columns[_Row]] = {
-    "arm": lambda row: row.arm,
-    "days": lambda row: row.one.days,
-    "Sharpe a year": lambda row: rounded(row.one.ratio, 2),
-    "standard error": lambda row: rounded(row.one.error, 2),
-    "95 % interval": lambda row: interval_cell(row.one.interval),
+COLUMNS: Final[Columns] = {
+    "arm": "arm",
+    "days": "one.days",
+    "Sharpe a year": number("one.ratio", 2),
+    "standard error": number("one.error", 2),
+    "95 % interval": interval("one.interval"),
     "above 0, one trial": lambda row: rounded(probabilistic(row.one), 3),
-    "above 0, deflated": lambda row: rounded(row.deflated, 3),
+    "above 0, deflated": number("deflated", 3),
     "minimum record, years": lambda row: rounded(_record_years(row.one), 1),
-    "skew": lambda row: rounded(row.one.skew, 2),
-    "kurtosis": lambda row: rounded(row.one.kurtosis, 2),
+    "skew": number("one.skew", 2),
+    "kurtosis": number("one.kurtosis", 2),
 }
 
 
@@ -203,11 +203,9 @@ def sharpe_exhibit(
     return Exhibit(
         name="sharpe",
         title="Sharpe ratio of daily results, by the day on which a trade closed",
-        columns=tuple(COLUMNS),
-        rows=cells(COLUMNS, rows),
+        **contents(COLUMNS, rows, FIGURES),
         says=_says([row.one for row in rows], tried, wide),
         enough=any(row.one.years >= 1 and row.one.daily is not None for row in rows),
-        figures=by_arm((row.arm, _figures(row)) for row in rows),
     )
 
 
@@ -216,21 +214,19 @@ def _record_years(one: Sharpe) -> float | None:
     return None if days is None else days / one.per_year
 
 
-def _figures(row: _Row) -> dict[str, float | None]:
-    one, ends = row.one, row.one.interval
-    return {
-        "days": one.days,
-        "years": one.years,
-        "sharpe": one.ratio,
-        "error": one.error,
-        "low": ends.low if ends else None,
-        "high": ends.high if ends else None,
-        "probabilistic": probabilistic(one),
-        "deflated": row.deflated,
-        "minimum_record_years": _record_years(one),
-        "skew": one.skew,
-        "kurtosis": one.kurtosis,
-    }
+FIGURES: Final[Columns] = {
+    "days": "one.days",
+    "years": "one.years",
+    "sharpe": "one.ratio",
+    "error": "one.error",
+    "low": "one.interval.low",
+    "high": "one.interval.high",
+    "probabilistic": lambda row: probabilistic(row.one),
+    "deflated": "deflated",
+    "minimum_record_years": lambda row: _record_years(row.one),
+    "skew": "one.skew",
+    "kurtosis": "one.kurtosis",
+}
 
 
 def _says(found: Sequence[Sharpe], trials: int, spread: float) -> str:

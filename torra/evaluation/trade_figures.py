@@ -33,17 +33,22 @@ from torra.evaluation.account_curve import (
     equity,
     period,
 )
-from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
+from torra.evaluation.exhibits import (
+    Columns,
+    Exhibit,
+    contents,
+    interval,
+    number,
+    percentage,
+    share_of,
+)
 from torra.evaluation.intervals import Interval, Mean, mean_of, wilson
 from torra.evaluation.observations import ArmObservation, TickObservation, TradeObservation
 from torra.evaluation.power import TRADE_SD, PowerSentence, trades_finding
 from torra.evaluation.wording import (
     count,
-    interval_cell,
     listed,
-    percent_cell,
     rounded,
-    share_cell,
 )
 
 ONE_R: Final = 1.0
@@ -264,27 +269,25 @@ def _lots_a_month(arm: ArmObservation) -> float | None:
 # --- the table ------------------------------------------------------------------------------------
 
 
-COLUMNS: Final[Columns[ArmFigures]] = {
-    "arm": lambda one: one.arm,
-    "trades": lambda one: one.trades,
-    "size": lambda one: rounded(one.size, 2),
-    "hit rate": lambda one: share_cell(one.hits, one.trades),
-    "R a trade, net": lambda one: rounded(one.net.mean, 3),
-    "95 % interval": lambda one: interval_cell(one.net, 3),
-    "profit factor": lambda one: rounded(one.profit_factor, 2),
-    "return %": lambda one: (
-        None if one.return_share is None else rounded(100 * one.return_share, 2)
-    ),
+COLUMNS: Final[Columns] = {
+    "arm": "arm",
+    "trades": "trades",
+    "size": number("size", 2),
+    "hit rate": share_of("hits", "trades"),
+    "R a trade, net": number("net.mean", 3),
+    "95 % interval": interval("net", 3),
+    "profit factor": number("profit_factor", 2),
+    "return %": lambda one: rounded(one.return_share and 100 * one.return_share, 2),
     "drawdown %": lambda one: rounded(100 * one.drawdown.share, 2),
-    "drawdown": lambda one: rounded(one.drawdown.money, 2),
-    "longest, days": lambda one: rounded(one.drawdown.days, 1),
-    "trades a day": lambda one: rounded(one.trades_a_day, 2),
-    "lots a month": lambda one: rounded(one.lots_a_month, 2),
-    "in the market": lambda one: percent_cell(one.in_market),
-    "held, hours": lambda one: rounded(one.holding_hours, 1),
-    "lost more than 1 R": lambda one: share_cell(one.beyond_one, one.trades),
-    "lost 1 R or more": lambda one: share_cell(one.lost_one, one.trades),
-    "models' cost": lambda one: rounded(one.model_cost, 4),
+    "drawdown": number("drawdown.money", 2),
+    "longest, days": number("drawdown.days", 1),
+    "trades a day": number("trades_a_day", 2),
+    "lots a month": number("lots_a_month", 2),
+    "in the market": percentage("in_market"),
+    "held, hours": number("holding_hours", 1),
+    "lost more than 1 R": share_of("beyond_one", "trades"),
+    "lost 1 R or more": share_of("lost_one", "trades"),
+    "models' cost": number("model_cost", 4),
 }
 
 
@@ -293,46 +296,42 @@ def arms_exhibit(arms: Sequence[ArmObservation], figures: Sequence[ArmFigures]) 
     return Exhibit(
         name="arms",
         title="What each arm came to, net of spread, commission and models",
-        columns=tuple(COLUMNS),
-        rows=cells(COLUMNS, figures),
+        **contents(COLUMNS, figures, FIGURES),
         **_show(figures)._asdict(),
         plots=curve_plots(arms),
-        figures=by_arm((one.arm, _figures(one)) for one in figures),
     )
 
 
-def _figures(one: ArmFigures) -> dict[str, float | None]:
-    hit = one.hit_interval
-    return {
-        "trades": one.trades,
-        "hit_rate": one.hit_rate,
-        "hit_low": hit.low if hit else None,
-        "hit_high": hit.high if hit else None,
-        "expectancy": one.net.mean,
-        "low": one.net.low,
-        "high": one.net.high,
-        "sd": one.net.sd,
-        "p": one.net.p,
-        "profit": one.profit,
-        "profit_factor": one.profit_factor,
-        "return": one.return_share,
-        "drawdown": one.drawdown.share,
-        "drawdown_money": one.drawdown.money,
-        "drawdown_days": one.drawdown.days,
-        "trades_a_day": one.trades_a_day,
-        "lots_a_month": one.lots_a_month,
-        "in_market": one.in_market,
-        "holding_hours": one.holding_hours,
-        "false_share": one.false_share,
-        "beyond_one": one.beyond_one,
-        "at_stop": one.at_stop,
-        "commission": one.commission,
-        "model_cost": one.model_cost,
-        "size": one.size,
-        "said_size": one.said,
-        "buys": one.buys,
-        "beside": one.beside,
-    }
+FIGURES: Final = {
+    "trades": "trades",
+    "hit_rate": "hit_rate",
+    "hit_low": "hit_interval.low",
+    "hit_high": "hit_interval.high",
+    "expectancy": "net.mean",
+    "low": "net.low",
+    "high": "net.high",
+    "sd": "net.sd",
+    "p": "net.p",
+    "profit": "profit",
+    "profit_factor": "profit_factor",
+    "return": "return_share",
+    "drawdown": "drawdown.share",
+    "drawdown_money": "drawdown.money",
+    "drawdown_days": "drawdown.days",
+    "trades_a_day": "trades_a_day",
+    "lots_a_month": "lots_a_month",
+    "in_market": "in_market",
+    "holding_hours": "holding_hours",
+    "false_share": "false_share",
+    "beyond_one": "beyond_one",
+    "at_stop": "at_stop",
+    "commission": "commission",
+    "model_cost": "model_cost",
+    "size": "size",
+    "said_size": "said",
+    "buys": "buys",
+    "beside": "beside",
+}
 
 
 def own_sd(one: ArmFigures) -> float:

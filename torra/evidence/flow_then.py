@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from numpy.random import Generator
 
-from torra.clock import duration, iso, parse
+from torra.clock import duration
 from torra.evidence.flow_readings import LEFT_OUT, Flow, FlowRow, FlowThen
 from torra.evidence.news_digest import NewsStatus
 
@@ -77,15 +77,3 @@ def _other(row: FlowRow, rng: Generator) -> FlowRow:
         slippage=slipped,
         events=int(rng.integers(1, 1000)),
     )
-
-
-def as_json(flow: FlowRows) -> dict[str, Any]:
-    """Return rows as JSON values, in lists: a replay of years has thousands."""
-    return {name: [[iso(row.bar_time), *row[1:]] for row in rows] for name, rows in flow.items()}
-
-
-def of_json(told: Mapping[str, Any]) -> FlowRows:
-    """Return what `as_json` told."""
-    return {
-        name: tuple(FlowRow(parse(row[0]), *row[1:]) for row in rows) for name, rows in told.items()
-    }

@@ -106,24 +106,23 @@ def main() -> int:
     try:
         found = _work(job["work"])(Path(job["home"]), job["parameters"], report.progress)
         report.write({"says": bounded(found.says), "made": found.made})
-    except KeyboardInterrupt:
-        report.write({"failed": "it was stopped", "again": True})
-        return 1
-    except (Busy, StoreUnavailable) as error:
-        report.write({"failed": bounded(str(error)), "again": True})
-        return 1
-    except TorraError as error:
-        report.write({"failed": bounded(str(error)), "again": False})
-        return 1
-    except MemoryError:
-        told = f"it needs more memory than a job may have, {job['memory'] / 2**30:.1f} GB"
-        report.write({"failed": f"{told}: ask for less", "again": False})
-        return 1
-    except Exception as error:  # noqa: BLE001 - a defect, which trying again would not mend
-        told = f"{type(error).__name__}: {error}"
-        report.write({"failed": f"it broke: {bounded(told)}", "again": False})
+    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - a defect is told as well
+        report.write(_failure(error, job["memory"]))
         return 1
     return 0
+
+
+def _failure(error: BaseException, memory: int) -> dict[str, Any]:
+    """Return what is told of a work that failed, and whether trying again may mend it."""
+    told = str(error)
+    if isinstance(error, KeyboardInterrupt):
+        told = "it was stopped"
+    elif isinstance(error, MemoryError):
+        told = f"it needs more memory than a job may have, {memory / 2**30:.1f} GB: ask for less"
+    elif not isinstance(error, TorraError):
+        told = f"it broke: {type(error).__name__}: {error}"
+    again = isinstance(error, (KeyboardInterrupt, Busy, StoreUnavailable))
+    return {"failed": bounded(told), "again": again}
 
 
 def _stop(*_: object) -> None:

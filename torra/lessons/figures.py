@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -30,124 +29,99 @@ MINUTES: Final = ("min", "minute", "minutes")
 BARS: Final = ("bar", "bars")
 DAYS: Final = ("day", "days")
 
-LOST: Final = ("lost", "loss", "losses", "lose", "loses", "losing", "loser", "losers")
-WON: Final = (
-    *("won", "win", "wins", "winning", "winner", "winners", "gain", "gained", "gains"),
-    *("profit", "profits", "profitable", "paid"),
-)
-ENDED: Final = ("came", "ended", "end", "closed", "finished", "result", "scratch")
-PATH: Final = ("gain", "gained", "gains")
-"""What may be said of the best of the way too: a trade that lost had gained something."""
+LOST: Final = "lost loss losses lose loses losing loser losers"
+WON: Final = "won win wins winning winner winners profit profits profitable paid"
+NEGATIVE: Final = frozenset(f"{LOST} minus negative worst behind drawdown".split())
+"""Words beside which a number without a sign is a negative one: a loss of 1.02 R is -1.02 R."""
 
-ACCOUNT: Final = ("account",)
-SHOWN: Final[Mapping[tuple[str, ...], str]] = {ACCOUNT: "of the account"}
-"""What is shown as a unit of numbers that have none."""
+ACCOUNT: Final = "account"
 
 PARTS: Final[Mapping[str, str]] = {
     name: words.replace(" against ", " versus ") for name, words in COMPONENTS.items()
 }
 """The parts of the scores in a lesson: there "against" says that one spoke against the trade."""
 
-
-class OutcomeWord(NamedTuple):
-    """A result of a trade in R: its field, the words that name it, and those that speak of another.
-
-    Beside a word of `sizes` a negative one may be told without its sign.
-    """
-
-    field: str
-    about: tuple[str, ...]
-    barred: tuple[str, ...] = ()
-    sizes: tuple[str, ...] = ()
-    leads: bool = False
-
-
 RESULTS: Final = {
-    "result": OutcomeWord("r", (*LOST, *WON, *ENDED), sizes=LOST),
-    "planned": OutcomeWord(
-        "planned_r", ("plan", "planned"), (*LOST, *WON, *ENDED, "against"), leads=True
+    "result": (
+        "r",
+        f"{LOST} {WON} gain gained gains came ended end closed finished result scratch",
     ),
-    "cost_of_fill": OutcomeWord(
-        "slipped_r",
-        ("fill", "fills", "filled", "slip", "slippage", "slipped"),
-        (*WON, *ENDED),
-        leads=True,
-    ),
-    "worst": OutcomeWord(
-        "mae_r", ("worst", "behind", "drawdown"), (*WON, *ENDED), ("worst", "behind", "drawdown")
-    ),
-    "best": OutcomeWord(
-        "mfe_r",
-        ("best", "ahead", "favour", "favor"),
-        (*LOST, *ENDED, *(word for word in WON if word not in PATH)),
-    ),
-    "surprise": OutcomeWord("surprise", ("surprise",), (*LOST, *WON, *ENDED), leads=True),
+    "planned": ("planned_r", "plan planned"),
+    "cost_of_fill": ("slipped_r", "fill fills filled slip slippage slipped"),
+    "worst": ("mae_r", "worst behind drawdown"),
+    "best": ("mfe_r", "best ahead favour favor"),
+    "surprise": ("surprise", "surprise"),
 }
-"""The results of a trade, by how they are called."""
+"""The results of a trade in R by their names: the field of each, and the words that say it."""
 
-HELD: Final = ("held", "hold", "holding", "lasted", "took", "within", "in", "after", "for")
-NOT_HELD: Final = (
-    *("wait", "next", "ago", "before", "later", "last", "early", "earlier", "late", "trend"),
-    *("rose", "rising", "fell", "falling", "ahead", "behind", "profit", "drawdown", "favour"),
-    *("favor", "best", "worst", "plan", "planned", "surprise", "fill", "fills", "filled"),
-)
-"""Words beside which a length of time is told as how long a trade was held, and never so."""
+HELD: Final = "held hold holding lasted took within in after for"
 
-CHANGED: Final = (
-    *(*LOST, *WON, "rose", "fell", "risen", "fallen", "climbed", "dropped", "jumped", "moved"),
-    *("rising", "falling", "turned", "best", "worst", "ahead", "behind", "drawdown"),
+SITUATION: Final[tuple[tuple[str, int, tuple[str, ...], str, str], ...]] = (
+    ("price_action", 2, (), "action", ""),
+    ("key_levels", 2, (), "levels", ""),
+    ("momentum", 2, (), "momentum", ""),
+    ("structure", 2, (), "structure", ""),
+    ("adx14", 1, (), "adx", ""),
+    ("di_difference", 1, (), "di directional", ""),
+    ("volatility_percentile", 1, (), "volatility percentile", ""),
+    ("rsi14", 1, (), "rsi", ""),
+    ("support_distance_atr", 2, ATR, "support", ""),
+    ("resistance_distance_atr", 2, ATR, "resistance", ""),
+    ("volume_ratio", 2, TIMES, "volume", ""),
+    ("volume_ratio", 0, PERCENT, "volume", "usual"),
+    ("spread_atr", 2, ATR, "spread", ""),
+    ("spread_atr", 0, PERCENT, "spread", "atr"),
+    ("consensus", 2, (), "consensus", ""),
+    ("news_score", 2, (), "news", ""),
+    ("up_bars", 2, (), "rising rose", ""),
+    ("up_bars", 0, PERCENT, "rising rose", "bars"),
+    ("ema_gap_atr", 2, ATR, "mean ema", ""),
 )
-"""Words beside which a number of the market is told as a change of it, or as one of the trade."""
+"""The numbers of a situation (torra.lessons.lesson.SCALES): decimals, units, the words that say it,
+and what a share is of.
+"""
 
 HOUR: Final = timedelta(hours=1)
 ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class LessonNumber:
+class LessonNumber(NamedTuple):
     """A number of a lesson.
 
-    It is shown with `decimals`, and may be said with as few as `least`. One of the `units` follows
-    it, then the noun `of` where there is one ("60 % of its usual"). One of the words `about` stands
-    in the same clause, before the number where it `leads`, and one of `beside` where there are any,
-    but none that is `barred`. Beside one of `sizes` a negative number may go without its sign.
+    It is shown with `decimals`. One of the `units` follows it, one of the words `about` stands in
+    the same clause, and the noun `of` where there is one ("60 % of its usual").
     """
 
     name: str
     value: float
     decimals: int
-    units: tuple[str, ...] = ()
-    about: tuple[str, ...] = ()
-    least: int = 1
-    derived: bool = False
+    units: tuple[str, ...]
+    about: str
     of: str = ""
-    leads: bool = False
-    barred: tuple[str, ...] = ()
-    sizes: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
+    derived: bool = False
 
     @property
     def unit(self) -> str:
         """The unit with which it is shown."""
-        return self.units[0] if self.units else SHOWN.get(self.about, "")
+        return self.units[0] if self.units else "of the account" if self.about == ACCOUNT else ""
 
-    def says(self, digits: str, sign: str, clause: Collection[str]) -> bool:
+    def says(self, digits: str, sign: str, unit: str, clause: Collection[str]) -> bool:
         """Return whether a number as it is written, "1.02", is this one, as it is rounded.
 
-        A negative one has its sign, or a word in its clause that says so: a loss of 1.02 R.
+        A negative one has its sign, or a word in its clause that says so.
         """
-        said, decimals = float(digits), len(digits.partition(".")[2])
-        if decimals > self.decimals:
+        named = not set(self.about.split()).isdisjoint(clause) and (
+            not self.of or self.of in clause
+        )
+        places = len(digits.partition(".")[2])
+        if not named or unit not in (self.units or ("",)) or places > self.decimals:
             return False
-        lost = any(word in clause for word in self.sizes)
-        if lost and self.value > 0:
-            return False  # a gain that is told as a loss
-        wanted = abs(self.value) if lost and not sign else self.value
-        said = -said if sign == "-" else said
-        if decimals >= self.least:
-            return abs(said - wanted) <= 0.5 * 10.0**-decimals + ROUNDING
-        # Fewer decimals than the least are those of a round number: 2 R for 2.00 R.
-        return abs(said - round(wanted, self.decimals)) < ROUNDING
+        said = float(f"{sign}{digits}")
+        values = {self.value, -self.value if not sign and NEGATIVE & {*clause} else self.value}
+        # One of two decimals may be left out; a whole number is that of a round one: 2 R for 2.00.
+        if places >= self.decimals - 1:
+            return any(abs(said - value) <= 0.5 * 10.0**-places + ROUNDING for value in values)
+        return any(abs(said - round(value, self.decimals)) < ROUNDING for value in values)
 
 
 def figures(facts: LessonFacts) -> tuple[LessonNumber, ...]:
@@ -160,13 +134,10 @@ def evidence(facts: LessonFacts) -> dict[str, Feature]:
     moment = iso(facts.known_at)
     told = [Feature(f"lesson.{name}", word, as_of=moment) for name, word in _words(facts) if word]
     told += [
-        Feature(
-            f"lesson.{one.name}", one.value, one.unit, moment,
-            decimals=one.decimals,
-        )
+        Feature(f"lesson.{one.name}", one.value, one.unit, moment, decimals=one.decimals)
         for one in figures(facts)
         if not one.derived
-    ]  # fmt: skip
+    ]
     return {one.id: one for one in told}
 
 
@@ -187,79 +158,21 @@ def _words(facts: LessonFacts) -> Iterator[tuple[str, str]]:
 
 
 def _figures(facts: LessonFacts) -> Iterator[LessonNumber]:
-    for name, one in RESULTS.items():
-        value = float(getattr(facts, one.field))
-        told = LessonNumber(
-            name, value, 2, R, one.about, leads=one.leads, barred=one.barred, sizes=one.sizes
-        )
-        yield told
-        yield replace(
-            told, value=100.0 * value, decimals=0, units=PERCENT, least=0, derived=True, of="risk"
-        )
-    yield from _times(facts)
+    for name, (field, about) in RESULTS.items():
+        value = float(getattr(facts, field))
+        yield LessonNumber(name, value, 2, R, about)
+        yield LessonNumber(name, 100.0 * value, 0, PERCENT, about, "risk", derived=True)
+    hours, step = facts.hours_held, TIMEFRAMES.get(facts.timeframe)
+    yield LessonNumber("held", hours, 1, HOURS, HELD)
+    yield LessonNumber("held", hours * 60.0, 0, MINUTES, HELD, derived=True)
+    yield LessonNumber("held", hours / 24.0, 1, DAYS, HELD, derived=True)
+    if step:
+        yield LessonNumber("held", hours * (HOUR / step), 0, BARS, HELD, derived=True)
     if facts.profit is not None:
-        money = LessonNumber("profit", facts.profit, 2, (), ACCOUNT, 0)
-        yield replace(
-            money,
-            barred=(*ENDED, "best", "worst", "ahead", "behind"),
-            sizes=LOST,
-            beside=(*LOST, *WON),
-        )
-    if facts.situation is not None:
-        numbers = facts.situation.numbers
-        for figure in SITUATION:
-            found = numbers.get(figure.name)
-            if found is not None:
-                value = 100.0 * found if figure.units == PERCENT else found
-                yield replace(figure, value=value)
-
-
-def _times(facts: LessonFacts) -> Iterator[LessonNumber]:
-    hours = facts.hours_held
-    told = LessonNumber("held", hours, 1, HOURS, HELD, barred=NOT_HELD)
-    yield told
-    yield replace(told, value=hours * 60.0, decimals=0, units=MINUTES, least=0, derived=True)
-    yield replace(told, value=hours / 24.0, units=DAYS, derived=True)
-    if step := TIMEFRAMES.get(facts.timeframe):
-        bars = hours * (HOUR / step)
-        yield replace(told, value=bars, decimals=0, units=BARS, least=0, derived=True)
-
-
-def _plain(name: str, decimals: int, *about: str, least: int = 0) -> LessonNumber:
-    return LessonNumber(name, 0.0, decimals, (), about, least, leads=True, barred=CHANGED)
-
-
-def _in(units: tuple[str, ...], name: str, *about: str, of: str = "") -> LessonNumber:
-    percent = units == PERCENT
-    decimals, least = (0, 0) if percent else (2, 1)
-    return LessonNumber(
-        name, 0.0, decimals, units, about, least, percent, of, leads=True, barred=CHANGED
-    )
-
-
-SITUATION: Final = (
-    _plain("price_action", 2, "action", least=1),
-    _plain("key_levels", 2, "levels", least=1),
-    _plain("momentum", 2, "momentum", least=1),
-    _plain("structure", 2, "structure", least=1),
-    _plain("adx14", 1, "adx"),
-    _plain("di_difference", 1, "di", "directional"),
-    _plain("volatility_percentile", 1, "volatility", "percentile"),
-    _plain("rsi14", 1, "rsi"),
-    replace(_in(ATR, "support_distance_atr", "support"), barred=(*CHANGED, "above", "resistance")),
-    replace(
-        _in(ATR, "resistance_distance_atr", "resistance"), barred=(*CHANGED, "below", "support")
-    ),
-    _in(TIMES, "volume_ratio", "volume", of="usual"),
-    _in(PERCENT, "volume_ratio", "volume", of="usual"),
-    _in(ATR, "spread_atr", "spread"),
-    _in(PERCENT, "spread_atr", "spread", of="ATR"),
-    _plain("consensus", 2, "consensus", least=1),
-    _plain("news_score", 2, "news", least=1),
-    replace(_plain("up_bars", 2, "bars", least=1), barred=(), beside=("rising", "rose")),
-    replace(_in(PERCENT, "up_bars", "rising", "rose", of="bars"), leads=False, barred=()),
-    _in(ATR, "ema_gap_atr", "mean", "ema"),
-)
-"""The numbers of a situation (torra.lessons.lesson.SCALES), in their own units; those in % are
-times 100.
-"""
+        yield LessonNumber("profit", facts.profit, 2, (), ACCOUNT)
+    numbers = facts.situation.numbers if facts.situation else {}
+    for name, decimals, units, about, of in SITUATION:
+        known, share = numbers.get(name), units == PERCENT
+        if known is not None:
+            value = 100.0 * known if share else known
+            yield LessonNumber(name, value, decimals, units, about, of, derived=share)

@@ -21,7 +21,7 @@ an and another any are as at away back be because been before behind being below
 by can cannot despite did do does down during either else enough even ever except far few for from
 further had has have having here how however if in instead into is it its itself just later least
 less like little long may maybe might more most much near neither never next no nor not now of off
-often on once one only onto or other others out over own past perhaps quite rather s same since so
+often on once only onto or other others out over own past perhaps quite rather s same since so
 some sometimes soon still such than that the their them then there these they this those though
 through thus to together too toward towards under unless until up upon usually very was well were
 what when where whether which while who whole why will with within without would yet

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from torra.clock import iso, parse
 
@@ -81,10 +81,6 @@ class AccountValue:
     newest: tuple[Jump, ...]
     fall: float
     below: float
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return asdict(self)
 
 
 class AccountSeries:

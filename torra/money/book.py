@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 PARTS: Final = ("symbol", "side", "reason")
 """What results are told by, besides the day: fields of a trade."""
 
-PERIODS: Final = ("today", "week", "whole", "warm_up")
-
 MOST: Final = 1e15
 """No account has won or lost more, in any currency: what says so is no number."""
 
@@ -77,15 +75,6 @@ class AccountMoney:
     by_tag: Mapping[str, TradeTotals]
     """By the tags that a person gave to trades; a trade with two is in both."""
 
-    def results_as_json(self) -> dict[str, Any]:
-        """Return the results for programs, by the name of their field."""
-        plain = {name: getattr(self, name).as_json() for name in PERIODS}
-        groups = {
-            name: {label: one.as_json() for label, one in getattr(self, name).items()}
-            for name in ("by_day", *(f"by_{part}" for part in PARTS), "by_tag")
-        }
-        return {**plain, **groups}
-
 
 @dataclass(frozen=True, slots=True)
 class Money:
@@ -109,12 +98,7 @@ class Money:
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs: amounts in the currency of their account."""
-        told = asdict(self)
-        told["accounts"] = [
-            {**row, **one.results_as_json()}
-            for row, one in zip(told["accounts"], self.accounts, strict=True)
-        ]
-        return {**told, "as_of": iso(self.as_of), "day": self.day}
+        return {**asdict(self), "as_of": iso(self.as_of), "day": self.day}
 
 
 class AccountBook:
@@ -138,7 +122,7 @@ class AccountBook:
         for name, groups in self.parts.items():
             groups.setdefault(getattr(trade, name), Tally()).add(trade)
 
-    def told(
+    def stands(
         self,
         name: str,
         currency: str,
@@ -152,10 +136,6 @@ class AccountBook:
         begins = (today - timedelta(days=6)).isoformat()
         upto = today.isoformat()
         week = [day for day in newest if begins <= day <= upto]
-        by_part = {
-            part: {label: tally.result() for label, tally in groups.items()}
-            for part, groups in self.parts.items()
-        }
         return AccountMoney(
             account=name,
             currency=currency,
@@ -166,10 +146,10 @@ class AccountBook:
             drawdown=self.curve.fall(),
             open=held,
             standing=standing,
-            by_day={day: self.days[day].result() for day in newest},
-            by_symbol=by_part["symbol"],
-            by_side=by_part["side"],
-            by_reason=by_part["reason"],
+            by_day=_totals({day: self.days[day] for day in newest}),
+            by_symbol=_totals(self.parts["symbol"]),
+            by_side=_totals(self.parts["side"]),
+            by_reason=_totals(self.parts["reason"]),
             by_tag=tags,
         )
 
@@ -204,7 +184,7 @@ class MoneyBook:
             currencies, tagged = self._currencies(), self._by_tag() if tags else {}
             names = {item.route for item, _ in known.values()} | set(self._accounts) | set(held)
             accounts = [
-                self._book(name).told(
+                self._book(name).stands(
                     name,
                     currencies.get(name, ""),
                     held.get(name, OpenNow()),
@@ -253,10 +233,7 @@ class MoneyBook:
             if not trade.warm_up:
                 tags = found.setdefault(self._name(trade.bridge, trade.closed_at), {})
                 tags.setdefault(str(tag), Tally()).add(trade)
-        return {
-            account: {tag: tally.result() for tag, tally in sorted(tags.items())}
-            for account, tags in found.items()
-        }
+        return {account: _totals(dict(sorted(tags.items()))) for account, tags in found.items()}
 
     def _opened(self, ends: Sequence[tuple[str, float]]) -> str:
         """Return when the first trade of an account was filled (ISO); "" where none is known."""
@@ -333,6 +310,10 @@ class MoneyBook:
         if found is None:
             found = self._accounts[name] = AccountBook()
         return found
+
+
+def _totals(tallies: Mapping[str, Tally]) -> dict[str, TradeTotals]:
+    return {label: tally.result() for label, tally in tallies.items()}
 
 
 def _place(row: Sequence[Any]) -> tuple[str, int]:

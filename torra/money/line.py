@@ -16,8 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from torra.clock import iso, parse
-from torra.config import Instance, Profile, SymbolSpec
-from torra.money.open_positions import PAPER, bar_of, spec_of
+from torra.money.open_positions import PAPER, Setups, bar_of, terms_of
 from torra.store.standings import WarmUps
 from torra.store.trade.positions import as_position
 from torra.verdict.trade_outcome import value_at_bid
@@ -78,7 +77,7 @@ class OpenThen:
     `setups` are the desk's instances by name; positions of others have no known terms.
     """
 
-    def __init__(self, database: Database, setups: Mapping[str, tuple[Instance, Profile]]) -> None:
+    def __init__(self, database: Database, setups: Setups) -> None:
         self._database = database
         self._setups = setups
         self._warm_ups = WarmUps(database)
@@ -118,8 +117,7 @@ class OpenThen:
         yield from (row for row in self._held if row["opened_at"] <= moment)
 
     def _result(self, row: Mapping[str, Any], at: datetime) -> float | None:
-        item, profile = self._setups.get(row["instance"], (None, None))
-        spec: SymbolSpec | None = spec_of(profile, item.symbol) if item and profile else None
+        item, spec = terms_of(self._setups, row["instance"])
         if item is None or spec is None or row["price"] is None:
             return None
         price = self._database.newest_close(item.id, item.timeframes, at)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 PAPER: Final = "paper"
 
+Setups = Mapping[str, tuple[Instance, Profile]]
+"""The instances of a desk by name, each with the profile that it runs with."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpenNow:
@@ -58,9 +61,7 @@ class _Stake(NamedTuple):
     warm_up: bool = False
 
 
-def open_now(
-    database: Database, setups: Mapping[str, tuple[Instance, Profile]], now: datetime
-) -> dict[str, OpenNow]:
+def open_now(database: Database, setups: Setups, now: datetime) -> dict[str, OpenNow]:
     """Return positions and orders by account; `setups` are the desk's instances by name."""
     held: dict[str, tuple[list[_Stake], list[_Stake]]] = {}
     warm_ups = WarmUps(database)
@@ -79,12 +80,11 @@ def open_now(
 
 def _stake(
     database: Database,
-    setups: Mapping[str, tuple[Instance, Profile]],
+    setups: Setups,
     held: Position,
     now: datetime,
 ) -> _Stake:
-    item, profile = setups.get(held.instance, (None, None))
-    spec = spec_of(profile, item.symbol) if item and profile else None
+    item, spec = terms_of(setups, held.instance)
     if item is None or spec is None:
         return _Stake(None, None, None)
     distance = max(0.0, -gain(held.side, held.entry, held.stop))
@@ -113,6 +113,12 @@ def _together(positions: Sequence[_Stake], orders: Sequence[_Stake]) -> OpenNow:
 def bar_of(signal: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return instance, timeframe and time of the bar that decided a signal."""
     return signal["instance"], signal["timeframe"], signal["bar_time"]
+
+
+def terms_of(setups: Setups, instance: str) -> tuple[Instance | None, SymbolSpec | None]:
+    """Return an instance of the desk and its symbol's trading terms, as far as they are known."""
+    item, profile = setups.get(instance, (None, None))
+    return item, spec_of(profile, item.symbol) if item and profile else None
 
 
 def spec_of(profile: Profile, symbol: str) -> SymbolSpec | None:

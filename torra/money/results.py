@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from torra.evaluation.intervals import Interval, student_quantile, wilson
 
@@ -62,22 +62,11 @@ class TradeTotals:
     mean_r: float | None = None
     between: Interval | None = None
 
-    @property
-    def win_rate(self) -> float | None:
-        """The share of won trades among those with a known result, in [0, 1]; None without any."""
-        known = self.trades - self.unknown
-        return self.won / known if known else None
+    win_rate: float | None = None
+    """The share of won trades among those with a known result, in [0, 1]; None without any."""
 
-    @property
-    def win_rate_between(self) -> Interval | None:
-        """Wilson's interval (95 %) of the win rate; None without a known result."""
-        return wilson(self.won, self.trades - self.unknown)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it for programs, with the win rate and its interval."""
-        between = self.win_rate_between
-        rates = {"win_rate": self.win_rate, "win_rate_between": between and asdict(between)}
-        return {**asdict(self), **rates}
+    win_rate_between: Interval | None = None
+    """Wilson's interval (95 %) of the win rate; None without a known result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +125,19 @@ class Tally:
 
     def result(self) -> TradeTotals:
         """Return what they came to."""
-        mean = self.r / self.rated if self.rated else None
+        mean, known = self.r / self.rated if self.rated else None, self.trades - self.unknown
         return TradeTotals(
             trades=self.trades,
             won=self.won,
             lost=self.lost,
-            even=self.trades - self.won - self.lost - self.unknown,
+            even=known - self.won - self.lost,
             unknown=self.unknown,
             profit=self.profit,
             r=self.r,
             mean_r=mean,
             between=None if mean is None else self._around(mean),
+            win_rate=self.won / known if known else None,
+            win_rate_between=wilson(self.won, known),
         )
 
     def _around(self, mean: float) -> Interval | None:

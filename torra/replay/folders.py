@@ -29,9 +29,8 @@ from torra.replay.shards.checkpoints import (
     Checkpoint,
     foreign,
     forget,
-    is_done,
     move_into_place,
-    program_of,
+    state_of,
     unwritable,
 )
 from torra.replay.shards.shards import program
@@ -111,9 +110,10 @@ def _start_anew(
 
     What was paid for is a person's to throw away.
     """
-    programs = {program_of(folder, name) for name in held} - {None}
+    states = [state_of(folder, name) for name in held]
+    programs = {one.identity.get("program") for one in states if one}
     # A replay that was finished stays: it can be read and recomposed, whichever program ran it.
-    if programs <= {program()["code"]} or all(is_done(folder, name) for name in held):
+    if programs <= {program()["code"]} or all(one and one.done for one in states):
         return
     if paid:
         raise ConfigError(

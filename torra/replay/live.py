@@ -13,6 +13,7 @@ A desk of several profiles without a symbol, and a text that is no time, raise C
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -145,11 +146,8 @@ def scored(
     subject = _subject(home, settings, symbol)
     if not (home / DATABASE).exists():
         return nothing_yet(subject, NO_TICK)
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         found = made(database, subject, trials_of(home, subject), start, last, symbol)
-    finally:
-        database.close()
     _keep(home, found)
     return found
 
@@ -168,14 +166,11 @@ def _of_a_host(home: Path, name: str, start: datetime | None, end: datetime | No
     """Return the scorecard of another program's stream, which sends nothing."""
     if not (home / DATABASE).exists():
         raise ConfigError(f"{home} has no database yet, and so no stream {name}")
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         subject = judged.subject_of(database, name)
         told = judged.told_outcomes(database.hosted_outcomes(name)).says
         tried = trials_of(home, subject)
         found = made(database, subject, tried, start, end, name, told=(told,))
-    finally:
-        database.close()
     _keep(home, found)
     return found
 

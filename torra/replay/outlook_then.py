@@ -16,16 +16,18 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from numpy.random import Generator
+from pydantic import TypeAdapter
 
 from instance_database import Database, open_home
-from torra.clock import System, duration, iso, parse
+from torra.clock import System, duration, iso
 from torra.config import Instance, Profile, load_desk
 from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
@@ -37,7 +39,7 @@ from torra.evidence.flow_readings import Flow
 from torra.evidence.flow_then import FlowRows
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import ShelvedNews
-from torra.evidence.outside_numbers import FactRow, SeriesRow, StoredRow, kind_of_source
+from torra.evidence.outside_numbers import StoredRow, kind_of_source
 from torra.evidence.outside_readings import THREE_YEARS, series_for
 from torra.evidence.scheduled_events import (
     EVERY_CURRENCY,
@@ -71,8 +73,6 @@ years, a change sixty days.
 
 FLOW_BACK: Final = SHIFT + timedelta(days=60)
 """How long before a replay the order flow reaches that a tick, or its placebo, may read."""
-
-TIMES: Final = ("published", "first_seen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,41 +240,18 @@ class PointInTimeData:
         return tuple(sorted({*short, *tracks}))
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {
-            "events": _plain(self.events),
-            "filed": _plain(self.filed),
-            "stored": _plain(self.stored),
-            "figures": _plain(self.figures),
-            # In rows: a replay of years has thousands.
-            **({"series": [_row(one) for one in self.series]} if self.series else {}),
-            **({"facts": [_fact_told(one) for one in self.facts]} if self.facts else {}),
-            **({"flow": flow_then.as_json(self.flow)} if self.flow else {}),
-            **({"begin": iso(self.begin)} if self.begin else {}),
-            **(
-                {"companions": [one.as_row() for one in self.companions]} if self.companions else {}
-            ),
-        }
+        """Return it as JSON values, without what is as in NOTHING."""
+        told: dict[str, Any] = OUTLOOK.dump_python(self, mode="json", exclude_defaults=True)
+        return told
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> PointInTimeData:
-        """Return what `as_json` told; nothing where nothing was told."""
-        events, filed, stored = (told.get(name) for name in ("events", "filed", "stored"))
-        return cls(
-            None if events is None else tuple(_event(row) for row in events),
-            None if filed is None else tuple(_item(row) for row in filed),
-            None if stored is None else tuple(_item(row) for row in stored),
-            tuple(
-                Figures(parse(row["first_seen"]), row["values"], row["ticker"])
-                for row in told.get("figures", ())
-            ),
-            tuple(_stored_row(row) for row in told.get("series", ())),
-            facts=tuple(_stored_fact(row) for row in told.get("facts", ())),
-            flow=flow_then.of_json(told.get("flow", {})),
-            begin=parse(told["begin"]) if told.get("begin") else None,
-            companions=tuple(CompanionTrack.of(row) for row in told.get("companions", ())),
-        )
+        """Return what `as_json` told; raises ValueError for anything else."""
+        return OUTLOOK.validate_python(told)
 
+
+OUTLOOK: Final = TypeAdapter(PointInTimeData)
+"""Reads and writes an outlook as JSON values."""
 
 NOTHING: Final = PointInTimeData()
 """The outlook of a replay whose profile asks for neither events nor headlines."""
@@ -346,15 +323,12 @@ def _of_desk(
     """Return what the desk has stored; nothing where there is no desk."""
     if not (home / DATABASE).exists():
         return (), ()
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         items = tuple(database.news(since=since, as_of=end, limit=None))
         ticker = subject_of(instance, profile).ticker
         figures = _figures(database, (ticker,), end) if ticker else []
         peers = {peer for one in figures for peer in peers_of(one.values)} - {ticker}
         figures += _figures(database, sorted(peers), end)
-    finally:
-        database.close()
     return items, tuple(figures)
 
 
@@ -396,11 +370,8 @@ def _companions_of_desk(
     own = companion_tracks.instance_with(load_desk(home).instances, instance.symbol)
     if own is None:
         return ()
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         return companion_tracks.of_desk(database, own, instance.timeframes, begin, end, SHIFT)
-    finally:
-        database.close()
 
 
 def _outside_of_desk(
@@ -411,12 +382,9 @@ def _outside_of_desk(
         return (), ()
     subject = subject_of(instance, profile)
     names = series_for(subject)
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         rows = database.series_rows(names) if names else []
         facts = database.fact_rows(subject.ticker) if reads_company(subject) else []
-    finally:
-        database.close()
     since, named = begin - REACHES_BACK, profile.outside.sources
     return (
         tuple(one for one in rows if one.row.at >= since and _counts(one, end, named)),
@@ -433,8 +401,7 @@ def _flow_of_desk(home: Path, instance: Instance, begin: datetime, end: datetime
     if not (home / DATABASE).exists():
         return {}
     whose = [one.id for one in load_desk(home).instances if instance.id in (one.id, one.symbol)]
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         for name in whose or [instance.id]:
             found = {
                 timeframe: tuple(
@@ -446,8 +413,6 @@ def _flow_of_desk(home: Path, instance: Instance, begin: datetime, end: datetime
             }
             if any(found.values()):
                 return {timeframe: rows for timeframe, rows in found.items() if rows}
-    finally:
-        database.close()
     return {}
 
 
@@ -531,20 +496,7 @@ class _Stored:
         return [one for one in self._facts if one.row.ticker == ticker]
 
 
-# --- as JSON --------------------------------------------------------------------------------------
-
-
-def _plain(rows: Sequence[Any] | None) -> list[dict[str, Any]] | None:
-    if rows is None:
-        return None
-    return [
-        {name: iso(value) if isinstance(value, datetime) else value for name, value in one.items()}
-        for one in map(asdict, rows)
-    ]
-
-
-def _event(row: Mapping[str, Any]) -> ScheduledEvent:
-    return ScheduledEvent(**{**row, "time": parse(row["time"])})
+# --- the placebo ----------------------------------------------------------------------------------
 
 
 def _shifted(one: StoredRow) -> StoredRow:
@@ -558,34 +510,3 @@ def _shifted_fact(one: StoredFact) -> StoredFact:
         begins=one.row.begins + SHIFT, ends=one.row.ends + SHIFT, known_at=one.row.known_at + SHIFT
     )
     return one._replace(row=row, first_seen=one.first_seen + SHIFT)
-
-
-def _fact_told(one: StoredFact) -> list[Any]:
-    row = one.row
-    times = (row.begins, row.ends, row.known_at, one.first_seen)
-    return [row.ticker, row.figure, *map(iso, times), row.value, row.unit, row.source, one.number]
-
-
-def _stored_fact(told: Sequence[Any]) -> StoredFact:
-    ticker, figure, begins, ends, known_at, first_seen, value, unit, source, number = told
-    times = (parse(begins), parse(ends), parse(known_at))
-    row = FactRow(ticker, figure, *times, value, unit, source)
-    return StoredFact(row, parse(first_seen), number)
-
-
-def _row(one: StoredRow) -> list[Any]:
-    row = one.row
-    times = (row.at, row.known_at, one.first_seen)
-    return [row.name, *map(iso, times), row.value, row.source, one.number]
-
-
-def _stored_row(told: Sequence[Any]) -> StoredRow:
-    name, at, known_at, first_seen, value, source, number = told
-    row = SeriesRow(name, parse(at), parse(known_at), value, source)
-    return StoredRow(row, parse(first_seen), number)
-
-
-def _item(row: Mapping[str, Any]) -> NewsItem:
-    known = {item.name: row[item.name] for item in fields(NewsItem)}
-    times = {name: parse(row[name]) for name in TIMES}
-    return NewsItem(**{**known, **times, "tickers": tuple(row["tickers"])})

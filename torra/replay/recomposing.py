@@ -165,16 +165,9 @@ def _trial(plan: ReplayPlan, arm: str, changes: Changes, profile: Profile) -> st
         # Another version of the program is no other trial.
         "program": "",
         "profile": arms.ARMS[arm].profile(profile).digest(),
+        **{one.name: getattr(changes, one.name) for one in dataclasses.fields(changes)},
+        # A set has another order in each process.
         "analysts": None if changes.analysts is None else sorted(changes.analysts),
-        "researchers": changes.researchers,
-        **({"researcher": changes.researcher} if changes.researcher else {}),
-        **({} if changes.arbiter else {"arbiter": False}),
-        **({} if changes.judge else {"judge": False}),
-        **({} if changes.reader else {"reader": False}),
-        **({"flat": True} if changes.flat else {}),
-        "gate": changes.gate,
-        "bound": changes.bound,
-        "blend": changes.blend,
     }
     symbol, digest = plan.history.symbol, plan.history.digest
     return trials.name_of(RECOMPOSED, symbol, digest, settings)
@@ -188,7 +181,7 @@ def _kept(
     The message names who can be left out.
     """
     known = {one.agent_id for tick in recorded.ticks for one in tick.opinions}
-    analysts = _analysts(recorded)
+    analysts = _of_kind(recorded, "analyst")
     strangers = sorted((keep | drop) - analysts)
     if strangers:
         hint = "; --no-debate leaves researchers out" if strangers[0] in known else ""
@@ -206,11 +199,6 @@ def _case(drop: Collection[str]) -> str:
     if len(cases) > 1:
         raise ConfigError(f"--drop {','.join(cases)}: --no-debate leaves both researchers out")
     return "".join(cases)
-
-
-def _analysts(recorded: ArmObservation) -> set[str]:
-    """Return the analysts that spoke in an arm."""
-    return _of_kind(recorded, "analyst")
 
 
 def _of_kind(recorded: ArmObservation, kind: str) -> set[str]:
@@ -396,7 +384,9 @@ def differences(
     """Return in words what a recomposition changes from one profile to the other."""
     told = []
     if changes.analysts is not None:
-        told += [f"without {name}" for name in sorted(_analysts(recorded) - changes.analysts)]
+        told += [
+            f"without {name}" for name in sorted(_of_kind(recorded, "analyst") - changes.analysts)
+        ]
     told += [] if changes.researchers else ["no debate"]
     told += [f"without {changes.researcher}"] if changes.researcher else []
     told += [] if changes.arbiter else ["without the research manager"]

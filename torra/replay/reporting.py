@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
@@ -398,14 +399,11 @@ def _teach(
         for timeframe in plan.history.timeframes
         for side in ("BUY", "SELL")
     }
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         for instance, ((timeframe, side), (wins, trades)) in product(ids, rates.items()):
             database.set_win_rate(
                 instance, timeframe, side, wins=wins, trades=trades, source=plan.name
             )
-    finally:
-        database.close()
     for (timeframe, side), (wins, trades) in rates.items():
         say(f"taught {', '.join(ids)}: {timeframe} {side} {wins} of {trades} won")
 

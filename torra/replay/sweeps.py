@@ -30,7 +30,15 @@ from torra.config import Instance
 from torra.errors import ConfigError
 from torra.evaluation import account_curve, sharpe
 from torra.evaluation.arm_tables import ReportInput
-from torra.evaluation.exhibits import Columns, Exhibit, Plot, PlotLine, cells
+from torra.evaluation.exhibits import (
+    Columns,
+    Exhibit,
+    Plot,
+    PlotLine,
+    contents,
+    interval,
+    number,
+)
 from torra.evaluation.intervals import Floats, Mean, mean_of
 from torra.evaluation.observations import ArmObservation, TradeObservation
 from torra.evaluation.overfitting import overfitting, overfitting_exhibit
@@ -46,7 +54,7 @@ from torra.evaluation.walk_forward import (
     walk_forward,
     walk_forward_exhibit,
 )
-from torra.evaluation.wording import count, interval_cell, percent, rounded, signed
+from torra.evaluation.wording import count, percent, rounded, signed
 from torra.replay.arms import CONTROL
 from torra.replay.entries import entry_comparison
 from torra.replay.grids import GridCell
@@ -274,14 +282,14 @@ class _Shown(NamedTuple):
     mean: Mean
 
 
-COLUMNS: Final[Columns[_Shown]] = {
-    "configuration": lambda row: row.one.cell.name,
+COLUMNS: Final[Columns] = {
+    "configuration": "one.cell.name",
     "trades": lambda row: len(row.one.trades),
     "hit rate": lambda row: percent(float((row.one.results.r > 0).mean())),
-    "R a trade": lambda row: rounded(row.mean.mean, 3),
-    "95 % interval": lambda row: interval_cell(row.mean, 3),
+    "R a trade": number("mean.mean", 3),
+    "95 % interval": interval("mean", 3),
     "R in all": lambda row: rounded(math.fsum(row.one.results.r), 1),
-    "Sharpe": lambda row: rounded(row.one.ratio.ratio, 2),
+    "Sharpe": number("one.ratio.ratio", 2),
 }
 
 
@@ -293,16 +301,15 @@ def _table(tried: Sequence[_Tried], seed: int) -> Exhibit:
     return Exhibit(
         name="sweep",
         title="Configurations by Sharpe ratio, net of costs",
-        columns=tuple(COLUMNS),
-        rows=cells(COLUMNS, rows),
-        **_show(tried, rows)._asdict(),
-        plots=_plots(tried),
+        **contents(COLUMNS, rows),
         figures={
             "configurations": float(len(tried)),
             "traded": float(len(traded)),
             "above": float(sum(one.results.r.mean() > 0 for one in traded)),
             "best": rows[0].mean.mean if rows else None,
         },
+        **_show(tried, rows)._asdict(),
+        plots=_plots(tried),
     )
 
 

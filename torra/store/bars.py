@@ -232,16 +232,6 @@ class BarStore(SpreadStore):
         )  # fmt: skip
         return _as_frame(rows)
 
-    def bar_revisions(self, instance: str, timeframe: str) -> list[tuple[str, int]]:
-        """Return bar time and revision of every row of a stream, withdrawals too, in that order."""
-        return list(
-            self.connection().conn.execute(
-                "SELECT bar_time, revision FROM bars WHERE instance = ? AND timeframe = ? "
-                "ORDER BY bar_time, revision",
-                (instance, timeframe),
-            )
-        )
-
     def records(self, instance: str, timeframe: str, *, as_of: datetime) -> Records | None:
         """Return the highest and the lowest price of the stream up to `as_of`, and since when.
 

@@ -123,14 +123,14 @@ class HistoryStore(Store):
 
     def verdicts_of(self, instance: str, timeframes: Collection[str], limit: int) -> dict[str, int]:
         """Return how often the newest `limit` ticks of an instance said each verdict."""
-        return dict(Counter(self._of_newest(VERDICTS, instance, timeframes, limit)))
+        return dict(Counter(self._newest_values(VERDICTS, instance, timeframes, limit)))
 
-    def _of_newest(
+    def _newest_values(
         self, sql: str, instance: str, timeframes: Collection[str], limit: int
     ) -> list[str]:
-        """Return what `sql` selects of the newest `limit` ticks of an instance, newest first."""
-        rows = (row for name in timeframes for row in self._tuples(sql, instance, name, limit))
-        return [value for _, value in sorted(rows, reverse=True)[:limit]]
+        """Return what a statement says of the newest ticks of all timeframes, newest first."""
+        found = [row for name in timeframes for row in self._tuples(sql, instance, name, limit)]
+        return [value for _, value in sorted(found, reverse=True)[:limit]]
 
     def debate_flags(
         self, instance: str, timeframes: Collection[str], limit: int
@@ -139,7 +139,7 @@ class HistoryStore(Store):
 
         Of ticks whose debate can be read; one that flagged nothing has an empty list.
         """
-        newest = self._of_newest(KEYS, instance, timeframes, limit)
+        newest = self._newest_values(KEYS, instance, timeframes, limit)
         rows = self._rows(FLAGS, json.dumps(newest))
         return [
             [str(one) for name in ("debate", "reports") for one in json.loads(row[name])]
@@ -153,7 +153,7 @@ class HistoryStore(Store):
 
         Newest first; a tick that read none, or whose record cannot be read, has nothing in it.
         """
-        newest = self._of_newest(KEYS, instance, timeframes, limit)
+        newest = self._newest_values(KEYS, instance, timeframes, limit)
         rows = self._rows(
             "SELECT torra_key, CASE WHEN json_valid(record) "  # noqa: S608
             "THEN json_extract(record, '$.outside.statuses') END AS told FROM journal "

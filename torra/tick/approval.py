@@ -13,6 +13,7 @@ changes nothing: a page shows before the yes what the yes would meet at that mom
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -24,7 +25,7 @@ from agent_config import JUDGE_ID
 from agents.contracts import AgentReport
 from agents.debate.deliberation import Deliberation
 from instance_database import Database, TickKey
-from torra.clock import Clock, duration, iso, parse
+from torra.clock import Clock, duration, parse
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.lessons.lesson import Thesis
@@ -471,14 +472,17 @@ def _meaning_of(row: ProposalRow) -> list[tuple[str, str, str | None]]:
     return _meaning(_readable(row).orders)
 
 
-def told(row: ProposalRow, thesis: Thesis | None = None) -> dict[str, Any]:
-    """Return a proposal as plain JSON for the commands, with its thesis where it has one."""
-    names = ("sid", "instance", "timeframe", "verdict", "action", "price", "expires", "state")
-    known = {name: getattr(row, name) for name in names}
-    known["created_at"] = iso(parse(row.created_at))
-    asked = row.asked_by
-    told = {"asked_by": asked._asdict()} if asked else {}
-    return {**known, **told, **({"thesis": thesis.as_dict()} if thesis else {})}
+def as_json(row: ProposalRow, database: Database) -> dict[str, Any]:
+    """Return a proposal as plain JSON, with its orders and with its thesis where it has one.
+
+    The orders are None where they cannot be read; the rest is answered all the same.
+    """
+    document = row.model_dump(exclude={"torra_key", "damaged"})
+    document["drafts"] = json.loads(row.drafts) if row.orders else None
+    if row.damaged:
+        document["damaged"] = row.damaged
+    thesis = thesis_of(row, database)
+    return {**document, "thesis": thesis.as_dict()} if thesis else document
 
 
 def thesis_of(row: ProposalRow, database: Database) -> Thesis | None:

@@ -18,6 +18,7 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    TypeAdapter,
     ValidationError,
 )
 from pydantic_core import to_json
@@ -35,7 +36,7 @@ from torra.evidence.outside_readings import OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.market.spreads import SpreadView
 from torra.tick.marks import GATE, SHADOW
-from torra.verdict.risk_engine import HeldSide
+from torra.verdict.risk_engine import Account, HeldSide
 
 Value = float | str | None
 """A value of evidence: a number or a word."""
@@ -55,6 +56,14 @@ def _has_ath(known: Numbers) -> Numbers:
     return known
 
 
+def _is_exposure(known: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    account: dict[str, Any] = {n: value for n, value in known.items() if n != LAST_PRICE}
+    ACCOUNT.validate_json(to_json(account), strict=True)
+    Account(**account)  # a key that none has raises TypeError
+    LATEST.validate_python(known.get(LAST_PRICE), strict=True)
+    return known
+
+
 def _is_time(text: str) -> str:
     parse(text)
     return text
@@ -68,6 +77,12 @@ Time = Annotated[str, AfterValidator(_is_time)]
 Timeframe = Annotated[str, AfterValidator(lambda name: TIMEFRAMES[name] and name)]
 Verdict = Literal["BUY", "SELL", "HOLD"]
 Side = Literal["BUY", "SELL"]
+
+LAST_PRICE: Final = "last_price"
+"""Key of the market's own price within the exposure, where a broker quotes."""
+
+ACCOUNT: Final = TypeAdapter(Account)
+LATEST: Final = TypeAdapter(float | None)
 
 REASON_SHOWN: Final = 200
 """Most characters of what is wrong with a damaged record."""
@@ -433,13 +448,13 @@ class DeskContext(RecordPart):
     """What the whole desk brought to the decision, and when.
 
     `signal_event` is the newest step of any signal at that moment, as in InstanceBefore at the
-    look. A hosted tick has the moment alone.
+    look. `exposure` has values of an Account, and LAST_PRICE. A hosted tick has the moment alone.
     """
 
     trading_state: str = ""
     decided: str = ""
     signal_event: int | None = None
-    exposure: dict[str, JsonValue] = {}
+    exposure: Annotated[dict[str, JsonValue], AfterValidator(_is_exposure)] = {}
 
 
 class HostedQuestion(RecordPart):

@@ -312,7 +312,7 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
             "bridges": [row.as_json() for row in database.bridges()],
             "alarms": [row.as_json() for row in database.alarms()],
             "proposals": [
-                approval.told(row, approval.thesis_of(row, database))
+                approval.as_json(row, database)
                 for row in database.proposals()
                 if instance in (None, row.instance)
             ],

@@ -259,13 +259,9 @@ SESSIONS: Final[Mapping[str, str]] = {
 
 LEFT_OUT: Final[Mapping[str, str]] = {
     "number_unknown": "a number that is no fact of the trade",
-    "other_symbol": "another symbol",
-    "fence": "the mark of a quotation",
-    "link": "an address",
-    "code": "code",
     "orders": "an order to whoever reads it",
-    "letters": "letters that cannot be checked",
-    "outcome": "another end than the trade's, or more than one trade can show",
+    "letters": "letters or marks that no plain sentence has",
+    "outcome": "another end than the trade's",
     "words": "a word outside the plain ones that are checked",
     "too_long": "more than three sentences",
 }

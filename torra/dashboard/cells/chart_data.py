@@ -19,7 +19,7 @@ from torra.dashboard.record.shown import ListedTick, TickView
 from torra.dashboard.view.desk_values import ChartBars, PriceBar, Symbol
 from torra.exhibits import figures
 from torra.store.trade.rows import SignalRow
-from torra.tick.tick_record import SignalRecord
+from torra.tick.tick_record import SignalRecord, ThresholdsRecord
 from torra.verdict.order_levels import Levels
 from torra.verdict.risk_engine import Position
 from torra.words.orders import ACTIONS
@@ -122,16 +122,8 @@ def moment(record: TickView, data: ChartBars, proposed: Levels | None = None) ->
     signal = next((one for one in record.signals if one.kind == "open"), None) or proposed
     action = str(record.action)
     shown = figures.mark(action if action not in ("HOLD", "None") else record.verdict)
-    return {
-        **prices(data),
-        "consensus": [],
-        "l1": [],
-        "markers": [_marker(record.bar_time, shown.tone, ACTIONS.get(action, shown.word), action)],
-        "levels": _levels(signal) if signal else [],
-        "thresholds": limits(record.thresholds),
-        "lines": {},
-        "told": [],
-    }
+    marker = _marker(record.bar_time, shown.tone, ACTIONS.get(action, shown.word), action)
+    return _without_scores(data, [marker], signal, record.thresholds)
 
 
 def trade(row: SignalRow, data: ChartBars, timeframe: str) -> ChartData:
@@ -146,13 +138,22 @@ def trade(row: SignalRow, data: ChartBars, timeframe: str) -> ChartData:
         for at, tone, text, kind in ends
         if at
     ]
+    return _without_scores(data, markers, row)
+
+
+def _without_scores(
+    data: ChartBars,
+    markers: list[Marker],
+    levels: SignalRecord | Levels | SignalRow | None,
+    thresholds: ThresholdsRecord | None = None,
+) -> ChartData:
     return {
         **prices(data),
         "consensus": [],
         "l1": [],
         "markers": markers,
-        "levels": _levels(row),
-        "thresholds": limits(None),
+        "levels": _levels(levels) if levels else [],
+        "thresholds": limits(thresholds),
         "lines": {},
         "told": [],
     }

@@ -183,22 +183,16 @@ def _room(found: Money, cap: DayCap | None) -> Cells:
     left = max(0.0, cap.cap - lost)
     told = (
         f"Day's loss cap: {figures.plain(left)} of {figures.plain(cap.cap)}{currency} left."
-        f"{_of_warm_up(found)}"
         if left
         else f"The day's loss cap of {figures.plain(cap.cap)}{currency} is reached: nothing opens "
-        f"until midnight UTC.{_of_warm_up(found)}"
+        "until midnight UTC."
     )
+    if found.warm_up_today:  # no result shows it
+        told += f" The warm-up's {figures.format_signed(found.warm_up_today, 2)} of today counts."
     return {
         "risk.room": words(told, "" if left else "alert"),
         "risk.meter": _meter(lost / cap.cap if cap.cap else 1.0),
     }
-
-
-def _of_warm_up(found: Money) -> str:
-    """Return what of the day's loss no result shows; "" where the warm-up traded on no such day."""
-    if not found.warm_up_today:
-        return ""
-    return f" The warm-up's {figures.format_signed(found.warm_up_today, 2)} of today counts."
 
 
 def _meter(share: float) -> Cell:

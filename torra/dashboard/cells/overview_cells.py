@@ -47,7 +47,6 @@ from torra.dashboard.view.desk_values import (
 from torra.dashboard.view.stream_reading import CHARTED
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
-from torra.tick.tick_record import TickRecord
 from torra.words.ticks import SOURCES, WITHOUT_SOME
 
 CARDS: Final = CHARTED
@@ -143,11 +142,19 @@ def overview(
         wants = notices(instance, data.desk)
         own = _instance(key, instance, data.desk, link)
         if compact:
-            _shorten(key, own, instance)
+            # its symbol's page shows these
+            del own[f"{key}.changes"], own[f"{key}.sentence"]
+            own[f"{key}.levels"] |= showing(instance.held)
+            own[f"{key}.when"] |= showing(instance.latest)
         else:
             own |= home_cells.tile(key, instance)
-            _linked(key, own)
-        own[f"{key}.attention"] = _attention(wants)
+            # brief, and it leads to its tick
+            sentence = own[f"{key}.sentence"]
+            sentence["text"] = home_cells.brief(sentence["text"])
+            sentence["set"] = own[f"{key}.when"].get("set", {})
+        tone = wants[0].tone if wants else ""
+        said = ", ".join(item.text for item in wants)
+        own[f"{key}.attention"] = words(said, tone) | showing(wants)
         own[f"{key}.watch"] = _watch(debates.get(instance.instance), watch)
         cells |= own
         for place, stream in enumerate(instance.streams):
@@ -156,7 +163,10 @@ def overview(
         rank = min((item.rank for item in wants), default=CALM)
         found.append(_row(key, instance, rank, address(instance.instance), own))
     # sorted after all keys are given: they follow the desk file, whatever the order on the page
-    order = sorted(found, key=_ordering(sort))
+    ranked, named = sort == "attention", sort != "desk"
+    order = sorted(
+        found, key=lambda row: (row["rank"] if ranked else 0, row["name"] if named else "")
+    )
     return {
         "cells": cells,
         "instances": order,
@@ -192,12 +202,6 @@ def _shown(name: str, address: str, cells: Cells) -> tuple[object, ...]:
     return name, address, *told
 
 
-def _ordering(sort: Sort) -> Callable[[InstanceRow], tuple[int, str]]:
-    if sort == "attention":
-        return lambda row: (row["rank"], row["name"])
-    return lambda row: (0, row["name"] if sort == "name" else "")
-
-
 # --- the desk at a glance -----------------------------------------------------------------------
 
 
@@ -225,7 +229,9 @@ def glance_cells(data: Overview, watch: WatchLink, *, calm: bool) -> Cells:
         # all streams of a timeframe close at the same moment
         soonest.setdefault(stream.timeframe, stream.next_in_seconds)
     for timeframe, left in soonest.items():
-        cells[f"glance.next.{timeframe}"] = _countdown(left)
+        cells[f"glance.next.{timeframe}"] = words(figures.countdown(left)) | (
+            {} if left is None else {"set": {"data-countdown": round(left, 1)}}
+        )
     return cells
 
 
@@ -251,11 +257,6 @@ FRESHNESS: Final = ("stale", "with no new bars", "without a tick yet")
 def _freshness(stream: StreamStatus) -> str:
     states = (stream.stale, stream.quiet, not (stream.tick or stream.damaged))
     return next((word for word, holds in zip(FRESHNESS, states, strict=True) if holds), "")
-
-
-def _countdown(left: float | None) -> Cell:
-    told = words(figures.countdown(left))
-    return told if left is None else told | {"set": {"data-countdown": round(left, 1)}}
 
 
 def _debate_cells(debates: Sequence[RunningDebate], watch: WatchLink) -> Cells:
@@ -311,7 +312,8 @@ def _notices(instance: OverviewSymbol, desk: DeskStatus) -> Iterable[AttentionRe
     sources = {figures.mark(tick.source_type) for tick in ticks}
     for source in sorted(sources & {*WITHOUT_SOME.values()}):
         yield AttentionReason(4, source.text, "warn")
-    if any(_degraded(tick) for tick in ticks):
+    flags = [flag for tick in ticks for flag in tick.deliberation.flags]
+    if any(flag.partition(":")[0] == "degraded" for flag in flags):
         yield AttentionReason(4, figures.mark("DEGRADED").text, "warn")
     if instance.streams and all(stream.quiet and not stream.stale for stream in instance.streams):
         yield AttentionReason(RESTING, "◦ no bars", "flat")
@@ -321,15 +323,6 @@ def _left_out(stream: StreamStatus) -> bool:
     """Return whether a stream's newest close was skipped for more than want of a bar."""
     told, tone = skips.note(stream.tick, stream.skipped, stream)
     return bool(told) and tone == "warn"
-
-
-def _degraded(tick: TickRecord) -> bool:
-    return any(flag.partition(":")[0] == "degraded" for flag in tick.deliberation.flags)
-
-
-def _attention(found: Sequence[AttentionReason]) -> Cell:
-    tone = found[0].tone if found else ""
-    return words(", ".join(item.text for item in found), tone) | showing(found)
 
 
 def _watch(stream_id: str | None, watch: WatchLink) -> Cell:
@@ -346,24 +339,6 @@ def _instance(key: str, instance: OverviewSymbol, desk: DeskStatus, link: TickLi
     near = sources.near_event([stream.tick for stream in instance.streams], desk.now)
     cells[f"{key}.event"] = words(near) | showing(near)
     return cells
-
-
-def _linked(key: str, cells: Cells) -> None:
-    """Make the sentence of a tile brief, and lead it to its tick."""
-    told = cells[f"{key}.sentence"]
-    cells[f"{key}.sentence"] = {
-        **told,
-        "text": home_cells.brief(told["text"]),
-        "set": cells[f"{key}.when"].get("set", {}),
-    }
-
-
-def _shorten(key: str, cells: Cells, instance: OverviewSymbol) -> None:
-    """Remove from a row what its symbol's page shows, and cells without content."""
-    del cells[f"{key}.changes"]
-    del cells[f"{key}.sentence"]
-    cells[f"{key}.levels"] |= showing(instance.held)
-    cells[f"{key}.when"] |= showing(instance.latest)
 
 
 FEEDS: Final = {

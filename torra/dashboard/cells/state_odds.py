@@ -8,7 +8,7 @@ than FEW moves were counted. Pure functions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from torra import clock
 from torra.dashboard.cells.common import Cells, showing, words
@@ -16,28 +16,27 @@ from torra.dashboard.view.desk_values import StateHistory
 from torra.exhibits import figures
 from torra.exhibits.figures import STATES, Cell
 from torra.verdict.sentiment_rules import STATES as COUNTED
-from torra.words.badge import Badge
 
 FEW: Final = 20
 """Below this number of moves the smoothing weighs as much as the counts."""
-
-
-class State(NamedTuple):
-    """A state with its mark."""
-
-    name: str
-    mark: Badge
 
 
 def odds_cells(known: StateHistory, timeframe: str) -> Cells:
     """Return the cells markov.now, .told, .few, .next.STATE, .bar.STATE, .count.STATE, .moves.*."""
     state, counts = known.view.state, _counts(known)
     row = counts.get(str(state), {})
+    moves = sum(row.values())
     cells: Cells = {
         "markov.now": _now(known, timeframe),
         "markov.told": words(_told(known, row)),
-        "markov.exact": words(_exactly(known)),
-        "markov.few": words(_few(row), "warn") | showing(state and sum(row.values()) < FEW),
+        "markov.exact": words(
+            f"Transition probabilities with add-{figures.format_any(known.smoothing)} smoothing. "
+            "Only moves between neighbouring ticks of this stream are counted."
+        ),
+        "markov.few": words(
+            f"Only {moves} moves are counted from here: the percentages say little yet.", "warn"
+        )
+        | showing(state and moves < FEW),
     }
     for name in STATES:
         chance = known.view.next_probabilities.get(name) if state else None
@@ -49,11 +48,6 @@ def odds_cells(known: StateHistory, timeframe: str) -> Cells:
             told = figures.plain(counts.get(name, {}).get(after), 0)
             cells[f"markov.moves.{name}.{after}"] = words(told, "note" if name == state else "")
     return cells
-
-
-def rows() -> list[State]:
-    """Return the five states with their marks, from strong bullish to strong bearish."""
-    return [State(name, figures.mark(name)) for name in STATES]
 
 
 def _counts(known: StateHistory) -> dict[str, dict[str, int]]:
@@ -87,17 +81,6 @@ def _told(known: StateHistory, row: Mapping[str, int]) -> str:
         f"right after: {stayed} stayed, {total - stayed} went elsewhere. It tells of the "
         "consensus, not of the price."
     )
-
-
-def _exactly(known: StateHistory) -> str:
-    return (
-        f"Transition probabilities with add-{figures.format_any(known.smoothing)} smoothing. Only "
-        "moves between neighbouring ticks of this stream are counted."
-    )
-
-
-def _few(row: Mapping[str, int]) -> str:
-    return f"Only {sum(row.values())} moves are counted from here: the percentages say little yet."
 
 
 def _percent(chance: float | None) -> str:

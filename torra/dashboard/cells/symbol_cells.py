@@ -8,7 +8,7 @@ link) and "hidden". Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, TypedDict
 
 from torra import clock
@@ -20,7 +20,6 @@ from torra.dashboard.cells.common import (
     age_cells,
     changes_cell,
     dash,
-    digits_of,
     origin_cell,
     position_cells,
     showing,
@@ -47,11 +46,9 @@ from torra.dashboard.view.desk_values import (
 from torra.dashboard.view.stream_reading import LISTED as TICKS_SHOWN
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideShown
-from torra.exhibits.figures import Cell, cell
-from torra.store.trade.rows import AlarmRow, ProviderBlock, SignalRow
+from torra.exhibits.figures import cell
 from torra.verdict.one_sided import verdict_balance
 from torra.verdict.risk_engine import OPENS
-from torra.words.badge import Badge
 from torra.words.ticks import ROLES
 
 OPENED: Final[Mapping[str, str]] = {str(order): position for order, position in OPENS.items()}
@@ -72,53 +69,38 @@ class SymbolShown(TypedDict):
     beyond: OutsideShown | None
 
 
-class TradeRow(TypedDict):
-    """A closed trade."""
-
-    side: Badge
-    lots: str
-    entry: str
-    planned: str
-    exit: str
-    closed_at: str
-    reason: str
-    profit: Cell
-    r: Cell
-
-
-class BarRow(TypedDict):
-    """A bar with the scores of its tick."""
-
-    time: str
-    prices: list[str]
-    consensus: Cell
-    verdict: str
-    action: str
-
-
-def _trading(role: str | None, state: str) -> Cell:
-    if role == "HOSTED":
-        return words("nothing is sent", "flat", "other scorers decide here: Torra sends no order")
-    return worded(state, state.lower())
-
-
 def strip(desk: DeskStatus) -> Cells:
     """Return the cells of the state strip and of the banners above every page."""
     cost, ceiling = desk.cost_hour, desk.ceiling
     share = 0.0 if not ceiling else min(1.0, cost / ceiling)
     trading = desk.trading_state
     used = figures.money(cost, 4 if cost else 2)
+    pace = "" if desk.rate is None else f"{figures.format_any(desk.rate)} times "
     return {
         "desk.time": words(figures.moment(desk.now, seconds=True)),
         "desk.role": worded(desk.role, ROLES.get(desk.role)),
-        "desk.trading": _trading(desk.role, trading),
+        "desk.trading": words(
+            "nothing is sent", "flat", "other scorers decide here: Torra sends no order"
+        )
+        if desk.role == "HOSTED"
+        else worded(trading, trading.lower()),
         "desk.cost": words(used, "alert" if share >= 1 else "warn" if share >= 0.8 else ""),
         "desk.ceiling": words(figures.money(ceiling, 2)),
         "desk.meter": words("", "") | {"set": {"width": round(share * 100, 2)}},
-        "desk.pace": words(_pace(desk.rate)),
-        "nav.waiting": _waiting(desk.waiting),
+        "desk.pace": words(f"replayed {pace}faster than they happened"),
+        "nav.waiting": words(
+            figures.plain(desk.waiting, 0) if desk.waiting else "",
+            "warn",
+            "proposals that wait for a person",
+        )
+        | showing(desk.waiting),
         "banner.alarms": showing(desk.alarms),
-        "desk.alarms": words(_alarms(desk.alarms)),
+        "desk.alarms": words(
+            "; ".join(
+                f"{figures.sanitize(item.kind, 40)}: {figures.sanitize(item.detail, 300)}"
+                for item in desk.alarms
+            )
+        ),
         "banner.demo": showing(desk.demo),
         "banner.standby": showing(desk.role == "STANDBY"),
         "banner.reducing": showing(trading == "REDUCING"),
@@ -126,32 +108,15 @@ def strip(desk: DeskStatus) -> Cells:
         "banner.failing": showing(desk.failing),
         "desk.failing": words(figures.sanitize("; ".join(desk.failing), 600)),
         "banner.blocked": showing(desk.blocks),
-        "desk.blocks": words(_blocks(desk.blocks)),
+        "desk.blocks": words(
+            "; ".join(
+                f"{figures.sanitize(item.provider, 40)}: {figures.sanitize(item.reason, 200)} "
+                f"(until {item.until[11:16]} UTC, real time)"
+                for item in desk.blocks
+            )
+        ),
         "desk.reason": words(figures.sanitize(desk.trading_reason, 300) or "no reason was given"),
     }
-
-
-def _waiting(number: int) -> Cell:
-    """Return how many proposals wait for a person; hidden when none does."""
-    told = figures.plain(number, 0) if number else ""
-    return words(told, "warn", "proposals that wait for a person") | showing(bool(number))
-
-
-def _alarms(alarms: Sequence[AlarmRow]) -> str:
-    """Return the subjects of the standing alarms."""
-    return "; ".join(
-        f"{figures.sanitize(item.kind, 40)}: {figures.sanitize(item.detail, 300)}"
-        for item in alarms
-    )
-
-
-def _blocks(blocks: Sequence[ProviderBlock]) -> str:
-    """Return the providers that are not asked for now, with reason and end (real time, UTC)."""
-    return "; ".join(
-        f"{figures.sanitize(item.provider, 40)}: {figures.sanitize(item.reason, 200)} "
-        f"(until {item.until[11:16]} UTC, real time)"
-        for item in blocks
-    )
 
 
 def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
@@ -184,7 +149,7 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     cells |= state_odds.odds_cells(data.states, data.stream.timeframe)
     drawn = lanes(data)
     for line in drawn.values():
-        cells |= line["cells"]
+        cells |= line.cells
     beyond = None if latest is None else reasoning.beyond(latest)
     cells |= _beyond(beyond)
     shape = f"{data.instance}/{data.stream.timeframe}/{'chart' if data.bars else 'empty'}"
@@ -231,55 +196,6 @@ def tick_events(data: Symbol) -> list[ListedTick | Skip]:
     return skips.fold(sorted(events, key=lambda event: str(event.bar_time), reverse=True))
 
 
-def trade_rows(data: Symbol) -> list[TradeRow]:
-    """Return the closed trades of an instance, newest first."""
-    digits = digits_of(data)
-    return [
-        {
-            "side": figures.mark(OPENED.get(trade.side)).ink,
-            "lots": figures.plain(trade.lots, 2),
-            "entry": figures.plain(_filled(trade), digits),
-            "planned": _planned(trade, digits),
-            "exit": figures.plain(trade.close_price, digits),
-            "closed_at": figures.moment(trade.closed_at),
-            "reason": figures.sanitize(trade.close_reason, 60),
-            "profit": cell(trade.profit, 2),
-            "r": cell(trade.r_multiple, 2),
-        }
-        for trade in data.trades
-    ]
-
-
-def bar_rows(data: Symbol, limit: int = TICKS_SHOWN) -> list[BarRow]:
-    """Return the newest bars with the scores of their ticks: the chart as a table."""
-    digits = digits_of(data)
-    ticks = {tick.bar_time: tick for tick in data.ticks}
-    rows: list[BarRow] = []
-    for bar in data.bars[-limit:][::-1]:
-        tick = ticks.get(bar.time)
-        prices = bar[1:5]
-        rows.append(
-            {
-                "time": figures.moment(bar.time),
-                "prices": [figures.plain(price, digits) for price in prices],
-                "consensus": cell(tick and tick.consensus, missing="no tick for this bar"),
-                "verdict": figures.mark(tick.verdict).text if tick else figures.DASH,
-                "action": action_cell(tick)["text"] if tick else figures.DASH,
-            }
-        )
-    return rows
-
-
-def _filled(trade: SignalRow) -> float | None:
-    """Return the price of a fill, from which profit counts; the planned price without one."""
-    return trade.entry if trade.price is None else trade.price
-
-
-def _planned(trade: SignalRow, digits: int) -> str:
-    planned, filled = (figures.plain(v, digits) for v in (trade.entry, _filled(trade)))
-    return "" if planned in (filled, figures.DASH) else f"planned {planned}"
-
-
 def _listed(key: str, data: Symbol, event: ListedTick | Skip, link: TickLink) -> Cells:
     bar_time = str(event.bar_time)
     timeframe = data.stream.timeframe
@@ -314,8 +230,3 @@ def _why(event: ListedTick) -> str:
     if event.reason == "THRESHOLD" and not event.thresholds:
         return "between the thresholds of its time"
     return why(event) or standing(event).removeprefix("is ") or figures.DASH
-
-
-def _pace(rate: float | None) -> str:
-    times = "" if rate is None else f"{figures.format_any(rate)} times "
-    return f"replayed {times}faster than they happened"

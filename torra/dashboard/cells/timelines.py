@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Final, TypedDict
+from typing import Final, NamedTuple
 
 from torra import clock
 from torra.dashboard.cells.common import Cells, words
@@ -20,7 +20,6 @@ from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view.desk_values import StateHistory, Symbol
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell
-from torra.words.badge import Badge
 
 WIDTH: Final = 1000.0
 LANE: Final = 10
@@ -47,31 +46,13 @@ class LaneRun:
     count: int
 
 
-class Lane(TypedDict):
-    """A lane of a picture."""
-
-    key: str
-    value: str
-    mark: Badge
-
-
-class RunRow(TypedDict):
-    """A run in the table."""
-
-    mark: Badge
-    first: str
-    last: str
-    count: str
-    long: str
-
-
-class Timeline(TypedDict):
-    """A picture and its table; the cells are KEY.LANE, KEY.gap, from and to."""
+class Timeline(NamedTuple):
+    """A picture by its lanes and its runs; the cells are KEY.LANE, KEY.gap, from and to."""
 
     cells: Cells
-    lanes: list[Lane]
-    height: int
-    rows: list[RunRow]
+    lanes: Sequence[str]
+    runs: Sequence[LaneRun]
+    step: timedelta
 
 
 def runs(events: Sequence[tuple[datetime, str]], step: timedelta) -> list[LaneRun]:
@@ -95,8 +76,7 @@ def timeline(
 ) -> Timeline:
     """Return the picture and the table of some events (close time and value, oldest first)."""
     merged = runs(events, step)
-    cells: Cells = {f"{key}.{lane}": _path("") for lane in lanes}
-    cells[f"{key}.gap"] = _path("")
+    cells: Cells = {f"{key}.{lane}": _path("") for lane in (*lanes, "gap")}
     drawn: dict[str, list[str]] = {}
     height = LANE * len(lanes)
     for run, (x, width) in zip(merged, _places(merged), strict=True):
@@ -112,13 +92,7 @@ def timeline(
     for name, moment in zip(("from", "to"), ends, strict=True):
         told = figures.moment(clock.iso(moment)) if moment else figures.DASH
         cells[f"{key}.{name}"] = words(told)
-    return {
-        "cells": cells,
-        "lanes": [{"key": f"{key}.{lane}", "value": lane, "mark": figures.mark(lane)}
-                  for lane in lanes],
-        "height": height,
-        "rows": [_row(run, step) for run in merged[::-1][:ROWS]],
-    }  # fmt: skip
+    return Timeline(cells, lanes, merged[::-1][:ROWS], step)
 
 
 def state_events(states: StateHistory) -> list[tuple[datetime, str]]:
@@ -172,14 +146,3 @@ def _block(x: float, width: float, y: int, height: int) -> str:
 
 def _path(d: str) -> Cell:
     return {"text": "", "tone": "", "title": "", "set": {"d": d}}
-
-
-def _row(run: LaneRun, step: timedelta) -> RunRow:
-    known = figures.mark(run.value) if run.value else Badge("", "no tick", "flat")
-    return {
-        "mark": known,
-        "first": figures.moment(clock.iso(run.first)),
-        "last": figures.moment(clock.iso(run.last)),
-        "count": figures.plain(run.count, 0),
-        "long": figures.span((run.count * step).total_seconds()),
-    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Final, Literal
 
@@ -55,6 +55,13 @@ class Route:
     def summary(self) -> str:
         """The first line of the view's docstring, which says what the route does."""
         return (self.view.__doc__ or "").strip().partition("\n")[0]
+
+
+Api = partial(Route, reply="json")
+"""An address that answers JSON."""
+
+Command = partial(Route, methods=("POST",), reply="json")
+"""An address that changes something, and answers a program with JSON."""
 
 
 @cache

@@ -8,25 +8,23 @@ changed. Without a database the page says that there is no list.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 from weakref import WeakKeyDictionary
 
 from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.words.badge import Badge
 
 if TYPE_CHECKING:
     from instance_database import Database
     from torra.dashboard.view.backing import PageContext
     from torra.replay.changed.listing import ChangedPage, Paths
-    from torra.replay.changed.without_agents import ChangedTick, Kind
+    from torra.replay.changed.without_agents import Kind
 
 KINDS: Final = ("verdict", "action", "size")
 SHOWN: Final = 20
@@ -45,22 +43,6 @@ _PATHS: WeakKeyDictionary[Database, tuple[tuple[object, ...], tuple[Paths, ...]]
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedLine:
-    """A changed tick as its line on the page."""
-
-    when: str
-    stream: str
-    address: str
-    changed: str
-    l1_verdict: Badge
-    l1: str
-    l1_came: str
-    verdict: Badge
-    done: str
-    done_came: str
-
-
 def changed_page() -> str:
     """Show the ticks that agents changed, newest first."""
     from torra.replay.changed import words  # noqa: PLC0415
@@ -71,12 +53,12 @@ def changed_page() -> str:
         found = None if behind is None else _asked(behind)
     except ConfigError:
         abort(400)
-    currency = _currency(behind)
+    currency = behind.currency_of(behind.settings.instances) if behind else ""
     told = _paths(behind) if behind is not None and found and found.of <= FEW else ()
     return desk_page(
         "changed.html",
         found=found,
-        lines=[_line(one, currency) for one in found.ticks] if found else [],
+        tick_link=tick_link,
         nothing=words.empty(found, known["what"]) if found else "",
         paths=[words.of_paths(one, currency) for one in told],
         worth="" if behind is None else figures.sanitize(behind.database.newest_says("worth"), 600),
@@ -138,31 +120,6 @@ def _paths(behind: PageContext) -> tuple[Paths, ...]:
     return known[1]
 
 
-def _currency(behind: PageContext | None) -> str:
-    """Return the currency of all accounts of a desk; "" where they differ or it is not known."""
-    if behind is None:
-        return ""
-    found = {behind.currency(one.route) for one in behind.settings.instances}
-    return found.pop() if len(found) == 1 else ""
-
-
-def _line(one: ChangedTick, currency: str) -> ChangedLine:
-    from torra.replay.changed import words  # noqa: PLC0415
-
-    return ChangedLine(
-        when=figures.moment(one.close_time),
-        stream=figures.sanitize(f"{one.instance} {one.timeframe}", 80),
-        address=tick_link(one.instance, one.timeframe, one.bar_time),
-        changed=", ".join(one.changed),
-        l1_verdict=figures.mark(one.l1.verdict),
-        l1=words.did(one.l1),
-        l1_came=words.came(one.l1.came_to, currency),
-        verdict=figures.mark(one.done.verdict),
-        done=words.did(one.done),
-        done_came=words.came(one.done.came_to, currency),
-    )
-
-
 def _address(before: str | None) -> str:
     """Return the address of the ticks before a place, or of the newest, filtered as now."""
     instance, what = request.args.get("instance") or None, request.args.getlist("what") or None
@@ -183,8 +140,11 @@ QUERY: Final[Fields] = {
 
 ROUTES = (
     Route("/changed", "changed", changed_page, per_minute=PER_MINUTE),
-    Route(
-        "/api/v1/changed", "api_changed", api_changed,
-        reply="json", per_minute=PER_MINUTE, query=QUERY,
+    Api(
+        "/api/v1/changed",
+        "api_changed",
+        api_changed,
+        per_minute=PER_MINUTE,
+        query=QUERY,
     ),
-)  # fmt: skip
+)

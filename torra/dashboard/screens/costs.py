@@ -8,9 +8,8 @@ says so. Nothing is changed here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 from weakref import WeakKeyDictionary
 
 from flask import jsonify, url_for
@@ -20,11 +19,11 @@ from agent_config import MODES
 from torra.clock import parse
 from torra.config import Profile
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.doors.routes import Api, Route
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import backing, desk_cells, desk_page
 from torra.desk import costs as cost_report
-from torra.desk.costs import CallSums, CostReport, DaySum, KeptCall, LateShare, ProfileCost
+from torra.desk.costs import CallSums, CostReport, ProfileCost
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.tick.ladder import CUSTOM, UNASKED
@@ -42,9 +41,9 @@ LEAST: Final = 1.5
 """Least height of the bar of a day that cost anything at all."""
 
 SUMS: Final = (
-    ("last_hour", "Last 60 minutes"),
-    ("today", "Today (UTC)"),
-    ("last_24_hours", "Last 24 hours"),
+    ("Last 60 minutes", "last_hour"),
+    ("Today (UTC)", "today"),
+    ("Last 24 hours", "last_24_hours"),
 )
 RUNGS: Final = {
     **{name: row.rung for name, row in MODES.items()},
@@ -68,107 +67,35 @@ class ShownReport(CostReport):
     changed: VerdictTally
 
 
-class ModelPrice(NamedTuple):
-    """What a desk that asks no model would pay a vendor at most: by tick, and by day."""
-
-    vendor: str
-    tick: str
-    day: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileCard:
-    """A profile with the key of its cells."""
-
-    key: str
-    name: str
-    row: ProfileCost
-
-
-@dataclass(frozen=True, slots=True)
-class KeptLine:
-    """A call that stands at its worst case, as text."""
-
-    at: str
-    usd: str
-    role: str
-    model: str
-    profile: str
-    tick: str
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
-class DayLine:
-    """A day, as text."""
-
-    day: str
-    usd: str
-    calls: str
-
-
-@dataclass(frozen=True, slots=True)
-class CostsScreen:
-    """The screen: its cells, and the lines that they stand in.
-
-    `groups` are a kind and, for each group of that kind, the key of its cells and its name. `shape`
-    must not change if new cells are to fit the page; `free` is whether nothing costs money.
-    """
-
-    cells: Cells
-    shape: str
-    groups: list[tuple[str, list[tuple[str, str]]]]
-    profiles: list[ProfileCard]
-    kept: list[KeptLine]
-    days: list[DayLine]
-    dearest: str
-    free: bool
-
-
 # weak: what is remembered goes with its database
 _PASTS: WeakKeyDictionary[Database, cost_report.LedgerSums] = WeakKeyDictionary()
 
 
 def costs() -> str:
     """Show what models cost, by hour, day, role and model, against the ceilings."""
-    told = document(backing())
-    arranged = shown(told)
+    behind = backing()
+    told = document(behind)
+    spent = told["last_24_hours"]["calls"] or any(row["usd"] for row in told["days"])
+    free = not told["paying"] and not spent
+    setups = [(setup.instance, setup.profile) for setup in behind.desk.setups.values()]
     return desk_page(
         "costs.html",
         live=url_for(".api_costs"),
         told=told,
-        cells=arranged.cells,
-        shape=arranged.shape,
+        cells=_cells(told),
+        shape=_shape(told),
         sums=SUMS,
-        groups=arranged.groups,
-        profiles=arranged.profiles,
+        groups=_groups(told),
         rungs=RUNGS,
-        kept=arranged.kept,
-        days=arranged.days,
-        dearest=arranged.dearest,
-        free=arranged.free,
-        models=models(backing()) if arranged.free else [],
+        free=free,
+        models=cost_report.of_vendors(behind.home, setups) if free else [],
     )
-
-
-def models(behind: PageContext) -> list[ModelPrice]:
-    """Return what each vendor would cost this desk at most, the cheapest first."""
-    setups = [(setup.instance, setup.profile) for setup in behind.desk.setups.values()]
-    return [
-        ModelPrice(
-            one["vendor"].replace("_", " "),
-            figures.money(one["tick_usd"]),
-            figures.money(one["day_usd"], 2),
-        )
-        for one in cost_report.of_vendors(behind.home, setups)
-    ]
 
 
 def api_costs() -> ResponseReturnValue:
     """Answer the figures of the screen Cost."""
     told = document(backing())
-    arranged = shown(told)
-    return jsonify(shape=arranged.shape, cells=desk_cells() | arranged.cells, report=told)
+    return jsonify(shape=_shape(told), cells=desk_cells() | _cells(told), report=told)
 
 
 def document(behind: PageContext) -> ShownReport:
@@ -214,37 +141,23 @@ def _vendors(behind: PageContext, name: str) -> list[str]:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def shown(told: ShownReport) -> CostsScreen:
-    """Return the screen."""
+def _cells(told: ShownReport) -> Cells:
     cells: Cells = {}
     cells |= _sum("last_hour", told["last_hour"]) | _sum("today", told["today"])
     cells |= _sum("last_24_hours", told["last_24_hours"])
-    month = sum(row["usd"] for row in told["days"])
-    cells["month.usd"] = words(figures.money(month))
+    days, late = [row["usd"] for row in told["days"]], told["late"]
+    cells["month.usd"] = words(figures.money(sum(days)))
     cells["projected.usd"] = words(figures.money(told["projected_day_usd"]))
-    cells["late.text"] = words(_late(told["late"]))
+    late_text = f"{late['calls']} of the newest {late['of']} calls"
+    cells["late.text"] = words(late_text if late["of"] else "no call is on record")
     cells["changed.text"] = words(_changed(told["changed"]))
-    cells["days.path"] = words("") | {"set": {"d": bars([row["usd"] for row in told["days"]])}}
-    profiles = []
+    cells["days.path"] = words("") | {"set": {"d": bars(days)}}
     for number, row in enumerate(told["profiles"]):
         cells |= _profile_cells(f"p{number}", row, told["at"])
-        profiles.append(ProfileCard(f"p{number}", row["profile"], row))
-    groups = []
-    for kind, listed in _groups(told):
-        keys = [(f"{kind}.{number}", *group) for number, group in enumerate(listed)]
-        for key, _, sums in keys:
-            cells |= _sum(key, sums)
-        groups.append((kind, [(key, figures.sanitize(name, 120)) for key, name, _ in keys]))
-    return CostsScreen(
-        cells=cells,
-        shape=_shape(told),
-        groups=groups,
-        profiles=profiles,
-        kept=[_kept(row) for row in told["kept"]],
-        days=[_day(row) for row in reversed(told["days"])],
-        dearest=figures.money(max((row["usd"] for row in told["days"]), default=0.0)),
-        free=not told["paying"] and not month and not told["last_24_hours"]["calls"],
-    )
+    for kind, rows in _groups(told).items():
+        for number, (_, sums) in enumerate(rows):
+            cells |= _sum(f"{kind}.{number}", sums)
+    return cells
 
 
 def _shape(told: ShownReport) -> str:
@@ -253,19 +166,19 @@ def _shape(told: ShownReport) -> str:
         told["days"][-1]["day"],
         *told["paying"],
         *(row["profile"] + str(len(row["ladder"])) for row in told["profiles"]),
-        *(f"{kind}:{name}" for kind, listed in _groups(told) for name, _ in listed),
+        *(f"{kind}:{name}" for kind, rows in _groups(told).items() for name, _ in rows),
         *(f"{row['id']}{row['under_way']}" for row in told["kept"]),
         *(row["provider"] for row in told["blocked"]),
     ]
     return figures.sanitize("|".join(parts), 4000)
 
 
-def _groups(told: CostReport) -> list[tuple[str, list[tuple[str, CallSums]]]]:
+def _groups(told: CostReport) -> dict[str, list[tuple[str, CallSums]]]:
     """Return the sums by role and by model, each with its name."""
-    return [
-        ("role", [(row["role"], row) for row in told["roles"]]),
-        ("model", [(row["model"], row) for row in told["models"]]),
-    ]
+    return {
+        "role": [(row["role"], row) for row in told["roles"]],
+        "model": [(row["model"], row) for row in told["models"]],
+    }
 
 
 def _sum(key: str, row: CallSums) -> Cells:
@@ -299,7 +212,12 @@ def _profile_cells(key: str, row: ProfileCost, now: str) -> Cells:
         f"{key}.why": words(_why(row)),
         f"{key}.fits": words(_fits(row, now), "" if row["ticks_left"] != 0 else "warn"),
         f"{key}.leaves": words(_leaves(row, now)),
-        f"{key}.ahead": words(_ahead(row), "warn") | {"hidden": not row["booked_ahead"]},
+        f"{key}.ahead": words(
+            f"{row['booked_ahead']} calls were booked by a clock ahead of this one: they count "
+            "until an hour after the time they bear",
+            "warn",
+        )
+        | {"hidden": not row["booked_ahead"]},
     }
 
 
@@ -341,19 +259,6 @@ def _leaves(row: ProfileCost, now: str) -> str:
     return f"{figures.moment(row['oldest_leaves_at'])}, in {figures.span(wait)}"
 
 
-def _ahead(row: ProfileCost) -> str:
-    return (
-        f"{row['booked_ahead']} calls were booked by a clock ahead of this one: they count until "
-        "an hour after the time they bear"
-    )
-
-
-def _late(told: LateShare) -> str:
-    if not told["of"]:
-        return "no call is on record"
-    return f"{told['calls']} of the newest {told['of']} calls"
-
-
 def _changed(told: VerdictTally) -> str:
     """Say plainly in how many ticks the verdict differs from that of L1 alone."""
     if not told["all"]:
@@ -364,25 +269,6 @@ def _changed(told: VerdictTally) -> str:
         f"would have been others without agents. What was spent on the other {same:,} bought no "
         "other verdict. Whether a changed one was a better one, only a scorecard can say."
     )
-
-
-def _kept(row: KeptCall) -> KeptLine:
-    # padded: a key of another form gives three parts too
-    instance, timeframe, bar_time = (*str(row["torra_key"]).split("|", 2), "", "")[:3]
-    state = "under way" if row["under_way"] else "kept"
-    return KeptLine(
-        at=figures.moment(row["at"]),
-        usd=figures.money(row["usd"]),
-        role=figures.sanitize(row["role"], 60),
-        model=figures.sanitize(f"{row['provider']}:{row['model']}", 120),
-        profile=figures.sanitize(row["profile"], 60),
-        tick=figures.sanitize(f"{instance} {timeframe} {figures.moment(bar_time)}", 120),
-        state=("◌ " if row["under_way"] else "◐ ") + state,
-    )
-
-
-def _day(row: DaySum) -> DayLine:
-    return DayLine(row["day"], figures.money(row["usd"]), figures.plain(row["calls"], 0))
 
 
 def bars(values: Sequence[float]) -> str:
@@ -403,5 +289,5 @@ def bars(values: Sequence[float]) -> str:
 
 ROUTES = (
     Route("/costs", "costs", costs),
-    Route("/api/v1/costs", "api_costs", api_costs, reply="json"),
+    Api("/api/v1/costs", "api_costs", api_costs),
 )

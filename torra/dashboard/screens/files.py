@@ -7,7 +7,7 @@ it. Without a database there is no file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from flask import Response, abort, request
@@ -45,7 +45,7 @@ def ticks_csv() -> Response:
         abort(400)
     database = backing().database
     _require_stream(database, asked.only)
-    return _file("ticks", TICKS, history.every_tick(database, asked, AT_ONCE))
+    return trade_rows.file("ticks", history.every_tick(database, asked, AT_ONCE), TICKS)
 
 
 def calls_csv() -> Response:
@@ -54,7 +54,7 @@ def calls_csv() -> Response:
         begin, end = list_query.days(request.args)
     except ConfigError:
         abort(400)
-    return _file("calls", CALLS, _calls(backing().database, begin, end))
+    return trade_rows.file("calls", _calls(backing().database, begin, end), CALLS)
 
 
 # --- details --------------------------------------------------------------------------------------
@@ -80,14 +80,6 @@ def _calls(database: Database, begin: str, end: str) -> Iterator[Mapping[str, An
     while rows := database.calls_before(place, AT_ONCE):
         yield from (row for row in rows if begin <= str(row["at"]) < end)
         place = int(rows[-1]["place"])
-
-
-def _file(name: str, columns: Sequence[str], rows: Iterator[Mapping[str, Any]]) -> Response:
-    return Response(
-        trade_rows.csv_lines(rows, columns),
-        mimetype="text/csv",
-        headers={"Content-Disposition": f'attachment; filename="torra-{name}.csv"'},
-    )
 
 
 DAYS: Final[Fields] = {

@@ -9,7 +9,7 @@ here; no key is shown.
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakKeyDictionary
@@ -20,7 +20,7 @@ from flask.typing import ResponseReturnValue
 from torra.clock import iso
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.cells.symbol_cells import strip
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.doors.routes import Api, Command, Route
 from torra.dashboard.screens import health_checks
 from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.view.backing import PageContext
@@ -85,35 +85,6 @@ class DatabaseCheck:
     state: Literal["never", "running", "done"]
     answer: str = ""
     at: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SignRow:
-    """A sign as a row; its level, detail and remedy are cells below its key."""
-
-    key: str
-    name: str
-    facts: list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The signs of one part of the desk; its worst level and its line are cells below its key."""
-
-    key: str
-    title: str
-    rows: list[SignRow]
-
-
-@dataclass(frozen=True, slots=True)
-class HealthScreen:
-    """The screen: its cells, the groups of signs, and all signs again, the worst first."""
-
-    cells: Cells
-    shape: str
-    groups: list[Group]
-    urgent: list[SignRow]
-    lasting: list[str]
 
 
 class Checkup:
@@ -181,31 +152,36 @@ def checkup(behind: PageContext) -> Checkup:
 def health() -> str:
     """Show what is well and what wants a look, the worst first."""
     overview = desk_view().overview()
-    told, _ = look(overview)
-    arranged = shown(told)
+    signs, _ = look(overview)
     return desk_page(
         "health.html",
         overview.desk,
         live=url_for(".api_health"),
-        cells=arranged.cells,
-        shape=arranged.shape,
-        groups=arranged.groups,
-        urgent=arranged.urgent,
-        lasting=arranged.lasting,
+        cells=_cells(signs),
+        shape=_shape(signs),
+        groups=GROUPS,
+        signs=signs,
+        urgent=sorted(
+            (
+                (f"{name}.{number}", sign)
+                for name, _ in GROUPS
+                for number, sign in enumerate(signs[name])
+            ),
+            key=lambda pair: LEVELS.index(pair[1].level),
+        ),
     )
 
 
 def api_health() -> ResponseReturnValue:
     """Answer every sign of health, and the cells of the screen."""
     overview = desk_view().overview()
-    told, checked = look(overview)
-    arranged = shown(told)
+    signs, checked = look(overview)
     return jsonify(
-        shape=arranged.shape,
-        cells=strip(overview.desk) | arranged.cells,
-        status=worst(told),
+        shape=_shape(signs),
+        cells=strip(overview.desk) | _cells(signs),
+        status=worst(signs),
         check=checked,
-        signs={name: [asdict(sign) for sign in found] for name, found in told.items()},
+        signs=signs,
     )
 
 
@@ -282,76 +258,52 @@ def worst(found: Signs) -> str:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def shown(found: Signs) -> HealthScreen:
-    """Return the screen."""
-    cells: Cells = {}
-    groups: list[Group] = []
-    urgent: list[tuple[int, SignRow]] = []
-    for name, title in GROUPS:
-        rows = []
+def _shape(found: Signs) -> str:
+    names = [figures.sanitize(sign.name, 80) for name, _ in GROUPS for sign in found[name]]
+    return figures.sanitize("|".join(names), 4000)
+
+
+def _cells(found: Signs) -> Cells:
+    cells: Cells = {"all.well": {"hidden": worst(found) in ("alert", "warn")}}
+    for name, _ in GROUPS:
+        level, line = _line(found[name])
+        cells |= {f"{name}.worst": words(*MARKS[level]), f"{name}.line": words(line)}
         for number, sign in enumerate(found[name]):
-            key = f"{name}.{number}"
-            cells |= _cells(key, sign)
-            facts = [(figures.sanitize(n, 40), figures.sanitize(v, 200)) for n, v in sign.facts]
-            row = SignRow(key, figures.sanitize(sign.name, 80), facts)
-            rows.append(row)
-            urgent.append((LEVELS.index(sign.level), row))
-        groups.append(Group(name, title, rows))
-        cells |= _line(name, found[name])
-    bad = worst(found) in ("alert", "warn")
-    cells["all.well"] = {"hidden": bad}
-    shape = "|".join(row.name for group in groups for row in group.rows)
-    return HealthScreen(
-        cells=cells,
-        shape=figures.sanitize(shape, 4000),
-        groups=groups,
-        urgent=[row for _, row in sorted(urgent, key=lambda pair: pair[0])],
-        lasting=[
-            figures.sanitize(f"{sign.detail}; {sign.remedy}.", LONGEST) for sign in found[LASTING]
-        ],
-    )
+            remedy = figures.sanitize(sign.remedy, LONGEST)
+            cells |= {
+                f"{name}.{number}.urgent": {"hidden": sign.level not in ("alert", "warn")},
+                f"{name}.{number}.level": words(*MARKS[sign.level]),
+                f"{name}.{number}.detail": words(figures.sanitize(sign.detail, LONGEST)),
+                f"{name}.{number}.remedy": words(remedy) | {"hidden": not remedy},
+            }
+    return cells
 
 
-def _line(name: str, signs: list[Sign]) -> Cells:
+def _line(signs: list[Sign]) -> tuple[str, str]:
     """Return a part of the desk in a line: its worst level, and what it comes to."""
-    level = next((one for one in LEVELS if any(sign.level == one for sign in signs)), "ok")
+    levels = {sign.level for sign in signs}
+    level = next((one for one in LEVELS if one in levels), "ok")
     # a note is no trouble: where something is well beside it, the part is well
-    if level in ("note", "unknown") and any(sign.level == "ok" for sign in signs):
+    if level in ("note", "unknown") and "ok" in levels:
         level = "ok"
-    word, tone = MARKS[level]
-    told = [sign for sign in signs if sign.level == level]
-    if level == "ok" and len(told) > 1:
-        names = ", ".join(dict.fromkeys(sign.name for sign in told))
-        return {
-            f"{name}.worst": words(word, tone),
-            f"{name}.line": words(figures.sanitize(names, 90)),
-        }
-    said = "; ".join(sign.detail for sign in told[:BRIEFLY])
-    more = f"; and {len(told) - BRIEFLY} more" if len(told) > BRIEFLY else ""
-    brief = figures.sanitize(said, 120)
-    return {
-        f"{name}.worst": words(word, tone),
-        f"{name}.line": words(f"{brief}{more}" if signs else "nothing to tell"),
-    }
-
-
-def _cells(key: str, sign: Sign) -> Cells:
-    word, tone = MARKS[sign.level]
-    wanted = sign.level in ("alert", "warn")
-    remedy = figures.sanitize(sign.remedy, LONGEST)
-    return {
-        f"{key}.urgent": {"hidden": not wanted},
-        f"{key}.level": words(word, tone),
-        f"{key}.detail": words(figures.sanitize(sign.detail, LONGEST)),
-        f"{key}.remedy": words(remedy) | {"hidden": not remedy},
-    }
+    worst_signs = [sign for sign in signs if sign.level == level]
+    if level == "ok" and len(worst_signs) > 1:
+        return level, figures.sanitize(
+            ", ".join(dict.fromkeys(sign.name for sign in worst_signs)), 90
+        )
+    brief = figures.sanitize("; ".join(sign.detail for sign in worst_signs[:BRIEFLY]), 120)
+    more = f"; and {len(worst_signs) - BRIEFLY} more" if len(worst_signs) > BRIEFLY else ""
+    return level, f"{brief}{more}" if signs else "nothing to tell"
 
 
 ROUTES = (
     Route("/health", "health", health),
-    Route("/api/v1/health", "api_health", api_health, reply="json"),
-    Route(
-        "/api/v1/health/check", "check_database", check_database, methods=("POST",),
-        scope="approve", reply="json", per_minute=CHECKS_A_MINUTE,
+    Api("/api/v1/health", "api_health", api_health),
+    Command(
+        "/api/v1/health/check",
+        "check_database",
+        check_database,
+        scope="approve",
+        per_minute=CHECKS_A_MINUTE,
     ),
-)  # fmt: skip
+)

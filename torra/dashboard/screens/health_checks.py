@@ -25,7 +25,6 @@ from torra.clock import duration, iso, parse
 from torra.config import DeskSettings, Instance
 from torra.dashboard.cells import sources
 from torra.dashboard.record.shown import NOT_COUNTED
-from torra.dashboard.screens.health_rows import LeaseRow
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import DeskStatus, Overview, StreamStatus
@@ -218,10 +217,9 @@ def swarms(behind: PageContext, kept: LruCache[Flagged]) -> Iterator[Sign]:
 
 def scheduler(behind: PageContext, now: datetime) -> Iterator[Sign]:
     """Yield the lease and its holder, the state of the clocks, and each instance's next wake."""
-    stored = behind.database.lease()
-    lease = LeaseRow.read(stored) if stored else None
+    lease = behind.database.lease()
     yield _lease(behind, lease, now)
-    ahead = parse(lease.renewed_at) - now if lease else timedelta()
+    ahead = parse(lease["renewed_at"]) - now if lease else timedelta()
     # a desk that only looks has no timers and cannot be settling
     jumped = bool(getattr(behind.desk, "settling", False))
     # real clocks only move on: a renewal ahead of now means that one of the two was set
@@ -239,7 +237,7 @@ def scheduler(behind: PageContext, now: datetime) -> Iterator[Sign]:
     yield from _wakes(behind, now)
 
 
-def _lease(behind: PageContext, lease: LeaseRow | None, now: datetime) -> Sign:
+def _lease(behind: PageContext, lease: Mapping[str, Any] | None, now: datetime) -> Sign:
     start = "start the desk: torra run"
     if lease is None:
         if behind.settings.instances:
@@ -247,16 +245,16 @@ def _lease(behind: PageContext, lease: LeaseRow | None, now: datetime) -> Sign:
         else:
             level, told, start = "ok", "no desk runs here: other scorers ask, and decide", ""
         return Sign("lease", level, told, start)
-    epoch = f"epoch {lease.epoch}"
+    epoch = f"epoch {lease['epoch']}"
     # a desk that only looks tries for no lease
     if held_up := getattr(behind.desk, "held_up", ""):
         return Sign("lease", "alert", held_up, HELD_UP)
-    since = f"renewed {figures.span((now - parse(lease.renewed_at)).total_seconds())} ago"
-    if not lease.owner:
+    since = f"renewed {figures.span((now - parse(lease['renewed_at'])).total_seconds())} ago"
+    if not lease["owner"]:
         return Sign("lease", "alert", f"given back ({epoch}): no desk runs", start)
-    if parse(lease.expires_at) <= now:
+    if parse(lease["expires_at"]) <= now:
         return Sign("lease", "alert", f"run out ({epoch}, {since}): no desk runs", start)
-    if getattr(behind.desk, "epoch", None) == lease.epoch:
+    if getattr(behind.desk, "epoch", None) == lease["epoch"]:
         return Sign("lease", "ok", f"this process works, {epoch}, {since}")
     return Sign("lease", "note", f"another process works, {epoch}, {since}; this one looks on")
 
@@ -311,14 +309,13 @@ def _bridge(row: BridgeRow, now: datetime) -> Sign:
 
 def _facts(row: BridgeRow) -> list[tuple[str, str]]:
     return [
-        (name.replace("_", " "), _worded(value))
+        (
+            name.replace("_", " "),
+            {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value),
+        )
         for name, value in row.account.items()
         if isinstance(value, (str, int, float)) and value != ""
     ]
-
-
-def _worded(value: str | float) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def providers(behind: PageContext) -> Iterator[Sign]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,13 +23,13 @@ from flask.typing import ResponseReturnValue
 from torra.clock import TIMEFRAMES
 from torra.dashboard.cells import skips
 from torra.dashboard.cells.common import action_cell, state_cell
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view import list_query, refusers
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.exhibits.figures import Cell, cell
+from torra.exhibits.figures import cell
 from torra.store.tick_listing import AFTER_ALL, Place, TickKind
 from torra.tick.marks import PROPOSED
 from torra.words.deny_reasons import DenyReason
@@ -147,38 +148,6 @@ class Choice:
     address: str = ""
     title: str = ""
 
-    @property
-    def count(self) -> str:
-        """The number of ticks as it is written; empty where it is not counted."""
-        return "" if self.ticks is None else f"{self.ticks:,}"
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryLine:
-    """A tick as its line on the page."""
-
-    when: str
-    address: str
-    stream: str
-    verdict: Cell
-    alone: Cell
-    changed: bool
-    consensus: Cell
-    done: Cell
-    reason: str
-    source: str
-    cost: str
-
-
-@dataclass(frozen=True, slots=True)
-class MissingCloses:
-    """Closes of a stream without a tick, of one reason; `address` is the newest one's page."""
-
-    stream: str
-    closes: int
-    told: str
-    address: str
-
 
 def history_page() -> str:
     """Show the ticks that are asked for, newest first, with the choices and their counts."""
@@ -192,7 +161,6 @@ def history_page() -> str:
     kinds = database.tick_kinds()
     counts = _counts(database, asked, kinds)
     rows, older = _listed(database, asked, kinds)
-    whose = refusers.refusals(database, rows)
     return desk_page(
         "history.html",
         here=True,
@@ -204,8 +172,18 @@ def history_page() -> str:
         },
         known={name: request.args.get(name, "")[:10] for name in ("from", "to")},
         meaning=MEANINGS.get(asked.mark, ""),
-        lines=[_line(row, whose.get(row["sentiment_id"], ("", ""))[1]) for row in rows],
-        missing=[_missing(row) for row in _without_tick(database, asked, rows, older)],
+        lines=[(row, ListedTick.read(row)) for row in rows],
+        refusals={
+            number: reason for number, (_, reason) in refusers.refusals(database, rows).items()
+        },
+        missing=_without_tick(database, asked, rows, older),
+        run_text=skips.run_text,
+        tick_link=tick_link,
+        state_cell=state_cell,
+        action_cell=action_cell,
+        cell=cell,
+        why=why,
+        who=partial(_label, "source"),
         older=_address(before=older) if older else None,
         newest=_address() if asked.before != AFTER_ALL else None,
         file=_address(".ticks_csv"),
@@ -281,10 +259,8 @@ def _listed(
     rows = database.ticks_of_kinds(
         fitting, begin=asked.begin, before=asked.place, limit=asked.limit + 1
     )
-    shown = rows[: asked.limit]
-    return shown, "|".join(map(str, refusers.place_of(shown[-1]))) if len(
-        rows
-    ) > asked.limit else None
+    more = len(rows) > asked.limit
+    return rows[: asked.limit], _cursor(refusers.place_of(rows[asked.limit - 1]) if more else None)
 
 
 def _cursor(place: Place | None) -> str | None:
@@ -304,16 +280,6 @@ def _without_tick(
     found = database.closes_without_tick(first, asked.place[0], most=LOOKED_AT)
     fits = [row for row in found if all(row[name] == asked.only[name] for name in asked.only)]
     return sorted(fits, key=lambda row: (str(row["newest"]), str(row["instance"])), reverse=True)
-
-
-def _missing(row: Mapping[str, Any]) -> MissingCloses:
-    number, named = int(row["count"]), (str(row["instance"]), str(row["timeframe"]))
-    return MissingCloses(
-        stream=figures.sanitize(" ".join(named), 80),
-        closes=number,
-        told=skips.run_text(row["reason"], number, row["oldest"], row["newest"]),
-        address=tick_link(*named, str(row["bar_time"])),
-    )
 
 
 def _counts(
@@ -423,24 +389,6 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _line(row: Mapping[str, Any], refused: str = "") -> HistoryLine:
-    tick = ListedTick.read(row)
-    named = str(row["instance"]), str(row["timeframe"])
-    return HistoryLine(
-        when=figures.moment(tick.close_time),
-        address=tick_link(*named, str(row["bar_time"])),
-        stream=figures.sanitize(" ".join(named), 80),
-        verdict=state_cell(tick.verdict),
-        alone=state_cell(tick.l1_verdict),
-        changed=tick.verdict != tick.l1_verdict,
-        consensus=cell(tick.consensus),
-        done=action_cell(tick),
-        reason=refused or why(tick.reason or ""),
-        source=_label("source", tick.source_type or ""),
-        cost=figures.money(row["cost_usd"]) if row["cost_usd"] else "",
-    )
-
-
 def _words() -> dict[str, str]:
     """Return the filter of the request as it was written, without what is empty."""
     told = {name: request.args.get(name, "")[:80] for name in FILTERS}
@@ -472,5 +420,5 @@ QUERY: Final[Fields] = {
 
 ROUTES = (
     Route("/history", "history", history_page, query=QUERY),
-    Route("/api/v1/history", "api_history", api_history, reply="json", query=QUERY),
+    Api("/api/v1/history", "api_history", api_history, query=QUERY),
 )

@@ -16,7 +16,7 @@ from flask.typing import ResponseReturnValue
 
 from torra.dashboard.cells import home_cells
 from torra.dashboard.cells import overview_cells as glance
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.screens.views import Links, watch_link
 from torra.dashboard.trade import approvals
@@ -158,5 +158,5 @@ def _period() -> str:
 ROUTES = (
     Route("/", "overview", overview, query=QUERY),
     Route("/symbols", "symbols", symbols, query={"sort": QUERY["sort"]}),
-    Route("/api/v1/overview", "api_overview", api_overview, reply="json", query={**QUERY, **ROWS}),
+    Api("/api/v1/overview", "api_overview", api_overview, query={**QUERY, **ROWS}),
 )

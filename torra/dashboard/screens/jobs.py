@@ -9,16 +9,14 @@ stranger's and are cleaned. Without a desk's home behind the pages they say so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.clock import iso, parse
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.settings import tried
 from torra.dashboard.trade.orders import person
 from torra.dashboard.view import commanding
@@ -58,36 +56,26 @@ NO_DESK: Final = "No desk runs. What waits begins when one does: torra run."
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class JobLine:
-    """A job as a line of a list, and as a page."""
+class JobsShown(NamedTuple):
+    """Jobs as a page shows them: rows, cells, a version of both, and a word about the desk."""
 
-    number: int
-    kind: str
-    title: str
-    ended: bool
-    says: str
-    made: str
-    asked_by: str
-    queued: str
-    ended_at: str
-    attempt: int
-    parameters: tuple[tuple[str, str], ...]
-
-    @property
-    def key(self) -> str:
-        """How its cells begin."""
-        return f"job.{self.number}"
-
-
-@dataclass(frozen=True, slots=True)
-class JobsShown:
-    """Jobs as a page shows them: lines, cells, a version of both, and a word about the desk."""
-
-    lines: list[JobLine]
+    rows: Sequence[Row]
     cells: Cells
     version: str
     note: str
+
+    def ended(self, row: Row) -> bool:
+        """Return whether a job goes on no more."""
+        return row["state"] in states.FINAL
+
+    def made(self, row: Row) -> str:
+        """Return the page of what a job made, "" where it made none."""
+        if row["state"] == "done" and row["kind"] == "settings":
+            # Its own page shows what it found, and so does that of its profile.
+            return url_for(".job", number=row["id"])
+        if row["state"] != "done" or row["kind"] != "replay" or not allowed(row["made"]):
+            return ""
+        return url_for(".replay", name=row["made"])
 
 
 def shown(rows: Sequence[Row]) -> JobsShown:
@@ -98,8 +86,7 @@ def shown(rows: Sequence[Row]) -> JobsShown:
     cells = {name: cell for row in rows for name, cell in _cells(row).items()}
     version = " ".join(f"{row['id']}:{row['state']}:{row['cancel']}" for row in rows)
     waits = any(row["state"] not in states.FINAL for row in rows)
-    note = NO_DESK if waits and not works else ""
-    return JobsShown([_line(row) for row in rows], cells, f"{version} {int(works)}", note)
+    return JobsShown(rows, cells, f"{version} {int(works)}", NO_DESK if waits and not works else "")
 
 
 def going_on() -> list[Row]:
@@ -145,7 +132,8 @@ def job(number: str) -> str:
         cells=found.cells,
         shape="job",
         jobs=found,
-        one=found.lines[0],
+        one=row,
+        parameters=_parameters(row),
         attempts=states.ATTEMPTS,
         tried=tried.lines(row) if is_try else None,
         profile=tried.profile_of(row) if is_try else "",
@@ -259,30 +247,15 @@ def _cells(row: Row) -> Cells:
     }
 
 
-def _line(row: Row) -> JobLine:
+def _parameters(row: Row) -> list[tuple[str, object]]:
+    """Return what was asked for, by the names and as the words that a person would say."""
     from torra.jobs import asking  # noqa: PLC0415
 
-    asked = asking.shown(row)["parameters"]
-    return JobLine(
-        number=int(row["id"]),
-        kind=figures.sanitize(row["kind"], 40),
-        title=figures.sanitize(row["title"], 200),
-        ended=row["state"] in states.FINAL,
-        says=figures.sanitize(row["says"], 600),
-        made=_address(row),
-        asked_by=figures.sanitize(row["asked_by"], 80),
-        queued=_moment(row["queued_at"]),
-        ended_at=_moment(row["ended_at"]),
-        attempt=int(row["attempt"]),
-        parameters=tuple(
-            (
-                figures.sanitize(ASKED.get(name, name), 40),
-                figures.sanitize(_in_words(name, value), 400),
-            )
-            for name, value in asked.items()
-            if value not in ("", None) and name not in WHOLE_PROFILES
-        ),
-    )
+    return [
+        (ASKED.get(name, name), _in_words(name, value))
+        for name, value in asking.shown(row)["parameters"].items()
+        if value not in ("", None) and name not in WHOLE_PROFILES
+    ]
 
 
 def _in_words(name: str, value: object) -> object:
@@ -291,20 +264,6 @@ def _in_words(name: str, value: object) -> object:
         return value
     arms = value.split(",")
     return ", ".join(arm_called(arm, arms) for arm in arms)
-
-
-def _address(row: Row) -> str:
-    """Return the page of what a job made, "" where it made none."""
-    if row["state"] == "done" and row["kind"] == "settings":
-        # Its own page shows what it found, and so does that of its profile.
-        return url_for(".job", number=row["id"])
-    if row["state"] != "done" or row["kind"] != "replay" or not allowed(row["made"]):
-        return ""
-    return url_for(".replay", name=row["made"])
-
-
-def _moment(told: str | None) -> str:
-    return figures.moment(iso(parse(told))) if told else ""
 
 
 _TEXT: Final[Mapping[str, JsonValue]] = {"type": "string", "maxLength": 400}
@@ -340,15 +299,21 @@ REQUEST: Final[Fields] = {
 ROUTES = (
     Route("/jobs", "jobs", jobs),
     Route("/jobs/<number>", "job", job),
-    Route("/api/v1/jobs", "api_jobs", api_jobs, reply="json"),
-    Route("/api/v1/jobs/<number>", "api_job", api_job, reply="json"),
-    Route(
-        "/api/v1/jobs/replay", "start_replay", start_replay,
-        methods=("POST",), scope="approve", reply="json", per_minute=STARTS_PER_MINUTE,
+    Api("/api/v1/jobs", "api_jobs", api_jobs),
+    Api("/api/v1/jobs/<number>", "api_job", api_job),
+    Command(
+        "/api/v1/jobs/replay",
+        "start_replay",
+        start_replay,
+        scope="approve",
+        per_minute=STARTS_PER_MINUTE,
         body=REQUEST,
     ),
-    Route(
-        "/api/v1/jobs/<number>/cancel", "cancel_job", cancel,
-        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
+    Command(
+        "/api/v1/jobs/<number>/cancel",
+        "cancel_job",
+        cancel,
+        scope="approve",
+        per_minute=PER_MINUTE,
     ),
-)  # fmt: skip
+)

@@ -12,8 +12,7 @@ from typing import Final
 from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.doors.routes import Fields, Route
-from torra.dashboard.lenient import LenientModel
+from torra.dashboard.doors.routes import Api, Fields
 from torra.dashboard.view.rendering import state
 from torra.exhibits import figures
 
@@ -22,21 +21,8 @@ MOST_DIGITS: Final = 18
 """Digits of a number: more would not fit into an integer of SQLite."""
 
 LONGEST: Final = 600
-
-
-class NoticeRow(LenientModel):
-    """A notice as it is stored; `silent` ones are listed, and nobody is called for them."""
-
-    id: int = 0
-    key: str = ""
-    kind: str = ""
-    level: str = ""
-    title: str = ""
-    text: str = ""
-    instance: str = ""
-    desk_time: str = ""
-    at: str = ""
-    silent: int = 0
+TEXTS: Final = ("key", "kind", "level", "title", "text", "instance", "desk_time", "at")
+"""Columns of a notice that are text; `silent` ones are listed, and nobody is called for them."""
 
 
 def api_notices() -> ResponseReturnValue:
@@ -52,20 +38,16 @@ def api_notices() -> ResponseReturnValue:
         return jsonify(notices=[], newest=0)
     newest = behind.database.newest_notice()
     after = max(0, newest - AT_ONCE) if told is None else int(told)
-    rows = [NoticeRow.read(row) for row in behind.database.notices_after(after, AT_ONCE)]
+    rows = behind.database.notices_after(after, AT_ONCE)
     return jsonify(
         # a smaller number than `after`: another database is there, such as one that was restored
-        notices=[_shown(row) for row in rows],
-        newest=rows[-1].id if rows else newest,
+        notices=[
+            {name: figures.sanitize(row[name], LONGEST) for name in TEXTS}
+            | {"id": row["id"], "silent": bool(row["silent"])}
+            for row in rows
+        ],
+        newest=rows[-1]["id"] if rows else newest,
     )
-
-
-def _shown(row: NoticeRow) -> dict[str, str | int | bool]:
-    words = {
-        name: figures.sanitize(getattr(row, name), LONGEST)
-        for name in ("key", "kind", "level", "title", "text", "instance", "desk_time", "at")
-    }
-    return {"id": row.id, **words, "silent": bool(row.silent)}
 
 
 AFTER: Final[Fields] = {
@@ -76,4 +58,4 @@ AFTER: Final[Fields] = {
     }
 }
 
-ROUTES = (Route("/api/v1/notices", "api_notices", api_notices, reply="json", query=AFTER),)
+ROUTES = (Api("/api/v1/notices", "api_notices", api_notices, query=AFTER),)

@@ -9,7 +9,6 @@ form starts a replay as a job, and the jobs that go on stand beside it (`screens
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from pydantic import JsonValue
 
 from torra.clock import iso
 from torra.config import ROOT
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.screens import jobs
 from torra.dashboard.view.commanding import CommandOutcome, answer, command
 from torra.dashboard.view.rendering import backing, desk_cells, desk_page
@@ -53,62 +52,10 @@ AT_ONCE: Final = 50
 _SHELVES: dict[Path, ReplayShelf] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayFile:
-    """A file as its line of the list; `problem` is why a broken one cannot be shown."""
-
-    name: str
-    address: str
-    problem: str
-    kind: str
-    title: str
-    summary: str
-    created: str
-    warnings: int
-    over: str
-    under: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArmLink:
-    """Whose trades may be listed, and where."""
-
-    called: str
-    address: str
-    here: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TradeList:
-    """The list of trades of a replay's page."""
-
-    arms: list[ArmLink]
-    table: dict[str, Any]
-    told: str
-    older: str
-    newer: str
-
-
 def shelf() -> ReplayShelf:
     """Return the shelf of the home that answers this request."""
     home = backing().home
     return _SHELVES.setdefault(home, ReplayShelf(home))
-
-
-@dataclass(frozen=True, slots=True)
-class StartForm:
-    """What the form that starts a replay offers: symbols, bars and desks, each value and word.
-
-    `folder` is where files of bars lie, `most` how many megabytes of one are taken.
-    """
-
-    symbols: list[str]
-    bars: list[tuple[str, str]]
-    desks: tuple[tuple[str, str], ...]
-    profiles: list[str]
-    folder: str
-    most: int
-    clocks: tuple[str, ...] = USUAL
 
 
 def replays() -> str:
@@ -123,7 +70,11 @@ def replays() -> str:
         version=f"{_names(found)} {going.version}",
         jobs=going,
         start=_form(),
-        rows=[_line(item) for item in found],
+        rows=found,
+        kinds=pages.KINDS,
+        moment=pages.moment,
+        over=_over,
+        under=_under,
         older=older,
         folder=str(shelf().folder),
         largest=LARGEST // 1_000_000,
@@ -163,31 +114,24 @@ def replay(name: str) -> str:
     )
 
 
-def _listed(found: Document, trades: Sequence[ArmTradeRow]) -> TradeList | None:
+def _listed(found: Document, trades: Sequence[ArmTradeRow]) -> dict[str, Any] | None:
     """Return the trades of one arm of a replay, a page of them; None where it has none."""
     arms = pages.arms_of(found, trades)
     if not arms:
         return None
-    asked = request.args.get("arm", "")
-    arm = asked if asked in arms else pages.first_arm(arms)
+    wanted = request.args.get("arm", "")
+    arm = wanted if wanted in arms else pages.first_arm(arms)
     begin = _place(request.args.get("place", ""))
     table = pages.trades_shown(found, trades, arm, begin, AT_ONCE)
-
-    def address(of: str, place: int = 0) -> str:
-        return url_for(".replay", name=found.name, arm=of, place=place, _anchor="trades")
-
-    older = address(arm, begin + AT_ONCE) if table["left"] else ""
     last = begin + len(table["rows"])
-    return TradeList(
-        arms=[
-            ArmLink(figures.sanitize(arm_called(one, found.arms), 80), address(one), one == arm)
-            for one in arms
-        ],
-        table={**table, "left": 0},
-        told=f"{min(begin + 1, last):,} to {last:,} of {table['count']:,}, newest first.",
-        older=older,
-        newer=address(arm, max(0, begin - AT_ONCE)) if begin else "",
-    )
+    return {
+        "arms": {one: figures.sanitize(arm_called(one, found.arms), 80) for one in arms},
+        "arm": arm,
+        "table": {**table, "left": 0},
+        "told": f"{min(begin + 1, last):,} to {last:,} of {table['count']:,}, newest first.",
+        "older": begin + AT_ONCE if table["left"] else None,
+        "newer": max(0, begin - AT_ONCE) if begin else None,
+    }
 
 
 def _place(text: str) -> int:
@@ -210,15 +154,12 @@ def replay_report(name: str) -> Response:
 
 def replay_trades(name: str) -> Response:
     """Give the trades of one replay as a CSV file, every arm's."""
-    answer = Response(_trades(name) or abort(404), mimetype="text/csv")
-    answer.headers["Content-Disposition"] = f'attachment; filename="{name}-trades.csv"'
-    return answer
-
-
-def _trades(name: str) -> str | None:
     told = shelf().trades(name)
     # a stranger's file as well: rows that are no trades are not given away
-    return None if told is None else trade_file.clean(told)
+    text = None if told is None else trade_file.clean(told)
+    answer = Response(text or abort(404), mimetype="text/csv")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}-trades.csv"'
+    return answer
 
 
 def api_replay(name: str) -> ResponseReturnValue:
@@ -272,53 +213,40 @@ def _names(found: list[Listed]) -> str:
     return figures.sanitize(f"{FOLDER}:" + "|".join(item.name for item in found), 4000)
 
 
-def _form() -> StartForm:
+def _form() -> dict[str, Any]:
+    """Return what the form that starts a replay offers."""
     from torra.replay.job_kinds import SAMPLE  # noqa: PLC0415  a page alone must not load it
     from torra.replay.shards.history import STORE  # noqa: PLC0415
 
     known = backing()
-    symbols = list(dict.fromkeys(item.symbol for item in known.settings.instances))
+    symbols = dict.fromkeys(item.symbol for item in known.settings.instances)
     named = [(name, f"{name} of the folder uploads") for name in uploads.names(known.home)]
-    bars = [(STORE, "those that this desk has stored"), (SAMPLE, "the shipped sample"), *named]
     places = (known.home / "profiles", ROOT / "profiles")
     profiles = sorted({path.stem for place in places for path in place.glob("*.json")})
-    return StartForm(
-        [figures.sanitize(name, 40) for name in symbols],
-        bars,
-        DESKS,
-        [name for name in profiles if allowed(name)],
-        str(known.home / UPLOADS),
-        uploads.MOST_BYTES >> 20,
-    )
+    return {
+        "symbols": [figures.sanitize(name, 40) for name in symbols],
+        "bars": [
+            (STORE, "those that this desk has stored"),
+            (SAMPLE, "the shipped sample"),
+            *named,
+        ],
+        "desks": DESKS,
+        "profiles": [name for name in profiles if allowed(name)],
+        "folder": str(known.home / UPLOADS),
+        "most": uploads.MOST_BYTES >> 20,
+        "clocks": USUAL,
+    }
 
 
 def _told(item: Listed) -> dict[str, JsonValue]:
     created = iso(item.created_at.replace(microsecond=0)) if item.created_at else None
     return {
         "name": item.name,
-        "problem": item.problem or None,
-        "kind": item.kind or None,
-        "title": item.title or None,
-        "summary": item.summary or None,
+        **{name: getattr(item, name) or None for name in ("problem", "kind", "title", "summary")},
         "created_at": created,
         "warnings": item.warnings,
         "settings": dict(item.settings),
     }
-
-
-def _line(item: Listed) -> ReplayFile:
-    return ReplayFile(
-        name=figures.sanitize(item.name, 60),
-        address=url_for(".replay", name=item.name) if not item.problem else "",
-        problem=figures.sanitize(item.problem, 300),
-        kind=pages.KINDS.get(item.kind, ""),
-        title=figures.sanitize(item.title, 200),
-        summary=figures.sanitize(item.summary, 600),
-        created=pages.moment(item.created_at),
-        warnings=item.warnings,
-        over=_over(item),
-        under=_under(item),
-    )
 
 
 def _under(item: Listed) -> str:
@@ -358,11 +286,15 @@ ROUTES = (
     Route("/replays/<name>", "replay", replay, query=TRADES),
     Route("/replays/<name>/report.html", "replay_report", replay_report, per_minute=60),
     Route("/replays/<name>/trades.csv", "replay_trades", replay_trades, reply="csv", per_minute=60),
-    Route(
-        "/api/v1/uploads", "upload", upload,
-        methods=("POST",), scope="approve", reply="json", per_minute=PARTS_PER_MINUTE,
-        body=UPLOAD, files=True,
+    Command(
+        "/api/v1/uploads",
+        "upload",
+        upload,
+        scope="approve",
+        per_minute=PARTS_PER_MINUTE,
+        body=UPLOAD,
+        files=True,
     ),
-    Route("/api/v1/replays", "api_replays", api_replays, reply="json"),
-    Route("/api/v1/replays/<name>", "api_replay", api_replay, reply="json"),
-)  # fmt: skip
+    Api("/api/v1/replays", "api_replays", api_replays),
+    Api("/api/v1/replays/<name>", "api_replay", api_replay),
+)

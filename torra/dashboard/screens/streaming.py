@@ -30,7 +30,7 @@ from pydantic import JsonValue
 from instance_database import Database
 from torra.clock import Clock, System
 from torra.dashboard.doors.access import visitor
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.view.rendering import backing, state
 from torra.dashboard.view.stream_slots import LIFE_SECONDS
 from torra.desk.event_stream import EventStream
@@ -180,12 +180,9 @@ def streams() -> ResponseReturnValue:
     return jsonify(
         [
             {
-                "stream_id": row["stream_id"],
+                **{name: row[name] for name in ("stream_id", "torra_key", "at", "seq")},
                 "stream_kind": row["kind"],
-                "torra_key": row["torra_key"],
-                "at": row["at"],
                 "ended": bool(row["ended"]),
-                "seq": row["seq"],
             }
             for row in rows
         ]
@@ -259,8 +256,8 @@ def _held(follower: Follower, release: Callable[[], None]) -> Response:
 AFTER: Final[Fields] = {"after": {"type": "integer", "minimum": 0}}
 
 ROUTES: tuple[Route, ...] = (
-    Route(
-        "/api/v1/streams", "api_streams", streams, reply="json",
+    Api(
+        "/api/v1/streams", "api_streams", streams,
         query={"torra_key": {"type": "string", "maxLength": LONGEST_KEY}},
     ),
     Route("/api/v1/streams/<stream_id>", "api_stream", stream, reply="events", query=AFTER),

@@ -9,7 +9,6 @@ a picture's. Nothing here writes.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from torra import clock
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.lenient import LenientModel, Number, Word
 from torra.dashboard.record import (
     inputs,
     lessons_used,
@@ -34,7 +32,7 @@ from torra.dashboard.record import (
 from torra.dashboard.record.lessons_used import LessonsUsed
 from torra.dashboard.record.shown import BareTick, EscalationSetting, TickLimits, TickView
 from torra.dashboard.screens import watching
-from torra.dashboard.trade import approvals, journal, why, without_tick
+from torra.dashboard.trade import approvals, journal, proposals, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
 from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import PageContext
@@ -55,15 +53,13 @@ PROFILES_KEPT: Final = 256
 
 def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
     """Show the reasoning of one tick, or lead to its debate while it runs."""
-    try:
-        # an address may write a time in other ways than a key does
-        moment = clock.iso(clock.parse(bar_time))
-    except (ValueError, OverflowError):
-        abort(404)
+    moment = bar_moment(bar_time)
     told = desk_view().tick(instance, timeframe, moment)
     if told is None:
         running = watching.running(f"{instance}|{timeframe}|{moment}")
-        return redirect(watching.address(running)) if running else abort(404)
+        return (
+            redirect(url_for(".watch", stream_id=running["stream_id"])) if running else abort(404)
+        )
     key = f"{instance}|{timeframe}|{moment}"
     # told from the stored text: here the state of the desk now stands for that of then
     damage = told.get("damaged")
@@ -93,12 +89,23 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         picture_address=picture_address(record),
         told_outcome=told.get("told_outcome"),
         proposal=proposal,
+        orders=proposals,
+        signal=approvals.signal_of(proposal),
         patterns=reading_patterns.holding(record),
         lessons=lessons_of(record),
         lesson_address=lesson_address,
         invented=INVENTED_IDS if record.invented else (),
         became=journal.outcome_sentence(record, proposal),
     )
+
+
+def bar_moment(text: str) -> str:
+    """Return a bar's time as keys have it; 404 for text that is no time."""
+    try:
+        # an address may write a time in other ways than a key does
+        return clock.iso(clock.parse(text))
+    except (ValueError, OverflowError):
+        abort(404)
 
 
 def lessons_of(record: TickView) -> LessonsUsed | None:
@@ -132,7 +139,7 @@ def front(record: TickView, sections: Mapping[str, Any]) -> TickSummary:
     side = story_cards.side_of(record)
     case = why.case(record, side)
     spec, currency = without_tick.terms(record)
-    row = approvals.row_of(record)
+    row = approvals.of_tick(record)
     return TickSummary(
         verb=f"{SIDES[side].verb}ing",
         case=case,
@@ -171,50 +178,21 @@ def limited(record: TickView) -> TickView:
         return record
     setup = behind.desk.setups.get(record.instance)
     if setup is not None and setup.profile.digest() == digest:
-        applied = _Applied.read(setup.profile.model_dump())
+        profile: Profile | None = setup.profile
     else:
-        applied = _applied(behind, record.instance, digest, record.execution)
-    limits = TickLimits(
-        timeout_seconds=applied.agents.timeout_seconds,
-        ceiling=applied.agents.max_api_cost_per_hour,
-        capital=applied.risk.capital,
-        risk_per_trade_pct=applied.risk.risk_per_trade_pct,
-        max_notional_pct=applied.risk.max_notional_pct,
-        escalation=EscalationSetting(
-            when=applied.agents.escalation.when, at=applied.agents.escalation.at
-        ),
-    )
+        profile = _applied(behind, record.instance, digest, record.execution)
+    limits = TickLimits()
+    if profile is not None:
+        agents, risk, escalation = profile.agents, profile.risk, profile.agents.escalation
+        limits = TickLimits(
+            timeout_seconds=agents.timeout_seconds,
+            ceiling=agents.max_api_cost_per_hour,
+            capital=risk.capital,
+            risk_per_trade_pct=risk.risk_per_trade_pct,
+            max_notional_pct=risk.max_notional_pct,
+            escalation=EscalationSetting(when=escalation.when, at=escalation.at),
+        )
     return record.model_copy(update={"limits": limits})
-
-
-class _Escalation(LenientModel):
-    """By which rule a profile of any version has a trader asked on the chief tier."""
-
-    when: Word = None
-    at: Number = None
-
-
-class _Agents(LenientModel):
-    """What a profile of any version says of its agents' limits."""
-
-    timeout_seconds: Number = None
-    max_api_cost_per_hour: Number = None
-    escalation: _Escalation = _Escalation()
-
-
-class _Risk(LenientModel):
-    """What a profile of any version says of the size of an opening."""
-
-    capital: Number = None
-    risk_per_trade_pct: Number = None
-    max_notional_pct: Number = None
-
-
-class _Applied(LenientModel):
-    """A stored profile of any version."""
-
-    agents: _Agents = _Agents()
-    risk: _Risk = _Risk()
 
 
 def picture_address(record: TickRecord) -> str:
@@ -237,28 +215,31 @@ def picture(name: str) -> ResponseReturnValue:
     return answer
 
 
-def _applied(behind: PageContext, instance: str, digest: str, execution: str | None) -> _Applied:
-    """Return what is shown of a profile, which is found by its digest.
-
-    It is that of the profile as it was applied, or as a record only (execution off).
-    """
-    for text, kept in _kept(behind, instance):
+def _applied(
+    behind: PageContext, instance: str, digest: str, execution: str | None
+) -> Profile | None:
+    """Return a profile by its digest, as it was applied or as a record only (execution off)."""
+    for row in behind.database.profiles_of(instance)[:PROFILES_KEPT]:
+        text, kept = str(row["profile"]), str(row["digest"])
         # a tick of a late bar runs with execution off, and the digest is of the profile so changed
         if digest == kept or (execution == "off" and digest == _quiet_digest(text)):
-            return _Applied.read(json.loads(text))
-    return _Applied()
-
-
-def _kept(behind: PageContext, instance: str) -> list[tuple[str, str]]:
-    rows = behind.database.profiles_of(instance)[:PROFILES_KEPT]
-    return [(str(row["profile"]), str(row["digest"])) for row in rows]
+            return _stored(text)
+    return None
 
 
 # kept: else each page of such a tick parses all profiles of its instance again
 @lru_cache(PROFILES_KEPT)
 def _quiet_digest(text: str) -> str:
-    profile = Profile.model_validate_json(text)
-    return str(profile.model_copy(update={"execution": "off"}).digest())
+    profile = _stored(text)
+    return profile.model_copy(update={"execution": "off"}).digest() if profile else ""
+
+
+def _stored(text: str) -> Profile | None:
+    """Return a stored profile; None for one of another version, or that is damaged."""
+    try:
+        return Profile.model_validate_json(text)
+    except ValueError:
+        return None
 
 
 ROUTES = (Route("/pictures/<name>.png", "picture", picture, reply="picture"),)

@@ -14,21 +14,23 @@ from flask import abort, current_app, g, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from torra import clock
-from torra.dashboard.cells import chart_data, price_lines, state_odds
+from torra.dashboard.cells import chart_data, price_lines
 from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.cells.common import action_cell, digits_of
+from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record import reading_patterns
 from torra.dashboard.record.shown import TickView
-from torra.dashboard.screens.tick import tick_page
+from torra.dashboard.screens.tick import bar_moment, tick_page
 from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.desk_values import ChartBars, Symbol
 from torra.dashboard.view.rendering import EXTENSION, desk_cells, desk_page, desk_view, page, state
-from torra.dashboard.view.stream_reading import Json
+from torra.dashboard.view.stream_reading import LISTED, Json
 from torra.errors import ConfigError
 from torra.exhibits import figures
+from torra.exhibits.figures import cell
 from torra.tick.tick_record import Damaged, load
 from torra.words import glossary
 from torra.words.market import REGIMES, TRIAGE
@@ -99,10 +101,14 @@ def symbol_page(instance: str, timeframe: str) -> str:
         data.desk,
         live=url_for(".api_symbol", instance=instance, timeframe=timeframe),
         data=data,
-        trades=screens.trade_rows(data),
-        bars=screens.bar_rows(data),
+        digits=digits_of(data),
+        opened=screens.OPENED,
+        ticks={tick.bar_time: tick for tick in data.ticks},
+        listed=LISTED,
+        cell=cell,
+        action_cell=action_cell,
         fallback=figures.line(closes, *FALLBACK_CHART),
-        odds=state_odds.rows(),
+        odds=figures.STATES,
         lines=LINE_NAMES,
         over=price_lines.LINES,
         **symbol_cells(data),
@@ -212,7 +218,7 @@ def api_moment(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVa
     if isinstance(record, Damaged):
         return jsonify(error=f"the record of this tick is damaged: {record.reason}"), 404
     told = desk_view().bars(instance, timeframe, record.as_of, MOMENT_BARS) or abort(404)
-    row = approvals.row_of(record)
+    row = approvals.of_tick(record)
     levels = row.first.levels if row is not None else None
     chart = chart_data.moment(record, told, levels)
     return jsonify(chart=chart, cited=price_lines.cited(record))
@@ -230,12 +236,7 @@ def known_symbol(instance: str, timeframe: str) -> Symbol:
 
 def known_tick(instance: str, timeframe: str, bar_time: str) -> Json:
     """Return a tick's record or end the request with 404."""
-    try:
-        # an address may write a time in other ways than a key does
-        moment = clock.iso(clock.parse(bar_time))
-    except (ValueError, OverflowError):
-        abort(404)
-    return desk_view().tick(instance, timeframe, moment) or abort(404)
+    return desk_view().tick(instance, timeframe, bar_moment(bar_time)) or abort(404)
 
 
 BARS: Final[Fields] = {
@@ -252,16 +253,15 @@ ROUTES = (
     Route("/symbol/<instance>/<timeframe>", "symbol", symbol_page),
     Route("/symbol/<instance>/<timeframe>/<bar_time>", "tick", tick_page),
     Route("/help", "help", help_page),
-    Route("/healthz", "healthz", healthz, scope=None, reply="json"),
-    Route("/api/v1/desk", "api_desk", api_desk, reply="json"),
-    Route("/api/v1/symbol/<instance>/<timeframe>", "api_symbol", api_symbol, reply="json"),
-    Route("/api/v1/symbol/<instance>/<timeframe>/<bar_time>", "api_tick", api_tick, reply="json"),
-    Route("/api/v1/bars/<instance>/<timeframe>", "api_bars", api_bars, reply="json", query=BARS),
-    Route(
+    Api("/healthz", "healthz", healthz, scope=None),
+    Api("/api/v1/desk", "api_desk", api_desk),
+    Api("/api/v1/symbol/<instance>/<timeframe>", "api_symbol", api_symbol),
+    Api("/api/v1/symbol/<instance>/<timeframe>/<bar_time>", "api_tick", api_tick),
+    Api("/api/v1/bars/<instance>/<timeframe>", "api_bars", api_bars, query=BARS),
+    Api(
         "/api/v1/symbol/<instance>/<timeframe>/<bar_time>/chart",
         "api_moment",
         api_moment,
-        reply="json",
     ),
     Route("/<path:missing>", "missing", missing_page),
 )

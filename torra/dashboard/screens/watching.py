@@ -8,15 +8,13 @@ and answers 404. Nothing here writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
-from typing import Final, Literal, NotRequired, TypedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.doors.routes import Route
-from torra.dashboard.lenient import Flag, LenientModel, Word
+from torra.dashboard.doors.routes import Api, Route
 from torra.dashboard.screens import watched
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
@@ -59,8 +57,8 @@ def watch(stream_id: str) -> str:
         "watch.html",
         stream=row,
         now=picture(row),
-        follow=url_for(".api_stream", stream_id=row.stream_id),
-        source=url_for(".api_watch", stream_id=row.stream_id),
+        follow=url_for(".api_stream", stream_id=row["stream_id"]),
+        source=url_for(".api_watch", stream_id=row["stream_id"]),
         every=REFRESH_MS,
     )
 
@@ -73,6 +71,10 @@ def api_watching() -> ResponseReturnValue:
 def api_watch(stream_id: str) -> ResponseReturnValue:
     """Answer how far one debate is."""
     return jsonify(picture(known_stream(stream_id)))
+
+
+Row = Mapping[str, Any]
+"""A stream of events of a tick, as it is stored."""
 
 
 class DebateLine(TypedDict):
@@ -98,32 +100,11 @@ class PictureLinked(watched.DebatePicture):
     next: str
 
 
-class StreamRow(LenientModel):
-    """A stream of events of a tick, as it is stored."""
-
-    stream_id: str = ""
-    torra_key: str = ""
-    kind: str = ""
-    at: Word = None
-    ended: Flag | int = False
-    seq: int = 0
-
-
 def running(torra_key: str) -> DebateLine | None:
     """Return the newest debate of a tick if it has not ended; None without one or a database."""
     behind = state().backing
     rows = behind.database.streams(torra_key, limit=1) if behind else []
-    return listed(StreamRow.read(rows[0])) if rows and not rows[0]["ended"] else None
-
-
-def running_now() -> dict[tuple[str, str], DebateLine]:
-    """Return the debates that run, by instance and timeframe; empty without a database."""
-    return {(one["instance"], one["timeframe"]): one for one in debates() if not one["ended"]}
-
-
-def address(debate: DebateLine) -> str:
-    """Return where a debate is shown."""
-    return url_for(".watch", stream_id=debate["stream_id"])
+    return listed(rows[0]) if rows and not rows[0]["ended"] else None
 
 
 def debates(limit: int = LISTED) -> list[DebateLine]:
@@ -131,67 +112,72 @@ def debates(limit: int = LISTED) -> list[DebateLine]:
     behind = state().backing
     if behind is None:
         return []
-    return [listed(StreamRow.read(row), behind) for row in behind.database.streams(limit=limit)]
+    return [listed(row, behind) for row in behind.database.streams(limit=limit)]
 
 
-def listed(row: StreamRow, behind: PageContext | None = None) -> DebateLine:
+def listed(row: Row, behind: PageContext | None = None) -> DebateLine:
     """Return a stream as a row of a list; with a backing its end too."""
-    instance, timeframe, bar_time = [*row.torra_key.split("|"), "", ""][:3]
+    instance, timeframe, bar_time = [*row["torra_key"].split("|"), "", ""][:3]
     told: DebateLine = {
-        "stream_id": row.stream_id,
+        "stream_id": row["stream_id"],
         "instance": figures.sanitize(instance, 40),
         "timeframe": figures.sanitize(timeframe, 8),
         "bar_time": figures.sanitize(bar_time, 40),
         "bar": figures.moment(bar_time),
-        "at": figures.moment(row.at, seconds=True),
-        "ended": bool(row.ended),
-        "events": row.seq,
+        "at": figures.moment(row["at"], seconds=True),
+        "ended": bool(row["ended"]),
+        "events": row["seq"],
         "end": "",
         "tone": "flat",
     }
-    if behind is not None and row.ended:
+    if behind is not None and row["ended"]:
         told["end"], told["tone"], told["kind"] = _end(row, behind)
     return told
 
 
-def picture(row: StreamRow) -> PictureLinked:
+def picture(row: Row) -> PictureLinked:
     """Return the state of a debate, with the address of its tick's page once there is one."""
     behind = backing()
-    told = watched.follow(_events(behind, row), _seats(behind, row), _now(behind))
-    key, end = row.torra_key.split("|"), told["end"]
+    told = watched.follow(
+        # events bear real times, also where the desk's clock runs faster
+        _events(behind, row),
+        _seats(behind, row),
+        behind.desk.clock.real_now(),
+    )
+    key, end = row["torra_key"].split("|"), told["end"]
     # a decision has a record, a skipped tick a row of its own
     kept = end is not None and (end["kind"] == "decision" or end["code"].startswith("skipped"))
     tick = tick_link(*key) if len(key) == 3 and kept else ""
     return {**told, "tick": tick, "next": _again(behind, row, told)}
 
 
-def known_stream(stream_id: str) -> StreamRow:
+def known_stream(stream_id: str) -> Row:
     """Return the stream of a tick, or end the request with 404."""
     row = backing().database.stream(stream_id)
     if row is None or row["kind"] != "tick":
         abort(404)
-    return StreamRow.read(row)
+    return row
 
 
-def _again(behind: PageContext, row: StreamRow, told: watched.DebatePicture) -> str:
+def _again(behind: PageContext, row: Row, told: watched.DebatePicture) -> str:
     """Return the address of a newer attempt at the same tick, where one came to nothing."""
     if told["end"] is None or told["end"]["kind"] != "error":
         return ""
-    newest = behind.database.streams(row.torra_key, limit=1)
-    other = newest and newest[0]["stream_id"] != row.stream_id
+    newest = behind.database.streams(row["torra_key"], limit=1)
+    other = newest and newest[0]["stream_id"] != row["stream_id"]
     return url_for(".watch", stream_id=newest[0]["stream_id"]) if other else ""
 
 
 def _events(
-    behind: PageContext, row: StreamRow, after: int = 0, limit: int = MOST_EVENTS
+    behind: PageContext, row: Row, after: int = 0, limit: int = MOST_EVENTS
 ) -> Iterable[watched.DebateEvent]:
-    for event in behind.database.events_after(row.stream_id, after, limit):
+    for event in behind.database.events_after(row["stream_id"], after, limit):
         yield watched.DebateEvent.read({**event.as_json(), "payload": event.body})
 
 
-def _end(row: StreamRow, behind: PageContext) -> tuple[str, str, Literal["decision", "error"]]:
+def _end(row: Row, behind: PageContext) -> tuple[str, str, Literal["decision", "error"]]:
     """Return the end of a debate in words, its tone and its kind."""
-    last = next(iter(_events(behind, row, row.seq - 1, 1)), watched.DebateEvent())
+    last = next(iter(_events(behind, row, row["seq"] - 1, 1)), watched.DebateEvent())
     if last.event == "decision":
         mark = figures.mark(last.payload.verdict)
         return mark.text, mark.tone, "decision"
@@ -199,21 +185,16 @@ def _end(row: StreamRow, behind: PageContext) -> tuple[str, str, Literal["decisi
     return f"✕ {code}", "warn", "error"
 
 
-def _seats(behind: PageContext, row: StreamRow) -> tuple[str, ...]:
+def _seats(behind: PageContext, row: Row) -> tuple[str, ...]:
     """Return the agents of the instance's desk in asking order, as its profile seats them now."""
-    instance = row.torra_key.partition("|")[0]
+    instance = row["torra_key"].partition("|")[0]
     setup = behind.desk.setups.get(instance)
     return tuple(setup.profile.agents.desk()) if setup is not None else ()
-
-
-def _now(behind: PageContext) -> datetime:
-    # events bear real times, also where the desk's clock runs faster
-    return behind.desk.clock.real_now()
 
 
 ROUTES = (
     Route("/watch", "watching", watching),
     Route("/watch/<stream_id>", "watch", watch),
-    Route("/api/v1/watch", "api_watching", api_watching, reply="json"),
-    Route("/api/v1/watch/<stream_id>", "api_watch", api_watch, reply="json"),
+    Api("/api/v1/watch", "api_watching", api_watching),
+    Api("/api/v1/watch/<stream_id>", "api_watch", api_watch),
 )

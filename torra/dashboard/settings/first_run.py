@@ -13,9 +13,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Any, Final, Literal
 
 from flask import g, jsonify, request, url_for
@@ -25,7 +24,7 @@ from agent_config import VENDORS
 from torra.clock import parse
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.doors.access import Visitor
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.settings import practice
 from torra.dashboard.settings.new_symbol import ACTION as ADDED
 from torra.dashboard.view.backing import PageContext
@@ -202,7 +201,7 @@ def first_run_note() -> ResponseReturnValue:
             after = _changed(before, what, name)
             _keep(known, after)
         said = {"seen": "noted", "skip": "skipped", "again": "the steps are shown again"}[what]
-        return CommandOutcome("done", said, _plain(before), _plain(after))
+        return CommandOutcome("done", said, asdict(before), asdict(after))
 
     return command("first run", "", run, back=url_for(".first_run"))
 
@@ -262,13 +261,9 @@ def _noted(known: PageContext) -> Noted:
 
 def _keep(known: PageContext, noted: Noted) -> None:
     try:
-        write_whole(known.home / FIRST_RUN, (json.dumps(_plain(noted)) + "\n").encode())
+        write_whole(known.home / FIRST_RUN, (json.dumps(asdict(noted)) + "\n").encode())
     except OSError as error:
         raise ConfigError(f"cannot write {known.home / FIRST_RUN}: {error.strerror}") from error
-
-
-def _plain(noted: Noted) -> dict[str, Any]:
-    return {"seen": list(noted.seen), "skipped": list(noted.skipped)}
 
 
 def _young(known: PageContext) -> bool:
@@ -287,15 +282,13 @@ def _steps(known: PageContext, noted: Noted | None = None) -> list[ChecklistItem
     noted = noted or _noted(known)
     found = []
     for told in STEPS:
-        done, note = _DONE[told.name](known, noted)
+        judge = _DONE.get(told.name)
+        done, note = judge(known, noted) if judge else (told.name in noted.seen, "")
         skipped: Mark = "skipped" if told.name in noted.skipped else "open"
-        address = _ADDRESS.get(told.name, _newest_tick)
-        found.append(ChecklistItem(told, "done" if done else skipped, address(known), note))
+        page = _PAGES.get(told.name)
+        address = url_for(page) if page else _newest_tick(known)
+        found.append(ChecklistItem(told, "done" if done else skipped, address, note))
     return found
-
-
-def _seen(name: str, _: PageContext, noted: Noted) -> tuple[bool, str]:
-    return name in noted.seen, ""
 
 
 def _approval(known: PageContext, _: Noted) -> tuple[bool, str]:
@@ -335,21 +328,17 @@ def _newest_tick(known: PageContext) -> str:
 
 
 _DONE: Final[Mapping[str, Callable[[PageContext, Noted], tuple[bool, str]]]] = {
-    "home": partial(_seen, "home"),
-    "tick": partial(_seen, "tick"),
     "approval": _approval,
     "replay": _replay,
     "symbol": _symbol,
     "model": _model,
 }
+"""How a step is done other than by opening its page: whether it is, and a note."""
 
-_ADDRESS: Final[Mapping[str, Callable[[PageContext], str]]] = {
-    "home": lambda _: url_for(".overview"),
-    "approval": lambda _: url_for(".approvals"),
-    "replay": lambda _: url_for(".replays"),
-    "symbol": lambda _: url_for(".new_symbol"),
-    "model": lambda _: url_for(".models"),
-}
+_PAGES: Final = {
+    "home": ".overview", "approval": ".approvals", "replay": ".replays", "symbol": ".new_symbol",
+    "model": ".models",
+}  # fmt: skip
 
 
 def _cells(known: PageContext) -> Cells:
@@ -375,17 +364,27 @@ NOTE_BODY: Final[Fields] = {
 
 ROUTES = (
     Route("/first-run", "first_run", first_run),
-    Route("/api/v1/first-run", "api_first_run", api_first_run, reply="json"),
-    Route(
-        "/api/v1/first-run/note", "first_run_note", first_run_note,
-        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE, body=NOTE_BODY,
+    Api("/api/v1/first-run", "api_first_run", api_first_run),
+    Command(
+        "/api/v1/first-run/note",
+        "first_run_note",
+        first_run_note,
+        scope="approve",
+        per_minute=PER_MINUTE,
+        body=NOTE_BODY,
     ),
-    Route(
-        "/api/v1/practice/begin", "practice_begin", practice_begin,
-        methods=("POST",), scope="admin", reply="json", per_minute=10,
+    Command(
+        "/api/v1/practice/begin",
+        "practice_begin",
+        practice_begin,
+        scope="admin",
+        per_minute=10,
     ),
-    Route(
-        "/api/v1/practice/end", "practice_end", practice_end,
-        methods=("POST",), scope="admin", reply="json", per_minute=10,
+    Command(
+        "/api/v1/practice/end",
+        "practice_end",
+        practice_end,
+        scope="admin",
+        per_minute=10,
     ),
-)  # fmt: skip
+)

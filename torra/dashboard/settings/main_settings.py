@@ -30,15 +30,15 @@ def taken_out(
     sections: Sequence[FormSection], saved: Mapping[Place, Any], currency: str
 ) -> tuple[list[MainRow], list[FormSection]]:
     """Return the ten in their order, and the sections without them; empty ones are gone."""
-    rows = {row.name: row for section in sections for row in section.rows}
+    rows = {row.setting.name: row for section in sections for row in section.rows}
     main = [
         MainRow(rows[one.name], one, _money(one, saved, currency))
         for one in TEN
         if one.name in rows
     ]
-    taken = {one.row.name for one in main}
+    taken = {one.main.name for one in main}
     left = [
-        replace(section, rows=[row for row in section.rows if row.name not in taken])
+        replace(section, rows=[row for row in section.rows if row.setting.name not in taken])
         for section in sections
     ]
     return main, [section for section in left if section.rows]

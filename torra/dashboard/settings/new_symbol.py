@@ -10,8 +10,6 @@ page says with which command. Names of a broker and of files are a stranger's an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from flask import jsonify, request, url_for
@@ -19,7 +17,7 @@ from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
 from torra.dashboard.doors.access import visitor
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Command, Fields, Route
 from torra.dashboard.view.commanding import CommandOutcome, command, wants_json, words
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
@@ -65,33 +63,6 @@ EXECUTIONS: Final = (
 Words = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class BarFileField:
-    """A file of bars: its name, and the field that says of which timeframe it is."""
-
-    name: str
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The form with what was entered; `second` is whether the symbol and its bars are known."""
-
-    entered: Words
-    faults: Words
-    sources: list[tuple[str, str]]
-    trouble: str
-    names: list[str]
-    files: list[BarFileField]
-    uploads: str
-    timeframes: list[str]
-    profiles: list[str]
-    known: str
-    second: bool
-    from_files: bool
-    clocks: tuple[str, ...] = USUAL
-
-
 def new_symbol() -> str:
     """Show the form that adds a symbol."""
     if state().backing is None:
@@ -119,7 +90,14 @@ def check_symbol() -> ResponseReturnValue:
     if found is None:
         return _refused("look at what is marked", faults, entered)
     if wants_json():
-        return jsonify(status="done", reason="", version=place.version, **_told(found))
+        return jsonify(
+            status="done",
+            reason="",
+            version=place.version,
+            **found.document(),
+            before=found.before,
+            after=found.after,
+        )
     return _page(_form(place, known, entered, {}), plan=found)
 
 
@@ -137,7 +115,9 @@ def add_symbol() -> ResponseReturnValue:
             found, wrong, _, _ = _planned(entered)
             faults.update(wrong)
             if found is not None:
-                held.append(adding.write(found, entered.get("version", ""), _exclusive))
+                held.append(
+                    adding.write(found, entered.get("version", ""), backing().database.transaction)
+                )
         except ConfigError as error:
             faults[error.name if isinstance(error, wishes.FieldError) else ""] = str(error)
         if not held:
@@ -176,10 +156,6 @@ def _uploads() -> list[str]:
     from torra.replay import uploads  # noqa: PLC0415
 
     return uploads.names(backing().home)
-
-
-def _exclusive() -> AbstractContextManager[None]:
-    return backing().database.transaction()
 
 
 def _filled(
@@ -245,7 +221,10 @@ def _plan(place: SymbolHome, wish: NewSymbolRequest) -> Addition:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _form(place: SymbolHome, known: Mapping[str, BarSource], entered: Words, faults: Words) -> Form:
+def _form(
+    place: SymbolHome, known: Mapping[str, BarSource], entered: Words, faults: Words
+) -> dict[str, Any]:
+    """Return the form with what was entered; `second`: the symbol and its bars are known."""
     from torra.clock import TIMEFRAMES  # noqa: PLC0415
     from torra.desk.setup import adding, bar_sources  # noqa: PLC0415
     from torra.home import UPLOADS  # noqa: PLC0415
@@ -256,24 +235,25 @@ def _form(place: SymbolHome, known: Mapping[str, BarSource], entered: Words, fau
     told = bar_sources.known_terms(symbol, broker, source)[1] if source and symbol else ""
     names = sorted({name for one in known.values() for name in one.terms})[:LISTED_NAMES]
     trouble = [one.trouble for one in known.values() if one.trouble]
-    return Form(
-        entered={name: figures.sanitize(value, 400) for name, value in entered.items()},
-        faults={name: figures.sanitize(said, 400) for name, said in faults.items()},
-        sources=[(one.key, figures.sanitize(one.says, 80)) for one in known.values()],
-        trouble=figures.sanitize("; ".join(trouble), 400),
-        names=[figures.sanitize(name, 40) for name in names],
-        files=[BarFileField(name, f"as.{name}") for name in _uploads()],
-        uploads=figures.sanitize(str(backing().home.absolute() / UPLOADS), 300),
-        timeframes=list(TIMEFRAMES),
-        profiles=[figures.sanitize(name, 40) for name in adding.offered(place)],
-        known=told,
-        second=second,
-        from_files=source is not None and source.key == bar_sources.FILES,
-    )
+    return {
+        "entered": {name: figures.sanitize(value, 400) for name, value in entered.items()},
+        "faults": {name: figures.sanitize(said, 400) for name, said in faults.items()},
+        "sources": [(one.key, figures.sanitize(one.says, 80)) for one in known.values()],
+        "trouble": figures.sanitize("; ".join(trouble), 400),
+        "names": [figures.sanitize(name, 40) for name in names],
+        "files": _uploads(),
+        "clocks": USUAL,
+        "uploads": figures.sanitize(str(backing().home.absolute() / UPLOADS), 300),
+        "timeframes": list(TIMEFRAMES),
+        "profiles": [figures.sanitize(name, 40) for name in adding.offered(place)],
+        "known": told,
+        "second": second,
+        "from_files": source is not None and source.key == bar_sources.FILES,
+    }
 
 
 def _page(
-    form: Form | None, *, plan: Addition | None = None, done: Addition | None = None,
+    form: dict[str, Any] | None, *, plan: Addition | None = None, done: Addition | None = None,
     trouble: str = "",
 ) -> str:  # fmt: skip
     known = state().backing
@@ -310,10 +290,6 @@ def _first(faults: Words) -> str:
     return f"{name}: {said}" if name else said
 
 
-def _told(found: Addition) -> dict[str, Any]:
-    return {**found.document(), "before": found.before, "after": found.after}
-
-
 _TEXT: Final[Mapping[str, JsonValue]] = {"type": "string", "maxLength": 400}
 REQUEST: Final[Fields] = {
     "source": {**_TEXT, "description": "files, store, or a channel: mt5_files main"},
@@ -335,12 +311,20 @@ REQUEST: Final[Fields] = {
 
 ROUTES = (
     Route("/add-symbol", "new_symbol", new_symbol, scope="admin"),
-    Route(
-        "/api/v1/symbols/check", "check_symbol", check_symbol,
-        methods=("POST",), scope="admin", reply="json", per_minute=PER_MINUTE, body=REQUEST,
+    Command(
+        "/api/v1/symbols/check",
+        "check_symbol",
+        check_symbol,
+        scope="admin",
+        per_minute=PER_MINUTE,
+        body=REQUEST,
     ),
-    Route(
-        "/api/v1/symbols", "add_symbol", add_symbol,
-        methods=("POST",), scope="admin", reply="json", per_minute=PER_MINUTE, body=REQUEST,
+    Command(
+        "/api/v1/symbols",
+        "add_symbol",
+        add_symbol,
+        scope="admin",
+        per_minute=PER_MINUTE,
+        body=REQUEST,
     ),
-)  # fmt: skip
+)

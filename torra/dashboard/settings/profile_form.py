@@ -8,7 +8,7 @@ out stays as it is. Nothing is read or stored here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 from pydantic import JsonValue
@@ -21,7 +21,6 @@ from torra.exhibits import figures
 from torra.profiles.book import Checked, SaveResult, SettingFault
 from torra.profiles.fields import (
     ABSENT,
-    EXACT,
     TITLES,
     Setting,
     along_with_mode,
@@ -75,22 +74,13 @@ class SettingRow:
     `idle` says why it has no effect, "" where it has one.
     """
 
-    name: str
-    label: str
-    meaning: str
-    kind: str
-    limits: str
-    unit: str
-    exact: str
-    low: float | None
-    high: float | None
+    setting: Setting
+    id: str
     choices: Sequence[str]
-    optional: bool
     value: str
     default: str
     differs: bool
     guarded: str
-    id: str
     edited: bool
     fault: str
     idle: str
@@ -104,16 +94,6 @@ class FormSection:
     title: str
     about: str
     rows: list[SettingRow] = field(default_factory=list)
-
-    @property
-    def differs(self) -> int:
-        """How many of its settings differ from the default."""
-        return sum(row.differs for row in self.rows)
-
-    @property
-    def faults(self) -> int:
-        """How many of its settings are to be mended."""
-        return sum(bool(row.fault) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,22 +174,13 @@ def sections(
         value, way = here.get(setting.place, ABSENT), direction(setting.place)
         section.rows.append(
             SettingRow(
-                name=setting.name,
-                label=figures.sanitize(setting.label, 60),
-                meaning=setting.meaning,
-                kind=setting.kind,
-                limits=setting.limits,
-                unit=setting.unit,
-                exact=EXACT.get(setting.name, ""),
-                low=setting.low,
-                high=setting.high,
+                setting=setting,
+                id=f"setting-{number}",
                 choices=_offered(setting, value) if setting.kind == "choice" else (),
-                optional=setting.optional,
                 value=written(value),
                 default=figures.sanitize(shown(setting.default), LONGEST),
                 differs=value != setting.default,
                 guarded="" if way is None else guarded(way),
-                id=f"setting-{number}",
                 edited=value != saved.get(setting.place, ABSENT),
                 fault=wrong.get(setting.name, ""),
                 idle=vain.get(setting.name, ""),
@@ -251,40 +222,30 @@ def guarded(way: Direction) -> str:
 
 def changes_shown(changes: Iterable[Change]) -> list[ChangeLine]:
     """Return changes as a page shows them, text only."""
-    lines = []
-    for change in changes:
-        mark, tone = _way(change.way)
-        lines.append(
-            ChangeLine(
-                title=figures.sanitize(called(change.name), 120),
-                place=figures.sanitize(change.name, 120),
-                before=figures.sanitize(shown(change.before), LONGEST),
-                after=figures.sanitize(shown(change.after), LONGEST),
-                default=figures.sanitize(shown(change.default), LONGEST),
-                way=change.way,
-                guarded=change.guarded,
-                mark=mark,
-                tone=tone,
-            )
+    return [
+        ChangeLine(
+            **asdict(_kept(change.name, change.before, change.after, change.way)),
+            default=figures.sanitize(shown(change.default), LONGEST),
+            way=change.way,
+            guarded=change.guarded,
         )
-    return lines
+        for change in changes
+    ]
 
 
 def changes_kept(told: Iterable[Values]) -> list[KeptChange]:
     """Return the changes of an entry of the history as a page shows them."""
-    lines = []
-    for row in told:
-        place = figures.sanitize(row.get("place"), 120)
-        before, after = (figures.sanitize(shown(row.get(n)), LONGEST) for n in ("before", "after"))
-        title = figures.sanitize(called(str(row.get("place", ""))), 120)
-        lines.append(KeptChange(title, place, before, after, *_way(str(row.get("way", "")))))
-    return lines
+    return [
+        _kept(str(row.get("place", "")), row.get("before"), row.get("after"), row.get("way"))
+        for row in told
+    ]
 
 
-def _way(way: str) -> tuple[str, str]:
-    """Return the mark and the tone of a change, by its way."""
-    glyph, words, tone = WAYS.get(way, WAYS[""])
-    return f"{glyph} {words}", tone
+def _kept(name: str, before: JsonValue, after: JsonValue, way: object) -> KeptChange:
+    glyph, words, tone = WAYS.get(str(way), WAYS[""])
+    old, new = (figures.sanitize(shown(value), LONGEST) for value in (before, after))
+    title = figures.sanitize(called(name), 120)
+    return KeptChange(title, figures.sanitize(name, 120), old, new, f"{glyph} {words}", tone)
 
 
 def checked_shown(

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
 from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
-from pydantic import JsonValue
 
-from torra.config import Instance, Profile
+from torra.config import Profile
 from torra.dashboard.doors.access import visitor
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.doors.routes import Api, Command, Route
 from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.settings import handover, main_settings, profile_form, tried, trying
 from torra.dashboard.settings.history_lines import THEN, ProfileChange, entry_told
@@ -35,7 +34,6 @@ from torra.desk.promotion import watch_only
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.home import PRICES
-from torra.money.book import known_currencies
 from torra.profiles.book import (
     Checked,
     HistoryEntry,
@@ -45,7 +43,7 @@ from torra.profiles.book import (
     SettingFault,
     desk_rows,
 )
-from torra.profiles.fields import DEFAULT, canonical, flat
+from torra.profiles.fields import DEFAULT, EXACT, canonical, flat
 from torra.profiles.guard import May, compare, leads_out
 from torra.tick.tick_record import TickRecord, load
 
@@ -101,14 +99,6 @@ class ProfileLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ProfilesScreen:
-    """Every profile, and the rows of desk.json about instances and channels."""
-
-    profiles: list[ProfileLine]
-    desk: dict[str, JsonValue]
-
-
-@dataclass(frozen=True, slots=True)
 class SaveLines:
     """The outcome of a save, as text; `command` is what to type instead."""
 
@@ -158,11 +148,12 @@ def api_profile(name: str) -> ResponseReturnValue:
     )
 
 
-def listed(known: PageContext) -> ProfilesScreen:
+def listed(known: PageContext) -> dict[str, Any]:
     """Return every profile, and the rows of desk.json about the instances."""
     shelf = book()
     rows = [summary(known, shelf.read(name)) for name in shelf.names()]
-    return ProfilesScreen(rows, desk_rows(known.home, known.settings, known.environment))
+    desk = desk_rows(known.home, known.settings, known.environment)
+    return {"profiles": rows, "desk": desk}
 
 
 def summary(known: PageContext, loaded: Loaded) -> ProfileLine:
@@ -213,8 +204,8 @@ def _profile_page(
     seats = profile_form.voices(loaded.profile) if loaded.profile else ([], "")
     users = shelf.users(loaded.name)
     faults = checked.faults if checked else saved.faults if saved else ()
-    found = trying.newest(loaded.name, loaded.digest)
-    currency = _currency(users)
+    job, newest_try = trying.newest(loaded.name, loaded.digest) or (None, None)
+    currency = known.currency_of(users)
     made = checked.profile if checked else loaded.profile if values is None else None
     every = profile_form.sections(here, usual or here, faults, made) if here else []
     main, rest = main_settings.taken_out(every, flat(usual or here or {}), currency)
@@ -224,9 +215,10 @@ def _profile_page(
         about=summary(known, loaded),
         main=main,
         sections=rest,
-        tried=found.told if found else None,
-        job=found.job if found else None,
+        tried=newest_try,
+        job=job,
         days=DAYS,
+        exact=EXACT,
         then=THEN,
         shown_entries=SHOWN_ENTRIES,
         voices=seats[0],
@@ -472,8 +464,8 @@ def _check_told(name: str, checked: Checked) -> CheckLines:
     wish = SaveResult("invalid", "", "", changes=checked.changes)
     stop = book().refusal(name, wish, _may()) if checked.profile else None
     costs = _costs(checked.profile) if checked.profile else ""
-    found = trying.newest(name, book().read(name).digest)
-    more = tried.more_trades(checked.changes, found.told if found else None)
+    _, newest_try = trying.newest(name, book().read(name).digest) or (None, None)
+    more = tried.more_trades(checked.changes, newest_try)
     if stop is not None:
         from torra.replay.changed.last_days import last_days  # noqa: PLC0415
 
@@ -515,13 +507,6 @@ def _with_command(saved: SaveResult) -> str:
     if not saved.command:
         return said
     return f"{said.rstrip('.')}: {figures.sanitize(saved.command, 2000)}. {THEN}"
-
-
-def _currency(users: Sequence[Instance]) -> str:
-    """Return the currency of the accounts that a profile's capital is of; "" for several."""
-    known = known_currencies(backing().database, backing().settings.paper_currency)
-    found = {known.get(one.route, "") for one in users}
-    return found.pop() if len(found) == 1 else ""
 
 
 def _answered(
@@ -567,31 +552,53 @@ TRIAL: Final = {
 ROUTES = (
     Route("/profiles", "profiles", profiles),
     Route("/profiles/<name>", "profile", profile),
-    Route("/api/v1/profiles", "api_profiles", api_profiles, reply="json"),
-    Route("/api/v1/profiles/<name>", "api_profile", api_profile, reply="json"),
-    Route("/api/v1/trials/<trial_id>", "api_trial", api_trial, reply="json"),
-    Route(
-        "/api/v1/profiles/<name>/check", "profile_check", profile_check, methods=("POST",),
-        reply="json", per_minute=240, body=FIELDS,
+    Api("/api/v1/profiles", "api_profiles", api_profiles),
+    Api("/api/v1/profiles/<name>", "api_profile", api_profile),
+    Api("/api/v1/trials/<trial_id>", "api_trial", api_trial),
+    Command(
+        "/api/v1/profiles/<name>/check",
+        "profile_check",
+        profile_check,
+        per_minute=240,
+        body=FIELDS,
     ),
-    Route(
-        "/api/v1/profiles/<name>/save", "profile_save", profile_save, methods=("POST",),
-        scope="approve", reply="json", per_minute=30, body=FIELDS,
+    Command(
+        "/api/v1/profiles/<name>/save",
+        "profile_save",
+        profile_save,
+        scope="approve",
+        per_minute=30,
+        body=FIELDS,
     ),
-    Route(
-        "/api/v1/profiles/<name>/undo", "profile_undo", profile_undo, methods=("POST",),
-        scope="approve", reply="json", per_minute=30, body=NUMBER,
+    Command(
+        "/api/v1/profiles/<name>/undo",
+        "profile_undo",
+        profile_undo,
+        scope="approve",
+        per_minute=30,
+        body=NUMBER,
     ),
-    Route(
-        "/api/v1/profiles/<name>/adopt", "profile_adopt", profile_adopt, methods=("POST",),
-        scope="admin", reply="json", per_minute=30,
+    Command(
+        "/api/v1/profiles/<name>/adopt",
+        "profile_adopt",
+        profile_adopt,
+        scope="admin",
+        per_minute=30,
     ),
-    Route(
-        "/api/v1/profiles/<name>/try", "profile_try", profile_try, methods=("POST",),
-        scope="approve", reply="json", per_minute=10, body=TRY,
+    Command(
+        "/api/v1/profiles/<name>/try",
+        "profile_try",
+        profile_try,
+        scope="approve",
+        per_minute=10,
+        body=TRY,
     ),
-    Route(
-        "/api/v1/profiles/<name>/trial", "profile_trial", profile_trial, methods=("POST",),
-        scope="approve", reply="json", per_minute=10, body=TRIAL,
+    Command(
+        "/api/v1/profiles/<name>/trial",
+        "profile_trial",
+        profile_trial,
+        scope="approve",
+        per_minute=10,
+        body=TRIAL,
     ),
-)  # fmt: skip
+)

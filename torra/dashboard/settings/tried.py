@@ -10,11 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flask import url_for
-
 from torra.dashboard.view.rendering import backing
 from torra.exhibits import figures
-from torra.jobs.states import FINAL
 from torra.profiles.book import usable
 from torra.profiles.fields import shown
 from torra.profiles.guard import MORE_TRADES, Change
@@ -35,15 +32,12 @@ class TriedLines:
     other settings are saved by now.
     """
 
-    number: int
-    goes_on: bool
     found: Tried | None
     tables: Sequence[tuple[str, Sequence[ChangeRow]]]
     alone: Mapping[str, AloneRow]
     changes: Sequence[str]
     difference: str
     stale: bool
-    address: str
 
 
 def lines(row: Mapping[str, Any], digest: str | None = None) -> TriedLines:
@@ -53,15 +47,12 @@ def lines(row: Mapping[str, Any], digest: str | None = None) -> TriedLines:
     done = row["state"] == "done"
     found = kind.read(backing().home, str(row["made"])) if done else None
     return TriedLines(
-        number=int(row["id"]),
-        goes_on=row["state"] not in FINAL,
         found=found,
         tables=words.tables(found) if found else (),
         alone={one.name: one for one in words.alone(found)} if found else {},
         changes=[_change(one) for one in found.changes] if found else (),
         difference=words.difference(found.before, found.after) if found else "",
         stale=bool(found and digest is not None and found.digest != digest),
-        address=url_for(".job", number=row["id"]),
     )
 
 

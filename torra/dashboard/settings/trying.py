@@ -7,7 +7,6 @@ shows the newest try that was asked for, while it runs and as what it found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from flask import url_for
@@ -30,19 +29,11 @@ LOOKED_THROUGH: Final = 50
 """Newest jobs among which the newest try of a profile is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewestTry:
-    """A job that tries settings, and what it found."""
-
-    job: JobsShown
-    told: TriedLines
-
-
-def newest(name: str, digest: str) -> NewestTry | None:
-    """Return the newest try of a profile; None where there is none among the newest jobs."""
+def newest(name: str, digest: str) -> tuple[JobsShown, TriedLines] | None:
+    """Return the newest try of a profile, its job and what it found; None without one."""
     for row in backing().database.jobs(LOOKED_THROUGH):
         if row["kind"] == KIND and profile_of(row) == name:
-            return NewestTry(jobs.shown([row]), lines(row, digest))
+            return jobs.shown([row]), lines(row, digest)
     return None
 
 

@@ -9,10 +9,8 @@ behind the pages the screen says so. `orders` has the commands that decide.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
@@ -27,8 +25,6 @@ from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import reading_patterns, summary, swarm, thesis
 from torra.dashboard.record.shown import EscalationSetting
 from torra.dashboard.trade import orders, proposals, why, without_agents
-from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
-from torra.dashboard.view.desk_values import DeskStatus
 from torra.dashboard.view.rendering import (
     backing,
     desk_cells,
@@ -62,49 +58,39 @@ DIGITS: Final = 5
 """Decimals of a price whose symbol the desk does not know any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """The proposals that wait and those that ended last; `version` changes with the page.
-
-    `lives` says how briefly one lives on a demo; `asks` is whether a profile asks a person,
-    `judges` whether a judge may.
-    """
+class Queue(NamedTuple):
+    """The proposals that wait with their cells, and in runs those that ended last."""
 
     cells: Cells
-    queue: list[ProposalLine]
-    decided: list[ProposalLine]
-    lives: str
-    asks: bool
-    judges: bool
-    profiles: list[str]
+    queue: list[ProposalRow]
+    decided: list[list[ProposalRow]]
 
     @property
     def version(self) -> str:
         """What changes with the page."""
-        lines = (*self.queue, *self.decided)
-        return " ".join(f"{one.sid}:{one.state.word}:{len(one.folded)}" for one in lines)
+        runs = (*([row] for row in self.queue), *self.decided)
+        return " ".join(f"{run[0].sid}:{run[0].state}:{len(run)}" for run in runs)
 
 
-@dataclass(frozen=True, slots=True)
-class ShownProposal:
+class ProposalScreen(NamedTuple):
     """A proposal with everything that may change while its page is open.
 
-    `fills` says when its order is filled on paper, "" where it is or where nobody can tell; the
-    cell p.booked counts down to when that is booked.
+    `signal` is what an approved one became. `fills` says when its order is filled on paper, ""
+    where it is or where nobody can tell; the cell p.booked counts down to when that is booked.
     `closing` is the position that a proposal which only closes would end, None for any other.
     `preview` is how approving would end now, None with `trouble` where that cannot be told;
-    `typing` is whether the size must be typed.
+    `typing` is whether the size must be typed. `record` is that of its tick, None without one, and
+    `damaged` what is wrong then.
     """
 
     row: ProposalRow
-    line: ProposalLine
+    signal: SignalRow | None
     closing: CloseQuote | None
     fills: str
     cells: Cells
     version: str
     preview: Preview | None
     trouble: str
-    checks: list[CheckLine]
     typing: bool
     channel: str
     currency: str
@@ -126,69 +112,66 @@ def approvals() -> str:
     desk = desk_view().desk()
     if state().backing is None:
         return desk_page("approvals.html", queue=None)
-    found = _queue(desk)
+    found = _queue()
+    executions = [setup.profile for setup in backing().desk.setups.values()]
     return desk_page(
         "approvals.html",
         desk,
         live=url_for(".api_approvals"),
-        cells=found.cells,
         shape="approvals",
         version=found.version,
-        queue=found.queue,
-        decided=found.decided,
-        lives=found.lives,
-        asks=found.asks,
-        judges=found.judges,
-        profiles=found.profiles,
+        **found._asdict(),
+        orders=proposals,
+        decimals=_digits,
+        levels={row.sid: _position_of(row) or row.first.levels for row in found.queue},
+        signals={run[0].sid: signal_of(run[0]) for run in found.decided},
+        lives=lives(desk.rate),
+        asks=any(profile.execution == "approve" for profile in executions),
+        judges=any(_may_ask_to_close(profile) for profile in executions),
+        profiles=sorted({item.profile for item in backing().settings.instances}),
     )
 
 
 def api_approvals() -> ResponseReturnValue:
     """Answer the queue: proposals that wait, newest first, and the newest decided ones."""
-    database, now = backing().database, backing().now()
-    found = _queue(desk_view().desk())
+    database, found = backing().database, _queue()
+    waiting = [_current(row) for row in database.proposals(limit=WAITING_SHOWN)]
     return jsonify(
         shape="approvals",
         cells=desk_cells() | found.cells,
         version=found.version,
-        waiting=[_told(row, now) for row in database.proposals(limit=WAITING_SHOWN)],
-        decided=[_told(row, now) for row in database.decided_proposals(DECIDED_SHOWN)],
+        waiting=[_as_json(row) for row in waiting],
+        decided=[_as_json(row) for row in database.decided_proposals(DECIDED_SHOWN)],
     )
 
 
 def approval(sid: str) -> str:
     """Show one proposal so that a person can decide within thirty seconds."""
     found = _proposal(sid)
-    row = found.row
-    record, side = found.record, row.verdict
+    row, record, side = found.row, found.record, found.row.verdict
+    context = found._asdict() | {"case": why.Case([], [], [])}
+    if record:
+        context |= {
+            "panel": proposals.panel(record),
+            "case": why.case(record, side),
+            "patterns": reading_patterns.on_approval(record, found.refused),
+            "thesis": thesis.shown(record, _escalation(row, record)),
+            "swarm": swarm.brief(record),
+            "sums": proposals.sums(record),
+            "cited": price_lines.cited(record),
+        }
     return desk_page(
         "approval.html",
         live=url_for(".api_approval", sid=sid),
-        cells=found.cells,
         shape="approval",
-        version=found.version,
-        row=row,
-        shown=found.line,
-        closing=found.closing,
-        fills=found.fills,
-        preview=found.preview,
-        checks=found.checks,
-        typing=found.typing,
-        channel=found.channel,
-        record=record,
-        damaged=found.damaged,
+        **context,
+        orders=proposals,
+        price_then=figures.plain(row.price, _digits(row)),
+        checks=proposals.every_check(found.preview, record),
         conviction=proposals.conviction(record, side),
-        panel=proposals.panel(record) if record else [],
-        case=why.case(record, side) if record else why.Case([], [], []),
-        patterns=reading_patterns.on_approval(record, found.refused) if record else [],
-        thesis=thesis.shown(record, _escalation(row, record)) if record else None,
-        swarm=swarm.brief(record) if record else "",
         asked=row.asked_by,
-        sums=proposals.sums(record, row.multiplier) if record else None,
         chips=proposals.groups(record),
-        currency=found.currency,
         over=price_lines.LINES,
-        cited=price_lines.cited(record) if record else [],
         rungs=proposals.CLOSE_RUNGS if found.closing else proposals.RUNGS,
         reasons=orders.REJECTIONS,
         tick=tick_link(row.instance, row.timeframe, row.bar_time),
@@ -202,26 +185,18 @@ def api_approval(sid: str) -> ResponseReturnValue:
         shape="approval",
         cells=desk_cells() | found.cells,
         version=found.version,
-        proposal=_told(found.row, backing().now()),
+        proposal=_as_json(found.row),
         now=proposals.foreseen(found.preview, found.trouble),
     )
 
 
 def waiting(most: int) -> list[PendingProposal]:
     """Return the newest proposals that wait, as Home shows them."""
-    now = backing().now()
-    rows = backing().database.proposals(limit=WAITING_SHOWN)
-    return [_glance(row) for row in rows if proposals.standing(row, now) == "WAITING"][:most]
+    return [_glance(row) for row in _waiting()[:most]]
 
 
-def of_tick(record: TickRecord) -> ProposalLine | None:
-    """Return the proposal of a tick in its present state, with its signal; None without one."""
-    row = row_of(record)
-    return None if row is None else _ended(row)
-
-
-def row_of(record: TickRecord) -> ProposalRow | None:
-    """Return the proposal of a tick as it is stored; None without one."""
+def of_tick(record: TickRecord) -> ProposalRow | None:
+    """Return the proposal of a tick as it stands; None without one."""
     known = state().backing
     if known is None or not summary.proposed(record):
         return None
@@ -234,59 +209,63 @@ def row_of(record: TickRecord) -> ProposalRow | None:
         sid = signal_id(instance, symbol, timeframe, moment, kind=kind, side=side)
         row = known.database.proposal(sid)
         if row is not None:
-            return row
+            return _current(row)
     return None
+
+
+def signal_of(row: ProposalRow | None) -> SignalRow | None:
+    """Return the signal that an approved proposal became, as it is now; None for any other."""
+    return backing().database.order(row.sid) if row and row.state == "APPROVED" else None
 
 
 # --- details --------------------------------------------------------------------------------------
 
 
-def _told(row: ProposalRow, now: datetime) -> dict[str, JsonValue]:
-    """Return a proposal as plain JSON, with what its trader wrote."""
-    from torra.tick.approval import thesis_of  # noqa: PLC0415  a page alone must not load the desk
+def _current(row: ProposalRow) -> ProposalRow:
+    return proposals.current(row, backing().now())
 
-    return proposals.told(row, now, thesis_of(row, backing().database))
+
+def _waiting() -> list[ProposalRow]:
+    rows = map(_current, backing().database.proposals(limit=WAITING_SHOWN))
+    return [row for row in rows if row.state == "WAITING"]
+
+
+def _as_json(row: ProposalRow) -> dict[str, JsonValue]:
+    from torra.tick import approval  # noqa: PLC0415  a page alone must not load the desk
+
+    return approval.as_json(row, backing().database)
 
 
 def _glance(row: ProposalRow) -> PendingProposal:
     """Return a proposal in a line: what, at which levels, and what is at risk."""
-    shown = _listed(row)
     (instance, _, spec, _), first = _terms(row), row.first
     side = figures.mark(row.verdict)
     name = figures.sanitize(row.instance, 40)
     currency = f" {backing().currency(instance.route)}".rstrip() if instance else ""
-    levels = f"at {shown.price}"
-    if shown.stop != figures.DASH:
-        levels += f", stop {shown.stop}, target {shown.target}"
+    digits, at = _digits(row), _position_of(row) or first.levels
+    levels = f"at {figures.plain(row.price, digits)}"
+    if at is not None:
+        stop, target = figures.plain(at.stop, digits), figures.plain(at.target, digits)
+        levels += f", stop {stop}, target {target}"
     if first.kind == "open" and spec is not None and first.levels is not None:
         risk = worth(abs(first.levels.entry - first.levels.stop), first.lots, spec)
         levels += f"; {figures.plain(risk)}{currency} at risk"
     return PendingProposal(
         side=side._replace(word=f"{ACTIONS.get(row.action, row.action).capitalize()} {name}"),
-        what=f"{shown.lots} lots",
+        what=f"{figures.plain(first.lots, 2)} lots",
         levels=levels,
         seconds=_seconds_left(row),
         address=url_for(".approval", sid=row.sid),
     )
 
 
-def _queue(desk: DeskStatus) -> Queue:
-    database, now = backing().database, backing().now()
-    rows = database.proposals(limit=WAITING_SHOWN)
-    waiting = [row for row in rows if proposals.standing(row, now) == "WAITING"]
-    over = [row for row in rows if row not in waiting]  # nobody has booked their end yet
-    booked = database.decided_proposals(DECIDED_READ)
-    ended = _folded([*over, *booked], now)[:DECIDED_SHOWN]
-    profiles = [setup.profile for setup in backing().desk.setups.values()]
-    return Queue(
-        cells={f"wait.{row.sid}": proposals.left(_seconds_left(row)) for row in waiting},
-        queue=[_listed(row) for row in waiting],
-        decided=[replace(_ended(run[0]), folded=_more(run[1:])) for run in ended],
-        lives=lives(desk.rate),
-        asks=any(profile.execution == "approve" for profile in profiles),
-        judges=any(_may_ask_to_close(profile) for profile in profiles),
-        profiles=sorted({item.profile for item in backing().settings.instances}),
-    )
+def _queue() -> Queue:
+    database, waiting = backing().database, _waiting()
+    rows = map(_current, database.proposals(limit=WAITING_SHOWN))
+    over = [row for row in rows if row.state != "WAITING"]  # nobody has booked their end yet
+    ended = _folded([*over, *database.decided_proposals(DECIDED_READ)])[:DECIDED_SHOWN]
+    cells = {f"wait.{row.sid}": proposals.left(_seconds_left(row)) for row in waiting}
+    return Queue(cells, waiting, ended)
 
 
 def _may_ask_to_close(profile: Profile) -> bool:
@@ -310,46 +289,22 @@ def lives(rate: float | None) -> str:
     )
 
 
-def _folded(rows: Iterable[ProposalRow], now: datetime) -> list[list[ProposalRow]]:
+def _folded(rows: Iterable[ProposalRow]) -> list[list[ProposalRow]]:
     """Return rows in runs: neighbours that expired alike are one, every other stands alone."""
     runs: list[list[ProposalRow]] = []
     for row in rows:
-        over = proposals.standing(row, now) == "EXPIRED"
-        if over and runs and proposals.standing(runs[-1][0], now) == "EXPIRED":
+        if row.state == "EXPIRED" and runs and runs[-1][0].state == "EXPIRED":
             runs[-1].append(row)
         else:
             runs.append([row])
     return runs
 
 
-def _more(rows: Iterable[ProposalRow]) -> list[FoldedLine]:
-    return [
-        FoldedLine(
-            sid=figures.sanitize(row.sid, 40),
-            name=figures.sanitize(f"{row.action} {proposals.name_of(row)}", 100),
-            created=figures.moment(row.created_at),
-        )
-        for row in rows
-    ]
-
-
-def _listed(row: ProposalRow) -> ProposalLine:
-    """Return a proposal that waits; a close shows the stop and the target of its position."""
-    return proposals.listed(row, backing().now(), _digits(row), _position_of(row))
-
-
-def _ended(row: ProposalRow) -> ProposalLine:
-    """Return a decided proposal, an approved one with its signal as it is now."""
-    shown = proposals.listed(row, backing().now(), _digits(row))
-    signal = backing().database.order(row.sid) if row.state == "APPROVED" else None
-    return replace(shown, signal=signal)
-
-
-def _proposal(sid: str) -> ShownProposal:
+def _proposal(sid: str) -> ProposalScreen:
     """Return a proposal as it is now, 404 without one."""
     known = backing()
-    row = known.database.proposal(sid) or abort(404)
-    waits = proposals.standing(row, known.now()) == "WAITING"
+    row = _current(known.database.proposal(sid) or abort(404))
+    waits = row.state == "WAITING"
     instance, profile, spec, trouble = _terms(row)
     preview, trouble = _preview(sid) if waits and not trouble else (None, trouble)
     typing = waits and instance is not None and orders.needs_typing(instance)
@@ -369,21 +324,21 @@ def _proposal(sid: str) -> ShownProposal:
     if typing:
         cells |= proposals.typed(preview)
     outcome = (preview.state, preview.reason) if preview else ("", trouble)
-    line, standing = _ended(row), proposals.standing(row, known.now())
-    fills, booked = _fills(line.signal, instance)
+    signal = signal_of(row)
+    fills, booked = _fills(signal, instance)
     if fills:
-        cells |= {"p.booked": proposals.until_booked(booked)}
-    went = line.signal.state if line.signal else ""
-    return ShownProposal(
+        booking = {"tone": "", "title": "real time until it is booked"}
+        cells["p.booked"] = {**proposals.left(booked), **booking}  # type: ignore[typeddict-item]
+    went = signal.state if signal else ""
+    return ProposalScreen(
         row=row,
-        line=line,
+        signal=signal,
         closing=closing,
         fills=fills,
         cells=cells,
-        version=" ".join((standing, figures.sanitize(row.reason, 100), *outcome, went)),
+        version=" ".join((row.state, figures.sanitize(row.reason, 100), *outcome, went)),
         preview=preview,
         trouble=trouble,
-        checks=proposals.every_check(preview, record),
         typing=typing,
         channel=instance.channel if instance else "",
         currency=currency,

@@ -23,14 +23,13 @@ from torra.dashboard.cells import chart_data
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.shown import TickView
-from torra.dashboard.trade import trade_rows, without_tick
-from torra.dashboard.trade.proposals import ProposalLine
+from torra.dashboard.trade import proposals, trade_rows, without_tick
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing, desk_view, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.store.trade.rows import SignalRow
+from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.sentence import NO_AGENT, outage_of
 from torra.tick.tick_record import Damaged, load
 from torra.tick.words import swarm_words
@@ -100,7 +99,7 @@ def headline(row: SignalRow, digits: int, currency: str) -> str:
     return f"{did} {lots} lots at {fill}, {ended}. {came}{r}."
 
 
-def outcome_sentence(record: TickView, proposal: ProposalLine | None) -> str:
+def outcome_sentence(record: TickView, proposal: ProposalRow | None) -> str:
     """Return in a sentence or two what a tick's opening became so far; "" where it opened nothing.
 
     `proposal` is the one that it asked a person about.
@@ -108,8 +107,9 @@ def outcome_sentence(record: TickView, proposal: ProposalLine | None) -> str:
     behind = state().backing
     if behind is None:
         return ""
-    answered = f"{capital(proposal.state.meaning or 'it was decided')}." if proposal else ""
-    if proposal and proposal.waits:
+    meaning = proposals.mark_of(proposal).meaning if proposal else ""
+    answered = f"{capital(meaning or 'it was decided')}." if proposal else ""
+    if proposal and proposal.state == "WAITING":
         return answered
     sid = next((one.sid for one in record.signals if one.kind == "open" and one.sid), None)
     sid = proposal.sid if proposal else sid

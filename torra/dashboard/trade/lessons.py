@@ -8,11 +8,10 @@ lessons at all. Without a desk behind the pages it says so. Nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flask import abort, jsonify, request, url_for
+from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import AgentSettings
@@ -21,10 +20,11 @@ from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
 from torra.dashboard.view import list_query
 from torra.dashboard.view.backing import PageContext
-from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
+from torra.dashboard.view.list_query import ListQuery
+from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
 from torra.exhibits import figures, lesson_words
-from torra.exhibits.lesson_words import FactShown, ThesisText, WordsShown
+from torra.exhibits.lesson_words import ThesisText
 from torra.lessons.lesson import KINDS, Lesson, LessonFacts, Thesis
 from torra.money.open_positions import PAPER
 from torra.store.standings import WarmUps
@@ -42,8 +42,6 @@ MOST: Final = 200
 TICKS: Final = 20
 """Ticks of a lesson that a page links to, the newest."""
 
-LONGEST_SEARCH: Final = 120
-
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "side": ("LONG", "SHORT"),
     "outcome": tuple(OUTCOMES),
@@ -59,54 +57,29 @@ DECLINED: Final = Badge("⊘", "declined", "warn")
 """Marks of an opening that the gate took away, or the trader."""
 
 
-@dataclass(frozen=True, slots=True)
-class LessonsQuery:
-    """What a list is narrowed to, and where it goes on; `only` as the store takes it."""
+class LessonShown(NamedTuple):
+    """A lesson with what the store has beside it; `money` is the currency of its account.
 
-    only: Mapping[str, str]
-    search: str
-    before: int | None
-    limit: int
-
-    @property
-    def filtered(self) -> bool:
-        """Whether it leaves lessons out."""
-        return bool(self.only or self.search)
-
-
-@dataclass(frozen=True, slots=True)
-class LessonTick:
-    """A tick that was told of a lesson: its stream and bar, and its address."""
-
-    name: str
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class LessonShown:
-    """A lesson as a page shows it; `signal` is the address of its trade, "" where there is none.
-
-    `ticks` are the newest that were told of it; `more` is whether there are others.
+    `signal` is that of its trade, None where there is none. `ticks` are the keys of the newest that
+    were told of it; `more` is whether there are others.
     """
 
-    number: int
-    address: str
-    headline: str
-    vetoed: Badge | None
-    warm_up: Badge | None
-    veto: str
-    facts: tuple[FactShown, ...]
-    words: tuple[WordsShown, ...]
-    thesis: ThesisText | None
-    judge: str
-    signal: str
-    opened: str
-    ticks: tuple[LessonTick, ...]
+    lesson: Lesson
+    signal: SignalRow | None
+    money: str
+    warm_up: bool
+    ticks: Sequence[str]
     more: bool
 
+    @property
+    def mark(self) -> Badge | None:
+        """The mark of an opening that the gate or the trader took away; None for a trade."""
+        if self.lesson.facts.kind != "vetoed":
+            return None
+        return DECLINED if self.lesson.facts.declined else VETOED
 
-@dataclass(frozen=True, slots=True)
-class LessonProfile:
+
+class LessonProfile(NamedTuple):
     """A profile, whether the ticks of its instances are told of lessons, and that in a sentence."""
 
     name: str
@@ -129,10 +102,14 @@ def lessons() -> str:
         "lessons.html",
         here=True,
         lessons=shown_of(found, behind),
+        says=lesson_words,
+        orders=trade_rows,
+        iso=iso,
+        address=lesson_address,
         count=behind.database.lesson_count(),
         told=told_by_profile(behind),
         asked=asked,
-        known={name: request.args.get(name, "")[:LONGEST_SEARCH] for name in QUERY},
+        known={**dict.fromkeys(QUERY, ""), **asked.words},
         filters=_filters(behind, found),
         nothing=lesson_words.NOTHING_YET,
         older=_address(older) if older else None,
@@ -161,28 +138,12 @@ def shown_of(found: Sequence[Lesson], behind: PageContext) -> list[LessonShown]:
     warmed, currency = WarmUps(behind.database), cache(behind.currency)
     shown = []
     for lesson in found:
-        facts = lesson.facts
-        signal = behind.database.order(facts.sid) or SignalRow()
+        signal = behind.database.order(lesson.facts.sid)
         ticks = behind.database.lesson_ticks(lesson.number, TICKS + 1)
-        money = currency(signal.bridge or PAPER) if signal.sid else ""
-        shown.append(
-            LessonShown(
-                number=lesson.number,
-                address=lesson_address(lesson.number),
-                headline=lesson_words.headline(facts, money),
-                vetoed=_mark_of(facts),
-                warm_up=trade_rows.WARM_UP if _in_warm_up(facts, warmed) else None,
-                veto=lesson_words.verdict_on_veto(facts),
-                facts=lesson_words.figures_of(facts, money),
-                words=tuple(map(lesson_words.spoken, lesson.words)),
-                thesis=lesson_words.thesis(facts),
-                judge=lesson_words.judge_sentence(facts),
-                signal=url_for(".signal", sid=facts.sid) if signal.sid else "",
-                opened=_opened(facts),
-                ticks=tuple(map(_tick, ticks[:TICKS])),
-                more=len(ticks) > TICKS,
-            )
-        )
+        money = currency(signal.bridge or PAPER) if signal else ""
+        warm_up = _in_warm_up(lesson.facts, warmed)
+        more = len(ticks) > TICKS
+        shown.append(LessonShown(lesson, signal, money, warm_up, ticks[:TICKS], more))
     return shown
 
 
@@ -254,55 +215,19 @@ def _in_warm_up(facts: LessonFacts, warmed: WarmUps) -> bool:
     return warmed.has(facts.instance, facts.timeframe, close)
 
 
-def _mark_of(facts: LessonFacts) -> Badge | None:
-    if facts.kind != "vetoed":
-        return None
-    return DECLINED if facts.declined else VETOED
-
-
-def _opened(facts: LessonFacts) -> str:
-    """Return the address of the tick that opened a trade."""
-    return tick_link(facts.instance, facts.timeframe, iso(facts.bar_time))
-
-
-def _tick(torra_key: str) -> LessonTick:
-    instance, timeframe, bar_time = torra_key.rsplit("|", 2)
-    name = f"{figures.sanitize(instance, 40)} {timeframe}, {figures.moment(bar_time)}"
-    return LessonTick(name, tick_link(instance, timeframe, bar_time))
-
-
-def _asked() -> LessonsQuery:
+def _asked() -> ListQuery:
     """Return what a request asks for; raises ConfigError for words that mean nothing."""
-    told = _words()
-    for name, known in CHOICES.items():
-        if name in told and told[name] not in known:
-            said = figures.sanitize(told[name], 40)
-            raise ConfigError(f"{name} is one of {', '.join(known)}, not {said}")
-    only = {name: told[name] for name in (*FREE, *CHOICES) if name in told}
-    return LessonsQuery(only, told.get("search", ""), _before(), list_query.limit(SHOWN, MOST))
+    written = list_query.words(("search", *FREE, *CHOICES))
+    list_query.require_known(written, CHOICES)
+    only = {name: written[name] for name in (*FREE, *CHOICES) if name in written}
+    return ListQuery(only, written, list_query.number(), list_query.limit(SHOWN, MOST))
 
 
-def _words() -> dict[str, str]:
-    """Return the filter of the request as it was written, without what is empty."""
-    names = ("search", *FREE, *CHOICES)
-    told = {name: request.args.get(name, "")[:LONGEST_SEARCH].strip() for name in names}
-    return {name: word for name, word in told.items() if word}
-
-
-def _before() -> int | None:
-    text = request.args.get("before") or ""
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise ConfigError("before is the `next` of an earlier answer")
-    return int(text)
-
-
-def _listed(asked: LessonsQuery) -> tuple[list[Lesson], int | None]:
+def _listed(asked: ListQuery) -> tuple[list[Lesson], int | None]:
     """Return the lessons of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
     found = backing().database.lesson_list(
-        asked.only, search=asked.search, before=asked.before, limit=asked.limit + 1
+        asked.only, search=asked.words.get("search", ""), before=asked.before, limit=asked.limit + 1
     )
     shown = found[: asked.limit]
     return shown, shown[-1].number if len(found) > asked.limit else None
@@ -315,23 +240,19 @@ def _filters(behind: PageContext, found: Sequence[Lesson]) -> dict[str, tuple[st
     ids = [item.id for item in items]
     authors = {lesson_words.RULES, *(one.author for lesson in found for one in lesson.words)}
     return {
-        "symbol": ("Symbol", _with("symbol", symbols)),
-        "instance": ("Instance", _with("instance", ids)),
+        "symbol": ("Symbol", list_query.offered("symbol", symbols)),
+        "instance": ("Instance", list_query.offered("instance", ids)),
         **{name: (name.capitalize(), list(known)) for name, known in CHOICES.items()},
-        "author": ("Written by", _with("author", sorted(authors))),
+        "author": ("Written by", list_query.offered("author", sorted(authors))),
     }
-
-
-def _with(name: str, known: Sequence[str]) -> list[str]:
-    """Return what can be chosen, and what is chosen now: also one that is not known any more."""
-    asked = request.args.get(name, "")[:LONGEST_SEARCH].strip()
-    return [*known] if not asked or asked in known else [*known, asked]
 
 
 def _address(before: int | None) -> str:
     """Return the address of the lessons before a place, or of the newest, filtered as now."""
-    told: dict[str, Any] = {**_words(), "before": before}
-    return url_for(".lessons", **told)
+    values: dict[str, Any] = {
+        **list_query.words(("search", *FREE, *CHOICES)), "before": before,
+    }  # fmt: skip
+    return url_for(".lessons", **values)
 
 
 QUERY: Final[Fields] = {

@@ -103,7 +103,7 @@ def approve(sid: str) -> ResponseReturnValue:
             # real money: a click alone must not send the order
             lots = typed_lots(instance, words().get("lots", ""))
         done = by_hand.approve_proposal(reach(), sid, person(), lots)
-        return _told(done, lambda: _sent(done))
+        return _told(done, _sent(done))
 
     return command("approve", sid, run, back=url_for("torra_agents.approvals"))
 
@@ -117,7 +117,7 @@ def reject(sid: str) -> ResponseReturnValue:
         parts = [told.get(name, "").strip() for name in ("reason", "words")]
         reason = _line(": ".join(filter(None, parts)))
         done = by_hand.reject_proposal(backing().database, sid, reason, person())
-        return _told(done, lambda: f"{sid} is rejected; nothing was sent")
+        return _told(done, f"{sid} is rejected; nothing was sent")
 
     return command("reject", sid, run, back=url_for("torra_agents.approvals"))
 
@@ -134,7 +134,7 @@ def halt() -> ResponseReturnValue:
         known = backing()
         files = by_hand.files_to_halt(known.home, lambda: known.settings)
         done = by_hand.halt_desk(known.database, files, reason, known.kill_switch)
-        told = _told(done, lambda: f"trading is HALTED; {_protected()}")
+        told = _told(done, f"trading is HALTED; {_protected()}")
         return replace(told, on_record=False)  # it waits for no record: `command` writes one
 
     return command("halt", "", run, back=url_for("torra_agents.signals"))
@@ -151,7 +151,7 @@ def reduce() -> ResponseReturnValue:
 
     def run() -> CommandOutcome:
         done = by_hand.reduce_desk(backing().database, _reason(), person())
-        return _told(done, lambda: "trading is REDUCING: closes go out, nothing opens")
+        return _told(done, "trading is REDUCING: closes go out, nothing opens")
 
     return command("reduce", "", run, back=url_for("torra_agents.signals"))
 
@@ -172,9 +172,9 @@ def resume() -> ResponseReturnValue:
             known.database, known.files, reason, person(), known.kill_switch, reduce=reduce
         )
         if reduce:
-            return _told(done, lambda: "trading is REDUCING: closes go out, nothing opens")
+            return _told(done, "trading is REDUCING: closes go out, nothing opens")
         ended = len(done.document["alarms_ended"])
-        return _told(done, lambda: f"trading is ACTIVE; {ended} alarms ended")
+        return _told(done, f"trading is ACTIVE; {ended} alarms ended")
 
     return command("resume", "", run, back=url_for("torra_agents.signals"))
 
@@ -226,7 +226,7 @@ def settle(sid: str) -> ResponseReturnValue:
         if not reason:
             raise ConfigError("say what you saw in the terminal: the reason goes on record")
         done = by_hand.settle_signal(backing().database, sid, reason, person())
-        return _told(done, lambda: f"{sid} is {done.document['state']}")
+        return _told(done, f"{sid} is {done.document['state']}")
 
     return command("settle", sid, run, back=url_for("torra_agents.signals"))
 
@@ -267,14 +267,14 @@ def _left(done: CommandResult) -> CommandOutcome:
     return CommandOutcome(status, told, done.before, done.after, done.after, on_record=True)
 
 
-def _told(done: CommandResult, say: Callable[[], str]) -> CommandOutcome:
+def _told(done: CommandResult, report: str) -> CommandOutcome:
     more = {name: value for name, value in done.after.items() if name != "reason"}
     if done.refused:
         state, _, reason = done.refused.partition(": ")
         explained = f" ({REASONS[reason]})" if reason in REASONS else ""
         told = f"nothing was sent: the proposal is {state}, {reason}{explained}"
         return CommandOutcome("failed", told, done.before, done.after, more, on_record=True)
-    return CommandOutcome("done", say(), done.before, done.after, more, on_record=True)
+    return CommandOutcome("done", report, done.before, done.after, more, on_record=True)
 
 
 def _sent(done: CommandResult) -> str:
@@ -299,56 +299,36 @@ _WORD: Final[Mapping[str, JsonValue]] = {
     "description": "the command's own word, where real money is traded",
 }
 
+
+def _route(
+    name: str,
+    address: str,
+    view: Callable[..., ResponseReturnValue],
+    scope: Literal["approve", "admin"] = "approve",
+    per_minute: int | None = PER_MINUTE,
+    **body: Mapping[str, JsonValue],
+) -> Route:
+    return Route(
+        f"/api/v1/{address}", name, view,
+        methods=("POST",), scope=scope, reply="json", per_minute=per_minute, body=body,
+    )  # fmt: skip
+
+
+_LOTS: Final = {"type": "string", "description": "the size, where real money is traded"}
+_PRICE: Final = {"type": "string", "description": "the new stop"}
+_REDUCE: Final[Mapping[str, JsonValue]] = {
+    "type": "string", "enum": ["", "yes"], "description": "yes: only closes go on, alarms stand",
+}  # fmt: skip
+
 ROUTES = (
-    Route(
-        "/api/v1/proposals/<sid>/approve", "approve", approve,
-        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
-        body={"lots": {"type": "string", "description": "the size, where real money is traded"}},
-    ),
-    Route(
-        "/api/v1/proposals/<sid>/reject", "reject", reject,
-        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
-        body={"reason": _WORDS, "words": _WORDS},
-    ),
-    Route(
-        # without a limit: a halt is never refused for coming too often
-        "/api/v1/halt", "halt", halt,
-        methods=("POST",), scope="approve", reply="json", body={"reason": _WORDS},
-    ),
-    Route(
-        "/api/v1/reduce", "reduce", reduce,
-        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
-        body={"reason": _WORDS},
-    ),
-    Route(
-        "/api/v1/resume", "resume", resume,
-        methods=("POST",), scope="admin", reply="json", per_minute=PER_MINUTE,
-        body={
-            "reason": _WORDS,
-            "reduce": {
-                "type": "string", "enum": ["", "yes"],
-                "description": "yes: only closes go on, alarms stand",
-            },
-        },
-    ),
-    Route(
-        "/api/v1/positions/<sid>/close", "close", close,
-        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
-        body={"word": _WORD},
-    ),
-    Route(
-        "/api/v1/positions/flatten", "flatten", flatten,
-        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
-        body={"word": _WORD},
-    ),
-    Route(
-        "/api/v1/positions/<sid>/stop", "stop", stop,
-        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
-        body={"price": {"type": "string", "description": "the new stop"}, "word": _WORD},
-    ),
-    Route(
-        "/api/v1/signals/<sid>/settle", "settle", settle,
-        methods=("POST",), scope="admin", reply="json", per_minute=PER_MINUTE,
-        body={"reason": _WORDS},
-    ),
-)  # fmt: skip
+    _route("approve", "proposals/<sid>/approve", approve, lots=_LOTS),
+    _route("reject", "proposals/<sid>/reject", reject, reason=_WORDS, words=_WORDS),
+    # without a limit: a halt is never refused for coming too often
+    _route("halt", "halt", halt, per_minute=None, reason=_WORDS),
+    _route("reduce", "reduce", reduce, reason=_WORDS),
+    _route("resume", "resume", resume, "admin", reason=_WORDS, reduce=_REDUCE),
+    _route("close", "positions/<sid>/close", close, word=_WORD),
+    _route("flatten", "positions/flatten", flatten, word=_WORD),
+    _route("stop", "positions/<sid>/stop", stop, price=_PRICE, word=_WORD),
+    _route("settle", "signals/<sid>/settle", settle, "admin", reason=_WORDS),
+)

@@ -9,12 +9,10 @@ torra.tick.approval decides.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic import JsonValue
 
@@ -27,16 +25,16 @@ from torra.dashboard.record import agreement, arithmetic, reasoning
 from torra.dashboard.record.arithmetic import DecisionStep, ScoreStep
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY
-from torra.dashboard.record.thesis import ManagerVerdict, costs
+from torra.dashboard.record.thesis import costs
+from torra.dashboard.trade import trade_rows
 from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, cell
 from torra.exhibits.money import close_headline, close_result, in_currency
-from torra.lessons.lesson import Thesis
-from torra.store.trade.rows import ProposalRow, SignalRow
+from torra.store.trade.rows import ProposalRow
 from torra.tick.marks import GATE
 from torra.tick.sentence import NO_AGENT, outage_of
-from torra.tick.tick_record import TickRecord, is_gate
+from torra.tick.tick_record import TickRecord
 from torra.verdict.position_size import loss_of_one, worth
 from torra.verdict.trade_outcome import gain
 from torra.words.badge import Badge
@@ -46,7 +44,6 @@ from torra.words.orders import PROPOSALS, REASONS
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
     from torra.trading.close_quote import CloseQuote
-    from torra.verdict.risk_engine import Position
 
 SIGNS: Final = {"ok": ("✓", "note"), "failed": ("✗", "alert"), "not asked": ("·", "flat")}
 CHANGED: Final = "POSITION_CHANGED"
@@ -85,82 +82,30 @@ SUMS: Final = (
 """Steps of the arithmetic that the screen shows; the tick's page has all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedLine:
-    """What a link to a proposal needs that is folded away."""
-
-    sid: str
-    name: str
-    created: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProposalLine:
-    """A proposal as a list shows it.
-
-    `signal` is what an approved one became, `folded` are the neighbours that expired alike.
-    """
-
-    sid: str
-    name: str
-    instance: str
-    timeframe: str
-    bar_time: str
-    action: Badge
-    lots: str
-    price: str
-    stop: str
-    target: str
-    created: str
-    state: Badge
-    waits: bool
-    reason: str
-    meaning: str
-    decided: str
-    signal: SignalRow | None = None
-    folded: Sequence[FoldedLine] = ()
-
-
-def standing(row: ProposalRow, now: datetime) -> str:
-    """Return the state of a proposal now; past its time it is EXPIRED, booked as such or not."""
-    due = row.state == "WAITING" and now >= parse(row.expires)
-    return "EXPIRED" if due else row.state
-
-
 UNREADABLE: Final = " (cannot be read)"
 
 
-def listed(
-    row: ProposalRow, now: datetime, digits: int, held: Position | None = None
-) -> ProposalLine:
-    """Return a line of the queue; one that closes a position, `held`, has its stop and target."""
-    at, state = held or row.first.levels, standing(row, now)
-    # one that has expired and was not booked yet has no reason of its own
-    reason = row.reason or (DenyReason.SIGNAL_EXPIRED.value if state != row.state else "")
-    return ProposalLine(
-        sid=figures.sanitize(row.sid, 40),
-        name=name_of(row),
-        instance=row.instance,
-        timeframe=row.timeframe,
-        bar_time=row.bar_time,
-        action=figures.mark(row.action),
-        lots=figures.plain(row.first.lots, 2),
-        price=figures.plain(row.price, digits),
-        stop=figures.plain(at.stop if at else None, digits),
-        target=figures.plain(at.target if at else None, digits),
-        created=figures.moment(row.created_at),
-        state=PROPOSALS.get(state, figures.mark(state)),
-        waits=state == "WAITING",
-        reason=figures.sanitize(reason, 300),
-        meaning=REASONS.get(reason, ""),
-        decided=figures.moment(row.decided_at, seconds=True),
-    )
+def current(row: ProposalRow, now: datetime) -> ProposalRow:
+    """Return a proposal as it stands: past its time it is EXPIRED, booked as such or not."""
+    if row.state != "WAITING" or now < parse(row.expires):
+        return row
+    over = {"state": "EXPIRED", "reason": row.reason or DenyReason.SIGNAL_EXPIRED.value}
+    return row.model_copy(update=over)
 
 
 def name_of(row: ProposalRow) -> str:
     """Return what a line calls a proposal: of one whose orders cannot be read it says so."""
-    odd = UNREADABLE if row.damaged else ""
-    return figures.sanitize(f"{row.instance} {row.timeframe}", 60) + odd
+    return trade_rows.name_of(row) + (UNREADABLE if row.damaged else "")
+
+
+def mark_of(row: ProposalRow) -> Badge:
+    """Return the mark of a proposal's state."""
+    return PROPOSALS.get(row.state, figures.mark(row.state))
+
+
+def meaning_of(row: ProposalRow) -> str:
+    """Return the meaning of the reason for which a proposal ended; "" for one in words."""
+    return REASONS.get(row.reason, "")
 
 
 def left(seconds: float) -> Cell:
@@ -174,16 +119,10 @@ def left(seconds: float) -> Cell:
     }
 
 
-def until_booked(seconds: float) -> Cell:
-    """Return the cell of the real time until an order on paper is booked, counted down likewise."""
-    return {**left(seconds), "tone": "", "title": "real time until it is booked"}
-
-
 # --- 1: the header line ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Conviction:
+class Conviction(NamedTuple):
     """The conviction behind a side, with the raw one and the deduction in the note."""
 
     text: str
@@ -277,25 +216,16 @@ def _chip(name: str, rules: Sequence[str], preview: Preview | None) -> Cell:
     return words(text, tone, meant)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckLine:
-    """A check with its outcome and its meaning."""
-
-    rule: str
-    mark: Badge
-    meaning: str
-
-
-def every_check(preview: Preview | None, record: TickRecord | None) -> list[CheckLine]:
-    """Return each check with its outcome and its meaning, for the disclosure."""
-    lines, asked = [], {rule for name in groups(record) for rule in GROUPS[name]}
+def every_check(preview: Preview | None, record: TickRecord | None) -> dict[str, Badge]:
+    """Return the mark of each check with its meaning, for the disclosure."""
+    marks, asked = {}, {rule for name in groups(record) for rule in GROUPS[name]}
     for rule, found in (preview.checks if preview else {}).items():
         if rule in GROUPS[TRADER] and rule not in asked:
             continue
         outcome = "not asked" if rule in GROUPS[TRADER] and _unheard(record) else found
         glyph, tone = SIGNS[outcome]
-        lines.append(CheckLine(rule, Badge(glyph, outcome, tone), REASONS.get(rule, "")))
-    return lines
+        marks[rule] = Badge(glyph, outcome, tone, REASONS.get(rule, ""))
+    return marks
 
 
 # --- 3: the ladder --------------------------------------------------------------------------------
@@ -367,22 +297,16 @@ def _rung(name: str, price: str, *moved: float) -> Cells:
 # --- 4: the panel ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SeatLine:
-    """An agent: whether it answered, its lean, its trust, one sentence and the whole of it."""
+class SeatLine(NamedTuple):
+    """An agent: what it said, its push as a number and a bar, and one sentence of it."""
 
-    title: str
-    mark: Badge
+    voice: TranscriptVoice
     stance: Cell
     bar: BarSpan
-    confidence: str
-    word: str
-    sentence: str
+    trust: str
     whole: str
-    ruling: str
-    silent: bool
+    sentence: str
     leans: bool
-    judged: ManagerVerdict | None = None
 
 
 def panel(record: TickRecord) -> list[SeatLine]:
@@ -396,46 +320,37 @@ def panel(record: TickRecord) -> list[SeatLine]:
     return [_seat(one, known.get(one["title"]), limit, gate=one["title"] == gate) for one in people]
 
 
-def _seat(person: TranscriptVoice, stance: float | None, limit: int, *, gate: bool) -> SeatLine:
-    spoke = person["mark"].word == "answered"
-    ruling = person["ruling"]
-    said = person["reasoning"] if spoke else person["why_silent"]
+def _seat(voice: TranscriptVoice, stance: float | None, limit: int, *, gate: bool) -> SeatLine:
+    spoke = voice["mark"].word == "answered"
+    whole = voice["reasoning"] if spoke else voice["why_silent"]
     missing = "the gate takes no side" if gate else "no push is stored"
     return SeatLine(
-        title=person["title"],
-        mark=person["mark"],
-        stance=cell(stance, 3, missing if spoke else person["mark"].word),
+        voice=voice,
+        stance=cell(stance, 3, missing if spoke else voice["mark"].word),
         bar=figures.signed_bar(stance, agreement.WIDE_PUSH),
         # the gate scores nothing, so no trust weighs its words
-        confidence=person["trust"] if spoke and not gate else DASH,
-        word=person["confidence"],
-        sentence=first_sentence(said, limit),
-        whole=said,
-        ruling=f"× {ruling['multiplier']}" if ruling else "",
-        silent=not spoke,
+        trust=voice["trust"] if spoke and not gate else DASH,
+        whole=whole,
+        sentence=first_sentence(whole, limit),
         leans=spoke and stance is not None,
-        judged=person["judged"],
     )
 
 
 # --- 5: the arithmetic ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalSteps:
-    """The steps from L1 to the verdict, those that were cut, and the size."""
+class ProposalSteps(NamedTuple):
+    """The steps from L1 to the verdict, those that were cut, and the decision."""
 
     steps: list[ScoreStep]
     clamped: str
     decision: list[DecisionStep]
     headline: str
     timeframes: str
-    size: str
-    asked: bool
 
 
-def sums(record: TickRecord, multiplier: float | None) -> ProposalSteps:
-    """Return the steps from L1 to the verdict, those that were cut, and the size."""
+def sums(record: TickRecord) -> ProposalSteps:
+    """Return the steps from L1 to the verdict and those that were cut."""
     known = {row["name"]: row for row in arithmetic.steps(record)}
     cut = [
         figures.title(name)
@@ -444,34 +359,17 @@ def sums(record: TickRecord, multiplier: float | None) -> ProposalSteps:
         if abs(value or 0.0) >= ADJUSTMENT_BOUND - arithmetic.TOLERANCE
     ]
     return ProposalSteps(
-        steps=[known[name] for name in SUMS if name in known],
-        clamped=f"cut at ±{ADJUSTMENT_BOUND:.2f}: {', '.join(cut)}"
+        [known[name] for name in SUMS if name in known],
+        f"cut at ±{ADJUSTMENT_BOUND:.2f}: {', '.join(cut)}"
         if cut
         else "no score was cut at its limit",
-        decision=arithmetic.decision_rows(record),
-        headline=reasoning.headline(record),
-        timeframes=arithmetic.consensus_line(record),
-        size=figures.plain(multiplier, 3),
-        asked=any(not is_gate(report) for report in record.deliberation.reports),
+        arithmetic.decision_rows(record),
+        reasoning.headline(record),
+        arithmetic.consensus_line(record),
     )
 
 
 # --- as JSON --------------------------------------------------------------------------------------
-
-
-def told(row: ProposalRow, now: datetime, thesis: Thesis | None = None) -> dict[str, JsonValue]:
-    """Return a stored proposal as plain JSON, with its thesis where it has one."""
-    names = (
-        "sid", "instance", "symbol", "timeframe", "bar_time", "verdict", "action", "price", "atr",
-        "multiplier", "created_at", "expires", "reason", "decided_at",
-    )  # fmt: skip
-    found = {name: getattr(row, name) for name in names}
-    # None for orders that cannot be read: the others of the list are told all the same
-    drafts = json.loads(row.drafts) if row.orders else None
-    known = {**found, "state": standing(row, now), "drafts": drafts}
-    if row.damaged:
-        known["damaged"] = row.damaged
-    return {**known, "thesis": thesis.as_dict()} if thesis else known
 
 
 def foreseen(preview: Preview | None, trouble: str) -> dict[str, JsonValue]:

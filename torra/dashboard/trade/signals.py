@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
@@ -22,17 +21,17 @@ from torra.dashboard.cells import price_lines
 from torra.dashboard.cells.common import Cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import journal, lessons, orders, trade_rows
-from torra.dashboard.trade.trade_rows import AlarmLine, BridgeLine, PositionLine
 from torra.dashboard.view.rendering import backing, desk_cells, desk_page, state
-from torra.money.open_positions import PAPER
+from torra.exhibits import lesson_words
+from torra.money.open_positions import PAPER, spec_of
 from torra.store.standings import WarmUps
-from torra.store.trade.rows import SignalRow, SignalStep
-from torra.verdict.risk_engine import Position
-from torra.verdict.signal_states import SENT
-from torra.words.orders import ALARMS, SIGNALS
+from torra.store.trade.rows import AlarmRow, BridgeRow, SignalRow, SignalStep
+from torra.verdict.signal_states import EXECUTED, SENT
+from torra.words.orders import ALARMS, OUTCOMES, SIGNALS
 
 if TYPE_CHECKING:
     from instance_database import Database
+    from torra.trading.close_quote import CloseQuote
 
 SHOWN: Final = 50
 """Signals on one page."""
@@ -58,31 +57,17 @@ class SignalsQuery:
     before: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The signals of one page, and the next one if there is one."""
-
-    rows: list[SignalRow]
-
-    @property
-    def older(self) -> int | None:
-        """The number below which the next page begins, None on the last one."""
-        return self.rows[SHOWN - 1].seq if len(self.rows) > SHOWN else None
-
-
-@dataclass(frozen=True, slots=True)
-class SignalsScreen:
-    """All but the list: cells, positions (`held` as JSON), bridges, alarms and trading state.
+class SignalsScreen(NamedTuple):
+    """All but the list: positions, bridges, alarms, the newest that ended, and the trading state.
 
     `engaged` is what keeps signals from going out besides the trading state, "" without it.
     """
 
     cells: Cells
-    positions: list[PositionLine]
-    held: list[dict[str, JsonValue]]
-    bridges: list[BridgeLine]
-    alarms: list[AlarmLine]
-    ended: list[AlarmLine]
+    positions: list[CloseQuote]
+    bridges: list[BridgeRow]
+    alarms: list[AlarmRow]
+    ended: list[AlarmRow]
     engaged: str
     trading: str
 
@@ -113,10 +98,8 @@ def signals() -> str:
     """Show positions, bridges, alarms, the trading state and the newest signals."""
     if state().backing is None:
         return desk_page("signals.html", here=False)
-    asked = _asked()
-    found = _standing()
-    listed = _listed(asked)
-    states = backing().database.trading_states(HISTORY)
+    asked, screen = _asked(), _standing()
+    rows, older = _listed(asked)
     ways = sorted({item.route for item in backing().settings.instances})
     return desk_page(
         "signals.html",
@@ -125,20 +108,18 @@ def signals() -> str:
             ".api_signals", instance=asked.instance, state=asked.state, before=asked.before
         ),
         shape="signals",
-        cells=found.cells,
-        version=_version(found, listed),
-        positions=found.positions,
-        bridges=found.bridges,
-        alarms=found.alarms,
-        ended=found.ended,
-        engaged=found.engaged,
-        states=[trade_rows.state_line(row) for row in states],
-        signals=[trade_rows.signal_line(row, digits_of_row(row)) for row in listed.rows[:SHOWN]],
-        warmed=sum(row.warm_up for row in listed.rows[:SHOWN]),
-        older=listed.older,
+        version=_version(screen, rows),
+        **screen._asdict(),
+        states=backing().database.trading_states(HISTORY),
+        signals=rows,
+        outcomes=OUTCOMES,
+        older=older,
         asked=asked,
         instances=[item.id for item in backing().settings.instances],
         marks=SIGNALS,
+        orders=trade_rows,
+        decimals=digits_of_row,
+        executed=EXECUTED,
         ways=ways,
         protected=trade_rows.protected(ways),
     )
@@ -146,17 +127,17 @@ def signals() -> str:
 
 def api_signals() -> ResponseReturnValue:
     """Answer positions, bridges, alarms, trading states and one page of signals as stored."""
-    found, listed = _standing(), _listed(_asked())
+    screen, (rows, older) = _standing(), _listed(_asked())
     database = backing().database
     return jsonify(
         shape="signals",
-        cells=desk_cells() | found.cells,
-        version=_version(found, listed),
-        signals=[row.as_json() for row in listed.rows[:SHOWN]],
-        before=listed.older,
-        positions=found.held,
-        bridges=[row.as_json() for row in database.bridges()],
-        alarms=[row.as_json() for row in database.alarms()],
+        cells=desk_cells() | screen.cells,
+        version=_version(screen, rows),
+        signals=[row.as_json() for row in rows],
+        before=older,
+        positions=[_position_as_json(quote) for quote in screen.positions],
+        bridges=[row.as_json() for row in screen.bridges],
+        alarms=[row.as_json() for row in screen.alarms],
         states=[row.as_json() for row in database.trading_states(HISTORY)],
     )
 
@@ -165,11 +146,7 @@ def signals_csv() -> Response:
     """Answer signals as a file, newest first, by the same filter."""
     database = backing().database
     rows = marked(_page(_asked(), EXPORTED), database)
-    return Response(
-        trade_rows.csv_lines(row.model_dump() for row in rows),
-        mimetype="text/csv",
-        headers={"Content-Disposition": 'attachment; filename="torra-signals.csv"'},
-    )
+    return trade_rows.file("signals", (row.model_dump() for row in rows))
 
 
 def signal(sid: str) -> str:
@@ -183,16 +160,22 @@ def signal(sid: str) -> str:
         live=url_for(".api_signal", sid=sid),
         shape="signal",
         version=found.version,
-        row=trade_rows.signal_line(row, digits),
-        steps=trade_rows.step_lines(found.events),
-        thesis=trade_rows.thesis_lines(row.plan),
-        others=[trade_rows.signal_line(other, digits) for other in found.others],
+        row=row,
+        digits=digits,
+        orders=trade_rows,
+        outcome=OUTCOMES.get(row.outcome or ""),
+        plan=trade_rows.plan_of(row),
+        steps=found.events,
+        plan_cells=trade_rows.plan_cells(row.plan),
+        others=found.others,
         proposal=found.proposed,
         made=journal.made_of(row),
         headline=journal.headline(row, digits, currency),
         currency=currency,
         written=backing().database.trade_note(sid),
         lesson=lessons.of_trade(sid),
+        says=lesson_words,
+        address=lessons.lesson_address,
         why_made=lessons.thesis_of(sid, row.timeframe),
         over=price_lines.LINES,
         settles=row.state in SENT,
@@ -231,9 +214,12 @@ def _asked() -> SignalsQuery:
     )
 
 
-def _listed(asked: SignalsQuery) -> Listing:
+def _listed(asked: SignalsQuery) -> tuple[list[SignalRow], int | None]:
+    """Return the signals of a page, and the number below which the next one begins, if any."""
     # one signal more than a page shows, to know whether there are older ones
-    return Listing(marked(_page(asked, SHOWN + 1), backing().database))
+    rows = _page(asked, SHOWN + 1)
+    shown = marked(rows[:SHOWN], backing().database)
+    return shown, shown[-1].seq if len(rows) > SHOWN else None
 
 
 def _page(asked: SignalsQuery, limit: int) -> list[SignalRow]:
@@ -248,72 +234,56 @@ def marked(rows: Sequence[SignalRow], database: Database) -> list[SignalRow]:
 
 def _standing() -> SignalsScreen:
     """Return all but the list."""
+    from torra.trading import close_quote  # noqa: PLC0415  a page alone must not load the desk
+
     known = backing()
     database = known.database
     cells: Cells = {}
-    positions, held = [], []
-    for item in database.positions():
-        line, told, figures = _position(item, known.now())
-        positions.append(line)
-        held.append(told)
-        cells |= figures
-    if positions:
-        asks = (str(cells[f"pos.{row.sid}.ask"]["set"]["data-confirm"]) for row in positions)
+    quotes = [close_quote.quote(orders.reach(), held) for held in database.positions()]
+    for quote in quotes:
+        opening = database.order(quote.held.signal_id) or SignalRow()
+        cells |= trade_rows.position_cells(quote, opening, known.now())
+    asks = [str(cells[f"pos.{one.held.signal_id}.ask"]["set"]["data-confirm"]) for one in quotes]
+    if asks:
         cells["pos.ask"] = {"set": {"data-confirm": " ".join(asks)}}
     bridges = database.bridges()
     for place, row in enumerate(bridges):
         cells |= trade_rows.bridge_cells(row, place, known.desk.clock.real_now())
-    used = {item.route for item in known.settings.instances}
-    alarms = database.alarms()
     newest = database.alarms(standing=False, limit=50)
-    ended = [row for row in newest if row.ended_at]
     return SignalsScreen(
         cells=cells,
-        positions=positions,
-        held=held,
-        bridges=[trade_rows.bridge_line(row, used) for row in bridges],
-        alarms=[trade_rows.alarm_line(row) for row in alarms],
-        ended=[trade_rows.alarm_line(row) for row in ended[:ENDED_ALARMS]],
+        positions=quotes,
+        bridges=bridges,
+        alarms=database.alarms(),
+        ended=[row for row in newest if row.ended_at][:ENDED_ALARMS],
         engaged=orders.reach().switch.engaged(),
         trading=database.trading_state(),
     )
 
 
-def _position(held: Position, now: datetime) -> tuple[PositionLine, dict[str, JsonValue], Cells]:
-    """Return a position as a line and as plain JSON, and as cells the result of a close now."""
-    from torra.trading import close_quote  # noqa: PLC0415  a page alone must not load the desk
-
-    opening = backing().database.order(held.signal_id) or SignalRow()
-    found = close_quote.quote(orders.reach(), held)
-    cells = trade_rows.position_cells(found, opening, now)
-    told: dict[str, JsonValue] = {
-        name: getattr(held, name)
-        for name in ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
-    }
-    told |= {"sid": held.signal_id, "price": found.bid}
-    line = trade_rows.position_line(held, trade_rows.digits_of(found.spec), real=found.real)
-    return line, told, cells
+def _position_as_json(quote: CloseQuote) -> dict[str, JsonValue]:
+    names = ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
+    held = {name: getattr(quote.held, name) for name in names}
+    return {**held, "sid": quote.held.signal_id, "price": quote.bid}
 
 
 def digits_of_row(row: SignalRow) -> int:
     """Return the decimals of the prices of a stored signal."""
     setup = backing().desk.setups.get(row.instance)
-    return trade_rows.digits_of(
-        trade_rows.spec_of(setup.profile, setup.instance.symbol) if setup else None
-    )
+    return trade_rows.digits_of(spec_of(setup.profile, setup.instance.symbol) if setup else None)
 
 
-def _version(found: SignalsScreen, listed: Listing) -> str:
+def _version(screen: SignalsScreen, rows: Sequence[SignalRow]) -> str:
     """Return a short hash of everything that the page shows besides its cells."""
-    told = [
-        found.trading,
-        found.engaged,
-        *(f"{line.sid} {line.state.word}" for line in found.positions),
-        *(f"{line.name} {line.mark.word} {line.detail}" for line in found.bridges),
-        *(f"{line.kind} {line.at}" for line in found.alarms),
-        *(f"{row.sid} {row.state} {row.detail}" for row in listed.rows),
+    parts = [
+        screen.trading,
+        screen.engaged,
+        *((one.held.signal_id, one.held.state) for one in screen.positions),
+        *((row.name, row.deny, row.detail) for row in screen.bridges),
+        *((row.kind, row.at) for row in screen.alarms),
+        *((row.sid, row.state, row.detail) for row in rows),
     ]
-    return hashlib.sha256("\n".join(map(str, told)).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 def _life(sid: str) -> Life:

@@ -8,7 +8,6 @@ says so. Nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +20,7 @@ from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
 from torra.dashboard.trade.signals import digits_of_row, marked
 from torra.dashboard.view import list_query
+from torra.dashboard.view.list_query import ListQuery
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
 from torra.exhibits import figures, pages
@@ -49,41 +49,8 @@ NOTED: Final = (*trade_rows.COLUMNS, "currency", "tags", "note")
 
 CAME_TO: Final = ("won", "lost")
 SIDES: Final = ("BUY", "SELL")
-
-
-@dataclass(frozen=True, slots=True)
-class TradesQuery:
-    """What a list is narrowed to, and where it goes on; `only` by name as the store takes it."""
-
-    only: Mapping[str, str]
-    came_to: str
-    before: tuple[str, int] | None
-    limit: int
-
-    @property
-    def filtered(self) -> bool:
-        """Whether it leaves trades out."""
-        return bool(self.only or self.came_to)
-
-
-@dataclass(frozen=True, slots=True)
-class AccountCard:
-    """An account on the page: its name, the sentences, tables of rows under HEAD, and its line."""
-
-    name: str
-    sentences: list[str]
-    tables: list[tuple[str, list[tuple[str, ...]]]]
-    line: dict[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedTradeRow:
-    """A closed trade as its line: the signal, what L1 alone said then, and a person's words."""
-
-    signal: trade_rows.SignalLine
-    alone: str
-    tags: tuple[str, ...]
-    note: str
+BY_WORD: Final = ("instance", "reason", "tag", "side")
+"""What the store narrows a list to as it is written."""
 
 
 def trades() -> str:
@@ -107,20 +74,22 @@ def trades() -> str:
         caps=words.caps(found),
         not_counted=words.NOT_COUNTED,
         head=words.HEAD,
-        trades=_lines(rows),
-        tags=_with(backing().database.known_tags(), request.args.get("tag", "")),
-        warmed=sum(row.warm_up for row in rows),
+        trades=rows,
+        alone=_alone(rows),
+        orders=trade_rows,
+        decimals=digits_of_row,
+        tags=list_query.offered("tag", backing().database.known_tags()),
         asked=asked,
-        known={name: request.args.get(name, "")[:80] for name in QUERY},
-        instances=_with(
-            [item.id for item in backing().settings.instances], request.args.get("instance", "")
+        known={**dict.fromkeys(QUERY, ""), **asked.words},
+        instances=list_query.offered(
+            "instance", [item.id for item in backing().settings.instances]
         ),
-        reasons=_with(
+        reasons=list_query.offered(
+            "reason",
             sorted(
                 {row.close_reason or "unknown" for row in rows}
                 | {one for account in found.accounts for one in account.by_reason}
             ),
-            request.args.get("reason", ""),
         ),
         older=_address(older) if older else None,
         newest=_address(None) if asked.before else None,
@@ -160,21 +129,20 @@ def trades_csv() -> Response:
         asked = _asked()
     except ConfigError:
         abort(400)
-    return Response(
-        trade_rows.csv_lines(_all(backing(), asked), NOTED),
-        mimetype="text/csv",
-        headers={"Content-Disposition": 'attachment; filename="torra-trades.csv"'},
-    )
+    return trade_rows.file("trades", _all(backing(), asked), NOTED)
 
 
 # --- details --------------------------------------------------------------------------------------
 
 
-def _card(account: AccountMoney, day: str, points: Sequence[LinePoint] | None) -> AccountCard:
-    tables = words.tables(account) if account.whole.trades else []
-    name = f"Account {words.name(account)}"
-    line = pages.plotted(words.line(account, points)) if points else None
-    return AccountCard(name, words.sentences(account, day), tables, line)
+def _card(account: AccountMoney, day: str, points: Sequence[LinePoint] | None) -> dict[str, object]:
+    """Return an account on the page: name, sentences, tables of rows under HEAD, and its line."""
+    return {
+        "name": f"Account {words.name(account)}",
+        "sentences": words.sentences(account, day),
+        "tables": words.tables(account) if account.whole.trades else [],
+        "line": pages.plotted(words.line(account, points)) if points else None,
+    }
 
 
 def _period() -> str:
@@ -183,44 +151,20 @@ def _period() -> str:
     return asked if asked in PERIODS else "all"
 
 
-def _with(known: list[str], asked: str) -> list[str]:
-    """Return what can be chosen, and what is chosen now: also one that is not known any more."""
-    return known if not asked or asked in known else [*known, asked[:80]]
-
-
-def _asked() -> TradesQuery:
+def _asked() -> ListQuery:
     """Return what a request asks for; raises ConfigError for words that mean nothing."""
-    told = _words()
-    only: dict[str, str] = {}
-    for name in ("instance", "reason", "tag"):
-        if name in told:
-            only[name] = told[name]
-    if "side" in told:
-        only["side"] = _one_of("side", told["side"], SIDES)
-    came_to = _one_of("result", told["result"], CAME_TO) if "result" in told else ""
-    begin, end = list_query.days(told)
+    written = list_query.words(NARROWED)
+    list_query.require_known(written, {"side": SIDES, "result": CAME_TO})
+    only = {name: word for name, word in written.items() if name in BY_WORD}
+    begin, end = list_query.days(written)
     if begin:
         only["begin"] = begin
     if end != "~":
         only["end"] = end
-    return TradesQuery(only, came_to, list_query.place(), list_query.limit(SHOWN, MOST))
+    return ListQuery(only, written, list_query.place(), list_query.limit(SHOWN, MOST))
 
 
-def _words() -> dict[str, str]:
-    """Return the filter of the request as it was written, without what is empty."""
-    told = {
-        name: request.args.get(name, "")[:80] for name in QUERY if name not in {"before", "limit"}
-    }
-    return {name: word for name, word in told.items() if word}
-
-
-def _one_of(name: str, word: str, known: tuple[str, ...]) -> str:
-    if word not in known:
-        raise ConfigError(f"{name} is one of {', '.join(known)}, not {figures.sanitize(word, 40)}")
-    return word
-
-
-def _listed(asked: TradesQuery) -> tuple[list[SignalRow], str | None]:
+def _listed(asked: ListQuery) -> tuple[list[SignalRow], str | None]:
     """Return the trades of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
     rows = _rows(backing().database, asked, asked.before, asked.limit + 1)
@@ -230,9 +174,10 @@ def _listed(asked: TradesQuery) -> tuple[list[SignalRow], str | None]:
 
 
 def _rows(
-    database: Database, asked: TradesQuery, before: tuple[str, int] | None, limit: int
+    database: Database, asked: ListQuery, before: tuple[str, int] | None, limit: int
 ) -> list[SignalRow]:
-    found = database.closed_list(asked.only, came_to=asked.came_to, before=before, limit=limit)
+    came_to = asked.words.get("result", "")
+    found = database.closed_list(asked.only, came_to=came_to, before=before, limit=limit)
     written = database.trade_notes([row.sid for row in found])
     noted = [
         row.model_copy(update={"note": own.note, "tags": " ".join(own.tags)})
@@ -242,29 +187,18 @@ def _rows(
     return marked(noted, database)
 
 
-def _lines(rows: Sequence[SignalRow]) -> list[ClosedTradeRow]:
-    """Return closed trades as lines, each with what L1 alone said when it was opened."""
-    keys = [f"{row.instance}|{row.timeframe}|{row.bar_time}" for row in rows]
-    alone = backing().database.alone_of(keys)
-    return [
-        ClosedTradeRow(
-            trade_rows.signal_line(row, digits_of_row(row)),
-            _alone(row.side, alone.get(key)),
-            tuple(figures.sanitize(row.tags, 400).split()),
-            figures.sanitize(row.note, 400),
-        )
-        for key, row in zip(keys, rows, strict=True)
-    ]
+def _alone(rows: Sequence[SignalRow]) -> dict[str, str]:
+    """Return in words what L1 alone would have done at the opening of each trade, by its id."""
+    verdicts = backing().database.alone_of(["|".join(row.bar) for row in rows])
+    words_of: dict[str, str] = {}
+    for row in rows:
+        verdict = verdicts.get("|".join(row.bar)) or ""
+        known = {"": figures.DASH, row.side: "the same side", "HOLD": "no trade"}
+        words_of[row.sid] = known.get(verdict, "the other side")
+    return words_of
 
 
-def _alone(side: str, verdict: str | None) -> str:
-    """Return in words what L1 alone would have done at the opening of a trade."""
-    if verdict is None:
-        return figures.DASH
-    return {side: "the same side", "HOLD": "no trade"}.get(verdict, "the other side")
-
-
-def _all(behind: PageContext, asked: TradesQuery) -> Iterator[Mapping[str, JsonValue]]:
+def _all(behind: PageContext, asked: ListQuery) -> Iterator[Mapping[str, JsonValue]]:
     before = asked.before
     currency = cache(behind.currency)
     while rows := _rows(behind.database, asked, before, AT_ONCE):
@@ -274,7 +208,7 @@ def _all(behind: PageContext, asked: TradesQuery) -> Iterator[Mapping[str, JsonV
 
 def _address(before: str | None, endpoint: str = ".trades") -> str:
     """Return the address of the trades before a place, or of the newest, filtered as now."""
-    told: dict[str, Any] = {**_words(), "before": before}
+    told: dict[str, Any] = {**list_query.words(NARROWED), "before": before}
     return url_for(endpoint, **told)
 
 
@@ -289,6 +223,7 @@ QUERY: Final[Fields] = {
     "before": {"type": "string", "description": "The `next` of the answer before."},
     "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
 }
+NARROWED: Final = tuple(name for name in QUERY if name not in ("before", "limit"))
 PERIOD: Final[Fields] = {"line": {"type": "string", "enum": list(PERIODS), "default": "all"}}
 OF_A_FILE: Final = {name: told for name, told in QUERY.items() if name != "limit"}
 

@@ -12,14 +12,14 @@ no backing, and its pages say so.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from torra.config import DeskSettings, Profile
+from torra.config import DeskSettings, Instance, Profile
 from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.stream_slots import SseLimit
 from torra.money.book import Money, MoneyBook, known_currencies
@@ -66,6 +66,11 @@ class PageContext:
     def currency(self, route: str) -> str:
         """Return the currency of an account by its bridge and channel, "" where it is not known."""
         return known_currencies(self.database, self.settings.paper_currency).get(route, "")
+
+    def currency_of(self, instances: Iterable[Instance]) -> str:
+        """Return the currency of all accounts of instances; "" where they differ or are unknown."""
+        found = {self.currency(one.route) for one in instances}
+        return found.pop() if len(found) == 1 else ""
 
     def money_lines(self, period: str) -> dict[str, tuple[LinePoint, ...]]:
         """Return the line of each account's results over a period (torra.money.line.PERIODS).

@@ -303,7 +303,9 @@ class DatabaseView:
             "desk": self.desk().as_json(),
             "digits": self._digits(found),
             "outcomes": self._outcomes(record),
-            "told_outcome": self._told_outcome(found.id, timeframe, moment),
+            "told_outcome": self._database.hosted_outcome(f"{found.id}|{timeframe}|{at}")
+            if is_hosted(found.id)
+            else None,
             "headlines": [*self._headlines(record)],
             "previous": before,
             "next": after,
@@ -369,11 +371,6 @@ class DatabaseView:
                 ended = self._database.order(row.closes) if row.closes else None
                 found[sid] = {**row.as_json(), "closed": ended and ended.as_json()}
         return found
-
-    def _told_outcome(self, instance: str, timeframe: str, moment: datetime) -> Json | None:
-        if not is_hosted(instance):
-            return None
-        return self._database.hosted_outcome(_key(instance, timeframe, moment).text)
 
     def _headlines(self, record: TickRecord | Damaged) -> list[Json]:
         news = record.news if isinstance(record, TickRecord) else None

@@ -6,12 +6,10 @@ that counted for it then.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
-from torra.config import Instance, Profile, validate
+from torra.config import Instance, Profile
 from torra.dashboard.view.kept import LruCache
-from torra.errors import ConfigError
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -38,8 +36,8 @@ class HostedStreams:
 
         def read() -> Profile:
             try:
-                return validate(Profile, json.loads(applied["profile"]), "the applied profile")
-            except (ConfigError, ValueError):  # stored by another version
+                return Profile.model_validate_json(applied["profile"])
+            except ValueError:  # stored by another version
                 return Profile()
 
         return self._profiles.get((instance.id, applied["digest"]), read)

@@ -5,13 +5,47 @@ Each raises ConfigError that says what would be understood.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, timedelta
+from typing import Any, Final, NamedTuple
 
 from flask import request
 
 from torra.errors import ConfigError
 from torra.exhibits import figures
+
+LONGEST_WORD: Final = 120
+"""Characters of a word of a filter that are read."""
+
+
+class ListQuery(NamedTuple):
+    """What a list is narrowed to, and where it goes on; `only` by name as the store takes it."""
+
+    only: Mapping[str, str]
+    words: Mapping[str, str]
+    before: Any
+    limit: int
+
+
+def words(names: Iterable[str]) -> dict[str, str]:
+    """Return the words of a filter as they were written, without what is empty."""
+    written = {name: request.args.get(name, "")[:LONGEST_WORD].strip() for name in names}
+    return {name: word for name, word in written.items() if word}
+
+
+def require_known(written: Mapping[str, str], choices: Mapping[str, Collection[str]]) -> None:
+    """Raise ConfigError for a word that is none of the choices of its name."""
+    for name, known in choices.items():
+        word = written.get(name)
+        if word is not None and word not in known:
+            wrong = figures.sanitize(word, 40)
+            raise ConfigError(f"{name} is one of {', '.join(known)}, not {wrong}")
+
+
+def offered(name: str, known: Sequence[str]) -> list[str]:
+    """Return what can be chosen, and what is chosen now: also one that is not known any more."""
+    word = words([name]).get(name)
+    return [*known] if word is None or word in known else [*known, word]
 
 
 def limit(usual: int, most: int) -> int:
@@ -42,6 +76,16 @@ def days(told: Mapping[str, str]) -> tuple[str, str]:
         day("from", begin).isoformat() if begin else "",
         day("to", end, after=1).isoformat() if end else "~",
     )
+
+
+def number() -> int | None:
+    """Return the cursor `before` of a list by number; None for the first page."""
+    text = request.args.get("before") or ""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise ConfigError("before is the `next` of an earlier answer")
+    return int(text)
 
 
 def place() -> tuple[str, int] | None:

@@ -8,8 +8,8 @@ stands still where the last one stopped, and the pages say that nothing runs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,6 @@ from torra.config import (
     has_desk,
     load_desk,
     load_profile,
-    validate,
 )
 from torra.errors import ConfigError
 from torra.home import DATABASE, HOSTED
@@ -89,10 +88,8 @@ class LookingDesk:
     def _profile(self, instance: Instance) -> Profile:
         applied = self._database.applied_profile(instance.id)
         if applied is not None:
-            try:
-                return validate(Profile, json.loads(applied["profile"]), "the applied profile")
-            except (ConfigError, ValueError):  # applied by another version: the file is the truth
-                pass
+            with suppress(ValueError):  # applied by another version: the file is the truth
+                return Profile.model_validate_json(applied["profile"])
         return load_profile(instance.profile, self._home)
 
 

@@ -19,13 +19,13 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from agents.contracts import WINNERS
-from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.exhibits import Columns, Exhibit, contents, percentage
 from torra.evaluation.firm.horizon_times import BARS, DAY
 from torra.evaluation.intervals import Interval, wilson
 from torra.evaluation.observations import AgentOpinion, TickObservation
 from torra.evaluation.opinion_table import spoke
 from torra.evaluation.power import PowerSentence, finding, share_count
-from torra.evaluation.wording import count, percent, percent_cell, percent_span
+from torra.evaluation.wording import count, percent, percent_span
 from torra.words.ticks import HORIZONS
 
 USUAL: Final = 4
@@ -64,28 +64,26 @@ def own_horizons(ticks: Sequence[TickObservation]) -> tuple[OwnHorizon, ...]:
     return tuple(_counted(name, calls[name]) for name in HORIZONS if name in calls)
 
 
+COLUMNS: Final[Columns] = {
+    "it speaks for": lambda one: HORIZONS[one.horizon],
+    "calls": "calls",
+    "hits": percentage("rate", 1),
+    "95 %": lambda one: one.interval and percent_span(one.interval.low, one.interval.high),
+    f"hits after {USUAL} bars": percentage("usual", 1),
+}
+
+
 def horizons_exhibit(ticks: Sequence[TickObservation]) -> Exhibit | None:
     """Return the table of hits by the time that reports speak for; None where none names one."""
     found = own_horizons(ticks)
     if not found:
         return None
-    rows: list[tuple[Cell, ...]] = [
-        (
-            HORIZONS[one.horizon],
-            one.calls,
-            percent_cell(one.rate, 1),
-            percent_span(one.interval.low, one.interval.high) if one.interval else None,
-            percent_cell(one.usual, 1),
-        )
-        for one in found
-    ]
     return Exhibit(
         name="calibration-horizons",
         title="Hits over the time that a report speaks for",
-        columns=("it speaks for", "calls", "hits", "95 %", f"hits after {USUAL} bars"),
-        rows=tuple(rows),
-        **_show(found)._asdict(),
+        **contents(COLUMNS, found),
         figures={f"rate.{one.horizon}": one.rate for one in found},
+        **_show(found)._asdict(),
     )
 
 

@@ -16,12 +16,12 @@ from typing import Final
 
 import numpy as np
 
-from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.exhibits import Columns, Exhibit, contents, percentage, share_of
 from torra.evaluation.intervals import wilson
 from torra.evaluation.observations import ArmObservation, TickObservation
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import PowerSentence, finding, share_count
-from torra.evaluation.wording import percent, percent_cell, percent_span, share_cell
+from torra.evaluation.wording import percent, percent_span
 
 HORIZON: Final = 4
 TENTHS: Final = 10
@@ -75,32 +75,36 @@ def said_and_came(arm: ArmObservation, outcomes: Outcomes) -> tuple[ChanceDecile
     return tuple(_counted(tenth, rows[tenth]) for tenth in sorted(rows))
 
 
+def _interval(one: ChanceDecile) -> str | None:
+    """Return the interval of a rate, counted on calls that do not overlap."""
+    if one.rate is None:
+        return None
+    free = max(1, one.calls // HORIZON)
+    found = wilson(round(one.rate * free), free)
+    return percent_span(found.low, found.high) if found else None
+
+
+COLUMNS: Final[Columns] = {
+    "said": lambda one: f"{10 * one.tenth} to {10 * one.tenth + 10} %",
+    "ticks": "ticks",
+    "said on average": percentage("mean", 1),
+    f"its way after {HORIZON} bars": percentage("rate", 1),
+    "95 %": _interval,
+    "closed trades": "trades",
+    "won": share_of("won", "trades"),
+}
+
+
 def chance_exhibit(arm: ArmObservation, outcomes: Outcomes) -> Exhibit | None:
     """Return the table of what a judge said and what came; None where none took a side."""
     found = said_and_came(arm, outcomes)
     if not found:
         return None
     trades = sum(one.trades for one in found)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            f"{10 * one.tenth} to {10 * one.tenth + 10} %",
-            one.ticks,
-            percent_cell(one.mean, 1),
-            percent_cell(one.rate, 1),
-            _interval(one),
-            one.trades,
-            share_cell(one.won, one.trades),
-        )
-        for one in found
-    ]
     return Exhibit(
         name="calibration-judge",
         title="What the judge's chance of a win is worth",
-        columns=(
-            *("said", "ticks", "said on average", f"its way after {HORIZON} bars", "95 %"),
-            *("closed trades", "won"),
-        ),
-        rows=tuple(rows),
+        **contents(COLUMNS, found),
         **_show(found, arm.ticks)._asdict(),
         figures={
             **{f"rate.{one.tenth}": one.rate for one in found},
@@ -121,15 +125,6 @@ def _counted(tenth: int, rows: Sequence[tuple[float, float, bool | None]]) -> Ch
         len(told),
         sum(told),
     )
-
-
-def _interval(one: ChanceDecile) -> str | None:
-    """Return the interval of a rate, counted on calls that do not overlap."""
-    if one.rate is None:
-        return None
-    free = max(1, one.calls // HORIZON)
-    found = wilson(round(one.rate * free), free)
-    return percent_span(found.low, found.high) if found else None
 
 
 def _show(found: Sequence[ChanceDecile], ticks: Sequence[TickObservation]) -> PowerSentence:

@@ -10,6 +10,7 @@ Ticks in shadow changed nothing. Nothing is stored, sent or asked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from heapq import merge
 from pathlib import Path
@@ -158,12 +159,9 @@ def of_home(home: Path, **asked: Any) -> tuple[ChangedPage, tuple[Paths, ...]]:
         desk.instance(asked["instance"])
     if not (home / DATABASE).exists():
         return ChangedPage((), None, 0, 0), ()
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         page = listed(database, desk, **asked)
         return page, tuple(paths(database, one) for one in live.subjects(home, desk))
-    finally:
-        database.close()
 
 
 def paths(database: Database, subject: PromotionSubject) -> Paths:

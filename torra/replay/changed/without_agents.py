@@ -31,7 +31,7 @@ from technical_calculator import WARM_UP, score_frame
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.journal_ticks import own_veto, swarm_seen
-from torra.errors import MALFORMED, ConfigError
+from torra.errors import ConfigError
 from torra.evaluation.observations import TradeObservation
 from torra.replay.l1.sweep import L1Backtest
 from torra.replay.l1.trades import END, L1Course, account_of, gate_flags
@@ -40,7 +40,7 @@ from torra.replay.live import rows_alone
 from torra.replay.rerun.inputs_then import NotAgain, Spoilt, profile_then
 from torra.store.trade.positions import as_position
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
-from torra.tick.tick_record import TickRecord, load
+from torra.tick.tick_record import LAST_PRICE, TickRecord, load
 from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
@@ -243,7 +243,7 @@ def _courses(
     try:
         action = _without_agents(record, profile, position)
         done = _done(record, profile, position, told)
-    except (ConfigError, *MALFORMED):  # also an exposure whose parts are damaged
+    except ConfigError:  # its profile does not know the symbol
         return plain, told
     return Outcome(plain.verdict, action.name, action.reason, _opening_lots(action)), done
 
@@ -260,7 +260,7 @@ def _without_agents(
 ) -> risk_engine.Action:
     """Return the action of L1's verdict at that tick, by the gate's own rules alone."""
     exposure: dict[str, Any] = dict(record.desk.exposure)
-    last_price = exposure.pop("last_price", None)
+    last_price = exposure.pop(LAST_PRICE, None)
     rule, verdict = _rules(record, profile), record.l1_verdict
     outer = (record.l1_consensus, record.l1_consensus)
     before = dict.fromkeys(record.before.latches, True)

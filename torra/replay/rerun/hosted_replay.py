@@ -23,7 +23,6 @@ from agents.debate.deliberation import Deliberation
 from agents.registry import SCORER, seated
 from instance_database import Database
 from torra.clock import parse
-from torra.config import Instance
 from torra.evidence.news_digest import NewsView
 from torra.overlay import hosted_tick
 from torra.overlay.given import OverlayRequest, hash_of
@@ -107,7 +106,12 @@ def _tick(source: Database, into: Database, instance: str, text: str) -> Compari
         return unreadable(text, record.reason)
     try:
         inputs = inputs_then(
-            source, text, record, at, instance=_stream, bars_of=lambda _: handed(record)
+            source,
+            text,
+            record,
+            at,
+            instance=hosted_instance(record.instance, (record.timeframe,)),
+            bars_of=lambda _: handed(record),
         )
         fallback = _fallback(record, inputs.told)
     except NotAgain as left:
@@ -123,10 +127,6 @@ def _tick(source: Database, into: Database, instance: str, text: str) -> Compari
         differences["profile"] = (record.profile, inputs.profile.altered)
     differences |= _answer(source, text, record.hosted.asked, chart)
     return compared(text, stored, again, provider, differences)
-
-
-def _stream(record: JournalRecord) -> Instance:
-    return hosted_instance(record.instance, (record.timeframe,))
 
 
 def _named(source: Database, record: HostedRecord, spoilt: Spoilt) -> Spoilt:

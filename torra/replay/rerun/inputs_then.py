@@ -81,12 +81,12 @@ def inputs_then(
     record: JournalRecord,
     at: str,
     *,
-    instance: Callable[[JournalRecord], Instance] | None = None,
+    instance: Instance | None = None,
     bars_of: Callable[[JournalRecord], BarRange] = lambda record: record.bars,
 ) -> InputsThen:
     """Return what a tick needs; raises NotAgain where something is missing.
 
-    `instance` and `bars_of` read from the record whose tick it is and what names its bars; without
+    `instance` is whose tick it is, `bars_of` reads from the record what names its bars; without
     them it is a desk's.
     """
     _of_these_rules(record)
@@ -111,7 +111,7 @@ def inputs_then(
     if (found := describe(bars)["hash"]) != named.hash:
         what = f"of its {len(bars)} bars up to {named.last} at least one was altered"
         raise Spoilt("bars", named.hash, found, what)
-    return InputsThen(key, (instance or instance_then)(record), profile, bars, told, at)
+    return InputsThen(key, instance or instance_then(record), profile, bars, told, at)
 
 
 def _of_these_rules(record: JournalRecord) -> None:

@@ -3,9 +3,9 @@
 The database is read as it is at one moment and copied into a throw-away folder; the ticks run again
 there, a desk's (torra.replay.rerun.journal_replay) as those of hosted streams (hosted_replay). So a
 desk or a host may be at work beside it, and nothing of the home changes. Every tick is accounted
-for: the same, different with its first difference and its cause (torra.replay.rerun.causes), or not
-run again and why. A home without a database or a tick, and names and times that are none raise
-ConfigError.
+for: the same, different with its first difference and the input whose digest fails
+(torra.replay.rerun.differences), or not run again and why. A home without a database or a tick, and
+names and times that are none raise ConfigError.
 """
 
 from __future__ import annotations
@@ -13,38 +13,28 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from instance_database import Database, TickKey
-from torra.clock import System, duration, iso, parse
+from instance_database import Database
+from torra.clock import System, duration
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import count
 from torra.exhibits.figures import sanitize
 from torra.home import DATABASE
 from torra.replay.recomposing import Progress
-from torra.replay.rerun.causes import (
-    SAID,
-    Cause,
-    Difference,
-    Kind,
-    TickDiffers,
-    cause,
-    first_difference,
-)
-from torra.replay.rerun.hosted_bars import HostedWindows
+from torra.replay.rerun.differences import CAUSES, TickDiffers
 from torra.replay.rerun.hosted_replay import replay_hosted
-from torra.replay.rerun.inputs_then import LEFT, bars_stored, path_timeframe
-from torra.replay.rerun.journal_replay import RECORD, Comparison, replay
+from torra.replay.rerun.inputs_then import LEFT
+from torra.replay.rerun.journal_replay import Comparison, replay
 from torra.replay.shards.history import moment
 from torra.store.connection import connect_reader, copy, explain
 from torra.store.hosted import is_hosted
 from torra.tick.rules_version import RULES, RULES_VERSION
-from torra.tick.tick_record import JournalRecord
 
 WHY_LEFT: Final = {
     "other_rules": "made by another version of the rules",
@@ -62,9 +52,6 @@ WHY_LEFT: Final = {
     "skipped": "skipped then: there is nothing to run again",
 }
 """Why ticks were not run again."""
-
-SHOWN: Final = 5
-"""Causes of one kind that the table lists."""
 
 LONGEST: Final = 120
 """Characters of a value in the table."""
@@ -96,7 +83,7 @@ class InstanceCheck:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        first = self.different[0].as_json() if self.different else None
+        differences = [asdict(one) for one in self.different]
         return {
             "instance": self.instance,
             "timeframes": list(self.timeframes),
@@ -104,9 +91,9 @@ class InstanceCheck:
             "run_again": self.same + len(self.different),
             "same": self.same,
             "different": len(self.different),
-            "first_difference": first,
-            "causes": dict(Counter(one.cause.kind for one in self.different)),
-            "differences": [one.as_json() for one in self.different],
+            "first_difference": differences[0] if differences else None,
+            "causes": dict(Counter(one.cause for one in self.different)),
+            "differences": differences,
             "not_run_again": dict(sorted(self.left.items())),
             "versions": dict(sorted(self.versions.items())),
             "skipped": dict(sorted(self.skipped.items())),
@@ -239,16 +226,13 @@ def _checked(
     done = sum(row["number"] for row in ends if row["state"] == "done")
     if done > len(keys):
         found.left["unrecorded"] += done - len(keys)
-    windows = HostedWindows(source, instance) if hosted else _Windows(source, instance)
     run_again = replay_hosted if hosted else replay
     with progress(len(keys), instance) as forward:
         for number, one in enumerate(run_again(source, into, instance, keys=keys), start=1):
             forward(1)
-            windows.add(one)
             _count(found, source, one)
             if number % PRUNE_EVERY == 0:
                 into.prune(System().real_now() + timedelta(days=1), limit=PRUNE_EVERY**2)
-    found.different = [windows.named(one) for one in found.different]
     return found
 
 
@@ -260,90 +244,7 @@ def _count(found: InstanceCheck, source: Database, one: Comparison) -> None:
     elif one.state == "same":
         found.same += 1
     else:
-        found.different.append(TickDiffers(one.key, first_difference(one), cause(source, one)))
-
-
-@dataclass(slots=True)
-class _Run:
-    """Ticks of a stream, one after the other, whose bars are not those that they saw.
-
-    `first` is the record of the first one, `before` and `after` the ranges of the sound ticks
-    around them, `last` the range of the last one: times of bars, ISO.
-    """
-
-    first: Mapping[str, Any]
-    before: tuple[str, str] | None
-    last: tuple[str, str]
-    after: tuple[str, str] | None = None
-
-
-class _Windows:
-    """Finds the bar that was altered: it lies in the range of each tick that has other bars.
-
-    And it lies in none of a tick whose bars are as they were.
-    """
-
-    def __init__(self, source: Database, instance: str) -> None:
-        self._source = source
-        self._instance = instance
-        self._sound: dict[str, tuple[str, str]] = {}
-        self._open: dict[str, _Run] = {}
-        self._runs: dict[str, _Run] = {}
-
-    def add(self, one: Comparison) -> None:
-        """Take in a tick, in the order in which they ran."""
-        if one.state in LEFT or RECORD in one.differences:
-            return
-        timeframe, bars = one.then["timeframe"], one.then["bars"]
-        held = (bars["from"], bars["to"])
-        if "bars" not in one.differences:
-            self._sound[timeframe] = held
-            if run := self._open.pop(timeframe, None):
-                run.after = held
-            return
-        run = self._open.setdefault(timeframe, _Run(one.then, self._sound.get(timeframe), held))
-        run.last = held
-        self._runs[one.key] = run
-
-    def named(self, one: TickDiffers) -> TickDiffers:
-        """Return a tick that differs with the bar named that was altered, where it is known."""
-        run = self._runs.get(one.key)
-        return one if run is None else TickDiffers(one.key, one.first, self._cause(run))
-
-    def _cause(self, run: _Run) -> Cause:
-        first = JournalRecord.parse(run.first)
-        timeframe = first.timeframe
-        key = TickKey(self._instance, timeframe, parse(first.bar_time))
-        rows = bars_stored(self._source, key, first.bars)
-        sound = [held for held in (run.before, run.after) if held]
-        times = [iso(time.to_pydatetime()) for time in rows.index]
-        suspects = [
-            time
-            for time in times
-            if run.last[0] <= time and not any(begin <= time <= last for begin, last in sound)
-        ]
-        if not suspects:
-            return Cause("record", "journal: bars.hash, for the ticks around it have the same bars")
-        columns = list(rows.columns)
-        known = _prices(first)
-        for time in suspects:
-            now = dict(zip(columns, rows.iloc[times.index(time)].tolist(), strict=True))
-            then = known.get(time, {})
-            if other := [name for name in then if then[name] != now[name]]:
-                changed = (f"{name} was {then[name]}, is {now[name]}" for name in other)
-                return Cause("bar", f"{timeframe} bar of {time}, {', '.join(changed)}")
-        if len(suspects) == 1:
-            return Cause("bar", f"{timeframe} bar of {suspects[0]}")
-        return Cause("bar", f"one of the {timeframe} bars from {suspects[0]} to {suspects[-1]}")
-
-
-def _prices(record: JournalRecord) -> dict[str, dict[str, float]]:
-    """Return by time what a record tells of bars of its stream: its own, and on the paper's way."""
-    found = {record.bar_time: {"close": record.close}}
-    if record.timeframe == path_timeframe(record):
-        for time, *prices in record.before.path:
-            found[time] = dict(zip(("open", "high", "low", "close"), prices, strict=True))
-    return found
+        found.different.append(TickDiffers.of(source, one))
 
 
 # --- how it is told -------------------------------------------------------------------------------
@@ -358,16 +259,12 @@ def _instance(one: InstanceCheck) -> Iterator[str]:
         yield f"  {number:>7,} not run again, {WHY_LEFT[reason]}{_more(one, reason)}"
     if one.different:
         first = one.different[0]
-        yield f"  first difference: {first.key}, {_pair(first.first)}"
-    groups: dict[Kind, dict[str, list[TickDiffers]]] = {}
-    for tick in one.different:
-        groups.setdefault(tick.cause.kind, {}).setdefault(tick.cause.what, []).append(tick)
-    for kind, causes in groups.items():
-        for what, ticks in list(causes.items())[:SHOWN]:
-            yield f"  {len(ticks):>7,} {SAID[kind]}: {sanitize(what, 2 * LONGEST)}"
-            yield f"          first at {ticks[0].key}, {_pair(ticks[0].first)}"
-        if len(causes) > SHOWN:
-            yield f"          and {len(causes) - SHOWN:,} more of this kind: --json lists all"
+        yield f"  first difference: {first.key}, {_pair(first)}"
+    for cause, number in Counter(tick.cause for tick in one.different).items():
+        first = next(tick for tick in one.different if tick.cause == cause)
+        detail = f": {first.detail}" if first.detail else ""
+        yield f"  {number:>7,} {CAUSES[cause]}{sanitize(detail, 2 * LONGEST)}"
+        yield f"          first at {first.key}, {_pair(first)}"
 
 
 def _more(one: InstanceCheck, reason: str) -> str:
@@ -379,6 +276,7 @@ def _more(one: InstanceCheck, reason: str) -> str:
     return ""
 
 
-def _pair(first: Difference) -> str:
-    then, now = ("none" if value is None else sanitize(str(value), LONGEST) for value in first[1:])
-    return f"{first.place}: {then} then, {now} now"
+def _pair(one: TickDiffers) -> str:
+    values = (one.then, one.now)
+    then, now = ("none" if value is None else sanitize(str(value), LONGEST) for value in values)
+    return f"{one.field}: {then} then, {now} now"

@@ -19,9 +19,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import zip_longest
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from agents.contracts import SourceType
 from instance_database import Database
@@ -44,7 +43,7 @@ from torra.store.connection import to_json
 from torra.store.journal import OF_ITS_END, StoredDebate, journal_history
 from torra.tick.debate import SHADOW
 from torra.tick.edges import TickDeps
-from torra.tick.tick_record import Damaged, JournalRecord, load, what_is_wrong
+from torra.tick.tick_record import Damaged, InstanceBefore, JournalRecord, load, what_is_wrong
 from torra.verdict.signal_states import EXECUTED
 from torra_trader import TickOutcome, run_tick
 
@@ -74,9 +73,6 @@ beforehand."""
 OUTSIDE: Final = ("fills", "latches")
 """Differences of what a tick left behind, for which there is no place in its record."""
 
-REPORTED: Final = ("scores", "composite", "consensus", "verdict", "action", "reason", "signals")
-"""Fields of the tick that ran again in `Comparison.as_json`."""
-
 OF_ITS_FILL: Final = ("opened_at", "price", "lots", "stop", "target")
 """Columns of a signal that its fill depends on, or fills."""
 
@@ -100,20 +96,6 @@ class Comparison:
     record: Mapping[str, Any] | None = None
     detail: str = ""
     then: Mapping[str, Any] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the comparison as JSON values, with the present result of the tick."""
-        record = self.record or {}
-        return {
-            "key": self.key,
-            "state": self.state,
-            "detail": self.detail,
-            "differences": {name: list(pair) for name, pair in self.differences.items()},
-            "answered": self.answered,
-            "misses": dict(sorted(self.misses.items())),
-            "cost_usd": self.cost_usd,
-            **{name: record.get(name) for name in REPORTED},
-        }
 
 
 def replay(
@@ -204,38 +186,24 @@ def _goes_on(found: Comparison) -> bool:
     return found.state == "same" or (found.state == "different" and all(beside))
 
 
-@dataclass(frozen=True, slots=True)
-class _After:
-    """What the source tells of an instance from one tick to the next: steps, latches, cursor.
-
-    `event` is the number of the last step, None for the newest there is.
-    """
+class _After(NamedTuple):
+    """How an instance stood after a tick; `event` is its last step, None for the newest."""
 
     event: int | None
-    latches: frozenset[str]
-    cursor: datetime | None
-    source: Database
-    instance: str
-
-    def steps(self, since: int) -> list[dict[str, Any]]:
-        return self.source.signal_steps(self.instance, since, self.event)
+    stood: InstanceBefore
 
 
 def _after(source: Database, instance: str, following: str | None) -> _After | None:
     """Return how an instance stood after a tick: before the following one, or now.
 
-    None where the record of the following one does not say.
+    None where the record of the following one is damaged.
     """
-    event = None
-    told: Mapping[str, Any] = source.standing(instance)
-    if following is not None:
-        try:
-            told = source.journal_row(following)[0]["before"]
-            event = told["signal_event"]
-        except UNREADABLE:
-            return None
-    cursor = told["paper_cursor"] and parse(told["paper_cursor"])
-    return _After(event, frozenset(told["latches"]), cursor, source, instance)
+    if following is None:
+        return _After(None, InstanceBefore.parse(source.standing(instance)))
+    record = load(following, source.journal_row(following)[0], JournalRecord)
+    if isinstance(record, Damaged):
+        return None
+    return _After(record.before.signal_event, record.before)
 
 
 def _again(
@@ -249,7 +217,8 @@ def _again(
 ) -> Comparison:
     key, instance, told = inputs.key, inputs.instance, inputs.told
     clock = FrozenClock(parse(record.now))
-    steps = after.steps(record.before.signal_event) if after else []
+    since = record.before.signal_event
+    steps = source.signal_steps(instance.id, since, after.event) if after else []
     past.enter(source, record, clock, steps, inputs.stored_at)
     held = past.lease()
     silent = nobody_asked(record, told)
@@ -280,7 +249,7 @@ def _again(
     if outcome.record is not None:
         differences = differences_of(source, past, outcome.key.text, stored, outcome.record)
     if outcome.record is not None and after is not None:
-        differences |= _market(past, instance, after, steps)
+        differences |= _market(source, past, instance, after, steps)
     if outcome.record is not None and (unlike := past.company_unlike()):
         differences[COMPANY] = unlike
     if inputs.profile.altered:
@@ -321,25 +290,30 @@ def _ended(call: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def _market(
-    past: JournalDatabase, instance: Instance, after: _After, steps: Sequence[Mapping[str, Any]]
+    source: Database,
+    past: JournalDatabase,
+    instance: Instance,
+    after: _After,
+    steps: Sequence[Mapping[str, Any]],
 ) -> dict[str, tuple[Any, Any]]:
     """Return where fills on paper and latches differ; then follow what others did to signals."""
     then, now = steps_of(steps), past.steps(instance.id)
     found: dict[str, tuple[Any, Any]] = {}
     # A tick that failed has lived through bars as well, and its fills are no news of this one.
-    failed = after.cursor is not None and after.cursor != past.paper_cursor(instance.id)
+    stood = after.stood.paper_cursor
+    failed = stood is not None and parse(stood) != past.paper_cursor(instance.id)
     if instance.bridge == "paper" and not failed:
         ends = {*EXECUTED, "CLOSED"}
         filled = [[step for step in side if step[2] in ends] for side in (then, now)]
         if filled[0] != filled[1]:
             found["fills"] = (list(map(list, filled[0])), list(map(list, filled[1])))
         else:
-            found = _fills(past, after.source, filled[0])
+            found = _fills(past, source, filled[0])
     if now != then:
-        past.follow(after.source, instance.id, after.event)
+        past.follow(source, instance.id, after.event)
     held = past.latches(instance.id)
-    if held != after.latches:
-        found["latches"] = (sorted(after.latches), sorted(held))
+    if held != (latches := set(after.stood.latches)):
+        found["latches"] = (sorted(latches), sorted(held))
     return found
 
 

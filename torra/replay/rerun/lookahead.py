@@ -22,6 +22,7 @@ are too few raise ConfigError. Nothing is stored or published.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -191,11 +192,8 @@ def lessons_of(home: Path, profile: Profile) -> list[Lesson]:
     """Return the lessons that a desk has stored; none where the profile does not remember."""
     if not profile.agents.remembers() or not (home / DATABASE).exists():
         return []
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         return database.lessons_since(0, 0).lessons
-    finally:
-        database.close()
 
 
 # --- one future -----------------------------------------------------------------------------------

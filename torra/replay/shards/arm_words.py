@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from numpy.random import PCG64, Generator
+from pydantic import TypeAdapter
 
 import agent_framework
 from agent_config import DebateSettings, GateSettings
@@ -53,22 +54,18 @@ ScriptedDebate = Mapping[tuple[str, str], ArmWords]
 """Words by (timeframe, bar time in ISO)."""
 
 
-def rows_of(words: ScriptedDebate) -> list[list[Any]]:
+ROWS: Final = TypeAdapter(list[tuple[tuple[str, str], ArmWords]])
+
+
+def rows_of(words: ScriptedDebate) -> list[Any]:
     """Return words as JSON values, a row for each tick."""
-    return [
-        [*place, list(one.adjustments), one.veto, one.debate, one.multiplier, one.conviction]
-        for place, one in words.items()
-    ]
+    rows: list[Any] = ROWS.dump_python(list(words.items()), mode="json")
+    return rows
 
 
-def words_of(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], ArmWords]:
+def words_of(rows: Sequence[Any]) -> ScriptedDebate:
     """Return the words that `rows_of` packed."""
-    return {
-        (row[0], row[1]): ArmWords(
-            tuple(row[2]), bool(row[3]), tuple(row[4]) if row[4] else None, row[5], row[6]
-        )
-        for row in rows
-    }
+    return dict(ROWS.validate_python(rows))
 
 
 def speaking(words: ScriptedDebate, note: str = PLACEBO_WORD) -> Debater:

@@ -199,16 +199,9 @@ def read_arm(
     return _whole(lines, state, held, shared or Interner(), ended), held.state
 
 
-def program_of(folder: Path, arm: str) -> str | None:
-    """Return which program has run an arm, to its end or not; None where none has."""
-    held = _held(folder / f"{arm}{STATE}")
-    return None if held is None else str(held.identity.get("program", ""))
-
-
-def is_done(folder: Path, arm: str) -> bool:
-    """Return whether an arm was run to its end, whichever program ran it."""
-    held = _held(folder / f"{arm}{STATE}")
-    return held is not None and held.done
+def state_of(folder: Path, arm: str) -> StateContents | None:
+    """Return how far an arm was run, whichever program ran it; None where none has."""
+    return _held(folder / f"{arm}{STATE}")
 
 
 def forget(folder: Path, arm: str) -> None:
@@ -241,7 +234,8 @@ def _whole(
     try:
         found = _sorted(_rows(lines, held.length), shared, ended)
     except BROKEN as error:
-        raise damaged(lines, state, f"{type(error).__name__}: {error}") from error
+        why = str(error).partition("\n")[0]
+        raise damaged(lines, state, f"{type(error).__name__}: {why}") from error
     if (len(found[0]), len(found[1])) != (held.ticks, held.trades):
         raise damaged(lines, state, "ticks or trades are missing")
     return found

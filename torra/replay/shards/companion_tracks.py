@@ -8,10 +8,10 @@ feed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -61,16 +61,6 @@ class CompanionTrack:
             for time, close in zip(self.times, self.closes, strict=True)
         )
         return replace(self, closes=tuple(closes))
-
-    def as_row(self) -> list[Any]:
-        """Return it as JSON values."""
-        return [self.name, self.symbol, self.timeframe, [*self.times], [*self.closes]]
-
-    @classmethod
-    def of(cls, row: Sequence[Any]) -> CompanionTrack:
-        """Return what `as_row` told."""
-        name, symbol, timeframe, times, closes = row
-        return cls(name, symbol, timeframe, tuple(times), tuple(closes))
 
 
 def known(tracks: Iterable[CompanionTrack]) -> CompanionsThen | None:

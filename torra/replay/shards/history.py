@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -169,11 +169,8 @@ def home_closes(home: Path, symbol: str) -> pd.DataFrame | None:
     # Nothing depends on them but a warning: a home that cannot be read has none.
     with suppress(TorraError):
         own = [one.id for one in load_desk(home).instances if symbol in (one.id, one.symbol)]
-        database = open_home(home)
-        try:
+        with closing(open_home(home)) as database:
             return database.any_closes((own or [symbol])[0], as_of=System().now())
-        finally:
-            database.close()
     return None
 
 
@@ -226,12 +223,9 @@ def _stored(home: Path, symbol: str, timeframes: Sequence[str]) -> Loaded:
         raise ConfigError(f"{home} holds no database yet; start the desk once or name a file")
     instance = load_desk(home).instance(symbol)
     names = tuple(timeframes) or instance.timeframes
-    database = open_home(home)
     now = System().now()
-    try:
+    with closing(open_home(home)) as database:
         held = {name: database.load_bars(instance.id, name, as_of=now) for name in names}
-    finally:
-        database.close()
     sources = {name: f"store, {instance.id} {name}" for name, frame in held.items() if len(frame)}
     if not sources:
         raise ConfigError(

@@ -10,7 +10,6 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -50,13 +49,3 @@ def _unpacked(text: str) -> pd.DataFrame:
         raise ValueError(f"these are no packed bars: {error}") from error
     index = pd.DatetimeIndex(times.view("M8[us]"), tz="UTC", name=told["name"])
     return pd.DataFrame(values.reshape(len(columns), count).T.copy(), index=index, columns=columns)
-
-
-def pack_all(frames: Mapping[str, pd.DataFrame]) -> dict[str, str]:
-    """Return frames by timeframe as texts."""
-    return {name: pack(frame) for name, frame in frames.items()}
-
-
-def unpack_all(texts: Mapping[str, str]) -> dict[str, pd.DataFrame]:
-    """Return what `pack_all` packed."""
-    return {name: unpack(text) for name, text in texts.items()}

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from torra.evaluation.observations import ArmObservation, arm_of, as_json
 from torra.replay.shards.history import History
-from torra.replay.shards.packed_bars import pack_all, unpack_all
+from torra.replay.shards.packed_bars import pack, unpack
 
 LEVEL: Final = 3
 """Compression: quick, and most of what there is to gain."""
@@ -24,7 +24,7 @@ def packed_history(history: History) -> dict[str, Any]:
     """Return a history as JSON values."""
     return {
         "symbol": history.symbol,
-        "frames": pack_all(history.frames),
+        "frames": {name: pack(frame) for name, frame in history.frames.items()},
         "sources": dict(history.sources),
         "derived": list(history.derived),
     }
@@ -32,7 +32,7 @@ def packed_history(history: History) -> dict[str, Any]:
 
 def history_of(told: Mapping[str, Any]) -> History:
     """Return the history that `packed_history` packed."""
-    frames = unpack_all(told["frames"])
+    frames = {name: unpack(text) for name, text in told["frames"].items()}
     return History(told["symbol"], frames, told["sources"], tuple(told["derived"]))
 
 

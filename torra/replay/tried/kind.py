@@ -12,13 +12,12 @@ What was found is one JSON document in the folder `tried` of the home, the newes
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from instance_database import Database, open_home
 from torra.clock import System, iso, parse
@@ -168,18 +167,15 @@ def read(home: Path, name: str) -> Tried | None:
     if not (len(name) == 16 and name.isascii() and name.isalnum()):
         return None
     with suppress(OSError, LookupError, *MALFORMED):
-        told = json.loads(read_regular(home / TRIED / f"{name}.json", LARGEST))
-        found = _Document.model_validate({"found": told}).found
+        found = DOCUMENT.validate_json(read_regular(home / TRIED / f"{name}.json", LARGEST))
         # As it will be shown: an edited one may be of this form and make no sense.
         table(found)
         return found
     return None
 
 
-class _Document(BaseModel):
-    """Reads a document strictly: it may have been edited."""
-
-    found: Tried
+DOCUMENT: Final = TypeAdapter(Tried)
+"""Reads a document: it may have been edited."""
 
 
 # --- the desk -------------------------------------------------------------------------------------

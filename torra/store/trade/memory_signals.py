@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from typing import Any, Final, get_args, overload
+from typing import Any, Final, get_args
 
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
@@ -291,7 +291,8 @@ class MemorySignals(PositionStore):
     def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Row]:
         trades = self._trades.get(instance, [])
         end = bisect_left(trades, (stamp(as_of),))
-        return _Trades(self._signals, trades[max(0, end - RECENT_TRADES) : end][::-1])
+        newest = trades[max(0, end - RECENT_TRADES) : end][::-1]
+        return [self._signals[sid] for _, _, sid in newest]
 
     def _closed_since(self, moment: str) -> list[Row]:
         found = [
@@ -388,27 +389,3 @@ class MemorySignals(PositionStore):
     def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
         """Remember how far the paper bridge has come."""
         self._put(self._cursors, instance, stamp(bar_time))
-
-
-class _Trades(Sequence[Row]):
-    """The signals of trades, each looked up when it is read: of a hundred mostly three are."""
-
-    def __init__(self, signals: Mapping[str, Row], places: Sequence[tuple[str, int, str]]) -> None:
-        self._signals = signals
-        self._places = places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    @overload
-    def __getitem__(self, at: int) -> Row: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Row]: ...
-
-    def __getitem__(self, at: int | slice) -> Row | Sequence[Row]:
-        if isinstance(at, slice):
-            return _Trades(self._signals, self._places[at])
-        return self._signals[self._places[at][2]]
-
-    def __iter__(self) -> Iterator[Row]:
-        return (self._signals[sid] for _, _, sid in self._places)

@@ -164,29 +164,18 @@ class PositionStore(Outbox):
             "thesis": to_json(end.as_dict()),
         }
         with self.transaction():
-            closed = self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
-            if closed:
-                self._learn(row, end, price, time, known_at or time)
-        return closed
+            if not self.move_signal(sid, "CLOSED", detail=reason, fields=fields):
+                return False
+            try:  # nothing about the lesson undoes the end
+                with self.transaction():
+                    self._learn(row, end, price, time, known_at or time)
+            except StoreUnavailable:
+                raise
+            except Exception:
+                log.exception("the trade %s ended and leaves no lesson", sid)
+        return True
 
     def _learn(
-        self,
-        row: Mapping[str, Any],
-        end: TradeOutcome,
-        price: float,
-        closed_at: datetime,
-        known_at: datetime,
-    ) -> None:
-        """Write the lesson of a trade that has just ended; nothing about it undoes the end."""
-        try:
-            with self.transaction():
-                self._learn_from(row, end, price, closed_at, known_at)
-        except StoreUnavailable:
-            raise
-        except Exception:
-            log.exception("the trade %s ended and leaves no lesson", row["sid"])
-
-    def _learn_from(
         self,
         row: Mapping[str, Any],
         end: TradeOutcome,
