@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR
@@ -33,6 +32,7 @@ from agents.contracts import (
 )
 from agents.debate import replies
 from agents.registry import AGENTS, TRADER
+from tests.agents.test_debate_invariants import cases as drawn
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles import scripted
@@ -357,9 +357,7 @@ def test_ten_thousand_hostile_conclusions_are_failures_or_in_bounds(
 ) -> None:
     seen: set[str] = set()
 
-    @hypothesis_settings(
-        max_examples=scaled(10_000), deadline=None, suppress_health_check=list(HealthCheck)
-    )
+    @drawn(scaled(10_000))
     @given(hostile(judgement() if role is MANAGER else thesis()), st.booleans())
     def check(reply: dict[str, Any], written: bool) -> None:
         try:
@@ -409,9 +407,7 @@ def test_what_an_agent_of_another_hand_concludes_is_held_to_its_office(
 ) -> None:
     seen: set[str] = set()
 
-    @hypothesis_settings(
-        max_examples=scaled(10_000), deadline=None, suppress_health_check=list(HealthCheck)
-    )
+    @drawn(scaled(10_000))
     @given(HANDED)
     def check(fields: dict[str, Any]) -> None:
         try:

@@ -19,6 +19,7 @@ from agents.debate.deliberation import Deliberation
 from agents.debate.panel import DIRECTIONS
 from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import holds
+from tests.agents.test_swarm_failures import FAILURES
 from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
@@ -36,11 +37,6 @@ Scaled = Callable[..., int]
 DESK: Final = MODES["firm"].seats
 ANALYSTS: Final = frozenset(DESK[:4])
 OPINIONS: Final = frozenset(DESK[:6])
-FAILURES: Final[Mapping[str, Any]] = {
-    "error": RuntimeError("500"),
-    "timeout": TimeoutError(),
-    "garbage": "I would hold here.",
-}
 SUBSETS: Final = [
     frozenset(part) for size in range(9) for part in itertools.combinations(DESK, size)
 ]

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_config import MODES
@@ -23,6 +22,7 @@ from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import (
     as_text,
     broken,
+    cases,
     confidences,
     gates,
     holds,
@@ -56,12 +56,6 @@ judged = st.builds(
     st.sampled_from([(), ("ungrounded",)]),
 )  # fmt: skip
 judges = st.one_of(st.none(), st.just(UNJUDGED), judged)
-
-
-def cases(count: int) -> hypothesis_settings:
-    return hypothesis_settings(
-        max_examples=count, deadline=None, suppress_health_check=list(HealthCheck)
-    )
 
 
 def desk_of(told: tuple[Mapping[str, Any], ...]) -> list[CountedReport]:

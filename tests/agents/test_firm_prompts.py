@@ -21,6 +21,7 @@ from agents.evidence import with_scores
 from agents.registry import AGENTS, TRADER
 from scoring_rubric import SHARED_PREFIX, build_interpretive_prompt, second_look
 from tests.agents import test_prompts as plain
+from tests.agents.test_debate_invariants import cases as drawn
 from tests.agents.test_prompts import (
     FIRM,
     TALES,
@@ -120,7 +121,7 @@ def test_no_words_of_a_case_or_of_a_judgement_leave_their_fence(scaled: Scale) -
     )
     calm = outside(silent)
 
-    @plain.cases(scaled(10_000))
+    @drawn(scaled(10_000))
     @given(attacks, attacks)
     def check(text: str, name: str) -> None:
         assert outside(hostile(text, name)) == calm

@@ -20,6 +20,7 @@ from agent_config import MODES
 from agent_framework import blend
 from agents.contracts import VECTORS, Completion, Request
 from agents.debate.deliberation import Deliberation
+from tests.agents.test_failure_ladder import FAILURES
 from tests.doubles.scripted import (
     FULL_FEATURES,
     Scripted,
@@ -38,11 +39,6 @@ DESK: Final = ("technical", "sentiment", "news", "key_levels", "momentum",
 ANALYSTS: Final = frozenset(DESK[:5])
 SIDES: Final = frozenset(DESK[5:7])
 GATE: Final = "risk_gate"
-FAILURES: Final = {
-    "exception": RuntimeError("500"),
-    "timeout": TimeoutError(),
-    "garbage": "I would hold here.",
-}
 WORDS: Final = {"exception": "error", "timeout": "timeout", "garbage": "garbage"}
 CASES: Final = [
     (frozenset(part), kind)

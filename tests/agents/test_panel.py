@@ -10,8 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_config import (
@@ -27,6 +26,7 @@ from agents.debate.panel import APART_FROM, DIRECTIONS, NEUTRAL, Panel, panel_of
 from agents.debate.synthesis import CountedReport, spread
 from agents.evidence import trust
 from agents.registry import AGENTS
+from tests.agents.test_debate_invariants import cases
 from tests.doubles.scripted import (
     FEATURES,
     Scripted,
@@ -40,12 +40,6 @@ from torra.config import Profile
 
 Scaled = Callable[..., int]
 BULL, BEAR = (AGENTS[f"{side}_researcher"].role for side in ("bull", "bear"))
-
-
-def cases(count: int) -> hypothesis_settings:
-    return hypothesis_settings(
-        max_examples=count, deadline=None, suppress_health_check=list(HealthCheck)
-    )
 
 
 def analyst(name: str, focus: Sequence[Focus] = ("primary",) * 4) -> Role:

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import scoring_rubric
@@ -60,6 +59,7 @@ from scoring_rubric import (
     visible,
 )
 from technical_calculator import INDICATORS, score_frame
+from tests.agents.test_debate_invariants import cases
 from tests.conftest import Scale
 from tests.doubles.scripted import (
     FULL_FEATURES,
@@ -783,14 +783,6 @@ attacks = st.lists(
     ),
     max_size=8,
 ).map("".join)
-
-
-def cases(count: int) -> hypothesis_settings:
-    return hypothesis_settings(
-        max_examples=count,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
 
 
 def test_a_fence_can_neither_be_forged_nor_left(scaled: Callable[..., int]) -> None:

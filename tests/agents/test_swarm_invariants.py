@@ -39,13 +39,14 @@ from agents.risk_gate import merged
 from tests.agents.test_debate_invariants import (
     as_text,
     broken,
+    cases,
     gates,
     holds,
     mostly_good,
     scores_on_grid,
     seats,
 )
-from tests.agents.test_firm_invariants import OTHER, cases
+from tests.agents.test_firm_invariants import OTHER
 from tests.doubles import scripted
 from tests.doubles.scripted import (
     SWARM_FEATURES,

@@ -35,6 +35,8 @@ from agents.feature_words import FEATURES
 from agents.registry import AGENTS
 from scoring_rubric import LEFT_OUT, SHARED_PREFIX, build_interpretive_prompt, second_look
 from tests.agents import test_prompts as plain
+from tests.agents.test_debate_invariants import cases as drawn
+from tests.agents.test_firm_prompts import LESSONS
 from tests.agents.test_prompts import (
     LONGEST,
     SWARM,
@@ -108,7 +110,7 @@ def test_no_words_of_an_expert_leave_their_fence_at_the_judge(scaled: Scale) -> 
     )
     calm = outside(silent)
 
-    @plain.cases(scaled(10_000))
+    @drawn(scaled(10_000))
     @given(attacks, attacks)
     def check(text: str, name: str) -> None:
         assert outside(hostile(text, name)) == calm
@@ -126,7 +128,6 @@ BESIDE: Final[Mapping[str, tuple[str, ...]]] = {
 """Blocks from beside the chart that a class has and others have not."""
 
 EVERYWHERE: Final = ("flow.", "spread.", "micro.", "liquidity.", "geometry.", "lessons.")
-LESSONS: Final = ("x" * 180, "漢" * 60, "A lesson of ordinary length about what came of it. " * 9)
 COMPANIONS: Final = ("dollar_index", "vix", "brent_oil", "us10y")
 
 

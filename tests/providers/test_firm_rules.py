@@ -283,6 +283,22 @@ def test_cases_that_come_to_the_same_are_not_told_as_of_equal_weight() -> None:
     assert "weigh" not in told.claim
 
 
+def test_nobody_wins_without_a_case_and_the_judge_says_so() -> None:
+    told = judged(0.0, 0.0, 0.0)
+    assert told.claim.startswith("No winner: neither of 2 cases")
+    assert told.weights == {"bull_researcher": 0.0, "bear_researcher": 0.0}
+    assert (len(told.points_for), len(told.points_against), told.flags) == (1, 1, ())
+    assert read(request(MANAGER, UP_MARKET)).winner == "NONE"
+
+
+def test_a_winner_that_no_reading_backs_points_at_the_score_that_is_off() -> None:
+    high: Values = {"technical.adx14": 40.0, **{f"scores.{vector}": 0.9 for vector in VECTORS}}
+    told = judged(0.0, -0.1, -0.2, values=high)
+    assert (told.winner, told.flags) == ("SHORT", ())
+    assert [point.id for point in told.points_for] == ["scores.price_action"]
+    assert told.points_for[0].side == -1
+
+
 def test_what_a_case_grants_leaves_less_of_it() -> None:
     own = Evidence("technical.macd", 0.5)
     granted = Evidence("technical.kijun", 104.0)
@@ -415,6 +431,15 @@ def test_a_thesis_says_why_what_ends_it_and_for_how_long() -> None:
 MANAGED = AgentReport("research_manager", dict.fromkeys(VECTORS), "high", winner="SHORT")
 
 
+def test_what_is_not_told_of_an_order_is_coped_with() -> None:
+    alone = thesis({**UP_MARKET, "order.side": "BUY"})
+    assert alone.claim.startswith("Buy: ") and alone.falsifiers and alone.confidence == "low"
+    nothing = thesis(UP_MARKET)
+    assert (nothing.declined, nothing.points_for, nothing.falsifiers) == (False, (), ())
+    bare = thesis({"order.side": "SELL"})
+    assert bare.claim == "Sell: the 4 scores alone carry it."
+
+
 @cases(
     ("reports", "minutes", "reason"),
     [
@@ -455,6 +480,12 @@ def _opposite(report: AgentReport) -> AgentReport:
 
 
 # --- whatever is there ----------------------------------------------------------------------------
+
+
+def test_an_event_within_hours_is_a_risk() -> None:
+    told = thesis(order("BUY") | {"events.to_next_min": 95.0})
+    assert told.risks[0] == "A scheduled event comes in 95 minutes."
+    assert not any("event" in risk for risk in thesis(order("BUY")).risks)
 
 
 @hypothesis_settings(max_examples=examples(200, 50), deadline=None)

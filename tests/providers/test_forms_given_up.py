@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from agents.contracts import CallRecord
 from instance_database import open_home
 from tests.cases import cases
 from tests.doubles import scripted
-from tests.doubles.switchboards import bench, body, close_all
+from tests.doubles.switchboards import bench, body
 from tests.later import Later
 from tests.worlds.stores import key_of
 from torra.clock import System
@@ -29,12 +29,6 @@ BAD: Final = "The market goes up."
 KEPT: Final = 3
 """Replies in a row, as the documentation says."""
 FORMS: Final = ("json_schema", "json_object", "prompt")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _closed_at_the_end() -> Iterator[None]:
-    yield
-    close_all()
 
 
 def form_of(request: httpx2.Request) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
@@ -22,7 +21,6 @@ from tests.doubles.switchboards import (
     a_request,
     bench,
     body,
-    close_all,
     good,
     vendor_of,
 )
@@ -35,12 +33,6 @@ from torra.providers.vendors.routing import RoutedProvider
 HAIKU = MODELS["anthropic"]["quick"]
 FLASH = MODELS["google"]["quick"]
 SPARE = {"fallback_models": ["google"]}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _closed_at_the_end() -> Iterator[None]:
-    yield
-    close_all()
 
 
 def ask(provider: Any, model: str = HAIKU, **changes: Any) -> Completion | ModelUnavailable:

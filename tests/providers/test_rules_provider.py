@@ -323,6 +323,14 @@ def test_the_further_price_is_above_its_average_the_better_for_bulls(
         assert less <= more
 
 
+def test_bull_and_bear_hear_the_same_news_differently() -> None:
+    up = MARKET | named({"close": 102.0})
+    bull, bear = (answer(request(role, up)) for role in (BULL, BEAR))
+    assert bull["adjustments"]["price_action"] > 0
+    assert bear["adjustments"]["price_action"] == 0, "no case: the bear votes 0"
+    assert bear["confidence"] == "low"
+
+
 @cases("role", [TECHNICAL, BULL], ids=lambda role: role.id)
 @cases("vector", VECTORS)
 def test_a_score_that_says_it_already_is_left_alone(vector: str, role: Role) -> None:
@@ -455,6 +463,12 @@ NEWSFLASH: Values = {
     "news.item_score.2": 0.25,
     "news.item_score.3": -0.125,
 }
+
+
+def test_news_without_a_tone_speaks_against_no_score() -> None:
+    for role in (SENTIMENT, NEWS):
+        told = said(request(role, MARKET, dict.fromkeys(VECTORS, 0.8)))
+        assert set(told.adjustments.values()) == {0.0}
 
 
 def test_ordinals_are_arithmetic_over_the_items() -> None:
@@ -775,6 +789,12 @@ def test_the_scorer_stays_near_the_scores_and_moves_with_the_evidence() -> None:
 
 
 # --- the provider ---------------------------------------------------------------------------------
+
+
+def test_the_scorer_without_evidence_gives_the_scores_back() -> None:
+    scores = {"price_action": 0.9, "key_levels": -0.5, "momentum": 0.0, "structure": 1.0}
+    told = replies.scores(answer(request(SCORER, {}, scores)))
+    assert told == scores
 
 
 def test_the_same_question_gets_the_same_answer_and_costs_nothing() -> None:

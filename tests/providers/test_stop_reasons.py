@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final, get_args
 
 import httpx2
@@ -11,7 +10,7 @@ import pytest
 from agents.contracts import ModelUnavailable, Request
 from agents.texts import door
 from tests.cases import cases
-from tests.doubles.switchboards import VENDORS, a_request, bench, body, close_all
+from tests.doubles.switchboards import VENDORS, a_request, bench, body
 from tests.later import Later
 from torra.desk.models.remedies import BROKEN, REMEDIES, explained
 from torra.providers.vendors.addresses import key_sign
@@ -29,12 +28,6 @@ READ: Final = frozenset(("end", *door.ODD, "empty"))
 """Ends after which an object counts."""
 TOLD: Final = frozenset((*door.UNUSABLE, *door.ODD, "empty"))
 """Ends that say why there is none."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _closed_at_the_end() -> Iterator[None]:
-    yield
-    close_all()
 
 
 def documented(vendor: str) -> set[str]:

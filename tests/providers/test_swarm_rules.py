@@ -725,6 +725,14 @@ def test_the_win_share_is_that_of_a_driftless_price_and_a_share_of_the_consensus
     assert told.win_share == pytest.approx(share, abs=1e-4)
 
 
+def test_a_decision_argues_against_itself_in_closes_yet_to_come() -> None:
+    values: Values = {"technical.resistance_distance_atr": 0.5, "technical.ema20": 99.0}
+    told = decided(0.1, 0.1, 0.1, 0.1, changes=values)
+    assert told.counter.startswith("Resistance is 0.50 ATR above")
+    assert all(end.startswith("a close below ") for end in told.falsifiers)
+    assert told.claim.startswith("Long: 4 of 4 experts lean up, and the close is 1.0 ATR above")
+
+
 @cases(
     ("position", "values", "sure", "conflicts", "closes"),
     [

@@ -25,7 +25,6 @@ from tests.doubles.switchboards import (
     VENDORS,
     a_request,
     bench,
-    close_all,
     good,
     vendor_of,
     warm,
@@ -35,13 +34,6 @@ from torra.providers.vendors import switchboard as module
 from torra.providers.vendors.event_loop import EventLoop
 from torra.providers.vendors.switchboard import VendorClients
 from torra.providers.vendors.vendor import VendorFault
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _closed_at_the_end() -> Iterator[None]:
-    yield
-    close_all()
-
 
 # Time
 

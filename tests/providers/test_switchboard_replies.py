@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import httpx2
@@ -18,17 +18,9 @@ from tests.doubles.switchboards import (
     VENDORS,
     bench,
     body,
-    close_all,
 )
 from torra.providers.vendors.transport import MAX_REPLY_BYTES
 from torra.providers.vendors.vendor import retry_after
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _closed_at_the_end() -> Iterator[None]:
-    yield
-    close_all()
-
 
 # What comes back
 

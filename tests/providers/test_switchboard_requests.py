@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -20,7 +19,6 @@ from tests.doubles.switchboards import (
     VENDORS,
     bench,
     body,
-    close_all,
     good,
     warm,
 )
@@ -31,12 +29,6 @@ from torra.providers.vendors.vendor import picture_type
 anthropic, openai = Later("anthropic"), Later("openai")
 openai_compatible = Later("torra.providers.vendors.openai_compatible")
 LOCAL = {"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _closed_at_the_end() -> Iterator[None]:
-    yield
-    close_all()
 
 
 # What reaches the wire

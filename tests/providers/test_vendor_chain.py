@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import httpx2
@@ -24,7 +24,6 @@ from tests.doubles.switchboards import (
     Bench,
     a_request,
     bench,
-    close_all,
     good,
     vendor_of,
     warm,
@@ -60,12 +59,6 @@ CHAINS: Final = [
     for vendors in itertools.permutations(VENDORS)
     for kinds in itertools.product(KINDS, repeat=len(VENDORS))
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _closed_at_the_end() -> Iterator[None]:
-    yield
-    close_all()
 
 
 class World:

@@ -27,7 +27,6 @@ from torra.evaluation.gate_value import (
     REASONS,
     TRADER,
     GateValue,
-    Vetoer,
     VetoResult,
     gate_exhibit,
     gate_value,
@@ -196,33 +195,21 @@ def _against_placebos(compared: ReportInput) -> list[PlaceboResult]:
 
 
 def _gates(compared: ReportInput) -> list[GateValue]:
+    """Return a row for each arm and each of those who took openings away from it."""
     found = []
     for arm in compared.arms:
-        if arm.name in compared.vetoed:
-            signals = signals_of(arm, _by(compared, arm, GATE))
-            found.append(gate_value(arm.name, signals, compared.rng(arm.name, 4)))
-        found += [_for_reason(compared, arm, by) for by in REASONS if _gives(compared, arm, by)]
-        if any(tick.consulted for tick in arm.ticks):
-            signals = signals_of(arm, _by(compared, arm, TRADER), TRADER)
-            rng = compared.rng(f"{arm.name} {TRADER}", 4)
-            found.append(gate_value(arm.name, signals, rng, TRADER))
+        for by in (GATE, *REASONS, TRADER):
+            vetoed = [one for one in compared.vetoed.get(arm.name, ()) if one.by == by]
+            has_row: dict[str, bool] = {
+                GATE: arm.name in compared.vetoed,
+                NEGATIVE_EV: bool(vetoed)
+                or any(tick.swarm and tick.swarm.side for tick in arm.ticks),
+                TRADER: any(tick.consulted for tick in arm.ticks),
+            }
+            if has_row.get(by, bool(vetoed)):
+                rng = compared.rng(arm.name if by == GATE else f"{arm.name} {by}", 4)
+                found.append(gate_value(arm.name, signals_of(arm, vetoed, by), rng, by))
     return found
-
-
-def _for_reason(compared: ReportInput, arm: ArmObservation, by: Vetoer) -> GateValue:
-    signals = signals_of(arm, _by(compared, arm, by), by)
-    return gate_value(arm.name, signals, compared.rng(f"{arm.name} {by}", 4), by)
-
-
-def _gives(compared: ReportInput, arm: ArmObservation, by: Vetoer) -> bool:
-    """Return whether an arm has a row for a reason: its judge by its chance, others by a veto."""
-    judges = any(tick.swarm and tick.swarm.side for tick in arm.ticks)
-    return (by == NEGATIVE_EV and judges) or bool(_by(compared, arm, by))
-
-
-def _by(compared: ReportInput, arm: ArmObservation, who: str) -> list[VetoResult]:
-    """Return the openings of an arm that one of them took away."""
-    return [one for one in compared.vetoed.get(arm.name, ()) if one.by == who]
 
 
 def _seen(

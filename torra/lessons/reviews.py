@@ -82,6 +82,11 @@ ONE: Final[Mapping[str, str]] = {
 }
 
 
+VETO_WORDS: Final = {"loss": "avoided a loss", "win": "gave up a gain"}
+REFUSALS: Final = {"loss": "refusing it was right here", "win": "refusing it cost a gain here"}
+"""What a veto came to, by the outcome of its opening; a scratch is neither."""
+
+
 def rules_words(facts: LessonFacts, known_at: datetime) -> LessonText:
     """Return what the rules say of a lesson."""
     return LessonText(_setup(facts), _outcome(facts), _rule(facts), AUTHOR, known_at)
@@ -191,10 +196,8 @@ def span(hours: float) -> str:
 
 
 def _verdict(facts: LessonFacts) -> Iterator[str]:
-    if facts.outcome == "loss":
-        yield f": the {facts.refuser} avoided a loss"
-    if facts.outcome == "win":
-        yield f": the {facts.refuser} gave up a gain"
+    if facts.outcome in VETO_WORDS:
+        yield f": the {facts.refuser} {VETO_WORDS[facts.outcome]}"
 
 
 def _course(facts: LessonFacts) -> Iterator[str]:
@@ -226,18 +229,10 @@ def _stood(r: float, words: str, never: str) -> str:
 def _rule(facts: LessonFacts) -> str:
     first = ONE[facts.kind]
     if facts.kind == "vetoed":
-        return _joined(first, [_of_veto(facts)])
+        return _joined(first, [REFUSALS.get(facts.outcome, "refusing it made no difference")])
     # The longer word first: what does not fit is said shortly.
     told = next(text for text in _heed(facts) if len(f"{first}{text}.".encode()) <= PART_BYTES)
     return f"{first}{told}."
-
-
-def _of_veto(facts: LessonFacts) -> str:
-    if facts.outcome == "loss":
-        return "refusing it was right here"
-    if facts.outcome == "win":
-        return "refusing it cost a gain here"
-    return "refusing it made no difference"
 
 
 def _heed(facts: LessonFacts) -> Iterator[str]:

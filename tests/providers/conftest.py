@@ -1,0 +1,15 @@
+"""Switchboards end with the file that opened them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.doubles.switchboards import close_all
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed_at_the_end() -> Iterator[None]:
+    yield
+    close_all()
