@@ -200,7 +200,28 @@ class Database(
         }
         # First, because the chain names it by its id.
         sentiment_id = self._add("sentiment", row)
-        self._add("chains", _twin(key, close_time, l1, saved, sentiment_id))
+        self._add(
+            "chains",
+            {
+                "torra_key": key.text,
+                "instance": key.instance,
+                "timeframe": key.timeframe,
+                "bar_time": stamp(key.bar_time),
+                "close_time": stamp(close_time),
+                "l1": to_json(l1),
+                "l1_composite": saved.l1_composite,
+                "low_composite": saved.low_composite,
+                "high_composite": saved.high_composite,
+                "composite": saved.composite,
+                "l1_consensus": saved.l1_consensus,
+                "low_consensus": saved.low_consensus,
+                "high_consensus": saved.high_consensus,
+                "consensus": saved.consensus,
+                "l1_verdict": saved.l1_verdict,
+                "verdict": saved.verdict,
+                "sentiment_id": sentiment_id,
+            },
+        )
 
     # --- going back -----------------------------------------------------------------------------
 
@@ -291,34 +312,6 @@ def open_home(home: Path, *, anew: bool = False) -> Database:
 
 save_sentiment = Database.save_sentiment
 """The brain under its old name: `save_sentiment(database, scores, ...)`."""
-
-
-def _twin(
-    key: TickKey,
-    close_time: datetime,
-    l1: Mapping[str, float],
-    saved: ConsensusResult,
-    sentiment_id: int,
-) -> dict[str, Any]:
-    return {
-        "torra_key": key.text,
-        "instance": key.instance,
-        "timeframe": key.timeframe,
-        "bar_time": stamp(key.bar_time),
-        "close_time": stamp(close_time),
-        "l1": to_json(l1),
-        "l1_composite": saved.l1_composite,
-        "low_composite": saved.low_composite,
-        "high_composite": saved.high_composite,
-        "composite": saved.composite,
-        "l1_consensus": saved.l1_consensus,
-        "low_consensus": saved.low_consensus,
-        "high_consensus": saved.high_consensus,
-        "consensus": saved.consensus,
-        "l1_verdict": saved.l1_verdict,
-        "verdict": saved.verdict,
-        "sentiment_id": sentiment_id,
-    }
 
 
 def _stays(

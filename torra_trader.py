@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 import signal_bridge
 from agents.contracts import is_immediate
@@ -31,15 +31,13 @@ from torra.clock import duration, floor, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.failpoints import failpoint
-from torra.store.tick_store import TickStore
+from torra.store.tick_store import TickDatabase
 from torra.tick.debate import Plan, plan, run_tick_debate
 from torra.tick.decision import decide
 from torra.tick.edges import LEAST_WAIT, PUBLISH_WAIT, TickDeps
 from torra.tick.look import look
 from torra.tick.record import TickDebate, TickInputs, TickResult
 from torra.verdict import sentiment_rules
-
-Value = TypeVar("Value")
 
 log = logging.getLogger("torra")
 
@@ -117,21 +115,21 @@ def run_close(
     ticks = [_Tick(instance, bar, edges, stored, alone=len(order) == 1) for bar in order]
     try:
         for tick in ticks:
-            tick.claim()
+            tick.step(tick.claim)
         # The shortest first: its bars are stored then before the paper bridge lives through them.
         for tick in reversed(ticks):
-            tick.look()
-        looked = [tick for tick in ticks if not tick.ended]
+            tick.step(tick.look)
+        looked = [tick for tick in ticks if tick.outcome is None]
         for tick in looked:
-            tick.meet(looked)
+            tick.step(tick.meet, looked)
         for tick in looked:
-            tick.plan(looked)
-        _debate_and_decide([tick for tick in looked if not tick.ended], edges)
+            tick.step(tick.plan_debate, looked)
+        _debate_and_decide([tick for tick in looked if tick.outcome is None], edges)
     except BaseException as error:  # an interrupt: its listener must hear of an end, too
         for tick in ticks:
             tick.fail(error)
         raise
-    return tuple(tick.outcome for tick in ticks)
+    return tuple(tick.outcome for tick in ticks if tick.outcome is not None)
 
 
 def _debate_and_decide(ticks: Sequence[_Tick], edges: TickDeps) -> None:
@@ -140,9 +138,9 @@ def _debate_and_decide(ticks: Sequence[_Tick], edges: TickDeps) -> None:
     if len(ticks) < 2 or submit is None or is_immediate(submit) or edges.debater is not None:
         # What answers at once gains nothing by threads.
         for tick in ticks:
-            tick.debate()
+            tick.step(tick.debate)
         for tick in ticks:
-            tick.decide()
+            tick.step(tick.decide)
         return
     threads = [
         # A daemon: a desk that is told to end leaves a running tick behind, as a kill would.
@@ -158,7 +156,9 @@ def _debate_and_decide(ticks: Sequence[_Tick], edges: TickDeps) -> None:
         for thread in threads:
             thread.join()
     for tick in ticks:
-        tick.raise_interrupt()
+        error = tick.outcome.error if tick.outcome else None
+        if error is not None and not isinstance(error, Exception):
+            raise error  # an interrupt, in a thread of its own, too
 
 
 class _Tick:
@@ -182,50 +182,61 @@ class _Tick:
         `alone`: nothing closes with it, so nobody waits for it.
         """
         self.key = TickKey(instance.id, bar.timeframe, bar.bar_time)
+        self.outcome: TickOutcome | None = None
         self._instance = instance
-        self._bar = bar
-        self._profile = bar.profile
+        self.bar = bar
         self._edges = edges
         self._answerers = edges.answerers
         self._deadline = bar.due + bar.profile.agents.timeout_seconds
         self._stored = stored
         self._claimed = False
-        self._inputs: TickInputs | None = None
-        self._plan: Plan | None = None
-        self._debated: TickDebate | None = None
-        self._outcome: TickOutcome | None = None
-        self._settled = None if alone else threading.Event()
+        self.inputs: TickInputs
+        self.plan: Plan | None = None
+        self._debate: TickDebate
+        self.over = None if alone else threading.Event()
 
-    # --- how it ended ---------------------------------------------------------------------------
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended, however it did."""
-        return self._outcome is not None
-
-    @property
-    def outcome(self) -> TickOutcome:
-        """How it ended."""
-        return _there(self._outcome)
+    def step(self, do: Callable[..., None], *close: Sequence[_Tick]) -> None:
+        """Take a step, unless the tick has ended, and end it where the step raises."""
+        if self.outcome is not None:
+            return
+        try:
+            try:
+                do(*close)
+            except DataUnavailable as why:
+                with self._edges.write(self._deadline):
+                    self._edges.database.skip_tick(
+                        self.key, why.reason, why.detail, self._edges.epoch
+                    )
+                self._finish(TickOutcome(self.key, "skipped", reason=why.reason, detail=why.detail))
+        except Exception as error:  # noqa: BLE001 - the outcome carries it to whoever asked
+            self.fail(error)
 
     def fail(self, error: BaseException) -> None:
         """End it with an error, unless it has ended: its claim is released."""
-        if self._outcome is not None:
+        if self.outcome is not None:
             return
         if self._claimed:
             _release(self._edges.database, self.key, self._edges.epoch)
         self._finish(TickOutcome(self.key, "failed", error=error))
 
-    def wait(self, seconds: float) -> None:
-        """Wait until it is stored or has ended otherwise, so many seconds at most."""
-        if self._settled is not None:
-            self._settled.wait(max(0.0, seconds))
+    def _finish(self, outcome: TickOutcome) -> None:
+        """End it, and tell the listener of a tick that was claimed."""
+        self.outcome = outcome
+        self._settle()
+        if not self._claimed:
+            return
+        if outcome.error is not None:
+            _tell(self._edges, self.key, "tick_error", _fault(outcome.error))
+        elif outcome.state != "done":  # its bars could not be used: it is not tried again
+            told = {"code": f"skipped:{outcome.reason}", "message": outcome.detail}
+            _tell(self._edges, self.key, "tick_error", {**told, "recoverable": False})
+        elif outcome.record is not None:
+            _tell(self._edges, self.key, "tick", outcome.record)
 
-    def raise_interrupt(self) -> None:
-        """Raise what interrupted it, in a thread of its own, too."""
-        error = self.outcome.error
-        if error is not None and not isinstance(error, Exception):
-            raise error
+    def _settle(self) -> None:
+        """Let go on who waits for it."""
+        if self.over is not None:
+            self.over.set()
 
     # --- its steps ------------------------------------------------------------------------------
 
@@ -234,50 +245,6 @@ class _Tick:
 
         A kill from here on leaves a claim that the next desk can take over.
         """
-        self._try(self._claim)
-
-    def look(self) -> None:
-        """Take in what may be known at its close."""
-        self._try(self._look)
-
-    def meet(self, close: Sequence[_Tick]) -> None:
-        """Note the L1 composites of what closed with it, and what runs apart from it."""
-        self._try(lambda: self._meet([tick for tick in close if not tick.ended]))
-
-    def l1_composite(self) -> float:
-        """Return what its scores come to with nobody asked."""
-        inputs, weights = _there(self._inputs), self._profile.sentiment_weights
-        return sentiment_rules.composite(inputs.l1, inputs.ath_score, weights)
-
-    @property
-    def worst_usd(self) -> float:
-        """What it can cost at most, once that is planned."""
-        return 0.0 if self._plan is None else self._plan.worst_usd
-
-    def plan(self, close: Sequence[_Tick]) -> None:
-        """Decide who is asked; what its elders may cost is promised to them."""
-        self._try(lambda: self._seat(close))
-
-    def debate(self) -> None:
-        """Hold its debate, until its deadline at most."""
-        self._try(self._hold)
-
-    def decide(self) -> None:
-        """Store it with what follows from it, then publish."""
-        self._try(self._decide)
-
-    def run_after(self, elders: Sequence[_Tick]) -> None:
-        """Debate, wait for the elders until just past the deadline at most, decide."""
-        try:
-            self.debate()
-            for elder in elders:
-                elder.wait(self._deadline + ELDER_GRACE - self._edges.clock.monotonic())
-            self.decide()
-        # In a thread nobody would hear it: `raise_interrupt` tells the caller of the close.
-        except BaseException as error:  # noqa: BLE001
-            self.fail(error)
-
-    def _claim(self) -> None:
         edges = self._edges
         with edges.write(self._deadline):
             self._claimed = edges.database.claim_tick(self.key, edges.epoch)
@@ -285,16 +252,29 @@ class _Tick:
             self._finish(TickOutcome(self.key, "taken", reason="claimed"))
             return
         failpoint("claimed")
-        if edges.on_event is not None:
-            _tell(edges, self.key, "tick_start", _start(self.key))
+        start = {
+            "instance": self.key.instance,
+            "timeframe": self.key.timeframe,
+            "bar_time": iso(self.key.bar_time),
+            "close_time": iso(self.key.close_time),
+        }
+        _tell(edges, self.key, "tick_start", start)
 
-    def _look(self) -> None:
-        self._inputs = look(self._instance, self.key, self._profile, self._edges, self._deadline)
+    def look(self) -> None:
+        """Take in what may be known at its close."""
+        self.inputs = look(self._instance, self.key, self.bar.profile, self._edges, self._deadline)
         failpoint("scored")
 
-    def _meet(self, close: Sequence[_Tick]) -> None:
-        inputs, others = _there(self._inputs), dict(self._edges.together)
-        others |= {tick.key.timeframe: tick.l1_composite() for tick in close if tick is not self}
+    def meet(self, close: Sequence[_Tick]) -> None:
+        """Note the L1 composites of what closed with it, and what runs apart from it."""
+        inputs, others = self.inputs, dict(self._edges.together)
+        others |= {
+            tick.key.timeframe: sentiment_rules.composite(
+                tick.inputs.l1, tick.inputs.ath_score, tick.bar.profile.sentiment_weights
+            )
+            for tick in close
+            if tick is not self and tick.outcome is None
+        }
         here = {self.key.timeframe, *others}
         apart = [
             name
@@ -302,78 +282,52 @@ class _Tick:
             if name not in here and floor(inputs.as_of, name) == inputs.as_of
         ]
         if others or apart:  # else nothing stood beside it: the inputs say so already
-            self._inputs = replace(inputs, together=others, apart=tuple(apart))
+            self.inputs = replace(inputs, together=others, apart=tuple(apart))
 
-    def _seat(self, close: Sequence[_Tick]) -> None:
-        edges, inputs = self._edges, _there(self._inputs)
-        beside = sum(tick.worst_usd for tick in close)
-        self._plan = plan(
-            inputs, self.key, self._profile, self._answerers, edges.database, beside=beside
-        )
+    def plan_debate(self, close: Sequence[_Tick]) -> None:
+        """Decide who is asked; what its elders may cost is promised to them."""
+        self.plan = plan(
+            self.inputs, self.bar.profile, self._answerers, self._edges.database,
+            beside=sum(tick.plan.worst_usd for tick in close if tick.plan is not None),
+        )  # fmt: skip
 
-    def _hold(self) -> None:
-        self._debated = run_tick_debate(
-            _there(self._plan), _there(self._inputs), self.key, self._profile,
+    def debate(self) -> None:
+        """Hold its debate, until its deadline at most."""
+        if self.plan is None:
+            raise AssertionError("a step of a tick was left out")
+        self._debate = run_tick_debate(
+            self.plan, self.inputs, self.bar.profile,
             self._answerers, clock=self._edges.clock, deadline=self._deadline,
         )  # fmt: skip
         failpoint("debated")
 
-    def _decide(self) -> None:
-        edges, debated = self._edges, _there(self._debated)
+    def decide(self) -> None:
+        """Store it with what follows from it, then publish."""
+        edges, debate = self._edges, self._debate
         record, result = decide(
-            self._instance, self.key, _there(self._inputs), debated, self._profile, edges,
-            self._bar.due, self._deadline, stored=self._stored,
+            self.inputs, debate, self.bar.profile, edges, self.bar.due, self._deadline,
+            stored=self._stored,
         )  # fmt: skip
         self._settle()  # here: the younger need not wait until it is published
         failpoint("committed")
         # Only now: a late answer is added to a stored call, and before the commit there is none.
-        if debated.late:
-            debated.late.watch(edges.database, self.key)
+        if debate.late:
+            debate.late.watch(edges.database, self.key)
         _afterwards(self._instance, edges)
         self._finish(TickOutcome(self.key, "done", record=record, result=result))
 
-    def _settle(self) -> None:
-        """Let go on who waits for it."""
-        if self._settled is not None:
-            self._settled.set()
-
-    def _try(self, step: Callable[[], None]) -> None:
-        """Take a step, unless the tick has ended, and end it where the step raises."""
-        if self._outcome is not None:
-            return
+    def run_after(self, longer: Sequence[_Tick]) -> None:
+        """Debate, wait for the longer timeframes until just past the deadline at most, decide."""
         try:
-            try:
-                step()
-            except DataUnavailable as why:
-                self._skip(why)
-        except Exception as error:  # noqa: BLE001 - the outcome carries it to whoever asked
+            self.step(self.debate)
+            for tick in longer:
+                if tick.over is not None:
+                    left = self._deadline + ELDER_GRACE - self._edges.clock.monotonic()
+                    tick.over.wait(max(0.0, left))
+            self.step(self.decide)
+        # In a thread nobody would hear it: the caller of the close raises it again.
+        except BaseException as error:  # noqa: BLE001
             self.fail(error)
-
-    def _skip(self, why: DataUnavailable) -> None:
-        edges = self._edges
-        with edges.write(self._deadline):
-            edges.database.skip_tick(self.key, why.reason, why.detail, edges.epoch)
-        self._finish(TickOutcome(self.key, "skipped", reason=why.reason, detail=why.detail))
-
-    def _finish(self, outcome: TickOutcome) -> None:
-        """End it, and tell the listener of a tick that was claimed."""
-        self._outcome = outcome
-        self._settle()
-        if not self._claimed:
-            return
-        if outcome.error is not None:
-            _tell(self._edges, self.key, "tick_error", _fault(outcome.error))
-        elif outcome.state != "done":
-            _tell(self._edges, self.key, "tick_error", _skip(outcome))
-        elif outcome.record is not None:
-            _tell(self._edges, self.key, "tick", outcome.record)
-
-
-def _there(value: Value | None) -> Value:
-    """Return the value of a step that was taken before."""
-    if value is None:
-        raise AssertionError("a step of a tick was left out")
-    return value
 
 
 def _afterwards(instance: Instance, edges: TickDeps) -> None:
@@ -400,21 +354,6 @@ def _tell(edges: TickDeps, key: TickKey, kind: str, told: Mapping[str, Any]) -> 
         log.exception("a listener failed at %s of %s", kind, key.text)
 
 
-def _start(key: TickKey) -> dict[str, Any]:
-    return {
-        "instance": key.instance,
-        "timeframe": key.timeframe,
-        "bar_time": iso(key.bar_time),
-        "close_time": iso(key.close_time),
-    }
-
-
-def _skip(outcome: TickOutcome) -> dict[str, Any]:
-    """Return the event of a tick whose bars could not be used: it is not tried again."""
-    code, message = f"skipped:{outcome.reason}", outcome.detail
-    return {"code": code, "message": message, "recoverable": False}
-
-
 def _fault(error: BaseException) -> dict[str, Any]:
     """Return the event of a tick that raised: the kind of its error, never its text."""
     if isinstance(error, StoreUnavailable):
@@ -425,7 +364,7 @@ def _fault(error: BaseException) -> dict[str, Any]:
     return {"code": "failed", "message": told, "recoverable": True}
 
 
-def _release(database: TickStore, key: TickKey, epoch: int) -> None:
+def _release(database: TickDatabase, key: TickKey, epoch: int) -> None:
     try:
         with database.transaction(LEAST_WAIT):
             database.release_claim(key, epoch)

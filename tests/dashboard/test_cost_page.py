@@ -27,7 +27,7 @@ from torra.desk import costs as cost_report
 from torra.exhibits import figures
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
-from torra.tick.ladder import UNASKED, rung, to_climb
+from torra.tick.ladder import UNASKED, SpendingAccount, to_climb
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 NOW = parse("2026-11-21T18:20:31Z")
@@ -128,11 +128,12 @@ def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path: Path, ceiling: 
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
     worst = cost_report._worst(prices, agents, {})["budget"]
     needed = to_climb(worst, ceiling, 0.01)
+    account = SpendingAccount(database, prices, "p", lambda _: False, lambda: NOW)
     assert worst < needed < ceiling
     for more, climbs in ((1e-6, True), (-1e-6, False)):
         database.set_rung("p", UNASKED)
         number = book(database, NOW, profile="p", worst=ceiling - needed - more)
-        found = rung(database, prices, agents, "p", NOW, local=lambda _: False)
+        found = account.rung(agents)
         database.release(number)
         assert (found.name == "budget") == climbs
     database.close()

@@ -324,7 +324,7 @@ def test_nothing_ticks_and_nothing_trades_for_a_companion(tmp_path: Path) -> Non
         desk.clock = Simulated(desks.START)
         lived(desk, 4)
         stream = settings.instances[0].companion_stream("EURUSD")
-        assert until(lambda: desk.database.bar_count(stream, "H1") >= 250)
+        assert until(lambda: desk.database.bar_rows(stream, "H1") >= 250)
     ask = desk.database.connection().conn.execute
     tables = [name for (name,) in ask("SELECT name FROM sqlite_master WHERE type = 'table'")]
     naming = {
@@ -345,9 +345,9 @@ def test_bars_that_change_are_revisions_and_the_older_stay(tmp_path: Path) -> No
         changed.iloc[-1, 3] = float(bars["close"].iloc[-1]) * 1.0001
         wiring._keep(BTC, database, "EURUSD", "H1", changed)
         stream = BTC.companion_stream("EURUSD")
-        assert database.bar_count(stream, "H1") == 250
+        assert database.bar_rows(stream, "H1") == 250
         assert database.bar_rows(stream, "H1") == 251
-        assert database.bar_count("EURUSD", "H1") == 0
+        assert database.bar_rows("EURUSD", "H1") == 0
 
 
 @pytest.mark.parametrize("other", [{"feed": "mt5_files"}, {"channel": "second"}])

@@ -233,7 +233,7 @@ def test_a_gap_in_the_run_hides_no_record(tmp_path: Path) -> None:
     known = desk.database.records("BTCUSD", "M15", as_of=desk.clock.now())
     assert known is not None
     assert (known.high, known.low) == (feed["high"].max(), feed["low"].min())
-    assert desk.database.bar_count("BTCUSD", "M15") == len(feed)
+    assert desk.database.bar_rows("BTCUSD", "M15") == len(feed)
     desk.database.close()
 
 
@@ -365,7 +365,7 @@ def test_one_bad_old_bar_neither_stops_a_stream_nor_freezes_the_paper_bridge(
     database = desks.open_database(tmp_path)
     window = LiveWindow(desks.BTC, FrameFeed({"M15": bars}), database)
     window.keep("M15", window.bars("M15", desks.START))
-    assert database.bar_count("BTCUSD", "M15") == len(bars) - 1
+    assert database.bar_rows("BTCUSD", "M15") == len(bars) - 1
     path = window.path("M15", bars.index[40].to_pydatetime(), desks.START)
     assert len(path) == len(bars) - 41 - 1
     database.close()

@@ -132,36 +132,17 @@ def test_a_setting_that_matters_begins_anew(section: str, changes: Any, same: bo
     assert (fingerprint(other) == fingerprint(Profile())) is same
 
 
-@cases(
-    ("agents", "mark"),
-    [
-        ({}, "0f6254809db6c4c7"),
-        ({"mode": "full"}, "35ffbe7e99e5c109"),
-        ({"mode": "full", "debate_rounds": 2, "provider": "anthropic",
-          "fallback_models": ["google"]}, "332dbf57e7d73bb4"),
-        ({"active_agents": ["technical", "momentum"], "memory": {"use": "on"}},
-         "9cfac93966469787"),
-        ({"mode": "full", "escalation": {"when": "off"}}, "35ffbe7e99e5c109"),
-        ({"mode": "full", "chief_think_model": "x"}, "35ffbe7e99e5c109"),
-        ({"mode": "full", "rebuttal": "never"}, "35ffbe7e99e5c109"),
-    ],
-)  # fmt: skip
-def test_what_a_firm_may_set_leaves_the_standing_of_other_desks(
-    agents: dict[str, Any], mark: str
-) -> None:
-    """The marks are those of the program before there was a firm."""
-    told = validate(Profile, {"agents": agents}, "a test")
-    assert promotion.fingerprint(told, "rubric", "code") == mark
-
-
 @cases("mode", ["budget", "full", "firm"])
-def test_what_a_swarm_may_set_leaves_the_standing_of_other_desks(mode: str) -> None:
+def test_what_another_desk_may_set_leaves_the_standing_of_other_desks(mode: str) -> None:
     plain = validate(Profile, {"agents": {"mode": mode}}, "a test")
     agents = {"mode": mode, "judge_hold": "veto", "judge_close": "off", "trust": "flat"}
     gate = {"panic_percentile": 90.0, "panic_multiplier": 0.1, "crowded_percentile": 90.0,
             "liquidations_percentile": 90.0, "liquidations_multiplier": 0.1,
             "exhaustion_multiplier": 0.1}  # fmt: skip
     told = {"agents": {**agents, "standing": "on"}, "gate": gate}
+    assert fingerprint(validate(Profile, told, "a test")) == fingerprint(plain)
+    firm = {"escalation": {"when": "off"}, "chief_think_model": "x", "rebuttal": "never"}
+    told = {"agents": {"mode": mode, **(firm if mode != "firm" else {})}}
     assert fingerprint(validate(Profile, told, "a test")) == fingerprint(plain)
     asked = validate(Profile, {"agents": {"mode": mode, "gate_call": "openings"}}, "a test")
     assert fingerprint(asked) != fingerprint(plain)
@@ -503,17 +484,11 @@ def test_what_need_not_be_earned_has_no_number_and_no_look(home: Path) -> None:
     assert row["setting_number"] is row["next_look"] is None
 
 
-def test_standing_of_agents_that_were_promoted(home: Path) -> None:
-    with closing(desks.open_database(home)) as database:
-        database.write_standing("default", MARK, **ROW)
-    said = called(standing_commands.promotion, home)
-    assert "its agents have a say" in said and "promoted: told" in said
-    assert "next look at 6,000" in said
-
-
-def test_standing_tells_the_name_under_which_a_look_was_taken(home: Path) -> None:
+def test_standing_tells_a_promotion_and_the_name_under_which_a_look_was_taken(home: Path) -> None:
     with closing(desks.open_database(home)) as database:
         database.write_standing("former", MARK, **ROW)
+        said = called(standing_commands.promotion, home)
+        assert "its agents have a say" in said and "next look at 6,000" in said
         database.write_standing("default", MARK, **{**ROW, "look": 2, "promoted": False})
     said = called(standing_commands.promotion, home)
     assert "as profile former: promoted: told" in said and "next look at 12,000" in said

@@ -232,22 +232,28 @@ def test_a_desk_begins_once_though_two_threads_come(tmp_path: Path) -> None:
         desk.close()
 
 
-def test_a_profile_that_costs_nothing_has_no_account(tmp_path: Path) -> None:
-    desk, _ = wiring.open_desk(home(tmp_path, {}))
-    try:
-        assert desk.setups["BTCUSD"].account is None
-    finally:
-        desk.close()
+BTC: dict[str, Any] = {"symbol": "BTCUSD"}
 
 
-def test_a_symbol_without_trading_conditions_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"add symbols\.XAGUSD"):
-        wiring.open_desk(home(tmp_path, {}, symbol="XAGUSD", feed="store"))
-
-
-def test_a_symbol_that_is_not_shipped_is_refused_as_a_sample(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="the sample has no bars of XAUUSD"):
-        wiring.open_desk(home(tmp_path, {}, symbol="XAUUSD"))
+@pytest.mark.parametrize(
+    ("instances", "why"),
+    [
+        ([{"symbol": "XAGUSD", "feed": "store"}], r"add symbols\.XAGUSD"),
+        ([{"symbol": "XAUUSD"}], "the sample has no bars of XAUUSD"),
+        ([BTC, {"symbol": "EURUSD", "timeframes": ["H1"], "feed": "store"}], "TORRA_HOME of its"),
+        ([BTC, BTC], "same name"),
+        (
+            [{**BTC, "timeframe": []}],
+            r"unknown key instances\.0\.timeframe; did you mean timeframes",
+        ),
+    ],
+)
+def test_instances_that_cannot_be_are_refused_in_a_line(
+    instances: list[Any], why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": instances}))
+    with pytest.raises(ConfigError, match=why):
+        wiring.open_desk(tmp_path)
 
 
 def test_a_profile_names_only_what_differs(tmp_path: Path) -> None:
@@ -256,27 +262,6 @@ def test_a_profile_names_only_what_differs(tmp_path: Path) -> None:
     assert (spec.spread, spec.digits) == (9.0, 2)
     assert desk.setups["BTCUSD"].profile.symbol("EURUSD").digits == 5
     assert desk.close()
-
-
-def test_a_misspelt_key_of_the_desk_file_is_one_clear_line(tmp_path: Path) -> None:
-    (tmp_path / "desk.json").write_text('{"instances": [{"symbol": "BTCUSD", "timeframe": []}]}')
-    with pytest.raises(ConfigError) as told:
-        wiring.open_desk(tmp_path)
-    assert str(told.value).endswith("unknown key instances.0.timeframe; did you mean timeframes?")
-
-
-def test_a_desk_cannot_mix_sample_and_real_feeds(tmp_path: Path) -> None:
-    rows = [{"symbol": "BTCUSD"}, {"symbol": "EURUSD", "timeframes": ["H1"], "feed": "store"}]
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": rows}))
-    with pytest.raises(ConfigError, match="TORRA_HOME of its own"):
-        wiring.open_desk(tmp_path)
-
-
-def test_two_instances_of_one_name_are_refused(tmp_path: Path) -> None:
-    rows = [{"symbol": "BTCUSD"}, {"symbol": "BTCUSD"}]
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": rows}))
-    with pytest.raises(ConfigError, match="same name"):
-        wiring.open_desk(tmp_path)
 
 
 def test_a_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
@@ -289,6 +274,7 @@ def test_the_shipped_desk_opens(tmp_path: Path) -> None:
     desk, settings = wiring.open_desk(tmp_path)
     assert [item.id for item in settings.instances] == ["BTCUSD", "EURUSD"]
     assert desk.clock.accelerated
+    assert desk.setups["BTCUSD"].account is None, "its profile costs nothing"
     assert desk.close()
 
 

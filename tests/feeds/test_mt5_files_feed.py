@@ -389,7 +389,9 @@ def test_a_rewritten_bar_is_a_new_revision_and_a_replayed_one_is_not(tmp_path: P
         close = opens[last - 1] + timedelta(minutes=15)
         channel.put(bars[:last], close)
         window.keep("M15", window.bars("M15", close))
-        return database.bar_count("XAUUSD", "M15"), database.bar_rows("XAUUSD", "M15")
+        return len(database.load_bars("XAUUSD", "M15", as_of=close)), database.bar_rows(
+            "XAUUSD", "M15"
+        )
 
     assert keep(219) == (219, 219)
     assert keep(219) == keep(219) == (219, 219)

@@ -341,14 +341,15 @@ def test_a_stored_call_is_found_by_its_place(database: Database) -> None:
     told = debate(Moody(), about=about)
     stored(database, about, told)
     key = stores.key_of(stores.NOON + QUARTER, instance="gold").text
+    found = database.debate_of(key)
+    assert found is not None
     for call in told.calls:
-        row = database.recorded_call(key, call.role_id, call.round, call.attempt)
-        assert row is not None
+        row = found.calls[call.role_id, call.round, call.attempt]
         kept = {name: value for name, value in asdict(call).items() if name in row}
         assert {name: row[name] for name in kept} == kept
         assert {"stop_reason", "cached_tokens", "reply", "user"} <= kept.keys()
-    assert database.recorded_call(key, "technical", 9, 1) is None
-    assert database.recorded_call(key.replace("gold", "silver"), "technical", 1, 1) is None
+    assert ("technical", 9, 1) not in found.calls
+    assert database.debate_of(key.replace("gold", "silver")) is None
 
 
 def test_a_history_knows_one_instance_and_ticks_that_are_there(database: Database) -> None:

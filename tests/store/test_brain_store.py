@@ -36,7 +36,7 @@ from tests.worlds.stores import (
     opening,
     save,
 )
-from torra.clock import TIMEFRAMES, duration, iso, parse
+from torra.clock import duration, iso
 from torra.config import Profile
 
 STEP = timedelta(minutes=15)
@@ -359,7 +359,6 @@ def test_a_changed_bar_is_a_new_revision(database: Database) -> None:
     assert database.store_bars("BTCUSD", "M15", changed) == 1
     loaded = database.load_bars("BTCUSD", "M15", as_of=NOON + HOUR)
     assert loaded["close"].tolist() == [100.0, 105.0, 110.0, 111.0]
-    assert database.bar_count("BTCUSD", "M15") == 4
     assert count(database, "bars") == 5
     assert database.bar_revision("BTCUSD", "M15", NOON, NOON + HOUR) == 1
     assert database.bar_revision("BTCUSD", "M15", NOON, NOON) == 0
@@ -375,7 +374,6 @@ def test_a_withdrawn_bar_is_none_and_what_saw_it_still_does(database: Database) 
     end = NOON + HOUR
     assert database.load_bars("BTCUSD", "M15", as_of=end)["close"].tolist() == [100.0, 110.0, 111.0]
     assert len(database.closes("BTCUSD", "M15", since=NOON, as_of=end)) == 3
-    assert database.bar_count("BTCUSD", "M15") == 3
     assert database.bars_then("BTCUSD", "M15", NOON, end, 0)["close"].tolist()[1] == 150.0
     assert len(database.bars_then("BTCUSD", "M15", NOON, end, 1)) == 3
     known = database.records("BTCUSD", "M15", as_of=end)
@@ -472,21 +470,6 @@ def test_ticks_are_listed_newest_first(database: Database) -> None:
     assert rows[0]["action"] is None
 
 
-def test_costs_add_up_over_real_time(tmp_path: Path) -> None:
-    now = Hand()
-    database = open_database(tmp_path, now)
-    for number in range(4):
-        calls = (call("technical"), call("technical", 2, 0.02))
-        database.write_calls(key_of(NOON - number * HOUR), calls)
-        now.pass_by(1200)
-    assert database.cost_since(NOON) == pytest.approx(0.12)
-    assert database.cost_since(NOON + timedelta(seconds=1200)) == pytest.approx(0.09)
-    assert database.cost_since(now()) == 0.0
-    with pytest.raises(Exception, match="UNIQUE"):
-        database.write_calls(key_of(NOON), (call("technical"),))
-    database.close()
-
-
 def test_a_profile_is_kept_with_its_history(database: Database) -> None:
     assert database.apply_profile("BTCUSD", "{}", "aaa") is True
     assert database.apply_profile("BTCUSD", "{}", "aaa") is False
@@ -524,11 +507,8 @@ def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:
     database.closed_trades(None, 10)
     database.signal_events("T1")
     database.desk_time()
-    database.cost_since(NOON)
-    database.verdict_changes("BTCUSD")
-    database.verdict_changes("BTCUSD", "M15")
+    database.verdict_tallies(["BTCUSD"])
     database.newest_bar("BTCUSD", "M15")
-    database.bar_count("BTCUSD", "M15")
     database.connection().conn.set_trace_callback(None)
     reads = [sql for sql in seen if re.match(r"\s*(SELECT|UPDATE|DELETE)", sql)]
     assert len(reads) > 25
@@ -570,18 +550,8 @@ def run_a_tick(database: Database) -> None:
     database.renew_lease("a", epoch, 6.0, NOON)
 
 
-def test_every_timeframe_has_a_key(database: Database) -> None:
-    for timeframe in TIMEFRAMES:
-        save(
-            database, NOON, timeframe=timeframe, profile=Profile(timeframe_weights={timeframe: 1.0})
-        )
-        told = database.latest_tick("BTCUSD", timeframe)
-        assert told is not None
-        assert parse(told["bar_time"]) + duration(timeframe) == NOON
-
-
 def test_changed_verdicts_are_counted_by_stream_and_by_instance(database: Database) -> None:
-    assert database.verdict_changes("BTCUSD") == (0, 0)
+    assert database.verdict_tallies(["BTCUSD"]) == {}
     for number, (final, l1) in enumerate([(0.6, 0.1), (0.6, 0.6), (-0.6, 0.1), (0.1, 0.1)]):
         save(database, NOON + number * STEP, final, l1=l1, ath=0.0, timeframes=("M15",))
     save(database, NOON, 0.9, l1=0.0, timeframe="H1", timeframes=("H1",))
@@ -589,6 +559,5 @@ def test_changed_verdicts_are_counted_by_stream_and_by_instance(database: Databa
     rows = database.ticks("BTCUSD", "M15")
     changed = sum(row["verdict"] != row["l1_verdict"] for row in rows)
     assert changed == 2
-    assert database.verdict_changes("BTCUSD", "M15") == (changed, 4)
-    assert database.verdict_changes("BTCUSD", "H1") == (1, 1)
-    assert database.verdict_changes("BTCUSD") == (changed + 1, 5)
+    tallies = database.verdict_tallies(["BTCUSD"])
+    assert tallies == {("BTCUSD", "M15"): (changed, 4), ("BTCUSD", "H1"): (1, 1)}

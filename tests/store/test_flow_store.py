@@ -48,15 +48,6 @@ def test_the_first_row_of_a_bar_stays_and_only_missing_ones_are_added(database: 
     assert database.store_flow(*STREAM, [], "mt5_files") == 0
 
 
-def test_a_bar_that_was_left_out_and_is_counted_later_gets_its_row(database: Database) -> None:
-    """As after a restart of the Expert Advisor, when the terminal has all ticks."""
-    hole = [*ROWS[:7], *ROWS[9:20]]
-    database.store_flow(*STREAM, hole, "mt5_files")
-    again = [row._replace(ticks=row.ticks + 1) for row in ROWS[:20]]
-    assert database.store_flow(*STREAM, again, "mt5_files") == 2
-    assert held(database) == [*ROWS[:7], *again[7:9], *ROWS[9:20]]
-
-
 def test_a_copy_that_goes_back_in_time_forgets_what_came_later(database: Database) -> None:
     database.store_flow(*STREAM, ROWS, "mt5_files")
     database.rewind("BTCUSD", TIMES[30] + timedelta(minutes=15), "M15")

@@ -170,34 +170,6 @@ def test_batches_end_where_one_sweep_does(
 # --- late answers ---------------------------------------------------------------------------------
 
 
-def test_a_late_answer_is_added_to_its_call(database: Database) -> None:
-    key = stores.key_of(stores.NOON)
-    silent: dict[str, Any] = {
-        "reply": "",
-        "provider": "",
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "cost_usd": 0.0,
-    }
-    gave_up = call(status="timeout", stop_reason="", cached_tokens=0, **silent)
-    a_tick(database, 0, gave_up, call("risk_gate"))
-    before = database.tick(key)
-    answer = replace(
-        call(reply='{"late": true}', cost_usd=0.07), status="late", elapsed_ms=16_000.0
-    )
-    assert database.record_late(key, answer)
-    row = database.recorded_call(key.text, "technical", 1, 1)
-    assert row is not None
-    for name in ("status", "reply", "model", "provider", "cost_usd", "elapsed_ms", "stop_reason"):
-        assert row[name] == getattr(answer, name), name
-    assert (row["input_tokens"], row["output_tokens"], row["cached_tokens"]) == (10, 5, 3)
-    assert row["user"] == "user", "what was asked stays"
-    after = database.tick(key)
-    assert before is not None and after is not None
-    assert {**after, "calls": 0} == {**before, "calls": 0}, "the tick stays as it was"
-    assert not database.record_late(key, answer), "once"
-
-
 @pytest.mark.parametrize(
     "changes", [{"role_id": "risk_gate"}, {"round": 2}, {"attempt": 2}, {"request_hash": "other"}]
 )

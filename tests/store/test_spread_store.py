@@ -44,7 +44,11 @@ def rows(database: Database, sql: str = "SELECT * FROM spreads") -> list[Any]:
 
 def test_what_was_stored_comes_back(database: Database) -> None:
     spreads = [math.nan if at % 7 == 1 else at / 100 for at in range(len(BARS))]
-    assert database.store_bars(*STREAM, with_spreads(spreads)) == len(BARS)
+    given = [-1.0, math.inf, *spreads[2:]]  # neither is a spread, nor is NaN
+    spreads[:2] = math.nan, math.nan
+    assert database.store_bars(*STREAM, with_spreads(given)) == len(BARS)
+    database.store_bars("EURUSD", "M15", BARS)
+    assert SPREAD not in database.load_bars("EURUSD", "M15", as_of=END).columns
     found = loaded(database)
     pd.testing.assert_series_equal(
         found[SPREAD].reset_index(drop=True), pd.Series(spreads, name=SPREAD)
@@ -53,19 +57,6 @@ def test_what_was_stored_comes_back(database: Database) -> None:
     early = loaded(database, as_of=END - timedelta(minutes=30))
     assert early[SPREAD].tolist()[-1] == spreads[-3]
     assert len(rows(database)) == sum(not math.isnan(one) for one in spreads)
-
-
-def test_a_stream_without_spreads_has_no_column(database: Database) -> None:
-    database.store_bars(*STREAM, BARS)
-    database.store_bars("EURUSD", "M15", with_spreads(0.5))
-    assert SPREAD not in loaded(database).columns
-    assert database.load_bars("GOLD", "M15", as_of=END).empty
-
-
-def test_what_is_no_spread_is_not_stored(database: Database) -> None:
-    database.store_bars(*STREAM, with_spreads([-1.0, math.inf, *[0.5] * (len(BARS) - 2)]))
-    assert len(rows(database)) == len(BARS) - 2
-    assert loaded(database)[SPREAD].isna().tolist() == [True, True, *[False] * (len(BARS) - 2)]
 
 
 def test_the_first_spread_stays_and_makes_no_revision(database: Database) -> None:

@@ -50,7 +50,8 @@ from torra.desk.memory.reviews import (
 )
 from torra.errors import StoreUnavailable
 from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList
-from torra.tick.spending import HOUR, LINGER, LateRows, Purse, worst_case
+from torra.tick.ladder import SpendingAccount
+from torra.tick.spending import HOUR, LINGER, LateRows, worst_case
 
 START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LENGTH: Final = 2.2 * HOUR.total_seconds()
@@ -259,19 +260,13 @@ class Tick:
         self.key = TickKey(f"{host}{symbol}-{next(world.number)}", "M1", world.now())
         self.stages = iter(stages_of(self.settings, world.chance))
         self.stale: list[Request] = []
-        self.purse = Purse(
-            world.database,
-            PRICES,
-            self.settings,
-            profile,
-            self.key,
-            self.answer,
-            local=is_local,
-            now=world.now,
-            monotonic=lambda: world.time,
-            deadline=self.deadline,
-            late=world.late[profile],
+        account = SpendingAccount(
+            world.database, PRICES, profile, is_local, world.now, world.late[profile]
         )
+        self.purse = account.purse(
+            self.key, self.settings, self.answer,
+            monotonic=lambda: world.time, deadline=self.deadline,
+        )  # fmt: skip
 
     @property
     def row_key(self) -> str:

@@ -17,7 +17,7 @@ from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking
 from torra.tick import ladder
-from torra.tick.ladder import HYSTERESIS, Rung, SpendingAccount, rung, tick_worst_case
+from torra.tick.ladder import HYSTERESIS, Rung, SpendingAccount, tick_worst_case
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: NOON)
 TECHNICAL = AGENTS["technical"]
@@ -63,7 +63,7 @@ def spend(database: Database, hand: Hand, usd: float, profile: str = "mine") -> 
 
 
 def stand(database: Database, hand: Hand, settings: AgentSettings) -> Rung:
-    return rung(database, PRICES, settings, "mine", hand(), local=paid, agents=DESK)
+    return SpendingAccount(database, PRICES, "mine", paid, hand).rung(settings, DESK)
 
 
 def test_a_profile_starts_on_its_own_desk(database: Database, hand: Hand) -> None:
@@ -83,11 +83,6 @@ def test_it_steps_down_at_once_to_the_highest_rung_that_fits(
     spend(database, hand, FULL - BUDGET)
     assert stand(database, hand, settings) == Rung(settings, "L1_ONLY", asked=False)
     assert database.rung("mine") == "L1_ONLY"
-
-
-def test_it_falls_from_the_top_to_nobody_in_one_step(database: Database, hand: Hand) -> None:
-    spend(database, hand, 5.0)
-    assert not stand(database, hand, agents_of(2.0)).asked
 
 
 def test_it_climbs_only_with_room_to_spare(database: Database, hand: Hand) -> None:
@@ -150,9 +145,8 @@ def test_a_restart_keeps_the_rung(database: Database, hand: Hand) -> None:
     hand.pass_by(20)
     spend(again, hand, 10 * FULL - 1.5 * BUDGET)
     assert stand(again, hand, settings).name == "L1_ONLY"
-    assert rung(
-        again, PRICES, settings, "another", hand(), local=paid, agents=DESK
-    ).name == "full"  # fmt: skip
+    another = SpendingAccount(again, PRICES, "another", paid, hand)
+    assert another.rung(settings, DESK).name == "full"
 
 
 @pytest.mark.parametrize(

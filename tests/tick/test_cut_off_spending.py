@@ -192,8 +192,7 @@ def test_when_all_is_over_nothing_more_is_booked(database: Database, hand: Hand)
 def test_what_costs_nothing_is_granted_without_the_database(database: Database, hand: Hand) -> None:
     provider = Scripted()
     agents = settings(provider="openai_compatible").agents
-    purse = purse_of(database, provider, hand, agents)
-    purse._local = lambda vendor: True
+    purse = purse_of(database, provider, hand, agents, local=lambda vendor: True)
     bound = replace(bound_of(database, hand), model="gpt-6-luna")
     assert purse.reserve("analysts", [bound]) and purse.reserve("analysts", [more(bound)])
     purse.submit(second(model="gpt-6-luna"))

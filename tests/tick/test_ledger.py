@@ -25,8 +25,8 @@ from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
-from torra.tick.ladder import tick_worst_case
-from torra.tick.spending import HOUR, LINGER, LateRows, Purse, worst_case
+from torra.tick.ladder import SpendingAccount, tick_worst_case
+from torra.tick.spending import HOUR, LINGER, LateRows, Local, Purse, worst_case
 
 KEY = key_of(NOON)
 PAID = settings(provider="anthropic")
@@ -69,19 +69,11 @@ def purse_of(
     agents: AgentSettings,
     seconds: float = AMPLE,
     late: LateRows | None = None,
+    local: Local = paid_elsewhere,
 ) -> Purse:
-    return Purse(
-        database,
-        PRICES,
-        agents,
-        "mine",
-        KEY,
-        provider.submit,
-        local=paid_elsewhere,
-        now=hand,
-        monotonic=time.monotonic,
-        deadline=time.monotonic() + seconds,
-        late=late,
+    account = SpendingAccount(database, PRICES, "mine", local, hand, late or LateRows())
+    return account.purse(
+        KEY, agents, provider.submit, monotonic=time.monotonic, deadline=time.monotonic() + seconds
     )
 
 
@@ -462,17 +454,8 @@ def test_what_costs_nothing_never_touches_the_database(
         monkeypatch.setattr(database, name, None)
     for provider in ("rules", "openai_compatible"):
         config = settings(provider=provider)
-        purse = Purse(
-            database,
-            PRICES,
-            config.agents,
-            "mine",
-            KEY,
-            Scripted().submit,
-            local=lambda vendor: vendor == "openai_compatible",
-            now=hand,
-            monotonic=time.monotonic,
-            deadline=time.monotonic() + AMPLE,
+        purse = purse_of(
+            database, Scripted(), hand, config.agents, local="openai_compatible".__eq__
         )
         spoken = deliberate(
             context(),
@@ -514,21 +497,6 @@ def test_an_answer_of_the_other_vendor_is_booked_as_its_own(database: Database, 
         (row["provider"], row["model"]) for row in rows(database) if row["role"] == "risk_gate"
     }
     assert routes == {("google", "gemini-3.8-flash")}
-
-
-def test_a_stage_reserves_the_dearer_of_both_vendors(database: Database, hand: Hand) -> None:
-    agents = settings(provider="google", fallback_models=("anthropic:claude-opus-5-5",)).agents
-    purse = purse_of(database, Scripted(), hand, agents)
-    bounds = bounds_seen(database, hand, provider="google")
-    assert purse.reserve("analysts", bounds[:1])
-    worst = PRICES.worst_case(
-        "anthropic",
-        "claude-opus-5-5",
-        prompt_bytes=MAX_PROMPT_BYTES,
-        output_tokens=OUTPUT_TOKENS["quick"],
-    )
-    assert {row["usd"] for row in rows(database)} == {worst}
-    assert {row["provider"] for row in rows(database)} == {"google"}
 
 
 SPARES = ("google:gemini-3.8-flash", "openai_compatible:gpt-6-luna", "anthropic:claude-opus-5-5")

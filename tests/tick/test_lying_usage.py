@@ -23,7 +23,7 @@ from tests.doubles.scripted import AMPLE, Scripted, context, honest, settings
 from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.providers.prices import PriceList
 from torra.tick.ladder import SpendingAccount
-from torra.tick.spending import UNCOUNTED, Purse
+from torra.tick.spending import UNCOUNTED
 from torra.words.ticks import FLAGS
 
 LOCAL: Final = "openai_compatible"
@@ -55,10 +55,10 @@ def run(
         provider=LOCAL, quick_think_model=MODEL, deep_think_model=MODEL,
         max_api_cost_per_hour=ceiling,
     )  # fmt: skip
-    purse = Purse(
-        database, prices, config.agents, "mine", key_of(NOON), provider.submit,
-        local=lambda _: True, now=hand, monotonic=time.monotonic,
-        deadline=time.monotonic() + AMPLE,
+    account = SpendingAccount(database, prices, "mine", lambda _: True, hand)
+    purse = account.purse(
+        key_of(NOON), config.agents, provider.submit,
+        monotonic=time.monotonic, deadline=time.monotonic() + AMPLE,
     )  # fmt: skip
     spoken = deliberate(
         context(), config, purse.submit, monotonic=time.monotonic,

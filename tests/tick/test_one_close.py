@@ -171,11 +171,11 @@ class Hangs:
         self._go_on = threading.Event()
         self.began = self.took = 0.0
 
-    def __call__(self, instance: Any, key: Any, *words: Any, **more: Any) -> Any:
-        if key.timeframe == self._timeframe:
+    def __call__(self, inputs: Any, *words: Any, **more: Any) -> Any:
+        if inputs.timeframe == self._timeframe:
             assert self._go_on.wait(20)
-            return decision.decide(instance, key, *words, **more)
-        found = decision.decide(instance, key, *words, **more)
+            return decision.decide(inputs, *words, **more)
+        found = decision.decide(inputs, *words, **more)
         self.took = time.monotonic() - self.began
         self._go_on.set()
         return found
@@ -204,7 +204,7 @@ def test_the_shortest_waits_for_the_longest_where_the_one_between_fails(
     held = debate.run_tick_debate
 
     def fails(plan: Any, inputs: Any, key: Any, *words: Any, **more: Any) -> Any:
-        if key.timeframe == "M30":
+        if inputs.timeframe == "M30":
             raise RuntimeError("a defect")
         return held(plan, inputs, key, *words, **more)
 
@@ -232,9 +232,9 @@ def test_the_younger_does_not_wait_until_its_elder_is_published(
     decided, publish = threading.Event(), torra_trader._afterwards
     turns = iter([True])
 
-    def decides(instance: Any, key: Any, *words: Any, **more: Any) -> Any:
-        found = decision.decide(instance, key, *words, **more)
-        if key.timeframe == "M15":
+    def decides(inputs: Any, *words: Any, **more: Any) -> Any:
+        found = decision.decide(inputs, *words, **more)
+        if inputs.timeframe == "M15":
             decided.set()
         return found
 
@@ -266,10 +266,10 @@ def test_a_crash_between_two_commits_changes_nothing_that_the_second_debates_on(
     class Killed(BaseException):
         pass
 
-    def dies(instance: Any, key: Any, *words: Any, **more: Any) -> Any:
-        if key.timeframe == "M15":
+    def dies(inputs: Any, *words: Any, **more: Any) -> Any:
+        if inputs.timeframe == "M15":
             raise Killed
-        return decide(instance, key, *words, **more)
+        return decide(inputs, *words, **more)
 
     with monkeypatch.context() as patch:
         patch.setattr(torra_trader, "decide", dies)
@@ -377,7 +377,7 @@ def test_a_tick_that_fails_costs_the_others_of_its_close_nothing(
 def test_a_tick_that_cannot_meet_the_others_costs_them_nothing(
     open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meet = torra_trader._Tick._meet
+    meet = torra_trader._Tick.meet
 
     def fails(tick: Any, close: Any) -> None:
         if tick.key.timeframe == "M15":
@@ -385,7 +385,7 @@ def test_a_tick_that_cannot_meet_the_others_costs_them_nothing(
         meet(tick, close)
 
     desk = open_desk()
-    monkeypatch.setattr(torra_trader._Tick, "_meet", fails)
+    monkeypatch.setattr(torra_trader._Tick, "meet", fails)
     assert [one.state for one in desk.wake("BTCUSD")] == ["done", "late"]
 
 
@@ -396,10 +396,10 @@ def test_an_interrupt_gives_every_claim_back_that_is_not_done(
     """In the thread of the younger, too: whoever runs the close hears of it."""
     decide = decision.decide
 
-    def interrupted(instance: Any, key: Any, *words: Any, **more: Any) -> Any:
-        if key.timeframe == where:
+    def interrupted(inputs: Any, *words: Any, **more: Any) -> Any:
+        if inputs.timeframe == where:
             raise KeyboardInterrupt
-        return decide(instance, key, *words, **more)
+        return decide(inputs, *words, **more)
 
     desk = open_desk()
     with monkeypatch.context() as patch:

@@ -292,7 +292,9 @@ def report(
     blocked: list[Any] = [row.as_json() for row in database.provider_blocks()] if database else []
     return {
         **_sums(now, groups),
-        "days": past.days(database, known, now) if database else _empty_days(now),
+        "days": past.days(database, known, now)
+        if database
+        else [_day(start, 0.0, 0) for start in _starts(now)],
         "profiles": told,
         "blocked": blocked,
         "kept": _kept(database, known, now) if database and _sum(groups)["kept_calls"] else [],
@@ -464,10 +466,6 @@ def _day(start: datetime, usd: float, calls: int) -> DaySum:
     return {"day": iso(start)[:10], "usd": _round(usd), "calls": calls}
 
 
-def _empty_days(now: datetime) -> list[DaySum]:
-    return [_day(start, 0.0, 0) for start in _starts(now)]
-
-
 def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[KeptCall]:
     """Return the newest rows of 24 hours that stand at their worst case, newest first.
 
@@ -531,32 +529,27 @@ def _profiles(
     for name in names:
         found = settings(name)
         rows = [] if database is None else database.ledger_rows(now - HOUR, name)
-        row = _spent(name, rows, now)
+        row: ProfileCost = {
+            "profile": name,
+            "spent_usd": _round(_usd(rows)),
+            "ceiling_usd": None,
+            "left_usd": None,
+            "worst_tick_usd": None,
+            "free_at": None,
+            "oldest_leaves_at": iso(parse(rows[0]["until"]) + HOUR) if rows else None,
+            "ticks_left": None,
+            "ticks_an_hour": None,
+            "rung": None,
+            "rung_since": None,
+            "ladder": [],
+            "booked_ahead": sum(parse(row["at"]) > now for row in rows),
+        }
         if found is not None:
             held = None if database is None else database.rung_held(name)
             worst = _worst(prices, found.agents, environment)
             row = _against(row, rows, found.agents.max_api_cost_per_hour, worst, held, now)
         told.append(row)
     return told
-
-
-def _spent(name: str, rows: Sequence[Row], now: datetime) -> ProfileCost:
-    """Return what a profile has spent; the rest is not known of one that is gone."""
-    return {
-        "profile": name,
-        "spent_usd": _round(_usd(rows)),
-        "ceiling_usd": None,
-        "left_usd": None,
-        "worst_tick_usd": None,
-        "free_at": None,
-        "oldest_leaves_at": iso(parse(rows[0]["until"]) + HOUR) if rows else None,
-        "ticks_left": None,
-        "ticks_an_hour": None,
-        "rung": None,
-        "rung_since": None,
-        "ladder": [],
-        "booked_ahead": sum(parse(row["at"]) > now for row in rows),
-    }
 
 
 def _against(

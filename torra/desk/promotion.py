@@ -185,7 +185,8 @@ class Promotions:
         self._known[mark] = standing.promoted
         wanted = next_look(standing, self.rule)
         # A cheap upper bound: pooling 100,000 ticks takes half a minute, and mostly none is due.
-        stored = database.stored_ticks([*ran_with(database, mark)])
+        tallies = database.verdict_tallies([*ran_with(database, mark)])
+        stored = sum(number for _, number in tallies.values())
         counted, then = self._seen.get(mark, (0, 0))
         if wanted is None or counted + stored - then < wanted:
             return []

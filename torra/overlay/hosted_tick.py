@@ -320,7 +320,7 @@ class _Alone:
 
 def planned(question: ScorerQuestion, seen: TickInputs, answerers: ModelAccess) -> Plan:
     """Decide who is asked, by policy, ladder and ceiling, as for a desk's tick."""
-    return plan(seen, question.key, question.profile, answerers, _Alone())
+    return plan(seen, question.profile, answerers, _Alone())
 
 
 def debate(
@@ -334,7 +334,7 @@ def debate(
 ) -> TickDebate:
     """Hold the debate until its deadline at most."""
     return run_tick_debate(
-        chosen, seen, question.key, question.profile, answerers, clock=clock, deadline=deadline
+        chosen, seen, question.profile, answerers, clock=clock, deadline=deadline
     )
 
 

@@ -241,7 +241,7 @@ def _why_none(
             f"{iso(closes[0])} to {iso(closes[-1])}."
         )
     names = [instance.id for instance in subject.instances]
-    return NO_AGENT if database.stored_ticks(names) else NO_TICK
+    return NO_AGENT if database.verdict_tallies(names) else NO_TICK
 
 
 def document_name(subject: PromotionSubject, symbol: str | None = None) -> str:

@@ -250,17 +250,6 @@ class BarStore(SpreadStore):
             return None
         return Records(high, low, parse(first["bar_time"]))
 
-    def bar_count(self, instance: str, timeframe: str) -> int:
-        """Return how many bars of the stream are stored, revisions counted once."""
-        sql = (
-            "SELECT count(*) AS n FROM bars AS newest WHERE instance = ? AND timeframe = ? "
-            "AND volume >= 0 AND NOT EXISTS (SELECT 1 FROM bars AS later "
-            "WHERE later.instance = newest.instance AND later.timeframe = newest.timeframe "
-            "AND later.bar_time = newest.bar_time AND later.revision > newest.revision)"
-        )
-        row = self._row(sql, instance, timeframe)
-        return int(row["n"]) if row else 0
-
     def bar_rows(self, instance: str, timeframe: str) -> int:
         """Return how many bars of a stream are stored, every revision counted."""
         return self._count("bars", "instance = ? AND timeframe = ?", instance, timeframe)

@@ -236,25 +236,6 @@ class JournalStore(Store):
         """
         return [_told(row) for row in self._rows(TICK_ROW + STREAM, instance, timeframe, limit)]
 
-    def cost_since(self, moment: datetime) -> float:
-        """Return what calls have cost since a real moment, in USD."""
-        sql = "SELECT coalesce(sum(cost_usd), 0.0) AS cost FROM calls WHERE at >= ?"
-        row = self._row(sql, stamp(moment))
-        return float(row["cost"]) if row else 0.0
-
-    def verdict_changes(self, instance: str, timeframe: str | None = None) -> tuple[int, int]:
-        """Return how many verdicts differ from L1's, and how many ticks there are at all.
-
-        Of one stream, or of every stream of the instance; they are counted as they are stored.
-        """
-        which = "" if timeframe is None else "AND timeframe = ?"
-        row = self._row(
-            "SELECT coalesce(sum(changed), 0) AS changed, coalesce(sum(ticks), 0) AS number "  # noqa: S608
-            f"FROM verdict_tallies WHERE instance = ? {which}",
-            instance, *([] if timeframe is None else [timeframe]),
-        )  # fmt: skip
-        return (int(row["changed"]), int(row["number"])) if row else (0, 0)
-
     # --- what a replay asks for ------------------------------------------------------------------
 
     def standing(self, instance: str) -> dict[str, Any]:
@@ -271,15 +252,6 @@ class JournalStore(Store):
             "latches": [row["side"] for row in latches],
             "signal_event": (event["id"] if event else None) or 0,
         }
-
-    def recorded_call(
-        self, torra_key: str, role: str, round_: int, attempt: int
-    ) -> dict[str, Any] | None:
-        """Return what one request of a tick asked and was answered; None when it is not stored."""
-        return self._row(
-            "SELECT * FROM calls WHERE torra_key = ? AND role = ? AND round = ? AND attempt = ?",
-            torra_key, role, round_, attempt,
-        )  # fmt: skip
 
     def debate_of(self, torra_key: str) -> StoredDebate | None:
         """Return the stored debate of a tick; None for a tick that is not there."""

@@ -17,15 +17,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, cast
 
+from pydantic import TypeAdapter
+
 from agents.contracts import CallRecord
-from torra.clock import parse
 from torra.config import Profile
 from torra.errors import bounded
 from torra.evidence.news_digest import NewsItem
+from torra.lessons.lesson import Lesson, Situation
 from torra.store.brain import Composites
 from torra.store.connection import TickKey, stamp
 from torra.store.memory_lessons import MemoryLessons, Ranges, no_ranges
@@ -41,8 +42,9 @@ from torra.verdict.sentiment_rules import (
     MarkovMoves,
     OpenPosition,
 )
+from torra.verdict.vetoed import VetoedOpening
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Of the JSON state; another one is refused."""
 
 CLAIMS: Final = 500
@@ -59,12 +61,31 @@ class ScoredTick(NamedTuple):
     verdict: str
 
 
-@dataclass(slots=True)
-class _Chains:
-    """The newest ticks of one stream, oldest first, and the running count of their moves."""
-
-    rows: list[ScoredTick] = field(default_factory=list)
-    moves: MarkovMoves | None = None
+STATE: Final[Mapping[str, Any]] = {
+    "signals": list[tuple[str, Row]],
+    "live_sids": list[tuple[str, None]],
+    "closes": list[tuple[str, list[str]]],
+    "trades": list[tuple[str, list[tuple[str, int, str]]]],
+    "losses": list[tuple[Stream, str]],
+    "seq": int,
+    "step_number": int,
+    "kept": int,
+    "latches": list[Stream],
+    "cursors": list[tuple[str, str]],
+    "ended": list[Row],
+    "situations": list[tuple[str, Situation]],
+    "lessons": list[tuple[int, Lesson]],
+    "learnt": list[tuple[tuple[str, str], int]],
+    "newest_lesson": int,
+    "vetoed": list[tuple[str, VetoedOpening]],
+    "stretches": list[tuple[str, str]],
+    "claims": list[tuple[Stream, dict[str, list[Any]]]],
+    "forgotten": list[tuple[Stream, str]],
+    "chains": list[tuple[Stream, list[ScoredTick]]],
+    "states": list[Row],
+    "alarms": list[tuple[str, Row]],
+}
+"""The parts of the state: a dict as its pairs. Moves are counted anew."""
 
 
 class MemoryStore(MemoryLessons, TickStore):
@@ -81,7 +102,8 @@ class MemoryStore(MemoryLessons, TickStore):
         super().__init__(profiles, ranges)
         self._claims: dict[Stream, dict[str, list[Any]]] = {}
         self._forgotten: dict[Stream, str] = {}
-        self._chains: dict[Stream, _Chains] = {}
+        self._chains: dict[Stream, list[ScoredTick]] = {}
+        self._moves: dict[Stream, MarkovMoves] = {}
         self._states: list[Row] = []
         self._alarms: dict[str, Row] = {}
 
@@ -156,8 +178,7 @@ class MemoryStore(MemoryLessons, TickStore):
     ) -> Composites:
         found: Composites = {}
         for timeframe in timeframes:
-            stream = self._chains.get((key.instance, timeframe))
-            for row in reversed(stream.rows if stream else ()):
+            for row in reversed(self._chains.get((key.instance, timeframe), ())):
                 if row.close_time <= close_time:
                     composites = dict(zip(CHAINS, row.composites, strict=True))
                     found[timeframe] = (row.close_time, composites)
@@ -167,8 +188,7 @@ class MemoryStore(MemoryLessons, TickStore):
     def _history(
         self, instance: str, timeframe: str, as_of: datetime, limit: int
     ) -> list[tuple[str, float, str]]:
-        stream = self._chains.get((instance, timeframe))
-        rows = stream.rows if stream else []
+        rows = self._chains.get((instance, timeframe), [])
         known = rows[: bisect_left(rows, as_of, key=lambda row: row.close_time)]
         return [(row.close_text, row.consensus, row.verdict) for row in known[-limit:]]
 
@@ -190,7 +210,7 @@ class MemoryStore(MemoryLessons, TickStore):
         deliberation: Mapping[str, Any] | None,
     ) -> None:
         del scores, l1, ath, source_type, deliberation
-        stream = self._chains.setdefault(key[:2], _Chains())
+        stream = key[:2]
         composites = (
             saved.l1_composite,
             saved.low_composite,
@@ -198,7 +218,9 @@ class MemoryStore(MemoryLessons, TickStore):
             saved.composite,
         )
         row = ScoredTick(stamp(close_time), close_time, composites, saved.consensus, saved.verdict)
-        rows, moves = stream.rows, stream.moves
+        if stream not in self._chains:
+            self._put(self._chains, stream, [])
+        rows, moves = self._chains[stream], self._moves.get(stream)
         if rows and rows[-1].close_time >= close_time:
             # The moves are counted as ticks come: one out of order would be counted wrong for ever.
             raise ValueError(f"{key.text} is not newer than the newest tick of its stream")
@@ -206,10 +228,9 @@ class MemoryStore(MemoryLessons, TickStore):
         if moves is not None:
             moves.add(close_time, saved.consensus)
         # Moves cannot be taken out of a count: without them the next tick counts anew.
-        self._undoing(lambda: setattr(stream, "moves", None), lambda: rows.remove(row))
+        self._undoing(lambda: self._moves.pop(stream, None), lambda: rows.remove(row))
         if len(rows) > 2 * MARKOV_HISTORY:
-            stream.rows = rows[-MARKOV_HISTORY:]
-            self._undoing(lambda: setattr(stream, "rows", rows))
+            self._put(self._chains, stream, rows[-MARKOV_HISTORY:])
 
     def _recall(
         self,
@@ -223,22 +244,24 @@ class MemoryStore(MemoryLessons, TickStore):
         elsewhere: int,
     ) -> Row:
         """Return the memory context; moves are counted as ticks come, not anew each time."""
-        stream = self._chains.setdefault((instance, timeframe), _Chains())
-        rows, lookback = stream.rows, profile.agents.history_lookback
+        stream = instance, timeframe
+        rows, lookback = self._chains.get(stream, []), profile.agents.history_lookback
         if rows and rows[-1].close_time >= as_of:
             # A question about the past: the running count knows too much.
             return super()._recall(
                 instance, timeframe, as_of, profile, held=held, trades=trades, elsewhere=elsewhere
             )
         # Other cut points make other states: they are counted anew.
-        known = None if stream.moves is None else stream.moves.settings
-        if stream.moves is None or (known is not profile.markov and known != profile.markov):
-            stream.moves = MarkovMoves(timeframe, profile.markov, MARKOV_HISTORY)
+        moves = self._moves.get(stream)
+        if moves is None or (
+            moves.settings is not profile.markov and moves.settings != profile.markov
+        ):
+            moves = self._moves[stream] = MarkovMoves(timeframe, profile.markov, MARKOV_HISTORY)
             for row in rows[-MARKOV_HISTORY:]:
-                stream.moves.add(row.close_time, row.consensus)
+                moves.add(row.close_time, row.consensus)
         newest = rows[-min(lookback, MARKOV_HISTORY) :]
         return sentiment_rules.recalled(
-            stream.moves.view(),
+            moves.view(),
             as_of=as_of,
             timeframe=timeframe,
             trend=[row.consensus for row in newest],
@@ -335,51 +358,26 @@ class MemoryStore(MemoryLessons, TickStore):
 
     def as_json(self) -> Row:
         """Return the whole state as JSON values; `of` makes the same store of it again."""
-        return {
-            "version": VERSION,
-            **super().as_json(),
-            "claims": [[*stream, dict(rows)] for stream, rows in self._claims.items()],
-            "forgotten": [[*stream, at] for stream, at in self._forgotten.items()],
-            "chains": [
-                [*stream, [_chain_json(row) for row in chains.rows]]
-                for stream, chains in self._chains.items()
-                if chains.rows
-            ],
-            "states": [dict(row) for row in self._states],
-            "alarms": {key: dict(row) for key, row in self._alarms.items()},
-        }
+        state: Row = {"version": VERSION}
+        for name, kind in STATE.items():
+            value = getattr(self, f"_{name}")
+            pairs = [*value.items()] if isinstance(value, dict) else value
+            pairs = sorted(value) if isinstance(value, set) else pairs
+            state[name] = TypeAdapter(kind).dump_python(pairs, mode="json")
+        return state
 
     @classmethod
     def of(
         cls,
-        told: Mapping[str, Any],
+        state: Mapping[str, Any],
         profiles: Mapping[str, Profile] | None = None,
         ranges: Ranges = no_ranges,
     ) -> MemoryStore:
         """Return the store that `as_json` described; ValueError for another version's state."""
-        if told.get("version") != VERSION:
-            raise ValueError(f"the state is of version {told.get('version')}, not {VERSION}")
+        if state.get("version") != VERSION:
+            raise ValueError(f"the state is of version {state.get('version')}, not {VERSION}")
         store = cls(profiles, ranges)
-        store._take(told)
+        for name, kind in STATE.items():
+            empty = getattr(store, f"_{name}")
+            setattr(store, f"_{name}", type(empty)(TypeAdapter(kind).validate_python(state[name])))
         return store
-
-    def _take(self, told: Mapping[str, Any]) -> None:
-        super()._take(told)
-        self._claims = {
-            (a, b): {at: list(row) for at, row in rows.items()} for a, b, rows in told["claims"]
-        }
-        self._forgotten = {(a, b): at for a, b, at in told["forgotten"]}
-        self._chains = {
-            (a, b): _Chains([_chain_of(row) for row in rows]) for a, b, rows in told["chains"]
-        }
-        self._states = [dict(row) for row in told["states"]]
-        self._alarms = {key: dict(row) for key, row in told["alarms"].items()}
-
-
-def _chain_json(row: ScoredTick) -> list[Any]:
-    return [row.close_text, *row.composites, row.consensus, row.verdict]
-
-
-def _chain_of(told: Sequence[Any]) -> ScoredTick:
-    close, l1, low, high, final, consensus, verdict = told
-    return ScoredTick(close, parse(close), (l1, low, high, final), consensus, verdict)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from torra.config import Profile
 from torra.lessons.facts import PriceRange
 from torra.lessons.lesson import Fresh, Kind, Lesson, LessonFacts, LessonText, Situation
-from torra.store.trade.memory_signals import MemorySignals, Row
+from torra.store.trade.memory_signals import MemorySignals
 from torra.verdict.vetoed import VetoedOpening
 
 KEPT: Final = 5_000
@@ -138,33 +138,3 @@ class MemoryLessons(MemorySignals):
 
         self._undoing(put_back)
         del table[key]
-
-    # --- checkpoints ----------------------------------------------------------------------------
-
-    def as_json(self) -> Row:
-        """Return the whole state as JSON values."""
-        return {
-            **super().as_json(),
-            "situations": {sid: one.as_dict() for sid, one in self._situations.items()},
-            "lessons": [
-                [one.number, one.facts.as_dict(), [words.as_dict() for words in one.words]]
-                for one in self._lessons.values()
-            ],
-            "newest_lesson": self._newest_lesson,
-            "vetoed": [one.as_dict() for one in self._vetoed.values()],
-            "stretches": dict(self._stretches),
-        }
-
-    def _take(self, told: Mapping[str, Any]) -> None:
-        super()._take(told)
-        self._situations = {sid: Situation.of(one) for sid, one in told["situations"].items()}
-        self._lessons = {
-            number: Lesson(number, LessonFacts.of(facts), tuple(map(LessonText.of, words)))
-            for number, facts, words in told["lessons"]
-        }
-        lessons = self._lessons.values()
-        self._learnt = {(one.facts.sid, one.facts.kind): one.number for one in lessons}
-        self._newest_lesson = told["newest_lesson"]
-        vetoed = map(VetoedOpening.of, told["vetoed"])
-        self._vetoed = {one.sid: one for one in vetoed}
-        self._stretches = dict(told["stretches"])

@@ -139,7 +139,17 @@ def migrate(
     if number == NEWEST:
         return None
     # Before the backup and the first change: a file that is refused stays as it is.
-    _check_names(db, path)
+    # Before the number: another process may migrate the file at this moment.
+    there = db.conn.execute("SELECT type, name FROM sqlite_master").fetchall()
+    # SQLite does not tell capital letters apart in names.
+    newest = {row.name.lower() for row in _made(NEWEST) if row.table != SENTIMENT}
+    made = newest - {row.name.lower() for row in _made(schema(db))}
+    for kind, name in there:
+        if name.lower() in made:
+            raise ConfigError(
+                f"{path} has a {kind} {name} that Torra did not make; rename that {kind}, or name "
+                "another database file"
+            )
     if not number:
         _check_legacy(db, path)
     backup = _back_up(db, path, now()) if db.table_names() else None
@@ -276,24 +286,6 @@ def _made(number: int) -> tuple[SchemaRow, ...]:
         return tuple(schema_rows(db))
     finally:
         db.close()
-
-
-def _check_names(db: sqlite_utils.Database, path: Path) -> None:
-    """Raise ConfigError when something in the file has a name that a pending step would create.
-
-    It is somebody else's: a scorer whose file was taken over may make tables of its own.
-    """
-    # Before the number: another process may migrate the file at this moment.
-    there = db.conn.execute("SELECT type, name FROM sqlite_master").fetchall()
-    # SQLite does not tell capital letters apart in names.
-    newest = {row.name.lower() for row in _made(NEWEST) if row.table != SENTIMENT}
-    made = newest - {row.name.lower() for row in _made(schema(db))}
-    for kind, name in there:
-        if name.lower() in made:
-            raise ConfigError(
-                f"{path} has a {kind} {name} that Torra did not make; rename that {kind}, or name "
-                "another database file"
-            )
 
 
 def _check_legacy(db: sqlite_utils.Database, path: Path) -> None:

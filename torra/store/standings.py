@@ -130,16 +130,6 @@ class StandingStore(Store):
         rows = self._rows("SELECT instance, profile FROM trading_config ORDER BY id")
         return [(str(row["instance"]), str(row["profile"])) for row in rows]
 
-    def stored_ticks(self, instances: Sequence[str]) -> int:
-        """Return how many ticks of these instances are stored."""
-        marks = ", ".join("?" * len(instances))
-        row = self._row(
-            f"SELECT coalesce(sum(ticks), 0) AS number FROM verdict_tallies "  # noqa: S608 - marks
-            f"WHERE instance IN ({marks})",
-            *instances,
-        )
-        return int(row["number"]) if row else 0
-
     def observed(
         self,
         instances: Sequence[str],
@@ -243,18 +233,9 @@ class StandingStore(Store):
                 beyond = middle
         end = None if known < 0 else self._warmed(instance, timeframe, known)
         # A tick of the running desk has followed: the warm-up is over for good.
-        if self._has_tick(instance, timeframe, beyond):
+        if self.close_before(instance, timeframe, beyond):
             ends[key] = end
         return end
-
-    def _has_tick(self, instance: str, timeframe: str, place: int) -> bool:
-        """Return whether a stream has a tick at a place, counted from 0."""
-        found = self._tuples(
-            "SELECT 1 FROM chains WHERE instance = ? AND timeframe = ? "
-            "ORDER BY close_time LIMIT 1 OFFSET ?",
-            instance, timeframe, place,
-        )  # fmt: skip
-        return bool(found)
 
     def _warmed(self, instance: str, timeframe: str, place: int) -> datetime | None:
         """Return the close of a stream's tick, counted from 0, if it was run in warm-up."""

@@ -1,8 +1,8 @@
 """The store interface of a tick: the desk's database, or memory alone in a replay.
 
-`TickStore` has every method that `run_tick` and what it calls use, so that one tick is the same
-code over either store. instance_database.Database and torra.store.memory.MemoryStore both inherit
-it. What follows from other methods of a store alone is written once: here for the trading state, in
+`run_tick` and what it calls work on a `TickDatabase`, so that one tick is the same code over either
+store: instance_database.Database and torra.store.memory.MemoryStore. Both inherit `TickStore`: what
+follows from other methods of a store alone is written once, here for the trading state, in
 torra.store.brain for scores and memory, in torra.store.trade.positions for the account. The signals
 on their way to a bridge are torra.verdict.outbox's part.
 """
@@ -10,19 +10,22 @@ on their way to a bridge are torra.verdict.outbox's part.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
 
-from agents.contracts import CallRecord
 from torra.clock import duration
-from torra.evidence.news_digest import NewsItem
-from torra.lessons.lesson import Fresh, Situation
 from torra.store.brain import MOMENT, Brain, Composites
 from torra.store.connection import TickKey
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import HeldSide, TradingState
-from torra.verdict.vetoed import VetoedOpening
+
+if TYPE_CHECKING:
+    from instance_database import Database
+    from torra.store.memory import MemoryStore
+
+TickDatabase: TypeAlias = "Database | MemoryStore"
+"""A store that a tick runs on. Errors of it are StoreUnavailable."""
 
 
 class OpeningContext(NamedTuple):
@@ -42,36 +45,7 @@ class OpeningContext(NamedTuple):
 
 
 class TickStore(Brain):
-    """A store in which ticks are kept. Errors of the store are StoreUnavailable."""
-
-    # --- claims ---------------------------------------------------------------------------------
-
-    @abstractmethod
-    def claim_tick(self, key: TickKey, epoch: int) -> bool:
-        """Claim a tick for this desk: True when it had no claim, or an earlier epoch's."""
-
-    @abstractmethod
-    def release_claim(self, key: TickKey, epoch: int) -> None:
-        """Give a claim of ours back; without effect when it is not ours or the tick is finished."""
-
-    @abstractmethod
-    def skip_tick(self, key: TickKey, reason: str, detail: str, epoch: int) -> bool:
-        """Record why a tick is not run; False when it is done, skipped or a later epoch's."""
-
-    @abstractmethod
-    def require_lease(self, epoch: int) -> None:
-        """Raise StoreUnavailable when another desk holds the lease: first in a transaction."""
-
-    @abstractmethod
-    def require_claim(self, key: TickKey, epoch: int) -> None:
-        """Raise StoreUnavailable unless lease and claim are ours: first in a tick's transaction."""
-
-    @abstractmethod
-    def finish_tick(self, key: TickKey, epoch: int) -> None:
-        """Set our claim done, inside the transaction that stores the tick.
-
-        Raises StoreUnavailable when the claim is not ours any more.
-        """
+    """The part of a store of ticks that follows from its other methods."""
 
     # --- the trading state ----------------------------------------------------------------------
 
@@ -169,95 +143,3 @@ class TickStore(Brain):
     @abstractmethod
     def latches(self, instance: str) -> frozenset[str]:
         """Return the sides on which a veto of openings is latched."""
-
-    @abstractmethod
-    def set_latch(self, instance: str, side: str, held: bool = True) -> None:
-        """Latch a veto, or clear it when `held` is False."""
-
-    @abstractmethod
-    def propose(self, row: Mapping[str, Any]) -> bool:
-        """Write down what a person is to decide about; False when it is there already."""
-
-    @abstractmethod
-    def proposal_waits(self, key: TickKey, now: datetime) -> bool:
-        """Return whether a proposal of an earlier tick of the stream still waits at a moment."""
-
-    @abstractmethod
-    def close_waits(self, closes: str, now: datetime) -> bool:
-        """Return whether a proposal still waits that would close the position of an opening."""
-
-    # --- lessons --------------------------------------------------------------------------------
-
-    @abstractmethod
-    def keep_situation(self, sid: str, situation: Situation) -> None:
-        """Keep the market of an opening; the first one of an id stands."""
-
-    @abstractmethod
-    def note_lesson_uses(self, torra_key: str, numbers: Sequence[int]) -> None:
-        """Note which lessons a tick was told of, the first ones first."""
-
-    @abstractmethod
-    def lessons_since(self, facts: int, words: int) -> Fresh:
-        """Return what is newer than two row numbers (0 for all)."""
-
-    @abstractmethod
-    def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
-        """Return the vetoed openings of an instance that have not ended, oldest first."""
-
-    @abstractmethod
-    def keep_vetoed(self, opening: VetoedOpening) -> None:
-        """Keep a vetoed opening as it stands now."""
-
-    @abstractmethod
-    def end_vetoed(self, sid: str) -> None:
-        """Forget a vetoed opening that has ended: its lesson tells of it."""
-
-    @abstractmethod
-    def veto_stretch(self, instance: str) -> str | None:
-        """Return the side whose openings are being vetoed now, tick after tick; None for none."""
-
-    @abstractmethod
-    def set_veto_stretch(self, instance: str, side: str | None) -> None:
-        """Begin a stretch of vetoes of a side, or end the one that stands."""
-
-    # --- paper ----------------------------------------------------------------------------------
-
-    @abstractmethod
-    def standing(self, instance: str) -> dict[str, Any]:
-        """Return what an instance has before a tick: paper_cursor, latches, signal_event."""
-
-    @abstractmethod
-    def paper_cursor(self, instance: str) -> datetime | None:
-        """Return the bar time up to which the paper bridge has lived."""
-
-    @abstractmethod
-    def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
-        """Remember how far the paper bridge has come."""
-
-    # --- what is kept of a tick -----------------------------------------------------------------
-
-    @abstractmethod
-    def bar_revision(
-        self, instance: str, timeframe: str, first: datetime, last: datetime
-    ) -> int | None:
-        """Return the highest revision among the bars of a range; None where none is stored."""
-
-    @abstractmethod
-    def write_journal(self, key: TickKey, record: Mapping[str, Any]) -> None:
-        """Store the record of a tick."""
-
-    @abstractmethod
-    def write_calls(self, key: TickKey, calls: Sequence[CallRecord]) -> None:
-        """Store what was asked and answered."""
-
-    @abstractmethod
-    def record_late(self, key: TickKey, call: CallRecord) -> bool:
-        """Add an answer to a call that its tick gave up; False when no such call waits."""
-
-    @abstractmethod
-    def store_picture(self, picture: bytes) -> str:
-        """Store a picture that a model was shown; return its hash."""
-
-    @abstractmethod
-    def store_news(self, items: Iterable[NewsItem]) -> int:
-        """Store the headlines that a tick saw; return how many were new."""

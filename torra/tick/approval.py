@@ -29,7 +29,7 @@ from torra.clock import Clock, duration, parse
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.lessons.lesson import Thesis
-from torra.store.tick_store import TickStore
+from torra.store.tick_store import TickDatabase
 from torra.store.trade.rows import Draft, OrderRequest, ProposalRow
 from torra.tick.marks import DEMO_SECONDS
 from torra.verdict import risk_engine
@@ -136,7 +136,7 @@ def expiry(as_of: datetime, timeframe: str, clock: Clock) -> datetime:
 
 
 def propose(
-    database: TickStore,
+    database: TickDatabase,
     action: Action,
     decision: Decision,
     *,
@@ -182,7 +182,7 @@ def asks_to_close(spoken: Deliberation) -> AgentReport | None:
 
 
 def propose_close(
-    database: TickStore,
+    database: TickDatabase,
     spoken: Deliberation,
     position: Position,
     decision: Decision,

@@ -191,7 +191,6 @@ class Plan:
 
 def plan(
     inputs: TickInputs,
-    key: TickKey,
     profile: Profile,
     answerers: ModelAccess,
     database: Foresees,
@@ -214,16 +213,18 @@ def plan(
         or agents.gate_call == "openings"
         or agents.rebuts()
         or bool(agents.consulted())
-    ) and _pivotal(inputs, key, profile, database)
+    ) and _pivotal(inputs, profile, database)
     # Before the ladder: a tick that asks nobody costs nothing, so it leaves the rung where it is.
     if agents.call_policy == "pivotal" and not pivotal:
         # A sample is asked all the same, to measure what skipping leaves out.
-        if not call_policy.sampled(key.text, agents.pivotal_sample):
+        if not call_policy.sampled(inputs.key.text, agents.pivotal_sample):
             return Plan(config, (), SourceType.AGENT_SKIPPED)
         flags = ("pivotal_sample",)
     company: OpeningContext | None = None
     if agents.consulted():
-        company = database.company(key, inputs.as_of, inputs.instance.timeframes, inputs.together)
+        company = database.company(
+            inputs.key, inputs.as_of, inputs.instance.timeframes, inputs.together
+        )
     if answerers.account is None:
         return Plan(config, flags, pivotal=pivotal, company=company)
     rung = answerers.account.rung(config.agents, AGENTS, beside=beside)
@@ -241,7 +242,6 @@ def plan(
 def run_tick_debate(
     plan: Plan,
     inputs: TickInputs,
-    key: TickKey,
     profile: Profile,
     answerers: ModelAccess,
     *,
@@ -280,7 +280,7 @@ def run_tick_debate(
         if not is_immediate(answerers.submit):  # what answers at once brings nothing later
             answerers = replace(answerers, submit=late.submit)
         spoken = _deliberate(
-            context, key, plan, answerers, clock, deadline,
+            context, plan, answerers, clock, deadline,
             inputs=inputs, profile=profile, shadow=shadow,
         )  # fmt: skip
         if more := (*plan.flags, *seen):
@@ -320,9 +320,9 @@ def _in_shadow(settings: AgentSettings, answerers: ModelAccess) -> bool:
     return settings.influence == "shadow"
 
 
-def _pivotal(inputs: TickInputs, key: TickKey, profile: Profile, database: Foresees) -> bool:
+def _pivotal(inputs: TickInputs, profile: Profile, database: Foresees) -> bool:
     foreseen = database.foresee(
-        key,
+        inputs.key,
         inputs.as_of,
         l1=inputs.l1,
         ath=inputs.ath_score,
@@ -353,7 +353,6 @@ def _context(
 
 def _deliberate(
     context: DebateContext,
-    key: TickKey,
     plan: Plan,
     answerers: ModelAccess,
     clock: Clock,
@@ -368,7 +367,7 @@ def _deliberate(
     if submit is None:
         raise ValueError("nobody is there to be asked")
     purse = answerers.account and answerers.account.purse(
-        key, config.agents, submit, monotonic=clock.monotonic, deadline=deadline
+        inputs.key, config.agents, submit, monotonic=clock.monotonic, deadline=deadline
     )
     paid = purse.submit if purse else submit
     if purse and is_immediate(submit):
@@ -383,16 +382,16 @@ def _deliberate(
         reserve=purse.reserve if purse else None,
         agents=AGENTS,
         fallback=answerers.fallback or chart_scorer.score_chart,
-        on_event=answerers.about(key, shadow=shadow),
+        on_event=answerers.about(inputs.key, shadow=shadow),
     )
     if plan.company is not None:
         counted = spoken
         if shadow:
             counted = agent_framework.l1_only_record(context, config, spoken.source_type)
-        opening = thesis.predict_consensus(plan.company, inputs, counted, profile, key.timeframe)
+        opening = thesis.predict_consensus(plan.company, inputs, counted, profile)
         if opening is not None:
             line = thesis.TraderAccess(
-                paid, purse.reserve if purse else None, answerers.about(key, shadow=shadow),
+                paid, purse.reserve if purse else None, answerers.about(inputs.key, shadow=shadow),
                 clock.monotonic, deadline,
             )  # fmt: skip
             spoken = thesis.consulted(spoken, opening, context, config, profile, line)

@@ -16,11 +16,11 @@ import signal_bridge
 from agents.debate.deliberation import Consulted, Deliberation
 from instance_database import ConsensusResult, TickKey
 from torra.clock import duration, iso
-from torra.config import Instance, Profile
+from torra.config import Profile
 from torra.failpoints import failpoint
 from torra.lessons.facts import situation_of
 from torra.lessons.lesson import Judgement, Thesis
-from torra.store.tick_store import TickStore
+from torra.store.tick_store import TickDatabase
 from torra.tick import approval, vetoed
 from torra.tick import record as tick_record
 from torra.tick.edges import TickDeps
@@ -38,8 +38,6 @@ NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
 
 
 def decide(
-    instance: Instance,
-    key: TickKey,
     inputs: TickInputs,
     debated: TickDebate,
     profile: Profile,
@@ -55,7 +53,7 @@ def decide(
     them. Where there are any, its record has how the instance stood between the two, and the step
     that had come last when it looked.
     """
-    database = edges.database
+    database, instance, key = edges.database, inputs.instance, inputs.key
     figures = edges.route.figures(instance.id) if edges.route else {}  # files, and no lock held
     with edges.write(deadline):
         # First: a desk that stood still may have been deposed, and its tick run by another one.
@@ -87,25 +85,23 @@ def decide(
         }
         # A HOLD asks nothing of the account: without a record it is not read.
         if edges.recorded or saved.verdict != "HOLD":
-            desk["exposure"] = {**_exposure(instance, inputs, profile, database), **figures}
-        decision, action = _review(instance, inputs, debated, saved, profile, database, desk)
+            desk["exposure"] = {**_exposure(inputs, profile, database), **figures}
+        decision, action = _review(inputs, debated, saved, profile, database, desk)
         # In the same transaction: the halt of a runaway cannot be lost beside its tick.
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(inputs.as_of)}")
-        begun = vetoed.note(
-            instance, key, inputs, saved, action, debated.counted.ruling, profile, database
-        )
+        begun = vetoed.note(inputs, saved, action, debated.counted.ruling, profile, database)
         proposed: tuple[SignalDraft, ...] = ()
         # After the review, so that the record still says what the checks thought of it.
         if profile.execution == "off" and action.drafts:
             action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
         elif profile.execution == "approve" and action.drafts:
             proposed = action.drafts
-            action = _propose(key, inputs, decision, action, edges, now)
-        signals = _enqueue(instance, key, inputs, action, database, now)
+            action = _propose(inputs, decision, action, edges, now)
+        signals = _enqueue(inputs, action, database, now)
         drafts = (*action.drafts, *proposed)
-        _ask_to_close(key, inputs, debated, decision, drafts, profile, edges, now)
-        _keep_situation(instance, key, inputs, drafts, begun, debated.deliberation, database)
+        _ask_to_close(inputs, debated, decision, drafts, profile, edges, now)
+        _keep_situation(inputs, drafts, begun, debated.deliberation, database)
         # The record holds its own time, so it is taken before the record is written.
         elapsed = (edges.clock.monotonic() - due) * 1000.0
         desk |= {"decided": iso(now), "signal_event": stands}
@@ -128,10 +124,9 @@ def decide(
     return record, result
 
 
-def _exposure(
-    instance: Instance, inputs: TickInputs, profile: Profile, database: TickStore
-) -> Mapping[str, Any]:
+def _exposure(inputs: TickInputs, profile: Profile, database: TickDatabase) -> Mapping[str, Any]:
     """Return the account as an opening would meet it, as far as the store knows."""
+    instance = inputs.instance
     found = database.exposure(instance.id, inputs.timeframe, as_of=inputs.as_of)
     if not profile.risk.leverage_caps:
         return found
@@ -141,17 +136,17 @@ def _exposure(
 
 
 def _review(
-    instance: Instance,
     inputs: TickInputs,
     debated: TickDebate,
     saved: ConsensusResult,
     profile: Profile,
-    database: TickStore,
+    database: TickDatabase,
     desk: Mapping[str, Any],
 ) -> tuple[Decision, Action]:
     stands = sentiment_rules.opening_stands(
         saved.verdict, saved.low_consensus, saved.high_consensus, profile.thresholds
     )
+    instance = inputs.instance
     found = database.latches(instance.id)
     before = {side: side in found for side in sentiment_rules.SIDES}
     outer = (saved.low_consensus, saved.high_consensus)
@@ -172,7 +167,9 @@ def _review(
         # The market's own, where a broker quotes: it stands among what the broker says.
         last_price=known.pop("last_price", None),
         bar_age=max(0.0, (inputs.now - inputs.as_of) / duration(inputs.timeframe)),
-        duplicate=_sent_before(instance, inputs, saved.verdict, database),
+        # This very decision is in the outbox already.
+        duplicate=saved.verdict != "HOLD"
+        and database.signal(_opening_id(inputs, saved.verdict)) is not None,
     )
     account = Account(trading_state=desk["trading_state"], **known)
     spec = profile.symbol(instance.symbol)
@@ -198,18 +195,16 @@ def _review(
 
 
 def _keep_situation(
-    instance: Instance,
-    key: TickKey,
     inputs: TickInputs,
     drafts: Sequence[SignalDraft],
     begun: VetoedOpening | None,
     spoken: Deliberation,
-    database: TickStore,
+    database: TickDatabase,
 ) -> None:
     """Keep the market of an opening, for the lesson of its end: sent, proposed or vetoed."""
     if not drafts and begun is None:
         return
-    sides = {_opening_id(instance, key, one.side): one.side for one in drafts if one.kind == "open"}
+    sides = {_opening_id(inputs, one.side): one.side for one in drafts if one.kind == "open"}
     if begun is not None:
         sides[begun.sid] = begun.side
     if not sides:
@@ -236,18 +231,11 @@ def _thesis(asked: Consulted | None, side: str) -> Thesis | None:
     )
 
 
-def _opening_id(instance: Instance, key: TickKey, side: str) -> str:
+def _opening_id(inputs: TickInputs, side: str) -> str:
+    name, timeframe, bar_time = inputs.key
     return signal_bridge.signal_id(
-        instance.id, instance.symbol, key.timeframe, key.bar_time, kind="open", side=side
+        name, inputs.instance.symbol, timeframe, bar_time, kind="open", side=side
     )
-
-
-def _sent_before(instance: Instance, inputs: TickInputs, verdict: str, database: TickStore) -> bool:
-    """Return whether this very decision is in the outbox already."""
-    if verdict == "HOLD":
-        return False
-    key = TickKey(instance.id, inputs.timeframe, inputs.bar_time)
-    return database.signal(_opening_id(instance, key, verdict)) is not None
 
 
 def _multiplier(debated: TickDebate, verdict: str) -> float:
@@ -259,7 +247,6 @@ def _multiplier(debated: TickDebate, verdict: str) -> float:
 
 
 def _propose(
-    key: TickKey,
     inputs: TickInputs,
     decision: Decision,
     action: Action,
@@ -267,22 +254,21 @@ def _propose(
     now: datetime,
 ) -> Action:
     """Write down what would have been sent, for a person; nothing is sent."""
-    if edges.database.proposal_waits(key, now):
+    if edges.database.proposal_waits(inputs.key, now):
         return Action("HOLD", PROPOSED, denied=action.denied)
     approval.propose(
         edges.database,
         action,
         decision,
-        key=key,
+        key=inputs.key,
         symbol=inputs.instance.symbol,
         created=now,
-        expires=approval.expiry(inputs.as_of, key.timeframe, edges.clock),
+        expires=approval.expiry(inputs.as_of, inputs.timeframe, edges.clock),
     )
     return Action("HOLD", PROPOSED, denied=action.denied)
 
 
 def _ask_to_close(
-    key: TickKey,
     inputs: TickInputs,
     debated: TickDebate,
     decision: Decision,
@@ -296,7 +282,7 @@ def _ask_to_close(
     if approval.asks_to_close(debated.counted) is None:
         return
     database, instance = edges.database, inputs.instance
-    expires = approval.expiry(inputs.as_of, key.timeframe, edges.clock)
+    expires = approval.expiry(inputs.as_of, inputs.timeframe, edges.clock)
     # A tick that comes after its bar was over would ask for what nobody can approve.
     if "off" in (profile.agents.judge_close, profile.execution) or now >= expires:
         return
@@ -311,7 +297,7 @@ def _ask_to_close(
         debated.counted,
         position,
         decision,
-        key=key,
+        key=inputs.key,
         symbol=instance.symbol,
         created=now,
         expires=expires,
@@ -319,24 +305,22 @@ def _ask_to_close(
 
 
 def _enqueue(
-    instance: Instance,
-    key: TickKey,
     inputs: TickInputs,
     action: Action,
-    database: TickStore,
+    database: TickDatabase,
     now: datetime,
 ) -> tuple[Mapping[str, Any], ...]:
     if not action.drafts:
         return ()
-    life = signal_life(key.timeframe)
+    instance, life = inputs.instance, signal_life(inputs.timeframe)
     return tuple(
         signal_bridge.write_signal(
             database,
             draft,
             instance=instance.id,
             symbol=instance.symbol,
-            timeframe=key.timeframe,
-            bar_time=key.bar_time,
+            timeframe=inputs.timeframe,
+            bar_time=inputs.bar_time,
             created=now if now - inputs.as_of > life else inputs.as_of,
             expires=max(inputs.as_of, now) + life,
             authority="tick",

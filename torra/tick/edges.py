@@ -26,7 +26,7 @@ from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.lessons.recall import Recall
 from torra.market.spreads import SpreadView
-from torra.store.tick_store import TickStore
+from torra.store.tick_store import TickDatabase
 from torra.tick.bar_window import Window
 from torra.tick.debate import Debater, ModelAccess, Payer
 from torra.verdict.risk_engine import TradingState
@@ -88,7 +88,7 @@ class TickDeps:
     journal runs one tick at a time.
     """
 
-    database: TickStore
+    database: TickDatabase
     window: Window
     submit: Submit | None
     provider: str

@@ -18,9 +18,10 @@ from agent_config import AgentSettings
 from agents.contracts import Role, SourceType, Submit, Tier
 from agents.debate.asking import bound_of
 from agents.registry import SCORER, TRADER, Agent, seated
-from instance_database import Database, TickKey
+from instance_database import Database
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
+from torra.store.connection import Keyed
 from torra.tick.spending import HOUR, LateRows, Local, Purse, worst_case
 
 RUNG_WAIT: Final = 0.3
@@ -51,48 +52,6 @@ class Rung:
     name: str
     asked: bool
     worst_usd: float = 0.0
-
-
-def rung(
-    database: Database,
-    prices: PriceList,
-    settings: AgentSettings,
-    profile_name: str,
-    now: datetime,
-    *,
-    local: Local,
-    agents: Mapping[str, Agent] | None = None,
-    beside: float = 0.0,
-) -> Rung:
-    """Return the rung of the ladder on which a profile's next tick runs, and keep it.
-
-    The rungs are the configured desk, the desks that its mode names below it, and nobody. A profile
-    steps down at once to the highest rung whose worst case fits under what is left of the sliding
-    hour.
-    It climbs to one that fits HYSTERESIS times, or fits an hour in which nothing was spent. Of what
-    is left `beside` is promised to ticks that closed with this one, in USD: this tick steps down
-    for it, but what is only promised is not kept against later ones. Without the database nobody
-    is asked. Raises ValueError for a desk that cannot be seated.
-    """
-    rungs = ladder(settings)
-    costs = [tick_worst_case(prices, each.settings, local, agents) for each in rungs if each.asked]
-    # A desk that costs nothing has no ladder, and needs no database.
-    if not costs[0]:
-        return rungs[0]
-    try:
-        held = database.rung(profile_name)
-        spent, ceiling = database.spent(profile_name, now - HOUR), settings.max_api_cost_per_hour
-        kept = _choose([*costs, 0.0], rungs, held, spent, ceiling)
-        if rungs[kept].name != (held or rungs[0].name):
-            with database.transaction(RUNG_WAIT):
-                database.set_rung(profile_name, rungs[kept].name)
-    # Without the ledger the ceiling is not known, so nothing is spent.
-    except StoreUnavailable:
-        log.exception("ledger: nobody is asked for profile %s", profile_name)
-        return rungs[-1]
-    fits = (at for at, cost in enumerate([*costs, 0.0]) if spent + beside + cost <= ceiling)
-    chosen = max(kept, next(fits, len(costs)))
-    return replace(rungs[chosen], worst_usd=[*costs, 0.0][chosen])
 
 
 def tick_worst_case(
@@ -185,15 +144,44 @@ class SpendingAccount:
         *,
         beside: float = 0.0,
     ) -> Rung:
-        """Return what the next tick is run with (see `rung`)."""
-        return rung(
-            self.database, self.prices, settings, self.profile, self.now(),
-            local=self.local, agents=agents, beside=beside,
-        )  # fmt: skip
+        """Return the rung of the ladder on which the profile's next tick runs, and keep it.
+
+        The rungs are the configured desk, the desks that its mode names below it, and nobody. A
+        profile steps down at once to the highest rung whose worst case fits under what is left of
+        the sliding hour. It climbs to one that fits HYSTERESIS times, or fits an hour in which
+        nothing was spent. Of what is left `beside` is promised to ticks that closed with this one,
+        in USD: this tick steps down for it, but what is only promised is not kept against later
+        ones. Without the database nobody is asked. Raises ValueError for a desk that cannot be
+        seated.
+        """
+        rungs, database = ladder(settings), self.database
+        costs = [
+            tick_worst_case(self.prices, each.settings, self.local, agents)
+            for each in rungs
+            if each.asked
+        ]
+        # A desk that costs nothing has no ladder, and needs no database.
+        if not costs[0]:
+            return rungs[0]
+        ceiling = settings.max_api_cost_per_hour
+        try:
+            held = database.rung(self.profile)
+            spent = database.spent(self.profile, self.now() - HOUR)
+            kept = _choose([*costs, 0.0], rungs, held, spent, ceiling)
+            if rungs[kept].name != (held or rungs[0].name):
+                with database.transaction(RUNG_WAIT):
+                    database.set_rung(self.profile, rungs[kept].name)
+        # Without the ledger the ceiling is not known, so nothing is spent.
+        except StoreUnavailable:
+            log.exception("ledger: nobody is asked for profile %s", self.profile)
+            return rungs[-1]
+        fits = (at for at, cost in enumerate([*costs, 0.0]) if spent + beside + cost <= ceiling)
+        chosen = max(kept, next(fits, len(costs)))
+        return replace(rungs[chosen], worst_usd=[*costs, 0.0][chosen])
 
     def purse(
         self,
-        key: TickKey,
+        key: Keyed,
         settings: AgentSettings,
         submit: Submit,
         *,
@@ -201,8 +189,4 @@ class SpendingAccount:
         deadline: float,
     ) -> Purse:
         """Open the purse of a tick."""
-        return Purse(
-            self.database, self.prices, settings, self.profile, key, submit,
-            local=self.local, now=self.now, monotonic=monotonic, deadline=deadline,
-            late=self.late, most=self.most,
-        )  # fmt: skip
+        return Purse(self, key, settings, submit, monotonic=monotonic, deadline=deadline)

@@ -18,7 +18,7 @@ from agents.contracts import Completion, Request, Submit
 from agents.debate.asking import AgentCall, call_record
 from instance_database import TickKey
 from torra.errors import StoreUnavailable
-from torra.store.tick_store import TickStore
+from torra.store.tick_store import TickDatabase
 
 log = logging.getLogger("torra")
 
@@ -44,7 +44,7 @@ class LateReplies:
         self._calls.append(call)
         return future
 
-    def watch(self, database: TickStore, key: TickKey) -> None:
+    def watch(self, database: TickDatabase, key: TickKey) -> None:
         """Record, from now on, what comes for the calls of the tick, which is stored."""
         for call in self._calls:
             if call.future is not None:
@@ -54,7 +54,7 @@ class LateReplies:
         call.ended = self._monotonic()
 
     def _came(
-        self, database: TickStore, key: TickKey, call: AgentCall, future: Future[Completion]
+        self, database: TickDatabase, key: TickKey, call: AgentCall, future: Future[Completion]
     ) -> None:
         """Take an answer on the thread that brings it, which may not wait for a database."""
         if future.cancelled() or future.exception(timeout=0) is not None:
@@ -68,7 +68,7 @@ class LateReplies:
             target=self._record, args=(database, key, call), name="torra-late", daemon=True
         ).start()
 
-    def _record(self, database: TickStore, key: TickKey, call: AgentCall) -> None:
+    def _record(self, database: TickDatabase, key: TickKey, call: AgentCall) -> None:
         try:
             with database.transaction(STORE_WAIT):
                 database.record_late(key, call_record(call, self._monotonic()))

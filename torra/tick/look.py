@@ -105,7 +105,7 @@ def look(
         outside=outside,
         experts=experts,
     )
-    bundle = _to_experts(bundle, key, edges, outside)
+    bundle = bundle if edges.evidence is None else edges.evidence(key, bundle, outside)
     if experts:
         bundle = _with_stakes(bundle, row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
@@ -147,13 +147,6 @@ def look(
         standing=standing,
         invented=edges.invented,
     )
-
-
-def _to_experts(
-    bundle: Bundle, key: TickKey, edges: TickDeps, outside: OutsideView | None
-) -> Bundle:
-    """Return the evidence, that of a placebo's experts of another day."""
-    return bundle if edges.evidence is None else edges.evidence(key, bundle, outside)
 
 
 def _outside(

@@ -17,7 +17,7 @@ from torra.bridges import paper
 from torra.bridges.guards import limits
 from torra.clock import duration
 from torra.config import Instance, Profile, SymbolSpec
-from torra.store.tick_store import TickStore
+from torra.store.tick_store import TickDatabase
 from torra.tick.bar_window import Window
 
 
@@ -34,7 +34,7 @@ def path(
 def advance(
     instance: Instance,
     profile: Profile,
-    database: TickStore,
+    database: TickDatabase,
     bars: Sequence[paper.Bar],
     cursor: datetime | None,
     as_of: datetime,

@@ -23,7 +23,7 @@ from agent_framework import Deliberation
 from agents.contracts import VECTORS, Feature
 from agents.debate.deliberation import OUTAGE
 from ath_calculator import Records, RecordScore
-from instance_database import ConsensusResult
+from instance_database import ConsensusResult, TickKey
 from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from technical_calculator import c_versions
 from torra.clock import iso
@@ -93,6 +93,11 @@ class TickInputs:
     together: Mapping[str, float] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
     invented: bool = False
+
+    @property
+    def key(self) -> TickKey:
+        """The tick's own key."""
+        return TickKey(self.instance.id, self.timeframe, self.bar_time)
 
     @property
     def bars(self) -> pd.DataFrame:
@@ -290,7 +295,14 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         push=debated.deliberation.panel.push,
         trader=debated.company is not None,
         declined=_decline_code(debated.deliberation),
-        judge=_judge_side(debated.deliberation),
+        judge=next(
+            (
+                report.winner
+                for report in debated.deliberation.reports
+                if report.win_share is not None
+            ),
+            "",
+        ),
         outage=debated.counted.conviction_for("BUY") if debated.counted.outage else None,
         invented=inputs.invented,
     )
@@ -376,11 +388,6 @@ def _flags(result: TickResult) -> list[str]:
     against = counted.panel.agreement(result.saved.verdict).leans_against
     found = {LEAN_AGAINST: against, UNFORESEEN: _unforeseen(result), OUTAGE: counted.outage}
     return [flag for flag, stands in found.items() if stands]
-
-
-def _judge_side(spoken: Deliberation) -> str:
-    """Return the side that a swarm's judge takes; "" where none was heard."""
-    return next((report.winner for report in spoken.reports if report.win_share is not None), "")
 
 
 def _decline_code(spoken: Deliberation) -> str:

@@ -45,7 +45,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_config import (
     VENDORS,
@@ -63,11 +63,13 @@ from agents.contracts import (
 )
 from agents.debate.asking import MOST_TOKENS
 from agents.debate.deliberation import Deliberation
-from instance_database import Database
 from torra.failpoints import failpoint
 from torra.providers.prices import PriceList
 from torra.store.connection import Keyed
 from torra.store.ledger import Booking, Settlement
+
+if TYPE_CHECKING:
+    from torra.tick.ladder import SpendingAccount
 
 log = logging.getLogger("torra")
 
@@ -155,38 +157,22 @@ class Purse:
 
     def __init__(
         self,
-        database: Database,
-        prices: PriceList,
-        settings: AgentSettings,
-        profile_name: str,
+        account: SpendingAccount,
         key: Keyed,
+        settings: AgentSettings,
         submit: Submit,
         *,
-        local: Local,
-        now: Callable[[], datetime],
         monotonic: Callable[[], float],
         deadline: float,
-        late: LateRows | None = None,
-        most: float | None = None,
     ) -> None:
-        """Open the purse of a tick; `now` is real time, `deadline` a moment of `monotonic`.
-
-        `late` is what all purses of a profile share: rows whose answers came after their tick.
-        `most` is what all that was ever booked for the profile may come to, in USD.
-        """
-        self._database = database
-        self._prices = prices
-        self._settings = settings
-        self._profile = profile_name
+        """Open the purse of a tick; `deadline` is a moment of `monotonic`."""
+        self._account = account
         self._key = key
+        self._settings = settings
         self._submit = submit
-        self._local = local
-        self._now = now
         self._monotonic = monotonic
         self._deadline = deadline
         self._lock = threading.Lock()
-        self._late = LateRows() if late is None else late
-        self._most = math.inf if most is None else most
         self._rows: dict[Slot, _Row] = {}
         self._closed = False
 
@@ -199,7 +185,9 @@ class Purse:
         rows = [
             row
             for bound in bounds
-            for row in _possible(stage, bound, self._prices, self._settings, self._local)
+            for row in _possible(
+                stage, bound, self._account.prices, self._settings, self._account.local
+            )
         ]
         within = all(bound.attempt > 1 for bound in bounds)
         former = self._finished(unsent=frozenset(row.slot for row in rows) if within else None)
@@ -288,17 +276,17 @@ class Purse:
     def _book(self, rows: list[_Row], former: list[_Row]) -> bool:
         """Write what became of the former rows and, if they fit, the new ones: one transaction."""
         left = max(0.0, self._deadline - self._monotonic())
-        late = self._late.all()
+        late = self._account.late.all()
         total = math.fsum(row.booking.usd for row in rows)
-        with self._database.transaction(max(LEAST_WAIT, RESERVE_SHARE * left)):
+        with self._account.database.transaction(max(LEAST_WAIT, RESERVE_SHARE * left)):
             # Settle first: what the former stage did not use may pay for this one.
             self._enter([*former, *late])
-            now = self._now()
+            now = self._account.now()
             # An agent that was left behind may ask when all is over.
             granted = not self._closed and self._affords(total, now)
             if granted:
-                ids = self._database.book(
-                    self._profile,
+                ids = self._account.database.book(
+                    self._account.profile,
                     self._key.text,
                     [row.booking for row in rows],
                     at=now,
@@ -313,11 +301,14 @@ class Purse:
 
     def _affords(self, usd: float, now: datetime) -> bool:
         """Return whether so much more stays under the ceiling of the hour, and under the sum."""
-        spent = self._database.spent(self._profile, now - HOUR)
+        spent = self._account.database.spent(self._account.profile, now - HOUR)
         if spent + usd > self._settings.max_api_cost_per_hour:
             return False
-        ever = 0.0 if self._most == math.inf else self._database.spent(self._profile, EVER)
-        return ever + usd <= self._most
+        account = self._account
+        return (
+            account.most is None
+            or account.database.spent(account.profile, EVER) + usd <= account.most
+        )
 
     def _finished(self, *, last: bool = False, unsent: frozenset[Slot] | None = None) -> list[_Row]:
         """Return the booked rows whose end is not written yet; give up those never sent.
@@ -338,26 +329,26 @@ class Purse:
             return [row for row in rows if row.id and not row.written and (row.ended or last)]
 
     def _write(self, rows: Sequence[_Row], wait: float) -> None:
-        rows = [*rows, *self._late.all()]
+        rows = [*rows, *self._account.late.all()]
         if not rows:
             return
-        with self._database.transaction(wait):
+        with self._account.database.transaction(wait):
             self._enter(rows)
         self._written(rows)
 
     def _written(self, rows: Sequence[_Row]) -> None:
         for row in rows:
             row.written = True
-        self._late.remove(rows)
+        self._account.late.remove(rows)
 
     def _enter(self, rows: Sequence[_Row]) -> None:
         for row in rows:
             if not row.sent:
-                self._database.release(row.id)
+                self._account.database.release(row.id)
             elif row.paid is None:
-                self._database.keep(row.id)
+                self._account.database.keep(row.id)
             else:
-                self._database.settle(row.id, row.paid)
+                self._account.database.settle(row.id, row.paid)
 
     # --- what became of a request ---------------------------------------------------------------
 
@@ -366,7 +357,7 @@ class Purse:
         try:
             late = self._end(row, self._outcome(row, future))
             if late and row.paid is not None:
-                self._late.add(row)
+                self._account.late.add(row)
         except Exception:
             log.exception("ledger: a late answer of %s stays at its worst case", self._key.text)
 
@@ -396,7 +387,7 @@ class Purse:
 
     def _failed(self, error: BaseException) -> Settlement | None:
         free = isinstance(error, ModelUnavailable) and not error.billed
-        return Settlement(0.0, self._now()) if free else None
+        return Settlement(0.0, self._account.now()) if free else None
 
     def _paid(self, row: _Row, completion: object) -> Settlement | None:
         booked = row.booking
@@ -406,7 +397,9 @@ class Purse:
         free = (
             usd == 0
             and vendor in VENDORS
-            and not _worst_of(self._prices, self._local, row.bound, vendor, completion.model)
+            and not _worst_of(
+                self._account.prices, self._account.local, row.bound, vendor, completion.model
+            )
         )
         # A vendor's figures are not trusted: NaN or a negative cost would free the ceiling.
         known = isinstance(usd, float | int) and 0 < usd <= booked.usd + ROUNDING
@@ -417,7 +410,7 @@ class Purse:
         turned = vendor in VENDORS and vendor != booked.provider
         return Settlement(
             float(usd),
-            self._now(),
+            self._account.now(),
             input_tokens=_count(completion.input_tokens),
             output_tokens=_count(completion.output_tokens),
             cached_tokens=_count(completion.cached_tokens),
@@ -443,13 +436,8 @@ def _worst_of(prices: PriceList, local: Local, bound: CallBound, vendor: str, mo
         prompt_bytes=bound.prompt_bytes,
         output_tokens=bound.output_tokens,
         picture=bound.picture,
-        local=_is_local(vendor, local),
+        local=local(vendor) if vendor in VENDORS else not is_plug_in(vendor),
     )
-
-
-def _is_local(vendor: str, local: Local) -> bool:
-    """Tell whether a provider's server is one's own: nobody knows where a plug-in asks."""
-    return local(vendor) if vendor in VENDORS else not is_plug_in(vendor)
 
 
 def _possible(

@@ -70,7 +70,6 @@ def predict_consensus(
     inputs: TickInputs,
     counted: Deliberation,
     profile: Profile,
-    timeframe: str,
 ) -> Foreseen | None:
     """Return the opening that a deliberation's scores would make; None where they make none."""
     if profile.execution == "off":
@@ -84,7 +83,7 @@ def predict_consensus(
     )
     low, high = sentiment_rules.low_high(gated, ungated)
     own = sentiment_rules.composites((inputs.l1, low, high, gated), inputs.ath_score, profile)
-    latest = {**company.latest, timeframe: (inputs.as_of, own)}
+    latest = {**company.latest, inputs.timeframe: (inputs.as_of, own)}
     saved = sentiment_rules.weigh(own, latest, profile, inputs.as_of)
     outer = (saved.low_consensus, saved.high_consensus)
     before = {name: name in company.latched for name in sentiment_rules.SIDES}

@@ -17,14 +17,14 @@ from typing import Final
 
 import signal_bridge
 from agents.contracts import GateRuling
-from instance_database import ConsensusResult, TickKey
+from instance_database import ConsensusResult
 from torra.bridges import paper
 from torra.clock import duration
 from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import StoreUnavailable
 from torra.lessons.facts import PriceRange, facts_of
 from torra.lessons.reviews import rules_words
-from torra.store.tick_store import TickStore
+from torra.store.tick_store import TickDatabase
 from torra.tick.bar_window import Window
 from torra.tick.paper import path as paper_path
 from torra.tick.record import TickInputs
@@ -47,19 +47,18 @@ LOTS: Final = 1.0
 
 
 def note(
-    instance: Instance,
-    key: TickKey,
     inputs: TickInputs,
     saved: ConsensusResult,
     action: Action,
     ruling: GateRuling,
     profile: Profile,
-    database: TickStore,
+    database: TickDatabase,
 ) -> VetoedOpening | None:
     """Return the vetoed opening that begins with a tick; close those that L1 has turned from.
 
     A tick that trades nothing (execution off, or a late bar) begins none, and ends the stretch.
     """
+    instance = inputs.instance
     for opening in database.vetoed_openings(instance.id):
         if opening.closing_at is None and saved.l1_verdict == CLOSES[OPENS[opening.side]]:
             database.keep_vetoed(replace(opening, closing_at=inputs.as_of))
@@ -73,7 +72,7 @@ def note(
     begun = None
     if side is not None:
         reason = _why(action, ruling, side)
-        begun = _opening(instance, key, inputs, side, reason, spec)
+        begun = _opening(inputs, side, reason, spec)
     if begun is not None:
         database.keep_vetoed(begun)
     return begun
@@ -89,26 +88,25 @@ def _why(action: Action, ruling: GateRuling, side: str) -> str:
 
 
 def _opening(
-    instance: Instance,
-    key: TickKey,
     inputs: TickInputs,
     verdict: str,
     reason: str,
     spec: SymbolSpec,
 ) -> VetoedOpening | None:
+    instance = inputs.instance
     side: Side = "BUY" if verdict == "BUY" else "SELL"
     found = levels(side, inputs.close, inputs.atr, spec)
     if not isinstance(found, Levels):
         return None
     sid = signal_bridge.signal_id(
-        instance.id, instance.symbol, key.timeframe, key.bar_time, kind="open", side=side
+        instance.id, instance.symbol, inputs.timeframe, inputs.bar_time, kind="open", side=side
     )
     return VetoedOpening(
         sid=sid,
         instance=instance.id,
         symbol=instance.symbol,
-        timeframe=key.timeframe,
-        bar_time=key.bar_time,
+        timeframe=inputs.timeframe,
+        bar_time=inputs.bar_time,
         side=side,
         decided_at=inputs.as_of,
         entry=found.entry,
@@ -137,7 +135,7 @@ def follow(
     openings: Sequence[VetoedOpening],
     bars: Sequence[paper.Bar],
     profile: Profile,
-    database: TickStore,
+    database: TickDatabase,
     as_of: datetime,
 ) -> None:
     """Live vetoed openings through the bars since each of them was followed last.
@@ -162,7 +160,7 @@ def _follow(
     opening: VetoedOpening,
     bars: Sequence[paper.Bar],
     spec: SymbolSpec,
-    database: TickStore,
+    database: TickDatabase,
     as_of: datetime,
 ) -> None:
     result, reached = paper.advance_all(
@@ -222,7 +220,7 @@ def _learn(
     opening: VetoedOpening,
     event: paper.PaperEvent,
     spec: SymbolSpec,
-    database: TickStore,
+    database: TickDatabase,
     as_of: datetime,
 ) -> None:
     """Write the lesson of a vetoed opening that has ended; its outcome is told in R alone."""

@@ -109,7 +109,8 @@ def _paths(behind: PageContext) -> tuple[Paths, ...]:
     from torra.replay.changed import listing  # noqa: PLC0415
 
     database = behind.database
-    ticks = database.stored_ticks([item.id for item in behind.settings.instances])
+    tallies = database.verdict_tallies([item.id for item in behind.settings.instances])
+    ticks = sum(number for _, number in tallies.values())
     setups = [(one.instance, one.profile) for one in behind.desk.setups.values()]
     state_now = ticks, *((item.id, profile.digest()) for item, profile in setups)
     known = _PATHS.get(database)

@@ -110,13 +110,13 @@ def document(behind: PageContext) -> ShownReport:
         settings=partial(_profile, behind),
         past=_PASTS.setdefault(behind.database, cost_report.LedgerSums()),
     )
-    changes = [behind.database.verdict_changes(item.id) for item in instances]
+    tallies = behind.database.verdict_tallies([item.id for item in instances]).values()
     return {
         **told,
         "paying": sorted({v for item in instances for v in _vendors(behind, item.profile)}),
         "changed": {
-            "changed": sum(changed for changed, _ in changes),
-            "all": sum(every for _, every in changes),
+            "changed": sum(changed for changed, _ in tallies),
+            "all": sum(every for _, every in tallies),
         },
     }
 

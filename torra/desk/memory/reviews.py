@@ -46,7 +46,7 @@ from torra.lessons.lesson import Lesson, LessonText
 from torra.lessons.reviews import AUTHOR
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider
-from torra.tick.ladder import tick_worst_case
+from torra.tick.ladder import SpendingAccount, tick_worst_case
 from torra.tick.spending import Purse
 
 STAGE: Final = "review"
@@ -330,16 +330,14 @@ def open_purse(paying: Paying, asking: ReviewRequest, key: ReviewKey, deadline: 
     except ValueError as error:
         raise ConfigError(f"profile {paying.name}: {error}") from error
     left = settings.max_api_cost_per_hour - TICKS_FIRST * tick
-    return Purse(
-        asking.database,
-        vendors.prices,
+    account = SpendingAccount(
+        asking.database, vendors.prices, paying.name, vendors.local, asking.clock.real_now
+    )
+    return account.purse(
+        key,
         # A ceiling below 0 is none that a call could stay under, but one of 0 is for a free one.
         asked.model_copy(update={"max_api_cost_per_hour": max(0.0, left)}),
-        paying.name,
-        key,
         vendors.provider(asked).submit,
-        local=vendors.local,
-        now=asking.clock.real_now,
         monotonic=asking.clock.monotonic,
         deadline=deadline,
     )

@@ -30,7 +30,7 @@ from torra.desk.models.remedies import explained
 from torra.desk.wiring import Models, open_models
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import key_sign
-from torra.tick.ladder import ladder, tick_worst_case
+from torra.tick.ladder import SpendingAccount, ladder, tick_worst_case
 from torra.tick.spending import HOUR, Purse
 
 CLOCK: Final = System()
@@ -155,7 +155,16 @@ def ask(
         ticks = sum(len(one.timeframes) for one in instances if one.profile == name)
         kept = _of_next_ticks(models, database, profile.agents, name, max(1, ticks))
         allowed = profile.agents.max_api_cost_per_hour - kept
-        purse = _purse(models, settings, name, allowed, provider.submit, end)
+        account = SpendingAccount(
+            models.database, models.prices, name, models.local, CLOCK.real_now
+        )
+        purse = account.purse(
+            TickKey("models", STAGE, CLOCK.real_now().replace(microsecond=0)),
+            settings.model_copy(update={"max_api_cost_per_hour": max(0.0, allowed)}),
+            provider.submit,
+            monotonic=CLOCK.monotonic,
+            deadline=end,
+        )
         bound = _bound(settings, model)
         if not purse.reserve(STAGE, [bound]):
             raise ConfigError(
@@ -230,24 +239,6 @@ def _of_next_ticks(
     for _ in range(ticks):
         kept += next((usd for usd in worst if usd <= left - kept), 0.0)
     return kept
-
-
-def _purse(
-    models: Models, settings: AgentSettings, profile: str, allowed: float, submit: Any, end: float
-) -> Purse:
-    now = CLOCK.real_now()
-    return Purse(
-        models.database,
-        models.prices,
-        settings.model_copy(update={"max_api_cost_per_hour": max(0.0, allowed)}),
-        profile,
-        TickKey("models", STAGE, now.replace(microsecond=0)),
-        submit,
-        local=models.local,
-        now=CLOCK.real_now,
-        monotonic=CLOCK.monotonic,
-        deadline=end,
-    )
 
 
 def _bound(settings: AgentSettings, model: str) -> CallBound:

@@ -180,7 +180,16 @@ def plan(place: SymbolHome, wish: NewSymbolRequest, stored: BarStore | None) -> 
     if wish.symbol in there:
         raise FieldError("symbol", f"the desk watches {wish.symbol} already")
     if wish.source.key == STORED:
-        _refuse_missing_bars(wish, stored)
+        missing = [
+            name for name in wish.timeframes
+            if stored is None or not stored.bar_rows(wish.symbol, name)
+        ]  # fmt: skip
+        if missing:
+            raise FieldError(
+                "timeframes",
+                f"no bars of {wish.symbol} {', '.join(missing)} are stored: take a file, or torra "
+                "import first",
+            )
     notes: list[str] = []
     _refuse_files(place, wish, notes)
     profile = None if wish.profile != NEW else _profile(place, wish, notes)
@@ -215,19 +224,6 @@ def _refuse_files(place: SymbolHome, wish: NewSymbolRequest, notes: list[str]) -
             raise FieldError("files", _of_file(str(error), place.uploads)) from error
         if (old := System().now() - bars.index[-1]) > WEEK:
             notes.append(OF_THE_PAST.format(name=name, days=old.days))
-
-
-def _refuse_missing_bars(wish: NewSymbolRequest, stored: BarStore | None) -> None:
-    missing = [
-        name for name in wish.timeframes
-        if stored is None or not stored.bar_rows(wish.symbol, name)
-    ]  # fmt: skip
-    if missing:
-        raise FieldError(
-            "timeframes",
-            f"no bars of {wish.symbol} {', '.join(missing)} are stored: take a file, or torra "
-            "import first",
-        )
 
 
 def _profile(place: SymbolHome, wish: NewSymbolRequest, notes: list[str]) -> Mapping[str, Any]:
@@ -349,7 +345,10 @@ def write(
             f"{done['bars']:,} bars of {wish.symbol} {timeframe}, {done['from']} to {done['to']}"
         )
     with exclusive():
-        _refuse_changed(place)
+        path = place.home / DESK
+        content = read_regular(path) if lies(path) else b""
+        if hashlib.sha256(content).hexdigest()[:16] != place.version:
+            raise ConfigError(CHANGED.format(path=path))
         if found.profile is not None and lies(_profile_path(found)):
             raise FieldError("profile_name", f"a profile {wish.profile_name} has come meanwhile")
         _put(found)
@@ -363,13 +362,6 @@ def _of_file(said: str, uploads: Path) -> str:
     """Return an import's mistake without the folder, and with the form's word for its option."""
     plain = said.replace(f"{uploads}{os.sep}", "")
     return plain.replace("with --clock", "in Clock of the files").replace("--clock", "Clock")
-
-
-def _refuse_changed(place: SymbolHome) -> None:
-    path = place.home / DESK
-    content = read_regular(path) if lies(path) else b""
-    if hashlib.sha256(content).hexdigest()[:16] != place.version:
-        raise ConfigError(CHANGED.format(path=path))
 
 
 def _profile_path(found: Addition) -> Path:

@@ -64,7 +64,7 @@ class MemorySignals(PositionStore):
         self._seq = self._step_number = self._kept = 0
         self._latches: set[Stream] = set()
         self._cursors: dict[str, str] = {}
-        self._told: list[Row] = []
+        self._ended: list[Row] = []
 
     # --- transactions ---------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class MemorySignals(PositionStore):
 
     def take_trades(self) -> list[Row]:
         """Return, once, the rows of the trades that closed since the last call, in order."""
-        told, self._told = self._told, []
+        told, self._ended = self._ended, []
         return told
 
     def _write(self, row: Row) -> None:
@@ -226,7 +226,7 @@ class MemorySignals(PositionStore):
         self._undoing(lambda: setattr(self, "_step_number", number - 1))
 
     def _end_trade(self, row: Row) -> None:
-        trades, told = self._trades.setdefault(row["instance"], []), self._told
+        trades, told = self._trades.setdefault(row["instance"], []), self._ended
         place = (row["closed_at"], row["seq"], row["sid"])
         insort(trades, place)
         told.append(dict(row))
@@ -389,34 +389,3 @@ class MemorySignals(PositionStore):
     def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
         """Remember how far the paper bridge has come."""
         self._put(self._cursors, instance, stamp(bar_time))
-
-    # --- checkpoints ----------------------------------------------------------------------------
-
-    def as_json(self) -> Row:
-        """Return the whole state as JSON values."""
-        trades = self._trades.items()
-        return {
-            "signals": [dict(row) for row in self._signals.values()],
-            "live": list(self._live_sids),
-            "trades": {name: [list(place) for place in rows] for name, rows in trades},
-            "losses": [[*key, at] for key, at in self._losses.items()],
-            "numbers": [self._seq, self._step_number, self._kept],
-            "latches": [list(latch) for latch in sorted(self._latches)],
-            "cursors": dict(self._cursors),
-            "told": [dict(row) for row in self._told],
-        }
-
-    def _take(self, told: Mapping[str, Any]) -> None:
-        """Stand where `as_json` stood."""
-        self._signals = {row["sid"]: dict(row) for row in told["signals"]}
-        for row in self._signals.values():
-            self._name_close(row)
-        self._live_sids = dict.fromkeys(told["live"])
-        self._trades = {
-            name: [(at, seq, sid) for at, seq, sid in rows] for name, rows in told["trades"].items()
-        }
-        self._losses = {(a, b): at for a, b, at in told["losses"]}
-        self._seq, self._step_number, self._kept = told["numbers"]
-        self._latches = {(a, b) for a, b in told["latches"]}
-        self._cursors = dict(told["cursors"])
-        self._told = [dict(row) for row in told["told"]]
