@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -11,14 +10,12 @@ import pandas as pd
 import pytest
 
 from torra.clock import EPOCH, duration
-from torra.evidence import companion_readings
 from torra.evidence.companion_readings import (
     CORRELATED,
     LEAST_RANKED,
     NUMBERS,
     READ_BARS,
     CompanionBars,
-    CompanionsThen,
     beside,
     change,
     correlation,
@@ -195,42 +192,6 @@ def test_each_number_has_its_unit() -> None:
         "change_1": ("%", 3), "change_5": ("%", 3), "change_20": ("%", 3),
         "percentile": ("of 100", 2), "correlation": ("", 3),
     }  # fmt: skip
-
-
-def test_nothing_that_comes_later_moves_a_number(scaled: Callable[[int], int]) -> None:
-    chance = np.random.default_rng(11)
-    times, own, other = opened(900), walk(900, 1), walk(900, 2)
-    holed = np.flatnonzero(chance.random(900) > 0.05)
-    for _ in range(scaled(1000)):
-        cut = int(chance.integers(20, 899))
-        as_of = at(times, cut)
-        moved = other.copy()
-        moved[cut + 1 :] = chance.uniform(1.0, 1e6, 899 - cut)
-        kept = holed if chance.random() < 0.5 else np.arange(900)
-        first, second = (
-            CompanionsThen(
-                {"dxy": "X"}, {("dxy", "H1"): CompanionBars("X", times[kept], closes[kept])}
-            ).known("H1", as_of, view(times[: cut + 1], own[: cut + 1]))
-            for closes in (other, moved)
-        )
-        assert first == second
-        there = cut in kept
-        assert (first.statuses["companion"] == "available") is there
-
-
-def test_a_reading_that_takes_one_bar_too_many_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    times, own, other = opened(300), walk(300, 1), walk(300, 2)
-    real = CompanionBars.closed
-    monkeypatch.setattr(
-        companion_readings.CompanionBars,
-        "closed",
-        lambda bars, as_of, step: real(bars, as_of + step, step),
-    )
-    found = read(
-        {"dxy": CompanionBars("X", times, other)}, "H1", at(times, 200),
-        view(times[:201], own[:201]),
-    )  # fmt: skip
-    assert found.numbers["companion.dxy.change_1"] != change(other[:201], 1)
 
 
 @pytest.mark.parametrize("timeframe", ["M15", "H4"])

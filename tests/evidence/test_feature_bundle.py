@@ -65,8 +65,6 @@ MEMORY: dict[str, Any] = {
     "open_elsewhere": 1,
 }
 
-FROM_SWINGS = ("swing", "support", "resistance", "fib")
-
 
 def headline(number: int = 1, **changes: Any) -> Weighted:
     words: dict[str, Any] = {
@@ -680,19 +678,6 @@ def test_a_real_row_becomes_evidence_with_a_note_for_each_score() -> None:
         for name in missing
     )
     assert 0 < values(made)["market.spread_atr"] < 1
-
-
-def test_later_bars_change_nothing() -> None:
-    bars = sample("EURUSD_H1").iloc[:1200]
-    at = 800
-    opened = bars.index[at - 1].to_pydatetime()
-    moment = {"timeframe": "H1", "bar_time": opened, "as_of": opened + timedelta(hours=1)}
-    seen = [
-        bundle(row_of(score_frame(bars.iloc[:stop]).iloc[at - 1]), **moment)
-        for stop in (at, at + 1, 1200)
-    ]
-    assert values(seen[0]) == values(seen[1]) == values(seen[2])
-    assert seen[0].notes == seen[2].notes
 
 
 def test_a_bar_that_is_not_closed_is_refused() -> None:

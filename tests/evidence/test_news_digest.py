@@ -208,24 +208,6 @@ def test_the_order_of_the_items_does_not_matter(seed: int) -> None:
     assert seen(mixed) == seen(rows)
 
 
-@given(st.integers(0, 10_000))
-@settings(max_examples=60)
-def test_later_items_never_change_an_earlier_view(seed: int) -> None:
-    """Look-ahead: whatever comes after the cut, the view before it is the same."""
-    chance = random.Random(seed)
-    rows = [
-        item(f"gold {chance.randint(1, 9)} {chance.choice('abcdef')}", chance.uniform(-5, 30))
-        for _ in range(20)
-    ]
-    cut = NOON - timedelta(hours=chance.uniform(-5, 20))
-    before = [one for one in rows if one.first_seen <= cut]
-    noise = [
-        item("gold noise", 1, id=f"n{n}", score=1.0, first_seen=cut + timedelta(seconds=n + 1))
-        for n in range(5)
-    ]
-    assert seen(rows + noise, as_of=cut) == seen(before, as_of=cut)
-
-
 @given(
     st.lists(
         st.tuples(st.floats(0, 24), st.floats(-1, 1), st.sampled_from(EVENT_CLASSES)), max_size=12

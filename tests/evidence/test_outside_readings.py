@@ -23,7 +23,7 @@ from tests.worlds import flows, outside_series
 from torra.evidence import flow_readings
 from torra.evidence import outside_readings as readings
 from torra.evidence.news_digest import NewsSubject
-from torra.evidence.outside_numbers import SERIES, SeriesHistory, SeriesThen, StoredRow, series_of
+from torra.evidence.outside_numbers import SERIES, SeriesHistory, SeriesThen, series_of
 
 DAY = timedelta(days=1)
 AS_OF = datetime(2026, 11, 20, 23, tzinfo=UTC)
@@ -38,14 +38,8 @@ SUBJECTS = {
     "crypto": NewsSubject("BTCUSD", "crypto", currencies=("USD",)),
     "": NewsSubject("THING"),
 }
+
 Then = Callable[[str], SeriesThen | None]
-
-
-def then_of(rows: list[StoredRow], as_of: datetime = AS_OF) -> Then:
-    histories: dict[str, SeriesHistory] = {}
-    for one in rows:
-        histories.setdefault(one.row.name, SeriesHistory(live=False)).add([one])
-    return lambda name: histories[name].then(as_of) if name in histories else None
 
 
 @cache

@@ -10,15 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from technical_calculator import score_frame
 from tests.evidence.test_feature_bundle import bundle, made_row, values
-from tests.worlds.price_series import sample
-from torra.clock import duration
-from torra.feeds.protocol import COLUMNS
-from torra.market.bar_view import BarArrays, BarView
 from torra.market.spreads import NO_SPREADS, HourSpread, SpreadView, seen
-from torra.tick.bar_window import HistoryWindow, last_row
-from torra.tick.record import describe
 
 NAN = math.nan
 
@@ -133,30 +126,3 @@ def test_the_microstructure_expert_is_told_of_it() -> None:
 
 
 # --- no score hears of them -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["EURUSD_H1", "BTCUSD_M15"])
-def test_neither_scores_nor_hashes_nor_the_bars_of_a_tick_change(name: str) -> None:
-    timeframe, bars = name.partition("_")[2], sample(name).iloc[:900]
-    spreads = np.random.default_rng(1).uniform(0, 5, len(bars))
-    spreads[::9] = NAN
-    beside = bars.assign(spread=spreads)
-    pd.testing.assert_frame_equal(score_frame(beside), score_frame(bars))
-    assert repr(last_row(beside)) == repr(last_row(bars))
-    assert describe(beside, 3) == describe(bars, 3)
-    views = [BarView(BarArrays(frame), 100, 850) for frame in (bars, beside)]
-    assert describe(views[0]) == describe(views[1]) == describe(bars.iloc[100:850])
-    assert views[1].newest("close", 3) == bars["close"].tolist()[847:850]
-    np.testing.assert_array_equal(views[1].spreads, spreads[100:850])
-    with pytest.raises(KeyError):
-        views[1].newest("spread", 1)
-    assert views[0].spreads is None
-    as_of = bars.index[820].to_pydatetime() + duration(timeframe)
-    windows = [HistoryWindow({timeframe: frame}) for frame in (bars, beside)]
-    held = [window.bars(timeframe, as_of) for window in windows]
-    rows = [repr(windows[at].l1_row(timeframe, as_of, held[at])) for at in (0, 1)]
-    assert rows[0] == rows[1]
-    assert describe(held[0]) == describe(held[1])
-    pd.testing.assert_frame_equal(held[1].frame[list(COLUMNS)], held[0].frame)
-    assert windows[0].spreads(held[0]) == NO_SPREADS
-    assert windows[1].spreads(held[1]) == seen(spreads[71:821]) != NO_SPREADS

@@ -22,7 +22,7 @@ HOSTED: Final[Table] = {
         "hosted-final": fault(
             "an answer without agents is given again",
             At("torra.overlay.hosted_tick:is_final", returns("True")),
-            "test_an_answer_without_agents_is_not_final",
+            "test_a_reader_that_fails_beside_experts_that_abstain_is_asked_again",
         ),
         "hosted-question": fault(
             "an answer is given for other scores than those that it was made for",

@@ -170,14 +170,6 @@ FAULTS: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_every_fault_is_a_word_and_no_number(make: Make, fault: str) -> None:
-    answer, lack = FAULTS[fault]
-    found = tick(make(Answers(answer)), NOW)
-    assert {*found.numbers.values()} == {None}
-    assert found.statuses == {"companion": lack, "companion.dxy": lack}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
 def test_one_that_fails_costs_the_others_nothing(make: Make, fault: str) -> None:
     answer, lack = FAULTS[fault]
 
@@ -187,6 +179,7 @@ def test_one_that_fails_costs_the_others_nothing(make: Make, fault: str) -> None
     found = tick(make(Answers(mixed), BOTH), NOW)
     assert found.statuses == {"companion": "available", "companion.dxy": lack}
     assert found.numbers["companion.vix.change_1"] is not None
+    assert {found.numbers[f"companion.dxy.{name}"] for name in NUMBERS} == {None}
 
 
 # --- files of the Expert Advisor ------------------------------------------------------------------

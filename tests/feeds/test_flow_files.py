@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -163,19 +162,6 @@ def test_what_is_not_whole_signed_and_its_own_is_refused_and_the_last_good_copy_
     assert [record.message.count("cannot be used") for record in caplog.records] == [1]
 
 
-def test_a_cut_anywhere_is_refused(channel: Channel, scaled: Callable[..., int]) -> None:
-    whole = flow_files.text(lines(bars()))
-    rng = random.Random(3)
-    for _ in range(scaled(500)):
-        channel.put(whole[: rng.randrange(len(whole) - 1)])
-        assert channel.flow().status == "broken"
-        channel.path.unlink()
-
-
-def test_an_expert_advisor_of_before_writes_no_such_file(channel: Channel) -> None:
-    assert channel.flow() == FlowThen({}, "no_file", "mt5_files")
-
-
 def test_an_old_file_says_nothing_of_a_new_bar(channel: Channel) -> None:
     channel.put(lines(bars()))
     days = [time + timedelta(days=3) for time in TIMES]
@@ -189,15 +175,6 @@ def test_a_bar_that_was_left_out_has_no_row(channel: Channel) -> None:
     channel.put(lines(made))
     found = channel.flow()
     assert found.status == "left_out" and TIMES[-1] not in found.rows
-
-
-def test_a_file_that_comes_again_is_read_again(channel: Channel) -> None:
-    channel.put(lines(bars(19)))
-    assert channel.flow().status == "not_yet"
-    channel.put(lines(bars(20)))
-    assert channel.flow().status == "available"
-    channel.path.unlink()
-    assert channel.flow().status == "available", "the last good copy stands"
 
 
 def test_of_an_hour_that_the_server_shows_twice_no_row_is_taken() -> None:

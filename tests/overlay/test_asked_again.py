@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.contracts import ModelUnavailable
 from tests.conftest import Scale
 from tests.doubles.scripted import Scripted
 from tests.worlds import scorers
 from torra.errors import StoreUnavailable
-
-ROLES = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
 
 
 def test_the_same_question_is_answered_at_no_cost(tmp_path: Path) -> None:
@@ -96,18 +93,6 @@ def test_another_profile_is_another_question(tmp_path: Path) -> None:
     scorers.asked(scorers.overlay(tmp_path, provider, strict=True), scores=scorers.L1)
     mine = scorers.overlay(tmp_path, provider, profile="mine", strict=True)
     assert scorers.asked(mine, scores=scorers.L1).revision == 2
-
-
-def test_an_answer_without_agents_is_not_final(tmp_path: Path) -> None:
-    down = Scripted(dict.fromkeys(ROLES, ModelUnavailable("unreachable")))
-    overlay = scorers.overlay(tmp_path, down, strict=True)
-    first = scorers.asked(overlay, scores=scorers.L1)
-    assert scorers.numbers(first.chart) == scorers.L1
-    assert (first.revision, first.debated) == (1, False)
-    scorers.answered_by(overlay, Scripted())
-    second = scorers.asked(overlay, scores=scorers.L1)
-    assert (second.revision, second.debated) == (2, True)
-    assert scorers.asked(overlay, scores=scorers.L1).revision == 2
 
 
 @pytest.mark.journey

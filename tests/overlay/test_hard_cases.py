@@ -122,16 +122,6 @@ def test_a_fallback_cannot_write_into_the_scores(tmp_path: Path) -> None:
         assert score - scorers.L1[vector] <= 0.3 + 1e-9
 
 
-def test_what_a_fallback_said_is_not_final(tmp_path: Path) -> None:
-    down = Scripted(dict.fromkeys(ROLES, ModelUnavailable("down")))
-    overlay = scorers.overlay(tmp_path, down, strict=True)
-    told = {vector: {"score": 0.9, "note": ""} for vector in VECTORS}
-    scorers.asked(overlay, scores=scorers.L1, fallback=lambda *_: told)
-    scorers.answered_by(overlay, Scripted())
-    answer = scorers.asked(overlay, scores=scorers.L1)
-    assert answer.debated and not answer.again and answer.record["source_type"] == "AGENT_BUDGET"
-
-
 def test_where_a_vendor_is_down_those_who_wait_do_not_ask_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from instance_database import Database
 from tests import ROOT
-from tests.doubles.scripted import Blocks, Scripted
+from tests.doubles.scripted import Scripted
 from tests.tries import Tries, until
 from tests.worlds import scorers
 from tests.worlds.second_step import second_step
@@ -64,16 +64,6 @@ def l1_alone(tries: Tries, overlay: Overlay, reason: str = "", **more: Any) -> A
     assert scorers.numbers(answer.chart) == scorers.L1 and not answer.debated
     assert reason in answer.why and answer.why in answer.chart["composite_bias"]["note"]
     return answer
-
-
-def test_a_vendor_that_hangs_for_ever(tmp_path: Path, tries: Tries) -> None:
-    free = threading.Event()
-    overlay = quick(tmp_path, Scripted(dict.fromkeys(ROLES, Blocks(free))))
-    try:
-        answer = in_time(tries, lambda: scorers.asked(overlay, scores=scorers.L1))
-        assert scorers.numbers(answer.chart) == scorers.L1 and not answer.debated
-    finally:
-        free.set()
 
 
 @contextmanager

@@ -579,22 +579,6 @@ def test_who_may_save_what(
         assert saved.command.startswith(told[-1])
 
 
-def test_edited_and_undone_is_the_same_profile(book: ProfileBook) -> None:
-    before = book.read("default").digest
-    save(book, {MOMENTUM: 0.7, ("timeframe_weights", "M5"): 0.1})
-    undone = book.undo("default", 1, digest=None, may="harmless", actor="ann")
-    assert (undone.outcome, book.read("default").digest) == ("saved", before)
-    assert [entry.action for entry in book.history("default")] == ["undo to 1", "save", "shipped"]
-
-
-def test_an_undo_that_would_loosen_is_refused(book: ProfileBook) -> None:
-    save(book, {POSITIONS: 1})
-    undone = book.undo("default", 1, digest=None, may="guarded", actor="ann")
-    assert undone.outcome == "loosens"
-    assert undone.command == "torra profile undo default 1"
-    assert book.undo("default", 1, digest=None, may="loosen", actor="me").outcome == "saved"
-
-
 def test_an_entry_that_is_not_there_cannot_be_gone_back_to(book: ProfileBook) -> None:
     with pytest.raises(ConfigError, match="no entry 7"):
         book.undo("default", 7, digest=None, may="loosen", actor="me")
