@@ -208,13 +208,6 @@ def test_the_system_is_asked_to_put_the_text_and_then_its_name_on_the_disk(
     assert synced == [(text.st_ino, False), (names.st_ino, True)]
 
 
-@pytest.mark.parametrize("where", ["inbox", "work", "done", "ack", "arch", "cancelled", "expired"])
-def test_a_name_is_found_wherever_it_lies(root: Path, folder: DropFolder, where: str) -> None:
-    assert folder.where(NAME) == ""
-    (root / where / NAME).write_text("x", encoding="ascii")
-    assert folder.where(NAME) == where
-
-
 def test_an_answer_on_its_way_to_the_archive_is_found(root: Path, folder: DropFolder) -> None:
     (root / "ack" / f"{NAME}.settling").write_text("x", encoding="ascii")
     assert folder.where(NAME) == "ack"

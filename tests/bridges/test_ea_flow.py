@@ -15,16 +15,9 @@ import pytest
 
 from tests.doubles.advisor_channel import GOLD, KEY, OFFSET, AdvisorChannel, in_a_path, mac
 from tests.doubles.compiled_ea import ACCOUNT
-from tests.worlds import desks
 from tests.worlds.flow_files import HEADER, Bar, Entry, line, market
-from torra.clock import Simulated
-from torra.config import Instance
-from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.flow_files import FlowFiles
-from torra.feeds.limited import LimitedFeed
-from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.market.broker_clock import ServerClock
-from torra.time_limit import TimeLimit
 
 NOW = 1_771_200_000
 """A full minute, hour and four hours of the server's clock, and UTC plus OFFSET."""
@@ -450,45 +443,3 @@ def test_another_account_takes_nothing_over(start: Callable[..., AdvisorChannel]
     desk.ea.set(account=777)
     close(desk, bars[1])
     assert '"account":777,' in path(desk).read_text("ascii")
-
-
-def test_a_tick_has_what_the_advisor_counted_of_its_bar(
-    start: Callable[..., AdvisorChannel], tmp_path: Path
-) -> None:
-    """From the terminal's ticks to the record of a tick, through every part on the way."""
-    desk = start(depth=0, bar_timeframes="M15")
-    bars = market(FIRST - 300 * 900, 300, seconds=900, books=False, seed=4)
-    for number, bar in enumerate(bars):
-        close_price = 2000 + number % 7
-        prices = (2000.0, close_price + 2.0, 1998.0, float(close_price))
-        desk.ea.bar(GOLD, 900, bar.time, prices, len(bar.ticks), 20)
-        desk.ea.ticks(GOLD, bar.ticks)
-    desk.ea.timer(12, 1.0)
-    assert len(rows(desk, "M15")) == 96, "those of the last 24 hours"
-    whose: dict[str, Any] = {"channel": "main", "account": ACCOUNT}
-    told = desk.folder, {"BTCUSD": GOLD}, ServerClock.parse("+03:00"), KEY
-    bars_feed, flow = Mt5FilesFeed(*told, **whose), FlowFiles(*told, **whose)
-    feed = LimitedFeed(bars_feed, TimeLimit("bars", 30), LimitedFlow(flow, patience=30))
-    moment = datetime.fromtimestamp(NOW - 10, UTC)
-    ticking = desks.open_desk(
-        tmp_path / "desk",
-        (Instance(symbol="BTCUSD", timeframes=("M15",)),),
-        feed=feed,
-        make_clock=lambda stood: Simulated(stood or moment),
-        lease_seconds=36_000.0,
-    )
-    ticking._hold_lease()
-    desks.step(ticking)
-    (key,) = ticking.database.journalled("BTCUSD")
-    record = ticking.database.journal_row(key)[0]
-    stored = ticking.database.flow_told()
-    ticking.database.close()
-    cells = rows(desk, "M15")[-1].split(",")
-    numbers = record["outside"]["numbers"]
-    assert record["outside"]["statuses"]["flow"] == "available"
-    assert numbers["flow.ticks"] == float(cells[1])
-    assert numbers["flow.up_share"] == int(cells[2]) / (int(cells[2]) + int(cells[3]))
-    spread = float(cells[4]) / 100 / record["atr"]
-    assert numbers["flow.spread_mean_atr"] == pytest.approx(spread, abs=1e-6)
-    assert numbers["flow.ticks_ratio"] is not None and numbers["flow.book_levels"] is None
-    assert [(one["rows"], one["ticks"]) for one in stored] == [(96, int(cells[1]))]

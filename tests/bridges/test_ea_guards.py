@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,6 @@ from tests.doubles.compiled_ea import (
 from tests.worlds.guard_edges import EDGES, Case, ack_of, case_of, open_others, trade
 from torra.bridges import guards
 from torra.bridges.guards import REASONS
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdvisorChannel]:
-    """A channel for many signals: `ack_of` puts everything back after each."""
-    with AdvisorChannel(tmp_path_factory.mktemp("guarded")) as channel:
-        yield channel
 
 
 def _trades_of_yesterday(desk: AdvisorChannel) -> None:

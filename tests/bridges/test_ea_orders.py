@@ -6,7 +6,7 @@ told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,13 +26,6 @@ from tests.doubles.advisor_channel import (
 from tests.doubles.compiled_ea import (
     Died,
 )
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
-    with AdvisorChannel(tmp_path) as channel:
-        yield channel
-
 
 # --- what it does ---------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ which outlives it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,13 +31,6 @@ from tests.doubles.compiled_ea import (
     CompiledEa,
     Died,
 )
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
-    with AdvisorChannel(tmp_path) as channel:
-        yield channel
-
 
 # --- the same signal again ------------------------------------------------------------------------
 

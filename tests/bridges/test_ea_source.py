@@ -10,7 +10,6 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,13 +31,6 @@ from tests.doubles.compiled_ea import (
     translated,
     without_texts,
 )
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
-    with AdvisorChannel(tmp_path) as channel:
-        yield channel
-
 
 # --- the text -------------------------------------------------------------------------------------
 

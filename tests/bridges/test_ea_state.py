@@ -6,18 +6,13 @@ Every file is held against the protocol byte for byte (tests.doubles.advisor_cha
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from decimal import Decimal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.doubles.advisor_channel import (
-    ASK,
-    BID,
-    DECIMALS,
     GOLD,
     KEY,
     MAGIC,
@@ -33,45 +28,7 @@ from tests.doubles.advisor_channel import (
 from tests.doubles.compiled_ea import (
     ACCOUNT,
 )
-from torra.bridges.protocol import Quote
-from torra.bridges.torra import book_rows, messages
 from torra.feeds.mt5_files import BarFileOwner, read_sheet
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
-    with AdvisorChannel(tmp_path) as channel:
-        yield channel
-
-
-# --- both sides of the bridge ---------------------------------------------------------------------
-
-
-def test_torra_reads_what_the_advisor_writes(desk: AdvisorChannel) -> None:
-    """Torra's readers and writers, held against the advisor's."""
-    fields = desk.fields(tf="M15")
-    order: dict[str, Any] = {
-        key: Decimal(value) if key in DECIMALS else value for key, value in fields.items()
-    }
-    text = messages.encode(messages.Signal(**order), KEY)
-    assert text.decode() == seal(body_of(fields))
-    name = desk.put(text, fields["seq"], fields["sid"])
-    desk.ea.quote(GOLD, BID, ASK)
-    desk.ea.run(6)
-    ack = messages.decode((desk.folder / "ack" / name).read_bytes(), messages.Ack, KEY)
-    assert messages.report_of(ack).status == "FILLED"
-    state = {path.name: path.read_bytes() for path in (desk.folder / "state").glob("*.json")}
-    assert messages.decode(state["ea.json"], messages.Heartbeat, KEY).last_seq == fields["seq"]
-    positions = messages.decode(state["positions.json"], messages.Positions, KEY).rows
-    deals = messages.decode(state["deals.json"], messages.Deals, KEY).rows
-    symbols = messages.decode(state["symbols.json"], messages.Symbols, KEY).rows
-    (position,) = [book_rows.read_position(row) for row in positions]
-    (deal,) = [book_rows.read_deal(row) for row in deals]
-    (terms,) = [book_rows.read_symbol(row) for row in symbols]
-    assert (position.ticket, position.comment) == (str(ack.position), fields["sid"])
-    assert (deal.deal, deal.position, deal.reason) == (str(ack.deal), position.ticket, "expert")
-    assert terms.quote == Quote(BID, ASK, datetime.fromtimestamp(NOW, UTC))
-
 
 # --- what it tells of itself ----------------------------------------------------------------------
 

@@ -36,13 +36,6 @@ def tried(mask: int, taken: int) -> list[int]:
 # --- the package ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.close()
-
-
 def modes(world: World) -> list[int]:
     return [request["type_filling"] for request in world.package.requests]
 

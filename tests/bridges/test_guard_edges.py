@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,18 +17,11 @@ from tests.worlds.guard_edges import (
 )
 
 
-@pytest.fixture(scope="module")
-def advisor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdvisorChannel]:
-    """A channel for many signals: `ack_of` puts everything back after each."""
-    with AdvisorChannel(tmp_path_factory.mktemp("edges")) as desk:
-        yield desk
-
-
 @pytest.mark.parametrize("reason", EDGES)
-def test_the_edge_of_each_guard(advisor: AdvisorChannel, tmp_path: Path, reason: str) -> None:
+def test_the_edge_of_each_guard(guarded: AdvisorChannel, tmp_path: Path, reason: str) -> None:
     for number, (signal, market, objects) in enumerate(EDGES[reason]):
         refusals = {
-            "advisor": ack_of(advisor, case_of(signal, market))["reason"],
+            "advisor": ack_of(guarded, case_of(signal, market))["reason"],
             "paper": on_paper(signal, market),
         }
         if reason not in NOT_OF_THE_PACKAGE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -18,13 +18,6 @@ from tests.worlds.mt5_package import CLOSE, SID, Scaled, World, closing, order
 from torra.bridges.mt5.bridge import CONFIRM_SECONDS, JOURNAL
 from torra.bridges.protocol import Recall
 from torra.errors import BridgeUnavailable, ConfigError
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.close()
 
 
 def test_a_lost_journal_finds_the_order_instead_of_a_second_one(world: World) -> None:

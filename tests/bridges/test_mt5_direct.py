@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,6 @@ from torra.bridges.mt5.retcodes import AMBIGUOUS, INVALID_FILL, TRANSIENT, WORDS
 from torra.bridges.order_journal import OrderEntry, OrderJournal
 from torra.bridges.protocol import Recall
 from torra.errors import BridgeUnavailable
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.close()
-
 
 # --- the life of an order -------------------------------------------------------------------------
 

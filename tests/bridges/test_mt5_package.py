@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,14 +18,6 @@ from torra.bridges.mt5 import terminal as mt5_terminal
 from torra.bridges.mt5.bridge import CONFIRM_SECONDS
 from torra.bridges.mt5.terminal import Terminal, load_package
 from torra.errors import BridgeUnavailable, ConfigError
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.close()
-
 
 # --- a package that blocks ------------------------------------------------------------------------
 

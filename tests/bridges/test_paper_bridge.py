@@ -123,17 +123,6 @@ def test_stop_and_target_are_met_on_the_side_where_the_position_leaves(
 
 
 @pytest.mark.parametrize(
-    ("side", "opened", "price"), [("LONG", 1985.0, 1985.0), ("SHORT", 2015.0, 2015.5)]
-)
-def test_a_gap_through_the_stop_fills_at_the_open(
-    side: PositionSide, opened: float, price: float
-) -> None:
-    advanced = live([], holding(side), bar(opened, opened + 1, opened - 1))
-    assert told(advanced) == [("STOPPED", "TOPEN", price)]
-    assert advanced.events[0].r_multiple < -1
-
-
-@pytest.mark.parametrize(
     ("side", "opened", "price"), [("LONG", 2025.0, 2025.0), ("SHORT", 1975.0, 1975.5)]
 )
 def test_a_gap_through_the_target_fills_at_the_open_whatever_comes_later(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.bridges.test_drop_folder import FaultyDisk, files, sharing
+from tests.bridges.test_drop_folder import FaultyDisk, files
 from tests.worlds.channels import ACCOUNT, KEY, NOW, Stage, closing, order
 from torra.advisor_protocol import PROTOCOL
 from torra.bridges.protocol import Bridge, OrderReport, Recall
@@ -102,14 +102,6 @@ def test_the_folder_has_a_default_where_windows_names_one(tmp_path: Path) -> Non
 # --- submit ---------------------------------------------------------------------------------------
 
 
-def test_an_order_is_one_signal(stage: Stage) -> None:
-    stage.bridge.submit(order())
-    (name,) = stage.names("inbox")
-    assert name == name_of()
-    signal = decode((stage.folder / "inbox" / name).read_bytes(), Signal, KEY)
-    assert (signal.sid, signal.account, signal.channel) == (order().sid, ACCOUNT, "main")
-
-
 @pytest.mark.parametrize("where", ["inbox", "work", "ack", "done", "arch", "cancelled", "expired"])
 def test_an_order_that_was_written_is_not_written_again(stage: Stage, where: str) -> None:
     stage.bridge.submit(order())
@@ -135,22 +127,6 @@ def test_an_order_that_no_message_can_say_is_not_sent(stage: Stage, wrong: dict[
     with pytest.raises((MessageError, ValueError), match=r"schema|no name"):
         stage.bridge.submit(order(**wrong))
     assert stage.names("inbox") == []
-
-
-def test_windows_keeps_a_file_and_the_order_stays_pending(stage: Stage) -> None:
-    slept: list[float] = []
-    windows = Disk()
-    windows.give = FaultyDisk(1, sharing(32), 15).give  # type: ignore[method-assign]
-    bridge = stage.new_bridge(disk=windows, sleep=slept.append)
-    for _ in range(2):
-        stage.tick()
-        bridge.health()
-    with pytest.raises(BridgeUnavailable, match="another program keeps"):
-        bridge.submit(order())
-    assert stage.names("inbox") == stage.names("tmp") == []
-    assert sum(slept) <= 2.5
-    bridge.submit(order())
-    assert stage.names("inbox") == [name_of()]
 
 
 @pytest.mark.parametrize("lasts", [1, 3])
@@ -380,17 +356,6 @@ def test_what_is_no_answer_is_never_taken_for_one(stage: Stage, what: str) -> No
     assert stage.bridge.health().facts["alarms"] == 1
 
 
-def test_an_answer_that_is_being_written_is_waited_for(stage: Stage) -> None:
-    path = stage.folder / "ack" / name_of()
-    for length in range(0, len(ack()), 40):
-        path.write_bytes(ack()[:length])
-        assert stage.bridge.poll() == []
-        stage.clock.pass_time(0.5)
-    path.write_bytes(ack())
-    assert [report.status for report in stage.bridge.poll()] == ["FILLED"]
-    assert stage.bridge.health().facts["alarms"] == 0
-
-
 def test_an_answer_that_was_whole_once_has_its_time_again(stage: Stage) -> None:
     path = stage.folder / "ack" / name_of()
     for text in (ack()[:-5], ack(status="PLACED"), ack()[:-5]):
@@ -476,13 +441,6 @@ def test_a_dead_advisor_is_seen_by_our_own_clock(stage: Stage) -> None:
     assert not stage.bridge.health().ok
     stage.tick()
     assert stage.bridge.health().ok
-
-
-def test_an_old_heartbeat_in_the_folder_is_no_life(stage: Stage) -> None:
-    later = stage.new_bridge()
-    for _ in range(5):
-        assert "has not advanced" in later.health().detail
-        stage.clock.pass_time(0.5)
 
 
 def test_heartbeats_that_are_put_back_are_no_life(stage: Stage) -> None:
@@ -805,12 +763,6 @@ def test_the_books_are_the_brokers(stage: Stage) -> None:
     assert books.positions == ()
     assert [(deal.entry, deal.side) for deal in books.deals] == [("in", "BUY"), ("out", "SELL")]
     assert books.deals[1].profit == pytest.approx(-1.2)
-
-
-def test_an_empty_account_is_flat_only_when_it_says_so(stage: Stage) -> None:
-    books = stage.bridge.books()
-    assert books is not None
-    assert (books.positions, books.deals) == ((), ())
 
 
 @pytest.mark.parametrize("name", ["positions.json", "deals.json"])
