@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 import torra_trader
 from instance_database import Database, open_home
 from tests.doubles.vendor_server import Status, VendorServer
 from tests.worlds import desks, legacy_database
 from tests.worlds.channels import KEY, new_advisor
+from tests.worlds.hands import torra
 from torra.bridges.torra.messages import Heartbeat, decode, encode
 from torra.clock import System, iso
 from torra.commands.command_line import main
@@ -39,22 +40,6 @@ KEYS = [
     "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "agreement",
     "abstained", "failures", "reports", "flags", "news", "events", "outside",
 ]  # fmt: skip
-VECTORS = {"price_action", "key_levels", "momentum", "structure"}
-
-
-def torra(home: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
-
-
-def test_tick_prints_one_json_document(tmp_path: Path) -> None:
-    result = torra(tmp_path, "tick", "BTCUSD", "M15", "--json")
-    assert result.exit_code == 0, result.output
-    record = json.loads(result.stdout)
-    assert list(record) == KEYS
-    assert set(record["l1"]) == set(record["agents"]) == VECTORS
-    assert set(record["scores"]) == VECTORS | {"composite_bias"}
-    assert record["source_type"] == "AGENT_BUDGET" and record["calls"] == 4
-    assert record["verdict"] in {"BUY", "SELL", "HOLD"}
 
 
 @pytest.mark.journey
@@ -98,21 +83,9 @@ def test_tick_changes_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     assert (tmp_path / "torra.db").read_bytes() == before
 
 
-def test_tick_reads_a_file(tmp_path: Path) -> None:
-    bars = ROOT / "sample_data" / "BTCUSD_H1.csv"
-    result = torra(tmp_path, "tick", "BTCUSD", "H1", "--bars", str(bars), "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["bar_time"] == "2021-12-29T13:00:00Z"
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tick", "XAU", "M15"], "the desk has no instance XAU; it has BTCUSD, EURUSD"),
-        (["tick", "BTCUSD", "M15", "--mode", "fuller"], "--mode"),
-        (["tick", "BTCUSD", "M15", "--mode", "foo"], "--mode"),
-        (["run", "--port", "0"], "--port"),
-        (["tick", "BTCUSD", "M15", "--as-of", "2021-09-28T10:00:00Z"], "too_short"),
         (["import", "x.csv", "--symbol", "A|B", "--timeframe", "M15"], "'A|B' is no symbol"),
         (["import", "x.csv", "--symbol", "A" * 40, "--timeframe", "M15"], "32 at most"),
         (["tick", "X" * 10_000, "M15"], "it has BTCUSD, EURUSD"),
@@ -201,22 +174,6 @@ def test_a_link_to_nothing_is_no_file_that_is_missing(name: str, tmp_path: Path)
     assert not (tmp_path / "nothing").exists()
 
 
-def test_a_misspelt_key_names_the_nearest(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text('{"agents": {"modes": "budget"}}')
-    result = torra(tmp_path, "tick", "BTCUSD", "M15", "--profile", str(tmp_path / "mine.json"))
-    assert result.exit_code == 2
-    assert "unknown key agents.modes; did you mean mode?" in result.stderr
-
-
-def test_import_stores_bars_and_says_so(tmp_path: Path) -> None:
-    bars = ROOT / "sample_data" / "EURUSD_H1.csv"
-    words = ("import", str(bars), "--symbol", "GBPUSD", "--timeframe", "H1", "--json")
-    first = torra(tmp_path, *words)
-    assert first.exit_code == 0, first.output
-    assert json.loads(first.stdout)["new"] == 6225
-    assert json.loads(torra(tmp_path, *words).stdout)["new"] == 0
-
-
 @pytest.mark.journey
 def test_an_imported_stream_can_be_ticked(tmp_path: Path) -> None:
     bars = ROOT / "sample_data" / "EURUSD_H1.csv"
@@ -226,21 +183,6 @@ def test_an_imported_stream_can_be_ticked(tmp_path: Path) -> None:
     result = torra(tmp_path, "tick", "EURUSD", "H1", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["bar_time"] == "2017-12-29T21:00:00Z"
-
-
-def test_a_broken_file_imports_nothing(tmp_path: Path) -> None:
-    text = (ROOT / "sample_data" / "EURUSD_H1.csv").read_text().splitlines()
-    text[5], text[6] = text[6], text[5]
-    broken = tmp_path / "broken.csv"
-    broken.write_text("\n".join(text))
-    result = torra(tmp_path, "import", str(broken), "--symbol", "EURUSD", "--timeframe", "H1")
-    assert result.exit_code == 2 and "broken.csv" in result.stderr
-
-
-def test_doctor_finds_a_healthy_home_healthy(tmp_path: Path) -> None:
-    result = torra(tmp_path, "doctor", "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["ok"] is True
 
 
 def test_doctor_names_what_must_be_mended(tmp_path: Path) -> None:
@@ -280,19 +222,6 @@ def test_a_home_can_be_moved(tmp_path: Path) -> None:
     desk.database.close()
     shutil.move(tmp_path / "one", tmp_path / "two")
     assert torra(tmp_path / "two", "doctor").exit_code == 0
-
-
-@pytest.mark.journey
-def test_a_tick_shows_the_signal_that_would_have_been(tmp_path: Path) -> None:
-    words = ("tick", "BTCUSD", "M15", "--as-of", "2021-11-08T03:00:00Z")
-    record = json.loads(torra(tmp_path, *words, "--json").stdout)
-    assert (record["verdict"], record["action"]) == ("BUY", "OPEN_BUY")
-    signal = record["signal"]
-    assert signal["kind"] == "open" and signal["side"] == "BUY" and signal["lots"] > 0
-    assert signal["stop"] < signal["entry"] < signal["target"]
-    reward, risk = signal["target"] - signal["entry"], signal["entry"] - signal["stop"]
-    assert reward == pytest.approx(2 * risk, abs=0.03)
-    assert "not sent" in torra(tmp_path, *words).stdout
 
 
 def export(folder: Path, name: str, rows: list[str]) -> Path:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from instance_database import open_home
+from tests.worlds.hands import torra
 from tests.worlds.price_series import sample
 from tests.worlds.two_clocks import later, other_broker, terminal_export
 from torra.clock import System
-from torra.commands.command_line import main
 from torra.market.broker_clock import KNOWN
 from torra.market.longer_bars import aggregate
 
@@ -29,10 +29,6 @@ COMMANDS = {
     "consistency": "consistency BTCUSD M15 --bars {}",
 }
 every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-
-
-def torra(home: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
 
 
 def refused(result: Result) -> str:

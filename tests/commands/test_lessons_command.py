@@ -110,7 +110,6 @@ def test_a_review_tells_facts_words_and_who_was_told(home: Path) -> None:
         (("lessons", "show", "TOPEN000000"), "no lesson yet: it is PENDING"),
         (("lessons", "--export", "/dev/null/x"), "cannot be written"),
         (("lessons", "--limit", "0"), "0 is not in the range"),
-        (("lessons", "--side", "up"), "'up' is not one of"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(

@@ -96,10 +96,3 @@ def test_a_test_prints_what_came_of_it(tmp_path: Path, server: VendorServer) -> 
     # both are on record, and the newest is told
     newest = json.loads(call(tmp_path, "--json", **environment(server)).output)
     assert newest["vendors"][1]["tested"]["error"] == "the key was refused"
-
-
-@pytest.mark.parametrize(("vendor", "said"), [("gpt", "there is no vendor 'gpt'")])
-def test_a_mistake_is_one_line(vendor: str, said: str, tmp_path: Path) -> None:
-    done = call(tmp_path, "--test", vendor)
-    assert done.exit_code == 2 and said in done.stderr and done.stderr.count("\n") == 1
-    assert not (tmp_path / "torra.db").exists()

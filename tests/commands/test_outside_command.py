@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from instance_database import open_home
-from tests.worlds import company_reports as world
 from tests.worlds import desks, flows
 from torra.commands.command_line import main
 from torra.feeds.companions import CompanionReader
@@ -42,14 +41,6 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_an_empty_home_says_what_to_do_and_stays_empty(home: Path) -> None:
-    told = torra(home)
-    assert told.exit_code == 0
-    assert "torra data import FILE" in told.stdout
-    assert not (home / "torra.db").exists()
-    assert json.loads(torra(home, "--json").stdout)["series"] == []
-
-
 def test_a_file_is_stored_once_and_told(home: Path, tmp_path: Path) -> None:
     file = written(tmp_path, SERIES + GOOD)
     assert "2 values are stored." in torra(home, "import", file).stdout
@@ -63,85 +54,10 @@ def test_a_file_is_stored_once_and_told(home: Path, tmp_path: Path) -> None:
     assert (row["name"], row["value"], row["rows"]) == ("DGS2", 4.3, 2)
 
 
-@pytest.mark.parametrize("name", ["DGS2", "dgs2"])
-def test_the_values_of_a_series_are_shown(home: Path, tmp_path: Path, name: str) -> None:
-    torra(home, "import", written(tmp_path, SERIES + GOOD))
-    told = torra(home, name).stdout.splitlines()
-    assert told[0] == "DGS2, the 2-year US yield: 2 values are stored, the newest last."
-    assert told[-1].startswith("2026-02-13  4.30 %, known since 2026-02-16 22:00 UTC, seen here ")
-    for words in ((name, "--json"), ("--json", name)):
-        document = json.loads(torra(home, *words).stdout)
-        assert [one["value"] for one in document["values"]] == [4.25, 4.3]
-
-
-def test_a_series_without_values_says_so(home: Path) -> None:
-    assert torra(home, "VIXCLS").stdout == "VIXCLS, VIX: nothing is stored.\n"
-
-
-def test_a_line_with_a_fault_stores_nothing(home: Path, tmp_path: Path) -> None:
-    file = written(tmp_path, SERIES + GOOD + "DGS2,2026-02-30,2026-03-02,4\n")
-    refused = torra(home, "import", file)
-    assert refused.exit_code == 2
-    assert "line 4: at '2026-02-30' is no time" in refused.stderr
-    assert "Nothing was stored" in refused.stderr
-    assert "nothing is stored" in torra(home, "DGS2").stdout
-    checked = torra(home, "check", file)
-    assert checked.exit_code == 2
-    assert "2 values can be read, 1 line cannot." in checked.stdout
-    assert json.loads(torra(home, "check", file, "--json").stdout)["faults"][0]["line"] == 4
-    taken = torra(home, "import", file, "--skip-faults")
-    assert taken.exit_code == 0
-    assert "2 values are stored" in taken.stdout and "line 4" in taken.stdout
-
-
 def test_nobody_knows_the_future(home: Path, tmp_path: Path) -> None:
     refused = torra(home, "import", written(tmp_path, SERIES + "DGS2,2026-02-12,2062-02-13,4\n"))
     assert refused.exit_code == 2
     assert "lies in the future" in refused.stderr
-
-
-def test_a_companys_figures_are_stored_and_counted(home: Path, tmp_path: Path) -> None:
-    assert torra(home, "import", written(tmp_path, FACTS)).exit_code == 0
-    (line,) = torra(home).stdout.splitlines()
-    assert line == (
-        "ACME, a company: 1 value of 1 figure, for periods that end 2025-12-31 to 2025-12-31, "
-        "the newest known since 2026-02-05 21:30 UTC."
-    )
-    (row,) = json.loads(torra(home, "--json").stdout)["facts"]
-    assert (row["ticker"], row["figures"]) == ("ACME", 1)
-
-
-@pytest.mark.parametrize("words", [("nope",), ("import", "none.csv"), ("check", "none.csv")])
-def test_a_mistake_is_one_line(home: Path, words: tuple[str, ...]) -> None:
-    told = torra(home, *words)
-    assert told.exit_code == 2
-    assert len(told.stderr.strip().splitlines()) == 1
-
-
-def test_a_company_is_shown_by_its_ticker(home: Path, tmp_path: Path) -> None:
-    rows = world.reports(world.grown(3, 12))
-    lines = [
-        f"{row.ticker},{row.figure},{row.begins:%Y-%m-%d},{row.ends:%Y-%m-%d},"
-        f"{row.known_at:%Y-%m-%dT%H:%M:%SZ},{row.value!r},{row.unit}"
-        for row in rows
-    ]
-    stored = torra(home, "import", written(tmp_path, "\n".join([FACTS.splitlines()[0], *lines])))
-    assert f"{len(rows):,} values are stored." in stored.stdout
-    told = torra(home, "ACME").stdout.splitlines()
-    assert told[0] == (
-        "ACME: the year to 2019-12-31, known since 2020-02-29 21:00 UTC, from your file mine.csv; "
-        "too old to count now, as no newer report is stored."
-    )
-    assert "  F-score: 4 of 9" in told
-    assert any(line.startswith("  net margin: ") and line.endswith(" %") for line in told)
-    (assets,) = (line for line in told if line.startswith("  total assets: "))
-    assert assets.endswith(
-        "USD, 2019-12-31, known since 2020-02-29 21:00 UTC, from your file mine.csv"
-    )
-    document = json.loads(torra(home, "ACME", "--json").stdout)
-    assert document["ends"] == "2019-12-31"
-    assert document["figures"]["f_score"] == 4.0
-    assert document["newest"]["revenue"]["begins"] == "2019-01-01"
 
 
 def test_a_company_of_which_nothing_is_stored_is_refused(home: Path, tmp_path: Path) -> None:

@@ -63,16 +63,6 @@ def test_a_setting_is_set_told_and_on_record(home: Path) -> None:
     assert told(home, "show", "default")["values"]["risk"]["max_positions"] == 2
 
 
-def test_loosening_needs_a_yes(home: Path) -> None:
-    refused = call(home, "set", "default", "risk.max_positions", 5)
-    assert refused.exit_code == 2
-    assert refused.stderr == "torra: this loosens risk.max_positions: add --yes if you mean it\n"
-    assert record(home) == []
-    document = told(home, "set", "default", "risk.max_positions", 5, "--yes")
-    assert document["changes"][0]["way"] == "loosens"
-    assert len(record(home)) == 1
-
-
 AGENTS = [
     ("agents.influence", "shadow"),
     ("agents.influence", "earned"),
@@ -159,10 +149,7 @@ def test_a_person_at_a_terminal_is_asked(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("risk.max_positions",), "risk.max_positions: write PLACE=VALUE"),
         (("=2",), "=2: write PLACE=VALUE"),
-        ((), "write PLACE=VALUE, such as thresholds.buy=0.4"),
-        (("risk.max_position", "2"), "did you mean max_positions?"),
         (("risk.max_positions", "many"), "must be a whole number (found 'many')"),
         (("agents.active_agents", '["nobody"]'), "not there: nobody"),
     ],
@@ -175,14 +162,6 @@ def test_a_mistake_is_one_line_and_changes_nothing(
     assert said in answer.stderr
     assert answer.stderr.count("\n") == 1
     assert not (home / "profiles").exists()
-
-
-def test_a_value_stands_behind_its_place_or_an_equals_sign(home: Path) -> None:
-    told(home, "set", "default", "risk.max_positions=2", "thresholds.buy", "0.6")
-    values = told(home, "show", "default")["values"]
-    assert (values["risk"]["max_positions"], values["thresholds"]["buy"]) == (2, 0.6)
-    refused = call(home, "set", "default", "thresholds.sell=-0.5")
-    assert refused.exit_code == 2 and "thresholds.sell" in refused.stderr
 
 
 def test_an_object_comes_and_goes(home: Path) -> None:
@@ -243,17 +222,6 @@ def test_a_broken_profile_is_put_back_from_its_history(home: Path) -> None:
     answer = call(home, "show", "default")
     assert "`torra profile undo default 2` puts back" in answer.stderr
     assert told(home, "undo", "default", 2)["digest"] == good
-
-
-def test_a_file_is_checked_before_it_becomes_the_profile(home: Path, tmp_path: Path) -> None:
-    file = tmp_path / "wish.json"
-    file.write_text('{"timeframe_weights": {"H1": 1.0}}')
-    answer = call(home, "check", "default", file, "--json")
-    assert answer.exit_code == 1
-    document = json.loads(answer.stdout)
-    assert document["faults"][0]["setting"] == "timeframe_weights.M15"
-    assert told(home, "check", "default")["ok"] is True
-    assert call(home, "check", "default").output == "default is in order\n"
 
 
 def test_a_name_that_cannot_be_is_a_mistake(home: Path) -> None:

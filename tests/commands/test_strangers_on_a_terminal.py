@@ -15,24 +15,19 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from tests import ROOT
 from tests.doubles.entrance import bearer, desk_app
 from tests.worlds import desks, stores
+from tests.worlds.hands import torra
 from torra.commands import terminal
 from torra.commands.cli_errors import one_line
-from torra.commands.command_line import main
 from torra.errors import LONGEST_TEXT
 from torra.harmless_text import HOSTILE, escaped
 from torra.store.audit import SEALED, seal
 
 HOSTILE_WORDS = "sold \u202egnihton\u202c \u2066x\u2069 \x1b[2J\x9b1m\u200bend\ufeff\u2028"
 SHOWN = "sold \\u202egnihton\\u202c \\u2066x\\u2069 \\u001b[2J\\u009b1m\\u200bend\\ufeff\\u2028"
-
-
-def torra(home: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ from tests.doubles.visitors import open_app
 from tests.tick.test_shadow import VOICES, go_on, run, trading
 from tests.worlds import desks, stores
 from tests.worlds.records import tick_record
-from tests.worlds.tables_once import tables_once
 from torra.clock import iso, parse
 from torra.commands.command_line import main
 from torra.config import DeskSettings, Profile
@@ -38,13 +37,14 @@ from torra.replay import live
 from torra.replay.changed import listing, without_agents, words, worth
 from torra.replay.changed.listing import Paths
 from torra.replay.changed.without_agents import ChangedTick, Outcome, ScoredBars, paper_trade
-from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import L1Backtest
 from torra.store.connection import TickKey
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.tick_record import TickRecord
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
+
+pytestmark = pytest.mark.usefixtures("scored_once")
 
 DAYS = 140
 """Closes of M15 that a desk lives through at once, a day and a half."""
@@ -60,13 +60,6 @@ SMALLER = trading("full").model_copy(
     }
 )
 OPENS = {"BUY": "OPEN_BUY", "SELL": "OPEN_SELL"}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _tables() -> Iterator[None]:
-    """Scores of the same bars, which nearly every test asks for, worked out once."""
-    with tables_once(verdicts, without_agents):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -629,12 +622,6 @@ def test_a_mistake_is_one_line_with_its_remedy(home: Path, asked: Any, remedy: s
     result = called(home, *asked)
     assert result.exit_code == 2 and remedy in result.stderr
     assert result.stderr.count("\n") == 1
-
-
-def test_a_home_without_ticks_says_so_and_stays_empty(tmp_path: Path) -> None:
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": [{"symbol": "BTCUSD"}]}), "utf-8")
-    assert called(tmp_path).stdout.startswith("No tick is on record yet.")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["desk.json"]
 
 
 def client_of(desk: Desk, home: Path) -> Any:

@@ -23,18 +23,19 @@ from tests.tick.test_shadow import go_on
 from tests.worlds import desks, journals, l1_markets
 from tests.worlds.observed import START, plain_tick
 from tests.worlds.random_markets import random_walk
-from tests.worlds.tables_once import tables_once
 from torra.config import DeskSettings, Profile
 from torra.desk.promotion import PromotionSubject
 from torra.desk.schedule import Desk
 from torra.evaluation.observations import SwarmObservation, TickObservation
 from torra.replay import arms, live
 from torra.replay.arms import ARMS
-from torra.replay.changed import listing, without_agents
+from torra.replay.changed import listing
 from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import L1Backtest
 from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.tick.marks import PROPOSED
+
+pytestmark = pytest.mark.usefixtures("scored_once")
 
 SETTINGS = DeskSettings(instances=(desks.BTC,))
 SEATS = (READER_ID, *EXPERTS, JUDGE_ID, GATE_ID)
@@ -55,12 +56,6 @@ def profile_of(**changes: Any) -> Profile:
         risk={"max_signals_per_hour": 60, "leverage_caps": {"M15": 3.0, "H1": 3.0}},
         **changes,
     )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _tables() -> Iterator[None]:
-    with tables_once(verdicts, without_agents):
-        yield
 
 
 def lived(folder: Path, closes: int, profile: Profile) -> Desk:

@@ -13,6 +13,7 @@ import pytest
 from instance_database import Database
 from tests.conftest import Scale
 from tests.replay.test_lookahead_command import subject
+from tests.replay.test_spreads_again import features, records
 from tests.worlds import desks, journals
 from tests.worlds.flows import Flowing
 from tests.worlds.price_series import times_of, walk
@@ -55,14 +56,6 @@ def swarm(
     database = lived(tmp_path_factory.mktemp("swarm"), "swarm", scaled(500, 10))
     yield database
     database.close()
-
-
-def records(database: Database) -> list[dict[str, Any]]:
-    return [database.journal_row(key)[0] for key in database.journalled(desks.BTC.id)]
-
-
-def features(record: dict[str, Any]) -> dict[str, Any]:
-    return {item["id"]: item["value"] for item in record["features"]}
 
 
 @pytest.mark.journey

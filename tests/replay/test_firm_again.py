@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
@@ -74,12 +74,6 @@ def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) 
     folder = tmp_path_factory.mktemp("firm")
     journals.live(folder, scaled(500, 32), Divided(), parts=PARTS).close()
     return folder / "torra.db"
-
-
-@pytest.fixture
-def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
-    with journals.copied(lived, tmp_path / "source") as database:
-        yield database
 
 
 def debates(source: Database) -> dict[str, dict[str, Any]]:

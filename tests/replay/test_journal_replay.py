@@ -56,12 +56,6 @@ def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) 
     return folder / "torra.db"
 
 
-@pytest.fixture
-def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
-    with journals.copied(lived, tmp_path / "source") as database:
-        yield database
-
-
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a desk whose models always answered well."""

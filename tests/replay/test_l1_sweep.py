@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -11,32 +11,25 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-import technical_calculator
 from technical_calculator import score_frame
 from tests.worlds import l1_markets
 from tests.worlds.price_series import row_of
-from tests.worlds.tables_once import tables_once
 from torra.clock import duration
 from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmObservation
 from torra.replay.arms import ARMS
 from torra.replay.l1 import trades as l1_trades
-from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import L1Backtest, L1Result, sweep
 from torra.replay.l1.verdicts import BUY, SELL
 from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards.history import History, cut, load
 from torra.verdict import sentiment_rules
 
+pytestmark = pytest.mark.usefixtures("scored_once")
+
 WORDS = {BUY: "BUY", SELL: "SELL", 0: "HOLD"}
 END = datetime.fromisoformat("2021-11-20T00:00:00+00:00")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _tables() -> Iterator[None]:
-    with tables_once(technical_calculator, verdicts):
-        yield
 
 
 @cache

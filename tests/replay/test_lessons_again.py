@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,12 +48,6 @@ def lived(
         desks.step(desk)
     desk.close()
     return folder / "torra.db"
-
-
-@pytest.fixture
-def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
-    with journals.copied(lived, tmp_path / "source") as database:
-        yield database
 
 
 def told(database: Database) -> int:

@@ -249,13 +249,12 @@ def test_the_command_ends_with_1_where_something_moved(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("BTCUSD", "--bars", "nothing.csv"), "nothing.csv"),
         (("BTCUSD", "--bars", "store"), "holds no database yet"),
         (("--bars", "store"), "name a symbol"),
         (("BTCUSD", "--profile", "nobody"), "nobody"),
         (("DOGUSD", "--bars", SHIPPED), "DOGUSD"),
     ],
-    ids=["no-file", "no-store", "no-symbol", "no-profile", "unknown-symbol"],
+    ids=["no-store", "no-symbol", "no-profile", "unknown-symbol"],
 )
 def test_a_mistake_is_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
     told = run(tmp_path, *words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
 
-import technical_calculator
 from tests.cases import cases
 from tests.examples import examples
 from tests.replay.test_replay_runner import Stopped, same, stopping_at
 from tests.worlds import remembering
-from tests.worlds.tables_once import tables_once
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmObservation
@@ -30,6 +28,8 @@ from torra.replay.shards import arm_lessons, executors
 from torra.replay.shards.history import History, cut, load
 from torra.store.memory import MemoryStore
 
+pytestmark = pytest.mark.usefixtures("scored_once")
+
 BEGIN = datetime.fromisoformat("2021-11-10T08:00:00+00:00")
 HOURS = examples(40, 28)
 """The first lesson is told after 24."""
@@ -39,12 +39,6 @@ FEW = NAMES if examples.whole else ("budget", BY_LOT)
 """Who runs again: by day not the twin that is told nothing."""
 UNBOUND = {"max_signals_per_hour": 100, "daily_loss_cap_pct": 50.0, "capital": 1e6}
 """Limits that stop nobody: there must be trades to learn from."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _tables() -> Iterator[None]:
-    with tables_once(technical_calculator):
-        yield
 
 
 @pytest.fixture(scope="module")

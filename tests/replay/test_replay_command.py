@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-import technical_calculator
 from instance_database import open_home
 from tests.cases import cases
-from tests.worlds.tables_once import tables_once
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.errors import ConfigError
@@ -27,6 +25,8 @@ from torra.replay import folders, reporting, scorecard
 from torra.replay.folders import made_of, seen_of
 from torra.replay.shards import cores, executors
 
+pytestmark = pytest.mark.usefixtures("scored_once")
+
 BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
 PERIOD = ["--from", "2021-11-20", "--to", "2021-11-20T08:00:00Z"]
 ALL = ["--bars", BARS[0], "--bars", BARS[1], *PERIOD]
@@ -34,12 +34,6 @@ ALL = ["--bars", BARS[0], "--bars", BARS[1], *PERIOD]
 
 def torra(home: Path, *words: str) -> Result:
     return CliRunner().invoke(main, ["--home", str(home), *words])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _tables() -> Iterator[None]:
-    with tables_once(technical_calculator):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -67,20 +61,6 @@ def test_the_document_is_on_the_page_replays(home: Path) -> None:
     page = (home / "day.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "Which arms show an edge" in page
-
-
-@pytest.mark.journey
-def test_json_is_one_document_and_nothing_else(home: Path) -> None:
-    told = torra(
-        home, "replay", "BTCUSD", *ALL, "--arms", "l1,analysts,budget,placebo", "--name", "day",
-        "--json",
-    )  # fmt: skip
-    assert told.exit_code == 0
-    before = json.loads((home / "replays" / "day.json").read_text())
-    again = json.loads(told.stdout)
-    assert [table["rows"] for table in again["tables"] if table["name"] != "criteria"] == [
-        table["rows"] for table in before["tables"] if table["name"] != "criteria"
-    ]
 
 
 def logged(home: Path) -> list[str]:
@@ -221,9 +201,6 @@ def test_beside_a_desk_a_replay_leaves_it_a_processor_and_goes_behind_it(
     ("words", "said"),
     [
         (["BTCUSD"], "name the bars with --bars FILE"),
-        (["BTCUSD", "--bars", "nowhere.csv"], "nowhere.csv"),
-        (["BTCUSD", "--bars", BARS[0], "--arms", "best"], "--arms best: known are"),
-        (["BTCUSD", "--bars", BARS[0], "--from", "yesterday"], "--from yesterday: write"),
         (["BTCUSD", "--bars", BARS[0], "--from", "2031-01-01"], "no bars of BTCUSD in that period"),
         (["BTCUSD", "--bars", BARS[0], "--costs", "cheap"], "--costs cheap: write three numbers"),
         (["BTCUSD", "--bars", BARS[0], "--provider", "anthropic"], "--max-cost USD"),
@@ -239,7 +216,7 @@ def test_beside_a_desk_a_replay_leaves_it_a_processor_and_goes_behind_it(
         (["BTCUSD", *ALL, "--arms", "l1", "--name", "Scorecard-default"], "begins the names of"),
     ],
     ids=[
-        "no-bars", "no-file", "arm", "from", "period", "costs", "paid", "name", "timeframe",
+        "no-bars", "period", "costs", "paid", "name", "timeframe",
         "twice", "store", "seed", "nan", "endless", "negative", "short", "scorecard",
     ],
 )  # fmt: skip

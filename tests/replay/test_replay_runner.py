@@ -10,20 +10,18 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import technical_calculator
 from agents.contracts import ADJUSTMENT_BOUND
 from instance_database import TickKey
 from tests.cases import cases
 from tests.examples import examples
 from tests.worlds import l1_markets
-from tests.worlds.tables_once import tables_once
 from torra.bridges.paper import PaperPosition
 from torra.clock import duration, iso
 from torra.config import ROOT, Profile, validate
@@ -47,6 +45,8 @@ from torra.replay.shards.checkpoints import Checkpoint
 from torra.replay.shards.history import History, cut, load
 from torra_trader import run_close
 
+pytestmark = pytest.mark.usefixtures("scored_once")
+
 END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
 HOURS = examples(9, 5)
 BEGIN = END - timedelta(hours=HOURS)
@@ -58,12 +58,6 @@ MIDNIGHT = END - timedelta(days=1)
 ALL = ("l1", "budget", "placebo")
 ALL_ARMS = [arm.name for arm in arms.chosen(ALL)]
 GATE = Profile().gate
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _tables() -> Iterator[None]:
-    with tables_once(technical_calculator):
-        yield
 
 
 @pytest.fixture(scope="module")

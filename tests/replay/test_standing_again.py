@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from instance_database import Database
-from tests.worlds import desks, journals, random_markets, swarm_calls
+from tests.worlds import desks, random_markets, swarm_calls
 from tests.worlds.journals import again, change
 from torra.desk.bar_closes import next_close
 from torra.evaluation.observations import ArmObservation, same_but_time
@@ -54,12 +53,6 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
                         thread.join(30.0)
         desk.close()
     return folder / "torra.db"
-
-
-@pytest.fixture
-def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
-    with journals.copied(lived, tmp_path / "source") as database:
-        yield database
 
 
 def newest(source: Database) -> tuple[str, dict[str, Any]]:

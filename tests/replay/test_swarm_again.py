@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
@@ -68,12 +68,6 @@ def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) 
     folder = tmp_path_factory.mktemp("swarm")
     journals.live(folder, scaled(500, 60), Swarming(), parts=PARTS).close()
     return folder / "torra.db"
-
-
-@pytest.fixture
-def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
-    with journals.copied(lived, tmp_path / "source") as database:
-        yield database
 
 
 def swarms(source: Database) -> dict[str, dict[str, Any]]:

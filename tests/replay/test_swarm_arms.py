@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-import technical_calculator
 from agent_config import EXPERTS, JUDGE_ID, READER_ID, AgentSettings
 from agents.contracts import SourceType
 from instance_database import TickKey
 from technical_calculator import WARM_UP
 from tests.cases import cases
 from tests.worlds.observed import quiet_ticks
-from tests.worlds.tables_once import tables_once
 from torra.config import ROOT, Profile
 from torra.evaluation.observations import (
     ArmObservation,
@@ -40,6 +38,8 @@ from torra.replay.shards.arm_evidence import FURTHEST, ShiftedEvidence
 from torra.replay.shards.history import History, cut, load
 from torra.tick.bar_window import HistoryWindow
 
+pytestmark = pytest.mark.usefixtures("scored_once")
+
 SWARM_ARMS = (
     *("swarm", "swarm_flat", "swarm_no_reader", "experts"),
     *("swarm_picture", "swarm_no_memory", "placebo_memory_swarm", EVIDENCE),
@@ -51,12 +51,6 @@ NAMES = (
     *("swarm", "swarm_flat", "swarm_no_reader", "experts"),
     *(EVIDENCE, "placebo_flipped"),
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _tables() -> Iterator[None]:
-    with tables_once(technical_calculator):
-        yield
 
 
 @pytest.fixture(scope="module")

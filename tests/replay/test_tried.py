@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from datetime import timedelta
 from functools import cache
 from math import fsum
@@ -19,18 +18,18 @@ from instance_database import Database
 from technical_calculator import WARM_UP
 from tests.cases import cases
 from tests.worlds import desks, stores
-from tests.worlds.tables_once import tables_once
 from torra.clock import System, duration, iso, parse
 from torra.commands.command_line import main
 from torra.config import DeskSettings, Instance, Profile, validate
 from torra.errors import ConfigError
 from torra.home import TRIED
 from torra.profiles.fields import DEFAULT, changed
-from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import L1Backtest
 from torra.replay.shards import trials
 from torra.replay.tried import estimate, kind, words
 from torra.replay.tried.estimate import Sums, Tried, WhatIf, tried
+
+pytestmark = pytest.mark.usefixtures("scored_once")
 
 END = parse("2021-11-20T00:00:00Z")
 BOTH = {"thresholds.buy": 0.2, "risk.risk_per_trade_pct": 1.0}
@@ -50,12 +49,6 @@ def store(home: Path, *instances: Instance, last: int | None = None) -> Database
             bars = sample(item.symbol, name)
             database.store_bars(item.id, name, bars if last is None else bars.tail(last))
     return database
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _tables() -> Iterator[None]:
-    with tables_once(verdicts):
-        yield
 
 
 @pytest.fixture(scope="module")
