@@ -443,12 +443,3 @@ def test_another_account_takes_nothing_over(start: Callable[..., AdvisorChannel]
     desk.ea.set(account=777)
     close(desk, bars[1])
     assert '"account":777,' in path(desk).read_text("ascii")
-
-
-def test_after_a_start_the_bars_of_a_day_are_counted(start: Callable[..., AdvisorChannel]) -> None:
-    desk = start(depth=0, bar_timeframes="M15")
-    for bar in market(FIRST - 100 * 900, 100, seconds=900, books=False, seed=4):
-        desk.ea.bar(GOLD, 900, bar.time, (2000.0, 2002.0, 1998.0, 2000.0), len(bar.ticks), 20)
-        desk.ea.ticks(GOLD, bar.ticks)
-    desk.ea.timer(12, 1.0)
-    assert len(rows(desk, "M15")) == 96
