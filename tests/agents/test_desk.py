@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agent_config import GATE_ID, MAX_AGENTS, MODES
+from agent_config import GATE_ID, MODES
 from agent_framework import check_desk
 from agents.contracts import VECTORS, SourceType
 from agents.registry import AGENTS, Agent, seated
 from tests.cases import cases
-from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
+from tests.doubles.scripted import Scripted, context, debate, reporting, settings
 
 
 def test_the_default_desk_is_the_budget_desk() -> None:
@@ -29,13 +29,6 @@ def test_every_agent_of_the_registry_is_what_its_row_says() -> None:
         assert set(agent.role.focus) <= set(VECTORS)
         decides = agent.role.kind in ("researcher", "judge")
         assert agent.role.bound == (0.15 if decides else 0.3)
-
-
-def test_a_full_desk_with_all_its_agents_is_agent_full() -> None:
-    about = context(features=FULL_FEATURES)
-    record = debate(Scripted(), about=about, config=settings(mode="full"))
-    assert record.source_type is SourceType.AGENT_FULL
-    assert len(record.calls) == MAX_AGENTS
 
 
 @pytest.mark.parametrize("deliberating", [True, False])
@@ -107,18 +100,6 @@ def test_a_host_may_bring_its_own_agent_and_gate() -> None:
 def test_l1_scores_that_are_none_are_the_callers_mistake(score) -> None:
     with pytest.raises(ValueError, match="L1 score momentum"):
         debate(Scripted(), about=context(scores={**context().scores, "momentum": score}))
-
-
-def test_models_follow_the_tier() -> None:
-    provider = Scripted()
-    debate(provider, config=settings(quick_think_model="small", deep_think_model="large"))
-    models = {request.role.id: request.model for request in provider.requests}
-    assert models == {
-        "technical": "small",
-        "bull_researcher": "large",
-        "bear_researcher": "large",
-        "risk_gate": "small",
-    }
 
 
 def test_the_profile_decides_what_agents_see_of_the_memory() -> None:

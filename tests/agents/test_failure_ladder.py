@@ -25,7 +25,6 @@ from tests.doubles.scripted import (
     chart,
     context,
     debate,
-    debate_hanging,
     report,
     reporting,
     ruling,
@@ -63,14 +62,6 @@ def test_any_subset_may_fail(kind: str, failing: set[Any], with_fallback: bool) 
         {"risk_gate"} if failing >= OPINIONS else set()
     )
     assert abs(blend(context().scores, record.scores)["momentum"]["score"] - 0.3) <= 0.06 + 1e-9
-
-
-@pytest.mark.parametrize("hanging", [{"technical"}, {"bear_researcher", "risk_gate"}, OPINIONS])
-def test_a_call_that_hangs_is_a_time_out_like_any_other(hanging) -> None:
-    same = debate(Scripted(dict.fromkeys(hanging, TimeoutError())))
-    record, _ = debate_hanging(hanging, same.failures.keys())
-    assert (record.failures, record.source_type) == (same.failures, same.source_type)
-    assert record.scores == same.scores
 
 
 def everything_fails(**more: Any) -> Scripted:
@@ -133,29 +124,6 @@ def test_abstaining_counts_as_answering_and_leaves_the_sums() -> None:
     assert record.debate["momentum"] == pytest.approx((0.1 - 0.02) / 2)
 
 
-def test_garbage_is_never_an_abstention_nor_neutral() -> None:
-    nan = '{"symbol": "XAUUSD", "adjustments": {"price_action": NaN}, "abstained": true}'
-    record = debate(Scripted({"technical": nan}))
-    assert record.failures == {"technical": "garbage"}
-    assert record.source_type is SourceType.AGENT_PARTIAL
-
-
-def test_an_agent_without_its_evidence_abstains_before_any_call() -> None:
-    bare = context(features=dict.fromkeys((name for name in context().features), None))
-    provider = Scripted()
-    record = debate(provider, about=bare)
-    assert not provider.asked("technical")
-    assert record.reports[0].abstained
-    assert record.reports[0].reason == "no technical evidence"
-    assert record.source_type is SourceType.AGENT_BUDGET
-
-
-def test_a_missing_side_removes_both_while_an_analyst_answered() -> None:
-    script = {"technical": reporting(value=0.2), "bull_researcher": reporting(value=0.15)}
-    record = debate(Scripted({**script, "bear_researcher": RuntimeError()}))
-    assert record.debate == record.analyst_avg == dict.fromkeys(VECTORS, pytest.approx(0.2))
-
-
 def test_a_null_is_a_missing_side_on_its_vector() -> None:
     part = dict.fromkeys(VECTORS, -0.1) | {"momentum": None}
     script = {
@@ -209,14 +177,6 @@ def test_a_tick_without_a_debate_has_l1_and_the_rules(source: SourceType) -> Non
     assert (record.source_type, record.veto, record.calls) == (source, True, ())
     assert {v: record.scores[v]["score"] for v in VECTORS} == dict(about.scores)
     assert record.scores.keys() == debate(Scripted()).scores.keys()
-
-
-def test_the_rules_stand_when_the_gates_model_fails() -> None:
-    about = context(features={"memory.losing_streak": 3.0})
-    record = debate(Scripted({"risk_gate": RuntimeError()}), about=about)
-    assert record.ruling == record.rule_ruling
-    assert record.ruling.multiplier == 0.7
-    assert record.source_type is SourceType.AGENT_PARTIAL
 
 
 @cases(

@@ -5,7 +5,6 @@ The golden texts are those of tests/golden/bytes_debates.py.
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
 from typing import Any
@@ -19,18 +18,14 @@ from agents.contracts import OPINIONS, AgentReport, Evidence, Feature, Point, Pr
 from agents.debate import replies
 from agents.evidence import with_scores
 from agents.registry import AGENTS, TRADER
-from scoring_rubric import SHARED_PREFIX, build_interpretive_prompt, second_look
+from scoring_rubric import build_interpretive_prompt, second_look
 from tests.agents import test_prompts as plain
 from tests.agents.test_debate_invariants import cases as drawn
 from tests.agents.test_prompts import (
-    FIRM,
     TALES,
     at_the_firm,
     attacks,
-    each_is_told,
-    firm_prompt,
     outside_fences,
-    whole,
 )
 from tests.conftest import Scale
 from tests.doubles import scripted
@@ -39,62 +34,6 @@ from tests.doubles.scripted import Scripted, a_report, context, debate, settings
 MANAGER = "research_manager"
 CONFIG = settings(mode="firm", second_look="never", rebuttal="always")
 LESSONS = ("x" * 180, "漢" * 60, "A lesson of ordinary length about what came of it. " * 9)
-
-
-@pytest.mark.parametrize("role", FIRM)
-def test_a_prompt_of_a_firm_lists_what_its_agent_may_cite(role: str) -> None:
-    about, asked = at_the_firm(role), firm_prompt(role)
-    seat = TRADER.role if role == "trader" else AGENTS[role].role
-    may = {
-        key: feature
-        for key, feature in about.features.items()
-        if key.startswith(seat.evidence) and feature.value is not None and feature.block != "source"
-    }
-    assert set(asked.evidence) == may.keys()
-    assert asked.system.startswith(SHARED_PREFIX)
-    each_is_told(asked.user, may)
-    assert build_interpretive_prompt(about, seat) == asked, "the same context, the same prompt"
-
-
-def test_only_a_firm_asks_for_the_time_ahead() -> None:
-    for role in MODES["full"].seats:
-        if role in AGENTS and role != "risk_gate":
-            assert "horizon" not in whole(plain.prompt(role))
-    for role in FIRM:
-        assert ("horizon" in whole(firm_prompt(role))) == (role != "risk_gate")
-
-
-def test_bull_and_bear_of_a_firm_are_asked_the_same_thing_mirrored() -> None:
-    bull, bear = (
-        [line for line in firm_prompt(f"{side}_researcher").system.split("\n") if line]
-        for side in ("bull", "bear")
-    )
-    for one, other in zip(bull, bear, strict=True):
-        assert re.sub(r"[a-z]+", lambda word: plain.SWAP.get(word[0], word[0]), one) == other or (
-            one == other
-        )
-
-
-def test_manager_and_gate_see_the_same_desk_and_not_each_other() -> None:
-    provider = Scripted()
-    record = debate(provider, config=CONFIG)
-    assert not record.failures
-    seen: dict[str, set[str]] = {
-        role: {one.agent_id for one in provider.asked(role)[0].reports}
-        for role in (MANAGER, "risk_gate", "bull_researcher")
-    }
-    assert seen[MANAGER] == seen["risk_gate"] > seen["bull_researcher"]
-    assert not {MANAGER, "risk_gate"} & {name for told in seen.values() for name in told}
-    assert {"bull_researcher", "bear_researcher"} <= seen[MANAGER]
-
-
-def test_risks_are_told_to_the_manager_and_to_nobody_else_at_the_desk() -> None:
-    provider = Scripted()
-    debate(provider, config=CONFIG)
-    told = {request.role.id for request in provider.requests if "risk: RSI may" in request.user}
-    assert told == {MANAGER}
-    risks = {one.agent_id for one in provider.asked(MANAGER)[0].reports if one.risks}
-    assert risks == {"bull_researcher", "bear_researcher"}
 
 
 def hostile(text: str, name: str) -> tuple[AgentReport, ...]:

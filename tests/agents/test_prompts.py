@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -267,16 +267,6 @@ def whole(asked) -> str:
     return f"{asked.system}\n\n{asked.user}\n"
 
 
-def each_is_told(user: str, features: Mapping[str, Feature]) -> None:
-    """Assert that each number stands in a line of its own, and is true when it is cited."""
-    lines = dict(line.split(" = ", 1) for line in user.split("\n") if " = " in line)
-    for key, feature in features.items():
-        text = lines[key] if key.startswith("news.item.") else lines[key].split(" ")[0]
-        assert text == feature.value or float(text) == pytest.approx(feature.value, abs=1e-4)
-        if isinstance(feature.value, float):
-            assert grounded([Evidence(key, float(text))], features)
-
-
 def outside_fences(user: str) -> list[str]:
     """Return the lines of a prompt beside its quotes, none of which forges or leaves a fence."""
     lines = user.split("\n")
@@ -294,55 +284,6 @@ def outside_fences(user: str) -> list[str]:
             kept.append(line)
     assert not inside
     return kept
-
-
-HEADLINES = [value for name, value in FULL_FEATURES.items() if name.startswith("news.item.")]
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("role", MODES["full"].seats)
-def test_a_prompt_lists_every_number_that_its_agent_may_cite(role: str, name: str) -> None:
-    """All that the role is given, each with its id and value, and no headline but the agent's."""
-    about = before(role, variant(name))
-    asked, told = rendered(role, variant(name))
-    if asked is None:
-        assert (role, name) == ("news", "no_news")
-        assert told.abstained
-        return
-    given = AGENTS[role].role.evidence
-    may = {
-        key: feature
-        for key, feature in about.features.items()
-        if key.startswith(given) and feature.value is not None and feature.block != "source"
-    }
-    assert set(asked.evidence) == may.keys() and may
-    each_is_told(asked.user, may)
-    for headline in HEADLINES:
-        assert (headline in whole(asked)) == (role == "news")
-
-
-SWAP = {"bull": "bear", "bullish": "bearish", "higher": "lower", "positive": "negative"}
-SWAP |= {two: one for one, two in SWAP.items()}
-
-
-def test_bull_and_bear_are_asked_the_same_thing_mirrored() -> None:
-    """Lines that differ become each other when the words are swapped; the rest is the same."""
-    bull = prompt("bull_researcher", reports=(TECHNICAL, replace(BEAR, claim="Read.")))
-    mirror = replace(BEAR, agent_id="bull_researcher", claim="Read.")
-    bear = prompt("bear_researcher", reports=(TECHNICAL, mirror))
-    differing = 0
-    for one, other in zip(whole(bull).splitlines(), whole(bear).splitlines(), strict=True):
-        if one != other:
-            differing += 1
-            mirrored = re.sub(r"[a-z]+", lambda word: SWAP.get(word[0], word[0]), one)
-            assert mirrored == other
-    assert differing >= 2
-
-
-def test_nothing_in_the_rubrics_makes_a_debate_collapse_to_hold() -> None:
-    text = " ".join(whole(prompt(role)) for role in ROLES).lower()
-    for word in ("conflict", "consensus is", "hold ", "do nothing", "when in doubt", "be cautious"):
-        assert word not in text
 
 
 def test_every_shown_feature_is_in_the_prompt_and_in_the_request() -> None:
@@ -439,14 +380,6 @@ def test_what_an_asset_is_like_is_told_to_all_but_the_gate() -> None:
         assert "In general" not in prompt(role, asset="").user
 
 
-def test_who_takes_the_picture_is_told_that_there_is_one() -> None:
-    for role in ROLES:
-        seen = prompt(role, picture=b"png").user
-        takes = SCORER.picture if role == "chart_scorer" else AGENTS[role].role.picture
-        assert ("chart picture of these bars" in seen) == takes
-        assert "picture" not in prompt(role).user
-
-
 # --- the version of the wording --------------------------------------------
 
 SOURCE = Path(scoring_rubric.__file__).read_text(encoding="utf-8")
@@ -511,18 +444,6 @@ def test_no_wording_hides_in_a_function() -> None:
         for node in (inner for statement in body for inner in ast.walk(statement)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert not re.search(r"[A-Za-z]{2,} [A-Za-z]{2,}", node.value), node.value
-
-
-# --- who speaks first --------------------------------------------
-
-
-def test_a_first_speaker_is_not_told_to_answer_anyone() -> None:
-    for reports in ((), (TECHNICAL,)):
-        first = prompt("bull_researcher", reports=reports)
-        assert "bear researcher" not in whole(first)
-    assert "Reports" not in prompt("bull_researcher", reports=()).user
-    answering = prompt("bull_researcher", reports=(TECHNICAL, BEAR)).user
-    assert "The bear researcher has spoken" in answering
 
 
 # --- the size --------------------------------------------

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from agent_config import MODES, QUORUM_FROM
-from agent_framework import Fallback
 from agents.contracts import AgentReport, SourceType
 from agents.debate.panel import has_quorum
 from agents.registry import AGENTS, Agent
 from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
-from torra.tick.chart_scorer import score_chart
 
 FULL = MODES["full"].seats
 ANALYSTS = tuple(name for name in FULL if AGENTS[name].role.kind == "analyst")
@@ -38,22 +35,6 @@ def sit(provider: Scripted, **more):
 
 def failing(count: int) -> dict[str, RuntimeError]:
     return dict.fromkeys(ANALYSTS[:count], DOWN)
-
-
-@cases("missing", range(6))
-def test_the_researchers_wait_for_three_reports(missing: int) -> None:
-    provider = Scripted(failing(missing))
-    record = sit(provider)
-    heard = 5 - missing
-    debated = heard >= 3
-    assert bool(provider.asked("bull_researcher")) is debated
-    assert bool(provider.asked("bear_researcher")) is debated
-    assert bool(provider.asked("risk_gate")) is (heard > 0)
-    assert ("DEGRADED" in record.scores["composite_bias"]["note"]) is not debated
-    flags = [flag for flag in record.flags if flag.startswith("degraded")]
-    assert flags == ([] if debated else [f"degraded:{heard}_of_5"])
-    expected = {0: SourceType.AGENT_FULL, 5: SourceType.L1_ONLY}
-    assert record.source_type is expected.get(missing, SourceType.AGENT_PARTIAL)
 
 
 def test_left_out_is_neither_a_failure_nor_an_answer() -> None:
@@ -108,16 +89,6 @@ def test_quorum_0_never_leaves_anybody_out() -> None:
     assert provider.asked("bull_researcher")
 
 
-@pytest.mark.parametrize("fallback", [None, score_chart])
-def test_when_no_analyst_answers_the_fallback_is_asked_as_before(fallback: Fallback | None) -> None:
-    provider = Scripted(failing(5))
-    record = sit(provider, fallback=fallback)
-    assert record.source_type is (SourceType.LEGACY if fallback else SourceType.L1_ONLY)
-    assert bool(provider.asked("chart_scorer")) is bool(fallback)
-    assert not provider.asked("risk_gate")
-    assert "degraded:0_of_5" in record.flags
-
-
 def stand_ins(count: int) -> dict[str, Agent]:
     role = AGENTS["technical"].role
     names = [f"a{n}" for n in range(count)]
@@ -167,12 +138,6 @@ def test_the_scores_are_those_of_the_analysts_alone() -> None:
     record = sit(provider)
     assert record.debate == record.analyst_avg
     assert record.debate["momentum"] == pytest.approx(0.2)
-
-
-def test_order_changes_nothing() -> None:
-    expected = sit(Scripted(failing(3)), active_agents=FULL).scores
-    for order in itertools.islice(itertools.permutations(FULL[:7]), 0, 5040, 700):
-        assert sit(Scripted(failing(3)), active_agents=order).scores == expected
 
 
 @cases(

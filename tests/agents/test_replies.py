@@ -167,18 +167,11 @@ def test_what_is_no_text_is_garbage(value: Any) -> None:
         replies.load(value, "XAUUSD")
 
 
-@cases("name", sorted(report()))
-def test_every_field_of_a_report_is_required_and_typed(name: str) -> None:
-    assert refusal(without(report(), name)) == "garbage"
-    assert refusal(report() | {name: 7}) == "garbage"
-    assert refusal(report() | {name: None}) == "garbage"
-
-
-@cases("name", sorted(ruling()))
-def test_every_field_of_a_ruling_is_required_and_typed(name: str) -> None:
-    assert refusal(without(ruling(), name), GATE) == "garbage"
-    assert refusal(ruling() | {name: [7]}, GATE) == "garbage"
-    assert refusal(ruling() | {name: None}, GATE) == "garbage"
+@cases(("role", "whole"), [(TECHNICAL, report()), (GATE, ruling())], ids=["report", "ruling"])
+def test_every_field_of_a_reply_is_required_and_typed(role: Role, whole: dict[str, Any]) -> None:
+    for name in whole:
+        for broken in (without(whole, name), whole | {name: [7]}, whole | {name: None}):
+            assert refusal(broken, role) == "garbage", name
 
 
 @cases("name", ["falsifiers", "rebuttals"])
@@ -479,43 +472,18 @@ def test_prose_in_another_language_is_prose(language: str, changes: dict[str, An
     assert set(told.adjustments.values()) == {0.1}
 
 
-GERMAN = {"adjustments": "anpassungen", "confidence": "zuversicht", "abstained": "enthalten"}
-
-
-@pytest.mark.parametrize("name", GERMAN)
-def test_a_key_in_another_language_is_garbage(name: str) -> None:
-    told = report()
-    told[GERMAN[name]] = told.pop(name)
-    assert refusal(told) == "garbage"
-
-
 @cases(
     ("changes", "role"),
     [
-        ({"confidence": "hoch"}, TECHNICAL),
-        ({"confidence": "高"}, TECHNICAL),
-        ({"confidence": "HIGH"}, TECHNICAL),
         ({"confidence": " high"}, TECHNICAL),
-        ({"abstained": "nein"}, TECHNICAL),
         ({"adjustments": dict.fromkeys(VECTORS, "0,1")}, TECHNICAL),
-        ({"adjustments": dict.fromkeys(("kurs", "marken", "schwung", "struktur"), 0.1)}, TECHNICAL),
-        ({"reason_code": "KEINER"}, GATE),
         ({"reason_code": "none"}, GATE),
-        ({"veto": "ja"}, GATE),
         ({"veto": 1}, GATE),
         ({"multiplier": "voll"}, GATE),
     ],
 )
-def test_a_word_of_choice_in_another_language_is_garbage(
-    changes: dict[str, Any], role: Role
-) -> None:
+def test_a_word_of_choice_is_exact(changes: dict[str, Any], role: Role) -> None:
     assert refusal((ruling if role is GATE else report)(**changes), role) == "garbage"
-
-
-@pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}```", "json\n{}", "<json>{}</json>"])
-def test_a_fenced_reply_is_garbage_in_every_role(fence: str) -> None:
-    assert refusal(fence.format(VALID)) == "garbage"
-    assert refusal(fence.format(json.dumps(ruling())), GATE) == "garbage"
 
 
 def test_a_key_that_nobody_asked_for_is_passed_over() -> None:

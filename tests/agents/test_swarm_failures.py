@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from agent_config import EXPERTS, GATE_ID, JUDGE_ID, MODES, READER_ID
 from agents.contracts import DebateContext
-from agents.debate.deliberation import ABSTAINED, Deliberation
+from agents.debate.deliberation import Deliberation
 from agents.debate.panel import DIRECTIONS
 from agents.registry import AGENTS
-from tests.agents.test_debate_invariants import bits, holds
+from tests.agents.test_debate_invariants import holds
 from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.scripted import (
@@ -29,7 +29,6 @@ from tests.doubles.scripted import (
     reporting,
     settings,
 )
-from torra.tick.chart_scorer import score_chart
 
 Scaled = Callable[..., int]
 DESK: Final = MODES["swarm"].seats
@@ -155,35 +154,6 @@ def officer_stands(record: Deliberation, market: Mapping[str, float | str]) -> N
     assert ("MACRO_PANIC" in record.rule_ruling.reasons) == panics
     volatile = market.get("market.regime") == "volatile"
     assert all(record.size_share(side) <= (0.4 if volatile else 1.0) for side in DIRECTIONS)
-
-
-def test_with_everybody_down_it_is_l1_bit_for_bit() -> None:
-    for market in MARKETS:
-        record = held(dict.fromkeys(DESK, RuntimeError("down")), market)
-        assert str(record.source_type) == "L1_ONLY"
-        scores = {v: one["score"] for v, one in record.scores.items()}
-        assert bits(scores) == bits(about(market).scores)
-        assert record.failures.keys() == {*EXPERTS, READER_ID}
-        assert record.unasked.keys() == {JUDGE_ID}
-        officer_stands(record, market)
-
-
-def test_with_every_expert_down_the_single_model_is_asked() -> None:
-    """A judge that has nothing to judge is no opinion that was heard."""
-    script = dict.fromkeys(EXPERTS, RuntimeError("down"))
-    provider = Scripted({**script, "chart_scorer": scripted.chart(score=0.5)})
-    record = debate(provider, about=about({}), config=settings(mode="swarm"), fallback=score_chart)
-    assert str(record.source_type) == "LEGACY"
-    assert provider.asked("chart_scorer") and not provider.asked(JUDGE_ID)
-
-
-def test_with_every_expert_silent_the_size_is_the_deterministic_one() -> None:
-    """Nobody spoke and nobody failed: there is no conviction to go by, and none to cap."""
-    record = held({}, quiet=frozenset(EXPERTS))
-    assert str(record.source_type) == "L1_ONLY" and "thin_swarm" not in record.flags
-    assert ABSTAINED in record.flags and not record.outage
-    assert sizes(record) == dict.fromkeys(DIRECTIONS, 1.0)
-    assert set(record.debate.values()) == {0.0}
 
 
 @cases("late", [("liquidity", GATE_ID), (JUDGE_ID, READER_ID)], ids=str)

@@ -224,33 +224,6 @@ def test_a_judge_only_shrinks_an_opening_and_a_failed_one_too(scaled: Scaled) ->
     assert all(met.values())
 
 
-def test_who_fails_leaves_the_scores_of_a_desk_without_it_and_no_larger_size(
-    scaled: Scaled,
-) -> None:
-    """Against the same desk at which those abstained; the judge read them all the same."""
-
-    @cases(scaled(10_000))
-    @given(four, judges, trusts, st.sets(st.sampled_from((*EXPERTS, "judge"))))
-    def check(told: Any, judge: Any, trusted: Any, failing: set[str]) -> None:
-        answers = desk_of(told, judge)
-        left = [one for one in answers if one.role.id not in failing]
-        quiet = [
-            CountedReport(one.role, AgentReport.abstain(one.role.id, "a test"))
-            if one.role.id in failing
-            else one
-            for one in answers
-        ]
-        lost = "judge" in failing
-        assert synthesise(left, trusted=trusted).debate == synthesise(quiet, trusted=trusted).debate
-        hushed = AgentReport.abstain("judge", "a test")
-        fails = panel_of(left, failing, judged=UNJUDGED if lost else judge, trusted=trusted)
-        abstains = panel_of(quiet, judged=hushed if lost else judge, trusted=trusted)
-        for side in DIRECTIONS:
-            assert fails.agreement(side).conviction <= abstains.agreement(side).conviction
-
-    check()
-
-
 FACTORS: Final[Mapping[str, tuple[str, float | str]]] = {
     "panic_multiplier": ("macro.vix_rank", 99.0),
     "liquidations_multiplier": ("derivs.long_liquidations_rank", 99.5),

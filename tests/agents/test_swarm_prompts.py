@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 
 from agent_config import (
-    EXPERTS,
     GATE_ID,
     JUDGE_ID,
     MAX_PROMPT_BYTES,
@@ -33,20 +32,16 @@ from agents.contracts import (
 from agents.debate.deliberation import Deliberation
 from agents.feature_words import FEATURES
 from agents.registry import AGENTS
-from scoring_rubric import LEFT_OUT, SHARED_PREFIX, build_interpretive_prompt, second_look
+from scoring_rubric import LEFT_OUT, build_interpretive_prompt, second_look
 from tests.agents import test_prompts as plain
 from tests.agents.test_debate_invariants import cases as drawn
 from tests.agents.test_firm_prompts import LESSONS
 from tests.agents.test_prompts import (
     LONGEST,
-    SWARM,
     TALES,
-    asked_of_a_swarm,
     attacks,
-    each_is_told,
     outside_fences,
 )
-from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles import scripted
 from tests.doubles.scripted import Scripted, a_report, debate, settings
@@ -64,26 +59,6 @@ OWN: Final[Mapping[str, tuple[str, ...]]] = {
     GATE_ID: ("gate.", "market.", "memory."),
 }
 """What each seat is there for: no number of it may be left out."""
-
-
-@cases("role", SWARM)
-def test_a_prompt_of_a_swarm_lists_what_its_agent_may_cite(role: str) -> None:
-    asked = asked_of_a_swarm()[role]
-    seat = AGENTS[role].role
-    assert asked.system.startswith(SHARED_PREFIX) and seat.title in asked.system
-    assert asked.features and all(name.startswith(seat.evidence) for name in asked.features)
-    each_is_told(asked.user, asked.features)
-    for prefix in OWN[role]:
-        assert (
-            any(name.startswith(prefix) for name in asked.features) or prefix == "standing.judge_"
-        )
-
-
-def test_an_expert_is_told_neither_trust_nor_budget_nor_board() -> None:
-    for role in (READER_ID, *EXPERTS):
-        asked = asked_of_a_swarm()[role]
-        assert not [name for name in asked.features if name.startswith("board.")]
-        assert "Reports" not in asked.user and "<<<QUOTE" not in asked.user
 
 
 # --- the fence ------------------------------------------------------------------------------------

@@ -69,15 +69,6 @@ def deciding(**changes: Any) -> Any:
 # --- the order ------------------------------------------------------------------------------------
 
 
-def test_a_swarm_is_three_stages_experts_judge_and_gate() -> None:
-    provider = Scripted()
-    record = debate(provider, about=about(), config=swarm())
-    assert [stage["name"] for stage in record.stages] == ["experts", "judgement", "gate"]
-    assert record.source_type == SourceType.AGENT_SWARM and not record.failures
-    asked = [request.role.id for request in provider.requests]
-    assert {*asked[:5]} == {*FIRST} and asked[5:] == [JUDGE_ID, GATE_ID]
-
-
 class Together(Scripted):
     """Answers nobody of the first stage before all of it are asked: who waits for another hangs."""
 
@@ -121,36 +112,12 @@ def test_whoever_is_late_a_swarm_ends_at_its_deadline(late: str, tries: Tries) -
 # --- who sees what --------------------------------------------------------------------------------
 
 
-def test_each_stage_sees_the_reports_before_it_and_no_other() -> None:
-    provider = Scripted()
-    debate(provider, about=about(), config=swarm())
-    seen = {one.role.id: {told.agent_id for told in one.reports} for one in provider.requests}
-    assert {name: seen[name] for name in FIRST} == {name: set() for name in FIRST}
-    assert seen[JUDGE_ID] == {*FIRST}
-    assert seen[GATE_ID] == {*FIRST, JUDGE_ID}
-    for request in provider.requests:
-        shows_board = any(name.startswith("board.") for name in request.features)
-        assert shows_board == (request.role.id == JUDGE_ID), request.role.id
-    (judged,) = provider.asked(JUDGE_ID)
-    assert "\nboard.dominant = " in judged.user
-
-
 def test_the_chart_expert_alone_sees_the_picture() -> None:
     for picture, shown in (("rendered", ["geometry"]), ("off", [])):
         provider = Scripted()
         told = about(picture=b"png")
         debate(provider, about=told, config=swarm(picture=picture))
         assert [one.role.id for one in provider.requests if one.picture] == shown
-
-
-def test_the_judge_reads_consensus_and_signals_of_earlier_ticks() -> None:
-    provider = Scripted()
-    memory = {"sentiment_trend": [0.11, 0.25, 0.31], "recent_signals": ["HOLD", "HOLD", "BUY"]}
-    debate(provider, about=about(memory=memory), config=swarm())
-    (judged,) = provider.asked(JUDGE_ID)
-    assert "\nsentiment_trend (newest last): 0.11, 0.25, 0.31\n" in judged.user
-    assert "\nrecent_signals (newest last): HOLD, HOLD, BUY\n" in judged.user
-    assert "\nmemory.consensus_last = " in judged.user
 
 
 # --- the fast pass --------------------------------------------------------------------------------

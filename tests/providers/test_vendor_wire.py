@@ -1,4 +1,6 @@
-"""What goes over the wire to each vendor, and what is read back: golden bodies, through real SDKs.
+"""What goes over the wire to each vendor, and what is read back, through real SDKs.
+
+The bodies are those of tests/golden/bytes_vendors.py.
 
 The server refuses what the vendors refuse (tests.doubles.vendor_rules): an unknown field, a
 sampling parameter, a schema with an optional property, a thinking switch that a model does not
@@ -7,7 +9,6 @@ have.
 
 from __future__ import annotations
 
-import base64
 import functools
 import json
 import time
@@ -19,11 +20,9 @@ import pytest
 
 from agent_config import MODELS
 from agents.contracts import Completion, ModelUnavailable, Request
-from scoring_rubric import SHARED_PREFIX
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles import vendor_line
-from tests.doubles.vendor_line import PICTURE
 from tests.doubles.vendor_server import (
     ANTHROPIC,
     GOOGLE,
@@ -34,21 +33,11 @@ from tests.doubles.vendor_server import (
     Exchange,
     Hang,
     Late,
-    Raw,
-    Redirect,
     Reply,
-    Reset,
-    Status,
-    Truncated,
     Usage,
     VendorServer,
-    texts,
 )
 from tests.tries import Tries
-from torra.providers.vendors.capabilities import capability
-
-ROLES: Final = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
-PICTURE_TEXT: Final = base64.b64encode(PICTURE).decode()
 
 SENT_HEADERS: Final = {
     "host", "accept", "accept-encoding", "connection", "content-type", "content-length",
@@ -94,126 +83,6 @@ def booth() -> Iterator[Booths]:
 
 def a_request(vendor: str, role: str = "technical", **changes: Any) -> Request:
     return vendor_line.a_request(role, MODELS[vendor]["quick"], **changes)
-
-
-# --- the bodies -----------------------------------------------------------------------------------
-
-
-def golden_anthropic(request: Request, model: str, picture: bool) -> dict[str, Any]:
-    image = {
-        "type": "image",
-        "source": {"type": "base64", "media_type": "image/png", "data": PICTURE_TEXT},
-    }
-    text = {"type": "text", "text": request.user}
-    thinking = {"claude-haiku-5-5": "disabled", "claude-sonnet-5-5": "between_tools"}[model]
-    return {
-        "model": model,
-        "max_tokens": request.max_output_tokens,
-        "thinking": {"type": thinking},
-        "output_config": {
-            "effort": "low",
-            "format": {"type": "json_schema", "schema": request.schema},
-        },
-        "system": [
-            {
-                "type": "text",
-                "text": SHARED_PREFIX,
-                "cache_control": {"type": "ephemeral"},
-            },
-            {"type": "text", "text": request.system.removeprefix(SHARED_PREFIX)},
-        ],
-        "messages": [{"role": "user", "content": [image, text] if picture else [text]}],
-    }
-
-
-def golden_google(request: Request, model: str, picture: bool) -> dict[str, Any]:
-    data = base64.urlsafe_b64encode(PICTURE).decode()  # as the SDK writes bytes
-    image = {"inlineData": {"data": data, "mime_type": "image/png"}}
-    text = {"text": request.user}
-    level = {"gemini-3.5-flash-lite": "MINIMAL", "gemini-3.8-flash": "LOW"}[model]
-    return {
-        "contents": [{"parts": [image, text] if picture else [text], "role": "user"}],
-        "systemInstruction": {"parts": [{"text": request.system}], "role": "user"},
-        "generationConfig": {
-            "maxOutputTokens": request.max_output_tokens,
-            "responseMimeType": "application/json",
-            "responseJsonSchema": request.schema,
-            "thinkingConfig": {"thinking_level": level},
-        },
-    }
-
-
-def golden_openai(request: Request, model: str, picture: bool) -> dict[str, Any]:
-    image = {
-        "type": "image_url",
-        "image_url": {"url": f"data:image/png;base64,{PICTURE_TEXT}", "detail": "low"},
-    }
-    text = {"type": "text", "text": request.user}
-    return {
-        "model": model,
-        "messages": [
-            {"role": "system", "content": request.system},
-            {"role": "user", "content": [image, text] if picture else request.user},
-        ],
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "reply", "strict": True, "schema": request.schema},
-        },
-        "max_tokens": request.max_output_tokens,
-    }
-
-
-def golden_official(request: Request, model: str, picture: bool) -> dict[str, Any]:
-    body = golden_openai(request, model, picture)
-    return body | {
-        "max_completion_tokens": body.pop("max_tokens"),
-        "reasoning_effort": "none",
-    }
-
-
-GOLDEN: Final = {ANTHROPIC: golden_anthropic, GOOGLE: golden_google, OPENAI: golden_openai}
-
-
-def as_json(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=dict))
-
-
-@cases("tier", ["quick", "deep"])
-@cases("picture", [False, True], ids=["text", "picture"])
-@cases("vendor", VENDORS)
-def test_a_body_is_as_documented(vendor: str, picture: bool, tier: str, booth: Booths) -> None:
-    model = MODELS[vendor][tier]
-    request = vendor_line.a_request(
-        "technical", model, picture=PICTURE if picture else None, max_output_tokens=700
-    )
-    _, exchange = booth(vendor).asked(request)
-    seen = picture and capability(vendor, model).picture
-    assert exchange.model == model
-    assert exchange.body == as_json(GOLDEN[vendor](request, model, seen))
-
-
-@pytest.mark.parametrize("tier", ["quick", "deep"])
-@pytest.mark.parametrize("picture", [False, True], ids=["text", "picture"])
-def test_openai_itself_gets_its_own_fields(picture: bool, tier: str, booth: Booths) -> None:
-    model = MODELS[OPENAI][tier]
-    request = vendor_line.a_request("technical", model, picture=PICTURE if picture else None)
-    _, exchange = booth(OPENAI, official=True).asked(request)
-    seen = picture and capability(OPENAI, model).picture
-    assert exchange.body == as_json(golden_official(request, model, seen))
-
-
-@pytest.mark.journey
-@cases("role", ROLES)
-@cases("vendor", VENDORS)
-def test_each_role_is_asked_for_its_own_reply(vendor: str, role: str, booth: Booths) -> None:
-    request = a_request(vendor, role)
-    completion, exchange = booth(vendor).asked(request)
-    assert exchange.role == role
-    assert exchange.schema == as_json(request.schema)
-    assert set(json.loads(completion.text)) == set(request.schema["required"])
-    for text in (request.system, request.user):
-        assert json.dumps(text)[1:-1] in json.dumps(exchange.body) or vendor == ANTHROPIC
-    assert "".join(texts(exchange.body.get("system", []))) in (request.system, "")
 
 
 # --- the headers ----------------------------------------------------------------------------------
@@ -324,30 +193,6 @@ def test_a_count_that_cannot_be_costs_the_worst_case(
 
 
 # --- one request ----------------------------------------------------------------------------------
-
-FAILING: Final = {
-    "408": Status(408),
-    "409": Status(409),
-    "429": Status(429, retry_after="0"),
-    "500": Status(500),
-    "503": Status(503),
-    "529": Status(529),
-    "reset": Reset(),
-    "truncated": Truncated(),
-    "nonsense": Raw(b"{"),
-    "redirect": Redirect("http://127.0.0.1:9"),
-}
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_an_sdk_never_asks_twice(vendor: str, booth: Booths) -> None:
-    server, line = booth(vendor)
-    for name, entry in FAILING.items():
-        server.play({"*": entry})
-        with pytest.raises(ModelUnavailable) as failed:
-            line.ask(a_request(vendor))
-        assert len(server.exchanges) == 1, name
-        assert failed.value.reason in ("error", "garbage"), name
 
 
 @pytest.mark.journey
