@@ -41,13 +41,6 @@ PATIENT = 10.0
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = stores.open_database(tmp_path)
-    yield database
-    database.close()
-
-
-@pytest.fixture
 def opened(database: Database) -> Iterator[Callable[..., EventStream]]:
     made: list[EventStream] = []
 
@@ -112,8 +105,7 @@ def ticked(desk: Desk) -> list[dict[str, Any]]:
 
 def test_a_debate_can_be_followed_from_its_start_to_its_decision(desk: Desk) -> None:
     stream = ticked(desk)
-    record = desk.database.latest_tick("BTCUSD", "M15")
-    assert record is not None
+    record = desks.newest(desk)
     start, end = stream[0], stream[-1]
     assert start == {
         "event": "tick_start",

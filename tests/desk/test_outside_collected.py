@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ from instance_database import Database
 from tests.doubles.edgar_server import CONTACT, apple
 from tests.doubles.outside_server import OutsideServer
 from tests.tries import until
-from tests.worlds import desks
+from tests.worlds.homes import desk_file, profile_file
 from torra.clock import System
 from torra.config import Instance, Profile, validate
 from torra.desk import wiring
@@ -26,13 +25,6 @@ DEAD = {"TORRA_FRED_BASE_URL": "http://127.0.0.1:9", "TORRA_CFTC_BASE_URL": "htt
 
 def profile(*sources: str) -> Profile:
     return validate(Profile, {"outside": {"sources": [*sources]}}, "a test")
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    found = desks.open_database(tmp_path)
-    yield found
-    found.close()
 
 
 @pytest.fixture
@@ -93,14 +85,12 @@ def test_a_desk_that_names_edgar_starts_without_a_fault(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The collector is asked what it kept while the desk is put together: there is no clock yet."""
-    (tmp_path / "profiles").mkdir()
     profile = {
         "outside": {"sources": ["edgar"]},
         "symbols": {"EURUSD": {"asset": "stock", "ticker": "ACME"}},
     }
-    (tmp_path / "profiles" / "own.json").write_text(json.dumps(profile))
-    instances = [{"symbol": "EURUSD", "timeframes": ["H1"], "profile": "own"}]
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": instances}))
+    profile_file(tmp_path, profile, "own")
+    desk_file(tmp_path, {"symbol": "EURUSD", "timeframes": ["H1"], "profile": "own"})
     for _ in range(2):
         desk, _ = wiring.open_desk(tmp_path)
         desk.close()

@@ -128,7 +128,6 @@ def test_an_open_position_alone_has_a_line(
     assert book.lines(setups, now, "all") == {}
     (account,) = book.money(setups, now).accounts
     assert account.open.warm_up == account.open.result == pytest.approx(10.0)
-    database.close()
 
 
 def test_a_desk_without_a_trade_has_no_line(tmp_path: Path) -> None:

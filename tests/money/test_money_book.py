@@ -158,7 +158,6 @@ def test_a_desk_on_paper_comes_to_what_its_fills_say(
     now = sum(worth(row, newest if row["side"] == "BUY" else newest + spec.spread) for row in held)
     assert account.open.result == pytest.approx(now, abs=0.005)
     assert account.open.risk >= 0.0
-    database.close()
 
 
 def test_what_the_desk_lost_today_is_what_the_risk_checks_count(tmp_path: Path) -> None:
@@ -180,7 +179,6 @@ def test_what_the_desk_lost_today_is_what_the_risk_checks_count(tmp_path: Path) 
     assert words.caps(book.money(SETUPS, NOON))[0].startswith(
         "The desk lost nothing and won 20.00 today"
     )
-    database.close()
 
 
 def ended(database: Database, sid: str, at: datetime, profit: float, **more: Any) -> None:
@@ -226,7 +224,6 @@ def test_each_channel_is_an_account_of_its_own(tmp_path: Path) -> None:
         ("torra_files main", "USD", 10.0, 1),
         ("torra_files other", "EUR", 11.0, 1),
     ]
-    database.close()
 
 
 def test_a_position_stands_where_it_was_opened_also_without_its_instance(tmp_path: Path) -> None:
@@ -238,7 +235,6 @@ def test_a_position_stands_where_it_was_opened_also_without_its_instance(tmp_pat
     assert gone.open.result is gone.open.risk is None
     [said] = [line for line in words.sentences(gone, "2026-02-13") if "open" in line]
     assert "— if closed now; at its stop the loss would be — (— R)" in said
-    database.close()
 
 
 def test_the_risk_needs_no_price(tmp_path: Path) -> None:
@@ -251,7 +247,6 @@ def test_the_risk_needs_no_price(tmp_path: Path) -> None:
     spec = Profile().symbol("BTCUSD")
     assert account.open.risk == pytest.approx(10 / spec.tick_size * spec.tick_value * 0.5)
     assert account.open.risk_r == pytest.approx(1.0)
-    database.close()
 
 
 def test_an_order_that_is_out_is_at_risk_and_no_position(tmp_path: Path) -> None:
@@ -274,7 +269,6 @@ def test_an_order_that_is_out_is_at_risk_and_no_position(tmp_path: Path) -> None
         "1 position is open and 1 order is out, 0 with a price: — if closed now; at the stops the "
         f"loss would be {both.open.risk:,.2f} (2.00 R)."
     )
-    database.close()
 
 
 def test_the_brokers_currency_is_told_and_nothing_odd_is(tmp_path: Path) -> None:
@@ -292,7 +286,6 @@ def test_the_brokers_currency_is_told_and_nothing_odd_is(tmp_path: Path) -> None
             )
         [account] = MoneyBook(database).money(setups, NOON).accounts
         assert (account.account, account.currency) == ("torra_files main", want)
-    database.close()
 
 
 def test_a_row_that_says_something_odd_adds_nothing(tmp_path: Path) -> None:
@@ -313,4 +306,3 @@ def test_a_row_that_says_something_odd_adds_nothing(tmp_path: Path) -> None:
     [account] = MoneyBook(database).money(SETUPS[:1], NOON).accounts
     assert account.whole.trades == 1
     assert book.money(SETUPS, NOON)
-    database.close()

@@ -63,8 +63,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    found = desks.open_desk(tmp_path)
-    desks.take_lease(found)
+    found = desks.leading_desk(tmp_path)
     yield found
     found.database.close()
 

@@ -111,7 +111,6 @@ def test_a_tick_reads_the_newest_stored_bar_alone(tmp_path: Path) -> None:
     closes = [float(10 + place % 3) for place in range(60)]
     read = [read_rows(database, frame(at, closes[at : at + 50])) for at in range(6)]
     assert read == [50, 50, 2, 2, 2, 2]
-    database.close()
 
 
 def test_a_bar_that_changed_is_seen(tmp_path: Path) -> None:
@@ -123,7 +122,6 @@ def test_a_bar_that_changed_is_seen(tmp_path: Path) -> None:
     changed.iloc[3, 3] = 10.5
     assert database.store_bars(*STREAM, changed) == 0
     assert database.bar_rows(*STREAM) == 21
-    database.close()
 
 
 def test_what_was_undone_is_not_remembered(tmp_path: Path) -> None:

@@ -153,7 +153,6 @@ def test_ticks_are_the_same_in_memory_as_in_a_database(
         assert len(other.store.as_json()["states"]) == len(database.trading_states()) == 1
     else:
         assert len(told) > 2, told
-    database.close()
 
 
 def test_without_a_record_a_tick_comes_to_the_same() -> None:
@@ -283,7 +282,6 @@ def test_signals_go_the_same_way_in_memory(
         assert answers[0] == answers[1], (what, name, state)
         for ask in BOOKS:
             assert ask(database, moment) == ask(memory, moment), (what, name, state)
-    database.close()
 
 
 def attempt(

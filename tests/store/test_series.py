@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from instance_database import Database
-from tests.worlds import desks, outside_series, stores
+from tests.worlds import outside_series, stores
 from torra.errors import StoreUnavailable
 from torra.evidence.company_facts import CompanyHistory
 from torra.evidence.outside_numbers import READ_BACK, FactRow, SeriesHistory, SeriesRow, StoredRow
@@ -22,13 +21,6 @@ DAY = timedelta(days=1)
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 ROW = SeriesRow("DGS2", MONDAY, MONDAY + DAY + timedelta(hours=22), 4.1, "fred")
 FACT = FactRow("ACME", "revenue", MONDAY - 90 * DAY, MONDAY, NOON, 5e9, "USD", "facts.csv")
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    found = desks.open_database(tmp_path)
-    yield found
-    found.close()
 
 
 def test_a_row_comes_back_as_it_was_stored(database: Database) -> None:

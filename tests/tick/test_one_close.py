@@ -76,8 +76,7 @@ def open_desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
     def open_one(name: str = "home", instance: Instance = desks.BTC, **how: Any) -> Desk:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        desk = desks.open_desk(folder, (instance,), **{"provider": scripted.Distant(), **how})
-        desks.take_lease(desk)
+        desk = desks.leading_desk(folder, (instance,), **{"provider": scripted.Distant(), **how})
         opened.append(desk)
         return desk
 
@@ -96,7 +95,8 @@ def record_of(desk: Desk, timeframe: str, bar_time: datetime | None = None) -> d
 
 def asked(desk: Desk, timeframe: str) -> dict[tuple[str, int, int], str]:
     """The digests of what the agents of a timeframe were asked."""
-    rows = desk.database.connection().query(
+    rows = desks.rows(
+        desk,
         "select role, round, attempt, request_hash from calls where torra_key like ?",
         [f"BTCUSD|{timeframe}|%"],
     )
@@ -154,7 +154,7 @@ def test_the_longer_is_stored_first_however_slow_it_is(open_desk: Callable[..., 
     script = scripted.Scripted(dict.fromkeys(roles, slow))
     desk = open_desk(provider=script, profile=a_profile(**EAGER))
     desk.wake("BTCUSD")
-    rows = [dict(row) for row in desk.database.connection().query("select * from sentiment")]
+    rows = [dict(row) for row in desks.rows(desk, "select * from sentiment")]
     assert [row["timeframe"] for row in rows] == ["H1", "M15"]
     elder, younger = record_of(desk, "H1"), record_of(desk, "M15")
     assert elder["action"].startswith("OPEN")
@@ -191,7 +191,7 @@ def test_the_younger_waits_for_its_elder_until_its_own_deadline(
         desk = open_desk(f"try {attempt.number}", profile=a_profile(1.0, **EAGER))
         hangs.began = time.monotonic()
         states = [one.state for one in desk.wake("BTCUSD")]
-        rows = list(desk.database.connection().query("select timeframe from sentiment"))
+        rows = desks.rows(desk, "select timeframe from sentiment")
         assert [row["timeframe"] for row in rows][:1] == ["M15"]
         with attempt:
             assert states == ["done", "done"]
@@ -221,7 +221,7 @@ def test_the_shortest_waits_for_the_longest_where_the_one_between_fails(
         profile=a_profile(**EAGER),
     )
     assert [one.state for one in desk.wake("BTCUSD")] == ["done", "late", "done"]
-    rows = list(desk.database.connection().query("select timeframe from sentiment order by id"))
+    rows = desks.rows(desk, "select timeframe from sentiment order by id")
     assert [row["timeframe"] for row in rows] == ["H1", "M15"]
 
 
@@ -406,10 +406,10 @@ def test_an_interrupt_gives_every_claim_back_that_is_not_done(
         patch.setattr(torra_trader, "decide", interrupted)
         with pytest.raises(KeyboardInterrupt):
             desk.wake("BTCUSD")
-    rows = desk.database.connection().query("select * from ticks where state = 'claimed'")
+    rows = desks.rows(desk, "select * from ticks where state = 'claimed'")
     assert {row["epoch"] for row in rows} == {RELEASED}
     assert {one.state for one in desk.wake("BTCUSD")} == {"done"}
-    assert len(list(desk.database.connection().query("select * from sentiment"))) == 2
+    assert len(desks.rows(desk, "select * from sentiment")) == 2
 
 
 # --- under one ceiling ----------------------------------------------------------------------------

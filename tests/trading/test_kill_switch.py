@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from instance_database import Database
-from tests.worlds.stores import open_database
 from torra.bridges.order_journal import halt_in
 from torra.config import Channel, DeskSettings, Instance
 from torra.errors import StoreBroken, StoreUnavailable
@@ -19,13 +18,6 @@ from torra.home import HALT
 from torra.store.connection import unavailable
 from torra.trading import kill_switch
 from torra.trading.kill_switch import KillSwitch, halt_files
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = open_database(tmp_path)
-    yield database
-    database.close()
 
 
 @pytest.fixture

@@ -101,6 +101,25 @@ def take_lease(desk: Desk, seconds: float = 3600.0) -> None:
     assert desk.epoch is not None
 
 
+def leading_desk(folder: Path, *words: Any, seconds: float = 3600.0, **more: Any) -> Desk:
+    """Return a desk as `open_desk` does, which has the lease."""
+    desk = open_desk(folder, *words, **more)
+    take_lease(desk, seconds)
+    return desk
+
+
+def rows(desk: Desk, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    """Return what a query of the desk's database finds."""
+    return list(desk.database.connection().query(sql, values))
+
+
+def newest(desk: Desk, timeframe: str = "M15", symbol: str = "BTCUSD") -> dict[str, Any]:
+    """Return the record of the newest tick."""
+    record = desk.database.latest_tick(symbol, timeframe)
+    assert record is not None
+    return record
+
+
 def charge(desk: Any, prices: PriceList, now: Callable[[], datetime], user: str = "mine") -> None:
     """Let the calls of a desk be booked for a user at these prices, as those of paid models are."""
     account = SpendingAccount(desk.database, prices, user, lambda _: False, now)
@@ -115,15 +134,15 @@ def clock_of(desk: Any) -> Simulated:
     return desk.clock
 
 
-def step(desk: Desk) -> datetime:
-    """Move the clock to the next close of any stream and wake every instance."""
+def step(desk: Desk, times: int = 1) -> datetime:
+    """Move the clock to the next close of any stream and wake every instance, so many times."""
     clock = clock_of(desk)
-    frames = sorted({name for item in desk.setups.values() for name in item.instance.timeframes})
-    moment = next_close(clock.now(), frames)
-    clock.set(moment)
-    for name in desk.setups:
-        desk.wake(name)
-    return moment
+    for _ in range(times):
+        frames = {name for item in desk.setups.values() for name in item.instance.timeframes}
+        clock.set(next_close(clock.now(), sorted(frames)))
+        for name in desk.setups:
+            desk.wake(name)
+    return clock.now()
 
 
 def closes_of(instance: Instance, after: datetime, upto: datetime) -> list[tuple[str, datetime]]:
