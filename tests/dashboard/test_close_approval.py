@@ -28,8 +28,8 @@ def sid_of(pages: Pages) -> str:
 
 
 def ladder(page: Page) -> dict[str, list[str]]:
-    rungs = ("Stop", "Entry", "Now", "Target")
-    return {row[0]: [cell.strip() for cell in row[1:]] for row in page.rows if row[0] in rungs}
+    levels = ("Stop", "Entry", "Now", "Target")
+    return {row[0]: [cell.strip() for cell in row[1:]] for row in page.rows if row[0] in levels}
 
 
 def test_it_says_what_the_close_brings_now_and_what_keeping_may_cost(pages: Pages) -> None:

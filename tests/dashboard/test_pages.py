@@ -126,7 +126,7 @@ def test_the_refresh_writes_what_the_page_showed(state: str, address: str, api: 
     answer = client(state).get(api).get_json()
     (main,) = page.all("main")
     assert main["data-live-source"] == api
-    assert main["data-live-shape"] == answer["shape"]
+    assert main["data-live-layout"] == answer["layout_version"]
     keys = {key for key in page.cells if "#" not in key}
     assert keys == set(answer["cells"])
     for key in keys:

@@ -382,7 +382,7 @@ def test_the_refresh_writes_what_the_page_showed(address: str, backing: PageCont
     page = read(backing, address)
     (main,) = page.all("main")
     told = visit(backing).get(main["data-live-source"]).get_json()
-    assert main["data-live-shape"] == told["shape"]
+    assert main["data-live-layout"] == told["layout_version"]
     assert set(page.cells) == set(told["cells"])
     for key, cell in told["cells"].items():
         if not key.startswith(("bridge.", "desk.time")):
