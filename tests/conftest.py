@@ -35,9 +35,11 @@ from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
 from tests.doubles.lent_browser import lent
 from tests.examples import examples
 from tests.tries import EXCUSED, Tries, without_full_collections
+from tests.worlds import desks
 from tests.worlds.made_once import Made, made_once
 from tests.worlds.scored_once import Kept, scored_once
 from tests.worlds.stores import Hand, open_database
+from torra.desk.schedule import Desk
 from torra.feeds import bar_file, csv_file, sample
 from torra.lessons import recall
 
@@ -249,6 +251,12 @@ def database(tmp_path: Path, hand: Hand) -> Iterator[Database]:
     """A new database of the test's own folder."""
     with closing(open_database(tmp_path, hand)) as opened:
         yield opened
+
+
+@pytest.fixture
+def euro_desk(tmp_path: Path) -> Desk:
+    """A desk of the euro alone, which has the lease."""
+    return desks.leading_desk(tmp_path, (desks.EUR,))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -21,6 +21,7 @@ from tests.worlds.stores import opening
 from torra.clock import Simulated, System, iso, parse
 from torra.desk import wiring
 from torra.desk.roster import InstanceRuntime
+from torra.desk.schedule import Desk
 from torra.desk.watches import SETTLING_SECONDS
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
@@ -84,13 +85,12 @@ def test_a_lease_lost_in_the_middle_of_a_tick_keeps_nothing_of_it(
     assert desks.rows(desk, "select * from sentiment") == []
 
 
-def test_a_desk_whose_database_was_deleted_halts_at_its_next_look(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
-    desk.database.path.unlink()
-    desk._hold_lease()
-    assert "deleted, moved or replaced" in desk.kill_switch.engaged()
-    assert all(path.exists() for path in desk.kill_switch._files.values())
-    assert not desk.database.path.exists()
+def test_a_desk_whose_database_was_deleted_halts_at_its_next_look(euro_desk: Desk) -> None:
+    euro_desk.database.path.unlink()
+    euro_desk._hold_lease()
+    assert "deleted, moved or replaced" in euro_desk.kill_switch.engaged()
+    assert all(path.exists() for path in euro_desk.kill_switch._files.values())
+    assert not euro_desk.database.path.exists()
 
 
 def test_a_desk_that_closes_lets_no_wake_hang(tmp_path: Path) -> None:
@@ -112,27 +112,26 @@ def test_a_failing_instance_does_not_give_back_the_claims_of_another(tmp_path: P
     assert row["epoch"] == desk.epoch
 
 
-def test_a_close_that_could_not_be_claimed_is_not_passed_over(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
-    desk.wake("EURUSD")
-    claim = type(desk.database).claim_tick
+def test_a_close_that_could_not_be_claimed_is_not_passed_over(euro_desk: Desk) -> None:
+    euro_desk.wake("EURUSD")
+    claim = type(euro_desk.database).claim_tick
     lost = desks.START
 
     def locked(self: Any, key: TickKey, epoch: int) -> bool:
-        if key.bar_time == lost and desk.clock.now() < lost + 2 * H1:
+        if key.bar_time == lost and euro_desk.clock.now() < lost + 2 * H1:
             raise StoreUnavailable("locked")
         return claim(self, key, epoch)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(desk.database), "claim_tick", locked)
-        desks.step(desk)
+        patch.setattr(type(euro_desk.database), "claim_tick", locked)
+        desks.step(euro_desk)
         # another close is done first, as by a desk that had the lock in between
         later = TickKey("EURUSD", "H1", lost + H1)
-        assert desk.epoch is not None
-        desks.clock_of(desk).set(lost + 2 * H1)
-        desk.database.skip_tick(later, "test", "", desk.epoch)
-    desk.wake("EURUSD")
-    assert states(desk, "EURUSD", "H1")[iso(lost)] == "done"
+        assert euro_desk.epoch is not None
+        desks.clock_of(euro_desk).set(lost + 2 * H1)
+        euro_desk.database.skip_tick(later, "test", "", euro_desk.epoch)
+    euro_desk.wake("EURUSD")
+    assert states(euro_desk, "EURUSD", "H1")[iso(lost)] == "done"
 
 
 class Jumpy(System):
@@ -217,14 +216,15 @@ def test_the_hash_of_the_bars_names_their_values() -> None:
     told = tick_record.describe(bars, 1)
     assert told == tick_record.describe(again, 1)
     assert (told["count"], told["revision"]) == (300, 1)
+    seconds = bars.set_axis(pd.DatetimeIndex(bars.index).as_unit("s"))
+    assert told["hash"] == tick_record.describe(seconds)["hash"], "whatever unit pandas counts in"
     again.loc[again.index[7], again.columns[0]] += 1e-9
     assert tick_record.describe(again)["hash"] != told["hash"]
     assert tick_record.describe(bars.shift(freq="h"))["hash"] != told["hash"]
 
 
-def test_a_record_names_the_revision_of_its_bars(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
-    (outcome,) = desk.wake("EURUSD")
+def test_a_record_names_the_revision_of_its_bars(euro_desk: Desk) -> None:
+    (outcome,) = euro_desk.wake("EURUSD")
     assert outcome.record is not None and outcome.record["bars"]["revision"] is not None
 
 
@@ -292,12 +292,6 @@ class Later(Simulated):
 
     def monotonic(self) -> float:
         return 1000.0
-
-
-def test_what_a_bar_is_worth_does_not_hang_on_pandas_units() -> None:
-    bars = desks.sample().bars("EURUSD", "H1", desks.START, 50)
-    seconds = bars.set_axis(pd.DatetimeIndex(bars.index).as_unit("s"))
-    assert tick_record.describe(bars)["hash"] == tick_record.describe(seconds)["hash"]
 
 
 def test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done(

@@ -98,7 +98,7 @@ def asking(tmp_path: Path) -> Iterator[Asking]:
             watcher = Watcher(
                 desk.database,
                 NoticeSettings(),
-                lambda: [(one.instance, one.profile) for one in desk.setups.values()],
+                lambda: desks.profiles(desk),
                 lambda: clock,
                 list,
             )

@@ -187,6 +187,10 @@ EAGER = {"thresholds": {"buy": 0.0001, "sell": 0.0001}, "risk": {"capital": 100_
 """Every tick has a verdict, so that something is there to be vetoed."""
 
 
+def eager_desk(folder: Path) -> Desk:
+    return desk_with(folder, profile(events={"calendar": CALENDAR}, **EAGER))
+
+
 @pytest.mark.parametrize(
     ("minutes", "vetoed"), [((40.0,), True), ((5.0,), True), ((200.0,), False), ((-20.0,), False)]
 )
@@ -195,7 +199,7 @@ def test_no_opening_near_a_high_impact_event(
 ) -> None:
     """The first close is a quarter of an hour after the start."""
     write_events(tmp_path, *minutes)
-    desk = desk_with(tmp_path, profile(events={"calendar": CALENDAR}, **EAGER))
+    desk = eager_desk(tmp_path)
     desks.step(desk)
     tick = desks.newest(desk)
     assert tick["verdict"] != "HOLD"
@@ -209,7 +213,7 @@ def test_no_opening_near_a_high_impact_event(
 @pytest.mark.parametrize("row", [{"impact": "medium"}, {"currency": "JPY"}])
 def test_other_events_keep_nobody_away(row: dict[str, str], tmp_path: Path) -> None:
     write_events(tmp_path, 20.0, **row)
-    desk = desk_with(tmp_path, profile(events={"calendar": CALENDAR}, **EAGER))
+    desk = eager_desk(tmp_path)
     desks.step(desk)
     assert not desks.newest(desk)["gate"]["veto"]
 
@@ -230,7 +234,7 @@ def test_an_event_never_keeps_a_position_open(tmp_path: Path) -> None:
 
 def test_a_calendar_that_breaks_later_still_keeps_its_windows(tmp_path: Path) -> None:
     write_events(tmp_path, 40.0)
-    desk = desk_with(tmp_path, profile(events={"calendar": CALENDAR}, **EAGER))
+    desk = eager_desk(tmp_path)
     (tmp_path / CALENDAR).write_text("nonsense\n")
     look_again(desk)
     desks.step(desk)
@@ -247,7 +251,7 @@ def test_a_calendar_that_breaks_later_still_keeps_its_windows(tmp_path: Path) ->
 
 def test_a_tick_touches_no_calendar_s_disk(tmp_path: Path, monkeypatch: Any) -> None:
     write_events(tmp_path, 40.0)
-    desk = desk_with(tmp_path, profile(events={"calendar": CALENDAR}, **EAGER))
+    desk = eager_desk(tmp_path)
     (tmp_path / CALENDAR).unlink()
     monkeypatch.setattr(event_file, "signature", lambda _: pytest.fail("the disk is touched"))
     desks.step(desk)

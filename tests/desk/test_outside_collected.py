@@ -27,10 +27,11 @@ def profile(*sources: str) -> Profile:
     return validate(Profile, {"outside": {"sources": [*sources]}}, "a test")
 
 
+Opened = Callable[[dict[str, str], Profile], ContextFeeds]
+
+
 @pytest.fixture
-def opened(
-    database: Database, tmp_path: Path
-) -> Iterator[Callable[[dict[str, str], Profile], ContextFeeds]]:
+def opened(database: Database, tmp_path: Path) -> Iterator[Opened]:
     made: list[ContextFeeds] = []
 
     def begin(environment: dict[str, str], settings: Profile) -> ContextFeeds:
@@ -52,7 +53,7 @@ def seen(outlook: ContextFeeds, settings: Profile) -> OutsideView:
 
 
 def test_what_a_publisher_answers_is_read_by_the_next_tick(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds], database: Database
+    opened: Opened, database: Database
 ) -> None:
     settings = profile("fred", "file")
     with OutsideServer() as server:
@@ -71,7 +72,7 @@ def test_what_a_publisher_answers_is_read_by_the_next_tick(
 
 
 def test_a_dead_network_costs_the_numbers_and_says_so(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds],
+    opened: Opened,
 ) -> None:
     settings = profile("fred", "cftc")
     outlook = opened(DEAD, settings)
@@ -98,7 +99,7 @@ def test_a_desk_that_names_edgar_starts_without_a_fault(
 
 
 def test_a_file_alone_opens_no_collector(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds],
+    opened: Opened,
 ) -> None:
     outlook = opened({}, profile("file"))
     assert outlook.series is None
@@ -116,9 +117,7 @@ def company(*sources: str) -> Profile:
     return validate(Profile, told, "a test")
 
 
-def test_the_filings_of_a_symbols_company_are_collected(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds], database: Database
-) -> None:
+def test_the_filings_of_a_symbols_company_are_collected(opened: Opened, database: Database) -> None:
     with apple() as server:
         outlook = opened(server.environment, company("edgar"))
         assert outlook.series is None and outlook.filings is not None
@@ -132,7 +131,7 @@ def test_the_filings_of_a_symbols_company_are_collected(
 
 
 def test_each_publisher_tells_its_own_trouble(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds],
+    opened: Opened,
 ) -> None:
     """FRED answers, EDGAR is not asked without a contact."""
     settings = company("fred", "edgar")
@@ -144,7 +143,7 @@ def test_each_publisher_tells_its_own_trouble(
 
 
 def test_a_desk_that_does_not_name_edgar_asks_nothing_of_it(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds],
+    opened: Opened,
 ) -> None:
     with apple() as server:
         outlook = opened(server.environment, company("file"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,15 +19,14 @@ from agent_framework import Deliberation, l1_only_record
 from agents.contracts import DebateContext
 from instance_database import RECALLED
 from tests.worlds import desks, journals, stores
+from tests.worlds.remembering import keys, window
 from torra.clock import Simulated, duration
 from torra.config import Markov, Profile, validate
-from torra.desk.schedule import running_order
 from torra.errors import StoreUnavailable
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.shards import arm_words
 from torra.store.connection import TickKey, stamp
 from torra.store.memory import CLAIMS, MemoryStore
-from torra.tick.bar_window import HistoryWindow
 from torra.tick.debate import Debater, reads_no_notes
 from torra.tick.edges import TickDeps
 from torra.verdict import sentiment_rules
@@ -53,24 +51,6 @@ class Lived(NamedTuple):
 
     outcomes: list[TickOutcome]
     store: Any
-
-
-@functools.cache
-def window() -> HistoryWindow:
-    _, end = desks.sample().period()
-    return HistoryWindow(
-        {name: desks.sample().bars(BTC, name, end, 1000) for name in ("M15", "H1")}
-    )
-
-
-def keys(count: int) -> list[TickKey]:
-    """Return ticks of both streams over the same hours, in their order."""
-    found = [
-        TickKey(BTC, name, time.to_pydatetime())
-        for name, times in window().times.items()
-        for time in times[-count if name == "M15" else -count // 4 :]
-    ]
-    return sorted(found, key=running_order)
 
 
 def profile_of(changes: Mapping[str, Any]) -> Profile:

@@ -368,8 +368,7 @@ def test_a_script_is_taken_apart_as_sqlite_utils_does(
     assert expected is None or theirs == expected
 
 
-def test_a_script_in_a_transaction_goes_back_with_it(tmp_path: Path) -> None:
-    database = open_database(tmp_path)
+def test_a_script_in_a_transaction_goes_back_with_it(database: Database) -> None:
     with pytest.raises(StoreBroken, match="no such table"), database.transaction():
         database.connection().executescript("CREATE TABLE one (a); DROP TABLE two")
     assert "one" not in set(database.connection().table_names())

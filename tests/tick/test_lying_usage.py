@@ -19,7 +19,7 @@ from instance_database import Database
 from tests.cases import cases
 from tests.doubles.scripted import AMPLE, Scripted, honest, settings
 from tests.tick.test_ledger import debated
-from tests.worlds.stores import NOON, Hand, key_of
+from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.providers.prices import PriceList
 from torra.tick.ladder import SpendingAccount
 from torra.tick.spending import UNCOUNTED

@@ -18,7 +18,7 @@ from tests.doubles import scripted
 from tests.tries import Tries
 from tests.worlds import desks
 from torra.clock import duration, parse
-from torra.config import Instance, Profile, validate
+from torra.config import Instance, Profile
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
 from torra.tick.ladder import consulting_tiers, tick_worst_case
@@ -40,13 +40,7 @@ DECIDED = ("verdict", "action", "reason", "denied", "scores", "consensus", "gate
 def firm(**changes: Any) -> Profile:
     """A profile that opens and closes often."""
     agents = {"mode": "firm", "influence": "full", "timeout_seconds": 60.0}
-    values: dict[str, Any] = {
-        "thresholds": {"buy": 0.05, "sell": 0.05},
-        "risk": {"capital": 1_000_000.0, "max_signals_per_hour": 60},
-        **changes,
-        "agents": {**agents, **changes.pop("agents", {})},
-    }
-    return validate(Profile, values, "a test")
+    return desks.eager_profile(agents, **changes)
 
 
 def wild(request: Request) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from tests.tries import Tries
 from tests.worlds import desks
 from torra.clock import Simulated, duration, iso
 from torra.config import Profile, validate
+from torra.desk.schedule import Desk
 from torra.evidence import feature_bundle
 from torra.providers.registry import open_provider
 from torra.tick import record as tick_record
@@ -202,18 +203,16 @@ def direct(desk: Any) -> Callable[[], Any]:
     return run
 
 
-def test_a_second_call_for_the_same_bar_finds_it_taken(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
-    run = direct(desk)
+def test_a_second_call_for_the_same_bar_finds_it_taken(euro_desk: Desk) -> None:
+    run = direct(euro_desk)
     with ThreadPoolExecutor(4) as pool:
         outcomes = [future.result() for future in [pool.submit(run) for _ in range(4)]]
     assert sorted(outcome.state for outcome in outcomes) == ["done", "taken", "taken", "taken"]
-    assert len(desks.rows(desk, "select * from sentiment")) == 1
+    assert len(desks.rows(euro_desk, "select * from sentiment")) == 1
 
 
-def test_a_tick_that_raises_gives_its_claim_back(tmp_path: Path, monkeypatch: Any) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
-    run = direct(desk)
+def test_a_tick_that_raises_gives_its_claim_back(euro_desk: Desk, monkeypatch: Any) -> None:
+    run = direct(euro_desk)
     with monkeypatch.context() as broken:
         broken.setattr(feature_bundle, "build", lambda **_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -221,33 +220,31 @@ def test_a_tick_that_raises_gives_its_claim_back(tmp_path: Path, monkeypatch: An
     assert run().state == "done"
 
 
-def test_a_tick_that_raises_is_tried_again(tmp_path: Path, monkeypatch: Any) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
+def test_a_tick_that_raises_is_tried_again(euro_desk: Desk, monkeypatch: Any) -> None:
     build = tick_record.build
 
     def broken(*_: Any) -> dict[str, Any]:
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(tick_record, "build", broken)
-    (outcome,) = desk.wake("EURUSD")
+    (outcome,) = euro_desk.wake("EURUSD")
     assert (outcome.state, outcome.reason) == ("late", "error")
-    assert not desks.rows(desk, "select * from sentiment")
+    assert not desks.rows(euro_desk, "select * from sentiment")
     monkeypatch.setattr(tick_record, "build", build)
-    (outcome,) = desk.wake("EURUSD")
+    (outcome,) = euro_desk.wake("EURUSD")
     assert outcome.state == "done"
 
 
 def test_a_broken_tick_ends_as_a_skip_that_names_the_fault(
-    tmp_path: Path, monkeypatch: Any
+    euro_desk: Desk, monkeypatch: Any
 ) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
 
     def broken(*_: Any) -> dict[str, Any]:
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(tick_record, "build", broken)
-    desks.step(desk, 4)
-    states = desk.database.tick_states("EURUSD", "H1", 10)
+    desks.step(euro_desk, 4)
+    states = euro_desk.database.tick_states("EURUSD", "H1", 10)
     assert ("skipped", "error") in {(row["state"], row["reason"]) for row in states}
     assert any("a defect" in (row["detail"] or "") for row in states)
 

@@ -210,7 +210,7 @@ def test_what_a_bridge_refuses_as_altered_halts_too(tmp_path: Path) -> None:
 def test_a_report_of_a_row_that_cannot_be_judged_stops_no_other(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.send()
-    world.database.enqueue_signal(opening("T2"))
+    world.queue_on_paper()
     with world.database.transaction():
         world.database.move_signal("T2", "PUBLISHED")
     alter(world.database, "T1", {"decided_at": "soon"})

@@ -99,6 +99,9 @@ class World:
         """Queue an opening for the channel."""
         self.database.enqueue_signal(opening(sid, **{**ROW, **more}))
 
+    def queue_on_paper(self) -> None:
+        self.database.enqueue_signal(opening("T2"))
+
     def queue_close(self, sid: str, opened: str, **more: Any) -> None:
         """Queue the close of an opening at the channel."""
         self.database.enqueue_signal(closing(sid, opened, **{**CLOSE, **more}))
@@ -192,7 +195,7 @@ def test_the_books_are_compared_each_minute_and_after_every_report(world: World)
 @pytest.mark.parametrize("how", ["file", "database"])
 def test_a_halt_takes_back_what_has_not_been_taken(how: str, world: World) -> None:
     world.send()
-    world.database.enqueue_signal(opening("T2"))  # on paper
+    world.queue_on_paper()  # on paper
     if how == "file":
         world.file.parent.mkdir()
         world.file.touch()
@@ -209,7 +212,7 @@ def test_a_halt_takes_back_what_has_not_been_taken(how: str, world: World) -> No
 
 
 def test_what_a_person_approved_on_paper_is_published_within_a_turn(world: World) -> None:
-    world.database.enqueue_signal(opening("T2"))
+    world.queue_on_paper()
     world.turn()
     assert world.state("T2") == "PUBLISHED"
 
@@ -257,7 +260,7 @@ def test_books_of_another_time_are_no_comparison(seconds: int, world: World) -> 
 
 def test_without_the_lease_nothing_is_touched(world: World) -> None:
     world.queue()
-    world.database.enqueue_signal(opening("T2"))
+    world.queue_on_paper()
     world.turn()
     world.ours = False
     world.database.enqueue_signal(closing("C1", "T1", instance="XAUUSD", symbol="XAUUSD"))
@@ -292,7 +295,7 @@ def test_a_desk_that_takes_over_opens_its_bridges_anew(world: World) -> None:
 
 def test_reducing_takes_openings_back_everywhere(world: World) -> None:
     world.queue()
-    world.database.enqueue_signal(opening("T2"))
+    world.queue_on_paper()
     world.turn()
     world.database.reduce("a person")
     world.turn()
@@ -438,7 +441,7 @@ def test_nothing_that_fails_ends_the_courier(
 
     with monkeypatch.context() as patch:
         patch.setattr(world.bridge, "poll", broken)
-        world.database.enqueue_signal(opening("T2"))
+        world.queue_on_paper()
         world.turn()
         assert world.state("T2") == "PUBLISHED", "the others go on"
     world.send()
@@ -487,7 +490,7 @@ def test_an_order_says_in_points_how_far_the_market_may_be() -> None:
 def test_the_courier_walks_until_it_rests(world: World) -> None:
     import time  # noqa: PLC0415
 
-    world.database.enqueue_signal(opening("T2"))
+    world.queue_on_paper()
     world.courier.start()
     for _ in range(100):
         if world.state("T2") == "PUBLISHED":

@@ -81,9 +81,8 @@ def test_ten_thousand_verdicts_in_an_hour_are_capped_and_halt_the_desk(
     assert decide(database, "BUY", later, profile).name == "OPEN_BUY"
 
 
-def test_a_desk_that_trades_as_often_as_it_may_is_not_halted(tmp_path: Path) -> None:
+def test_a_desk_that_trades_as_often_as_it_may_is_not_halted(database: Database) -> None:
     """The control: three openings of a side and six signals in an hour are allowed."""
-    database = open_database(tmp_path)
     for number, verdict in enumerate(("BUY", "SELL", "BUY", "SELL", "BUY", "SELL")):
         moment = NOON + timedelta(minutes=number)
         assert decide(database, verdict, moment, PROFILE).name == f"OPEN_{verdict}"

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from instance_database import Database, open_home
+from tests.worlds.hands import torra
 from tests.worlds.homes import desk_file, profile_file
 from tests.worlds.stores import opening
 from torra.clock import System, floor
-from torra.commands.command_line import main
 from torra.config import Profile
 from torra.errors import StoreUnavailable
 from torra.store.connection import TickKey
@@ -34,10 +33,6 @@ def home(tmp_path: Path) -> Path:
     main_ = {"folder": str(tmp_path / "shared"), "account": 1001}
     profile_file(tmp_path, {"execution": "approve"}, "mine")
     return desk_file(tmp_path, gold, channels={"main": main_})
-
-
-def torra(home: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
 
 
 def document(home: Path, *words: str) -> Any:

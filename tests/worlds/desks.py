@@ -12,7 +12,7 @@ from typing import Any
 from instance_database import Database
 from tests.worlds import stores
 from torra.clock import Simulated, System, duration
-from torra.config import ROOT, Instance, Profile
+from torra.config import ROOT, Instance, Profile, validate
 from torra.desk.bar_closes import next_close
 from torra.desk.roster import InstanceRuntime
 from torra.desk.schedule import Desk
@@ -101,11 +101,27 @@ def take_lease(desk: Desk, seconds: float = 3600.0) -> None:
     assert desk.epoch is not None
 
 
+def eager_profile(agents: dict[str, Any], **changes: Any) -> Profile:
+    """Return a profile that opens often, and large enough for a share of it to be told."""
+    values: dict[str, Any] = {
+        "thresholds": {"buy": 0.05, "sell": 0.05},
+        "risk": {"capital": 1_000_000.0, "max_signals_per_hour": 60},
+        **changes,
+        "agents": {**agents, **changes.pop("agents", {})},
+    }
+    return validate(Profile, values, "a test")
+
+
 def leading_desk(folder: Path, *words: Any, seconds: float = 3600.0, **more: Any) -> Desk:
     """Return a desk as `open_desk` does, which has the lease."""
     desk = open_desk(folder, *words, **more)
     take_lease(desk, seconds)
     return desk
+
+
+def profiles(desk: Any) -> list[tuple[Instance, Profile]]:
+    """Return every instance of a desk and its profile."""
+    return [(one.instance, one.profile) for one in desk.setups.values()]
 
 
 def rows(desk: Desk, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
