@@ -131,7 +131,7 @@ def test_every_tick_of_the_real_overlay_recomputes(
         record = view.tick(name, timeframe, row["bar_time"])
         told: Any = reasoning.tick_sections(shown_tick(record))
         assert told["failed_checks"] == []
-        assert [agent["mark"].word for agent in told["agents"]] == ["answered"] * 4
+        assert [agent.mark.word for agent in told["agents"]] == ["answered"] * 4
         page = client.get(f"/symbol/{name}/{timeframe}/{row['bar_time']}")
         assert page.status_code == 200
         assert figures.format_signed(row["consensus"], 5) in page.get_data(as_text=True)
