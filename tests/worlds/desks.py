@@ -101,7 +101,7 @@ def take_lease(desk: Desk, seconds: float = 3600.0) -> None:
     assert desk.epoch is not None
 
 
-def eager_profile(agents: dict[str, Any], **changes: Any) -> Profile:
+def eager_profile(agents: dict[str, Any], /, **changes: Any) -> Profile:
     """Return a profile that opens often, and large enough for a share of it to be told."""
     values: dict[str, Any] = {
         "thresholds": {"buy": 0.05, "sell": 0.05},
