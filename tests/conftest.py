@@ -17,7 +17,7 @@ import socket
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
@@ -28,14 +28,18 @@ import pytest
 from flask import Flask
 from hypothesis import settings
 
+from instance_database import Database
 from tests import ROOT, longest
 from tests.doubles import compiled_rules
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
 from tests.doubles.lent_browser import lent
 from tests.examples import examples
 from tests.tries import EXCUSED, Tries, without_full_collections
+from tests.worlds import desks
 from tests.worlds.made_once import Made, made_once
 from tests.worlds.scored_once import Kept, scored_once
+from tests.worlds.stores import Hand, open_database
+from torra.desk.schedule import Desk
 from torra.feeds import bar_file, csv_file, sample
 from torra.lessons import recall
 
@@ -234,6 +238,25 @@ def tries(record_property: Callable[[str, object], None]) -> Iterator[Tries]:
     """What a statement about real seconds is made under: see tests/tries.py."""
     with without_full_collections():
         yield Tries(partial(record_property, "again"))
+
+
+@pytest.fixture
+def hand() -> Hand:
+    """The clock of `database`: it stands until a test moves it."""
+    return Hand()
+
+
+@pytest.fixture
+def database(tmp_path: Path, hand: Hand) -> Iterator[Database]:
+    """A new database of the test's own folder."""
+    with closing(open_database(tmp_path, hand)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def euro_desk(tmp_path: Path) -> Desk:
+    """A desk of the euro alone, which has the lease."""
+    return desks.leading_desk(tmp_path, (desks.EUR,))
 
 
 @pytest.fixture(autouse=True, scope="session")

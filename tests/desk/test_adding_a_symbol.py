@@ -17,6 +17,7 @@ import pytest
 
 from instance_database import Database, open_home
 from tests import ROOT
+from tests.worlds.homes import profile_file
 from tests.worlds.mt5_package import World
 from torra.bridges.protocol import Quote, SymbolTerms
 from torra.bridges.torra.book_rows import symbol_row
@@ -51,10 +52,9 @@ def home(tmp_path: Path) -> Path:
     """A desk of one's own, with two files of bars."""
     found = tmp_path / "home"
     (found / "uploads").mkdir(parents=True)
-    (found / "profiles").mkdir()
     shutil.copy(ROOT / "sample_data" / "BTCUSD_M15.csv", found / "uploads" / "gold.csv")
     shutil.copy(ROOT / "sample_data" / "BTCUSD_H1.csv", found / "uploads" / "slow.csv")
-    (found / "profiles" / "mine.json").write_text(json.dumps({"execution": "auto"}))
+    profile_file(found, {"execution": "auto"}, "mine")
     (found / "desk.json").write_text(
         '{"instances": [{"symbol": "EURUSD", "timeframes": ["H1"], "feed": "store", '
         '"profile": "mine"}], "keep_calls_days": 7}'
@@ -120,7 +120,7 @@ def test_what_it_says_will_be_written_is_written(home: Path, database: Database)
 
 def test_a_profile_that_is_there_is_used_as_it_is(home: Path, database: Database) -> None:
     database.close()
-    (home / "profiles" / "mine.json").write_text(json.dumps({"execution": "approve"}))
+    profile_file(home, {"execution": "approve"}, "mine")
     words = {**FROM_FILES, "profile": "mine"}
     found = put(planned(home, words, None))
     assert found.profile is None and load_desk(home).instance("XAUUSD").profile == "mine"

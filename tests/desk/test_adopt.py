@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import pytest
 
 from tests.cases import cases
 from tests.worlds import desks
+from tests.worlds.homes import profile_file
 from torra.config import DeskSettings, Profile
 from torra.desk import adoption, wiring
 from torra.desk.adoption import fixed
@@ -33,8 +33,7 @@ def fit(setup: InstanceRuntime, profile: Profile) -> InstanceRuntime:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = desks.open_desk(tmp_path, (desks.BTC, desks.EUR))
-    desks.take_lease(made)
+    made = desks.leading_desk(tmp_path, (desks.BTC, desks.EUR))
     made.roster.refit = ProfileReload(fit)
     yield made
     made.close()
@@ -51,35 +50,35 @@ def digests(desk: Desk) -> dict[str, str]:
     return {name: setup.profile.digest() for name, setup in desk.setups.items()}
 
 
-def newest(desk: Desk, instance: str = "BTCUSD", timeframe: str = "M15") -> Any:
-    return desk.database.latest_tick(instance, timeframe)
+def in_use(desk: Desk) -> set[str]:
+    return set(digests(desk).values())
 
 
 def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk: Desk) -> None:
     desks.step(desk)
-    before = newest(desk)
+    before = desks.newest(desk)
     provider = desk.setups["BTCUSD"].provider
     desk.adopt(NAME, CAREFUL)
-    assert set(digests(desk).values()) == {CAREFUL.digest()}
+    assert in_use(desk) == {CAREFUL.digest()}
     assert desk.database.applied_profile("EURUSD")["digest"] == CAREFUL.digest()
     assert desk.setups["BTCUSD"].provider is not provider
     assert desk.roster.wished == {}
     desks.step(desk)
-    after = newest(desk)
+    after = desks.newest(desk)
     assert before["profile"] == Profile().digest()
     assert (after["profile"], after["thresholds"]["buy"]) == (CAREFUL.digest(), 0.9)
 
 
 def test_another_profile_touches_nobody(desk: Desk) -> None:
     desk.adopt("mine", CAREFUL)
-    assert set(digests(desk).values()) == {Profile().digest()}
+    assert in_use(desk) == {Profile().digest()}
 
 
 def test_a_desk_that_stands_by_applies_nothing(desk: Desk) -> None:
     epoch, desk.epoch = desk.epoch, None
     desk.adopt(NAME, CAREFUL)
     assert desk.database.applied_profile("BTCUSD") is None
-    assert set(digests(desk).values()) == {CAREFUL.digest()}
+    assert in_use(desk) == {CAREFUL.digest()}
     desk.epoch = epoch
 
 
@@ -122,13 +121,13 @@ def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk: Desk
         adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
     waking.join(20)
     assert ran
-    assert newest(desk)["profile"] == CAREFUL.digest()
+    assert desks.newest(desk)["profile"] == CAREFUL.digest()
 
 
 def test_what_cannot_be_opened_changes_nothing(desk: Desk) -> None:
     with pytest.raises(ConfigError, match="cannot be asked here"):
         desk.adopt(NAME, changed(agents={"provider": "anthropic"}))
-    assert set(digests(desk).values()) == {Profile().digest()}
+    assert in_use(desk) == {Profile().digest()}
     assert desk.roster.wished == {}
 
 
@@ -136,18 +135,6 @@ def test_a_desk_without_a_way_to_open_says_so(desk: Desk) -> None:
     desk.roster.refit = None
     with pytest.raises(ConfigError, match="at its start only"):
         desk.adopt(NAME, CAREFUL)
-
-
-def test_a_database_that_fails_keeps_the_old_profile(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: object) -> None:
-        raise StoreUnavailable("the disk is full")
-
-    monkeypatch.setattr(desk.database, "apply_profile", fails)
-    with pytest.raises(StoreUnavailable):
-        desk.adopt(NAME, CAREFUL)
-    assert set(digests(desk).values()) == {Profile().digest()}
 
 
 def test_conditions_of_a_symbol_do_not_change_under_an_open_position(
@@ -162,7 +149,7 @@ def test_conditions_of_a_symbol_do_not_change_under_an_open_position(
     desk.adopt(NAME, changed(symbols={"EURUSD": {"spread": 0.0002}}))
     monkeypatch.setattr(desk.database, "position", lambda _: None)
     desk.adopt(NAME, wider)
-    assert set(digests(desk).values()) == {wider.digest()}
+    assert in_use(desk) == {wider.digest()}
 
 
 WITH_NEWS = {"agents": {"include_news": True}}
@@ -230,7 +217,7 @@ def test_a_database_that_fails_at_the_second_instance_changes_neither(
     monkeypatch.setattr(desk.database, "apply_profile", fails)
     with pytest.raises(StoreUnavailable):
         desk.adopt(NAME, CAREFUL)
-    assert set(digests(desk).values()) == {Profile().digest()}
+    assert in_use(desk) == {Profile().digest()}
     assert desk.database.applied_profile("BTCUSD") is None
     assert desk.roster.wished == {}
     assert not any(setup.lock.locked() for setup in desk.setups.values())
@@ -274,7 +261,7 @@ def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(
         desk.adopt(NAME, Profile())
     for thread in set(threading.enumerate()) - threads:
         thread.join(20)
-    assert set(digests(desk).values()) == {Profile().digest()}
+    assert in_use(desk) == {Profile().digest()}
     assert desk.roster.wished == {}
 
 
@@ -345,8 +332,7 @@ TIGHT = changed(risk={"risk_per_trade_pct": 0.1}, execution="off")
 
 def taking_over(tmp_path: Path, read, fitting=fit, *, applied=TIGHT):
     """A desk that stood by while another one adopted TIGHT gains the lease."""
-    first = desks.open_desk(tmp_path, (desks.BTC,))
-    desks.take_lease(first, 60.0)
+    first = desks.leading_desk(tmp_path, (desks.BTC,), seconds=60.0)
     second = desks.open_desk(tmp_path, (desks.BTC,))
     told = []
     second.roster.refit = ProfileReload(
@@ -425,7 +411,7 @@ def test_a_take_over_forgets_wishes_of_before(desk: Desk) -> None:
     desk.roster.refit = ProfileReload(fit, read=lambda _: TIGHT)
     adoption.take_over(desk.roster, pytest.fail)
     adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
-    assert set(digests(desk).values()) == {TIGHT.digest()}
+    assert in_use(desk) == {TIGHT.digest()}
 
 
 HOME_NEWS = {
@@ -439,8 +425,7 @@ def at_home(tmp_path: Path):
     """A desk as `torra run` opens it, and a profile that its home got afterwards."""
     (tmp_path / "desk.json").write_text(DeskSettings(instances=(desks.BTC,)).model_dump_json())
     desk, _ = wiring.open_desk(tmp_path)
-    (tmp_path / "profiles").mkdir()
-    (tmp_path / "profiles" / "default.json").write_text(json.dumps(HOME_NEWS))
+    profile_file(tmp_path, HOME_NEWS)
     return desk
 
 

@@ -21,6 +21,7 @@ from tests.doubles.advisor_channel import in_a_path
 from tests.examples import examples
 from tests.tries import until
 from tests.worlds import desks, mt5_bars
+from tests.worlds.homes import desk_file
 from torra.clock import Simulated, duration, parse
 from torra.config import NAME, Channel, Instance, OutsideSettings, Profile, load_desk, validate
 from torra.desk import wiring
@@ -91,8 +92,7 @@ def desk_of(
 
 def lived(desk: Desk, closes: int = CLOSES) -> list[Mapping[str, Any]]:
     """Return the records of so many closes."""
-    for _ in range(closes):
-        desks.step(desk)
+    desks.step(desk, closes)
     return ticks_of(desk.database)
 
 
@@ -313,9 +313,7 @@ def test_the_reading_does_not_go_through_the_feed_of_the_ticks(tmp_path: Path) -
 
 
 def test_nothing_ticks_and_nothing_trades_for_a_companion(tmp_path: Path) -> None:
-    (tmp_path / "desk.json").write_text(
-        json.dumps({"instances": [BTC.model_dump(mode="json", exclude_defaults=True)]})
-    )
+    desk_file(tmp_path, BTC.model_dump(mode="json", exclude_defaults=True))
     desk, settings = wiring.open_desk(tmp_path)
     with closing(desk.setups["BTCUSD"].companions) as reader:
         assert reader is not None
@@ -345,7 +343,7 @@ def test_bars_that_change_are_revisions_and_the_older_stay(tmp_path: Path) -> No
         changed.iloc[-1, 3] = float(bars["close"].iloc[-1]) * 1.0001
         wiring._keep(BTC, database, "EURUSD", "H1", changed)
         stream = BTC.companion_stream("EURUSD")
-        assert database.bar_rows(stream, "H1") == 250
+        assert len(database.load_bars(stream, "H1", as_of=desks.START, limit=300)) == 250
         assert database.bar_rows(stream, "H1") == 251
         assert database.bar_rows("EURUSD", "H1") == 0
 
@@ -376,8 +374,7 @@ def test_the_journal_runs_every_tick_again_without_feed_and_store(
 ) -> None:
     desk = desk_of(tmp_path, reader)
     desk.database.apply_profile("BTCUSD", Profile().model_dump_json(), Profile().digest())
-    for _ in range(scaled(240, 12)):
-        desks.step(desk)
+    desks.step(desk, scaled(240, 12))
     with closing(JournalDatabase.at(tmp_path / "again.db")) as into:
         found = list(replay(desk.database, into, "BTCUSD"))
     assert {(one.state, *one.differences) for one in found} == {("same",)}
@@ -389,9 +386,7 @@ def test_a_replay_knows_what_the_live_ticks_knew(tmp_path: Path) -> None:
     def keep(symbol: str, timeframe: str, bars: pd.DataFrame) -> None:
         wiring._keep(BTC, desk.database, symbol, timeframe, bars)
 
-    (tmp_path / "desk.json").write_text(
-        json.dumps({"instances": [BTC.model_dump(mode="json", exclude_defaults=True)]})
-    )
+    desk_file(tmp_path, BTC.model_dump(mode="json", exclude_defaults=True))
     with closing(CompanionReader(BTC, desks.sample(), keep, patience=20.0, afterwards=0.0)) as one:
         desk = desk_of(tmp_path, one)
         ticks = lived(desk, examples(24, 12))
@@ -430,13 +425,13 @@ def test_companions_that_cannot_be_are_refused_with_the_remedy(
     tmp_path: Path, companions: Mapping[str, Any], said: str
 ) -> None:
     row = {"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "companions": companions}
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": [row]}))
+    desk_file(tmp_path, row)
     with pytest.raises(ConfigError, match=re.escape(said)):
         load_desk(tmp_path)
 
 
 def test_the_sample_has_no_other_companions_than_its_own(tmp_path: Path) -> None:
     row = {"symbol": "BTCUSD", "companions": {"dxy": "USDX"}}
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": [row]}))
+    desk_file(tmp_path, row)
     with pytest.raises(ConfigError, match="its companion dxy is USDX, which the sample does not"):
         wiring.open_desk(tmp_path)

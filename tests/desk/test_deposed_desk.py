@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.trading.test_courier import GOLD, PAPER, ROW, World, position
+from tests.trading.test_courier import GOLD, PAPER, World, position
 from tests.worlds import desks
 from tests.worlds.stores import opening
 from torra.desk.schedule import Desk
@@ -90,8 +90,6 @@ def test_a_tick_that_another_desk_has_run_meanwhile_is_told_the_lease_and_writes
     assert "UNIQUE" not in caplog.text
     assert bool(provider.asked) == (point == "debate"), "nobody is paid for a tick of another desk"
     assert everything(old) == seen[0]
-    for desk in (old, new):
-        desk.database.close()
 
 
 def test_a_desk_without_the_lease_publishes_nothing_on_paper(tmp_path: Path) -> None:
@@ -101,8 +99,6 @@ def test_a_desk_without_the_lease_publishes_nothing_on_paper(tmp_path: Path) -> 
     assert old.wake("EURUSD") == []
     row = new.database.signal("T1")
     assert row is not None and row["state"] == "PENDING"
-    for desk in (old, new):
-        desk.database.close()
 
 
 # --- the courier ----------------------------------------------------------------------------------
@@ -132,8 +128,7 @@ def test_a_courier_that_stood_still_in_its_turn_writes_nothing(
     stop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(tmp_path)
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
+    world.send()
     world.database.enqueue_signal(opening("T2", instance=PAPER.id, symbol=PAPER.symbol))
     world.database.propose(proposal(world))
     if stop == "reports":
@@ -144,7 +139,6 @@ def test_a_courier_that_stood_still_in_its_turn_writes_nothing(
     world.turn(3600.0)
     assert rows(world) == before
     assert len(world.bridge.reports) == int(stop == "reports"), "it is there for the other desk"
-    world.database.close()
 
 
 def proposal(world: World) -> dict[str, Any]:

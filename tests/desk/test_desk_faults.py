@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import Counter
@@ -17,10 +16,12 @@ import pytest
 from instance_database import TickKey
 from tests.tries import Tries
 from tests.worlds import desks
+from tests.worlds.homes import profile_file
 from tests.worlds.stores import opening
 from torra.clock import Simulated, System, iso, parse
 from torra.desk import wiring
 from torra.desk.roster import InstanceRuntime
+from torra.desk.schedule import Desk
 from torra.desk.watches import SETTLING_SECONDS
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
@@ -31,28 +32,21 @@ from torra.verdict import sentiment_rules
 H1 = timedelta(hours=1)
 
 
-def rows(desk: Any, sql: str) -> list[dict[str, Any]]:
-    return list(desk.database.connection().query(sql))
-
-
 def states(desk: Any, instance: str, timeframe: str) -> dict[str, str]:
     found = desk.database.tick_states(instance, timeframe, 100)
     return {row["bar_time"]: row["state"] for row in found}
 
 
 def test_a_desk_whose_lease_was_taken_over_writes_nothing(tmp_path: Path) -> None:
-    old = desks.open_desk(tmp_path)
-    desks.take_lease(old, seconds=0.001)
+    old = desks.leading_desk(tmp_path, seconds=0.001)
     new = desks.open_desk(tmp_path)
     time.sleep(0.01)
     desks.take_lease(new)
     assert new.epoch == (old.epoch or 0) + 1
     old.wake("BTCUSD")
-    assert rows(old, "select * from ticks") == []
-    assert rows(old, "select * from sentiment") == []
+    assert desks.rows(old, "select * from ticks") == []
+    assert desks.rows(old, "select * from sentiment") == []
     assert {item.state for item in new.wake("BTCUSD")} == {"done"}
-    for desk in (old, new):
-        desk.database.close()
 
 
 def test_a_clock_that_is_set_back_casts_doubt_on_the_orders_of_the_one_who_works(
@@ -70,17 +64,14 @@ def test_a_clock_that_is_set_back_casts_doubt_on_the_orders_of_the_one_who_works
     clock.moment -= timedelta(minutes=5)
     for desk, detail in ((old, ""), (new, "CLOCK_SKEW")):
         desk.wake("BTCUSD")
-        (row,) = rows(desk, "select * from signals where sid = 'T1'")
+        (row,) = desks.rows(desk, "select * from signals where sid = 'T1'")
         assert row["detail"] == detail
-    for desk in (old, new):
-        desk.database.close()
 
 
 def test_a_lease_lost_in_the_middle_of_a_tick_keeps_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,))
-    desks.take_lease(desk, seconds=0.001)
+    desk = desks.leading_desk(tmp_path, (desks.EUR,), seconds=0.001)
     build = tick_record.build
 
     def stolen(*told: Any) -> Any:
@@ -91,24 +82,19 @@ def test_a_lease_lost_in_the_middle_of_a_tick_keeps_nothing_of_it(
     monkeypatch.setattr(tick_record, "build", stolen)
     (outcome,) = desk.wake("EURUSD")
     assert outcome.reason == "error" and "epoch" in outcome.detail
-    assert rows(desk, "select * from sentiment") == []
-    desk.database.close()
+    assert desks.rows(desk, "select * from sentiment") == []
 
 
-def test_a_desk_whose_database_was_deleted_halts_at_its_next_look(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,))
-    desks.take_lease(desk)
-    desk.database.path.unlink()
-    desk._hold_lease()
-    assert "deleted, moved or replaced" in desk.kill_switch.engaged()
-    assert all(path.exists() for path in desk.kill_switch._files.values())
-    assert not desk.database.path.exists()
-    desk.database.close()
+def test_a_desk_whose_database_was_deleted_halts_at_its_next_look(euro_desk: Desk) -> None:
+    euro_desk.database.path.unlink()
+    euro_desk._hold_lease()
+    assert "deleted, moved or replaced" in euro_desk.kill_switch.engaged()
+    assert all(path.exists() for path in euro_desk.kill_switch._files.values())
+    assert not euro_desk.database.path.exists()
 
 
 def test_a_desk_that_closes_lets_no_wake_hang(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path)
     with ThreadPoolExecutor(1) as pool:
         assert desk.close()
         late = pool.submit(desk.wake, "BTCUSD")
@@ -116,41 +102,36 @@ def test_a_desk_that_closes_lets_no_wake_hang(tmp_path: Path) -> None:
 
 
 def test_a_failing_instance_does_not_give_back_the_claims_of_another(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path, (desks.BTC, desks.EUR))
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, (desks.BTC, desks.EUR))
     key = TickKey("BTCUSD", "M15", desks.START)
     assert desk.epoch is not None
     desk.database.claim_tick(key, desk.epoch)
     desk._owed[key] = ("error", "it failed before and runs again now")
     desk.wake("EURUSD")
-    (row,) = rows(desk, "select epoch from ticks where instance = 'BTCUSD'")
+    (row,) = desks.rows(desk, "select epoch from ticks where instance = 'BTCUSD'")
     assert row["epoch"] == desk.epoch
-    desk.database.close()
 
 
-def test_a_close_that_could_not_be_claimed_is_not_passed_over(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,))
-    desks.take_lease(desk)
-    desk.wake("EURUSD")
-    claim = type(desk.database).claim_tick
+def test_a_close_that_could_not_be_claimed_is_not_passed_over(euro_desk: Desk) -> None:
+    euro_desk.wake("EURUSD")
+    claim = type(euro_desk.database).claim_tick
     lost = desks.START
 
     def locked(self: Any, key: TickKey, epoch: int) -> bool:
-        if key.bar_time == lost and desk.clock.now() < lost + 2 * H1:
+        if key.bar_time == lost and euro_desk.clock.now() < lost + 2 * H1:
             raise StoreUnavailable("locked")
         return claim(self, key, epoch)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(desk.database), "claim_tick", locked)
-        desks.step(desk)
+        patch.setattr(type(euro_desk.database), "claim_tick", locked)
+        desks.step(euro_desk)
         # another close is done first, as by a desk that had the lock in between
         later = TickKey("EURUSD", "H1", lost + H1)
-        assert desk.epoch is not None
-        desks.clock_of(desk).set(lost + 2 * H1)
-        desk.database.skip_tick(later, "test", "", desk.epoch)
-    desk.wake("EURUSD")
-    assert states(desk, "EURUSD", "H1")[iso(lost)] == "done"
-    desk.database.close()
+        assert euro_desk.epoch is not None
+        desks.clock_of(euro_desk).set(lost + 2 * H1)
+        euro_desk.database.skip_tick(later, "test", "", euro_desk.epoch)
+    euro_desk.wake("EURUSD")
+    assert states(euro_desk, "EURUSD", "H1")[iso(lost)] == "done"
 
 
 class Jumpy(System):
@@ -167,8 +148,7 @@ class Jumpy(System):
 
 
 def test_a_clock_that_jumps_ahead_writes_no_bar_off(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
     assert isinstance(desk.clock, Jumpy)
     desk.wake("EURUSD")
     desk.clock.moment += timedelta(days=1)
@@ -176,12 +156,10 @@ def test_a_clock_that_jumps_ahead_writes_no_bar_off(tmp_path: Path) -> None:
     desk.clock.moment = desks.START
     desk.wake("EURUSD")
     assert set(states(desk, "EURUSD", "H1").values()) == {"done"}
-    desk.database.close()
 
 
 def test_a_clock_that_stays_ahead_writes_no_bar_off_for_a_while(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
     assert isinstance(desk.clock, Jumpy)
     desk.wake("EURUSD")
     desk.clock.moment += timedelta(days=1, seconds=30)
@@ -190,7 +168,6 @@ def test_a_clock_that_stays_ahead_writes_no_bar_off_for_a_while(tmp_path: Path) 
     assert reasons["clock"] > 20
     assert set(reasons) <= {"clock", "late", ""}
     assert "skipped" not in states(desk, "EURUSD", "H1").values()
-    desk.database.close()
 
 
 class Slept(Jumpy):
@@ -204,8 +181,7 @@ class Slept(Jumpy):
 
 def test_every_close_of_a_long_sleep_has_a_row_once_the_clock_is_believed(tmp_path: Path) -> None:
     """The newest closes are run at once, and none of the many before them is passed over."""
-    desk = desks.open_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Slept(desks.START))
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Slept(desks.START))
     assert isinstance(desk.clock, Slept)
     desk.wake("EURUSD")
     desk.clock.moment += timedelta(days=2)
@@ -214,18 +190,16 @@ def test_every_close_of_a_long_sleep_has_a_row_once_the_clock_is_believed(tmp_pa
     desk.clock.passed = SETTLING_SECONDS + 1.0
     desk.clock.moment += timedelta(seconds=SETTLING_SECONDS + 1.0)
     desk.wake("EURUSD")
-    told = rows(desk, "select bar_time, state, reason from ticks where timeframe = 'H1'")
+    told = desks.rows(desk, "select bar_time, state, reason from ticks where timeframe = 'H1'")
     found = [parse(row["bar_time"]) for row in told]
     first = desks.START - H1
     assert sorted(found) == [first + hour * H1 for hour in range(49)]
     assert Counter(row["reason"] for row in told)["missed"] > 40
     assert desk.wake("EURUSD") == []
-    desk.database.close()
 
 
 def test_a_gap_in_the_run_hides_no_record(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path)
     desk.wake("BTCUSD")
     desks.clock_of(desk).set(desk.clock.now() + 40 * desks.QUARTER)
     desk.wake("BTCUSD")
@@ -234,7 +208,6 @@ def test_a_gap_in_the_run_hides_no_record(tmp_path: Path) -> None:
     assert known is not None
     assert (known.high, known.low) == (feed["high"].max(), feed["low"].min())
     assert desk.database.bar_rows("BTCUSD", "M15") == len(feed)
-    desk.database.close()
 
 
 def test_the_hash_of_the_bars_names_their_values() -> None:
@@ -243,23 +216,21 @@ def test_the_hash_of_the_bars_names_their_values() -> None:
     told = tick_record.describe(bars, 1)
     assert told == tick_record.describe(again, 1)
     assert (told["count"], told["revision"]) == (300, 1)
+    seconds = bars.set_axis(pd.DatetimeIndex(bars.index).as_unit("s"))
+    assert told["hash"] == tick_record.describe(seconds)["hash"], "whatever unit pandas counts in"
     again.loc[again.index[7], again.columns[0]] += 1e-9
     assert tick_record.describe(again)["hash"] != told["hash"]
     assert tick_record.describe(bars.shift(freq="h"))["hash"] != told["hash"]
 
 
-def test_a_record_names_the_revision_of_its_bars(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,))
-    desks.take_lease(desk)
-    (outcome,) = desk.wake("EURUSD")
+def test_a_record_names_the_revision_of_its_bars(euro_desk: Desk) -> None:
+    (outcome,) = euro_desk.wake("EURUSD")
     assert outcome.record is not None and outcome.record["bars"]["revision"] is not None
-    desk.database.close()
 
 
 @pytest.mark.journey
 def test_a_stream_without_enough_bars_does_not_stop_the_others(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path)
     setup = desk.setups["BTCUSD"]
     upto = desks.START
     frames = {
@@ -277,7 +248,6 @@ def test_a_stream_without_enough_bars_does_not_stop_the_others(tmp_path: Path) -
     assert set(states(desk, "BTCUSD", "H1").values()) == {"done"}
     assert states(desk, "BTCUSD", "M15") == {}
     assert HistoryWindow({"M15": frames["M15"].iloc[:0]}).times == {}
-    desk.database.close()
 
 
 def test_the_paper_bridge_lives_through_no_bar_that_the_door_refuses(tmp_path: Path) -> None:
@@ -290,16 +260,13 @@ def test_the_paper_bridge_lives_through_no_bar_that_the_door_refuses(tmp_path: P
     window = LiveWindow(desks.BTC, FrameFeed({"M15": bars}), database)
     lived = window.path("M15", before, desks.START)
     assert [bar.time for bar in lived] == [bars.index[-2].to_pydatetime()]
-    database.close()
 
 
 def test_a_desk_that_stands_by_changes_no_setting(tmp_path: Path) -> None:
     first, _ = wiring.open_desk(tmp_path)
     assert first.open()
     applied = first.database.applied_profile("BTCUSD")
-    (tmp_path / "profiles").mkdir()
-    changed = {"symbols": {"BTCUSD": {"contract_size": 7.0}}}
-    (tmp_path / "profiles" / "default.json").write_text(json.dumps(changed))
+    profile_file(tmp_path, {"symbols": {"BTCUSD": {"contract_size": 7.0}}})
     second, _ = wiring.open_desk(tmp_path)
     assert not second.open()
     assert first.database.applied_profile("BTCUSD") == applied
@@ -318,7 +285,6 @@ def test_queueing_behind_another_tick_counts_towards_the_deadline(tmp_path: Path
     assert desk._due_moment(key, None) >= now
     old = TickKey("BTCUSD", "M15", desks.START - 2 * desks.QUARTER)
     assert desk._due_moment(old, before) >= now
-    desk.database.close()
 
 
 class Later(Simulated):
@@ -328,23 +294,15 @@ class Later(Simulated):
         return 1000.0
 
 
-def test_what_a_bar_is_worth_does_not_hang_on_pandas_units() -> None:
-    bars = desks.sample().bars("EURUSD", "H1", desks.START, 50)
-    seconds = bars.set_axis(pd.DatetimeIndex(bars.index).as_unit("s"))
-    assert tick_record.describe(bars)["hash"] == tick_record.describe(seconds)["hash"]
-
-
 def test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = desks.START + desks.QUARTER
     missing = {late}
     feed = desks.Holed(missing)
-    desk = desks.open_desk(tmp_path, feed=feed)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, feed=feed)
     desk.wake("BTCUSD")
-    for _ in range(3):
-        desks.step(desk)
+    desks.step(desk, 3)
     assert states(desk, "BTCUSD", "M15")[iso(late + desks.QUARTER)] == "done"
     missing.clear()
     monkeypatch.setattr(sentiment_rules, "verdict", lambda *_: "BUY")
@@ -354,7 +312,6 @@ def test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done(
         assert (outcome.record["action"], outcome.record["reason"]) == ("HOLD", "EXECUTION_OFF")
     assert states(desk, "BTCUSD", "M15")[iso(late)] == "done"
     assert desk.database.signals() == []
-    desk.database.close()
 
 
 def test_one_bad_old_bar_neither_stops_a_stream_nor_freezes_the_paper_bridge(
@@ -368,7 +325,6 @@ def test_one_bad_old_bar_neither_stops_a_stream_nor_freezes_the_paper_bridge(
     assert database.bar_rows("BTCUSD", "M15") == len(bars) - 1
     path = window.path("M15", bars.index[40].to_pydatetime(), desks.START)
     assert len(path) == len(bars) - 41 - 1
-    database.close()
 
 
 def test_after_a_clock_correction_the_lease_and_the_timers_go_on(
@@ -413,8 +369,7 @@ def test_a_feed_without_a_file_does_not_keep_the_desk_from_starting(tmp_path: Pa
         def period(self) -> None:
             return None
 
-    desk = desks.open_desk(tmp_path, feed=Fileless())
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, feed=Fileless())
     assert list(desk.warm_up(desks.START)) == []
     (outcome, *_) = desk.wake("BTCUSD")
     assert (outcome.state, outcome.reason) in {("late", "late"), ("skipped", "no_file")}

@@ -40,15 +40,11 @@ OPINIONS = ("technical", "bull_researcher", "bear_researcher")
 PATIENT = 10.0
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = stores.open_database(tmp_path)
-    yield database
-    database.close()
+Open = Callable[..., Any]
 
 
 @pytest.fixture
-def opened(database: Database) -> Iterator[Callable[..., EventStream]]:
+def opened(database: Database) -> Iterator[Open]:
     made: list[EventStream] = []
 
     def make(**how: Any) -> EventStream:
@@ -112,8 +108,7 @@ def ticked(desk: Desk) -> list[dict[str, Any]]:
 
 def test_a_debate_can_be_followed_from_its_start_to_its_decision(desk: Desk) -> None:
     stream = ticked(desk)
-    record = desk.database.latest_tick("BTCUSD", "M15")
-    assert record is not None
+    record = desks.newest(desk)
     start, end = stream[0], stream[-1]
     assert start == {
         "event": "tick_start",
@@ -271,9 +266,7 @@ def test_the_fallback_is_heard_too(answers: bool) -> None:
 # --- hearing --------------------------------------------------------------------------------------
 
 
-def test_what_comes_too_late_changes_nothing(
-    opened: Callable[..., Any], database: Database
-) -> None:
+def test_what_comes_too_late_changes_nothing(opened: Open, database: Database) -> None:
     events = opened()
     events.on_event("agent_start", ABOUT)
     events.on_event("tick_start", START)
@@ -286,9 +279,7 @@ def test_what_comes_too_late_changes_nothing(
     assert [kinds(stream) for stream in told(database)] == [["tick_start", "decision"]]
 
 
-def test_an_attempt_that_never_ended_is_ended_by_the_next(
-    opened: Callable[..., Any], database: Database
-) -> None:
+def test_an_attempt_that_never_ended_is_ended_by_the_next(opened: Open, database: Database) -> None:
     events = opened()
     events.on_event("tick_start", START)
     settled(events)
@@ -301,9 +292,7 @@ def test_an_attempt_that_never_ended_is_ended_by_the_next(
     assert error["code"] == "producer_lost" and error["recoverable"] is True
 
 
-def test_a_full_queue_leaves_out_all_but_the_end(
-    opened: Callable[..., Any], database: Database
-) -> None:
+def test_a_full_queue_leaves_out_all_but_the_end(opened: Open, database: Database) -> None:
     """The writer is held up by another that writes; nobody who tells has to wait for it."""
     events = opened(capacity=8)
     with held(database):
@@ -349,7 +338,7 @@ class held:  # noqa: N801 - reads as a word
 
 
 def test_events_wait_while_the_database_cannot_be_written(
-    opened: Callable[..., Any],
+    opened: Open,
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -374,7 +363,7 @@ def test_events_wait_while_the_database_cannot_be_written(
 
 
 def test_what_cannot_be_written_ends_its_stream(
-    opened: Callable[..., Any],
+    opened: Open,
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -399,7 +388,7 @@ def test_what_cannot_be_written_ends_its_stream(
 
 
 def test_nothing_that_is_told_raises(
-    opened: Callable[..., Any], database: Database, caplog: pytest.LogCaptureFixture
+    opened: Open, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     events = opened()
     events.on_event("tick_start", {})
@@ -419,9 +408,7 @@ def test_nothing_that_is_told_raises(
 # --- life -----------------------------------------------------------------------------------------
 
 
-def test_the_next_desk_ends_what_a_killed_one_left_open(
-    opened: Callable[..., Any], database: Database
-) -> None:
+def test_the_next_desk_ends_what_a_killed_one_left_open(opened: Open, database: Database) -> None:
     killed, after = opened(owner="killed"), opened(owner="after")
     killed.on_event("tick_start", START)
     settled(killed)
@@ -443,9 +430,7 @@ def test_the_next_desk_ends_what_a_killed_one_left_open(
     assert not after.active
 
 
-def test_closing_writes_what_waits_and_ends_what_runs(
-    opened: Callable[..., Any], database: Database
-) -> None:
+def test_closing_writes_what_waits_and_ends_what_runs(opened: Open, database: Database) -> None:
     events = opened(gather=5.0)
     events.on_event("tick_start", START)
     events.on_event("tick_start", {**START, "torra_key": "done"})
@@ -461,9 +446,7 @@ def test_closing_writes_what_waits_and_ends_what_runs(
     assert told(database, "late") == []
 
 
-def test_a_desk_that_is_killed_writes_nothing_more(
-    opened: Callable[..., Any], database: Database
-) -> None:
+def test_a_desk_that_is_killed_writes_nothing_more(opened: Open, database: Database) -> None:
     events = opened(gather=0.05)
     events.on_event("tick_start", START)
     settled(events)
@@ -473,9 +456,7 @@ def test_a_desk_that_is_killed_writes_nothing_more(
     assert events._writer is not None and not events._writer.is_alive()
 
 
-def test_changes_by_others_are_seen_and_told(
-    opened: Callable[..., Any], database: Database
-) -> None:
+def test_changes_by_others_are_seen_and_told(opened: Open, database: Database) -> None:
     moments = iter(range(0, 10_000, 2))
     heard: list[str] = []
     events = opened(monotonic=lambda: float(next(moments)))
@@ -495,9 +476,7 @@ def test_changes_by_others_are_seen_and_told(
     assert {one["what"] for one in changes(database)} >= {"proposals", "tick", "state"}
 
 
-def test_changes_of_one_sort_in_one_batch_are_one(
-    opened: Callable[..., Any], database: Database
-) -> None:
+def test_changes_of_one_sort_in_one_batch_are_one(opened: Open, database: Database) -> None:
     events = opened(gather=0.05)
     for number in range(5):
         events.changed("running", instance="BTCUSD", timeframe="M15", bar_time=str(number))
@@ -508,7 +487,7 @@ def test_changes_of_one_sort_in_one_batch_are_one(
     ]  # fmt: skip
 
 
-def test_every_tick_of_a_batch_is_told(opened: Callable[..., Any], database: Database) -> None:
+def test_every_tick_of_a_batch_is_told(opened: Open, database: Database) -> None:
     events = opened(gather=0.05)
     for number in range(3):
         events.changed("tick", instance="BTCUSD", timeframe="M15", bar_time=str(number))
@@ -517,7 +496,7 @@ def test_every_tick_of_a_batch_is_told(opened: Callable[..., Any], database: Dat
 
 
 def test_a_listener_that_raises_stops_nobody(
-    opened: Callable[..., Any], database: Database, caplog: pytest.LogCaptureFixture
+    opened: Open, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     events, heard = opened(), list[Any]()
 

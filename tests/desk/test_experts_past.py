@@ -129,7 +129,6 @@ def test_calls_and_trades_of_the_warm_up_do_not_count(
     swarm_calls.run(database, before(key, examples(200, 24)), late=timedelta(0))
     assert any(one.facts.kind == "trade" for one in database.lessons_since(0, 0).lessons)
     assert ready(database, key.close_time)(asked(key)) == NO_RECORD
-    database.close()
 
 
 def test_a_tick_waits_for_no_book_and_says_so(
@@ -186,7 +185,6 @@ def test_a_later_outcome_that_is_planted_moves_no_tick(tmp_path: Path) -> None:
         told = ready(short, key.close_time)(asked(key, close, regime))
         assert {"numbers": dict(told.numbers), "flags": [*told.flags]} == then[number], key
     short.close()
-    database.close()
 
 
 def test_the_chances_of_the_judge_are_held_to_its_closed_trades(

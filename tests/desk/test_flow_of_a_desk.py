@@ -57,8 +57,7 @@ def lived(folder: Path, feed: Any) -> list[dict[str, Any]]:
         folder, (desks.BTC,), profile=journals.a_profile(), feed=feed, lease_seconds=36_000.0
     )
     desk._hold_lease()
-    for _ in range(6):
-        desks.step(desk)
+    desks.step(desk, 6)
     with closing(desk.database):
         keys = desk.database.journalled(desks.BTC.id)
         return [desk.database.journal_row(key)[0] for key in keys]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
@@ -15,6 +14,7 @@ from agents.registry import seated
 from instance_database import TickKey
 from tests.examples import examples
 from tests.worlds import desk_pages, desks, remembering
+from tests.worlds.homes import desk_file
 from tests.worlds.records import tick_record
 from torra.clock import iso, parse
 from torra.config import ROOT, Profile, load_desk, validate
@@ -47,14 +47,13 @@ def lived(
     folder: Path, settings: Profile, closes: int, *, feed: Any = DEMO, instances: Any = (desks.BTC,)
 ) -> Desk:
     """Return a desk that has run the ticks of some closes of M15, each a second late."""
-    desk = desks.open_desk(
+    desk = desks.leading_desk(
         folder,
         instances,
         profile=settings,
         feed=feed,
         make_clock=lambda at: FrozenClock(at or desks.START),
     )
-    desks.take_lease(desk)
     clock = desks.clock_of(desk)
     for _ in range(closes):
         clock.set(next_close(clock.now(), ["M15"]) + timedelta(seconds=1))
@@ -64,7 +63,7 @@ def lived(
 
 
 def ticks(desk: Desk) -> list[Mapping[str, Any]]:
-    rows = desk.database.connection().query("SELECT torra_key FROM journal ORDER BY torra_key")
+    rows = desks.rows(desk, "SELECT torra_key FROM journal ORDER BY torra_key")
     keys = [str(row["torra_key"]).split("|") for row in rows]
     found = [desk.database.tick(TickKey(one, name, parse(time))) for one, name, time in keys]
     return [one for one in found if one is not None]
@@ -111,7 +110,7 @@ def test_nothing_invented_is_stored_beside_the_record(tmp_path: Path) -> None:
     desk = lived(tmp_path, profile("firm"), 3)
     assert all(one["invented"] for one in ticks(desk))
     for table in ("news", "fundamentals", "spreads", "series", "facts", "flow"):
-        (row,) = desk.database.connection().query(f"SELECT count(*) AS rows FROM {table}")
+        (row,) = desks.rows(desk, f"SELECT count(*) AS rows FROM {table}")
         assert row["rows"] == 0, table
 
 
@@ -174,8 +173,7 @@ def test_a_marked_tick_runs_again_to_the_bit_and_stays_marked(tmp_path: Path) ->
     settings = profile("firm")
     desk = lived(tmp_path, settings, 0)
     desk.database.apply_profile("BTCUSD", settings.model_dump_json(), settings.digest())
-    for _ in range(3):
-        desks.step(desk)
+    desks.step(desk, 3)
     into = JournalDatabase.at(tmp_path / "again.db")
     found = [*replay(desk.database, into, desks.BTC.id)]
     assert [(one.state, dict(one.differences)) for one in found] == [("same", {})] * len(found)
@@ -228,8 +226,7 @@ def test_only_the_home_of_the_demo_invents(tmp_path: Path) -> None:
     assert trial["invented"] is True and not trial["abstained"]
     assert MARK in trial_tick.table(trial) and "\ninvented " in trial_tick.table(trial)
     assert trial_tick.document(trial)["invented"] is True
-    written = {"instances": [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "feed": "sample"}]}
-    (tmp_path / "desk.json").write_text(json.dumps(written))
+    desk_file(tmp_path, {"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "feed": "sample"})
     assert not any(one.invents for one in feeds())
     trial = trial_tick.run(tmp_path, "BTCUSD", "M15", as_of=iso(desks.START), mode="swarm")
     assert "invented" not in trial and {"macro", "microstructure"} <= {*trial["abstained"]}

@@ -19,7 +19,7 @@ from torra.replay.rerun.edges_then import FrozenClock
 
 def told_by(desk: Any) -> list[dict[str, Any]]:
     """Return the records of M15 that have lessons, the oldest first."""
-    rows = desk.database.connection().query("SELECT record FROM journal ORDER BY torra_key")
+    rows = desks.rows(desk, "SELECT record FROM journal ORDER BY torra_key")
     records = [json.loads(row["record"]) for row in rows]
     return [record for record in records if record.get("lessons")]
 
@@ -32,9 +32,9 @@ def step(desk: Any) -> None:
 
 
 def open_desk(folder: Path, start: Any, profile: Any) -> Any:
-    desk = desks.open_desk(folder, profile=profile, make_clock=lambda at: FrozenClock(at or start))
-    desks.take_lease(desk)
-    return desk
+    return desks.leading_desk(
+        folder, profile=profile, make_clock=lambda at: FrozenClock(at or start)
+    )
 
 
 def patient(use: str = "on") -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tests.worlds import desks, told_lessons
+from tests.worlds.homes import profile_file
 from torra.config import Profile, validate
 from torra.dashboard.screens import health_checks
 from torra.desk import self_check
@@ -33,9 +33,8 @@ def test_the_page_health_has_the_same_sentence(tmp_path: Path) -> None:
 
 
 def test_torra_doctor_counts_lessons_and_finds_an_embedder_that_is_gone(tmp_path: Path) -> None:
-    (tmp_path / "profiles").mkdir()
     memory = {"use": "on", "embedder": str(tmp_path / "nowhere")}
-    (tmp_path / "profiles" / "default.json").write_text(json.dumps({"agents": {"memory": memory}}))
+    profile_file(tmp_path, {"agents": {"memory": memory}})
     with told_lessons.desk(tmp_path) as made:
         told_lessons.write(made.database)
         found = list(self_check._lessons(tmp_path, made.database))

@@ -6,7 +6,6 @@ accelerated desk sees in 75 seconds.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +21,7 @@ from tests.doubles.page_reader import Page
 from tests.doubles.vendor_server import ANTHROPIC, Reply, VendorServer
 from tests.doubles.visitors import open_app
 from tests.worlds import desks, told
+from tests.worlds.homes import desk_file, profile_file
 from torra.commands.command_line import main
 from torra.config import DeskSettings, NoticeSettings, Profile, validate
 from torra.dashboard.view.backing import PageContext
@@ -85,20 +85,20 @@ def first_line(page: Page) -> str:
 def asking(tmp_path: Path) -> Iterator[Asking]:
     values = {"agents": vendor_line.agents(ANTHROPIC, timeout_seconds=60.0).model_dump()}
     profile = validate(Profile, values, "a test")
-    (tmp_path / "profiles").mkdir()
-    (tmp_path / "profiles" / "mine.json").write_text(profile.model_dump_json())
+    profile_file(tmp_path, profile, "mine")
     row = {"symbol": "EURUSD", "timeframes": ["H1"], "feed": "sample", "profile": "mine"}
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": [row]}))
+    desk_file(tmp_path, row)
     with VendorServer({"*": GARBAGE}) as server:
         environment = vendor_line.environment(server)
         with vendor_line.Line(environment, profile.agents) as line:
-            desk = desks.open_desk(tmp_path, (desks.EUR,), profile=profile, provider=line.provider)
-            desks.take_lease(desk)
+            desk = desks.leading_desk(
+                tmp_path, (desks.EUR,), profile=profile, provider=line.provider
+            )
             clock = told.Clock()
             watcher = Watcher(
                 desk.database,
                 NoticeSettings(),
-                lambda: [(one.instance, one.profile) for one in desk.setups.values()],
+                lambda: desks.profiles(desk),
                 lambda: clock,
                 list,
             )

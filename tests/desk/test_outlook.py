@@ -81,12 +81,6 @@ def look_again(desk: Desk) -> None:
     desk.outlook.refresh()  # type: ignore[attr-defined]
 
 
-def newest(desk: Desk) -> Mapping[str, Any]:
-    found = desk.database.latest_tick("BTCUSD", "M15")
-    assert found is not None
-    return found
-
-
 def report(tick: Mapping[str, Any], agent: str) -> Mapping[str, Any]:
     (found,) = [one for one in tick["deliberation"]["reports"] if one["agent_id"] == agent]
     return found
@@ -101,40 +95,36 @@ def test_a_tick_knows_the_headlines_that_were_seen_and_no_later_one(tmp_path: Pa
     )
     desk = desk_with(tmp_path, profile())
     desks.step(desk)
-    first = newest(desk)
+    first = desks.newest(desk)
     assert first["news"]["status"] == "available" and first["news"]["unique"] == 2
     assert not report(first, "news")["abstained"]
     assert first["source_type"] == "AGENT_FULL" and first["calls"] is not None
     texts = {item["id"]: item["value"] for item in first["features"]}
     assert "Bitcoin plunges after exchange failure" not in texts.values()
-    desks.step(desk)
-    desks.step(desk)
-    assert newest(desk)["news"]["unique"] == 3
-    ids = [item["id"] for item in newest(desk)["news"]["items"]]
+    desks.step(desk, 2)
+    assert desks.newest(desk)["news"]["unique"] == 3
+    ids = [item["id"] for item in desks.newest(desk)["news"]["items"]]
     assert len(desk.database.news_items(ids)) == 3
-    desk.database.close()
 
 
 def test_without_headlines_the_agent_abstains_and_the_record_says_why(tmp_path: Path) -> None:
     write_headlines(tmp_path, (-1.0, "Wheat harvest is late this year"))
     desk = desk_with(tmp_path, profile())
     desks.step(desk)
-    tick = newest(desk)
+    tick = desks.newest(desk)
     assert tick["news"]["status"] == "empty"
     assert report(tick, "news")["abstained"]
     assert report(tick, "news")["reason"] == "no news evidence: empty"
     assert tick["source_type"] == "AGENT_FULL", "an abstention costs nothing"
     assert "news" not in {call["role"] for call in tick["calls"]}
-    desk.database.close()
 
 
 def test_a_desk_without_a_key_says_so(tmp_path: Path) -> None:
     settings = profile(news={"sources": ["finnhub"]})
     desk = desk_with(tmp_path, settings)
     desks.step(desk)
-    assert newest(desk)["news"]["status"] == "no_key"
-    assert report(newest(desk), "news")["reason"] == "no news evidence: no_key"
-    desk.database.close()
+    assert desks.newest(desk)["news"]["status"] == "no_key"
+    assert report(desks.newest(desk), "news")["reason"] == "no news evidence: no_key"
 
 
 def test_a_profile_that_wants_no_news_opens_nothing(tmp_path: Path) -> None:
@@ -148,9 +138,8 @@ def test_a_profile_that_wants_no_news_opens_nothing(tmp_path: Path) -> None:
     outlook.close()
     desks.take_lease(desk)
     desks.step(desk)
-    assert newest(desk)["news"] is None and newest(desk)["events"] is None
-    assert report(newest(desk), "news")["reason"] == "no news evidence: off"
-    desk.database.close()
+    assert desks.newest(desk)["news"] is None and desks.newest(desk)["events"] is None
+    assert report(desks.newest(desk), "news")["reason"] == "no news evidence: off"
 
 
 def test_a_replay_sees_the_news_and_the_events_of_then(tmp_path: Path) -> None:
@@ -159,8 +148,7 @@ def test_a_replay_sees_the_news_and_the_events_of_then(tmp_path: Path) -> None:
     settings = profile(events={"calendar": CALENDAR})
     desk = desk_with(tmp_path, settings)
     desk.database.apply_profile("BTCUSD", settings.model_dump_json(), settings.digest())
-    for _ in range(4):
-        desks.step(desk)
+    desks.step(desk, 4)
     (tmp_path / HEADLINES).unlink()
     (tmp_path / CALENDAR).unlink()
     past = tmp_path / "again"
@@ -172,7 +160,6 @@ def test_a_replay_sees_the_news_and_the_events_of_then(tmp_path: Path) -> None:
         ("same", {}, {})
     ] * len(found)
     into.close()
-    desk.database.close()
 
 
 def test_a_tick_whose_headlines_are_gone_is_told_and_left_out(tmp_path: Path) -> None:
@@ -181,8 +168,7 @@ def test_a_tick_whose_headlines_are_gone_is_told_and_left_out(tmp_path: Path) ->
     desk = desk_with(tmp_path, settings)
     desk.database.apply_profile("BTCUSD", settings.model_dump_json(), settings.digest())
     desk.wake("BTCUSD")
-    desks.step(desk)
-    desks.step(desk)
+    desks.step(desk, 2)
     assert desk.database.prune_news(desk.clock.real_now() + timedelta(days=1), limit=1) == 1
     into = JournalDatabase.at(tmp_path / "again.db")
     found = {one.key: one for one in replay(desk.database, into, desks.BTC.id)}
@@ -193,13 +179,16 @@ def test_a_tick_whose_headlines_are_gone_is_told_and_left_out(tmp_path: Path) ->
     assert gone.detail.endswith("headlines that it saw are gone: too old")
     assert gone.differences == {} and gone.record is None
     into.close()
-    desk.database.close()
 
 
 # --- scheduled events -----------------------------------------------------------------------------
 
 EAGER = {"thresholds": {"buy": 0.0001, "sell": 0.0001}, "risk": {"capital": 100_000.0}}
 """Every tick has a verdict, so that something is there to be vetoed."""
+
+
+def eager_desk(folder: Path) -> Desk:
+    return desk_with(folder, profile(events={"calendar": CALENDAR}, **EAGER))
 
 
 @pytest.mark.parametrize(
@@ -210,25 +199,23 @@ def test_no_opening_near_a_high_impact_event(
 ) -> None:
     """The first close is a quarter of an hour after the start."""
     write_events(tmp_path, *minutes)
-    desk = desk_with(tmp_path, profile(events={"calendar": CALENDAR}, **EAGER))
+    desk = eager_desk(tmp_path)
     desks.step(desk)
-    tick = newest(desk)
+    tick = desks.newest(desk)
     assert tick["verdict"] != "HOLD"
     assert ("SCHEDULED_EVENT" in tick["gate"]["reasons"]) is vetoed
     assert tick["gate"]["veto"] is vetoed
     if vetoed:
         assert tick["reason"] in {"GATE_VETO", "OPPOSITE_VERDICT"}, "no opening, but a close"
     assert tick["events"]["status"] in {"available", "ended"}
-    desk.database.close()
 
 
 @pytest.mark.parametrize("row", [{"impact": "medium"}, {"currency": "JPY"}])
 def test_other_events_keep_nobody_away(row: dict[str, str], tmp_path: Path) -> None:
     write_events(tmp_path, 20.0, **row)
-    desk = desk_with(tmp_path, profile(events={"calendar": CALENDAR}, **EAGER))
+    desk = eager_desk(tmp_path)
     desks.step(desk)
-    assert not newest(desk)["gate"]["veto"]
-    desk.database.close()
+    assert not desks.newest(desk)["gate"]["veto"]
 
 
 def test_an_event_never_keeps_a_position_open(tmp_path: Path) -> None:
@@ -238,42 +225,38 @@ def test_an_event_never_keeps_a_position_open(tmp_path: Path) -> None:
     desk = desk_with(tmp_path, settings)
     desk.wake("BTCUSD")
     desks.step(desk)
-    hour = desk.database.latest_tick("BTCUSD", "H1")
-    assert hour is not None and hour["action"].startswith("OPEN"), "the window has not begun"
-    tick = newest(desk)
+    hour = desks.newest(desk, "H1")
+    assert hour["action"].startswith("OPEN"), "the window has not begun"
+    tick = desks.newest(desk)
     assert tick["gate"]["veto"] and tick["gate"]["reasons"][0] == "SCHEDULED_EVENT"
     assert (tick["action"], tick["reason"]) == ("CLOSE", "OPPOSITE_VERDICT")
-    desk.database.close()
 
 
 def test_a_calendar_that_breaks_later_still_keeps_its_windows(tmp_path: Path) -> None:
     write_events(tmp_path, 40.0)
-    desk = desk_with(tmp_path, profile(events={"calendar": CALENDAR}, **EAGER))
+    desk = eager_desk(tmp_path)
     (tmp_path / CALENDAR).write_text("nonsense\n")
     look_again(desk)
     desks.step(desk)
-    tick = newest(desk)
+    tick = desks.newest(desk)
     assert tick["events"]["status"] == "broken"
     assert tick["gate"]["veto"] and "SCHEDULED_EVENT" in tick["gate"]["reasons"]
-    desks.step(desk)
-    desks.step(desk)
-    tick = newest(desk)
+    desks.step(desk, 2)
+    tick = desks.newest(desk)
     assert tick["events"]["status"] == "broken_ended", "the event was the last"
     assert {"events:broken", "events:ended"} <= set(tick["deliberation"]["flags"])
     told = {row["id"]: row["value"] for row in tick["features"]}
     assert (told["events.available"], told["source.events"]) == (0.0, "broken_ended")
-    desk.database.close()
 
 
 def test_a_tick_touches_no_calendar_s_disk(tmp_path: Path, monkeypatch: Any) -> None:
     write_events(tmp_path, 40.0)
-    desk = desk_with(tmp_path, profile(events={"calendar": CALENDAR}, **EAGER))
+    desk = eager_desk(tmp_path)
     (tmp_path / CALENDAR).unlink()
     monkeypatch.setattr(event_file, "signature", lambda _: pytest.fail("the disk is touched"))
     desks.step(desk)
-    assert newest(desk)["gate"]["veto"]
-    assert newest(desk)["events"]["status"] != "broken"
-    desk.database.close()
+    assert desks.newest(desk)["gate"]["veto"]
+    assert desks.newest(desk)["events"]["status"] != "broken"
 
 
 class Counted:
@@ -420,7 +403,6 @@ def test_a_calendar_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
     outlook = ContextFeeds(tmp_path, desk.database, {}, [settings], now=System().now)
     with pytest.raises(ConfigError, match=r"nowhere\.csv"):
         outlook.events(desks.BTC, settings)
-    desk.database.close()
 
 
 def test_every_status_can_stand_in_a_reason_and_on_its_page() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import closing
 from datetime import timedelta
@@ -14,6 +13,7 @@ import pytest
 
 from instance_database import open_home
 from tests.worlds import desks
+from tests.worlds.homes import desk_file, profile_file
 from torra.clock import System, floor
 from torra.desk import self_check
 from torra.desk.self_check import CheckResult
@@ -32,14 +32,11 @@ def findings(
 ) -> list[CheckResult]:
     """Return what the check says of a desk of one symbol with these settings."""
     timeframe = "H1" if symbol == "EURUSD" else "M15"
-    (home / "desk.json").write_text(
-        json.dumps({"instances": [{"symbol": symbol, "timeframes": [timeframe], "profile": "own"}]})
-    )
+    desk_file(home, {"symbol": symbol, "timeframes": [timeframe], "profile": "own"})
     profile: dict[str, Any] = {"agents": dict(agents or {})}
     if sources is not None:
         profile["outside"] = {"sources": sources}
-    (home / "profiles").mkdir(exist_ok=True)
-    (home / "profiles" / "own.json").write_text(json.dumps(profile))
+    profile_file(home, profile, "own")
     place = self_check.HomeContext(home, environment or {})
     found = list(self_check._outside(place))
     assert {one.name for one in found} <= {"outside"}
@@ -111,13 +108,10 @@ STOCK = {"EURUSD": {"asset": "stock", "ticker": "AAPL"}}
 
 def of_edgar(home: Path, environment: Mapping[str, str], symbols: Any = STOCK) -> list[CheckResult]:
     """Return what the check says of a desk that names EDGAR, its fundamental analyst seated."""
-    (home / "profiles").mkdir(exist_ok=True)
-    (home / "desk.json").write_text(
-        json.dumps({"instances": [{"symbol": "EURUSD", "timeframes": ["H1"], "profile": "own"}]})
-    )
+    desk_file(home, {"symbol": "EURUSD", "timeframes": ["H1"], "profile": "own"})
     agents = {"active_agents": ["fundamental", *DESK], "include_news": True}
     profile = {"outside": {"sources": ["edgar"]}, "symbols": symbols, "agents": agents}
-    (home / "profiles" / "own.json").write_text(json.dumps(profile))
+    profile_file(home, profile, "own")
     return list(self_check._outside(self_check.HomeContext(home, environment)))
 
 
@@ -148,8 +142,7 @@ def test_a_companion_without_bars_is_told_with_what_to_do(tmp_path: Path) -> Non
     instance = desks.EUR.model_copy(
         update={"feed": "store", "companions": {"gold": "XAUUSD", "dxy": "USDX"}}
     )
-    settings = {"instances": [instance.model_dump(mode="json", exclude_defaults=True)]}
-    (tmp_path / "desk.json").write_text(json.dumps(settings))
+    desk_file(tmp_path, instance.model_dump(mode="json", exclude_defaults=True))
     newest = floor(System().now(), "H1")
     bars = desks.sample().bars("EURUSD", "H1", desks.START, 30)
     moved = bars.set_axis(pd.date_range(end=newest - HOUR, periods=30, freq=HOUR, name="time"))

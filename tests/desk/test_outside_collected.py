@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ from instance_database import Database
 from tests.doubles.edgar_server import CONTACT, apple
 from tests.doubles.outside_server import OutsideServer
 from tests.tries import until
-from tests.worlds import desks
+from tests.worlds.homes import desk_file, profile_file
 from torra.clock import System
 from torra.config import Instance, Profile, validate
 from torra.desk import wiring
@@ -28,17 +27,11 @@ def profile(*sources: str) -> Profile:
     return validate(Profile, {"outside": {"sources": [*sources]}}, "a test")
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    found = desks.open_database(tmp_path)
-    yield found
-    found.close()
+Opened = Callable[[dict[str, str], Profile], ContextFeeds]
 
 
 @pytest.fixture
-def opened(
-    database: Database, tmp_path: Path
-) -> Iterator[Callable[[dict[str, str], Profile], ContextFeeds]]:
+def opened(database: Database, tmp_path: Path) -> Iterator[Opened]:
     made: list[ContextFeeds] = []
 
     def begin(environment: dict[str, str], settings: Profile) -> ContextFeeds:
@@ -60,7 +53,7 @@ def seen(outlook: ContextFeeds, settings: Profile) -> OutsideView:
 
 
 def test_what_a_publisher_answers_is_read_by_the_next_tick(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds], database: Database
+    opened: Opened, database: Database
 ) -> None:
     settings = profile("fred", "file")
     with OutsideServer() as server:
@@ -79,7 +72,7 @@ def test_what_a_publisher_answers_is_read_by_the_next_tick(
 
 
 def test_a_dead_network_costs_the_numbers_and_says_so(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds],
+    opened: Opened,
 ) -> None:
     settings = profile("fred", "cftc")
     outlook = opened(DEAD, settings)
@@ -93,14 +86,12 @@ def test_a_desk_that_names_edgar_starts_without_a_fault(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The collector is asked what it kept while the desk is put together: there is no clock yet."""
-    (tmp_path / "profiles").mkdir()
     profile = {
         "outside": {"sources": ["edgar"]},
         "symbols": {"EURUSD": {"asset": "stock", "ticker": "ACME"}},
     }
-    (tmp_path / "profiles" / "own.json").write_text(json.dumps(profile))
-    instances = [{"symbol": "EURUSD", "timeframes": ["H1"], "profile": "own"}]
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": instances}))
+    profile_file(tmp_path, profile, "own")
+    desk_file(tmp_path, {"symbol": "EURUSD", "timeframes": ["H1"], "profile": "own"})
     for _ in range(2):
         desk, _ = wiring.open_desk(tmp_path)
         desk.close()
@@ -108,7 +99,7 @@ def test_a_desk_that_names_edgar_starts_without_a_fault(
 
 
 def test_a_file_alone_opens_no_collector(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds],
+    opened: Opened,
 ) -> None:
     outlook = opened({}, profile("file"))
     assert outlook.series is None
@@ -126,9 +117,7 @@ def company(*sources: str) -> Profile:
     return validate(Profile, told, "a test")
 
 
-def test_the_filings_of_a_symbols_company_are_collected(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds], database: Database
-) -> None:
+def test_the_filings_of_a_symbols_company_are_collected(opened: Opened, database: Database) -> None:
     with apple() as server:
         outlook = opened(server.environment, company("edgar"))
         assert outlook.series is None and outlook.filings is not None
@@ -142,7 +131,7 @@ def test_the_filings_of_a_symbols_company_are_collected(
 
 
 def test_each_publisher_tells_its_own_trouble(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds],
+    opened: Opened,
 ) -> None:
     """FRED answers, EDGAR is not asked without a contact."""
     settings = company("fred", "edgar")
@@ -154,7 +143,7 @@ def test_each_publisher_tells_its_own_trouble(
 
 
 def test_a_desk_that_does_not_name_edgar_asks_nothing_of_it(
-    opened: Callable[[dict[str, str], Profile], ContextFeeds],
+    opened: Opened,
 ) -> None:
     with apple() as server:
         outlook = opened(server.environment, company("file"))

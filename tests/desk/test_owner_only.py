@@ -40,8 +40,7 @@ def torra(home: Path, *words: str) -> str:
 def lived(home: Path) -> None:
     """Let a desk live through a close, and make a backup."""
     open_home(home).close()
-    desk = desks.open_desk(home)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(home)
     desk.wake("BTCUSD")
     assert (home / "torra.db-wal").exists()
     desk.database.close()
@@ -86,7 +85,6 @@ def test_what_sqlite_puts_beside_the_database_has_its_rights(tmp_path: Path) -> 
         database.set_trading_state("ACTIVE", "a test")
     beside = {name: mode for name, mode in modes(tmp_path / "home").items() if "-" in name}
     assert beside == {"torra.db-wal": 0o600, "torra.db-shm": 0o600}
-    database.close()
 
 
 def test_a_home_of_an_older_program_is_mended_with_a_word(tmp_path: Path) -> None:

@@ -38,4 +38,3 @@ def test_warm_up_and_live_ticks_know_the_imported_records(tmp_path: Path) -> Non
         known = planned.window.records("H1", as_of)
         assert known == (9.0, 0.1, bars.index[0])
         assert known == LiveWindow(instance, feed, database).records("H1", as_of)
-    database.close()

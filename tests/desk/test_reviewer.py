@@ -22,6 +22,7 @@ from tests.doubles.scripted import NEVER, Blocks, Raises
 from tests.doubles.vendor_line import CANARIES, environment
 from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, Status, VendorServer
 from tests.tries import Tries, until
+from tests.worlds.homes import profile_file
 from tests.worlds.reviews import ASKS, COST, KEPT, MODEL, PRICES, SAID, Answers, Home, answer
 from tests.worlds.stores import NOON
 from tests.worlds.vendor_desk import tick
@@ -529,8 +530,7 @@ def test_a_review_that_hangs_delays_no_tick(
 
 def asked_now(home: Home, server: VendorServer, *instances: Instance, **agents: Any) -> Reviewed:
     told = {"agents": {"provider": "anthropic", "memory": {"review": "model"}} | agents}
-    (home.folder / "profiles").mkdir()
-    (home.folder / "profiles" / "mine.json").write_text(json.dumps(told))
+    profile_file(home.folder, told, "mine")
     server.play({"reviewer": Reply(text=json.dumps(SAID))})
     lesson = home.close_trade()
     return ask_now(home.folder, home.database, instances, lesson, environment(server))

@@ -21,7 +21,8 @@ from instance_database import Database
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.tick.test_shadow import go_on, run, trading
-from tests.worlds import desks, stores
+from tests.worlds import desks
+from tests.worlds.homes import desk_file, profile_file
 from torra.commands import promotion as standing_commands
 from torra.config import Instance, Profile, validate
 from torra.dashboard.screens import health_checks
@@ -46,6 +47,7 @@ ROW: dict[str, Any] = {
     "reason": "promoted: told",
     "figures": {"ic": 0.1},
 }
+INSTANCE = {"symbol": "BTCUSD", "timeframes": ["M15", "H1"]}
 BARS = 48
 COUNTED = 43
 
@@ -56,12 +58,6 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     desk = run(tmp_path_factory.mktemp("lived"), RulesProvider(), "earned", BARS)
     with closing(desk.database):
         yield desk
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with closing(stores.open_database(tmp_path)) as found:
-        yield found
 
 
 def subject(profile: Profile = EARNED) -> PromotionSubject:
@@ -293,7 +289,6 @@ def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: A
     assert not desk.promotions.promoted("default", Profile()), "another setting"
     (sign,) = health_checks.agents(desk.database, desk._subjects())
     assert sign.level == "ok" and "promoted" in sign.detail
-    desk.database.close()
 
 
 @pytest.mark.journey
@@ -357,7 +352,6 @@ def test_a_stored_tick_is_observed_as_the_tick_that_ran(tmp_path: Path) -> None:
     for one, other in zip(seen, read.ticks, strict=True):
         assert one.elapsed_ms == pytest.approx(other.elapsed_ms, abs=1e-3)
     assert [replaced(one) for one in seen] == [replaced(one) for one in read.ticks]
-    desk.database.close()
 
 
 def replaced(tick: Any) -> Any:
@@ -398,11 +392,7 @@ def test_a_scorecard_of_some_hours_has_their_ticks_only(lived: Desk) -> None:
 @pytest.fixture
 def home(lived: Desk, tmp_path: Path) -> Path:
     copied(lived, tmp_path).close()
-    (tmp_path / "profiles").mkdir()
-    (tmp_path / "profiles" / "default.json").write_text(EARNED.model_dump_json(), "utf-8")
-    desk = {"instances": [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"]}]}
-    (tmp_path / "desk.json").write_text(json.dumps(desk), "utf-8")
-    return tmp_path
+    return desk_file(profile_file(tmp_path, EARNED), INSTANCE)
 
 
 def called(command: Any, home: Path, *words: str) -> str:
@@ -440,10 +430,7 @@ def test_a_scorecard_begins_with_money(tmp_path: Path, scaled: Scale) -> None:
     desk = run(tmp_path, RulesProvider(), "full", 60 if scaled.whole else 40)
     desk.database.release_lease(desk.owner, desk.epoch)
     desk.database.close()
-    (tmp_path / "profiles").mkdir()
-    (tmp_path / "profiles" / "default.json").write_text(trading("full").model_dump_json(), "utf-8")
-    settings = {"instances": [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"]}]}
-    (tmp_path / "desk.json").write_text(json.dumps(settings), "utf-8")
+    desk_file(profile_file(tmp_path, trading("full")), INSTANCE)
     said = " ".join(called(standing_commands.scorecard, tmp_path, "btcusd").split())
     assert re.search(
         r" [Tt]he bars alone \S+ R a trade, this desk \S+ R: .*, and \d+ trades? ", said
@@ -470,14 +457,14 @@ def test_a_time_that_is_none_is_a_clear_mistake(home: Path) -> None:
 @pytest.mark.journey
 def test_a_desk_whose_setting_was_never_heard_says_so(home: Path) -> None:
     other = EARNED.model_copy(update={"thresholds": Profile().thresholds})
-    (home / "profiles" / "default.json").write_text(other.model_dump_json(), "utf-8")
+    profile_file(home, other)
     assert called(standing_commands.scorecard, home).startswith("No ticks with agents yet: 0 of")
 
 
 def test_what_need_not_be_earned_has_no_number_and_no_look(home: Path) -> None:
     said = called(standing_commands.promotion, home)
     assert f"number 1: {COUNTED} ticks with agents, {60 - COUNTED} more wait for their" in said
-    (home / "profiles" / "default.json").write_text(trading("full").model_dump_json(), "utf-8")
+    profile_file(home, trading("full"))
     said = called(standing_commands.promotion, home)
     assert "influence full" in said and "number 1" not in said and "next look" not in said
     (row,) = json.loads(called(standing_commands.promotion, home, "--json"))["profiles"]

@@ -26,9 +26,7 @@ HOURS = aggregate(BARS, "M15", "H1")
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    made = desks.open_desk(tmp_path)
-    desks.take_lease(made)
-    return made
+    return desks.leading_desk(tmp_path)
 
 
 def hold(desk: Desk, hours: pd.DataFrame, upto: datetime | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from instance_database import open_home
+from tests.worlds.homes import desk_file, profile_file
 from tests.worlds.stores import opening
 from torra.clock import System
 from torra.config import ROOT
@@ -21,11 +21,8 @@ from torra.errors import ConfigError
 
 
 def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
-    (folder / "profiles").mkdir()
-    (folder / "profiles" / "mine.json").write_text(json.dumps(profile))
     row = {"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "profile": "mine", **instance}
-    (folder / "desk.json").write_text(json.dumps({"instances": [row]}))
-    return folder
+    return desk_file(profile_file(folder, profile, "mine"), row)
 
 
 @pytest.mark.by_day(8)
@@ -155,7 +152,6 @@ def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_pa
     assert [row.provider for row in database.provider_blocks()] == ["google"] * remember
     assert models.switchboard.blocked() == {"google": "402: the account has no credit"}
     models.close()
-    database.close()
 
 
 def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
@@ -167,7 +163,6 @@ def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
     _, end = models.switchboard._blocks["google"]
     assert 0 < end - System().monotonic() <= 3
     models.close()
-    database.close()
 
 
 def told_desk(folder: Path, *, started: bool) -> tuple[Desk, list[str]]:
@@ -251,7 +246,7 @@ BTC: dict[str, Any] = {"symbol": "BTCUSD"}
 def test_instances_that_cannot_be_are_refused_in_a_line(
     instances: list[Any], why: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": instances}))
+    desk_file(tmp_path, *instances)
     with pytest.raises(ConfigError, match=why):
         wiring.open_desk(tmp_path)
 
@@ -283,9 +278,7 @@ def live(folder: Path, **more: Any) -> Path:
     (folder / "shared").mkdir(exist_ok=True)
     gold = {"symbol": "XAUUSD", "feed": "store", "bridge": "torra_files", **more}
     main = {"folder": str(folder / "shared"), "account": 1001}
-    desk = {"instances": [gold], "channels": {"main": main}}
-    (folder / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
-    return folder
+    return desk_file(folder, gold, channels={"main": main})
 
 
 def test_a_channel_without_its_key_is_refused_before_anything_opens(tmp_path: Path) -> None:

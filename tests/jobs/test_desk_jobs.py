@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from instance_database import Database
 from tests.doubles.job_works import SCRIPTED, notes
 from tests.tries import until
+from tests.worlds.hands import torra
 from tests.worlds.jobs import KINDS, alive
-from torra.commands.command_line import main
 from torra.desk import wiring
 from torra.desk.schedule import Desk
 from torra.jobs import asking
@@ -40,10 +39,6 @@ def ask(database: Database, home: Path, **asked: Any) -> int:
 def state(database: Database, number: int) -> str:
     row = database.job(number)
     return str(row["state"]) if row else ""
-
-
-def torra(home: Path, *words: str) -> Any:
-    return CliRunner().invoke(main, ["--home", str(home), *words])
 
 
 @pytest.mark.journey

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from instance_database import Database
-from tests.worlds.stores import open_database
 from torra.errors import ConfigError
 from torra.store.jobs import KEPT, MOST_WAITING
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    found = open_database(tmp_path)
-    yield found
-    found.close()
 
 
 def queued(database: Database, key: str = "k") -> int:

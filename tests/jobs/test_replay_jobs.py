@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from tests.doubles.page_reader import Page
 from tests.doubles.visitors import bearer
 from tests.examples import examples
 from tests.tries import until
-from tests.worlds.desk_pages import Pages, behind_a_new_app, open_pages
+from tests.worlds.desk_pages import Pages, open_pages
+from tests.worlds.homes import profile_file
 from tests.worlds.jobs import done_here
 from torra.config import ROOT
 from torra.errors import ConfigError
@@ -24,7 +24,6 @@ from torra.home import UPLOADS
 from torra.jobs.kinds import parameters_of
 from torra.jobs.worker import Worker
 from torra.replay import job_kinds, reporting, uploads
-from torra.replay.job_kinds import KINDS
 from torra.replay.replaying import FOLDER
 from torra.replay.shards import trials
 
@@ -37,39 +36,7 @@ DAY: dict[str, Any] = {
 }
 MONTH = {**DAY, "to": "2021-12-20", "arms": "l1,budget" if examples.whole else "l1"}
 JSON = {"Accept": "application/json"}
-
-
-@pytest.fixture
-def pages(tmp_path: Path) -> Iterator[Pages]:
-    found = open_pages(tmp_path / "home")
-    yield found
-    found.desk.close()
-
-
-@pytest.fixture(scope="module")
-def unasked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    found = open_pages(tmp_path_factory.mktemp("idle") / "home")
-    yield found
-    found.desk.close()
-
-
-@pytest.fixture
-def idle(unasked: Pages) -> Pages:
-    """Pages of a desk that no test gives a job: what is refused leaves nothing."""
-    return behind_a_new_app(unasked.desk, unasked.backing)
-
-
-@pytest.fixture
-def worker(pages: Pages) -> Iterator[Worker]:
-    found = worker_of(pages)
-    yield found
-    found.rest()
-
-
-def worker_of(pages: Pages) -> Worker:
-    return Worker(
-        pages.database, pages.backing.home, KINDS, lambda: pages.desk.epoch, retry_seconds=0.2
-    )
+pages_in = open_pages
 
 
 def ask(pages: Pages, status: int = 202, **asked: Any) -> Any:
@@ -244,8 +211,7 @@ def test_a_mistake_of_a_file_or_its_clock_is_told_beside_that_field(pages: Pages
 
 
 def test_the_form_offers_the_profiles_that_there_are(pages: Pages) -> None:
-    (pages.backing.home / "profiles").mkdir(exist_ok=True)
-    (pages.backing.home / "profiles" / "bold.json").write_text('{"thresholds": {"buy": 0.3}}')
+    profile_file(pages.backing.home, {"thresholds": {"buy": 0.3}}, "bold")
     page = Page(pages.text("/replays"))
     offered = pages.text("/replays")
     assert ">bold<" in offered and ">default<" in offered and "the symbol's own" in page.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,11 @@ from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.doubles.visitors import bearer
 from tests.tries import until
 from tests.worlds import desks
-from tests.worlds.desk_pages import Pages, behind_a_new_app, open_pages
+from tests.worlds.desk_pages import Pages, open_pages
 from tests.worlds.jobs import done_here
 from torra.clock import parse
 from torra.jobs.worker import Worker
 from torra.replay import job_kinds
-from torra.replay.job_kinds import KINDS
 from torra.replay.shards import trials
 from torra.replay.tried import kind
 
@@ -39,35 +37,6 @@ def pages_in(home: Path) -> Pages:
             bars = desks.sample().bars(item.symbol, name, END, BARS[name])
             found.database.store_bars(item.id, name, bars)
     return found
-
-
-@pytest.fixture
-def pages(tmp_path: Path) -> Iterator[Pages]:
-    found = pages_in(tmp_path / "home")
-    yield found
-    found.desk.close()
-
-
-@pytest.fixture(scope="module")
-def unasked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    found = pages_in(tmp_path_factory.mktemp("idle") / "home")
-    yield found
-    found.desk.close()
-
-
-@pytest.fixture
-def idle(unasked: Pages) -> Pages:
-    """Pages of a desk that no test gives a job: what is refused leaves nothing."""
-    return behind_a_new_app(unasked.desk, unasked.backing)
-
-
-@pytest.fixture
-def worker(pages: Pages) -> Iterator[Worker]:
-    found = Worker(
-        pages.database, pages.backing.home, KINDS, lambda: pages.desk.epoch, retry_seconds=0.2
-    )
-    yield found
-    found.rest()
 
 
 def ask(pages: Pages, status: int = 202, headers: Any = JSON, **asked: Any) -> Any:

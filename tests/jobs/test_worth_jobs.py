@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -15,6 +14,7 @@ from instance_database import Database
 from tests.dashboard.test_query_plans import open_pages
 from tests.tick.test_shadow import VOICES, run
 from tests.worlds import desks
+from tests.worlds.homes import desk_file, profile_file
 from torra.config import load_desk
 from torra.desk.roster import InstanceRuntime
 from torra.desk.schedule import Desk
@@ -152,12 +152,10 @@ def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> Non
 
 @pytest.mark.journey
 def test_a_real_desk_is_told_what_its_agents_were_worth(lived: Lived, tmp_path: Path) -> None:
-    setup, folder = lived.setup, tmp_path / "profiles"
-    folder.mkdir(exist_ok=True)
-    (folder / "default.json").write_text(setup.profile.model_dump_json(), encoding="utf-8")
+    setup = lived.setup
     item = setup.instance
-    desk = {"instances": [{"symbol": item.symbol, "timeframes": [*item.timeframes]}]}
-    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+    profile_file(tmp_path, setup.profile)
+    desk_file(tmp_path, {"symbol": item.symbol, "timeframes": item.timeframes})
     (subject,) = live.subjects(tmp_path, load_desk(tmp_path))
     paths = listing.paths(lived.database, subject)
     assert paths.money is not None and paths.trades > 0

@@ -66,7 +66,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, scaled: Scale) -> Any:
 
 def test_each_moment_equals_a_recount_from_fills_and_bars(desk: Any) -> None:
     """Of every signal and bar of a desk on paper, by other means than the line's own."""
-    setups = [(one.instance, one.profile) for one in desk.setups.values()]
+    setups = desks.profiles(desk)
     found = MoneyBook(desk.database).lines(setups, desk.clock.now(), "all")["paper"]
     rows = [row for row in desk.database.signals(limit=10_000) if row["kind"] == "open"]
     spec = setups[0][1].symbol("BTCUSD")
@@ -92,7 +92,7 @@ def test_each_moment_equals_a_recount_from_fills_and_bars(desk: Any) -> None:
 
 @pytest.mark.journey
 def test_the_end_of_the_line_is_what_the_sums_say(desk: Any) -> None:
-    setups = [(one.instance, one.profile) for one in desk.setups.values()]
+    setups = desks.profiles(desk)
     book = MoneyBook(desk.database)
     (account,) = book.money(setups, desk.clock.now()).accounts
     last = book.lines(setups, desk.clock.now(), "week")["paper"][-1]
@@ -104,7 +104,7 @@ def test_the_end_of_the_line_is_what_the_sums_say(desk: Any) -> None:
 def test_an_open_position_alone_has_a_line(
     desk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    setups = [(one.instance, one.profile) for one in desk.setups.values()]
+    setups = desks.profiles(desk)
     database, now = desks.open_database(tmp_path), desk.clock.now()
     desk.database.connection().conn.backup(database.connection().conn)
     filled = now - timedelta(hours=2)
@@ -128,7 +128,6 @@ def test_an_open_position_alone_has_a_line(
     assert book.lines(setups, now, "all") == {}
     (account,) = book.money(setups, now).accounts
     assert account.open.warm_up == account.open.result == pytest.approx(10.0)
-    database.close()
 
 
 def test_a_desk_without_a_trade_has_no_line(tmp_path: Path) -> None:

@@ -158,11 +158,9 @@ def test_a_desk_on_paper_comes_to_what_its_fills_say(
     now = sum(worth(row, newest if row["side"] == "BUY" else newest + spec.spread) for row in held)
     assert account.open.result == pytest.approx(now, abs=0.005)
     assert account.open.risk >= 0.0
-    database.close()
 
 
-def test_what_the_desk_lost_today_is_what_the_risk_checks_count(tmp_path: Path) -> None:
-    database = stores.open_database(tmp_path)
+def test_what_the_desk_lost_today_is_what_the_risk_checks_count(database: Database) -> None:
     cap = Profile().risk.capital * Profile().risk.daily_loss_cap_pct / 100
     book = MoneyBook(database)
     assert book.money(SETUPS, NOON).caps == (DayCap("default", cap),)
@@ -180,7 +178,6 @@ def test_what_the_desk_lost_today_is_what_the_risk_checks_count(tmp_path: Path) 
     assert words.caps(book.money(SETUPS, NOON))[0].startswith(
         "The desk lost nothing and won 20.00 today"
     )
-    database.close()
 
 
 def ended(database: Database, sid: str, at: datetime, profit: float, **more: Any) -> None:
@@ -209,8 +206,7 @@ def broker(name: str, channel: str, currency: str, database: Database) -> tuple[
     return item, Profile()
 
 
-def test_each_channel_is_an_account_of_its_own(tmp_path: Path) -> None:
-    database = stores.open_database(tmp_path)
+def test_each_channel_is_an_account_of_its_own(database: Database) -> None:
     setups = [
         broker("EURUSD", "main", "USD", database),
         broker("XAUUSD", "other", "EUR", database),
@@ -226,11 +222,11 @@ def test_each_channel_is_an_account_of_its_own(tmp_path: Path) -> None:
         ("torra_files main", "USD", 10.0, 1),
         ("torra_files other", "EUR", 11.0, 1),
     ]
-    database.close()
 
 
-def test_a_position_stands_where_it_was_opened_also_without_its_instance(tmp_path: Path) -> None:
-    database = stores.open_database(tmp_path)
+def test_a_position_stands_where_it_was_opened_also_without_its_instance(
+    database: Database,
+) -> None:
     held(database, "T1", instance="OLD", symbol="OLD", bridge="torra_files main")
     [paper, gone] = MoneyBook(database).money(SETUPS, NOON).accounts
     assert (paper.account, paper.open.positions) == ("paper", 0)
@@ -238,11 +234,9 @@ def test_a_position_stands_where_it_was_opened_also_without_its_instance(tmp_pat
     assert gone.open.result is gone.open.risk is None
     [said] = [line for line in words.sentences(gone, "2026-02-13") if "open" in line]
     assert "— if closed now; at its stop the loss would be — (— R)" in said
-    database.close()
 
 
-def test_the_risk_needs_no_price(tmp_path: Path) -> None:
-    database = stores.open_database(tmp_path)
+def test_the_risk_needs_no_price(database: Database) -> None:
     held(database, "T1")
     [account] = MoneyBook(database).money(SETUPS[:1], NOON).accounts
     assert (account.open.known, account.open.valued) == (1, 0)
@@ -251,11 +245,9 @@ def test_the_risk_needs_no_price(tmp_path: Path) -> None:
     spec = Profile().symbol("BTCUSD")
     assert account.open.risk == pytest.approx(10 / spec.tick_size * spec.tick_value * 0.5)
     assert account.open.risk_r == pytest.approx(1.0)
-    database.close()
 
 
-def test_an_order_that_is_out_is_at_risk_and_no_position(tmp_path: Path) -> None:
-    database = stores.open_database(tmp_path)
+def test_an_order_that_is_out_is_at_risk_and_no_position(database: Database) -> None:
     database.enqueue_signal(opening("T1", instance="EURUSD", symbol="EURUSD", state="PENDING"))
     [alone] = MoneyBook(database).money(SETUPS, NOON).accounts
     assert (alone.open.positions, alone.open.known, alone.open.orders) == (0, 0, 1)
@@ -274,11 +266,9 @@ def test_an_order_that_is_out_is_at_risk_and_no_position(tmp_path: Path) -> None
         "1 position is open and 1 order is out, 0 with a price: — if closed now; at the stops the "
         f"loss would be {both.open.risk:,.2f} (2.00 R)."
     )
-    database.close()
 
 
-def test_the_brokers_currency_is_told_and_nothing_odd_is(tmp_path: Path) -> None:
-    database = stores.open_database(tmp_path)
+def test_the_brokers_currency_is_told_and_nothing_odd_is(database: Database) -> None:
     setups = [(Instance(symbol="BTCUSD", bridge="torra_files"), Profile())]
     for told, want in (
         ('{"currency": "eur"}', "EUR"), ('{"currency": "E\\u20ac!"}', ""), ('{"currency": 7}', ""),
@@ -292,11 +282,9 @@ def test_the_brokers_currency_is_told_and_nothing_odd_is(tmp_path: Path) -> None
             )
         [account] = MoneyBook(database).money(setups, NOON).accounts
         assert (account.account, account.currency) == ("torra_files main", want)
-    database.close()
 
 
-def test_a_row_that_says_something_odd_adds_nothing(tmp_path: Path) -> None:
-    database = stores.open_database(tmp_path)
+def test_a_row_that_says_something_odd_adds_nothing(database: Database) -> None:
     for number in range(2):
         ended(database, f"T{number}", NOON, 5.0)
     book = MoneyBook(database)
@@ -313,4 +301,3 @@ def test_a_row_that_says_something_odd_adds_nothing(tmp_path: Path) -> None:
     [account] = MoneyBook(database).money(SETUPS[:1], NOON).accounts
     assert account.whole.trades == 1
     assert book.money(SETUPS, NOON)
-    database.close()

@@ -9,10 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from tests.doubles.notice_server import WebHook
-from torra.commands.command_line import main
+from tests.worlds.hands import torra
 from torra.config import NoticeSettings
 from torra.desk import self_check
 from torra.errors import ConfigError
@@ -110,13 +109,13 @@ def test_the_test_command_tries_every_address_and_names_none(
 ) -> None:
     with WebHook() as good, WebHook("refuses") as bad:
         monkeypatch.setenv(VARIABLE, f"{good.address('tok')} {bad.address('tok')}")
-        done = CliRunner().invoke(main, ["--home", str(tmp_path), "notices", "test"])
+        done = torra(tmp_path, "notices", "test")
         assert done.exit_code == 1
         assert done.output.splitlines() == [
             "1 json: taken", "2 json: failed: not taken: unreachable, or it refused",
         ]  # fmt: skip
         monkeypatch.setenv(VARIABLE, good.address("tok"))
-        done = CliRunner().invoke(main, ["--home", str(tmp_path), "notices", "test", "--json"])
+        done = torra(tmp_path, "notices", "test", "--json")
     assert done.exit_code == 0
     assert json.loads(done.output) == {"services": [{"service": "1 json", "failed": ""}]}
     assert [got["title"] for got in good.got] == ["Torra: a test"] * 2
@@ -127,10 +126,10 @@ def test_without_addresses_or_with_a_wrong_one_the_remedy_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    done = CliRunner().invoke(main, ["--home", str(tmp_path), "notices", "test"])
+    done = torra(tmp_path, "notices", "test")
     assert done.exit_code == 0 and "put addresses into TORRA_NOTICE_URLS" in done.output
     monkeypatch.setenv(VARIABLE, "not-an-address")
-    done = CliRunner().invoke(main, ["--home", str(tmp_path), "notices", "test"])
+    done = torra(tmp_path, "notices", "test")
     assert done.exit_code == 2 and "address 1 is none" in done.output
     assert "not-an-address" not in done.output
 
@@ -141,7 +140,7 @@ def test_without_the_extra_everything_says_how_to_get_it(
     monkeypatch.setattr(apprise_service, "installed", lambda: False)
     monkeypatch.setattr(apprise_service, "ask_child", lambda *_: "missing")
     monkeypatch.setenv(VARIABLE, "json://127.0.0.1:9/canary")
-    done = CliRunner().invoke(main, ["--home", str(tmp_path), "notices", "test"])
+    done = torra(tmp_path, "notices", "test")
     assert done.exit_code == 1 and "1 json: failed: the extra `notices` is not" in done.output
     found = self_check.quick_checks(tmp_path, {VARIABLE: "json://127.0.0.1:9/canary"})
     (told,) = [item for item in found if item.name == "notices"]

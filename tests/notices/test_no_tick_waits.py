@@ -14,7 +14,7 @@ import pytest
 
 from instance_database import Database
 from tests.worlds import desks
-from tests.worlds.told import REFUSED, Pager, ToldDesk, fill
+from tests.worlds.told import REFUSED, Pager, ToldDesk, fill, until_watched
 from torra.config import NoticeSettings
 from torra.desk.schedule import Desk
 from torra.notices import desk_notices
@@ -63,8 +63,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    found = desks.open_desk(tmp_path)
-    desks.take_lease(found)
+    found = desks.leading_desk(tmp_path)
     yield found
     found.database.close()
 
@@ -73,7 +72,7 @@ def notices_of(desk: Desk, *services: Any, opened: Any = None) -> DeskNotices:
     return DeskNotices(
         desk.database,
         NoticeSettings(),
-        lambda: [(one.instance, one.profile) for one in desk.setups.values()],
+        lambda: desks.profiles(desk),
         lambda: desk.clock,
         opened or (lambda: services),
         desk.holds_lease,
@@ -99,7 +98,7 @@ def test_ticks_run_while_a_service_misbehaves(desk: Desk, how: str) -> None:
     vars(notices.watcher)["look"] = watched
     notices.start()
     try:
-        until(lambda: desk.database.notice_cursor("states"))
+        until_watched(desk)
         desk.database.halt("by a person")
         until(lambda: odd.entered)
         ticks = 0
@@ -157,7 +156,7 @@ def test_one_that_hangs_holds_up_no_other(desk: Desk) -> None:
     notices = notices_of(desk, hangs, works)
     notices.start()
     try:
-        until(lambda: desk.database.notice_cursor("states"))
+        until_watched(desk)
         desk.database.halt("by a person")
         until(lambda: hangs.entered and works.entered)
     finally:
@@ -169,7 +168,7 @@ def test_closing_does_not_wait_for_a_service(desk: Desk) -> None:
     odd = Odd("hangs")
     notices = notices_of(desk, odd)
     notices.start()
-    until(lambda: desk.database.notice_cursor("states"))
+    until_watched(desk)
     desk.database.halt("by a person")
     until(lambda: odd.entered)
     notices.close()
@@ -192,7 +191,7 @@ def test_services_that_cannot_be_opened_keep_notices_in_the_list(
 
     notices = notices_of(desk, opened=broken)
     notices.start()
-    until(lambda: desk.database.notice_cursor("states"))
+    until_watched(desk)
     desk.database.halt("by a person")
     until(lambda: told(desk.database))
     notices.close()
@@ -204,7 +203,7 @@ def test_a_desk_that_rests_looks_no_more_and_goes_on_where_it_stood(desk: Desk) 
     works = Odd("works")
     notices = notices_of(desk, works)
     notices.start()
-    until(lambda: desk.database.notice_cursor("states"))
+    until_watched(desk)
     notices.rest()
     names = {"notices", "notices 1 odd"}
     until(lambda: not names & {thread.name for thread in threading.enumerate()})
@@ -231,6 +230,6 @@ def test_a_look_that_fails_is_told_once_in_the_log_and_tried_again(
 
     vars(notices.watcher)["look"] = sometimes
     notices.start()
-    until(lambda: desk.database.notice_cursor("states"))
+    until_watched(desk)
     notices.close()
     assert caplog.text.count("the next look tries again") == 1

@@ -19,7 +19,7 @@ from tests.doubles.notice_server import How, WebHook
 from tests.doubles.visitors import open_app
 from tests.notices.test_apprise import needs_apprise
 from tests.worlds.hostile_texts import TEXTS
-from tests.worlds.told import Pager, ToldDesk, fill, propose
+from tests.worlds.told import Pager, ToldDesk, fill, propose, until_watched
 from torra.commands.command_line import main
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
@@ -78,7 +78,7 @@ def test_an_address_is_in_no_log_page_database_document_or_list_of_processes(
         try:
             assert desk.open()
             desk.start()
-            until(lambda: desk.database.notice_cursor("states"))
+            until_watched(desk)
             desk.database.halt("by a person")
             (row,) = until(desk.database.notice_services)
             assert bool(row["detail"]) == (how == "refuses") and row["service"] == "1 json"

@@ -68,10 +68,7 @@ def test_an_end_that_the_books_never_showed_says_so(desk: ToldDesk) -> None:
     fill(desk.database)
     desk.look()
     end(desk.database, profit=0.0, r_multiple=0.0, reason="odd <b>word</b>")
-    desk.database.connection().conn.execute(
-        "UPDATE signals SET profit = NULL, r_multiple = NULL, close_price = NULL"
-    )
-    desk.database.connection().conn.commit()
+    desk.sql("UPDATE signals SET profit = NULL, r_multiple = NULL, close_price = NULL")
     assert desk.look() == ["EURUSD: closed, what it came to is not known"]
     assert desk.texts()[-1].endswith("The long position of 0.20 lots ended.")
 
@@ -131,8 +128,7 @@ def test_what_stands_is_not_told_again_when_its_notice_is_forgotten(desk: ToldDe
     propose(desk.database)
     assert len(desk.look()) == 2
     for table in ("notice_outbox", "notices"):
-        desk.database.connection().conn.execute(f"DELETE FROM {table}")
-    desk.database.connection().conn.commit()
+        desk.sql(f"DELETE FROM {table}")
     before = desk.database.connection().conn.total_changes
     assert desk.look() == []
     assert desk.database.connection().conn.total_changes == before, "nor is anything written"
@@ -143,12 +139,11 @@ def test_trades_of_the_warm_up_are_not_told(desk: ToldDesk) -> None:
         save(desk.database, close, instance="EURUSD")
     key = "EURUSD|M15|2026-02-13T11:45:00Z"
     record = '{"now": "2026-02-13T12:00:00Z"}'
-    desk.database.connection().conn.execute(
+    desk.sql(
         "INSERT INTO journal (torra_key, record, action, reason, elapsed_ms, provider, cost_usd, "
         "at) VALUES (?, ?, '', '', 0, '', 0, '')",
         (key, record),
     )
-    desk.database.connection().conn.commit()
     fill(desk.database, bar_time=NOON - timedelta(minutes=15))
     end(desk.database)
     assert desk.look() == []
@@ -183,15 +178,14 @@ def test_most_of_the_ceiling_is_told_once_an_hour(tmp_path: Path) -> None:
 
 def skip(desk: ToldDesk, reason: str, first: int, last: int, instance: str = "EURUSD") -> None:
     """Let closes number `first` to `last` after noon be skipped, a quarter each."""
-    with desk.database.transaction():
-        for number in range(first, last + 1):
-            close = NOON + timedelta(minutes=15 * number)
-            bar = close - timedelta(minutes=15)
-            desk.database.connection().conn.execute(
-                "INSERT INTO ticks (instance, timeframe, bar_time, close_time, state, epoch, "
-                "reason, detail, at) VALUES (?, 'M15', ?, ?, 'skipped', 1, ?, '', '')",
-                (instance, *(f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in (bar, close)), reason),
-            )
+    for number in range(first, last + 1):
+        close = NOON + timedelta(minutes=15 * number)
+        bar = close - timedelta(minutes=15)
+        desk.sql(
+            "INSERT INTO ticks (instance, timeframe, bar_time, close_time, state, epoch, "
+            "reason, detail, at) VALUES (?, 'M15', ?, ?, 'skipped', 1, ?, '', '')",
+            (instance, *(f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in (bar, close)), reason),
+        )
 
 
 def walk(desk: ToldDesk, **span: float) -> list[str]:

@@ -20,7 +20,7 @@ from instance_database import Database
 from tests.cases import cases
 from tests.doubles.entrance import OURS, TOKENS, bearer, csrf_of, desk_app, log_in, scripted_app
 from tests.doubles.page_reader import Page, check_structure
-from tests.worlds import desks, stores
+from tests.worlds import desks
 from torra.commands import access as access_commands
 from torra.dashboard.screens.audit_log import COLUMNS
 from torra.errors import StoreUnavailable
@@ -34,13 +34,6 @@ def fill(database: Database, count: int, **more: Any) -> None:
     for number in range(count):
         named = {"actor": "session:abc:admin", "action": "halt", "target": f"t{number}", **more}
         database.audit(**named, before={"n": number}, after={"n": number + 1})
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    opened = stores.open_database(tmp_path)
-    yield opened
-    opened.close()
 
 
 def tamper(database, sql, *values) -> None:
@@ -128,8 +121,7 @@ def test_entries_are_found_by_action_and_by_actor(database: Database) -> None:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Flask, Database]]:
     home = tmp_path_factory.mktemp("desk")
-    desk = desks.open_desk(home)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(home)
     yield desk_app(desk, home), desk.database
     desk.close()
 

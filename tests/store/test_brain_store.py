@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -41,13 +40,6 @@ from torra.config import Profile
 
 STEP = timedelta(minutes=15)
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = open_database(tmp_path)
-    yield database
-    database.close()
 
 
 def memory(database: Database, as_of: datetime, timeframe: str = "M15") -> dict[str, Any]:
@@ -167,7 +159,6 @@ def test_every_chain_is_the_mean_of_its_latest_fresh_composites(
                     weights += profile.timeframe_weights[name]
             found = saved.consensus if chain == "final" else getattr(saved, f"{chain}_consensus")
             assert found == pytest.approx(total / weights, abs=2e-8)
-    database.close()
 
 
 def test_the_record_of_the_consensus_names_what_was_stale(database: Database) -> None:
@@ -429,7 +420,6 @@ def test_the_records_are_those_of_a_plain_search(
                 continue
             first = NOON + min(known) * STEP
             assert found == Records(max(seen) + 1.0, min(seen) - 1.0, first)
-    database.close()
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -519,7 +509,6 @@ def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:
         ordered = "ORDER BY seq DESC LIMIT" in sql or "ORDER BY id DESC LIMIT" in sql
         for *_, detail in plan:
             assert not re.match(r"SCAN (?!CONSTANT)", detail) or ordered, f"{detail}: {sql}"
-    database.close()
 
 
 def run_a_tick(database: Database) -> None:

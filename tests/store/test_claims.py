@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,13 +19,6 @@ from torra.errors import StoreUnavailable
 
 STEP = timedelta(minutes=15)
 KEY = key_of(NOON)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = open_database(tmp_path)
-    yield database
-    database.close()
 
 
 def state_of(database: Database, key: TickKey = KEY) -> tuple[str, int] | None:
@@ -162,7 +154,6 @@ def test_of_processes_that_want_a_tick_one_gets_it(tmp_path: Path, scaled: Scale
     rows = database.tick_states("BTCUSD", "M15", 10_000)
     assert len(rows) == ticks
     assert {row["state"] for row in rows} == {"skipped"}
-    database.close()
 
 
 def test_of_threads_that_want_a_tick_one_gets_it(database: Database) -> None:
@@ -217,4 +208,3 @@ def test_no_close_is_ever_forgotten(
     assert {row["state"] for row in rows} <= {"done", "skipped"}
     assert len(done) == len(set(done))
     assert database.due("BTCUSD", "M15", upto=clock, epoch=epoch, start=NOON) == []
-    database.close()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,18 +22,6 @@ END, LOST = (
     StreamEvent("error", '{"code":1}', terminal=True),
 )
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def hand() -> stores.Hand:
-    return stores.Hand()
-
-
-@pytest.fixture
-def database(tmp_path: Path, hand: stores.Hand) -> Iterator[Database]:
-    database = stores.open_database(tmp_path, hand)
-    yield database
-    database.close()
 
 
 def told(database: Database, stream_id: str, after: int = 0) -> list[tuple[int, str]]:
@@ -141,7 +127,6 @@ def test_batches_end_where_one_sweep_does(
     assert left == {f"t{number}" for number in range(old, len(sizes))}
     assert stores.count(database, "stream_events") == sum(sizes[old:])
     assert database.stream(DESK_STREAM) is not None
-    database.close()
 
 
 def test_the_pulse_beats_when_something_changes(database: Database) -> None:

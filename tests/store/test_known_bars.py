@@ -106,16 +106,13 @@ def lives(draw: Random, tmp_path: Path) -> None:
             database.close()
 
 
-def test_a_tick_reads_the_newest_stored_bar_alone(tmp_path: Path) -> None:
-    database = open_database(tmp_path)
+def test_a_tick_reads_the_newest_stored_bar_alone(database: Database) -> None:
     closes = [float(10 + place % 3) for place in range(60)]
     read = [read_rows(database, frame(at, closes[at : at + 50])) for at in range(6)]
     assert read == [50, 50, 2, 2, 2, 2]
-    database.close()
 
 
-def test_a_bar_that_changed_is_seen(tmp_path: Path) -> None:
-    database = open_database(tmp_path)
+def test_a_bar_that_changed_is_seen(database: Database) -> None:
     bars = frame(0, [10.0] * 20)
     for _ in range(2):
         database.store_bars(*STREAM, bars)
@@ -123,7 +120,6 @@ def test_a_bar_that_changed_is_seen(tmp_path: Path) -> None:
     changed.iloc[3, 3] = 10.5
     assert database.store_bars(*STREAM, changed) == 0
     assert database.bar_rows(*STREAM) == 21
-    database.close()
 
 
 def test_what_was_undone_is_not_remembered(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,18 +20,6 @@ from torra.store.ticks import LONGEST_LEASE, lives
 TTL = 6.0
 
 
-@pytest.fixture
-def now() -> Hand:
-    return Hand()
-
-
-@pytest.fixture
-def database(tmp_path: Path, now: Hand) -> Iterator[Database]:
-    database = open_database(tmp_path, now)
-    yield database
-    database.close()
-
-
 def test_the_first_owner_holds_it_and_the_second_does_not(database: Database) -> None:
     assert database.lease() is None
     assert database.acquire_lease("a", TTL) == 1
@@ -44,11 +31,11 @@ def test_the_first_owner_holds_it_and_the_second_does_not(database: Database) ->
     assert lease["expires_at"] == iso(NOON + timedelta(seconds=TTL))
 
 
-def test_a_lease_that_ran_out_is_taken_over(database: Database, now: Hand) -> None:
+def test_a_lease_that_ran_out_is_taken_over(database: Database, hand: Hand) -> None:
     assert database.acquire_lease("a", TTL) == 1
-    now.pass_by(TTL - 0.001)
+    hand.pass_by(TTL - 0.001)
     assert database.acquire_lease("b", TTL) is None
-    now.pass_by(0.001)
+    hand.pass_by(0.001)
     assert database.lease()["alive"] is False
     assert database.acquire_lease("b", TTL) == 2
     assert database.renew_lease("a", 1, TTL) is False
@@ -56,13 +43,13 @@ def test_a_lease_that_ran_out_is_taken_over(database: Database, now: Hand) -> No
 
 
 def test_a_lease_of_a_clock_that_was_ahead_is_free_when_that_is_put_right(
-    database: Database, now: Hand
+    database: Database, hand: Hand
 ) -> None:
-    now.pass_by(3_600.0)
+    hand.pass_by(3_600.0)
     assert database.acquire_lease("a", TTL) == 1
-    now.pass_by(-3_540.0)
+    hand.pass_by(-3_540.0)
     assert database.acquire_lease("b", TTL) == 2, "it would not run out for an hour"
-    now.pass_by(-60.0)
+    hand.pass_by(-60.0)
     assert database.acquire_lease("c", TTL) is None, "so much, clocks of two programs may differ"
 
 
@@ -85,20 +72,20 @@ def test_who_asks_for_no_lease_does_not_believe_it_either(database: Database) ->
         assert lives(row, NOON) is alive
 
 
-def test_renewing_keeps_it(database: Database, now: Hand) -> None:
+def test_renewing_keeps_it(database: Database, hand: Hand) -> None:
     database.acquire_lease("a", TTL)
     for _ in range(5):
-        now.pass_by(TTL / 2)
+        hand.pass_by(TTL / 2)
         assert database.renew_lease("a", 1, TTL) is True
         assert database.acquire_lease("b", TTL) is None
-    now.pass_by(TTL)
+    hand.pass_by(TTL)
     assert database.renew_lease("a", 1, TTL) is False, "it ran out before the renewal"
     assert database.renew_lease("nobody", 1, TTL) is False
 
 
-def test_the_same_owner_coming_back_late_is_a_new_holder(database: Database, now: Hand) -> None:
+def test_the_same_owner_coming_back_late_is_a_new_holder(database: Database, hand: Hand) -> None:
     assert database.acquire_lease("a", TTL) == 1
-    now.pass_by(TTL * 10)
+    hand.pass_by(TTL * 10)
     assert database.acquire_lease("a", TTL) == 2
 
 
@@ -188,4 +175,3 @@ def test_two_never_hold_it_at_once(
                 held[owner] = (epoch, now() + timedelta(seconds=TTL))
             else:
                 assert owner not in living
-    database.close()

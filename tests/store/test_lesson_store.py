@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -12,11 +11,6 @@ from instance_database import Database
 from tests.worlds import lessons, stores
 from torra.errors import ConfigError, StoreUnavailable
 from torra.lessons.lesson import LessonFacts
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return stores.open_database(tmp_path)
 
 
 def learn(database: Database, *some: LessonFacts) -> list[int | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,15 +19,14 @@ from agent_framework import Deliberation, l1_only_record
 from agents.contracts import DebateContext
 from instance_database import RECALLED
 from tests.worlds import desks, journals, stores
+from tests.worlds.remembering import keys, window
 from torra.clock import Simulated, duration
 from torra.config import Markov, Profile, validate
-from torra.desk.schedule import running_order
 from torra.errors import StoreUnavailable
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.shards import arm_words
 from torra.store.connection import TickKey, stamp
 from torra.store.memory import CLAIMS, MemoryStore
-from torra.tick.bar_window import HistoryWindow
 from torra.tick.debate import Debater, reads_no_notes
 from torra.tick.edges import TickDeps
 from torra.verdict import sentiment_rules
@@ -53,24 +51,6 @@ class Lived(NamedTuple):
 
     outcomes: list[TickOutcome]
     store: Any
-
-
-@functools.cache
-def window() -> HistoryWindow:
-    _, end = desks.sample().period()
-    return HistoryWindow(
-        {name: desks.sample().bars(BTC, name, end, 1000) for name in ("M15", "H1")}
-    )
-
-
-def keys(count: int) -> list[TickKey]:
-    """Return ticks of both streams over the same hours, in their order."""
-    found = [
-        TickKey(BTC, name, time.to_pydatetime())
-        for name, times in window().times.items()
-        for time in times[-count if name == "M15" else -count // 4 :]
-    ]
-    return sorted(found, key=running_order)
 
 
 def profile_of(changes: Mapping[str, Any]) -> Profile:
@@ -153,7 +133,6 @@ def test_ticks_are_the_same_in_memory_as_in_a_database(
         assert len(other.store.as_json()["states"]) == len(database.trading_states()) == 1
     else:
         assert len(told) > 2, told
-    database.close()
 
 
 def test_without_a_record_a_tick_comes_to_the_same() -> None:
@@ -283,7 +262,6 @@ def test_signals_go_the_same_way_in_memory(
         assert answers[0] == answers[1], (what, name, state)
         for ask in BOOKS:
             assert ask(database, moment) == ask(memory, moment), (what, name, state)
-    database.close()
 
 
 def attempt(

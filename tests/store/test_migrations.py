@@ -64,7 +64,6 @@ def test_a_fresh_database_has_everything_and_needs_no_backup(tmp_path: Path) -> 
     assert set(database.connection().table_names()) >= TABLES
     assert migrations.schema(database.connection()) == migrations.NEWEST == 1
     assert backups(tmp_path) == []
-    database.close()
 
 
 def test_a_legacy_database_keeps_every_byte(tmp_path: Path, scaled: Scale) -> None:
@@ -94,7 +93,6 @@ def test_legacy_rows_belong_to_no_chain(tmp_path: Path) -> None:
     memory = database.memory_context("BTCUSD", "M15", as_of=NOON, profile=PROFILE, symbol="BTCUSD")
     assert memory["sentiment_trend"] == []
     assert count(database, "sentiment") == 51
-    database.close()
 
 
 def test_opening_again_changes_nothing(tmp_path: Path) -> None:
@@ -370,9 +368,7 @@ def test_a_script_is_taken_apart_as_sqlite_utils_does(
     assert expected is None or theirs == expected
 
 
-def test_a_script_in_a_transaction_goes_back_with_it(tmp_path: Path) -> None:
-    database = open_database(tmp_path)
+def test_a_script_in_a_transaction_goes_back_with_it(database: Database) -> None:
     with pytest.raises(StoreBroken, match="no such table"), database.transaction():
         database.connection().executescript("CREATE TABLE one (a); DROP TABLE two")
     assert "one" not in set(database.connection().table_names())
-    database.close()

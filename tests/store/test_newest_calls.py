@@ -2,70 +2,58 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from instance_database import Database
 from tests.worlds.calls import HAIKU, store
-from tests.worlds.stores import Hand, open_database
+from tests.worlds.stores import Hand
 from torra.store.ledger import JUDGED_CALLS
 
 MODELS = [HAIKU]
 
 
-@pytest.fixture
-def clock() -> Hand:
-    return Hand()
-
-
-@pytest.fixture
-def database(tmp_path: Path, clock: Hand) -> Database:
-    return open_database(tmp_path, now=clock)
-
-
-def test_calls_of_a_day_are_read_and_no_older_ones(database: Database, clock: Hand) -> None:
+def test_calls_of_a_day_are_read_and_no_older_ones(database: Database, hand: Hand) -> None:
     store(database, ["ok", "garbage"])
-    clock.pass_by(24 * 3600)
+    hand.pass_by(24 * 3600)
     assert sorted(row["status"] for row in database.newest_calls(MODELS)) == ["garbage", "ok"]
-    clock.pass_by(1)
+    hand.pass_by(1)
     assert database.newest_calls(MODELS) == []
 
 
 @pytest.mark.parametrize("change", ["start", "profile"])
 def test_a_start_and_a_changed_profile_begin_anew(
-    change: str, database: Database, clock: Hand
+    change: str, database: Database, hand: Hand
 ) -> None:
     begin = {
         "start": database.begin_calls,
-        "profile": lambda: database.apply_profile("BTCUSD", "{}", f"{clock.moment}"),
+        "profile": lambda: database.apply_profile("BTCUSD", "{}", f"{hand.moment}"),
     }[change]
     begin()
-    clock.pass_by(1)
+    hand.pass_by(1)
     store(database, ["garbage"])
     assert len(database.newest_calls(MODELS)) == 1
-    clock.pass_by(1)
+    hand.pass_by(1)
     begin()
     assert database.newest_calls(MODELS) == []
-    clock.pass_by(1)
+    hand.pass_by(1)
     store(database, ["ok"])
     assert [row["status"] for row in database.newest_calls(MODELS)] == ["ok"]
 
 
-def test_the_same_profile_once_more_changes_nothing(database: Database, clock: Hand) -> None:
+def test_the_same_profile_once_more_changes_nothing(database: Database, hand: Hand) -> None:
     database.apply_profile("BTCUSD", "{}", "a")
     store(database, ["garbage"])
-    clock.pass_by(60)
+    hand.pass_by(60)
     database.apply_profile("BTCUSD", "{}", "a")
     assert len(database.newest_calls(MODELS)) == 1
 
 
 def test_the_newest_are_read_by_an_index_and_no_table_is_read_through(
-    database: Database, clock: Hand
+    database: Database, hand: Hand
 ) -> None:
     for _ in range(3):
         store(database, ["ok"] * (JUDGED_CALLS // 2))
-        clock.pass_by(1)
+        hand.pass_by(1)
     said: list[str] = []
     connection = database.connection().conn
     connection.set_trace_callback(said.append)
@@ -79,12 +67,12 @@ def test_the_newest_are_read_by_an_index_and_no_table_is_read_through(
 
 
 def test_many_calls_to_others_hide_none_of_a_model_that_is_hardly_asked(
-    database: Database, clock: Hand
+    database: Database, hand: Hand
 ) -> None:
     store(database, ["garbage"] * 20)
     for more in ({"model": "claude-sonnet-5-5"}, {"model": "rules", "provider": "rules"}):
-        clock.pass_by(1)
+        hand.pass_by(1)
         store(database, ["ok"] * 600, **more)
-    clock.pass_by(1)
+    hand.pass_by(1)
     store(database, ["budget", "deadline", "miss"] * 100)
     assert [row["status"] for row in database.newest_calls(MODELS)] == ["garbage"] * 20

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from instance_database import Database
-from tests.worlds import desks
 from torra.evidence.news_digest import READ_ITEMS, NewsItem
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -19,13 +15,6 @@ ITEM = NewsItem(
     "a1", "finnhub", "finnhub:forex", "Dollar slips", NOON - HOUR, NOON, -0.5, "macro",
     "A summary", "https://news.example/1", ("FOREX:USD",),
 )  # fmt: skip
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    found = desks.open_database(tmp_path)
-    yield found
-    found.close()
 
 
 def test_an_item_comes_back_as_it_was_stored(database: Database) -> None:
@@ -77,4 +66,3 @@ def test_old_headlines_are_pruned_by_the_moment_of_storing(tmp_path: Path) -> No
     database.store_news([replace(ITEM, id="a2")])
     assert database.prune_news(NOON + timedelta(days=10), limit=10) == 1
     assert [item.id for item in database.news_items(["a1", "a2"])] == ["a2"]
-    database.close()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,13 +18,6 @@ from torra.verdict.risk_engine import notional
 from torra.verdict.signal_states import HELD, TRANSITIONS
 
 STEP = timedelta(minutes=15)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = open_database(tmp_path)
-    yield database
-    database.close()
 
 
 def walk(database: Database, sid: str, *states: str, **fields: object) -> None:
@@ -325,4 +316,3 @@ def test_an_instance_never_holds_two(
             assert held.signal_id == live[0]
         for row in rows:
             assert database.signal_events(row["sid"])[-1].to_state == row["state"]
-    database.close()

@@ -42,18 +42,6 @@ KEPT = ("ticks", "sentiment", "chains", "journal", "ledger", "bars", "signals")
 ROLES = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
 
 
-@pytest.fixture
-def hand() -> stores.Hand:
-    return stores.Hand()
-
-
-@pytest.fixture
-def database(tmp_path: Path, hand: stores.Hand) -> Iterator[Database]:
-    opened = stores.open_database(tmp_path, hand)
-    yield opened
-    opened.close()
-
-
 def call(role: str = "technical", **changes: Any) -> CallRecord:
     given = CallRecord(
         role, "analysts", 1, 1, "ok", "haiku", "anthropic", f"You are {role}.", "user", "reply",
@@ -164,7 +152,6 @@ def test_batches_end_where_one_sweep_does(
             assert next(iter(database.connection().query(count, [key])))["n"] == record["calls"]
     assert texts(database) == {key for key, age in keys.items() if age <= border}
     assert whole(database)
-    database.close()
 
 
 # --- late answers ---------------------------------------------------------------------------------
@@ -354,8 +341,7 @@ def tick_while_pruning(folder: Path, old: int) -> tuple[float, float, bool, str]
         def close(self) -> None: ...
 
     rules = open_provider(profile.agents)
-    desk = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=Waits())
-    desks.take_lease(desk)
+    desk = desks.leading_desk(folder, (desks.EUR,), profile=profile, provider=Waits())
     old_texts(desk.database, old)
     longest, gone = 0.0, 0
 
@@ -390,8 +376,7 @@ def tick_while_pruning(folder: Path, old: int) -> tuple[float, float, bool, str]
 
 def test_the_page_of_a_pruned_tick_says_so(tmp_path: Path) -> None:
     instance = Instance(symbol="EURUSD", timeframes=("H1",))
-    desk = desks.open_desk(tmp_path, (instance,))
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, (instance,))
     (outcome,) = desk.wake("EURUSD")
     view = DatabaseView(desk.database, DeskSettings(instances=(instance,)), desk)
     client = open_app(view).test_client()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from instance_database import Database
-from tests.worlds import desks, outside_series, stores
+from tests.worlds import outside_series, stores
 from torra.errors import StoreUnavailable
 from torra.evidence.company_facts import CompanyHistory
 from torra.evidence.outside_numbers import READ_BACK, FactRow, SeriesHistory, SeriesRow, StoredRow
@@ -24,11 +23,8 @@ ROW = SeriesRow("DGS2", MONDAY, MONDAY + DAY + timedelta(hours=22), 4.1, "fred")
 FACT = FactRow("ACME", "revenue", MONDAY - 90 * DAY, MONDAY, NOON, 5e9, "USD", "facts.csv")
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    found = desks.open_database(tmp_path)
-    yield found
-    found.close()
+def stored(database: Database) -> list[Any]:
+    return [one.row for one in database.series_rows(["DGS2"])]
 
 
 def test_a_row_comes_back_as_it_was_stored(database: Database) -> None:
@@ -52,21 +48,21 @@ def test_a_revision_is_known_from_its_first_sight_on(database: Database) -> None
     database.store_series([ROW], NOON)
     revised = ROW._replace(value=4.2)
     assert database.store_series([revised], NOON + DAY) == 1
-    found = [one.row for one in database.series_rows(["DGS2"])]
+    found = stored(database)
     assert found == [ROW, revised._replace(known_at=NOON + DAY)]
 
 
 def test_a_revision_of_a_file_has_the_moment_of_the_file(database: Database) -> None:
     revised = ROW._replace(value=4.2, known_at=ROW.known_at + DAY)
     assert database.store_series([ROW, revised], NOON, stamped=True) == 2
-    assert [one.row for one in database.series_rows(["DGS2"])] == [ROW, revised]
+    assert stored(database) == [ROW, revised]
 
 
 def test_a_value_of_the_very_same_moment_is_corrected_a_second_later(database: Database) -> None:
     database.store_series([ROW._replace(value=42.5)], NOON, stamped=True)
     assert database.store_series([ROW], NOON, stamped=True) == 1
     right = ROW._replace(known_at=ROW.known_at + timedelta(seconds=1))
-    assert [one.row for one in database.series_rows(["DGS2"])][-1] == right
+    assert stored(database)[-1] == right
     # Either file again: nothing new, and the correction stands.
     assert database.store_series([ROW], NOON, stamped=True) == 0
     assert database.store_series([ROW._replace(value=42.5)], NOON, stamped=True) == 0
@@ -108,18 +104,18 @@ def test_an_import_that_dies_on_the_way_is_whole_by_the_next_one(
     monkeypatch.setattr(SeriesStore, "_store_one", dies)
     with pytest.raises(KeyboardInterrupt):
         database.store_series(rows, NOON, stamped=True)
-    left = [one.row for one in database.series_rows(["DGS2"])]
+    left = stored(database)
     assert left == rows[:400]
     monkeypatch.undo()
     assert database.store_series(rows, NOON + DAY, stamped=True) == len(rows) - 400
-    assert [one.row for one in database.series_rows(["DGS2"])] == rows
+    assert stored(database) == rows
 
 
 def test_a_correction_before_the_hour_of_release_counts_from_it(database: Database) -> None:
     before = ROW.known_at - timedelta(minutes=30)
     database.store_series([ROW], before)
     database.store_series([ROW._replace(value=4.2)], before + timedelta(minutes=5))
-    found = [one.row for one in database.series_rows(["DGS2"])]
+    found = stored(database)
     assert [(row.value, row.known_at - ROW.known_at) for row in found] == [
         (4.1, timedelta(0)),
         (4.2, timedelta(seconds=1)),

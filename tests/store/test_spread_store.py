@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from instance_database import Database
 from tests.worlds.price_series import sample
-from tests.worlds.stores import open_database
 from torra.market.spreads import SPREAD
 from torra.tick.record import describe
 
 BARS = sample("BTCUSD_M15").iloc[:40]
 END = BARS.index[-1].to_pydatetime() + timedelta(minutes=15)
 STREAM = ("BTCUSD", "M15")
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    made = open_database(tmp_path)
-    yield made
-    made.close()
 
 
 def with_spreads(values: Any, bars: pd.DataFrame = BARS) -> pd.DataFrame:

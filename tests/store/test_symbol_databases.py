@@ -65,8 +65,7 @@ def heard() -> list[Listener]:
 
 @pytest.fixture
 def desk(tmp_path: Path, heard: list[Listener]) -> Iterator[Desk]:
-    made = desks.open_desk(tmp_path / "desk", events=Heard(heard))
-    desks.take_lease(made)
+    made = desks.leading_desk(tmp_path / "desk", events=Heard(heard))
     yield made
     made.close()
 
@@ -85,8 +84,7 @@ def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(
     desks.step(desk)  # before the files are fed: found by the comparison
     ours.start()
     heard.append(ours.on_change)
-    for _ in range(6):
-        desks.step(desk)
+    desks.step(desk, 6)
     ours.rest()
     assert len(fed(host)) > 6
     assert fed(host) == wanted(desk)
@@ -104,8 +102,7 @@ def rows_of_legacy(path: Path) -> list[tuple[Any, ...]]:
 
 def test_a_row_is_there_once_however_often_it_is_written(desk: Desk, host: Path) -> None:
     ours = files(desk, host)
-    for _ in range(3):
-        desks.step(desk)
+    desks.step(desk, 3)
     assert ours.repair("BTCUSD") == len(wanted(desk))
     assert ours.repair("BTCUSD") == 0
     ours._feed(wanted(desk)[0][-1])
@@ -114,8 +111,7 @@ def test_a_row_is_there_once_however_often_it_is_written(desk: Desk, host: Path)
 
 def test_what_a_crash_left_out_is_found_at_the_next_start(desk: Desk, host: Path) -> None:
     ours = files(desk, host)
-    for _ in range(5):
-        desks.step(desk)
+    desks.step(desk, 5)
     ours.repair("BTCUSD")
     with closing(sqlite3.connect(host)) as connection, connection:
         connection.execute("DELETE FROM sentiment WHERE torra_key LIKE '%H1%'")
@@ -156,16 +152,14 @@ def test_what_nobody_told_is_found_by_the_comparison(
     until(lambda: not ours.behind())
     desks.step(desk)  # nobody listens
     heard.append(ours.on_change)
-    for _ in range(3):
-        desks.step(desk)
+    desks.step(desk, 3)
     until(lambda: fed(host) == wanted(desk))
     ours.rest()
 
 
 def test_rows_that_their_owner_took_out_stay_out(desk: Desk, host: Path) -> None:
     ours = files(desk, host)
-    for _ in range(6):
-        desks.step(desk)
+    desks.step(desk, 6)
     ours.repair("BTCUSD")
     keys = [row[-1] for row in fed(host) if "|M15|" in row[-1]]
     with closing(sqlite3.connect(host)) as connection, connection:

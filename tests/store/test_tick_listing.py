@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-import pytest
 from numpy.random import default_rng
 
 from instance_database import Database
 from tests.worlds import large_database
-from tests.worlds.stores import flat, open_database
+from tests.worlds.stores import flat
 from torra.clock import duration, iso, parse
 from torra.store.connection import TickKey
 from torra.store.tick_listing import AFTER_ALL, Place
@@ -65,12 +62,6 @@ def counted(database: Database) -> None:
     assert {tuple(kind)[1:8]: kind.ticks for kind in kinds} == Counter(row[2:] for row in every)
     found = database.counts_of_kinds([kind.id for kind in kinds], "", "~", most=len(every))
     assert found == {kind.id: kind.ticks for kind in kinds}
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Any:
-    with closing(open_database(tmp_path)) as found:
-        yield found
 
 
 def test_every_write_and_every_removal_is_counted(database: Database, scaled: Any) -> None:

@@ -28,13 +28,6 @@ from torra.store.connection import stamp
 FOREVER = 60.0
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = open_database(tmp_path)
-    yield database
-    database.close()
-
-
 def bump(database: Database) -> None:
     """Read, then write: what a deferred transaction cannot do beside another writer."""
     sql = "SELECT coalesce(max(reason), '0') AS told FROM desk_state WHERE state = 'ACTIVE'"
@@ -159,7 +152,6 @@ def test_the_connection_has_its_own_patience(tmp_path: Path) -> None:
         with pytest.raises(StoreUnavailable):
             bump(database)
     bump(database)
-    database.close()
 
 
 def test_a_writer_that_goes_in_time_is_waited_for(database: Database) -> None:
@@ -296,7 +288,6 @@ def test_a_damaged_file_is_noticed(tmp_path: Path) -> None:
     path.write_bytes(data)
     database = open_database(tmp_path)
     assert database.quick_check() != "ok"
-    database.close()
 
 
 def gone(path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import closing
 from datetime import timedelta
@@ -62,18 +61,6 @@ def bound(usd: float) -> CallBound:
 
 def reserved(found: Purse | None, usd: float) -> bool:
     return found is not None and found.reserve("analysts", [bound(usd)])
-
-
-@pytest.fixture
-def hand() -> Hand:
-    return Hand()
-
-
-@pytest.fixture
-def database(tmp_path: Path, hand: Hand) -> Iterator[Database]:
-    found = open_database(tmp_path, hand)
-    yield found
-    found.close()
 
 
 def spend(database: Database, usd: float, ago: timedelta) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from agent_config import MAX_PROMPT_BYTES, MODES, OUTPUT_TOKENS, AgentSettings
 from agents.registry import AGENTS, Agent
 from instance_database import Database
-from tests.worlds.stores import NOON, Hand, open_database
+from tests.worlds.stores import NOON, Hand
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking
@@ -45,16 +44,6 @@ def agents_of(ceiling: float = 2.0, **more: Any) -> AgentSettings:
 
 FULL = tick_worst_case(PRICES, agents_of(), paid, DESK)
 BUDGET = tick_worst_case(PRICES, agents_of(mode="budget"), paid, DESK)
-
-
-@pytest.fixture
-def hand() -> Hand:
-    return Hand()
-
-
-@pytest.fixture
-def database(tmp_path: Path, hand: Hand) -> Database:
-    return open_database(tmp_path, hand)
 
 
 def spend(database: Database, hand: Hand, usd: float, profile: str = "mine") -> None:

@@ -19,6 +19,7 @@ from tests.doubles import vendor_line
 from tests.doubles.scripted import Scripted, honest, settings
 from tests.doubles.vendor_server import HONEST, VENDORS, Reply, VendorServer
 from tests.tick.test_ledger import (
+    PAID,
     PRICES,
     a_deliberation,
     a_request,
@@ -35,16 +36,6 @@ from torra.tick.ladder import tick_worst_case
 
 ROLE = "technical"
 USUAL = OUTPUT_TOKENS["quick"]
-
-
-@pytest.fixture
-def hand() -> Hand:
-    return Hand()
-
-
-@pytest.fixture
-def database(tmp_path: Path, hand: Hand) -> Database:
-    return open_database(tmp_path, hand)
 
 
 def cut(request: Request) -> Completion:
@@ -65,8 +56,8 @@ def more(bound: CallBound, **changes: Any) -> CallBound:
     return replace(bound, **(larger | changes))
 
 
-def bound_of(database: Database, hand: Hand, role: str = ROLE) -> CallBound:
-    return next(bound for bound in bounds_seen(database, hand) if bound.role_id == role)
+def bound_of(role: str = ROLE) -> CallBound:
+    return next(iter(bounds_seen(role)))
 
 
 def second(**changes: Any) -> Request:
@@ -96,9 +87,8 @@ def test_a_tick_books_twice_the_output_and_leaves_what_it_cost(
 
 
 def test_the_larger_row_takes_the_place_of_the_smaller(database: Database, hand: Hand) -> None:
-    bounds = bounds_seen(database, hand)
-    analysts = [bound for bound in bounds if bound.role_id == ROLE]
-    purse = purse_of(database, Scripted(), hand, settings(provider="anthropic").agents)
+    analysts = bounds_seen(ROLE)
+    purse = purse_of(database, Scripted(), hand, PAID.agents)
     assert purse.reserve("analysts", analysts)
     before = {row["who"]: row["usd"] for row in rows(database)}
     assert purse.reserve("analysts", [more(analysts[0])])
@@ -111,13 +101,9 @@ def test_the_larger_row_takes_the_place_of_the_smaller(database: Database, hand:
 def test_what_others_of_the_stage_have_not_sent_stays_booked(
     database: Database, hand: Hand
 ) -> None:
-    bounds = [
-        bound
-        for bound in bounds_seen(database, hand)
-        if bound.role_id in ("bull_researcher", "bear_researcher")
-    ]
+    bounds = [bound_of("bull_researcher"), bound_of("bear_researcher")]
     provider = Scripted()
-    purse = purse_of(database, provider, hand, settings(provider="anthropic").agents)
+    purse = purse_of(database, provider, hand, PAID.agents)
     assert purse.reserve("research", bounds)
     assert purse.reserve("research", [more(bounds[0])])
     other = bounds[1].role_id
@@ -128,10 +114,8 @@ def test_what_others_of_the_stage_have_not_sent_stays_booked(
 
 @cases("fits", [True, False])
 def test_the_ceiling_decides(tmp_path: Path, hand: Hand, fits: bool) -> None:
-    folder = tmp_path / str(fits)
-    folder.mkdir()
-    database = open_database(folder, hand)
-    bound = bound_of(database, hand)
+    database = open_database(tmp_path / str(fits), hand)
+    bound = bound_of()
     ceiling = 2.0
     # Both attempts are booked at the usual output; what is left pays for twice that, or does not.
     spent = ceiling - worst(bound) - worst(more(bound)) + (-1e-9 if fits else 1e-9)
@@ -152,7 +136,7 @@ def test_the_ceiling_decides(tmp_path: Path, hand: Hand, fits: bool) -> None:
 
 
 def test_a_tick_without_room_is_not_asked_again(database: Database, hand: Hand) -> None:
-    agents = settings(provider="anthropic").agents
+    agents = PAID.agents
     most = tick_worst_case(PRICES, agents, lambda vendor: False)
     database.book("mine", "an earlier", [booking(2.0 - most)], at=NOON, until=NOON)
     dear = {role: [cut, cut] for role in ("bull_researcher", "bear_researcher")}
@@ -164,9 +148,9 @@ def test_a_tick_without_room_is_not_asked_again(database: Database, hand: Hand) 
 
 
 def test_a_larger_request_than_was_granted_is_refused(database: Database, hand: Hand) -> None:
-    bound = bound_of(database, hand)
+    bound = bound_of()
     provider = Scripted()
-    purse = purse_of(database, provider, hand, settings(provider="anthropic").agents)
+    purse = purse_of(database, provider, hand, PAID.agents)
     assert purse.reserve("analysts", [bound])
     with pytest.raises(ModelUnavailable, match="budget"):
         purse.submit(second())
@@ -180,8 +164,8 @@ def test_a_larger_request_than_was_granted_is_refused(database: Database, hand: 
 
 
 def test_when_all_is_over_nothing_more_is_booked(database: Database, hand: Hand) -> None:
-    bound = bound_of(database, hand)
-    purse = purse_of(database, Scripted(), hand, settings(provider="anthropic").agents)
+    bound = bound_of()
+    purse = purse_of(database, Scripted(), hand, PAID.agents)
     assert purse.reserve("analysts", [bound])
     closed: Deliberation = purse.settled(a_deliberation())
     assert closed.cost_usd == 0.0
@@ -193,7 +177,7 @@ def test_what_costs_nothing_is_granted_without_the_database(database: Database, 
     provider = Scripted()
     agents = settings(provider="openai_compatible").agents
     purse = purse_of(database, provider, hand, agents, local=lambda vendor: True)
-    bound = replace(bound_of(database, hand), model="gpt-6-luna")
+    bound = replace(bound_of(), model="gpt-6-luna")
     assert purse.reserve("analysts", [bound]) and purse.reserve("analysts", [more(bound)])
     purse.submit(second(model="gpt-6-luna"))
     assert len(provider.requests) == 1 and rows(database) == []

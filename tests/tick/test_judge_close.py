@@ -91,7 +91,6 @@ def test_a_close_that_was_asked_for_only_closes(tmp_path: Path, opposite: str) -
     found = approval.preview(database, row.sid, at(profile=profile))
     assert found.passes and [one.kind for one in found.action.drafts] == ["close"]
     assert approve(database, row.sid, profile=profile).state == "APPROVED"
-    database.close()
 
 
 @cases(

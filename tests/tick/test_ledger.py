@@ -31,21 +31,16 @@ from torra.tick.spending import HOUR, LINGER, LateRows, Local, Purse, worst_case
 KEY = key_of(NOON)
 PAID = settings(provider="anthropic")
 PRICES = PriceList(now=lambda: NOON)
-ASKED_OF = "technical"
+WORST = PRICES.worst_case(
+    "anthropic",
+    "claude-haiku-5-5",
+    prompt_bytes=MAX_PROMPT_BYTES,
+    output_tokens=OUTPUT_TOKENS["quick"],
+)
 
 
 def paid_elsewhere(vendor: str) -> bool:
     return False
-
-
-@pytest.fixture
-def hand() -> Hand:
-    return Hand()
-
-
-@pytest.fixture
-def database(tmp_path: Path, hand: Hand) -> Database:
-    return open_database(tmp_path, hand)
 
 
 def booking(usd: float = 1.0, **more: Any) -> Booking:
@@ -82,15 +77,14 @@ def run(
 ) -> Deliberation:
     config = settings(**{"provider": "anthropic", **agents})
     purse = purse_of(database, provider, hand, config.agents, seconds)
-    spoken = deliberate(
-        context(),
-        config,
-        purse.submit,
-        monotonic=time.monotonic,
-        deadline=time.monotonic() + seconds,
-        reserve=purse.reserve,
-    )
-    return purse.settled(spoken)
+    return purse.settled(debated(config, purse.submit, purse.reserve, seconds))
+
+
+def debated(config: Any, submit: Any, reserve: Any = None, seconds: float = AMPLE) -> Deliberation:
+    return deliberate(
+        context(), config, submit, monotonic=time.monotonic,
+        deadline=time.monotonic() + seconds, reserve=reserve,
+    )  # fmt: skip
 
 
 # --- the store ------------------------------------------------------------------------------------
@@ -197,15 +191,9 @@ def test_the_ceiling_is_what_all_ticks_of_the_profile_may_spend(
 def test_a_call_without_an_answer_keeps_its_worst_case(database: Database, hand: Hand) -> None:
     spoken = run(database, Scripted({"technical": NEVER}), hand, seconds=0.6)
     (kept,) = [row for row in rows(database) if row["state"] == "kept"]
-    worst = PRICES.worst_case(
-        "anthropic",
-        "claude-haiku-5-5",
-        prompt_bytes=MAX_PROMPT_BYTES,
-        output_tokens=OUTPUT_TOKENS["quick"],
-    )
-    assert kept["role"] == "technical" and kept["usd"] == worst
+    assert kept["role"] == "technical" and kept["usd"] == WORST
     (call,) = [call for call in spoken.calls if call.role_id == "technical"]
-    assert call.cost_usd == worst and spoken.cost_usd == pytest.approx(worst + 0.003)
+    assert call.cost_usd == WORST and spoken.cost_usd == pytest.approx(WORST + 0.003)
     assert kept["until"] > "2026-02-13T12:01:00Z"
 
 
@@ -228,13 +216,7 @@ def test_what_a_failure_leaves_in_the_ledger(
     run(database, Scripted({"technical": error}), hand)
     found = [row for row in rows(database) if row["role"] == "technical"]
     assert {row["state"] for row in found} == {state}
-    worst = PRICES.worst_case(
-        "anthropic",
-        "claude-haiku-5-5",
-        prompt_bytes=MAX_PROMPT_BYTES,
-        output_tokens=OUTPUT_TOKENS["quick"],
-    )
-    assert all(row["usd"] == (worst if usd is None else usd) for row in found)
+    assert all(row["usd"] == (WORST if usd is None else usd) for row in found)
 
 
 def late_answer(
@@ -245,7 +227,7 @@ def late_answer(
     held: Future[Completion] = Future()
     provider._play = lambda entry, request: held  # type: ignore[method-assign]
     purse = purse_of(database, provider, hand, PAID.agents, seconds, late)
-    bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
+    bounds = bounds_seen("technical")
     assert purse.reserve("analysts", bounds)
     purse.submit(a_request("technical"))
     purse.settled(a_deliberation())
@@ -261,7 +243,7 @@ def test_a_late_answer_is_settled_with_the_next_stage_of_its_profile(
     held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
     assert states(database)["technical", 1, 1] == "kept", "nobody waits for a database here"
     other = purse_of(database, Scripted(), hand, PAID.agents, late=late)
-    assert other.reserve("analysts", bounds_seen(database, hand))
+    assert other.reserve("analysts", bounds_seen())
     (row,) = [row for row in rows(database) if row["state"] == "settled"]
     assert (row["role"], row["usd"]) == ("technical", 0.0005)
     assert not late.all()
@@ -283,7 +265,7 @@ def test_a_late_answer_waits_for_a_transaction_that_holds(database: Database, ha
     held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
     poor = PAID.agents.model_copy(update={"max_api_cost_per_hour": 1e-9})
     other = purse_of(database, Scripted(), hand, poor, late=late)
-    assert not other.reserve("analysts", bounds_seen(database, hand)), "refused, and yet written"
+    assert not other.reserve("analysts", bounds_seen()), "refused, and yet written"
     assert not late.all()
 
 
@@ -300,7 +282,7 @@ def settled_behind_a_writer(database: Database, hand: Hand) -> float:
     """Settle a tick whose time is over while somebody writes; return how long it took."""
     provider = Scripted({"technical": honest})
     purse = purse_of(database, provider, hand, PAID.agents, seconds=0.3)
-    bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
+    bounds = bounds_seen("technical")
     assert purse.reserve("analysts", bounds)
     purse.submit(a_request("technical"))
     time.sleep(0.3)
@@ -325,42 +307,22 @@ def settled_behind_a_writer(database: Database, hand: Hand) -> float:
     return took
 
 
-def bounds_seen(database: Database, hand: Hand, **agents: Any) -> list[Any]:
-    """The bounds that a real deliberation asks leave for."""
+def bounds_seen(role: str = "", **agents: Any) -> list[Any]:
+    """The bounds that a real deliberation asks leave for, of a role or of all."""
     seen: list[Any] = []
     config = settings(**{"provider": "anthropic", **agents})
-    deliberate(
-        context(),
-        config,
-        Scripted().submit,
-        monotonic=time.monotonic,
-        deadline=time.monotonic() + AMPLE,
-        reserve=lambda stage, bounds: bool(seen.extend(bounds)) or True,
-    )
-    return seen
+    debated(config, Scripted().submit, lambda stage, bounds: bool(seen.extend(bounds)) or True)
+    return [bound for bound in seen if role in ("", bound.role_id)]
 
 
 def a_request(role: str, **changes: Any) -> Request:
     provider = Scripted()
-    deliberate(
-        context(),
-        PAID,
-        provider.submit,
-        monotonic=time.monotonic,
-        deadline=time.monotonic() + AMPLE,
-    )
+    debated(PAID, provider.submit)
     return replace(provider.asked(role)[0], **changes)
 
 
 def a_deliberation() -> Deliberation:
-    return deliberate(
-        context(),
-        PAID,
-        Scripted().submit,
-        monotonic=time.monotonic,
-        deadline=time.monotonic() + AMPLE,
-        reserve=lambda *_: False,
-    )
+    return debated(PAID, Scripted().submit, lambda *_: False)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +341,7 @@ def test_a_request_that_no_reservation_covers_is_refused(
 ) -> None:
     provider = Scripted()
     purse = purse_of(database, provider, hand, PAID.agents)
-    bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
+    bounds = bounds_seen("technical")
     with pytest.raises(ModelUnavailable, match="budget"):
         purse.submit(a_request("technical"))
     assert purse.reserve("analysts", bounds)
@@ -438,7 +400,7 @@ def test_settling_may_fail_and_the_worst_case_stands(
         raise StoreUnavailable("disk I/O error")
 
     purse = purse_of(database, Scripted(), hand, PAID.agents)
-    bounds = bounds_seen(database, hand)
+    bounds = bounds_seen()
     assert purse.reserve("analysts", bounds[:1])
     purse.submit(a_request("technical"))
     monkeypatch.setattr(database, "settle", broken)
@@ -457,14 +419,7 @@ def test_what_costs_nothing_never_touches_the_database(
         purse = purse_of(
             database, Scripted(), hand, config.agents, local="openai_compatible".__eq__
         )
-        spoken = deliberate(
-            context(),
-            config,
-            purse.submit,
-            monotonic=time.monotonic,
-            deadline=time.monotonic() + AMPLE,
-            reserve=purse.reserve,
-        )
+        spoken = debated(config, purse.submit, purse.reserve)
         assert purse.settled(spoken) is spoken and len(spoken.calls) == 4
 
 
@@ -484,7 +439,7 @@ def test_a_vendor_that_charges_more_costs_the_worst_case_and_is_flagged(
     dear = Completion("{}", "m", "anthropic", 10**6, 10, 1.5)
     spoken = run(database, Scripted({"risk_gate": dear}), hand)
     (row,) = {row["usd"] for row in rows(database) if row["who"] == ("risk_gate", 1, 1)}
-    (bound,) = (one for one in bounds_seen(database, hand) if one.role_id == "risk_gate")
+    (bound,) = bounds_seen("risk_gate")
     assert row == worst_case(PRICES, PAID.agents, paid_elsewhere, bound)
     assert "usage_implausible:risk_gate" in spoken.flags
     assert "no count of tokens that can be" in caplog.text
@@ -519,7 +474,7 @@ def test_a_stage_reserves_the_dearest_of_the_chain_in_whatever_order(
 
 def test_each_tier_has_its_own_model_at_the_other_vendor(database: Database, hand: Hand) -> None:
     agents = settings(provider="google", fallback_models=("anthropic",)).agents
-    for bound in bounds_seen(database, hand, provider="google"):
+    for bound in bounds_seen(provider="google"):
         asked = {
             "prompt_bytes": bound.prompt_bytes,
             "output_tokens": bound.output_tokens,
@@ -548,7 +503,7 @@ def test_an_answer_whose_callback_has_not_run_yet_is_settled(
     provider = Scripted()
     provider.submit = submit  # type: ignore[method-assign]
     purse = purse_of(database, provider, hand, PAID.agents)
-    assert purse.reserve("analysts", bounds_seen(database, hand)[:1])
+    assert purse.reserve("analysts", bounds_seen()[:1])
     purse.submit(a_request("technical"))
     purse.settled(a_deliberation())
     assert [(row["state"], row["usd"]) for row in rows(database)] == [("settled", 0.002)]
@@ -559,7 +514,7 @@ def test_no_deliberation_reserves_more_than_the_worst_case_of_a_tick(
     database: Database, hand: Hand, rounds: int
 ) -> None:
     config = settings(provider="anthropic", debate_rounds=rounds)
-    bounds = bounds_seen(database, hand, debate_rounds=rounds)
+    bounds = bounds_seen(debate_rounds=rounds)
     purse = purse_of(database, Scripted(), hand, config.agents)
     most = tick_worst_case(PRICES, config.agents, paid_elsewhere)
     for bound in bounds:
@@ -584,13 +539,8 @@ def test_ticks_that_reserve_at_once_share_one_ceiling(
     database: Database, hand: Hand, tmp_path: Path
 ) -> None:
     """Each through a connection of its own, as two processes would."""
-    bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
-    one = 2 * PRICES.worst_case(
-        "anthropic",
-        "claude-haiku-5-5",
-        prompt_bytes=MAX_PROMPT_BYTES,
-        output_tokens=OUTPUT_TOKENS["quick"],
-    )
+    bounds = bounds_seen("technical")
+    one = 2 * WORST
     agents = PAID.agents.model_copy(update={"max_api_cost_per_hour": 3.5 * one})
     start = threading.Barrier(8)
     granted: list[bool] = []

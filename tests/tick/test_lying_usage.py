@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from agent_config import MAX_PROMPT_BYTES, MODELS, MODES, OUTPUT_TOKENS
-from agent_framework import deliberate
 from agents.contracts import Completion, Request
 from agents.debate.deliberation import Deliberation
 from instance_database import Database
 from tests.cases import cases
-from tests.doubles.scripted import AMPLE, Scripted, context, honest, settings
+from tests.doubles.scripted import AMPLE, Scripted, honest, settings
+from tests.tick.test_ledger import debated
 from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.providers.prices import PriceList
 from torra.tick.ladder import SpendingAccount
@@ -37,16 +36,6 @@ TOKEN: Final = PRICED.cost(LOCAL, MODEL, input_tokens=1, output_tokens=0, local=
 PER_TICK: Final = 4
 
 
-@pytest.fixture
-def hand() -> Hand:
-    return Hand()
-
-
-@pytest.fixture
-def database(tmp_path: Path, hand: Hand) -> Database:
-    return open_database(tmp_path, hand)
-
-
 def run(
     database: Database, hand: Hand, provider: Any, prices: PriceList, *, ceiling: float = 100.0
 ) -> Deliberation:
@@ -60,11 +49,7 @@ def run(
         key_of(NOON), config.agents, provider.submit,
         monotonic=time.monotonic, deadline=time.monotonic() + AMPLE,
     )  # fmt: skip
-    spoken = deliberate(
-        context(), config, purse.submit, monotonic=time.monotonic,
-        deadline=time.monotonic() + AMPLE, reserve=purse.reserve,
-    )  # fmt: skip
-    return purse.settled(spoken)
+    return purse.settled(debated(config, purse.submit, purse.reserve))
 
 
 def counting(input_tokens: Any, output_tokens: Any, usd: Any) -> Scripted:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -68,22 +68,19 @@ class Meeting:
     def close(self) -> None: ...
 
 
+Open = Callable[..., Desk]
+
+
 @pytest.fixture
-def open_desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+def open_desk(tmp_path: Path) -> Open:
     """What opens a desk that works, in a folder of its own or one that another one left."""
-    opened: list[Desk] = []
 
     def open_one(name: str = "home", instance: Instance = desks.BTC, **how: Any) -> Desk:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        desk = desks.open_desk(folder, (instance,), **{"provider": scripted.Distant(), **how})
-        desks.take_lease(desk)
-        opened.append(desk)
-        return desk
+        return desks.leading_desk(folder, (instance,), **{"provider": scripted.Distant(), **how})
 
-    yield open_one
-    for desk in opened:
-        desk.database.close()
+    return open_one
 
 
 def record_of(desk: Desk, timeframe: str, bar_time: datetime | None = None) -> dict[str, Any]:
@@ -96,7 +93,8 @@ def record_of(desk: Desk, timeframe: str, bar_time: datetime | None = None) -> d
 
 def asked(desk: Desk, timeframe: str) -> dict[tuple[str, int, int], str]:
     """The digests of what the agents of a timeframe were asked."""
-    rows = desk.database.connection().query(
+    rows = desks.rows(
+        desk,
         "select role, round, attempt, request_hash from calls where torra_key like ?",
         [f"BTCUSD|{timeframe}|%"],
     )
@@ -112,7 +110,7 @@ def asked(desk: Desk, timeframe: str) -> dict[tuple[str, int, int], str]:
     ids=["two", "three", "swarms"],
 )
 def test_the_debates_of_a_close_run_at_the_same_time(
-    instance: Instance, mode: str, open_desk: Callable[..., Desk]
+    instance: Instance, mode: str, open_desk: Open
 ) -> None:
     """No role of one is answered before the same role of all others is asked."""
     count = len(instance.timeframes)
@@ -128,7 +126,7 @@ def test_the_debates_of_a_close_run_at_the_same_time(
     assert set(sources.values()) == {MODES[mode].complete}, sources
 
 
-def test_what_comes_of_a_close_says_what_closed_with_it(open_desk: Callable[..., Desk]) -> None:
+def test_what_comes_of_a_close_says_what_closed_with_it(open_desk: Open) -> None:
     desk = open_desk(instance=desks.THREE, feed=desks.WithHalfHours(set()))
     desk.wake("BTCUSD")
     records = {name: record_of(desk, name) for name in desks.THREE.timeframes}
@@ -145,7 +143,7 @@ def test_what_comes_of_a_close_says_what_closed_with_it(open_desk: Callable[...,
 # --- one after the other --------------------------------------------------------------------------
 
 
-def test_the_longer_is_stored_first_however_slow_it_is(open_desk: Callable[..., Desk]) -> None:
+def test_the_longer_is_stored_first_however_slow_it_is(open_desk: Open) -> None:
     def slow(request: Request) -> Any:
         reply = scripted.honest(request)
         return scripted.Slow(0.2, reply) if request.timeframe == "H1" else reply
@@ -154,7 +152,7 @@ def test_the_longer_is_stored_first_however_slow_it_is(open_desk: Callable[..., 
     script = scripted.Scripted(dict.fromkeys(roles, slow))
     desk = open_desk(provider=script, profile=a_profile(**EAGER))
     desk.wake("BTCUSD")
-    rows = [dict(row) for row in desk.database.connection().query("select * from sentiment")]
+    rows = [dict(row) for row in desks.rows(desk, "select * from sentiment")]
     assert [row["timeframe"] for row in rows] == ["H1", "M15"]
     elder, younger = record_of(desk, "H1"), record_of(desk, "M15")
     assert elder["action"].startswith("OPEN")
@@ -182,7 +180,7 @@ class Hangs:
 
 
 def test_the_younger_waits_for_its_elder_until_its_own_deadline(
-    open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch, tries: Tries
+    open_desk: Open, monkeypatch: pytest.MonkeyPatch, tries: Tries
 ) -> None:
     """An elder that hangs while it is stored costs the younger its place behind it, no more."""
     for attempt in tries():
@@ -191,7 +189,7 @@ def test_the_younger_waits_for_its_elder_until_its_own_deadline(
         desk = open_desk(f"try {attempt.number}", profile=a_profile(1.0, **EAGER))
         hangs.began = time.monotonic()
         states = [one.state for one in desk.wake("BTCUSD")]
-        rows = list(desk.database.connection().query("select timeframe from sentiment"))
+        rows = desks.rows(desk, "select timeframe from sentiment")
         assert [row["timeframe"] for row in rows][:1] == ["M15"]
         with attempt:
             assert states == ["done", "done"]
@@ -199,7 +197,7 @@ def test_the_younger_waits_for_its_elder_until_its_own_deadline(
 
 
 def test_the_shortest_waits_for_the_longest_where_the_one_between_fails(
-    open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+    open_desk: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = debate.run_tick_debate
 
@@ -221,12 +219,12 @@ def test_the_shortest_waits_for_the_longest_where_the_one_between_fails(
         profile=a_profile(**EAGER),
     )
     assert [one.state for one in desk.wake("BTCUSD")] == ["done", "late", "done"]
-    rows = list(desk.database.connection().query("select timeframe from sentiment order by id"))
+    rows = desks.rows(desk, "select timeframe from sentiment order by id")
     assert [row["timeframe"] for row in rows] == ["H1", "M15"]
 
 
 def test_the_younger_does_not_wait_until_its_elder_is_published(
-    open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+    open_desk: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A channel that hangs after the elder's commit costs the younger nothing."""
     decided, publish = threading.Event(), torra_trader._afterwards
@@ -253,7 +251,7 @@ def test_the_younger_does_not_wait_until_its_elder_is_published(
 
 
 def test_a_crash_between_two_commits_changes_nothing_that_the_second_debates_on(
-    open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+    open_desk: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The elder, stored before the crash, has opened a position: the younger may not know."""
     # By the record high alone this close is beyond the thresholds.
@@ -290,9 +288,7 @@ def test_a_crash_between_two_commits_changes_nothing_that_the_second_debates_on(
 
 @pytest.mark.journey
 @pytest.mark.parametrize("late", ["M15", "H1"])
-def test_a_bar_that_comes_later_is_a_close_of_its_own(
-    late: str, open_desk: Callable[..., Desk]
-) -> None:
+def test_a_bar_that_comes_later_is_a_close_of_its_own(late: str, open_desk: Open) -> None:
     other = "H1" if late == "M15" else "M15"
     hole = desks.START - (desks.QUARTER if late == "M15" else timedelta(hours=1))
 
@@ -334,7 +330,7 @@ class WrittenMeanwhile(desks.Holed):
 
 
 def test_a_close_that_is_written_while_the_desk_looks_is_one_close(
-    open_desk: Callable[..., Desk],
+    open_desk: Open,
 ) -> None:
     whole, parted = open_desk("whole"), open_desk("parted", feed=WrittenMeanwhile())
     for desk in (whole, parted):
@@ -354,7 +350,7 @@ def test_a_close_that_is_written_while_the_desk_looks_is_one_close(
 def test_a_tick_that_fails_costs_the_others_of_its_close_nothing(
     broken: str,
     provider: Callable[[], Any],
-    open_desk: Callable[..., Desk],
+    open_desk: Open,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     build = tick_record.build
@@ -375,7 +371,7 @@ def test_a_tick_that_fails_costs_the_others_of_its_close_nothing(
 
 
 def test_a_tick_that_cannot_meet_the_others_costs_them_nothing(
-    open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+    open_desk: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet = torra_trader._Tick.meet
 
@@ -391,7 +387,7 @@ def test_a_tick_that_cannot_meet_the_others_costs_them_nothing(
 
 @pytest.mark.parametrize("where", ["H1", "M15"])
 def test_an_interrupt_gives_every_claim_back_that_is_not_done(
-    where: str, open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+    where: str, open_desk: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the thread of the younger, too: whoever runs the close hears of it."""
     decide = decision.decide
@@ -406,10 +402,10 @@ def test_an_interrupt_gives_every_claim_back_that_is_not_done(
         patch.setattr(torra_trader, "decide", interrupted)
         with pytest.raises(KeyboardInterrupt):
             desk.wake("BTCUSD")
-    rows = desk.database.connection().query("select * from ticks where state = 'claimed'")
+    rows = desks.rows(desk, "select * from ticks where state = 'claimed'")
     assert {row["epoch"] for row in rows} == {RELEASED}
     assert {one.state for one in desk.wake("BTCUSD")} == {"done"}
-    assert len(list(desk.database.connection().query("select * from sentiment"))) == 2
+    assert len(desks.rows(desk, "select * from sentiment")) == 2
 
 
 # --- under one ceiling ----------------------------------------------------------------------------
@@ -417,7 +413,7 @@ def test_an_interrupt_gives_every_claim_back_that_is_not_done(
 
 @pytest.mark.parametrize("worths", [1.5, 2.5])
 def test_what_the_elder_may_cost_is_not_promised_to_the_younger(
-    worths: float, open_desk: Callable[..., Desk]
+    worths: float, open_desk: Open
 ) -> None:
     """An hour that pays for one desk and a half lets one of two debate, one for two both."""
     named = {"provider": "anthropic", "quick_think_model": "flat", "deep_think_model": "flat"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from math import floor
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from tests.doubles.scripted import NEVER, Scripted, chart, reporting
 from tests.worlds import desks
 from tests.worlds.records import tick_record
 from torra.clock import System
-from torra.config import Instance, NoticeSettings, Profile, validate
+from torra.config import Instance, NoticeSettings, Profile
 from torra.dashboard.trade import proposals
 from torra.desk.schedule import Desk
 from torra.notices.watching import Watcher
@@ -35,13 +35,7 @@ PRICES: Final = {"quick": {"input": 1.0, "output": 5.0}, "deep": {"input": 2.0, 
 def profile(mode: str = "budget", **changes: Any) -> Profile:
     """A profile that opens often, and large enough for a share of it to be told."""
     agents = {"mode": mode, "influence": "full", "second_look": "never"}
-    values: dict[str, Any] = {
-        "thresholds": {"buy": 0.05, "sell": 0.05},
-        "risk": {"capital": 1_000_000.0, "max_signals_per_hour": 60},
-        **changes,
-        "agents": {**agents, **changes.pop("agents", {})},
-    }
-    return validate(Profile, values, "a test")
+    return desks.eager_profile(agents, **changes)
 
 
 def failing(mode: str, kind: Any = DOWN, **own: Any) -> Scripted:
@@ -54,7 +48,7 @@ Run = Callable[..., Mapping[str, Any]]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
+def run(tmp_path: Path) -> Run:
     """What runs one tick of a desk and returns its record."""
     opened: list[Desk] = []
 
@@ -73,9 +67,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
         return record
 
     one.opened = opened  # type: ignore[attr-defined]
-    yield one
-    for desk in opened:
-        desk.database.close()
+    return one
 
 
 def lots(record: Mapping[str, Any]) -> float:

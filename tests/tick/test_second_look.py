@@ -482,8 +482,7 @@ def test_a_replay_looks_again_where_the_desk_did_and_nowhere_else(
         lease_seconds=36_000.0,
     )
     desk._hold_lease()
-    for _ in range(scaled(200, 2)):
-        desks.step(desk)
+    desks.step(desk, scaled(200, 2))
     source, into = desk.database, desks.open_database(tmp_path / "again")
     found = list(replay(source, into, desks.BTC.id))
     spoken, again = deliberations(source), deliberations(into)

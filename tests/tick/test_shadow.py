@@ -127,9 +127,7 @@ def books(desk: Desk) -> dict[str, list[dict[str, Any]]]:
     """Return every row that a tick's decision leaves, but when and how fast it was written."""
     apart = {"at", "elapsed_ms", "sentiment_id", "id"}
     tables = ("chains", "signals", "signal_events", "latches", "paper_cursor", "proposals", "bars")
-    rows = {
-        name: list(desk.database.connection().query(f"SELECT * FROM {name}")) for name in tables
-    }
+    rows = {name: list(desks.rows(desk, f"SELECT * FROM {name}")) for name in tables}
     return {
         name: [{k: v for k, v in row.items() if k not in apart} for row in found]
         for name, found in rows.items()
@@ -165,7 +163,6 @@ def test_a_desk_in_shadow_decides_as_one_with_nobody_asked(
     signals = books(shadow)["signals"]
     assert {row["state"] for row in signals} >= {"CLOSED"}, "there must be trades to tell apart"
     check_recorded(ours)
-    shadow.database.close()
 
 
 @pytest.mark.journey
@@ -191,7 +188,6 @@ def test_a_swarm_in_shadow_decides_so_too(tmp_path: Path, alone: Desk, steps: in
     said = [record["deliberation"] for record in ours]
     assert {side for one in said for side in one["ruling"].get("veto_sides", ())} == {"BUY", "SELL"}
     assert any(one["swarm"]["budget"] < 1.0 for one in said)
-    shadow.database.close()
 
 
 def check_recorded(found: list[dict[str, Any]]) -> None:
@@ -211,7 +207,6 @@ def test_the_same_voice_counts_where_it_is_let(tmp_path: Path, alone: Desk) -> N
     ours, theirs = records(full), records(alone)[: len(records(full))]
     assert [r["consensus"] for r in ours] != [r["consensus"] for r in theirs]
     assert not any(SHADOW in r["deliberation"]["flags"] for r in ours)
-    full.database.close()
 
 
 @pytest.mark.journey
@@ -229,7 +224,6 @@ def test_earned_influence_counts_once_promoted_and_a_replay_knows_when(tmp_path:
     with closing(desks.open_database(tmp_path / "again")) as into:
         again = list(replay(desk.database, into, desks.BTC.id))
     assert {told.state for told in again} == {"same"}, again
-    desk.database.close()
 
 
 # --- the pages ---

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from agents.contracts import GateRuling, OfficerReason
+from instance_database import TickKey
 from tests.cases import cases
 from tests.conftest import Scale
 from torra.config import Instance, Profile
@@ -93,12 +94,19 @@ def reviewed(
         ruling=ruling, declined=declined, size_share=lambda side: ruling.multiplier
     )
     inputs = SimpleNamespace(
-        close=2_000.0, atr=5.0, now=NOON, as_of=NOON, timeframe="M15", bar_time=NOON
+        instance=GOLD,
+        close=2_000.0,
+        atr=5.0,
+        now=NOON,
+        as_of=NOON,
+        timeframe="M15",
+        bar_time=NOON,
+        key=TickKey(GOLD.id, "M15", NOON),
     )  # the rest of a tick decides nothing here
     saved = SimpleNamespace(verdict=verdict, low_consensus=low, high_consensus=high)
     desk = {"trading_state": "ACTIVE", "exposure": {}}
     debated = SimpleNamespace(counted=spoken)
-    parts: Any = (GOLD, inputs, debated, saved, PROFILE, store, desk)
+    parts: Any = (inputs, debated, saved, PROFILE, store, desk)
     asked, action = decision._review(*parts)
     assert asked.veto is (DenyReason.GATE_VETO in action.denied) or verdict == "HOLD"
     return verdict, action.denied

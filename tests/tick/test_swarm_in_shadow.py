@@ -37,10 +37,8 @@ def shares(folder: Path, given: Profile, ticks: int, *, alone: bool = False) -> 
     """
     folder.mkdir(parents=True)
     nobody = SimpleNamespace(name="rules", submit=None) if alone else None
-    desk = desks.open_desk(folder, (desks.BTC,), profile=given, provider=nobody)
-    desks.take_lease(desk)
-    for _ in range(ticks):
-        desks.step(desk)
+    desk = desks.leading_desk(folder, (desks.BTC,), profile=given, provider=nobody)
+    desks.step(desk, ticks)
     found = {
         (row.timeframe, row.bar_time, row.verdict): row.multiplier
         for row in desk.database.proposals(None, limit=10**6)

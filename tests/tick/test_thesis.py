@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.doubles import scripted
 from tests.tries import Tries
 from tests.worlds import desks
 from torra.clock import duration, parse
-from torra.config import Instance, Profile, validate
+from torra.config import Instance, Profile
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
 from torra.tick.ladder import consulting_tiers, tick_worst_case
@@ -39,13 +40,7 @@ DECIDED = ("verdict", "action", "reason", "denied", "scores", "consensus", "gate
 def firm(**changes: Any) -> Profile:
     """A profile that opens and closes often."""
     agents = {"mode": "firm", "influence": "full", "timeout_seconds": 60.0}
-    values: dict[str, Any] = {
-        "thresholds": {"buy": 0.05, "sell": 0.05},
-        "risk": {"capital": 1_000_000.0, "max_signals_per_hour": 60},
-        **changes,
-        "agents": {**agents, **changes.pop("agents", {})},
-    }
-    return validate(Profile, values, "a test")
+    return desks.eager_profile(agents, **changes)
 
 
 def wild(request: Request) -> dict[str, Any]:
@@ -82,29 +77,31 @@ def answering(make: Callable[[Request], Any], **own: Any) -> scripted.Scripted:
 Run = Callable[..., list[dict[str, Any]]]
 
 
+def firm_desk(
+    folder: Path, provider: Any, instance: Instance = desks.BTC, profile: Profile | None = None
+) -> Desk:
+    return desks.leading_desk(
+        folder, (instance,), profile=profile or firm(), provider=provider,
+        lease_seconds=36_000, seconds=36_000.0,
+    )  # fmt: skip
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
+def run(tmp_path: Path) -> Run:
     """What runs a desk over some closes and returns the records of its ticks, the first first."""
-    opened: list[Desk] = []
+    folders = itertools.count()
 
     def run_one(
         provider: Any, steps: int = 1, profile: Profile | None = None, instance: Instance = ALONE
     ) -> list[dict[str, Any]]:
-        folder = tmp_path / str(len(opened))
+        folder = tmp_path / str(next(folders))
         folder.mkdir()
-        desk = desks.open_desk(
-            folder, (instance,), profile=profile or firm(), provider=provider, lease_seconds=36_000
-        )
-        desks.take_lease(desk, 36_000.0)
-        opened.append(desk)
-        for _ in range(steps):
-            desks.step(desk)
+        desk = firm_desk(folder, provider, instance, profile)
+        desks.step(desk, steps)
         found = [desk.database.told_tick(key) for key in desk.database.journalled("BTCUSD")]
         return [dict(record) for record in found if record is not None]
 
-    yield run_one
-    for desk in opened:
-        desk.database.close()
+    return run_one
 
 
 def asked(record: dict[str, Any]) -> dict[str, Any]:
@@ -188,14 +185,8 @@ def test_what_a_death_parts_from_its_close_foresees_as_its_close_did(
 
     monkeypatch.setattr(Database, "company", noted)
     monkeypatch.setattr(Database, "finish_tick", finished)
-    desk = desks.open_desk(
-        tmp_path, (desks.BTC,), profile=firm(**changes), provider=answering(wild),
-        lease_seconds=36_000,
-    )  # fmt: skip
-    desks.take_lease(desk, 36_000.0)
-    for _ in range(scaled(400, least=32)):
-        desks.step(desk)
-    desk.database.close()
+    desk = firm_desk(tmp_path, answering(wild), profile=firm(**changes))
+    desks.step(desk, scaled(400, least=32))
     assert [pair for pair in again if pair[0] != pair[1]] == []
     assert moved, "no tick left another position or another latch behind for the rest of its close"
 
@@ -223,21 +214,15 @@ def test_what_ended_while_the_desk_was_down_is_held_no_more(
         looked.append((before, database.company(*moment, {})))
 
     monkeypatch.setattr(Database, "finish_tick", finished)
-    desk = desks.open_desk(
-        tmp_path, (desks.BTC,), profile=firm(), provider=answering(agreeing), lease_seconds=36_000
-    )
-    desks.take_lease(desk, 36_000.0)
-    for _ in range(40):
-        desks.step(desk)
-    desk.database.close()
+    desk = firm_desk(tmp_path, answering(agreeing))
+    desks.step(desk, 40)
     assert looked
     for before, after in looked:
         assert before.held.state == "FILLED" and after == before._replace(held=None)
 
 
 def test_a_record_that_cannot_be_read_fails_no_other_tick_of_its_close(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path, (desks.BTC,), profile=firm(), provider=answering(agreeing))
-    desks.take_lease(desk, 36_000.0)
+    desk = firm_desk(tmp_path, answering(agreeing))
     desks.step(desk)
     database = desk.database
     (elder,) = [text for text in database.journalled("BTCUSD") if "|H1|" in text][-1:]
@@ -247,7 +232,6 @@ def test_a_record_that_cannot_be_read_fails_no_other_tick_of_its_close(tmp_path:
     assert database.company(*asked, {}) is not None
     database.connection().execute("UPDATE journal SET record = substr(record, 1, 99)")
     assert database.record(elder) == {} and database.company(*asked, {}) is not None
-    database.close()
 
 
 def test_an_opening_of_no_size_is_nothing_to_ask_about(run: Run) -> None:
@@ -432,10 +416,7 @@ def test_the_worst_case_of_a_tick_has_the_trader_at_its_dearest() -> None:
 
 
 def test_the_thesis_is_kept_with_the_opening_for_its_lesson(tmp_path: Path) -> None:
-    desk = desks.open_desk(
-        tmp_path, (ALONE,), profile=firm(), provider=answering(agreeing), lease_seconds=36_000
-    )
-    desks.take_lease(desk, 36_000.0)
+    desk = firm_desk(tmp_path, answering(agreeing), ALONE)
     desks.step(desk)
     (key,) = desk.database.journalled("BTCUSD")
     record = desk.database.told_tick(key)
@@ -446,4 +427,3 @@ def test_the_thesis_is_kept_with_the_opening_for_its_lesson(tmp_path: Path) -> N
     assert seen.thesis.claim == record["deliberation"]["consulted"]["report"]["claim"]
     assert (seen.thesis.bars, seen.thesis.tier) == (16, asked(dict(record))["tier"])
     assert type(seen).of(seen.as_dict()) == seen
-    desk.database.close()

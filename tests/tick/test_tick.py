@@ -23,6 +23,7 @@ from tests.tries import Tries
 from tests.worlds import desks
 from torra.clock import Simulated, duration, iso
 from torra.config import Profile, validate
+from torra.desk.schedule import Desk
 from torra.evidence import feature_bundle
 from torra.providers.registry import open_provider
 from torra.tick import record as tick_record
@@ -64,15 +65,13 @@ def profile(**agents: Any) -> Profile:
 
 
 def ticked(folder: Path, provider: Any, settings: Profile | None = None) -> dict[str, Any]:
-    desk = desks.open_desk(folder, provider=provider, profile=settings)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(folder, provider=provider, profile=settings)
     desk.wake("BTCUSD")
-    record = desk.database.latest_tick("BTCUSD", "M15")
-    assert record is not None
+    record = desks.newest(desk)
     # By its key, not the newest: on a busy machine H1, which closed with it, may be stored later.
     key = f"BTCUSD|M15|{record['bar_time']}"
     query = "select * from sentiment where torra_key = ?"
-    (row,) = desk.database.connection().query(query, [key])
+    (row,) = desks.rows(desk, query, [key])
     desk.database.close()
     return {**record, "row": row}
 
@@ -163,28 +162,25 @@ def test_a_provider_that_never_answers_does_not_hold_a_tick(tmp_path: Path, trie
     settings = profile(timeout_seconds=1.0)
     for attempt in tries():
         silent = Faulty(set(), "timeout")
-        desk = desks.open_desk(attempt.folder(tmp_path), profile=settings, provider=silent)
-        desks.take_lease(desk)
+        desk = desks.leading_desk(attempt.folder(tmp_path), profile=settings, provider=silent)
         desk.wake("BTCUSD")
         silent.broken |= {*DESK, "chart_scorer"}
         began = time.monotonic()
         desks.step(desk)
         took = time.monotonic() - began
-        record = desk.database.latest_tick("BTCUSD", "M15")
-        assert record is not None and record["source_type"] == "L1_ONLY"
+        record = desks.newest(desk)
+        assert record["source_type"] == "L1_ONLY"
         desk.database.close()
         with attempt:
             assert took <= 1.0 + 0.5
 
 
 def test_a_tick_runs_once(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path)
     first = desk.wake("BTCUSD")
     assert {outcome.state for outcome in first} == {"done"}
     assert [outcome.key.timeframe for outcome in first] == ["H1", "M15"], "the longer goes first"
     assert desk.wake("BTCUSD") == []
-    desk.database.close()
 
 
 def direct(desk: Any) -> Callable[[], Any]:
@@ -207,108 +203,86 @@ def direct(desk: Any) -> Callable[[], Any]:
     return run
 
 
-def test_a_second_call_for_the_same_bar_finds_it_taken(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,))
-    desks.take_lease(desk)
-    run = direct(desk)
+def test_a_second_call_for_the_same_bar_finds_it_taken(euro_desk: Desk) -> None:
+    run = direct(euro_desk)
     with ThreadPoolExecutor(4) as pool:
         outcomes = [future.result() for future in [pool.submit(run) for _ in range(4)]]
     assert sorted(outcome.state for outcome in outcomes) == ["done", "taken", "taken", "taken"]
-    assert len(list(desk.database.connection().query("select * from sentiment"))) == 1
-    desk.database.close()
+    assert len(desks.rows(euro_desk, "select * from sentiment")) == 1
 
 
-def test_a_tick_that_raises_gives_its_claim_back(tmp_path: Path, monkeypatch: Any) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,))
-    desks.take_lease(desk)
-    run = direct(desk)
+def test_a_tick_that_raises_gives_its_claim_back(euro_desk: Desk, monkeypatch: Any) -> None:
+    run = direct(euro_desk)
     with monkeypatch.context() as broken:
         broken.setattr(feature_bundle, "build", lambda **_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run()
     assert run().state == "done"
-    desk.database.close()
 
 
-def test_a_tick_that_raises_is_tried_again(tmp_path: Path, monkeypatch: Any) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,))
-    desks.take_lease(desk)
+def test_a_tick_that_raises_is_tried_again(euro_desk: Desk, monkeypatch: Any) -> None:
     build = tick_record.build
 
     def broken(*_: Any) -> dict[str, Any]:
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(tick_record, "build", broken)
-    (outcome,) = desk.wake("EURUSD")
+    (outcome,) = euro_desk.wake("EURUSD")
     assert (outcome.state, outcome.reason) == ("late", "error")
-    assert not list(desk.database.connection().query("select * from sentiment"))
+    assert not desks.rows(euro_desk, "select * from sentiment")
     monkeypatch.setattr(tick_record, "build", build)
-    (outcome,) = desk.wake("EURUSD")
+    (outcome,) = euro_desk.wake("EURUSD")
     assert outcome.state == "done"
-    desk.database.close()
 
 
 def test_a_broken_tick_ends_as_a_skip_that_names_the_fault(
-    tmp_path: Path, monkeypatch: Any
+    euro_desk: Desk, monkeypatch: Any
 ) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,))
-    desks.take_lease(desk)
 
     def broken(*_: Any) -> dict[str, Any]:
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(tick_record, "build", broken)
-    for _ in range(4):
-        desks.step(desk)
-    states = desk.database.tick_states("EURUSD", "H1", 10)
+    desks.step(euro_desk, 4)
+    states = euro_desk.database.tick_states("EURUSD", "H1", 10)
     assert ("skipped", "error") in {(row["state"], row["reason"]) for row in states}
     assert any("a defect" in (row["detail"] or "") for row in states)
-    desk.database.close()
 
 
 def test_a_closed_market_is_a_recorded_skip(tmp_path: Path) -> None:
     friday = datetime.fromisoformat("2021-11-12T21:00:00+00:00")
-    desk = desks.open_desk(
+    desk = desks.leading_desk(
         tmp_path, (desks.EUR,), make_clock=lambda stood: Simulated(stood or friday)
     )
-    desks.take_lease(desk)
-    for _ in range(8):
-        desks.step(desk)
+    desks.step(desk, 8)
     states = {row["bar_time"]: row for row in desk.database.tick_states("EURUSD", "H1", 20)}
     reasons = {row["reason"] for row in states.values() if row["state"] == "skipped"}
     assert reasons == {"no_bar"}, states
-    desk.database.close()
 
 
 def test_a_hole_in_the_feed_is_a_recorded_skip_though_later_bars_come(tmp_path: Path) -> None:
     hole = desks.START + 2 * desks.QUARTER
     feed = desks.Holed({hole})
-    desk = desks.open_desk(tmp_path, feed=feed)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, feed=feed)
     desk.wake("BTCUSD")
-    for _ in range(7):
-        desks.step(desk)
+    desks.step(desk, 7)
     states = {row["bar_time"]: row for row in desk.database.tick_states("BTCUSD", "M15", 20)}
     row = states[iso(hole)]
     assert (row["state"], row["reason"]) == ("skipped", "no_bar")
     others = [row["state"] for time, row in states.items() if time != iso(hole)]
     assert others == ["done"] * 7
-    desk.database.close()
 
 
 def test_a_bar_that_comes_late_is_still_ticked(tmp_path: Path) -> None:
     late = desks.START + 2 * desks.QUARTER
     feed = desks.Holed({late})
-    desk = desks.open_desk(tmp_path, feed=feed)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, feed=feed)
     desk.wake("BTCUSD")
-    for _ in range(3):
-        desks.step(desk)
+    desks.step(desk, 3)
     feed.missing.clear()
     desks.step(desk)
     states = {row["bar_time"]: row["state"] for row in desk.database.tick_states("BTCUSD", "M15")}
     assert states[iso(late)] == "done"
-    desk.database.close()
 
 
 def test_a_locked_database_ends_the_tick_at_its_deadline(tmp_path: Path, tries: Tries) -> None:
@@ -324,8 +298,7 @@ def seconds_of_a_locked_tick(folder: Path) -> float:
     Infinity for a tick whose deadline was there before its first call, with which the lock begins.
     """
     settings = profile(timeout_seconds=1.0)
-    desk = desks.open_desk(folder, (desks.EUR,), profile=settings)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(folder, (desks.EUR,), profile=settings)
     hold, release = threading.Event(), threading.Event()
     other = desks.open_database(folder)
 
@@ -363,7 +336,7 @@ def seconds_of_a_locked_tick(folder: Path) -> float:
         return math.inf
     held[0].join()
     assert outcome.reason == "error"
-    assert not list(desk.database.connection().query("select * from sentiment"))
+    assert not desks.rows(desk, "select * from sentiment")
     (outcome,) = desk.wake("EURUSD")
     assert outcome.state == "done"
     desk.database.close()
@@ -371,28 +344,23 @@ def seconds_of_a_locked_tick(folder: Path) -> float:
 
 
 def test_two_timeframes_meet_in_one_consensus(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path)
     desk.wake("BTCUSD")
-    for _ in range(4):
-        desks.step(desk)
-    record = desk.database.latest_tick("BTCUSD", "M15")
-    assert record is not None
+    desks.step(desk, 4)
+    record = desks.newest(desk)
     parts = record["composites"]
     assert set(parts) == {"M15", "H1"} and all(part["fresh"] for part in parts.values())
     total = sum(part["weight"] * part["composite"] for part in parts.values())
     weight = sum(part["weight"] for part in parts.values())
     assert record["consensus"] == pytest.approx(total / weight, abs=1e-8)
     assert record["as_of"] == iso(desk.clock.now())
-    desk.database.close()
 
 
 def test_publishing_waits_for_whoever_writes_at_that_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fifty instances that are due together write one after the other; a signal cannot wait."""
-    desk = desks.open_desk(tmp_path, provider=scripted.Distant())
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, provider=scripted.Distant())
     held, published, writers = threading.Event(), [], []
 
     def hold() -> None:
@@ -436,12 +404,11 @@ class Quoting:
 def test_what_the_broker_says_is_asked_before_an_opening(tmp_path: Path) -> None:
     item = desks.BTC.model_copy(update={"bridge": "main"})
     easy = validate(Profile, {"thresholds": {"buy": 0.01, "sell": 0.01}}, "a test")
-    desk = desks.open_desk(tmp_path, (item,), profile=easy, route=Quoting())
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, (item,), profile=easy, route=Quoting())
     denied: set[str] = set()
     for _ in range(8):
         desks.step(desk)
-        for row in desk.database.connection().query("select record from journal"):
+        for row in desks.rows(desk, "select record from journal"):
             told = json.loads(row["record"])
             denied.update(told["denied"])
             if told["denied"]:

@@ -81,12 +81,6 @@ def paid_desk(tmp_path: Path) -> Iterator[Callable[..., Any]]:
         desk.database.close()
 
 
-def newest(desk: Any, timeframe: str = "M15") -> dict[str, Any]:
-    record = desk.database.latest_tick("BTCUSD", timeframe)
-    assert record is not None
-    return record
-
-
 Make = Callable[..., tuple[Any, Paid]]
 
 
@@ -94,7 +88,7 @@ def test_what_a_tick_cost_stands_in_journal_ledger_and_calls(paid_desk: Make) ->
     desk, voice = paid_desk()
     desk.wake("BTCUSD")  # M15 and H1 close together
     assert len(voice.requests) == 8
-    record = newest(desk)
+    record = desks.newest(desk)
     assert record["source_type"] == "AGENT_BUDGET"
     assert record["cost_usd"] == pytest.approx(4 * COST)
     assert sum(call["cost_usd"] for call in record["calls"]) == pytest.approx(4 * COST)
@@ -111,7 +105,7 @@ def test_a_quiet_tick_asks_nobody_under_pivotal(paid_desk: Make) -> None:
     for _ in range(24):
         before = len(voice.requests)
         desks.step(desk)
-        record = newest(desk)
+        record = desks.newest(desk)
         if record["source_type"] == "AGENT_SKIPPED":
             skipped += 1
             assert record["verdict"] == record["l1_verdict"] == "HOLD"
@@ -131,15 +125,15 @@ def test_the_sample_of_quiet_ticks_is_asked_and_flagged(paid_desk: Make) -> None
     flags = []
     for _ in range(8):
         desks.step(desk)
-        flags.append("pivotal_sample" in newest(desk)["deliberation"]["flags"])
-        assert newest(desk)["source_type"] == "AGENT_BUDGET"
+        flags.append("pivotal_sample" in desks.newest(desk)["deliberation"]["flags"])
+        assert desks.newest(desk)["source_type"] == "AGENT_BUDGET"
     assert any(flags)
 
 
 def test_without_money_nobody_is_asked(paid_desk: Make) -> None:
     desk, voice = paid_desk(max_api_cost_per_hour=0.0)
     desk.wake("BTCUSD")
-    record = newest(desk)
+    record = desks.newest(desk)
     assert (record["source_type"], voice.requests) == ("L1_ONLY", [])
     assert "budget" in record["deliberation"]["flags"]
 
@@ -150,13 +144,13 @@ def test_money_that_runs_out_ends_the_asking_until_there_is_room_again(paid_desk
     sources = []
     for _ in range(6):
         desks.step(desk)
-        sources.append(newest(desk)["source_type"])
+        sources.append(desks.newest(desk)["source_type"])
         assert desk.database.spent("mine", desk.ahead.now() - HOUR) <= ceiling
     assert sources[:3] == ["AGENT_BUDGET"] * 3, "three ticks spend what is above one worst case"
     assert sources[3:] == ["L1_ONLY"] * 3
     desk.ahead.hours = 2
     desks.step(desk)
-    assert newest(desk)["source_type"] == "AGENT_BUDGET"
+    assert desks.newest(desk)["source_type"] == "AGENT_BUDGET"
 
 
 def test_a_ledger_that_cannot_be_written_means_no_call(
@@ -169,7 +163,7 @@ def test_a_ledger_that_cannot_be_written_means_no_call(
 
     monkeypatch.setattr(desk.database, "book", full)
     desk.wake("BTCUSD")
-    record = newest(desk)
+    record = desks.newest(desk)
     assert (record["source_type"], voice.requests) == ("L1_ONLY", [])
     assert any(flag.startswith("reserve_failed") for flag in record["deliberation"]["flags"])
 
@@ -178,7 +172,7 @@ def test_the_warm_up_asks_no_vendor(paid_desk: Make) -> None:
     desk, voice = paid_desk()
     done = list(desk.warm_up(desks.START, bars=8))
     assert done
-    record = newest(desk)
+    record = desks.newest(desk)
     assert (record["source_type"], voice.requests) == ("L1_ONLY", [])
     assert "not_asked" in record["deliberation"]["flags"]
     desks.step(desk)
@@ -193,7 +187,7 @@ def test_the_picture_goes_to_the_roles_that_ask_for_one(paid_desk: Make) -> None
     assert shown["technical"] is not None
     assert shown["technical"].startswith(PNG)
     assert [role for role, picture in shown.items() if picture] == ["technical"]
-    assert desk.database.picture(newest(desk)["picture"]) == shown["technical"]
+    assert desk.database.picture(desks.newest(desk)["picture"]) == shown["technical"]
 
 
 def test_without_leave_of_the_profile_no_picture_is_drawn(
@@ -203,7 +197,7 @@ def test_without_leave_of_the_profile_no_picture_is_drawn(
     desk, voice = paid_desk()
     desks.step(desk)
     assert {request.picture for request in voice.requests} == {None}
-    assert newest(desk)["picture"] is None
+    assert desks.newest(desk)["picture"] is None
 
 
 @pytest.mark.parametrize(
@@ -219,7 +213,7 @@ def test_a_picture_that_cannot_be_drawn_is_a_flag(
     monkeypatch.setattr(chart_renderer, "render", broken)
     desk, voice = paid_desk(picture="rendered")
     desks.step(desk)
-    record = newest(desk)
+    record = desks.newest(desk)
     assert record["source_type"] == "AGENT_BUDGET"
     assert flag in record["deliberation"]["flags"]
     assert {request.picture for request in voice.requests} == {None}
@@ -229,4 +223,4 @@ def test_a_screenshot_that_is_not_there_is_a_flag(paid_desk: Make, tmp_path: Pat
     template = f"{tmp_path}/{{symbol}}_{{timeframe}}.png"
     desk, _ = paid_desk(picture="file", picture_file=template)
     desks.step(desk)
-    assert "picture:missing" in newest(desk)["deliberation"]["flags"]
+    assert "picture:missing" in desks.newest(desk)["deliberation"]["flags"]

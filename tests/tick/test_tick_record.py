@@ -68,10 +68,10 @@ def stored(database: Database) -> Iterator[dict[str, Any]]:
 def lived(tmp_path: Path) -> Lived:
     def live(profile: dict[str, Any], provider: Any = None) -> list[dict[str, Any]]:
         settings = validate(Profile, {"agents": profile}, "a test")
-        desk = desks.open_desk(tmp_path, profile=settings, provider=provider or scripted.Scripted())
-        desks.take_lease(desk)
-        for _ in range(2):
-            desks.step(desk)
+        desk = desks.leading_desk(
+            tmp_path, profile=settings, provider=provider or scripted.Scripted()
+        )
+        desks.step(desk, 2)
         found = list(stored(desk.database))
         desk.database.close()
         assert found

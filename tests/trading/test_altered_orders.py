@@ -21,7 +21,7 @@ import signal_bridge
 from instance_database import Database
 from tests.trading.test_courier import GOLD, PAPER, ROW, World
 from tests.worlds.channels import Stage, order
-from tests.worlds.stores import NOON, closing, open_database, opening
+from tests.worlds.stores import NOON, open_database, opening
 from torra.bridges.paper import Bar
 from torra.bridges.torra.messages import MessageError, Signal, decode, encode, signal_of
 from torra.clock import iso
@@ -31,8 +31,6 @@ from torra.trading.courier import order_of
 from torra.verdict import order_levels, order_seal
 from torra.verdict.order_levels import Side
 from torra.verdict.risk_engine import Kind, SignalDraft
-
-CLOSE: dict[str, Any] = {"instance": "XAUUSD", "symbol": "XAUUSD", "bridge": "torra_files"}
 
 ALTERATIONS: dict[str, tuple[Any, ...]] = {
     "sid": ("T9", ""),
@@ -103,13 +101,13 @@ def test_no_altered_order_reaches_a_bridge(
         world = World(tmp_path / str(number))
         close = chance.random() < 0.3
         if close:
-            world.database.enqueue_signal(opening("T0", **ROW))
+            world.queue("T0")
             world.turn()
             world.bridge.say("T0", "FILLED", NOON, price=2000.1, volume=0.1, position="77")
             world.turn()
-            world.database.enqueue_signal(closing("T1", "T0", **CLOSE))
+            world.queue_close("T1", "T0")
         else:
-            world.database.enqueue_signal(opening("T1", **ROW))
+            world.queue()
         before = list(world.bridge.sent)
         drawn = altered(world.database, "T1", chance)
         for _ in range(3):
@@ -180,45 +178,39 @@ def test_a_trigger_that_enlarges_an_order_stops_it(tmp_path: Path) -> None:
             "CREATE TRIGGER evil AFTER INSERT ON signals WHEN new.kind = 'open' BEGIN "
             "UPDATE signals SET lots = new.lots * 100, stop = stop * 0.5 WHERE sid = new.sid; END"
         )
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
+    world.send()
     world.turn()
     assert world.bridge.sent == []
     assert (world.state(), seen(world)) == ("CANCELLED", "ORDER_ALTERED")
     assert world.database.trading_state() == "HALTED" and world.file.exists()
-    world.database.close()
 
 
 def test_the_alarm_names_the_order_and_comes_once(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.bridge.down = True  # it cannot be taken back, so it is looked at in every turn
-    world.database.enqueue_signal(opening("T1", **ROW))
+    world.queue()
     alter(world.database, "T1", {"lots": 5.0})
     for _ in range(5):
         world.turn()
     (alarm,) = world.database.alarms()
     assert alarm.detail.startswith("T1 open BUY of XAUUSD was not sent: ")
     assert len(world.database.trading_states()) == 1
-    world.database.close()
 
 
 def test_what_a_bridge_refuses_as_altered_halts_too(tmp_path: Path) -> None:
     """The Advisor found the difference: it came between the outbox and the message."""
     world = World(tmp_path)
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
+    world.send()
     world.bridge.say("T1", "REJECTED", NOON, reason="decision")
     world.turn()
     assert (world.state(), seen(world)) == ("REJECTED", "ORDER_ALTERED")
     assert world.switch.engaged()
-    world.database.close()
 
 
 def test_a_report_of_a_row_that_cannot_be_judged_stops_no_other(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
-    world.database.enqueue_signal(opening("T2"))
+    world.send()
+    world.queue_on_paper()
     with world.database.transaction():
         world.database.move_signal("T2", "PUBLISHED")
     alter(world.database, "T1", {"decided_at": "soon"})
@@ -228,7 +220,6 @@ def test_a_report_of_a_row_that_cannot_be_judged_stops_no_other(tmp_path: Path) 
     assert (world.state("T1"), world.state("T2")) == ("PUBLISHED", "FILLED")
     assert [report.sid for report in world.bridge.reports] == ["T1"], "it waits for a person"
     assert seen(world) == "ODD_SIGNAL"
-    world.database.close()
 
 
 def test_a_trial_on_a_copy_takes_back_the_steps_too(tmp_path: Path) -> None:
@@ -300,4 +291,3 @@ def test_what_was_decided_is_never_taken_for_altered(
         assert decode(encode(message, "k"), Signal, "k").as_decided, (row, spec)
     assert iso(NOON) and database.trading_state() == "ACTIVE"
     record_property("seen", f"{count} orders: none taken for altered")
-    database.close()

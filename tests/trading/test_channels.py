@@ -101,7 +101,6 @@ def test_an_approval_takes_price_and_account_from_the_broker_or_says_that_it_has
     database.store_bars(EUR.id, "M15", pd.DataFrame([row], index=index))
     price, figures = by_hand.market_now(settings, database, EUR, much_later)
     assert (price, "live_spread" in figures) == (1.15, False)
-    database.close()
 
 
 def test_one_channel_has_one_bridge(stage: Stage) -> None:
@@ -119,5 +118,3 @@ def test_a_desk_that_slept_through_a_take_over_no_longer_holds_the_lease(tmp_pat
     assert first.epoch is not None, "it does not know yet"
     assert not first.holds_lease()
     assert second.holds_lease()
-    for desk in (first, second):
-        desk.database.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -43,6 +42,7 @@ GOLD = Instance(
 PAPER = Instance(symbol="BTCUSD", feed="store")
 ROW: dict[str, Any] = {"instance": "XAUUSD", "symbol": "XAUUSD", "entry": 2000.0, "stop": 1990.0}
 ROW |= {"target": 2020.0, "lots": 0.1, "bridge": "torra_files"}
+CLOSE = {name: ROW[name] for name in ("instance", "symbol", "lots", "bridge")}
 
 
 class Walking(Simulated):
@@ -95,16 +95,39 @@ class World:
         self.clock.sleep(seconds)
         self.courier.turn()
 
-    def state(self, sid: str = "T1") -> str:
+    def queue(self, sid: str = "T1", **more: Any) -> None:
+        """Queue an opening for the channel."""
+        self.database.enqueue_signal(opening(sid, **{**ROW, **more}))
+
+    def queue_on_paper(self) -> None:
+        self.database.enqueue_signal(opening("T2"))
+
+    def queue_close(self, sid: str, opened: str, **more: Any) -> None:
+        """Queue the close of an opening at the channel."""
+        self.database.enqueue_signal(closing(sid, opened, **{**CLOSE, **more}))
+
+    def send(self) -> None:
+        """Queue an opening and let the courier take its turn."""
+        self.queue()
+        self.turn()
+
+    def fill(self) -> None:
+        """Send an opening, and let the broker and its books say that it is filled."""
+        self.send()
+        self.bridge.say("T1", "FILLED", NOON, price=2000.0, volume=0.1, position="77")
+        self.bridge.told_books = self.books(position(entry=2000.0))
+        self.turn()
+
+    def row(self, sid: str = "T1") -> dict[str, Any]:
         row = self.database.signal(sid)
-        return "" if row is None else str(row["state"])
+        assert row is not None
+        return row
 
+    def state(self, sid: str = "T1") -> str:
+        return str(self.row(sid)["state"])
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path)
-    yield world
-    world.database.close()
+    def alarms(self) -> list[tuple[str, str]]:
+        return [(row.kind, row.detail) for row in self.database.alarms()]
 
 
 def position(sid: str = "T1", **more: Any) -> BrokerPosition:
@@ -126,8 +149,7 @@ def deal(price: float, profit: float, **more: Any) -> BrokerDeal:
 
 
 def test_a_signal_goes_out_once_and_its_fill_comes_back(world: World) -> None:
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
+    world.send()
     world.turn()
     (order,) = world.bridge.sent
     assert (order.sid, order.broker_symbol, order.magic) == ("T1", "XAUUSD.m", GOLD.magic)
@@ -142,8 +164,7 @@ def test_a_signal_goes_out_once_and_its_fill_comes_back(world: World) -> None:
 def test_nothing_is_sent_before_the_books_were_compared(world: World) -> None:
     """A bridge that cannot tell its positions is not flat."""
     world.bridge.told_books = None
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
+    world.send()
     world.courier.send("XAUUSD")
     assert world.bridge.sent == []
     world.bridge.told_books = world.books()
@@ -173,9 +194,8 @@ def test_the_books_are_compared_each_minute_and_after_every_report(world: World)
 
 @pytest.mark.parametrize("how", ["file", "database"])
 def test_a_halt_takes_back_what_has_not_been_taken(how: str, world: World) -> None:
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
-    world.database.enqueue_signal(opening("T2"))  # on paper
+    world.send()
+    world.queue_on_paper()  # on paper
     if how == "file":
         world.file.parent.mkdir()
         world.file.touch()
@@ -185,49 +205,35 @@ def test_a_halt_takes_back_what_has_not_been_taken(how: str, world: World) -> No
     assert (world.state("T1"), world.state("T2")) == ("CANCELLED", "CANCELLED")
     assert world.database.trading_state() == "HALTED"
     assert world.file.exists()
-    world.database.enqueue_signal(opening("T3", **ROW))
+    world.queue("T3")
     world.courier.send("XAUUSD")
     assert world.bridge.sids == ["T1"]
     assert world.state("T3") == "CANCELLED"
 
 
 def test_what_a_person_approved_on_paper_is_published_within_a_turn(world: World) -> None:
-    world.database.enqueue_signal(opening("T2"))
+    world.queue_on_paper()
     world.turn()
     assert world.state("T2") == "PUBLISHED"
 
 
 def test_a_stop_at_the_broker_ends_the_trade_with_its_profit(world: World) -> None:
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
-    world.bridge.say("T1", "FILLED", NOON, price=2000.0, volume=0.1, position="77")
-    world.bridge.told_books = world.books(position(entry=2000.0))
-    world.turn()
+    world.fill()
     world.clock.sleep(60)
     world.bridge.told_books = world.books(deals=(deal(1990.0, -101.5),))
     world.turn(RECONCILE_SECONDS)
-    row = world.database.signal("T1")
-    assert row is not None
+    row = world.row()
     assert (row["state"], row["close_reason"], row["profit"]) == ("CLOSED", "STOPPED", -101.5)
     assert (row["outcome"], row["evolution"]) == ("loss", "Falsified")
     assert row["thesis"]
 
 
 def test_a_reversal_waits_for_the_books(world: World) -> None:
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
-    world.bridge.say("T1", "FILLED", NOON, price=2000.0, volume=0.1, position="77")
-    world.bridge.told_books = world.books(position(entry=2000.0))
-    world.turn()
-    close: dict[str, Any] = {
-        "instance": "XAUUSD",
-        "symbol": "XAUUSD",
-        "lots": 0.1,
-        "bridge": "torra_files",
-    }
-    world.database.enqueue_signal(closing("C1", "T1", **close))
-    turned = {**ROW, "side": "SELL", "stop": 2010.0, "target": 1980.0}
-    world.database.enqueue_signal(opening("T2", **turned, state="WAITING", after="C1", closes="T1"))
+    world.fill()
+    world.queue_close("C1", "T1")
+    world.queue(
+        "T2", side="SELL", stop=2010.0, target=1980.0, state="WAITING", after="C1", closes="T1"
+    )
     world.turn()
     assert world.bridge.sent[-1].ticket == "77"
     assert world.bridge.sids == ["T1", "C1"]
@@ -248,14 +254,13 @@ def test_books_of_another_time_are_no_comparison(seconds: int, world: World) -> 
     told = world.books()
     moved = replace(told, at=told.at + timedelta(seconds=seconds))
     world.bridge.books = lambda: moved  # type: ignore[method-assign]
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
+    world.send()
     assert world.bridge.sent == []
 
 
 def test_without_the_lease_nothing_is_touched(world: World) -> None:
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.database.enqueue_signal(opening("T2"))
+    world.queue()
+    world.queue_on_paper()
     world.turn()
     world.ours = False
     world.database.enqueue_signal(closing("C1", "T1", instance="XAUUSD", symbol="XAUUSD"))
@@ -277,7 +282,7 @@ def test_a_desk_that_takes_over_opens_its_bridges_anew(world: World) -> None:
 
     world.courier._open_bridges = open_bridges
     world.courier.rest()
-    world.database.enqueue_signal(opening("T1", **ROW))
+    world.queue()
     world.courier.send("XAUUSD")
     assert world.bridge.sent == []
     world.courier.start()
@@ -289,8 +294,8 @@ def test_a_desk_that_takes_over_opens_its_bridges_anew(world: World) -> None:
 
 
 def test_reducing_takes_openings_back_everywhere(world: World) -> None:
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.database.enqueue_signal(opening("T2"))
+    world.queue()
+    world.queue_on_paper()
     world.turn()
     world.database.reduce("a person")
     world.turn()
@@ -300,10 +305,8 @@ def test_reducing_takes_openings_back_everywhere(world: World) -> None:
 
 def test_a_halt_and_an_expiry_count_before_the_books_were_compared(world: World) -> None:
     world.bridge.told_books = None
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
-    row = world.database.signal("T1")
-    assert row is not None
+    world.send()
+    row = world.row()
     assert row["detail"].startswith("BRIDGE_DEAD: its positions and deals were not compared yet")
     world.clock.sleep(180)
     world.turn()
@@ -311,7 +314,7 @@ def test_a_halt_and_an_expiry_count_before_the_books_were_compared(world: World)
 
 
 def test_a_late_execution_that_is_over_is_told_once(world: World) -> None:
-    world.database.enqueue_signal(opening("T1", **ROW))
+    world.queue()
     world.clock.sleep(200)
     world.turn()
     assert world.state("T1") == "EXPIRED"
@@ -404,8 +407,7 @@ def test_a_strange_position_stops_openings_and_raises_one_alarm(world: World) ->
 
 def test_a_bridge_that_is_not_well_is_on_record(world: World) -> None:
     world.bridge.deny(DenyReason.BRIDGE_DEAD, "no heartbeat for 12 s: start the Expert Advisor")
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
+    world.send()
     (row,) = world.database.bridges()
     assert (row.name, row.deny) == ("scripted main", "BRIDGE_DEAD")
     assert "Expert Advisor" in row.detail
@@ -439,11 +441,10 @@ def test_nothing_that_fails_ends_the_courier(
 
     with monkeypatch.context() as patch:
         patch.setattr(world.bridge, "poll", broken)
-        world.database.enqueue_signal(opening("T2"))
+        world.queue_on_paper()
         world.turn()
         assert world.state("T2") == "PUBLISHED", "the others go on"
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
+    world.send()
     assert world.bridge.sids == ["T1"]
     assert world.database.trading_state() == "ACTIVE"
 
@@ -452,7 +453,7 @@ def test_a_broken_database_halts_the_desk(world: World, monkeypatch: pytest.Monk
     def full(*_: object, **__: object) -> Any:
         raise StoreBroken("database or disk is full")
 
-    world.database.enqueue_signal(opening("T1", **ROW))
+    world.queue()
     with monkeypatch.context() as patch:
         patch.setattr(world.database, "move_signal", full)
         patch.setattr(world.database, "halt", full)
@@ -489,7 +490,7 @@ def test_an_order_says_in_points_how_far_the_market_may_be() -> None:
 def test_the_courier_walks_until_it_rests(world: World) -> None:
     import time  # noqa: PLC0415
 
-    world.database.enqueue_signal(opening("T2"))
+    world.queue_on_paper()
     world.courier.start()
     for _ in range(100):
         if world.state("T2") == "PUBLISHED":

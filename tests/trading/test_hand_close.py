@@ -22,13 +22,13 @@ from tests.worlds.channels import EUR
 from tests.worlds.hands import (
     LEVELS,
     MINUTES,
-    PAPER,
     SOMEBODY,
     Market,
     held_at,
     live_home,
     torra,
 )
+from tests.worlds.homes import desk_file
 from tests.worlds.stores import opening
 from torra.clock import System
 from torra.commands.command_line import main
@@ -41,32 +41,17 @@ from torra.verdict import risk_engine
 from torra.verdict.risk_engine import Account, Decision, SignalDraft
 from torra.verdict.signal_states import UNEXECUTED
 
-
-@pytest.fixture
-def market(tmp_path: Path) -> Market:
-    return Market(tmp_path)
-
-
-@pytest.fixture
-def paper(tmp_path: Path) -> Market:
-    found = Market(tmp_path, PAPER)
-    found.bar()
-    return found
-
-
 # --- at a broker ----------------------------------------------------------------------------------
 
 
 def test_a_position_is_closed_at_the_broker_and_its_end_is_by_hand(market: Market) -> None:
-    sid = market.open()
-    market.look(8, seconds=2.5)
+    sid = market.fill()
     assert (market.state(sid), market.held()) == ("FILLED", 1)
     (left,) = market.close(sid)
     assert left["step"] == "CLOSING"
-    market.look(18, seconds=5.0)
+    market.compare()
     assert (market.state(sid), market.state(left["signal"])) == ("CLOSED", "FILLED")
-    row = market.database.signal(sid)
-    assert row is not None
+    row = market.row(sid)
     assert (row["close_reason"], market.held()) == ("BY_HAND", 0)
     assert market.stage.orders_of(left["signal"]) == 1
     (entry,) = market.database.audit_entries(limit=1)
@@ -74,12 +59,11 @@ def test_a_position_is_closed_at_the_broker_and_its_end_is_by_hand(market: Marke
 
 
 def test_the_same_word_twice_is_one_close(market: Market) -> None:
-    sid = market.open()
-    market.look(8, seconds=2.5)
+    sid = market.fill()
     market.close()
     with pytest.raises(ConfigError, match="is being closed already"):
         market.close(sid)
-    market.look(18, seconds=5.0)
+    market.compare()
     assert len(market.database.closes_of("EURUSD", sid)) == 1
     with pytest.raises(ConfigError, match="is CLOSED: there is nothing to close"):
         market.close(sid)
@@ -88,15 +72,14 @@ def test_the_same_word_twice_is_one_close(market: Market) -> None:
 
 
 def test_a_close_that_ended_without_one_can_be_said_again(market: Market) -> None:
-    sid = market.open()
-    market.look(8, seconds=2.5)
+    sid = market.fill()
     first = market.close()[0]["signal"]
     market.look(40, advisor=False, seconds=5.0)
     assert market.state(first) == "EXPIRED"
     market.look(8, seconds=2.5)
     second = market.close()[0]["signal"]
     assert second != first
-    market.look(18, seconds=5.0)
+    market.compare()
     assert market.state(sid) == "CLOSED"
 
 
@@ -123,7 +106,7 @@ def test_where_the_broker_was_quicker_the_close_follows(part: float | None, mark
     market.stage.advise()
     (left,) = market.close()
     assert (left["step"], market.held()) == ("TAKING_BACK", 1)
-    market.look(18, seconds=5.0)
+    market.compare()
     first, second = market.database.closes_of("EURUSD", sid)
     assert (first["sid"], first["state"]) == (left["signal"], "CANCELLED")
     assert (second["state"], second["lots"]) == ("FILLED", part or 0.4)
@@ -132,31 +115,27 @@ def test_where_the_broker_was_quicker_the_close_follows(part: float | None, mark
 
 def test_an_opening_that_waits_for_another_close_goes_with_the_position(market: Market) -> None:
     """To be flat is what is meant: what reverses the position must not open after it."""
-    sid = market.open()
-    market.look(8, seconds=2.5)
+    sid = market.fill()
     market.decide(SignalDraft("close", "SELL", 0.1, closes=sid))
     opening = market.decide(SignalDraft("open", "SELL", 0.1, LEVELS, closes=sid))
     assert market.state(opening) == "WAITING"
     steps = {left["opening"]: left["step"] for left in market.close(sid)}
     assert steps == {opening: "TAKEN_BACK", sid: "ALREADY"}
-    market.look(18, seconds=5.0)
+    market.compare()
     assert (market.state(sid), market.state(opening)) == ("CLOSED", "CANCELLED")
-    row = market.database.signal(sid)
-    assert row is not None
+    row = market.row(sid)
     assert (market.held(), row["close_reason"]) == (0, "CLOSED")
 
 
 def test_a_verdict_finds_the_close_and_adds_none(market: Market) -> None:
-    market.open()
-    market.look(8, seconds=2.5)
+    market.fill()
     market.close()
     action = reviewed(market)
     assert (action.name, action.reason, action.drafts) == ("HOLD", "DUPLICATE_SIGNAL", ())
 
 
 def test_halted_nothing_goes_and_the_refusal_names_the_way(market: Market) -> None:
-    sid = market.open()
-    market.look(8, seconds=2.5)
+    sid = market.fill()
     market.switch.halt("a test")
     for act in (market.close, lambda: hand_close.flatten_desk(market.hand, SOMEBODY)):
         with pytest.raises(ConfigError, match=r"trading is HALTED.*`torra resume --reduce`"):
@@ -165,7 +144,7 @@ def test_halted_nothing_goes_and_the_refusal_names_the_way(market: Market) -> No
     market.switch.resume("look", lambda _: None, reduce=True)
     assert market.database.trading_state() == "REDUCING"
     market.close()
-    market.look(18, seconds=5.0)
+    market.compare()
     assert market.state(sid) == "CLOSED"
 
 
@@ -182,8 +161,7 @@ def test_a_close_that_did_not_close_is_an_alarm_until_the_position_is_gone(
     market: Market,
 ) -> None:
     """A verdict says itself again at the next bar; a person believes that it is done."""
-    sid = market.open()
-    market.look(8, seconds=2.5)
+    sid = market.fill()
     market.close()
     market.look(40, advisor=False, seconds=5.0)
     (alarm,) = market.database.alarms()
@@ -193,7 +171,7 @@ def test_a_close_that_did_not_close_is_an_alarm_until_the_position_is_gone(
     market.close()
     market.look(5)
     assert market.database.alarms() == [], "another close is under way"
-    market.look(18, seconds=5.0)
+    market.compare()
     assert market.state(sid) == "CLOSED"
     assert market.database.alarms() == []
 
@@ -205,23 +183,21 @@ def test_a_close_waits_for_an_opening_whose_end_comes_late(market: Market) -> No
     market.stage.advise()
     market.close()
     market.clock.pass_time(500)
-    market.look(18, seconds=5.0)
+    market.compare()
     assert (market.state(sid), market.held()) == ("CLOSED", 0)
 
 
 def test_after_a_close_in_part_the_next_one_is_of_the_rest(market: Market) -> None:
     """Also before the books show the part."""
-    market.open(0.4)
-    market.look(8, seconds=2.5)
+    market.fill(0.4)
     market.stage.ea.fail(10010, 1, 0.2)
     (first,) = market.close()
     market.look(3)
     assert market.state(first["signal"]) == "PARTIAL"
     (second,) = market.close()
-    row = market.database.signal(second["signal"])
-    assert row is not None
+    row = market.row(second["signal"])
     assert row["lots"] == 0.2
-    market.look(18, seconds=5.0)
+    market.compare()
     assert market.held() == 0
 
 
@@ -268,8 +244,7 @@ def approve(market: Market, sid: str) -> None:
 
 def race(market: Market, dice: random.Random, seen: Counter[str]) -> None:
     """Let a hand, a verdict, an approval and the broker's stop end one position at once."""
-    sid = market.open()
-    market.look(8, seconds=2.5)
+    sid = market.fill()
     assert (market.state(sid), market.held()) == ("FILLED", 1)
     proposal = proposed(market)
     actors: dict[str, Callable[[], object]] = {
@@ -295,14 +270,13 @@ def race(market: Market, dice: random.Random, seen: Counter[str]) -> None:
         market.look(bid=dice.choice((1.1, 1.08)) if stopped else 1.1)
     for thread in threads:
         thread.join()
-    market.look(18, seconds=5.0)
+    market.compare()
     account_for(market, sid, seen)
 
 
 def account_for(market: Market, sid: str, seen: Counter[str]) -> None:
     """Compare the end of a position with the broker's books: it ended once, as they say."""
-    row, closes = market.database.signal(sid), market.database.closes_of("EURUSD", sid)
-    assert row is not None
+    row, closes = market.row(sid), market.database.closes_of("EURUSD", sid)
     outs = [
         one for one in market.stage.ea.deals(entry="out") if str(one["position"]) == row["ticket"]
     ]
@@ -349,8 +323,7 @@ def test_on_paper_it_fills_at_the_open_of_the_next_bar(paper: Market) -> None:
     paper.bar(1.105)
     assert paper.state(sid) == "FILLED", "that bar began before the word was given"
     paper.bar(1.106)
-    row = paper.database.signal(sid)
-    assert row is not None
+    row = paper.row(sid)
     assert (row["state"], row["close_reason"], row["close_price"]) == ("CLOSED", "BY_HAND", 1.106)
     (closed,) = paper.database.closed_trades("EURUSD")
     assert json.loads(closed.thesis)["reason"] == "BY_HAND"
@@ -371,11 +344,9 @@ def test_a_stop_that_is_hit_first_leaves_the_close_nothing(paper: Market) -> Non
     paper.look()
     paper.bar(1.08)
     paper.bar(1.08)
-    row = paper.database.signal(sid)
-    assert row is not None
+    row = paper.row(sid)
     assert (row["state"], row["close_reason"]) == ("CLOSED", "STOPPED")
-    close = paper.database.signal(left["signal"])
-    assert close is not None
+    close = paper.row(left["signal"])
     assert (close["state"], close["detail"]) == ("REJECTED", "no_position")
 
 
@@ -384,8 +355,7 @@ def test_a_word_is_never_filled_in_the_past(paper: Market) -> None:
     filled(paper)
     paper.clock.set(paper.clock.now().replace(microsecond=500_000))
     (left,) = paper.close()
-    row = paper.database.signal(left["signal"])
-    assert row is not None
+    row = paper.row(left["signal"])
     assert row["decided_at"] > paper.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -393,8 +363,7 @@ def test_a_word_is_never_filled_in_the_past(paper: Market) -> None:
 
 
 def test_flatten_tells_what_cannot_be_closed_from_here(market: Market) -> None:
-    market.open()
-    market.look(8, seconds=2.5)
+    market.fill()
     other = Instance(name="OTHER", symbol="EURUSD", timeframes=("M15",), feed="store")
     with market.database.transaction():
         now = market.clock.now()
@@ -451,8 +420,7 @@ def test_real_money_wants_the_word_or_yes(home: Path) -> None:
 @pytest.fixture
 def on_paper(tmp_path: Path) -> Path:
     """A home that holds 0.1 lots of the euro on paper, bought at 1.1, at a bid of 1.105."""
-    desk = {"instances": [{"symbol": "EURUSD", "feed": "store"}]}
-    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+    desk_file(tmp_path, {"symbol": "EURUSD", "feed": "store"})
     database, now = open_home(tmp_path), System().now()
     database.enqueue_signal(
         opening("TPAPER", instance="EURUSD", symbol="EURUSD", entry=1.1, stop=1.09, target=1.12,

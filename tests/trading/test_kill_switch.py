@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from instance_database import Database
-from tests.worlds.stores import open_database
 from torra.bridges.order_journal import halt_in
 from torra.config import Channel, DeskSettings, Instance
 from torra.errors import StoreBroken, StoreUnavailable
@@ -19,13 +18,6 @@ from torra.home import HALT
 from torra.store.connection import unavailable
 from torra.trading import kill_switch
 from torra.trading.kill_switch import KillSwitch, halt_files
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = open_database(tmp_path)
-    yield database
-    database.close()
 
 
 @pytest.fixture
@@ -161,23 +153,18 @@ def test_a_slow_disk_of_the_home_lets_nothing_go_on(
     assert files["desk"].exists() and switch.standing()[0] == "the HALT files are down (desk)"
 
 
-def test_a_halt_reaches_what_it_can(
-    switch: KillSwitch, files: dict[str, Path], database: Database
+@pytest.mark.parametrize("mounted", [True, False])
+def test_a_halt_reaches_what_it_can_and_makes_no_share(
+    mounted: bool, switch: KillSwitch, files: dict[str, Path], database: Database
 ) -> None:
-    files["main"].parent.write_text("a file where the folder should be", encoding="utf-8")
+    folder = files["main"].parent
+    if mounted:
+        folder.write_text("a file where the folder should be", encoding="utf-8")
+    else:
+        folder.parent.rmdir()
     (failed,) = switch.halt("a person")
     assert failed.startswith("main: ")
-    assert files["desk"].exists()
-    assert database.trading_state() == "HALTED"
-
-
-def test_a_share_that_is_not_mounted_is_told_and_not_made(
-    switch: KillSwitch, files: dict[str, Path], database: Database
-) -> None:
-    files["main"].parent.parent.rmdir()
-    (failed,) = switch.halt("a person")
-    assert failed.startswith("main: ")
-    assert not files["main"].parent.parent.exists()
+    assert files["desk"].exists() and folder.parent.exists() is mounted
     assert database.trading_state() == "HALTED"
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,15 +18,6 @@ from torra.errors import LONGEST_TEXT
 from torra.trading import courier
 from torra.trading.courier import RECONCILE_SECONDS, order_of
 
-ODD: dict[str, Any] = {**ROW, "instance": GOLD.id}
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path)
-    yield world
-    world.database.close()
-
 
 def plant(world: World, *statements: str) -> None:
     """Change the database as a foreign hand does: no check of the schema stands in its way."""
@@ -38,10 +28,6 @@ def plant(world: World, *statements: str) -> None:
         db.execute(sql)
     db.commit()
     db.close()
-
-
-def alarms(world: World) -> list[tuple[str, str]]:
-    return [(row.kind, row.detail) for row in world.database.alarms()]
 
 
 WRONG = {
@@ -65,26 +51,23 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_an_odd_signal_is_never_sent_and_told_once(world: World, what: str) -> None:
-    world.database.enqueue_signal(opening("TODD", **ODD))
+    world.queue("TODD")
     plant(world, f"UPDATE signals SET {WRONG[what]} WHERE sid = 'TODD'")
-    world.database.enqueue_signal(closing("T2", "TOLD", **{**ODD, **LESS}))
+    world.queue_close("T2", "TOLD")
     for _ in range(8):
         world.turn()
     assert "TODD" not in world.bridge.sids
     assert world.bridge.sids == ["T2"], "the channel goes on"
-    [(kind, detail)] = alarms(world)
+    [(kind, detail)] = world.alarms()
     assert kind == "ODD_SIGNAL" and detail.startswith("TODD cannot be read")
     assert len(detail) <= LONGEST_TEXT
     assert world.state("TODD") == "PENDING", "it is left alone"
 
 
-LESS = {"side": "SELL", "entry": None, "stop": None, "target": None}
-
-
 def test_a_signal_without_an_event_stops_nobody_else(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.database.enqueue_signal(opening("TODD", **{**ODD, "instance": "OTHER"}))
+    world.queue("TODD", instance="OTHER")
     plant(
         world,
         f"UPDATE signals SET state = 'PUBLISHED', instance = '{GOLD.id}' WHERE sid = 'TODD'",
@@ -94,8 +77,8 @@ def test_a_signal_without_an_event_stops_nobody_else(
         for _ in range(10):
             world.turn(RECONCILE_SECONDS)
     assert "Traceback" not in caplog.text and "next turn tries again" not in caplog.text
-    assert [kind for kind, _ in alarms(world)] == ["ODD_SIGNAL"]
-    world.database.enqueue_signal(closing("T2", "TOLD", **{**ODD, **LESS, **fresh(world)}))
+    assert [kind for kind, _ in world.alarms()] == ["ODD_SIGNAL"]
+    world.queue_close("T2", "TOLD", **fresh(world))
     world.turn()
     assert world.bridge.sids == ["T2"], "the books were compared: the channel sends"
 
@@ -112,7 +95,7 @@ def fresh(world: World) -> dict[str, Any]:
      "UPDATE signals SET state = 'LOST'", "UPDATE signals SET expires = 'later'"],
 )  # fmt: skip
 def test_what_cannot_be_compared_stops_no_other(world: World, step: str) -> None:
-    world.database.enqueue_signal(opening("TODD", **ODD))
+    world.queue("TODD")
     world.turn()
     world.turn()
     assert world.bridge.sids == ["TODD"]
@@ -120,7 +103,7 @@ def test_what_cannot_be_compared_stops_no_other(world: World, step: str) -> None
     world.bridge.told_books = world.books(position("TODD"), position("TNEW", ticket="78"))
     for _ in range(4):
         world.turn(RECONCILE_SECONDS)
-    told = dict(alarms(world))
+    told = dict(world.alarms())
     assert "TODD" in told["ODD_SIGNAL"]
     assert "position 78" in told["EXTERNAL"], "the others are compared"
     assert "position 77" not in told["EXTERNAL"], "its own position is no stranger's"
@@ -132,7 +115,7 @@ def test_an_odd_paper_signal_leaves_the_others(world: World) -> None:
     plant(world, "UPDATE signals SET decided_at = 'x' WHERE sid = 'TODD'")
     sent = signal_bridge.publish_pending(world.database, now=NOON, halted=False)
     assert [row["sid"] for row in sent] == ["T1"]
-    assert [kind for kind, _ in alarms(world)] == ["ODD_SIGNAL"]
+    assert [kind for kind, _ in world.alarms()] == ["ODD_SIGNAL"]
     assert PAPER.id == "BTCUSD"
 
 
@@ -145,21 +128,20 @@ def test_a_row_that_no_order_can_be_made_of_is_told_once(
         return order_of(row, *rest)
 
     monkeypatch.setattr(courier, "order_of", make)
-    world.database.enqueue_signal(opening("TODD", **ODD))
-    world.database.enqueue_signal(closing("T2", "TOLD", **{**ODD, **LESS}))
+    world.queue("TODD")
+    world.queue_close("T2", "TOLD")
     with caplog.at_level(logging.WARNING):
         for _ in range(8):
             world.turn()
     assert world.bridge.sids == ["T2"]
-    assert [kind for kind, _ in alarms(world)] == ["ODD_SIGNAL"]
+    assert [kind for kind, _ in world.alarms()] == ["ODD_SIGNAL"]
     assert caplog.text.count("TODD") <= 2, "not in every turn"
 
 
 def test_a_finding_that_cannot_be_booked_takes_no_other_with_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.database.enqueue_signal(opening("T1", **ROW))
-    world.turn()
+    world.send()
     world.turn()
     move = type(world.database).move_signal
 
@@ -171,7 +153,7 @@ def test_a_finding_that_cannot_be_booked_takes_no_other_with_it(
     monkeypatch.setattr(type(world.database), "move_signal", refuse)
     world.bridge.told_books = world.books(position("T1"), position("TNEW", ticket="78"))
     world.turn(RECONCILE_SECONDS)
-    told = dict(alarms(world))
+    told = dict(world.alarms())
     assert "this cannot be booked" in told["ODD_SIGNAL"] and "position 78" in told["EXTERNAL"]
 
 

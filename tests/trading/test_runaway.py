@@ -79,12 +79,10 @@ def test_ten_thousand_verdicts_in_an_hour_are_capped_and_halt_the_desk(
     )
     database.set_trading_state("ACTIVE", "a person")
     assert decide(database, "BUY", later, profile).name == "OPEN_BUY"
-    database.close()
 
 
-def test_a_desk_that_trades_as_often_as_it_may_is_not_halted(tmp_path: Path) -> None:
+def test_a_desk_that_trades_as_often_as_it_may_is_not_halted(database: Database) -> None:
     """The control: three openings of a side and six signals in an hour are allowed."""
-    database = open_database(tmp_path)
     for number, verdict in enumerate(("BUY", "SELL", "BUY", "SELL", "BUY", "SELL")):
         moment = NOON + timedelta(minutes=number)
         assert decide(database, verdict, moment, PROFILE).name == f"OPEN_{verdict}"
@@ -92,7 +90,6 @@ def test_a_desk_that_trades_as_often_as_it_may_is_not_halted(tmp_path: Path) -> 
     assert database.trading_state() == "ACTIVE"
     assert decide(database, "HOLD", NOON + timedelta(minutes=7), PROFILE).name == "HOLD"
     assert database.trading_state() == "ACTIVE", "nothing was asked for, so nothing is denied"
-    database.close()
 
 
 def test_a_tick_that_would_send_too_much_halts_its_desk(tmp_path: Path) -> None:
@@ -100,8 +97,7 @@ def test_a_tick_that_would_send_too_much_halts_its_desk(tmp_path: Path) -> None:
     often = Profile.model_validate(
         {"thresholds": {"buy": 0.05, "sell": 0.05}, "risk": {"max_signals_per_hour": 1}}
     )
-    desk = desks.open_desk(tmp_path, (desks.EUR,), profile=often)
-    desks.take_lease(desk)
+    desk = desks.leading_desk(tmp_path, (desks.EUR,), profile=often)
     for number in range(12):
         sent = opening(
             f"T{number}", instance="EURUSD", decided_at=desk.clock.now() + HOUR / 2, state="PENDING"
@@ -109,12 +105,10 @@ def test_a_tick_that_would_send_too_much_halts_its_desk(tmp_path: Path) -> None:
         desk.database.enqueue_signal(sent)
         desk.database.move_signal(sent["sid"], "CANCELLED")
         moment = desks.step(desk)
-        record = desk.database.latest_tick("EURUSD", "H1")
-        assert record is not None
+        record = desks.newest(desk, "H1", "EURUSD")
         if record["verdict"] != "HOLD":
             break
     assert (record["action"], record["reason"], record["signals"]) == ("HOLD", "MESSAGE_RATE", [])
     assert desk.database.trading_state() == "HALTED"
     told = desk.database.trading_states(1)[0].reason
     assert told == f"MESSAGE_RATE of EURUSD H1 at {iso(moment)}"
-    desk.database.close()

@@ -10,24 +10,12 @@ from typing import Any
 import pytest
 
 from tests.worlds import mt5_package
-from tests.worlds.hands import PAPER, SOMEBODY, Market, held_at, live_home, torra
+from tests.worlds.hands import SOMEBODY, Market, held_at, live_home, torra
 from torra.bridges.protocol import Order
 from torra.errors import ConfigError
 from torra.trading import hand_close
 
 STOP, NEARER = 1.09, 1.095
-
-
-@pytest.fixture
-def market(tmp_path: Path) -> Market:
-    return Market(tmp_path)
-
-
-@pytest.fixture
-def paper(tmp_path: Path) -> Market:
-    found = Market(tmp_path, PAPER)
-    found.bar()
-    return found
 
 
 def move(market: Market, price: float = NEARER) -> dict[str, Any]:
@@ -42,8 +30,7 @@ def held(market: Market) -> Any:
 
 
 def test_the_advisor_moves_the_stop_and_leaves_the_target(market: Market) -> None:
-    sid = market.open()
-    market.look(8, seconds=2.5)
+    sid = market.fill()
     told = move(market)
     assert (told["from"], told["stop"], told["opening"]) == (STOP, NEARER, sid)
     market.look(10)
@@ -51,27 +38,24 @@ def test_the_advisor_moves_the_stop_and_leaves_the_target(market: Market) -> Non
     assert (there["sl"], there["tp"]) == (NEARER, 1.12)
     assert market.state(told["sid"]) == "FILLED"
     assert (held(market).stop, held(market).planned_stop) == (NEARER, STOP)
-    market.look(18, seconds=5.0)
+    market.compare()
     assert market.database.alarms() == [], "the books know where the stop stands"
 
 
 def test_one_r_stays_what_it_was_planned_to_be(market: Market) -> None:
-    sid = market.open()
-    market.look(8, seconds=2.5)
+    sid = market.fill()
     move(market)
     market.look(10)
     market.look(5, bid=1.094)
-    market.look(18, seconds=5.0)
-    row = market.database.signal(sid)
-    assert row is not None
+    market.compare()
+    row = market.row(sid)
     assert (row["state"], row["close_reason"]) == ("CLOSED", "STOPPED")
     assert row["stop"] == STOP
     assert row["r_multiple"] == pytest.approx((row["close_price"] - row["price"]) / 0.01, abs=1e-6)
 
 
 def test_a_move_that_nobody_takes_expires_and_can_be_said_again(market: Market) -> None:
-    market.open()
-    market.look(8, seconds=2.5)
+    market.fill()
     first = move(market)["sid"]
     with pytest.raises(ConfigError, match="is being moved already"):
         move(market, 1.096)
@@ -85,11 +69,10 @@ def test_a_move_that_nobody_takes_expires_and_can_be_said_again(market: Market) 
 
 
 def test_a_close_by_hand_passes_a_move_that_waits(market: Market) -> None:
-    sid = market.open()
-    market.look(8, seconds=2.5)
+    sid = market.fill()
     waiting = move(market)["sid"]
     market.close()
-    market.look(18, seconds=5.0)
+    market.compare()
     assert market.state(sid) == "CLOSED"
     assert market.state(waiting) in ("FILLED", "REJECTED", "CANCELLED")
     with pytest.raises(ConfigError, match="holds nothing"):
@@ -97,25 +80,23 @@ def test_a_close_by_hand_passes_a_move_that_waits(market: Market) -> None:
 
 
 def test_an_answer_that_got_lost_is_found_in_the_books(market: Market) -> None:
-    market.open()
-    market.look(8, seconds=2.5)
+    market.fill()
     waiting = move(market)["sid"]
     market.look(1, advisor=False)
     (there,) = market.stage.ea.positions()
     market.stage.ea.move_levels(there["ticket"], NEARER, there["tp"])
     for name in market.stage.names("inbox"):
         (market.stage.folder / "inbox" / name).unlink()
-    market.look(18, seconds=5.0)
+    market.compare()
     assert market.state(waiting) == "FILLED"
 
 
 def test_a_stop_that_was_moved_in_the_terminal_is_what_counts(market: Market) -> None:
     """The person trailed it there: Torra must not move it back, by word or by a late order."""
-    market.open()
-    market.look(8, seconds=2.5)
+    market.fill()
     (there,) = market.stage.ea.positions()
     market.stage.ea.move_levels(there["ticket"], 1.098, 1.12)
-    market.look(18, seconds=5.0)
+    market.compare()
     assert held(market).stop == 1.098
     assert held(market).planned_stop == STOP
     with pytest.raises(
@@ -125,20 +106,18 @@ def test_a_stop_that_was_moved_in_the_terminal_is_what_counts(market: Market) ->
     market.stage.ea.move_levels(there["ticket"], 1.0985, 1.12)
     late = move(market, 1.0982)["sid"]
     market.look(5)
-    row = market.database.signal(late)
-    assert row is not None
+    row = market.row(late)
     assert (row["state"], row["detail"]) == ("REJECTED", "side")
     (there,) = market.stage.ea.positions()
     assert there["sl"] == 1.0985
-    market.look(18, seconds=5.0)
+    market.compare()
     assert move(market, 1.0988)["from"] == 1.0985
     market.look(10)
     assert held(market).stop == 1.0988
 
 
 def test_halted_no_stop_moves(market: Market) -> None:
-    market.open()
-    market.look(8, seconds=2.5)
+    market.fill()
     market.switch.halt("a test")
     with pytest.raises(ConfigError, match="HALTED"):
         move(market)
@@ -150,8 +129,7 @@ def test_halted_no_stop_moves(market: Market) -> None:
 
 def test_what_a_person_does_is_no_runaway(market: Market) -> None:
     """However often a person moves a stop, the desk is not halted for its number of messages."""
-    market.open()
-    market.look(8, seconds=2.5)
+    market.fill()
     before = market.database.exposure("EURUSD", "M15", as_of=market.clock.now())
     for step in range(1, 6):
         move(market, round(STOP + step * 0.001, 5))
@@ -177,8 +155,7 @@ def test_what_a_person_does_is_no_runaway(market: Market) -> None:
     ],
 )
 def test_a_stop_moves_towards_the_price_alone(market: Market, price: float, why: str) -> None:
-    market.open()
-    market.look(8, seconds=2.5)
+    market.fill()
     with pytest.raises(ConfigError, match=why):
         move(market, price)
     assert held(market).stop == STOP
@@ -227,8 +204,7 @@ def test_on_paper_the_stop_moves_at_the_open_of_the_next_bar(paper: Market) -> N
     assert (held(paper).stop, held(paper).planned_stop) == (NEARER, STOP)
     assert paper.state(told["sid"]) == "FILLED"
     paper.bar(1.0945)
-    row = paper.database.signal(sid)
-    assert row is not None
+    row = paper.row(sid)
     assert (row["close_reason"], row["close_price"]) == ("STOPPED", 1.0945)
     assert row["r_multiple"] == pytest.approx((1.0945 - row["price"]) / 0.01, abs=1e-6)
 
@@ -241,8 +217,7 @@ def test_on_paper_a_stop_that_the_open_has_passed_is_refused_and_the_old_one_hol
     paper.look()
     paper.bar()
     paper.bar(1.094)
-    row = paper.database.signal(told["sid"])
-    assert row is not None
+    row = paper.row(told["sid"])
     assert (row["state"], row["detail"]) == ("REJECTED", "retcode")
     assert held(paper).stop == STOP
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from instance_database import Database, open_home
+from tests.worlds.hands import torra
+from tests.worlds.homes import desk_file, profile_file
 from tests.worlds.stores import opening
 from torra.clock import System, floor
-from torra.commands.command_line import main
 from torra.config import Profile
 from torra.errors import StoreUnavailable
 from torra.store.connection import TickKey
@@ -29,17 +29,10 @@ MINUTE = timedelta(minutes=1)
 def home(tmp_path: Path) -> Path:
     """A home whose gold is traded through a channel, after a person's yes."""
     (tmp_path / "shared").mkdir()
-    (tmp_path / "profiles").mkdir()
-    (tmp_path / "profiles" / "mine.json").write_text('{"execution": "approve"}')
     gold = {"symbol": "XAUUSD", "profile": "mine", "feed": "store", "bridge": "torra_files"}
     main_ = {"folder": str(tmp_path / "shared"), "account": 1001}
-    desk = {"instances": [gold], "channels": {"main": main_}}
-    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
-    return tmp_path
-
-
-def torra(home: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
+    profile_file(tmp_path, {"execution": "approve"}, "mine")
+    return desk_file(tmp_path, gold, channels={"main": main_})
 
 
 def document(home: Path, *words: str) -> Any:
@@ -171,7 +164,6 @@ def test_a_person_approves_and_rejects(home: Path, monkeypatch: pytest.MonkeyPat
     assert again.exit_code == 2
     assert "is APPROVED since" in again.stderr
     assert torra(home, "reject", sid).exit_code == 2
-    database.close()
 
 
 def test_a_rejected_proposal_stays_rejected(home: Path) -> None:
@@ -180,7 +172,6 @@ def test_a_rejected_proposal_stays_rejected(home: Path) -> None:
     assert document(home, "reject", sid, "--reason", "no")["state"] == "REJECTED"
     assert torra(home, "approve", sid).exit_code == 2
     assert database.signals() == []
-    database.close()
 
 
 def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
@@ -195,7 +186,6 @@ def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
         result = torra(home, "approve", sid)
     assert result.exit_code == 1
     assert f"{sid} is DENIED: TRADING_HALTED" in result.stdout
-    database.close()
 
 
 def test_an_unknown_proposal_is_a_mistake(home: Path) -> None:
@@ -219,7 +209,6 @@ def test_a_person_settles_what_nobody_can_tell(state: str, home: Path) -> None:
     assert database.alarms() == []
     assert database.position("XAUUSD") is None
     assert torra(home, "settle", "TNOBODY").exit_code == 2
-    database.close()
 
 
 def test_alarms_alone_can_be_ended(home: Path) -> None:
@@ -227,7 +216,6 @@ def test_alarms_alone_can_be_ended(home: Path) -> None:
     database.raise_alarm("k", "UNKNOWN_NOT_SENT", "T1")
     assert torra(home, "resume").exit_code == 0
     assert database.alarms() == []
-    database.close()
 
 
 def audited(database: Database) -> list[tuple[str, str, str]]:
@@ -261,7 +249,6 @@ def test_every_command_is_in_the_audit_log_and_a_refused_one_too(
     after = {"trading_state": "HALTED", "reason": "by a person: the news"}
     assert json.loads(halted["after"]) == after
     assert "DENIED: TRADING_HALTED" in database.audit_entries()[-3]["outcome"]
-    database.close()
 
 
 def test_halting_puts_the_files_down_where_the_database_is_broken(home: Path) -> None:
@@ -298,7 +285,6 @@ def test_what_cannot_be_put_on_record_is_not_done_but_a_halt_is(
     assert torra(home, "halt").exit_code == 0
     assert (database.trading_state(), files(home)) == ("HALTED", [True, True])
     assert "halt  (done): this is not on record: database is locked" in caplog.text
-    database.close()
 
 
 def test_a_halt_that_reached_nothing_says_so(home: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from instance_database import Database
 from tests.worlds import stores
 from torra.clock import Simulated, System, duration
-from torra.config import ROOT, Instance, Profile
+from torra.config import ROOT, Instance, Profile, validate
 from torra.desk.bar_closes import next_close
 from torra.desk.roster import InstanceRuntime
 from torra.desk.schedule import Desk
@@ -101,6 +101,41 @@ def take_lease(desk: Desk, seconds: float = 3600.0) -> None:
     assert desk.epoch is not None
 
 
+def eager_profile(agents: dict[str, Any], /, **changes: Any) -> Profile:
+    """Return a profile that opens often, and large enough for a share of it to be told."""
+    values: dict[str, Any] = {
+        "thresholds": {"buy": 0.05, "sell": 0.05},
+        "risk": {"capital": 1_000_000.0, "max_signals_per_hour": 60},
+        **changes,
+        "agents": {**agents, **changes.pop("agents", {})},
+    }
+    return validate(Profile, values, "a test")
+
+
+def leading_desk(folder: Path, *words: Any, seconds: float = 3600.0, **more: Any) -> Desk:
+    """Return a desk as `open_desk` does, which has the lease."""
+    desk = open_desk(folder, *words, **more)
+    take_lease(desk, seconds)
+    return desk
+
+
+def profiles(desk: Any) -> list[tuple[Instance, Profile]]:
+    """Return every instance of a desk and its profile."""
+    return [(one.instance, one.profile) for one in desk.setups.values()]
+
+
+def rows(desk: Desk, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    """Return what a query of the desk's database finds."""
+    return list(desk.database.connection().query(sql, values))
+
+
+def newest(desk: Desk, timeframe: str = "M15", symbol: str = "BTCUSD") -> dict[str, Any]:
+    """Return the record of the newest tick."""
+    record = desk.database.latest_tick(symbol, timeframe)
+    assert record is not None
+    return record
+
+
 def charge(desk: Any, prices: PriceList, now: Callable[[], datetime], user: str = "mine") -> None:
     """Let the calls of a desk be booked for a user at these prices, as those of paid models are."""
     account = SpendingAccount(desk.database, prices, user, lambda _: False, now)
@@ -115,15 +150,15 @@ def clock_of(desk: Any) -> Simulated:
     return desk.clock
 
 
-def step(desk: Desk) -> datetime:
-    """Move the clock to the next close of any stream and wake every instance."""
+def step(desk: Desk, times: int = 1) -> datetime:
+    """Move the clock to the next close of any stream and wake every instance, so many times."""
     clock = clock_of(desk)
-    frames = sorted({name for item in desk.setups.values() for name in item.instance.timeframes})
-    moment = next_close(clock.now(), frames)
-    clock.set(moment)
-    for name in desk.setups:
-        desk.wake(name)
-    return moment
+    for _ in range(times):
+        frames = {name for item in desk.setups.values() for name in item.instance.timeframes}
+        clock.set(next_close(clock.now(), sorted(frames)))
+        for name in desk.setups:
+            desk.wake(name)
+    return clock.now()
 
 
 def closes_of(instance: Instance, after: datetime, upto: datetime) -> list[tuple[str, datetime]]:

@@ -6,7 +6,6 @@ desk; `live_home` is a home for the commands.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -18,6 +17,7 @@ from click.testing import CliRunner, Result
 import signal_bridge
 from instance_database import Database, open_home
 from tests.worlds.channels import ENVIRONMENT, EUR, Realtime, Stage
+from tests.worlds.homes import desk_file
 from tests.worlds.price_series import walk
 from tests.worlds.stores import open_database
 from torra.bridges.paper import Bar
@@ -118,6 +118,16 @@ class Market:
         """Decide an opening; return its id."""
         return self.decide(SignalDraft("open", "BUY", lots, LEVELS))
 
+    def fill(self, lots: float = 0.1) -> str:
+        """Decide an opening and let the broker fill it; return its id."""
+        sid = self.open(lots)
+        self.look(8, seconds=2.5)
+        return sid
+
+    def compare(self) -> None:
+        """Let time pass until the books were compared."""
+        self.look(18, seconds=5.0)
+
     def decide(self, draft: SignalDraft) -> str:
         now = self.clock.now()
         with self.database.transaction():
@@ -131,9 +141,13 @@ class Market:
     def close(self, name: str = "EURUSD") -> Any:
         return hand_close.close_position(self.hand, name, SOMEBODY).document["positions"]
 
-    def state(self, sid: str) -> str:
+    def row(self, sid: str) -> dict[str, Any]:
         row = self.database.signal(sid)
-        return str(row["state"]) if row else ""
+        assert row is not None
+        return row
+
+    def state(self, sid: str) -> str:
+        return str(self.row(sid)["state"])
 
     def bar(self, price: float = 1.1) -> None:
         """Live through the next bar on paper."""
@@ -169,9 +183,7 @@ def live_home(folder: Path) -> Path:
     (folder / "shared").mkdir()
     euro = {"symbol": "EURUSD", "feed": "store", "bridge": "torra_files"}
     channel = {"folder": str(folder / "shared"), "account": 1001, "live": True}
-    desk = {"instances": [euro], "channels": {"main": channel}}
-    (folder / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
-    return folder
+    return desk_file(folder, euro, channels={"main": channel})
 
 
 def torra(home: Path, *words: str) -> Result:

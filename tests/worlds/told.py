@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from instance_database import Database
+from tests.tries import until
 from tests.worlds import stores
 from tests.worlds.stores import NOON, opening
 from torra.clock import Simulated
@@ -60,6 +61,11 @@ class Pager:
         return [notice.title for notice in self.taken]
 
 
+def until_watched(desk: Any) -> None:
+    """Wait until the watcher of a desk has looked once."""
+    until(lambda: desk.database.notice_cursor("states"))
+
+
 class ToldDesk:
     """A database, the watcher of its desk and the senders of some services."""
 
@@ -87,6 +93,11 @@ class ToldDesk:
             lambda: self.ours,
         )
         self.senders = [self.sender(one) for one in self.services]
+
+    def sql(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """Write into the database as a foreign hand does."""
+        with self.database.transaction():
+            self.database.connection().conn.execute(statement, values)
 
     def sender(self, service: Any, **how: Any) -> Sender:
         return Sender(
