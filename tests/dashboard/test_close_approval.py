@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.test_approval_pages import check_refresh
-from tests.doubles.page_reader import Page
+from tests.doubles.page_reader import Page, check_refresh
 from tests.worlds import swarm_ticks
 from tests.worlds.desk_pages import Pages
 from torra.dashboard.trade import approvals

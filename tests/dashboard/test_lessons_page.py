@@ -31,10 +31,7 @@ def numbers(backing: PageContext) -> dict[str, int]:
 
 
 def shown(backing: PageContext, address: str = "/lessons") -> str:
-    answer = demo_orders.open_pages(backing, "read").test_client().get(address)
-    told = answer.get_data(as_text=True)
-    assert answer.status_code == 200, told
-    return str(told)
+    return demo_orders.text_of(backing, address, "read")
 
 
 def words(told: str) -> str:
@@ -42,10 +39,10 @@ def words(told: str) -> str:
 
 
 def listed(backing: PageContext, query: str = "") -> dict[str, Any]:
-    client = demo_orders.open_pages(backing, "read").test_client()
+    client = demo_orders.visit(backing, "read")
     answer = client.get(f"/api/v1/lessons?{query}")
-    assert answer.status_code == 200, answer.get_data(as_text=True)
-    found: dict[str, Any] = answer.get_json()
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json
     return found
 
 
@@ -126,9 +123,9 @@ def test_search_and_filters_keep_what_they_say(
     ],
 )
 def test_words_that_mean_nothing_are_refused(backing: PageContext, query: str, says: str) -> None:
-    client = demo_orders.open_pages(backing, "read").test_client()
+    client = demo_orders.visit(backing, "read")
     answer = client.get(f"/api/v1/lessons?{query}")
-    assert answer.status_code == 400 and says in answer.get_json()["error"]
+    assert answer.status_code == 400 and says in answer.json["error"]
     assert client.get(f"/lessons?{query}").status_code == 400
 
 

@@ -303,7 +303,7 @@ def test_a_debate_that_ended_leads_to_its_tick(desk: Desk, client: FlaskClient, 
     assert "hidden" not in link
     assert "Verdict ▲ BUY" in page.text
     assert "▲ BUY" in read(client, "/watch").text
-    answer = client.get(f"/api/v1{address}").get_json()
+    answer = client.get(f"/api/v1{address}").json
     assert answer["end"]["verdict"] == [*BADGES["BUY"]]
     listed = {f"/watch/{d['stream_id']}": d for d in client.get("/api/v1/watch").json["debates"]}
     assert (listed[address]["kind"], listed[address]["ended"]) == ("decision", True)
@@ -371,7 +371,7 @@ def test_without_a_database_there_is_nothing_to_watch() -> None:
     page = read(app.test_client(), "/watch")
     assert "torra run" in page.text
     assert app.test_client().get("/watch/tick_1").status_code == 404
-    assert app.test_client().get("/api/v1/watch").get_json() == {"debates": []}
+    assert app.test_client().get("/api/v1/watch").json == {"debates": []}
 
 
 def test_attacks_in_a_debate_stay_text(desk: Desk, client: FlaskClient, key: str) -> None:

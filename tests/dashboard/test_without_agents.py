@@ -132,9 +132,9 @@ def backing(tmp_path: Path) -> Iterator[PageContext]:
 
 def pages(backing: PageContext, instance: str) -> tuple[Page, dict[str, Any], ProposalRow]:
     stored = next(one for one in backing.database.proposals() if one.instance == instance)
-    client = demo_orders.open_pages(backing).test_client()
-    page = Page(client.get(f"/approvals/{stored.sid}").get_data(as_text=True))
-    answer = client.get(f"/api/v1/approvals/{stored.sid}").get_json()
+    client = demo_orders.visit(backing)
+    page = Page(client.get(f"/approvals/{stored.sid}").text)
+    answer = client.get(f"/api/v1/approvals/{stored.sid}").json
     assert page.cells["p.without"] == answer["cells"]["p.without"]["text"]
     return page, answer, stored
 
