@@ -19,11 +19,8 @@ from tests.worlds.records import tick_record
 from torra.clock import Simulated
 from torra.config import Profile
 from torra.dashboard.cells import common as cells
-from torra.dashboard.screens import tick as deliberation
 from torra.dashboard.trade import approvals, proposals
-from torra.dashboard.view import rendering
 from torra.dashboard.view.backing import PageContext
-from torra.exhibits import figures
 from torra.tick import approval
 from torra.tick.marks import PROPOSED
 from torra.trading import by_hand
@@ -157,27 +154,6 @@ def test_a_proposing_tick_denies_nothing(backing: PageContext) -> None:
         assert approvals.of_tick(tick_record({**record, "reason": "THRESHOLD"})) is None
     assert found is not None
     assert (found.sid, found.action, found.state) == (row.sid, "OPEN_BUY", "WAITING")
-
-
-@pytest.mark.parametrize("state", ["WAITING", "APPROVED", "REJECTED"])
-def test_the_page_of_a_proposing_tick_names_its_proposal(
-    state: str, backing: PageContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def shown(name: str, **more: Any) -> str:
-        more.setdefault("proposal", approvals.of_tick(more["record"]))
-        return rendering.desk_page(name, **more)
-
-    monkeypatch.setattr(deliberation, "desk_page", shown)
-    ticked = [one for one in backing.database.proposals(None) if one.instance != "XAUUSD"]
-    row = next(one for one in ticked if one.state == state)
-    page = read(backing, f"/symbol/{row.instance}/{row.timeframe}/{row.bar_time}")
-    end = "waits for a person" if state == "WAITING" else "decided by a person"
-    assert f"{figures.mark(row.action).word}, {end}" in page.text
-    card = page.text[page.text.index("Verdict") : page.text.index("Who took part")]
-    assert PROPOSED not in card
-    links = [one.get("href") for one in page.all("a")]
-    assert f"/approvals/{row.sid}" in links
-    assert (f"/signals/{row.sid}" in links) == (state == "APPROVED")
 
 
 # --- the thirty-second screen ---------------------------------------------------------------------

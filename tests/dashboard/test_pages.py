@@ -284,22 +284,6 @@ def test_only_runs_of_one_reason_are_folded() -> None:
     assert [event for event in folded if isinstance(event, ListedTick)] == ticks
 
 
-def test_an_opening_tells_what_became_of_it() -> None:
-    view = ScriptedView()
-    records = [view.tick("BTCUSD", "M15", time) for time in TICK_TIMES[60:]]
-    record = next(item for item in records if item["action"] == "OPEN_BUY")
-    (now,) = record["outcomes"].values()
-    page = get(f"/symbol/BTCUSD/M15/{record['bar_time']}")
-    (row,) = [r for r in page.rows if r[0] == record["signal"]["sid"] and r[1] == "CLOSED"]
-    assert row[3] == figures.plain(now["price"], 2)
-    assert row[5:7] == [figures.plain(now["close_price"], 2), "TARGET"]
-    assert row[7:] == [figures.format_signed(now["profit"], 2), "+1.90"]
-    held = {**now, "state": "FILLED", "close_price": None, "profit": None, "r_multiple": None}
-    page = Page(tick_text({**record, "outcomes": {now["sid"]: held}}))
-    (row,) = [r for r in page.rows if r[0] == now["sid"] and r[1] == "FILLED"]
-    assert row[4:] == ["—", "—", "—", "—", "—"]
-
-
 def test_a_close_tells_the_profit_of_what_it_closed() -> None:
     trade = {
         "sid": "T1", "kind": "open", "state": "CLOSED", "price": 12.0, "opened_at": None,

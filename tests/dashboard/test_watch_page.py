@@ -165,6 +165,27 @@ def test_a_whole_debate_has_one_line_for_each_who_spoke() -> None:
     assert "debate, round 1" in [line["where"] for line in picture["log"]]
 
 
+@pytest.mark.parametrize(
+    ("asked", "where"),
+    [
+        (
+            {"research_manager": "decision", "risk_gate": "decision", "trader": "thesis"},
+            ["manager and gate", "manager and gate", "trader, on the opening"],
+        ),
+        (
+            {"regime_reader": "experts", "macro": "experts", "judge": "judgement"},
+            ["experts and reader, at once", "experts and reader, at once", "judge"],
+        ),
+    ],
+    ids=["firm", "swarm"],
+)
+def test_stages_are_named_while_they_run(asked: dict[str, str], where: list[str]) -> None:
+    picture = told(*(begins(*one) for one in asked.items()), seats=list(asked)[:1])
+    stages = {agent["name"]: agent["where"] for agent in picture["agents"]}
+    assert stages == dict(zip(asked, where, strict=True))
+    assert picture["stage"] == where[-1]
+
+
 @cases(
     ("code", "recoverable", "words"),
     [
