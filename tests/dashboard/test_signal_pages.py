@@ -21,7 +21,6 @@ from tests.worlds.stores import closing
 from torra.bridges import odd_rows
 from torra.dashboard.trade import signals, trade_rows
 from torra.dashboard.view.backing import PageContext
-from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import adoption, timeframe_clocks
 from torra.exhibits import figures
 from torra.exhibits.figures import FORMULA
@@ -120,39 +119,6 @@ def test_resuming_without_alarms_speaks_of_none(backing: PageContext) -> None:
 
 
 # --- the page -------------------------------------------------------------------------------------
-
-
-def test_a_position_shows_what_the_symbol_page_shows(backing: PageContext) -> None:
-    page = read(backing, "/signals")
-    view = DatabaseView(backing.database, backing.settings, backing.desk)
-    symbol = view.symbol("EURUSD", "H1", 10)
-    assert symbol is not None
-    held, now = symbol.held
-    key = f"pos.{held.signal_id}"
-    assert page.cells[f"{key}.profit"] == figures.format_signed(now.profit, 2)
-    assert page.cells[f"{key}.r"] == figures.format_signed(now.r, 2)
-    assert page.cells[f"{key}.leave"] == figures.plain(now.price, 5)
-    assert page.cells[f"{key}.age"] == "45 min"
-    assert page.cells["pos.TUNKNOWN000.profit"] == "—"
-    missing = [one for _, one in page.tags if one.get("data-live") == "pos.TUNKNOWN000.profit"]
-    assert missing[0]["title"] == "not filled yet"
-
-
-def test_the_question_before_a_close_names_its_result_and_what_keeping_may_cost(
-    backing: PageContext,
-) -> None:
-    page = read(backing, "/signals")
-    held = next(item for item in backing.database.positions() if item.instance == "EURUSD")
-    key = f"pos.{held.signal_id}"
-    forms = {str(one.get("action")): one for one in page.all("form")}
-    asked = forms[f"/api/v1/positions/{held.signal_id}/close"]["data-confirm"]
-    profit, r, leave = (page.cells[f"{key}.{name}"] for name in ("profit", "r", "leave"))
-    said = f"Close {held.side} {held.lots:g} EURUSD: {profit} USD ({r} R) now? It fills at the open"
-    assert str(asked).startswith(f"{said} of the next bar, near {leave}. Kept, its stop ")
-    whole = str(forms["/api/v1/positions/flatten"]["data-confirm"])
-    assert str(asked) in whole and "profit not known: not filled yet" in whole
-    told = visit(backing).get("/api/v1/signals").json["cells"]
-    assert told[f"{key}.ask"]["set"]["data-confirm"] == asked
 
 
 def test_a_short_position_pays_the_spread(backing: PageContext) -> None:
