@@ -78,8 +78,8 @@ class Mode:
     `below` is the mode that is run instead while the hour's money is short, "" for none: then
     nobody is asked. Its worst case is below this one's with the default models of each vendor.
     `complete` is the source type (agents.contracts.SourceType) of a tick on which every seat
-    answered or abstained. `says` describes the desk on pages and in reports, `rung` what
-    is asked on its rung of the ladder. `second_look` says whether `second_look: auto` has doubtful
+    answered or abstained. `says` describes the desk on pages and in reports, `asks` what is
+    asked on its level of the ladder. `second_look` says whether `second_look: auto` has doubtful
     reports looked at again. `evidence` narrows what a seat may see: id prefixes by agent, of those
     that its role lists; an agent that is not named sees all of them. `memory` says whether
     `memory.use: auto` tells the desk of earlier trades. `rebuttal` says whether `rebuttal: auto`
@@ -97,7 +97,7 @@ class Mode:
     below: str
     complete: str
     says: str
-    rung: str
+    asks: str
     second_look: bool = False
     evidence: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     memory: bool = False
@@ -147,7 +147,7 @@ MODES: Final[dict[str, Mode]] = {
         below="",
         complete="AGENT_BUDGET",
         says="one analyst, bull and bear, the gate",
-        rung="the small desk is asked",
+        asks="the small desk is asked",
     ),
     "full": Mode(
         seats=(
@@ -164,7 +164,7 @@ MODES: Final[dict[str, Mode]] = {
         below="budget",
         complete="AGENT_FULL",
         says="every analyst, bull and bear, the gate",
-        rung="the whole desk is asked",
+        asks="the whole desk is asked",
         second_look=True,
     ),
     "firm": Mode(
@@ -194,7 +194,7 @@ MODES: Final[dict[str, Mode]] = {
         complete="AGENT_FIRM",
         says="four analysts, bull and bear, the research manager beside the gate, the trader on "
         "openings",
-        rung="the whole firm is asked",
+        asks="the whole firm is asked",
         second_look=True,
         memory=True,
         rebuttal=True,
@@ -213,7 +213,7 @@ MODES: Final[dict[str, Mode]] = {
         below="",
         complete="AGENT_SWARM",
         says="four experts and a reader of the regime at once, the judge, the gate",
-        rung="the whole swarm is asked",
+        asks="the whole swarm is asked",
         memory=True,
         broad=True,
         weighs=True,

@@ -172,7 +172,7 @@ function take(data) {
   if (frozen || isOut()) return;
   failures = 0;
   lastAnswer = performance.now();
-  if (data.shape !== main.dataset.liveShape) {
+  if (data.layout_version !== main.dataset.liveLayout) {
     say("the desk has changed: load this page again", "warn");
     return;
   }

@@ -36,7 +36,7 @@ SHORT = Mode(
     below="budget",
     complete="AGENT_CUSTOM",
     says="two analysts and the gate",
-    rung="two analysts are asked",
+    asks="two analysts are asked",
     second_look=True,
     evidence={"momentum": ("scores.", "technical.rsi14")},
 )
@@ -105,9 +105,14 @@ def test_the_ladder_goes_down_the_rows(
     short: AgentSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(MODES, "short", replace(SHORT, below="full"))
-    assert [rung.name for rung in ladder(short)] == ["short", "full", "budget", UNASKED]
+    assert [degradation_level.name for degradation_level in ladder(short)] == [
+        "short",
+        "full",
+        "budget",
+        UNASKED,
+    ]
     custom = short.model_copy(update={"active_agents": ("technical",)})
-    assert [rung.name for rung in ladder(custom)] == ["custom", UNASKED]
+    assert [degradation_level.name for degradation_level in ladder(custom)] == ["custom", UNASKED]
 
 
 def test_the_worst_case_of_a_row_is_that_of_its_seats(short: AgentSettings) -> None:
@@ -145,12 +150,12 @@ def test_every_row_can_be_seated_and_walked() -> None:
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize("mode", MODES)
 def test_each_rung_below_a_mode_has_a_smaller_worst_case(mode: str, vendor: str) -> None:
-    """A dearer rung never runs: a desk that cannot pay the one above falls through it."""
+    """A dearer level never runs: a desk that cannot pay the one above falls through it."""
     desk = AgentSettings(mode=mode, provider=vendor)
     costs = [
-        tick_worst_case(PriceList(), rung.settings, lambda _: False)
-        for rung in ladder(desk)
-        if rung.asked
+        tick_worst_case(PriceList(), degradation_level.settings, lambda _: False)
+        for degradation_level in ladder(desk)
+        if degradation_level.asked
     ]
     assert all(dear > cheap > 0.0 for dear, cheap in pairwise(costs)), costs
 

@@ -113,12 +113,16 @@ def test_the_sums_are_those_of_the_ledger(home: Path) -> None:
 
 def test_each_profile_stands_against_its_ceiling(home: Path) -> None:
     database = fill(home)
-    database.set_rung("paying", "L1_ONLY")
+    database.set_degradation_level("paying", "L1_ONLY")
     database.close()
     default, gone, paying = document(home)["profiles"]
-    assert (paying["spent_usd"], paying["left_usd"], paying["rung"]) == (0.051, 0.449, "L1_ONLY")
+    assert (paying["spent_usd"], paying["left_usd"], paying["degradation_level"]) == (
+        0.051,
+        0.449,
+        "L1_ONLY",
+    )
     assert 0.2 < paying["worst_tick_usd"] < 0.3 and paying["free_at"] == iso(NOW)
-    assert default["worst_tick_usd"] == 0 and default["rung"] == "budget"
+    assert default["worst_tick_usd"] == 0 and default["degradation_level"] == "budget"
     assert gone["ceiling_usd"] is None and gone["spent_usd"] == 0
 
 
@@ -153,7 +157,8 @@ def test_the_table_shows_small_money_and_what_is_blocked(home: Path) -> None:
     text = torra(home).stdout
     for word in (
         "last hour", "today (UTC)", "last 24 hours", "day, projected", "0.051000", "(98%)",
-        "bull_researcher", "anthropic:claude-sonnet-5-5", "of 0.50", "0.449000 left", "rung budget",
+        "bull_researcher", "anthropic:claude-sonnet-5-5", "of 0.50", "0.449000 left",
+        "agent tier budget",
         "anthropic is not asked until 2026-11-21T19:00:00Z: 401: the key was refused",
         "profile gone", "its agents cost nothing",
     ):  # fmt: skip

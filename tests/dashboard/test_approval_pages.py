@@ -192,9 +192,13 @@ def test_the_figures_are_those_that_the_yes_would_send(backing: PageContext) -> 
     assert row is not None
     assert (told["lots"], told["levels"]["entry"]) == (row["lots"], row["entry"])
     assert page.cells["l.lots"] == f"{row['lots']:.2f}"
-    for rung in ("stop", "entry", "target"):
-        assert page.cells[f"l.{rung}.price"] == f"{row[rung]:,.2f}"
-    assert [page.cells[f"l.{rung}.r"] for rung in proposals.RUNGS] == ["\u22121.00", "—", "+2.00"]
+    for level in ("stop", "entry", "target"):
+        assert page.cells[f"l.{level}.price"] == f"{row[level]:,.2f}"
+    assert [page.cells[f"l.{level}.r"] for level in proposals.LEVELS] == [
+        "\u22121.00",
+        "—",
+        "+2.00",
+    ]
     assert page.cells["l.stop.atr"] == "\u22122.00"
     risk = abs(row["entry"] - row["stop"]) * row["lots"]
     assert page.cells["l.cash"].startswith(f"{risk:,.2f} USD (")

@@ -116,7 +116,7 @@ def test_the_symbol_page_is_kept_up_to_date_by_its_cells() -> None:
     assert {name: page.cells[name] for name in mine} == {k: v["text"] for k, v in mine.items()}
     assert mine["beyond.1.value"]["tone"] == "warn"
     view.told = NOTHING
-    assert client.get(f"/api/v1{STREAM}").json["shape"] != told["shape"]
+    assert client.get(f"/api/v1{STREAM}").json["layout_version"] != told["layout_version"]
 
 
 def test_a_glance_keeps_what_a_tick_knew_and_that_it_could_not_know() -> None:

@@ -27,8 +27,8 @@ def sid_of(pages: Pages) -> str:
 
 
 def ladder(page: Page) -> dict[str, list[str]]:
-    rungs = ("Stop", "Entry", "Now", "Target")
-    return {row[0]: [cell.strip() for cell in row[1:]] for row in page.rows if row[0] in rungs}
+    levels = ("Stop", "Entry", "Now", "Target")
+    return {row[0]: [cell.strip() for cell in row[1:]] for row in page.rows if row[0] in levels}
 
 
 def test_the_judges_reason_stands_below_the_levels_and_above_the_chart(pages: Pages) -> None:

@@ -88,7 +88,7 @@ def test_the_page_shows_every_sum_in_words(paying: Pages) -> None:
     ours = {name: text for name, text in ours.items() if not name.startswith(SHELL)}
     assert len(ours) > 40
     assert ours == {name: told["cells"][name]["text"] for name in ours}
-    assert told["shape"] in [item["data-live-shape"] for item in page.all("main")]
+    assert told["layout_version"] in [item["data-live-layout"] for item in page.all("main")]
     for words in ("$0.0510", "of $0.50", "(98%)", "◐ kept", "anthropic:claude-haiku-5-5", "(here)"):
         assert words in page.text or words in paying.text("/costs"), words
 
@@ -104,20 +104,20 @@ def test_what_is_left_and_when_the_oldest_cost_leaves(paying: Pages) -> None:
 
 def test_a_rung_says_why_and_since_when(paying: Pages) -> None:
     real = paying.desk.clock.real_now()
-    paying.database.set_rung("paying", UNASKED)
+    paying.database.set_degradation_level("paying", UNASKED)
     number = book(paying.database, real, worst=0.4)
     try:
         (row,) = paying.json("/api/v1/costs")["report"]["profiles"]
-        assert (row["rung"], row["ticks_left"]) == (UNASKED, 0)
-        assert row["rung_since"] is not None
+        assert (row["degradation_level"], row["ticks_left"]) == (UNASKED, 0)
+        assert row["degradation_level_since"] is not None
         page = Page(paying.text("/costs"))
-        budget = next(step for step in row["ladder"] if step["rung"] == "budget")
+        budget = next(step for step in row["ladder"] if step["degradation_level"] == "budget")
         assert f"climbs back to budget when ${budget['needs_usd']:.4f}" in page.cells["p0.why"]
         assert page.cells["p0.fits"].startswith("none now; the next from")
-        assert page.cells["p0.rung"] == "○ bars alone"
+        assert page.cells["p0.degradation_level"] == "○ bars alone"
     finally:
         paying.database.release(number)
-        paying.database.set_rung("paying", "full")
+        paying.database.set_degradation_level("paying", "full")
 
 
 @pytest.mark.parametrize("ceiling", [1.0, 0.4], ids=["twice", "halfway"])
@@ -131,9 +131,9 @@ def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path: Path, ceiling: 
     account = SpendingAccount(database, prices, "p", lambda _: False, lambda: NOW)
     assert worst < needed < ceiling
     for more, climbs in ((1e-6, True), (-1e-6, False)):
-        database.set_rung("p", UNASKED)
+        database.set_degradation_level("p", UNASKED)
         number = book(database, NOW, profile="p", worst=ceiling - needed - more)
-        found = account.rung(agents)
+        found = account.degradation_level(agents)
         database.release(number)
         assert (found.name == "budget") == climbs
     database.close()

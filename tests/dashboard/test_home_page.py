@@ -326,10 +326,10 @@ def test_every_symbol_has_a_row_on_the_page_symbols() -> None:
     page = get("/symbols")
     rows = [a for tag, a in page.tags if tag == "tr" and "data-row" in a]
     assert len(rows) == 3
-    answer = view_client("demo").get("/api/v1/overview?rows=yes").json
+    answer = view_client("demo").get("/api/v1/overview?view=table").json
     (main,) = page.all("main")
-    assert main["data-live-source"] == "/api/v1/overview?rows=yes"
-    assert main["data-live-shape"] == answer["shape"]
+    assert main["data-live-source"] == "/api/v1/overview?view=table"
+    assert main["data-live-layout"] == answer["layout_version"]
     assert set(page.cells) == set(answer["cells"])
 
 

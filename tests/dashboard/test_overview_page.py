@@ -103,7 +103,7 @@ def test_symbols_come_in_the_order_that_was_asked_for() -> None:
     (main,) = get("/?sort=name").all("main")
     assert main["data-live-source"] == "/api/v1/overview?sort=name"
     assert client().get(main["data-live-source"]).json["order"] == ["i0", "i1", "i2"]
-    assert overview()["shape"] == overview("name")["shape"]
+    assert overview()["layout_version"] == overview("name")["layout_version"]
     current = [a["href"] for a in get("/?sort=name").all("a") if "aria-current" in a]
     assert "/?sort=name" in current
 

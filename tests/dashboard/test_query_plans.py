@@ -29,7 +29,7 @@ from torra.store import connection as store_connection
 BOUNDED = {
     "provider_blocks": "one row for each vendor that is not asked",
     "bridges": "one row for each channel",
-    "rungs": "one row for each profile",
+    "degradation_levels": "one row for each profile",
     "notice_services": "one row for each way out",
     "lease": "one row",
     "jobs": "200 that have ended, and 20 that go on",

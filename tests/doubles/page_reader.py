@@ -78,7 +78,7 @@ class Page(HTMLParser):
 def check_refresh(page: Page, answer: dict[str, Any], moving: tuple[str, ...] = ()) -> None:
     """Hold that a refresh writes what the page showed, but for cells whose name begins so."""
     (main,) = page.all("main")
-    assert main["data-live-shape"] == answer["shape"]
+    assert main["data-live-layout"] == answer["layout_version"]
     versions = [tag["data-version"] for _, tag in page.tags if "data-version" in tag]
     assert versions == ([answer["version"]] if "version" in answer else [])
     assert {key for key in page.cells if "#" not in key} == set(answer["cells"])

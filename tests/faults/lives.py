@@ -35,7 +35,7 @@ from torra.config import Profile
 from torra.desk.schedule import Desk
 from torra.failpoints import IN_A_TICK, VARIABLE
 from torra.providers.prices import PriceList
-from torra.tick.ladder import Rung, SpendingAccount
+from torra.tick.ladder import DegradationLevel, SpendingAccount
 from torra.tick.spending import HOUR
 
 MODEL: Final = "claude-haiku-5-5"
@@ -81,14 +81,14 @@ class Vendor:
 class Bold(SpendingAccount):
     """Always asks the whole desk: only the ceiling itself then stands between it and the vendor."""
 
-    def rung(
+    def degradation_level(
         self,
         settings: AgentSettings,
         agents: Mapping[str, Agent] | None = None,
         *,
         beside: float = 0.0,
-    ) -> Rung:
-        return Rung(settings, "bold", True)
+    ) -> DegradationLevel:
+        return DegradationLevel(settings, "bold", True)
 
 
 def warm() -> None:
@@ -283,7 +283,7 @@ had come last when it decided, and the numbers are those of a life.
 
 Tables = Mapping[str, list[tuple[Any, ...]]]
 
-UNCOMPARED: Final = ("lease", "ledger", "rungs")
+UNCOMPARED: Final = ("lease", "ledger", "degradation_levels")
 """Whose turn it is; and what dying cost, which a life without deaths has not spent."""
 
 

@@ -101,7 +101,7 @@ TRADING: Final[Table] = {
         "deposit-hidden": fault(
             "a deposit passes for Torra's doing",
             At("torra.money.account:AccountSeries", never("abs(left) > CENT")),
-            "test_what_no_deal_explains_is_told_with_its_moments",
+            "test_what_lies_between_two_ends_is_judged_as_each_moment_alone",
         ),
         "accounts-added-up": fault(
             "the trades of an account that was swapped are added to those of the next",

@@ -109,7 +109,7 @@ def _short(home: Path) -> dict[str, Any]:
 
 
 def _ledger(home: Path) -> dict[str, Any]:
-    """Return the ledger and the rungs, without the numbers of the rows, which threads decide."""
+    """Return the ledger and the levels, without the numbers of the rows, which threads decide."""
     tables = {name: rows(home, name) for name in ("ledger", "rungs")}
     for row in tables["ledger"]:
         del row["id"]

@@ -30,7 +30,7 @@ from torra.commands.command_line import main
 from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
 from torra.tick import chart_scorer
-from torra.tick.ladder import Rung
+from torra.tick.ladder import DegradationLevel
 
 STREAM: Final = "host:scorer:BTCUSD"
 ROLES: Final = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
@@ -377,9 +377,9 @@ def test_a_tick_that_nobody_could_pay_and_one_without_threads_are_the_same(
 class Unpaid:
     """An account that has no money left."""
 
-    def rung(self, settings: Any, agents: Any = None, *, beside: float = 0.0) -> Any:
+    def degradation_level(self, settings: Any, agents: Any = None, *, beside: float = 0.0) -> Any:
         del agents, beside
-        return Rung(settings, "L1_ONLY", asked=False)
+        return DegradationLevel(settings, "L1_ONLY", asked=False)
 
 
 # --- what was altered is named --------------------------------------------------------------------

@@ -40,7 +40,7 @@ from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick import debate as tick_debate
 from torra.tick.debate import Payer
-from torra.tick.ladder import Rung
+from torra.tick.ladder import DegradationLevel
 from torra.tick.tick_record import JournalRecord
 from torra.trading import hand_close
 
@@ -238,8 +238,10 @@ def test_a_tick_on_which_nobody_was_asked_asks_nobody(tmp_path: Path, plain: Dat
 
 def test_a_tick_that_nobody_could_pay_is_the_same(tmp_path: Path) -> None:
     class Unpaid:
-        def rung(self, settings: AgentSettings, *_: object, **__: object) -> Rung:
-            return Rung(settings, "L1_ONLY", asked=False)
+        def degradation_level(
+            self, settings: AgentSettings, *_: object, **__: object
+        ) -> DegradationLevel:
+            return DegradationLevel(settings, "L1_ONLY", asked=False)
 
     desk = test_shadow.run(
         tmp_path / "desk", scripted.Scripted(), "full", 4, account=Unpaid()
@@ -461,10 +463,12 @@ class Strict:
     reason: str
     mode: str = ""
 
-    def rung(self, told: AgentSettings, _agents: object = None, *, beside: float = 0.0) -> Rung:
+    def degradation_level(
+        self, told: AgentSettings, _agents: object = None, *, beside: float = 0.0
+    ) -> DegradationLevel:
         del beside
         lower = told.model_copy(update={"mode": self.mode}) if self.mode else told
-        return Rung(lower, self.mode, asked=True)
+        return DegradationLevel(lower, self.mode, asked=True)
 
     def purse(self, _key: object, _told: object, submit: Any, **_: object) -> Any:
         def reserve(stage: str, _bounds: object) -> bool:

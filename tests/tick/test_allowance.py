@@ -47,12 +47,12 @@ def allowance(database: Database, hand: Hand, most: float = MOST) -> Allowance:
 
 def purse(one: Allowance, answer: Future[Completion] | None = None) -> Purse | None:
     """Return the purse of the next tick; None where nobody is to be asked."""
-    rung = one.rung(PAID)
-    if not rung.asked:
+    degradation_level = one.degradation_level(PAID)
+    if not degradation_level.asked:
         return None
     return one.purse(
-        key_of(NOON), rung.settings, lambda _: answer or Future(), monotonic=lambda: 0.0,
-        deadline=30.0,
+        key_of(NOON), degradation_level.settings, lambda _: answer or Future(),
+        monotonic=lambda: 0.0, deadline=30.0,
     )  # fmt: skip
 
 
@@ -105,23 +105,23 @@ def test_what_older_hours_and_former_lives_cost_counts(database: Database, hand:
 
 def test_an_hour_has_no_ceiling_of_its_own(database: Database, hand: Hand) -> None:
     low = PAID.model_copy(update={"max_api_cost_per_hour": 0.5})
-    rung = allowance(database, hand).rung(low)
-    assert rung.asked and rung.settings.max_api_cost_per_hour == MOST
+    degradation_level = allowance(database, hand).degradation_level(low)
+    assert degradation_level.asked and degradation_level.settings.max_api_cost_per_hour == MOST
 
 
 def test_where_nothing_is_left_or_nothing_can_be_read_nobody_is_asked(
     database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = allowance(database, hand)
-    assert one.rung(PAID).asked
+    assert one.degradation_level(PAID).asked
     spend(database, MOST, 2 * HOUR)
-    assert not one.rung(PAID).asked
+    assert not one.degradation_level(PAID).asked
 
     def broken(*_: object) -> float:
         raise StoreUnavailable("locked")
 
     monkeypatch.setattr(database, "spent", broken)
-    assert not allowance(database, hand, most=99.0).rung(PAID).asked
+    assert not allowance(database, hand, most=99.0).degradation_level(PAID).asked
 
 
 def test_a_desk_that_prunes_its_ledger_forgets_no_replay(database: Database, hand: Hand) -> None:

@@ -17,7 +17,7 @@ from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking
 from torra.tick import ladder
-from torra.tick.ladder import HYSTERESIS, Rung, SpendingAccount, tick_worst_case
+from torra.tick.ladder import HYSTERESIS, DegradationLevel, SpendingAccount, tick_worst_case
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: NOON)
 TECHNICAL = AGENTS["technical"]
@@ -62,14 +62,16 @@ def spend(database: Database, hand: Hand, usd: float, profile: str = "mine") -> 
     database.book(profile, "a tick", [row], at=hand(), until=hand())
 
 
-def stand(database: Database, hand: Hand, settings: AgentSettings) -> Rung:
-    return SpendingAccount(database, PRICES, "mine", paid, hand).rung(settings, DESK)
+def stand(database: Database, hand: Hand, settings: AgentSettings) -> DegradationLevel:
+    return SpendingAccount(database, PRICES, "mine", paid, hand).degradation_level(settings, DESK)
 
 
 def test_a_profile_starts_on_its_own_desk(database: Database, hand: Hand) -> None:
     settings = agents_of(FULL)
-    assert stand(database, hand, settings) == Rung(settings, "full", asked=True, worst_usd=FULL)
-    assert database.rung("mine") is None
+    assert stand(database, hand, settings) == DegradationLevel(
+        settings, "full", asked=True, worst_usd=FULL
+    )
+    assert database.degradation_level("mine") is None
 
 
 def test_it_steps_down_at_once_to_the_highest_rung_that_fits(
@@ -81,8 +83,8 @@ def test_it_steps_down_at_once_to_the_highest_rung_that_fits(
     assert (below.name, below.asked, below.settings.mode) == ("budget", True, "budget")
     assert below.settings == settings.model_copy(update={"mode": "budget"})
     spend(database, hand, FULL - BUDGET)
-    assert stand(database, hand, settings) == Rung(settings, "L1_ONLY", asked=False)
-    assert database.rung("mine") == "L1_ONLY"
+    assert stand(database, hand, settings) == DegradationLevel(settings, "L1_ONLY", asked=False)
+    assert database.degradation_level("mine") == "L1_ONLY"
 
 
 def test_it_climbs_only_with_room_to_spare(database: Database, hand: Hand) -> None:
@@ -99,7 +101,7 @@ def test_it_climbs_only_with_room_to_spare(database: Database, hand: Hand) -> No
     hand.pass_by(3700)
     spend(database, hand, ceiling - HYSTERESIS * FULL - 0.001)
     assert stand(database, hand, settings).name == "full"
-    assert database.rung("mine") == "full"
+    assert database.degradation_level("mine") == "full"
 
 
 def test_an_hour_in_which_nothing_was_spent_is_room_enough(database: Database, hand: Hand) -> None:
@@ -111,7 +113,7 @@ def test_an_hour_in_which_nothing_was_spent_is_room_enough(database: Database, h
 
 
 def swings(database: Database, hand: Hand) -> int:
-    """How often the rung changes in ticks that spend a tenth of their worst case."""
+    """How often the level changes in ticks that spend a tenth of their worst case."""
     settings = agents_of(2 * FULL)
     names = []
     for _ in range(200):
@@ -129,7 +131,7 @@ def test_hysteresis_keeps_it_from_swinging(
 ) -> None:
     calm = swings(database, hand)
     hand.pass_by(7200)
-    database.set_rung("mine", "full")
+    database.set_degradation_level("mine", "full")
     monkeypatch.setattr(ladder, "HYSTERESIS", 1.0)
     rash = swings(database, hand)
     assert 5 * calm <= rash, (calm, rash)
@@ -146,7 +148,7 @@ def test_a_restart_keeps_the_rung(database: Database, hand: Hand) -> None:
     spend(again, hand, 10 * FULL - 1.5 * BUDGET)
     assert stand(again, hand, settings).name == "L1_ONLY"
     another = SpendingAccount(again, PRICES, "another", paid, hand)
-    assert another.rung(settings, DESK).name == "full"
+    assert another.degradation_level(settings, DESK).name == "full"
 
 
 @pytest.mark.parametrize(
@@ -161,9 +163,11 @@ def test_a_desk_without_a_smaller_one_below_it_asks_or_does_not(
 ) -> None:
     settings = agents_of(2 * FULL, **change)
     worst = tick_worst_case(PRICES, settings, paid, DESK)
-    assert stand(database, hand, settings) == Rung(settings, name, asked=True, worst_usd=worst)
+    assert stand(database, hand, settings) == DegradationLevel(
+        settings, name, asked=True, worst_usd=worst
+    )
     spend(database, hand, 2 * FULL - 0.001)
-    assert stand(database, hand, settings) == Rung(settings, "L1_ONLY", asked=False)
+    assert stand(database, hand, settings) == DegradationLevel(settings, "L1_ONLY", asked=False)
 
 
 def test_an_edit_of_the_profile_takes_effect_at_the_next_tick(
@@ -189,7 +193,7 @@ def test_who_costs_nothing_never_touches_the_database(
     account = SpendingAccount(
         database, PRICES, "mine", lambda vendor: vendor == "openai_compatible", hand
     )
-    assert account.rung(settings) == Rung(settings, "budget", asked=True)
+    assert account.degradation_level(settings) == DegradationLevel(settings, "budget", asked=True)
 
 
 def test_without_the_database_nobody_is_asked(

@@ -136,4 +136,6 @@ def test_a_server_without_a_price_stays_free_and_needs_no_database(
     for figures in LIES.values():
         spoken = run(database, hand, counting(*figures), FREE, ceiling=0.0)
         assert not [flag for flag in spoken.flags if flag.startswith(UNCOUNTED)]
-    assert account.rung(settings(provider=LOCAL, max_api_cost_per_hour=0.0).agents).asked
+    assert account.degradation_level(
+        settings(provider=LOCAL, max_api_cost_per_hour=0.0).agents
+    ).asked

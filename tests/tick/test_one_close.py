@@ -432,5 +432,5 @@ def test_what_the_elder_may_cost_is_not_promised_to_the_younger(
     }
     assert "budget" not in flags["H1"]
     assert ("budget" in flags["M15"]) == (worths < 2)
-    # Promised is not spent: later ticks do not climb from a rung that this one stood on for it.
-    assert desk.database.rung("a test") is None
+    # Promised is not spent: later ticks do not climb from a level that this one stood on for it.
+    assert desk.database.degradation_level("a test") is None

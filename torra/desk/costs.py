@@ -25,7 +25,7 @@ from torra.home import DATABASE, PRICES
 from torra.providers import call_health
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import key_sign
-from torra.tick.ladder import UNASKED, rung_name, tick_worst_case, to_climb
+from torra.tick.ladder import UNASKED, degradation_level_name, tick_worst_case, to_climb
 from torra.tick.spending import HOUR, Local
 
 DAY: Final = timedelta(days=1)
@@ -94,9 +94,9 @@ class DaySum(TypedDict):
 
 
 class LadderStep(TypedDict):
-    """A rung of a profile's ladder, and what must be left of the hour to climb to it."""
+    """A level of a profile's ladder, and what must be left of the hour to climb to it."""
 
-    rung: str
+    degradation_level: str
     worst_tick_usd: float
     needs_usd: float
     here: bool
@@ -114,8 +114,8 @@ class ProfileCost(TypedDict):
     oldest_leaves_at: str | None
     ticks_left: int | None
     ticks_an_hour: int | None
-    rung: str | None
-    rung_since: str | None
+    degradation_level: str | None
+    degradation_level_since: str | None
     ladder: list[LadderStep]
     booked_ahead: int
 
@@ -539,13 +539,13 @@ def _profiles(
             "oldest_leaves_at": iso(parse(rows[0]["until"]) + HOUR) if rows else None,
             "ticks_left": None,
             "ticks_an_hour": None,
-            "rung": None,
-            "rung_since": None,
+            "degradation_level": None,
+            "degradation_level_since": None,
             "ladder": [],
             "booked_ahead": sum(parse(row["at"]) > now for row in rows),
         }
         if found is not None:
-            held = None if database is None else database.rung_held(name)
+            held = None if database is None else database.degradation_level_row(name)
             worst = _worst(prices, found.agents, environment)
             row = _against(row, rows, found.agents.max_api_cost_per_hour, worst, held, now)
         told.append(row)
@@ -560,11 +560,11 @@ def _against(
     held: Row | None,
     now: datetime,
 ) -> ProfileCost:
-    """Return what is known of a profile, with how it stands; `worst` is what each rung may cost."""
+    """Return what is known of a profile, and how it stands; `worst` is what each level may cost."""
     spent = _usd(rows)
     left = ceiling - spent
     highest, dearest = next(iter(worst.items()))
-    rung = str(held["rung"]) if held else highest
+    degradation_level = str(held["degradation_level"]) if held else highest
     return {
         **known,
         "ceiling_usd": ceiling,
@@ -573,14 +573,14 @@ def _against(
         "free_at": _free_at(rows, dearest, ceiling, now),
         "ticks_left": _ticks(left, dearest),
         "ticks_an_hour": _ticks(ceiling, dearest),
-        "rung": rung,
-        "rung_since": held["at"] if held else None,
+        "degradation_level": degradation_level,
+        "degradation_level_since": held["at"] if held else None,
         "ladder": [
             {
-                "rung": name,
+                "degradation_level": name,
                 "worst_tick_usd": _round(usd),
                 "needs_usd": _round(to_climb(usd, ceiling, spent)),
-                "here": name == rung,
+                "here": name == degradation_level,
             }
             for name, usd in worst.items()
         ],
@@ -605,7 +605,7 @@ def never_runs(prices: PriceList, agents: AgentSettings, environment: Mapping[st
     name, most = next(iter(worst.items()))
     if most <= ceiling:
         return ""
-    below = next(rung for rung, usd in worst.items() if usd <= ceiling)
+    below = next(degradation_level for degradation_level, usd in worst.items() if usd <= ceiling)
     instead = "nobody is asked" if below == UNASKED else f"the {below} desk runs instead"
     remedy = ""
     if math.isfinite(most):
@@ -620,12 +620,12 @@ def never_runs(prices: PriceList, agents: AgentSettings, environment: Mapping[st
 def _worst(
     prices: PriceList, agents: AgentSettings, environment: Mapping[str, str]
 ) -> dict[str, float]:
-    """Return the most that a tick costs on each rung of a profile's ladder, the highest first."""
+    """Return the most that a tick costs on each level of a profile's ladder, the highest first."""
     # Names as torra.tick.spending gives them, for `rung_held` is compared with them.
-    rungs = {rung_name(each): each for each in agents.ladder()}
+    degradation_levels = {degradation_level_name(each): each for each in agents.ladder()}
 
     local = local_by(environment)
-    told = {name: tick_worst_case(prices, each, local) for name, each in rungs.items()}
+    told = {name: tick_worst_case(prices, each, local) for name, each in degradation_levels.items()}
     return {**told, UNASKED: 0.0}
 
 
@@ -726,7 +726,7 @@ def _profile_line(row: ProfileCost) -> str:
     parts = [
         f"{spent} of {row['ceiling_usd']:.2f}",
         f"{_money(left).strip()} left",
-        f"rung {row['rung']}",
+        f"agent tier {row['degradation_level']}",
     ]
     if worst:
         fits = _free(row["free_at"], now=left >= worst)

@@ -32,7 +32,7 @@ from torra.replay.runner import AgentSource
 from torra.store.journal import Recollection, journal_history
 from torra.store.ledger import SUMMED
 from torra.tick.debate import Payer
-from torra.tick.ladder import UNASKED, Rung, SpendingAccount
+from torra.tick.ladder import UNASKED, DegradationLevel, SpendingAccount
 from torra.tick.spending import EVER, HOUR, Purse
 
 LONGEST: Final = 32
@@ -140,14 +140,14 @@ class Allowance:
         self._account = replace(account, most=most)
         self._most = most
 
-    def rung(
+    def degradation_level(
         self,
         settings: AgentSettings,
         agents: Mapping[str, Agent] | None = None,
         *,
         beside: float = 0.0,
-    ) -> Rung:
-        """Return the rung for the next tick: a desk whose worst case the rest of the sum covers.
+    ) -> DegradationLevel:
+        """Return the level for the next tick: a desk whose worst case the rest of the sum covers.
 
         This only chooses. Bookings made meanwhile may leave less: then the purse refuses.
         """
@@ -157,8 +157,8 @@ class Allowance:
             log.exception("ledger: nobody is asked for %s", self._account.profile)
             ceiling = 0.0
         if ceiling <= 0.0:
-            return Rung(settings, UNASKED, asked=False)
-        chosen = self._account.rung(_under(settings, ceiling), agents, beside=beside)
+            return DegradationLevel(settings, UNASKED, asked=False)
+        chosen = self._account.degradation_level(_under(settings, ceiling), agents, beside=beside)
         # The lowered ceiling was for the choice alone: the purse checks the whole sum itself.
         return replace(chosen, settings=_under(chosen.settings, self._most))
 

@@ -9,8 +9,8 @@ hour while `until` lies in it or in the future, so a clock that is set back free
 whole seconds: `until` is rounded up and the beginning of a window down, so rounding frees nothing
 either.
 
-The ledger also holds the rung of the ladder on which a profile stands, and the vendors that are not
-asked for a while. torra.tick.spending decides what to book, and when. A file that cannot be read or
+The ledger also holds the degradation level of a profile, and the vendors that are not asked for a
+while. torra.tick.spending decides what to book, and when. A file that cannot be read or
 written raises StoreUnavailable.
 """
 
@@ -82,7 +82,7 @@ UNDER_WAY: Final = timedelta(seconds=120)
 
 
 class LedgerStore(Store):
-    """Ledger, rungs and blocked vendors."""
+    """Ledger, levels and blocked vendors."""
 
     # --- the ledger -----------------------------------------------------------------------------
 
@@ -259,18 +259,23 @@ class LedgerStore(Store):
 
     # --- the ladder -----------------------------------------------------------------------------
 
-    def rung(self, profile: str) -> str | None:
-        """Return the rung of a profile; None before it ever left the highest one."""
-        row = self.rung_held(profile)
-        return str(row["rung"]) if row else None
+    def degradation_level(self, profile: str) -> str | None:
+        """Return the level of a profile; None before it ever left the highest one."""
+        row = self.degradation_level_row(profile)
+        return str(row["degradation_level"]) if row else None
 
-    def rung_held(self, profile: str) -> dict[str, Any] | None:
-        """Return the rung of a profile and since when: rung, at; None before it ever left one."""
-        return self._row("SELECT rung, at FROM rungs WHERE profile = ?", profile)
+    def degradation_level_row(self, profile: str) -> dict[str, Any] | None:
+        """Return the level of a profile and since when: level, at; None before it ever left one."""
+        return self._row(
+            "SELECT degradation_level, at FROM degradation_levels WHERE profile = ?", profile
+        )
 
-    def set_rung(self, profile: str, rung: str) -> None:
-        """Put a profile on a rung."""
-        self._upsert("rungs", {"profile": profile, "rung": rung, "at": self._moment()})
+    def set_degradation_level(self, profile: str, degradation_level: str) -> None:
+        """Put a profile on a level."""
+        self._upsert(
+            "degradation_levels",
+            {"profile": profile, "degradation_level": degradation_level, "at": self._moment()},
+        )
 
     # --- vendors that are not asked -------------------------------------------------------------
 

@@ -338,8 +338,8 @@ CREATE TABLE ledger (
 );
 CREATE INDEX ledger_window ON ledger (profile, until, usd);
 
-CREATE TABLE rungs (
-    profile TEXT PRIMARY KEY, rung TEXT NOT NULL, at TEXT NOT NULL
+CREATE TABLE degradation_levels (
+    profile TEXT PRIMARY KEY, degradation_level TEXT NOT NULL, at TEXT NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE provider_blocks (

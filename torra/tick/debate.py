@@ -3,8 +3,8 @@
 `plan` decides who is asked; `hold` returns what was said and the two blends with L1. Three things
 leave a tick with L1 alone before any call, and the record says which: nobody is there to be asked
 (a warm-up that would cost money); the policy `pivotal` finds that no reply could change the verdict
-(AGENT_SKIPPED); the ladder has no rung left to pay for (L1_ONLY, flag `budget`). Else the desk of
-the rung deliberates, each stage within its reservation. Agents whose influence is `shadow`, or
+(AGENT_SKIPPED); the ladder has no level left to pay for (L1_ONLY, flag `budget`). Else the desk of
+the level deliberates, each stage within its reservation. Agents whose influence is `shadow`, or
 `earned` and not earned yet, are asked and recorded, and the tick decides as L1 alone.
 
 Only `plan` reads the tick's store, and only there the database can fail: the debates of ticks that
@@ -43,7 +43,7 @@ from torra.clock import Clock, iso, token
 from torra.config import Profile
 from torra.store.tick_store import OpeningContext
 from torra.tick import chart_scorer, thesis
-from torra.tick.ladder import Rung
+from torra.tick.ladder import DegradationLevel
 from torra.tick.late_answers import LateReplies
 from torra.tick.record import TickDebate, TickInputs
 from torra.verdict import call_policy
@@ -110,13 +110,13 @@ class TickPurse(Protocol):
 class Payer(Protocol):
     """Pays for ticks and says on which desk they run (torra.tick.spending.SpendingAccount)."""
 
-    def rung(
+    def degradation_level(
         self,
         settings: AgentSettings,
         agents: Mapping[str, Agent] | None = None,
         *,
         beside: float = 0.0,
-    ) -> Rung:
+    ) -> DegradationLevel:
         """Return what the next tick is run with; `beside` is promised to ticks of its close."""
         ...
 
@@ -214,7 +214,7 @@ def plan(
         or agents.rebuts()
         or bool(agents.consulted())
     ) and _pivotal(inputs, profile, database)
-    # Before the ladder: a tick that asks nobody costs nothing, so it leaves the rung where it is.
+    # Before the ladder: a tick that asks nobody costs nothing, so it leaves the level where it is.
     if agents.call_policy == "pivotal" and not pivotal:
         # A sample is asked all the same, to measure what skipping leaves out.
         if not call_policy.sampled(inputs.key.text, agents.pivotal_sample):
@@ -227,15 +227,15 @@ def plan(
         )
     if answerers.account is None:
         return Plan(config, flags, pivotal=pivotal, company=company)
-    rung = answerers.account.rung(config.agents, AGENTS, beside=beside)
-    if not rung.asked:
+    degradation_level = answerers.account.degradation_level(config.agents, AGENTS, beside=beside)
+    if not degradation_level.asked:
         return Plan(config, (*flags, BUDGET), SourceType.L1_ONLY)
-    if rung.settings != config.agents:
-        flags = (*flags, f"ladder:{rung.name}")
-    config = config.model_copy(update={"agents": rung.settings})
+    if degradation_level.settings != config.agents:
+        flags = (*flags, f"ladder:{degradation_level.name}")
+    config = config.model_copy(update={"agents": degradation_level.settings})
     return Plan(
-        config, flags, worst_usd=rung.worst_usd, pivotal=pivotal,
-        company=company if rung.settings.consulted() else None,
+        config, flags, worst_usd=degradation_level.worst_usd, pivotal=pivotal,
+        company=company if degradation_level.settings.consulted() else None,
     )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ SCORES: Final = (
         "How much say a score or a timeframe has beside the others.",
     ),
     Entry(
-        "Record score",
+        "Range score",
         "Where the price stands between the highest and the lowest price that the desk knows.",
         "Towards +1 at the record high, towards −1 at the record low, 0 far from both, over the "
         "longest history of the timeframe. Ticks of before knew the record high alone; they call "
@@ -403,7 +403,7 @@ COSTS: Final = (
         "word-ceiling",
     ),
     Entry(
-        "Rung",
+        "Agent tier",
         "Which desk the rest of the hour can pay: all agents, fewer, or none.",
         "The largest of the profile's desks whose worst case fits what is left of the ceiling.",
     ),

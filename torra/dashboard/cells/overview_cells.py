@@ -106,13 +106,13 @@ class InstanceRow(TypedDict):
 
 
 class OverviewShown(TypedDict):
-    """The overview; new cells fit a page of the same shape only, else its script loads it anew."""
+    """The overview; new cells fit a page of the same layout only, else its script loads it anew."""
 
     cells: Cells
     instances: list[InstanceRow]
     order: list[str]
     compact: bool
-    shape: str
+    layout_version: str
 
 
 def overview(
@@ -172,7 +172,7 @@ def overview(
         "instances": order,
         "order": [row["key"] for row in order],
         "compact": compact,
-        "shape": ";".join(f"{row['name']}:{len(row['streams'])}" for row in found),
+        "layout_version": ";".join(f"{row['name']}:{len(row['streams'])}" for row in found),
     }
 
 

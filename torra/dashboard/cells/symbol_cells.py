@@ -59,12 +59,12 @@ class SymbolShown(TypedDict):
     """The cells of a symbol page, how many ticks it lists, and its timelines.
 
     `beyond` is what the newest tick knew from beyond the chart, None where its record cannot tell.
-    New cells fit a page of the same shape only: else its script loads the page anew.
+    New cells fit a page of the same layout only: else its script loads the page anew.
     """
 
     cells: Cells
     rows: int
-    shape: str
+    layout_version: str
     lanes: dict[str, Timeline]
     beyond: OutsideShown | None
 
@@ -152,11 +152,12 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
         cells |= line.cells
     beyond = None if latest is None else reasoning.beyond(latest)
     cells |= _beyond(beyond)
-    shape = f"{data.instance}/{data.stream.timeframe}/{'chart' if data.bars else 'empty'}"
+    layout_version = f"{data.instance}/{data.stream.timeframe}/{'chart' if data.bars else 'empty'}"
     if beyond is not None:
-        shape += f"/{len(beyond.rows)} and {len(beyond.notes)} from beyond"
+        layout_version += f"/{len(beyond.rows)} and {len(beyond.notes)} from beyond"
     return {
-        "cells": cells, "rows": len(events), "shape": shape, "lanes": drawn, "beyond": beyond,
+        "cells": cells, "rows": len(events), "layout_version": layout_version, "lanes": drawn,
+        "beyond": beyond,
     }  # fmt: skip
 
 

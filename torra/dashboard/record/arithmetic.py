@@ -178,12 +178,13 @@ def consensus_line(record: TickRecord) -> str:
     """Return in a sentence of which timeframes the consensus is; "" where it is of one alone."""
     fresh = {name: one for name, one in record.composites.items() if one.fresh}
     total = sum(one.weight for one in fresh.values())
+    part = {name: one.weight / total for name, one in fresh.items()} if total else {}
     # a damaged record may have weights of which no shares can be made
-    if len(record.composites) < 2 or not total or min(w.weight / total for w in fresh.values()) < 0:
+    if len(record.composites) < 2 or not part or not all(0 <= one <= 1 for one in part.values()):
         return ""
     parts = [
         f"{figures.sanitize(name, 12)} {figures.format_signed(one.composite, 2)} "
-        f"({100 * one.weight / total:.0f} %)"
+        f"({100 * part[name]:.0f} %)"
         for name, one in fresh.items()
     ]
     left_out = [figures.sanitize(name, 12) for name in record.composites if name not in fresh]

@@ -45,12 +45,12 @@ SUMS: Final = (
     ("Today (UTC)", "today"),
     ("Last 24 hours", "last_24_hours"),
 )
-RUNGS: Final = {
-    **{name: row.rung for name, row in MODES.items()},
+DEGRADATION_LEVELS: Final = {
+    **{name: row.asks for name, row in MODES.items()},
     CUSTOM: "the agents that the profile names are asked",
     UNASKED: "nobody is asked: the bars alone decide",
 }
-"""Agents that are asked on each rung of the ladder."""
+"""Agents that are asked on each level of the ladder."""
 
 
 class VerdictTally(TypedDict):
@@ -83,10 +83,10 @@ def costs() -> str:
         live=url_for(".api_costs"),
         told=told,
         cells=_cells(told),
-        shape=_shape(told),
+        layout_version=_layout_version(told),
         sums=SUMS,
         groups=_groups(told),
-        rungs=RUNGS,
+        degradation_levels=DEGRADATION_LEVELS,
         free=free,
         models=cost_report.of_vendors(behind.home, setups) if free else [],
     )
@@ -95,7 +95,9 @@ def costs() -> str:
 def api_costs() -> ResponseReturnValue:
     """Answer the figures of the screen Cost."""
     told = document(backing())
-    return jsonify(shape=_shape(told), cells=desk_cells() | _cells(told), report=told)
+    return jsonify(
+        layout_version=_layout_version(told), cells=desk_cells() | _cells(told), report=told
+    )
 
 
 def document(behind: PageContext) -> ShownReport:
@@ -160,8 +162,8 @@ def _cells(told: ShownReport) -> Cells:
     return cells
 
 
-def _shape(told: ShownReport) -> str:
-    """Return the shape of the page, which must not change if new cells are to fit it."""
+def _layout_version(told: ShownReport) -> str:
+    """Return the layout of the page, which must not change if new cells are to fit it."""
     parts = [
         told["days"][-1]["day"],
         *told["paying"],
@@ -202,13 +204,15 @@ def _profile_cells(key: str, row: ProfileCost, now: str) -> Cells:
     # the same shares as on the overview (cells.overview.NEAR_CEILING)
     tone = "alert" if share >= 1 else "warn" if share >= 0.8 else ""
     used = figures.DASH if ceiling is None else f"{share:.0%} used"
-    held = figures.mark(row["rung"]).text if row["rung"] else figures.DASH
+    held = figures.mark(row["degradation_level"]).text if row["degradation_level"] else figures.DASH
     return {
         f"{key}.spent": words(figures.money(spent), tone),
         f"{key}.used": words(used, tone),
         f"{key}.meter": words("") | {"set": {"width": round(share * 100, 2)}},
         f"{key}.left": words(figures.money(row["left_usd"])),
-        f"{key}.rung": words(held, "warn" if row["rung"] == UNASKED else ""),
+        f"{key}.degradation_level": words(
+            held, "warn" if row["degradation_level"] == UNASKED else ""
+        ),
         f"{key}.why": words(_why(row)),
         f"{key}.fits": words(_fits(row, now), "" if row["ticks_left"] != 0 else "warn"),
         f"{key}.leaves": words(_leaves(row, now)),
@@ -222,19 +226,23 @@ def _profile_cells(key: str, row: ProfileCost, now: str) -> Cells:
 
 
 def _why(row: ProfileCost) -> str:
-    """Return why a profile is on its rung."""
-    if row["rung"] is None:
+    """Return why a profile is on its level."""
+    if row["degradation_level"] is None:
         return "the profile is gone, or its file cannot be read"
     if not row["worst_tick_usd"]:
         return "its agents cost nothing"
-    since = f" since {figures.moment(row['rung_since'])}" if row["rung_since"] else ""
+    since = (
+        f" since {figures.moment(row['degradation_level_since'])}"
+        if row["degradation_level_since"]
+        else ""
+    )
     ladder = row["ladder"]
     place = next((at for at, step in enumerate(ladder) if step["here"]), 0)
     if place == 0:
-        return f"the highest rung{since}: its worst case fits what is left of the hour"
+        return f"the highest level{since}: its worst case fits what is left of the hour"
     above = ladder[place - 1]
     return (
-        f"stepped down{since}: it climbs back to {above['rung']} when "
+        f"stepped down{since}: it climbs back to {above['degradation_level']} when "
         f"{figures.money(above['needs_usd'])} of the hour is left"
     )
 

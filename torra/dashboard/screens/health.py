@@ -158,7 +158,7 @@ def health() -> str:
         overview.desk,
         live=url_for(".api_health"),
         cells=_cells(signs),
-        shape=_shape(signs),
+        layout_version=_layout_version(signs),
         groups=GROUPS,
         signs=signs,
         urgent=sorted(
@@ -177,7 +177,7 @@ def api_health() -> ResponseReturnValue:
     overview = desk_view().overview()
     signs, checked = look(overview)
     return jsonify(
-        shape=_shape(signs),
+        layout_version=_layout_version(signs),
         cells=strip(overview.desk) | _cells(signs),
         status=worst(signs),
         check=checked,
@@ -258,7 +258,7 @@ def worst(found: Signs) -> str:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _shape(found: Signs) -> str:
+def _layout_version(found: Signs) -> str:
     names = [figures.sanitize(sign.name, 80) for name, _ in GROUPS for sign in found[name]]
     return figures.sanitize("|".join(names), 4000)
 

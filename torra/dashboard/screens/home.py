@@ -39,9 +39,9 @@ QUERY: Final[Fields] = {
 }
 
 ROWS: Final[Fields] = {
-    "rows": {
+    "view": {
         "type": "string",
-        "enum": ["yes"],
+        "enum": ["table"],
         "description": "Every symbol as a row, as on the page Symbols.",
     },
 }
@@ -58,11 +58,11 @@ def symbols() -> str:
 
 
 def api_overview() -> ResponseReturnValue:
-    """Answer the desk as it is stored, and the cells of Home or, with `rows`, of all symbols."""
+    """Answer the desk as stored, and the cells of Home or, with `view=table`, of all symbols."""
     data = desk_view().overview()
-    shown, _ = _cells(data, rows=request.args.get("rows") == "yes")
+    shown, _ = _cells(data, rows=request.args.get("view") == "table")
     return jsonify(
-        shape=shown["shape"],
+        layout_version=shown["layout_version"],
         order=shown["order"],
         cells=shown["cells"],
         desk=data.desk.as_json(),
@@ -77,7 +77,7 @@ def _shown(template: str, api: str, *, rows: bool) -> str:
     asked: dict[str, Any] = {
         "sort": sort if "sort" in request.args else None,
         "line": period if "line" in request.args else None,
-        "rows": "yes" if rows else None,
+        "view": "table" if rows else None,
     }
     cells, found = _cells(data, rows=rows)
     return page(
@@ -107,7 +107,9 @@ def _cells(data: Overview, *, rows: bool) -> tuple[glance.OverviewShown, Money |
         found["cells"] |= _money(data, told)
     if told is not None:
         # each account has its place: the figures of another one need a page of their own
-        found["shape"] += "".join(f";{one.account}" for one in home_cells.accounts_shown(told))
+        found["layout_version"] += "".join(
+            f";{one.account}" for one in home_cells.accounts_shown(told)
+        )
     return found, told
 
 

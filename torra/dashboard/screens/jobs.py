@@ -103,7 +103,7 @@ def jobs() -> str:
         "jobs.html",
         live=url_for(".api_jobs"),
         cells=found.cells,
-        shape="jobs",
+        layout_version="jobs",
         here=True,
         jobs=found,
     )
@@ -114,7 +114,7 @@ def api_jobs() -> ResponseReturnValue:
     rows = backing().database.jobs(LISTED)
     found = shown(rows)
     return jsonify(
-        shape="jobs",
+        layout_version="jobs",
         version=found.version,
         cells=desk_cells() | found.cells,
         **_document(rows),
@@ -130,7 +130,7 @@ def job(number: str) -> str:
         "job.html",
         live=url_for(".api_job", number=number),
         cells=found.cells,
-        shape="job",
+        layout_version="job",
         jobs=found,
         one=row,
         parameters=_parameters(row),
@@ -145,7 +145,7 @@ def api_job(number: str) -> ResponseReturnValue:
     row = backing().database.job(_number(number)) or abort(404)
     found = shown([row])
     return jsonify(
-        shape="job",
+        layout_version="job",
         version=found.version,
         cells=desk_cells() | found.cells,
         **_document([row]),

@@ -66,7 +66,7 @@ def replays() -> str:
         "replays.html",
         live=url_for(".api_replays"),
         cells=going.cells,
-        shape="replays",
+        layout_version="replays",
         version=f"{_names(found)} {going.version}",
         jobs=going,
         start=_form(),
@@ -87,7 +87,7 @@ def api_replays() -> ResponseReturnValue:
     found, older = shelf().listed()
     going = jobs.shown(jobs.going_on())
     return jsonify(
-        shape="replays",
+        layout_version="replays",
         version=f"{_names(found)} {going.version}",
         cells=desk_cells() | going.cells,
         replays=[_told(item) for item in found],

@@ -180,7 +180,7 @@ def healthz() -> ResponseReturnValue:
 
 def api_desk() -> ResponseReturnValue:
     """Answer the cells of the state strip."""
-    return jsonify(shape="desk", cells=desk_cells())
+    return jsonify(layout_version="desk", cells=desk_cells())
 
 
 def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
@@ -190,7 +190,7 @@ def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
     drawn = desk_view().bars(instance, timeframe, data.desk.now, CHART_BARS) or ChartBars()
     shown = symbol_cells(data)
     return jsonify(
-        shape=shown["shape"],
+        layout_version=shown["layout_version"],
         rows=shown["rows"],
         cells=shown["cells"],
         chart=chart_data.chart(data, drawn),

@@ -138,7 +138,7 @@ def first_run() -> str:
         "first_run.html",
         live=url_for(".api_first_run"),
         cells=_cells(known),
-        shape="first-run",
+        layout_version="first-run",
         version=_version(steps, known),
         here=True,
         steps=steps,
@@ -157,7 +157,7 @@ def api_first_run() -> ResponseReturnValue:
     known = backing()
     steps = _steps(known)
     return jsonify(
-        shape="first-run",
+        layout_version="first-run",
         version=_version(steps, known),
         cells=desk_cells() | _cells(known),
         steps=[{"step": one.told.name, "mark": one.mark, "note": one.note} for one in steps],

@@ -118,7 +118,7 @@ def approvals() -> str:
         "approvals.html",
         desk,
         live=url_for(".api_approvals"),
-        shape="approvals",
+        layout_version="approvals",
         version=found.version,
         **found._asdict(),
         orders=proposals,
@@ -137,7 +137,7 @@ def api_approvals() -> ResponseReturnValue:
     database, found = backing().database, _queue()
     waiting = [_current(row) for row in database.proposals(limit=WAITING_SHOWN)]
     return jsonify(
-        shape="approvals",
+        layout_version="approvals",
         cells=desk_cells() | found.cells,
         version=found.version,
         waiting=[_as_json(row) for row in waiting],
@@ -163,7 +163,7 @@ def approval(sid: str) -> str:
     return desk_page(
         "approval.html",
         live=url_for(".api_approval", sid=sid),
-        shape="approval",
+        layout_version="approval",
         **context,
         orders=proposals,
         price_then=figures.plain(row.price, _digits(row)),
@@ -172,7 +172,7 @@ def approval(sid: str) -> str:
         asked=row.asked_by,
         chips=proposals.groups(record),
         over=price_lines.LINES,
-        rungs=proposals.CLOSE_RUNGS if found.closing else proposals.RUNGS,
+        levels=proposals.CLOSE_LEVELS if found.closing else proposals.LEVELS,
         reasons=orders.REJECTIONS,
         tick=tick_link(row.instance, row.timeframe, row.bar_time),
     )
@@ -182,7 +182,7 @@ def api_approval(sid: str) -> ResponseReturnValue:
     """Answer one proposal and how approving it would end now, with every check."""
     found = _proposal(sid)
     return jsonify(
-        shape="approval",
+        layout_version="approval",
         cells=desk_cells() | found.cells,
         version=found.version,
         proposal=_as_json(found.row),

@@ -230,8 +230,8 @@ def every_check(preview: Preview | None, record: TickRecord | None) -> dict[str,
 
 # --- 3: the ladder --------------------------------------------------------------------------------
 
-RUNGS: Final = ("stop", "entry", "target")
-CLOSE_RUNGS: Final = ("stop", "entry", "now", "target")
+LEVELS: Final = ("stop", "entry", "target")
+CLOSE_LEVELS: Final = ("stop", "entry", "now", "target")
 PARTS: Final = ("price", "r", "atr", "cash")
 
 
@@ -252,14 +252,14 @@ def ladder(
     size = {"l.lots": words(figures.plain(lots, 2))}
     if at is None or profile is None or spec is None:
         why = "the order cannot be read" if at is None else "the desk does not know the symbol"
-        names = [f"l.{rung}.{part}" for rung in RUNGS for part in PARTS]
+        names = [f"l.{level}.{part}" for level in LEVELS for part in PARTS]
         return size | {name: words(DASH, "", why) for name in (*names, "l.cash")}
     cells: Cells = {}
-    for rung in RUNGS:
-        price: float = getattr(at, rung)
+    for level in LEVELS:
+        price: float = getattr(at, level)
         moved = gain("LONG" if at.target > at.entry else "SHORT", at.entry, price)
         r, cash = moved / abs(at.entry - at.stop), worth(moved, lots, spec)
-        cells |= _rung(rung, figures.plain(price, spec.digits), r, moved / at.atr, cash)
+        cells |= _level_cells(level, figures.plain(price, spec.digits), r, moved / at.atr, cash)
     lost = float(loss_of_one(at, spec)) * lots
     share = f"{lost / profile.risk.capital:.2%} of capital"
     told = in_currency(figures.plain(lost, 2), currency)
@@ -272,19 +272,19 @@ def close_ladder(found: CloseQuote, atr: float | None) -> Cells:
     told = {"p.headline": words(close_headline(found))}
     told["l.lots"] = words(figures.plain(held.lots, 2))
     told["l.cash"] = words(DASH, "", found.why)
-    for rung in CLOSE_RUNGS:
-        end = found.ends.get(rung)
+    for level in CLOSE_LEVELS:
+        end = found.ends.get(level)
         if end is None or spec is None:
-            told |= {f"l.{rung}.{part}": words(DASH, "", found.why) for part in PARTS}
+            told |= {f"l.{level}.{part}": words(DASH, "", found.why) for part in PARTS}
             continue
         moved = gain(held.side, held.entry, end.price) / atr if atr else math.nan
-        told |= _rung(rung, figures.plain(end.price, spec.digits), end.r, moved, end.profit)
+        told |= _level_cells(level, figures.plain(end.price, spec.digits), end.r, moved, end.profit)
     if "stop" in found.ends:
         told["l.cash"] = words(f"{close_result(found, 'stop')} at its stop", "", "without a gap")
     return told
 
 
-def _rung(name: str, price: str, *moved: float) -> Cells:
+def _level_cells(name: str, price: str, *moved: float) -> Cells:
     """Return a level's price and how far it lies from the entry: in R, in ATR, in money."""
     told = (
         [DASH] * len(moved) if name == "entry" else [figures.format_signed(one, 2) for one in moved]
@@ -383,6 +383,6 @@ def foreseen(preview: Preview | None, trouble: str) -> dict[str, JsonValue]:
         "price": preview.price,
         "drift_atr": preview.drift,
         "lots": preview.lots,
-        "levels": {name: getattr(at, name) for name in (*RUNGS, "atr")} if at else None,
+        "levels": {name: getattr(at, name) for name in (*LEVELS, "atr")} if at else None,
         "checks": dict(preview.checks),
     }

@@ -107,7 +107,7 @@ def signals() -> str:
         live=url_for(
             ".api_signals", instance=asked.instance, state=asked.state, before=asked.before
         ),
-        shape="signals",
+        layout_version="signals",
         version=_version(screen, rows),
         **screen._asdict(),
         states=backing().database.trading_states(HISTORY),
@@ -130,7 +130,7 @@ def api_signals() -> ResponseReturnValue:
     screen, (rows, older) = _standing(), _listed(_asked())
     database = backing().database
     return jsonify(
-        shape="signals",
+        layout_version="signals",
         cells=desk_cells() | screen.cells,
         version=_version(screen, rows),
         signals=[row.as_json() for row in rows],
@@ -158,7 +158,7 @@ def signal(sid: str) -> str:
     return desk_page(
         "signal.html",
         live=url_for(".api_signal", sid=sid),
-        shape="signal",
+        layout_version="signal",
         version=found.version,
         row=row,
         digits=digits,
@@ -187,7 +187,7 @@ def api_signal(sid: str) -> ResponseReturnValue:
     """Answer one signal as it is stored, with its steps and the orders that belong to it."""
     found = _life(sid)
     return jsonify(
-        shape="signal",
+        layout_version="signal",
         cells=desk_cells(),
         version=found.version,
         signal=found.row.as_json(),

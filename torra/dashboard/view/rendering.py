@@ -170,17 +170,18 @@ def desk_page(
     *,
     cells: Cells | None = None,
     live: str = "",
-    shape: str = "desk",
+    layout_version: str = "desk",
     **context: object,
 ) -> str:
     """Render a page with the strip of the desk besides its own cells.
 
-    `live` is the address of its cells, by default that of the strip alone; `shape` is theirs.
+    `live` is the address of its cells, by default that of the strip alone, `layout_version` which
+    layout they fit.
     """
     desk = desk or desk_view().desk()
     shown = {**strip(desk), **(cells or {})}
     live = live or url_for(f"{EXTENSION}.api_desk")
-    return page(template, desk, cells=shown, live=live, shape=shape, **context)
+    return page(template, desk, cells=shown, live=live, layout_version=layout_version, **context)
 
 
 def desk_cells() -> Cells:

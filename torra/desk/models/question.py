@@ -223,9 +223,9 @@ def _provider(
 def _of_next_ticks(
     models: Models, database: Database, agents: AgentSettings, profile: str, ticks: int
 ) -> float:
-    """Return the worst case of the next ticks of a profile, each on the highest rung that fits.
+    """Return the worst case of the next ticks of a profile, each on the highest level that fits.
 
-    What is left beyond that may be spent: then each of them finds the rung that it would have.
+    What is left beyond that may be spent: then each of them finds the level that it would have.
     """
     if not agents.paid():
         return 0.0

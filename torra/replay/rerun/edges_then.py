@@ -32,15 +32,15 @@ from torra.outside.invented import headlines
 from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick.bar_window import last_row
-from torra.tick.ladder import Rung
+from torra.tick.ladder import DegradationLevel
 from torra.tick.record import news_view
 from torra.tick.tick_record import JournalRecord, LessonsRecord
 
 LADDER: Final = "ladder:"
-"""Prefix of the flag with the rung of a tick whose profile could not pay for its whole desk."""
+"""Prefix of the flag with the level of a tick whose profile could not pay for its whole desk."""
 
 UNPAID: Final = "budget"
-"""Flag of a tick on which nobody was asked, for no rung of the ladder could be paid."""
+"""Flag of a tick on which nobody was asked, for no level of the ladder could be paid."""
 
 
 class FrozenClock(Simulated):
@@ -112,21 +112,23 @@ class ThenPayer:
     def __init__(self, told: StoredDebate) -> None:
         self._told = told
 
-    def rung(
+    def degradation_level(
         self,
         settings: AgentSettings,
         agents: Mapping[str, Agent] | None = None,
         *,
         beside: float = 0.0,
-    ) -> Rung:
-        """Return the rung on which the tick ran."""
+    ) -> DegradationLevel:
+        """Return the level on which the tick ran."""
         del agents, beside
         if UNPAID in self._told.flags and not self._told.words:
-            return Rung(settings, settings.mode, asked=False)
+            return DegradationLevel(settings, settings.mode, asked=False)
         lower = [flag.removeprefix(LADDER) for flag in self._told.flags if flag.startswith(LADDER)]
         if not lower:
-            return Rung(settings, settings.mode, asked=True)
-        return Rung(settings.model_copy(update={"mode": lower[0]}), lower[0], asked=True)
+            return DegradationLevel(settings, settings.mode, asked=True)
+        return DegradationLevel(
+            settings.model_copy(update={"mode": lower[0]}), lower[0], asked=True
+        )
 
     def purse(
         self,

@@ -43,7 +43,7 @@ from torra.home import BACKUP_FOLDER, DATABASE
 from torra.providers.registry import Provider
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import TickDeps
-from torra.tick.ladder import Rung, SpendingAccount
+from torra.tick.ladder import DegradationLevel, SpendingAccount
 from torra.tick.marks import INVENTED, LEAN_AGAINST
 from torra.tick.record import TickResult
 from torra.tick.sentence import page_text
@@ -144,8 +144,8 @@ class _Payer:
         self._stack = stack
         self._opened: SpendingAccount | None = None
 
-    def rung(self, *args: Any, **named: Any) -> Rung:
-        return self._account().rung(*args, **named)
+    def degradation_level(self, *args: Any, **named: Any) -> DegradationLevel:
+        return self._account().degradation_level(*args, **named)
 
     def purse(self, *args: Any, **named: Any) -> Purse:
         return self._account().purse(*args, **named)
