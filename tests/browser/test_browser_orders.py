@@ -22,6 +22,7 @@ from tests.doubles.browser import (
 )
 from tests.doubles.visitors import ACCESS
 from tests.worlds import demo_orders, desks, stores
+from tests.worlds.demo_orders import waiting
 from torra.clock import Simulated
 from torra.config import DeskSettings
 from torra.dashboard.app import create_app
@@ -72,11 +73,6 @@ def place(tmp_path: Path) -> Iterator[tuple[PageContext, Simulated, Site]]:
     with Site(app) as site:
         yield backing, clock, site
     backing.database.close()
-
-
-def waiting(backing, instance):
-    rows = [row for row in backing.database.proposals() if row.instance == instance]
-    return rows[0].sid
 
 
 def test_a_proposal_is_read_and_approved_and_another_expires(

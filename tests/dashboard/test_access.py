@@ -405,7 +405,7 @@ def test_a_script_logs_in_with_json(client: FlaskClient) -> None:
     answer = client.post(
         "/login", json={"token": TOKENS["approve"], "next": "/signals"}, headers=OURS
     )
-    assert answer.get_json() == {"scope": "approve", "next": "/signals"}
+    assert answer.json == {"scope": "approve", "next": "/signals"}
     assert code(client) == 200
 
 
@@ -431,7 +431,7 @@ def test_a_wrong_token_is_refused_with_the_way_in(
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
     assert "Set-Cookie" not in answer.headers
     if "data" in body and body.get("content_type") is None:
-        text = answer.get_data(as_text=True)
+        text = answer.text
         assert 'id="login"' in text
         assert "not a token of this desk" in text
 
@@ -447,14 +447,14 @@ def test_a_token_in_an_address_is_never_taken(
         )
         assert "Set-Cookie" not in answer.headers
         assert answer.status_code in (200, 303, 401, 405, 429)
-        assert TOKENS["admin"] not in answer.get_data(as_text=True)
+        assert TOKENS["admin"] not in answer.text
         assert (answer.status_code == 200) == (method == "get" and address == "/login")
     assert code(client) == 401
 
 
 def test_the_login_page_tells_a_stranger_nothing(client: FlaskClient) -> None:
     for address in ("/login", "/login?next=/symbol/BTCUSD"):
-        text = client.get(address).get_data(as_text=True).replace("/symbol/BTCUSD", "")
+        text = client.get(address).text.replace("/symbol/BTCUSD", "")
         for word in ("<nav", "BTCUSD", "Approvals", "data-csrf", "data-live", "0.1.0", "HALT"):
             assert word not in text
         assert 'method="post"' in text
@@ -572,7 +572,7 @@ def test_a_person_is_sent_to_the_login_and_back(client: FlaskClient) -> None:
     answer = client.get("/signals?x=1", headers={"Accept": "text/html"})
     assert answer.status_code == 303
     assert answer.headers["Location"] == "/login?next=/signals?x%3D1"
-    page = client.get(answer.headers["Location"]).get_data(as_text=True)
+    page = client.get(answer.headers["Location"]).text
     assert 'name="next" value="/signals?x=1"' in page
 
 
@@ -724,10 +724,10 @@ def test_a_refusal_is_told_in_the_way_that_was_asked(
         assert ("Retry-After" in answer.headers) == (code == 429)
         title, advice = ERRORS[code]
         if sent is FETCH:
-            assert answer.get_json() == {"error": title, "advice": advice, "status": code}
+            assert answer.json == {"error": title, "advice": advice, "status": code}
         else:
             assert answer.mimetype == "text/html"
-            text = html.unescape(answer.get_data(as_text=True))
+            text = html.unescape(answer.text)
             assert f"<h1>{title}</h1>" in text and advice in text
 
 

@@ -10,21 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask.testing import FlaskClient
 
-from tests.doubles.page_reader import Page
-from tests.doubles.visitors import open_app
+from tests.doubles.page_reader import check_refresh
 from tests.worlds import demo_orders
-from tests.worlds.demo_view import HOSTILE, ScriptedView
+from tests.worlds.demo_orders import read, text_of, visit, waiting
+from tests.worlds.demo_view import HOSTILE
 from tests.worlds.records import tick_record
 from torra.clock import Simulated
 from torra.config import Profile
 from torra.dashboard.cells import common as cells
-from torra.dashboard.screens import tick as deliberation
 from torra.dashboard.trade import approvals, proposals
-from torra.dashboard.view import rendering
 from torra.dashboard.view.backing import PageContext
-from torra.exhibits import figures
 from torra.tick import approval
 from torra.tick.marks import PROPOSED
 from torra.trading import by_hand
@@ -57,43 +53,6 @@ def backing(tmp_path: Path) -> Iterator[PageContext]:
     made.database.close()
 
 
-def visit(backing: PageContext, scope: str = "admin") -> FlaskClient:
-    client: FlaskClient = demo_orders.open_pages(backing, scope).test_client()
-    return client
-
-
-def text_of(backing: PageContext, address: str, scope: str = "admin") -> str:
-    answer = visit(backing, scope).get(address)
-    assert answer.status_code == 200
-    return answer.get_data(as_text=True)
-
-
-def read(backing: PageContext, address: str, scope: str = "admin") -> Page:
-    return Page(text_of(backing, address, scope))
-
-
-def waiting(backing: PageContext, instance: str = "BTCUSD") -> str:
-    rows = backing.database.proposals()
-    return next(str(row.sid) for row in rows if row.instance == instance)
-
-
-def check_refresh(page: Page, told: dict[str, Any]) -> None:
-    """The answer of the API writes what the page showed."""
-    (main,) = page.all("main")
-    assert main["data-live-layout"] == told["layout_version"]
-    assert [one["data-version"] for _, one in page.tags if "data-version" in one] == [
-        told["version"]
-    ]
-    assert set(page.cells) == set(told["cells"])
-    for key, cell in told["cells"].items():
-        assert page.cells[key] == cell.get("text", page.cells[key]), key
-    for _, attributes in page.tags:
-        for name, value in (
-            told["cells"].get(attributes.get("data-live"), {}).get("set", {}).items()
-        ):
-            assert attributes[name] == str(value)
-
-
 # --- the queue ------------------------------------------------------------------------------------
 
 
@@ -114,7 +73,7 @@ def test_what_is_over_is_not_waiting_though_nobody_has_booked_it(backing: PageCo
     queue, decided = text[text.index("</h2>") :].split("decided-name", 1)
     assert late not in queue
     assert late in decided
-    told = visit(backing).get("/api/v1/approvals").get_json()
+    told = visit(backing).get("/api/v1/approvals").json
     assert [row["state"] for row in told["waiting"] if row["sid"] == late] == ["EXPIRED"]
     page = read(backing, f"/approvals/{late}")
     assert "◷ expired" in page.text
@@ -145,21 +104,13 @@ def test_an_empty_queue_says_how_to_be_asked(
         assert ("and nothing will" in page.text, judge in page.text) == (not may_wait, may_wait)
 
 
-@pytest.mark.parametrize("address", ["/approvals", "/signals", "/trades", "/lessons"])
-def test_without_a_desk_the_screen_says_so(address: str) -> None:
-    client = open_app(ScriptedView()).test_client()
-    page = Page(client.get(address).get_data(as_text=True))
-    assert "No desk stands behind these pages" in page.text
-    assert client.get(f"/api/v1{address}").status_code == 404
-
-
 @pytest.mark.parametrize("where", ["", "BTCUSD", "XAUUSD", "EURUSD"])
 def test_the_refresh_writes_what_the_page_showed(where: str, backing: PageContext) -> None:
     address = f"/approvals/{waiting(backing, where)}" if where else "/approvals"
     page = read(backing, address)
     (main,) = page.all("main")
     assert main["data-live-source"] == f"/api/v1{address}"
-    check_refresh(page, visit(backing).get(f"/api/v1{address}").get_json())
+    check_refresh(page, visit(backing).get(f"/api/v1{address}").json)
 
 
 def test_a_demo_says_how_long_a_proposal_waits() -> None:
@@ -205,27 +156,6 @@ def test_a_proposing_tick_denies_nothing(backing: PageContext) -> None:
     assert (found.sid, found.action, found.state) == (row.sid, "OPEN_BUY", "WAITING")
 
 
-@pytest.mark.parametrize("state", ["WAITING", "APPROVED", "REJECTED"])
-def test_the_page_of_a_proposing_tick_names_its_proposal(
-    state: str, backing: PageContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def shown(name: str, **more: Any) -> str:
-        more.setdefault("proposal", approvals.of_tick(more["record"]))
-        return rendering.desk_page(name, **more)
-
-    monkeypatch.setattr(deliberation, "desk_page", shown)
-    ticked = [one for one in backing.database.proposals(None) if one.instance != "XAUUSD"]
-    row = next(one for one in ticked if one.state == state)
-    page = read(backing, f"/symbol/{row.instance}/{row.timeframe}/{row.bar_time}")
-    end = "waits for a person" if state == "WAITING" else "decided by a person"
-    assert f"{figures.mark(row.action).word}, {end}" in page.text
-    card = page.text[page.text.index("Verdict") : page.text.index("Who took part")]
-    assert PROPOSED not in card
-    links = [one.get("href") for one in page.all("a")]
-    assert f"/approvals/{row.sid}" in links
-    assert (f"/signals/{row.sid}" in links) == (state == "APPROVED")
-
-
 # --- the thirty-second screen ---------------------------------------------------------------------
 
 
@@ -255,7 +185,7 @@ def test_what_is_read_first_has_few_words(backing: PageContext) -> None:
 def test_the_figures_are_those_that_the_yes_would_send(backing: PageContext) -> None:
     sid = waiting(backing)
     page = read(backing, f"/approvals/{sid}")
-    told = visit(backing).get(f"/api/v1/approvals/{sid}").get_json()["now"]
+    told = visit(backing).get(f"/api/v1/approvals/{sid}").json["now"]
     assert (told["state"], set(told["checks"].values())) == ("APPROVED", {"ok"})
     visit(backing).post(f"/api/v1/proposals/{sid}/approve", json={})
     row = backing.database.signal(sid)

@@ -60,7 +60,7 @@ class View(ScriptedView):
 def shown(told: Any, address: str) -> tuple[str, Page]:
     view = View("demo")
     view.told = told
-    text = open_app(view).test_client().get(address).get_data(as_text=True)
+    text = open_app(view).test_client().get(address).text
     page = Page(text)
     check_policy(page)
     return text, page
@@ -110,13 +110,13 @@ def test_the_symbol_page_is_kept_up_to_date_by_its_cells() -> None:
     view = View("demo")
     view.told = KNOWN
     client = open_app(view).test_client()
-    page = Page(client.get(STREAM).get_data(as_text=True))
-    told = client.get(f"/api/v1{STREAM}").get_json()
+    page = Page(client.get(STREAM).text)
+    told = client.get(f"/api/v1{STREAM}").json
     mine = {name: cell for name, cell in told["cells"].items() if name.startswith("beyond.")}
     assert {name: page.cells[name] for name in mine} == {k: v["text"] for k, v in mine.items()}
     assert mine["beyond.1.value"]["tone"] == "warn"
     view.told = NOTHING
-    assert client.get(f"/api/v1{STREAM}").get_json()["layout_version"] != told["layout_version"]
+    assert client.get(f"/api/v1{STREAM}").json["layout_version"] != told["layout_version"]
 
 
 def test_a_glance_keeps_what_a_tick_knew_and_that_it_could_not_know() -> None:

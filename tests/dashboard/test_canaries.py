@@ -111,7 +111,7 @@ class Place:
         """Return a client that is logged in by the form, as a person is."""
         client = self.stranger()
         page = client.post("/login", json={"token": self.tokens[scope]}, headers=OURS)
-        assert page.status_code == 200, page.get_data(as_text=True)
+        assert page.status_code == 200, page.text
         assert not self.leaks(page.get_data())
         return client
 
@@ -177,7 +177,7 @@ def check_answers(place, scope) -> None:
 @pytest.mark.journey
 def test_commands_tell_and_keep_no_canary(place: Place) -> None:
     client = place.client("admin")
-    page = client.get("/").get_data(as_text=True)
+    page = client.get("/").text
     csrf = re.search(r'data-csrf="([^"]+)"', page)[1]
     head = {"X-Torra-CSRF": csrf, "Accept": "application/json", **OURS}
     posts = [
@@ -188,7 +188,7 @@ def test_commands_tell_and_keep_no_canary(place: Place) -> None:
         address = re.sub(r"<(?:path:)?name>", "default", route.rule)
         address = re.sub(r"<[^>]+>", "none", address)
         answer = client.post(address, json={"reason": "a reason"}, headers=head)
-        assert answer.status_code < 500, (address, answer.get_data(as_text=True)[:300])
+        assert answer.status_code < 500, (address, answer.text[:300])
         assert not place.leaks(answer.get_data()), address
         wrong = place.app.test_client().post(
             address, json={}, headers={"Authorization": f"Bearer {STRANGER}"}

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.test_approval_pages import check_refresh
-from tests.doubles.page_reader import Page
+from tests.doubles.page_reader import Page, check_refresh
 from tests.worlds import swarm_ticks
 from tests.worlds.desk_pages import Pages
 from torra.dashboard.trade import approvals
@@ -30,29 +29,6 @@ def sid_of(pages: Pages) -> str:
 def ladder(page: Page) -> dict[str, list[str]]:
     levels = ("Stop", "Entry", "Now", "Target")
     return {row[0]: [cell.strip() for cell in row[1:]] for row in page.rows if row[0] in levels}
-
-
-def test_it_says_what_the_close_brings_now_and_what_keeping_may_cost(pages: Pages) -> None:
-    (held,) = pages.database.positions()
-    page = Page(pages.text(f"/approvals/{sid_of(pages)}"))
-    (row,) = pages.database.proposals()
-    spec = pages.desk.setups["BTCUSD"].profile.symbol("BTCUSD")
-    risk = (held.target - held.stop) / 3
-    worth = held.lots * spec.tick_value / spec.tick_size
-    rows = ladder(page)
-    assert list(rows) == ["Stop", "Entry", "Now", "Target"]
-    for name, price in (
-        ("Stop", held.stop), ("Now", row.price), ("Target", held.target),
-    ):  # fmt: skip
-        moved = price - held.entry
-        assert rows[name] == [
-            figures.plain(price, 2), figures.format_signed(moved / risk, 2),
-            figures.format_signed(moved / row.atr, 2), figures.format_signed(moved * worth, 2),
-        ], name  # fmt: skip
-    assert rows["Entry"] == [figures.plain(held.entry, 2), "—", "—", "—"]
-    now, stop = rows["Now"], rows["Stop"]
-    assert f"Close LONG 0.01 BTCUSD: {now[3]} USD ({now[1]} R) now" in page.text
-    assert f"Worst case if kept {stop[3]} USD ({stop[1]} R) at its stop" in page.text
 
 
 def test_the_judges_reason_stands_below_the_levels_and_above_the_chart(pages: Pages) -> None:

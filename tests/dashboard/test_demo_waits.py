@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,15 +24,8 @@ AT = datetime(2021, 11, 8, 3, 7, tzinfo=UTC)
 PAPER = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
 
 
-@pytest.fixture
-def backing(tmp_path: Path) -> Iterator[PageContext]:
-    made = demo_orders.build(tmp_path / "home")
-    yield made
-    made.database.close()
-
-
 def test_the_page_of_a_proposal_counts_down_once(backing: PageContext) -> None:
-    client = demo_orders.open_pages(backing).test_client()
+    client = demo_orders.visit(backing)
     (row, *_) = [row for row in backing.database.proposals() if row.instance == "BTCUSD"]
     address = f"/approvals/{row.sid}"
     assert client.get(address).text.count("data-countdown") == 1
@@ -73,16 +65,16 @@ def test_a_broker_says_so_himself(backing: PageContext) -> None:
 
 
 def test_the_page_of_an_approved_order_says_it(backing: PageContext) -> None:
-    client = demo_orders.open_pages(backing).test_client()
+    client = demo_orders.visit(backing)
     rows = [row for row in backing.database.proposals() if row.instance == "BTCUSD"]
     address = f"/approvals/{rows[0].sid}"
-    before = client.get(f"/api/v1{address}").get_json()["version"]
+    before = client.get(f"/api/v1{address}").json["version"]
     assert "On paper it fills" not in client.get(address).text
     client.post(f"/api/v1/proposals/{rows[0].sid}/approve", json={})
     words = Page(client.get(address).text).text
     assert "On paper it fills at the open of the M15 bar of" in words
     # the page is loaded anew as its order goes on
-    sent = client.get(f"/api/v1{address}").get_json()["version"]
+    sent = client.get(f"/api/v1{address}").json["version"]
     assert sent != before and sent.endswith(("PENDING", "WAITING"))
 
 

@@ -134,7 +134,7 @@ def test_every_tick_of_the_real_overlay_recomputes(
         assert [agent.mark.word for agent in told["agents"]] == ["answered"] * 4
         page = client.get(f"/symbol/{name}/{timeframe}/{row['bar_time']}")
         assert page.status_code == 200
-        assert figures.format_signed(row["consensus"], 5) in page.get_data(as_text=True)
+        assert figures.format_signed(row["consensus"], 5) in page.text
 
 
 def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(
@@ -145,7 +145,7 @@ def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(
     record = view.tick("BTCUSD", "M15", newest[0]["bar_time"])
     assert (record["previous"], record["next"]) == (newest[1]["bar_time"], skipped)
     page = client.get(f"/symbol/BTCUSD/M15/{skipped}")
-    assert "the newest bar is old" in page.get_data(as_text=True)
+    assert "the newest bar is old" in page.text
     assert view.tick("BTCUSD", "M15", "2001-01-01T00:00:00Z") is None
 
 
@@ -220,7 +220,7 @@ def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: s
         assert held.now.r == pytest.approx(gain / 900)
     record = view.tick("BTCUSD", "M15", one.streams[0].tick.bar_time)
     assert record["outcomes"] == {}
-    shown = open_app(view).test_client().get("/").get_data(as_text=True)
+    shown = open_app(view).test_client().get("/").text
     profit, r = figures.format_signed(held.now.profit, 2), figures.format_signed(held.now.r, 2)
     assert f"{profit}\u00a0USD, {r}\u00a0R" in shown
     told: Any = view._outcomes(shown_tick({"signals": [{"sid": sid}]}))
@@ -317,5 +317,5 @@ def test_an_accelerated_desk_tells_its_rate(quick: Desk) -> None:
     assert view.desk().rate is None
     quick.clock = Scaled(desks.START, 90.0)
     assert view.desk().rate == 90.0
-    page = open_app(view).test_client().get("/help").get_data(as_text=True)
+    page = open_app(view).test_client().get("/help").text
     assert "replayed 90 times faster than they happened" in page

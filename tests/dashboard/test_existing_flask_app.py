@@ -55,7 +55,7 @@ def reader(place: tuple[Path, dict[str, Any]]) -> dict[str, str]:
 def test_the_hosts_own_page_shows_the_desks_rows(
     app: Flask, place: tuple[Path, dict[str, Any]]
 ) -> None:
-    rows = app.test_client().get("/sentiment").get_json()
+    rows = app.test_client().get("/sentiment").json
     newest = place[1]
     row = next(row for row in rows if row["timeframe"] == "M15")
     assert row["timestamp"] == newest["as_of"]
@@ -73,11 +73,11 @@ def test_torras_pages_stand_beside_it_and_show_the_same(
     assert client.get("/torra/").status_code == 401
     page = client.get("/torra/", headers=reader)
     assert page.status_code == 200
-    text = page.get_data(as_text=True)
+    text = page.text
     assert figures.format_signed(place[1]["consensus"]) in text
     assert "REDUCING" in text
-    assert client.get("/").get_data(as_text=True).startswith("<h1>Golden charts</h1>")
-    assert client.get("/nothing").get_data(as_text=True) == "Golden charts has no such page"
+    assert client.get("/").text.startswith("<h1>Golden charts</h1>")
+    assert client.get("/nothing").text == "Golden charts has no such page"
     assert "Content-Security-Policy" not in client.get("/").headers
 
 
@@ -91,7 +91,7 @@ def test_no_thread_and_no_scheduler_is_started(app: Flask, reader: dict[str, str
 def test_a_desk_that_stands_shows_the_time_at_which_it_stopped(
     app: Flask, place: tuple[Path, dict[str, Any]], reader: dict[str, str]
 ) -> None:
-    desk = app.test_client().get("/torra/api/v1/overview", headers=reader).get_json()["desk"]
+    desk = app.test_client().get("/torra/api/v1/overview", headers=reader).json["desk"]
     assert desk["role"] == "STANDBY"
     assert desk["now"] == place[1]["as_of"]
     assert desk["demo"] is True

@@ -38,7 +38,7 @@ def get(backing: PageContext, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def rows(answer: Any) -> list[dict[str, str]]:
     assert answer.status_code == 200 and answer.mimetype == "text/csv"
-    return list(csv.DictReader(io.StringIO(answer.get_data(as_text=True))))
+    return list(csv.DictReader(io.StringIO(answer.text)))
 
 
 def stored(backing: PageContext, sql: str) -> list[dict[str, Any]]:
@@ -91,7 +91,7 @@ def test_every_call_stands_once_without_its_texts(backing: PageContext, get: Any
     assert sum(float(row["cost_usd"]) for row in found) == pytest.approx(
         sum(row["cost_usd"] for row in every)
     )
-    text = get("/calls.csv").get_data(as_text=True)
+    text = get("/calls.csv").text
     assert not any(row["user"] and row["user"][:40] in text for row in every)
     day = found[0]["at"][:10]
     assert rows(get(f"/calls.csv?from={day}")) == [row for row in found if row["at"] >= day]
@@ -100,14 +100,12 @@ def test_every_call_stands_once_without_its_texts(backing: PageContext, get: Any
 
 @pytest.mark.journey
 def test_the_pages_lead_to_them(get: Any) -> None:
-    assert 'href="/ticks.csv?instance=BTCUSD&amp;timeframe=M15"' in get(
-        "/symbol/BTCUSD/M15"
-    ).get_data(as_text=True)
-    assert 'href="/calls.csv"' in get("/costs").get_data(as_text=True)
+    assert 'href="/ticks.csv?instance=BTCUSD&amp;timeframe=M15"' in get("/symbol/BTCUSD/M15").text
+    assert 'href="/calls.csv"' in get("/costs").text
 
 
 def test_a_view_without_a_desk_has_none() -> None:
     client = open_app(ScriptedView(), "read").test_client()
     for address in ("/ticks.csv", "/calls.csv"):
         assert client.get(address).status_code == 404
-    assert "ticks.csv" not in client.get("/symbol/BTCUSD/M15").get_data(as_text=True)
+    assert "ticks.csv" not in client.get("/symbol/BTCUSD/M15").text

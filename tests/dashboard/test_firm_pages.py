@@ -22,7 +22,6 @@ from torra.config import Profile, validate
 from torra.dashboard.cells import timelines
 from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
 from torra.dashboard.record.shown import TickView
-from torra.dashboard.screens import watched
 from torra.dashboard.settings import profile_form
 from torra.dashboard.trade import proposals, why
 from torra.desk.models import report
@@ -209,24 +208,6 @@ def test_the_commands_tell_a_proposals_thesis(pages: Pages) -> None:
     assert firm_ticks.CLAIM in by_hand._proposal_line(told)
     del told["thesis"]
     assert "words" not in by_hand._proposal_line(told)
-
-
-def test_the_stages_of_a_firm_are_named_while_they_run() -> None:
-    asked = [
-        {"seq": number, "event": "agent_start", "at": "2026-01-05T10:00:00Z",
-         "payload": {"agent": agent, "phase": phase, "round": 1}}
-        for number, (agent, phase) in enumerate(
-            [("research_manager", "decision"), ("risk_gate", "decision"), ("trader", "thesis")], 1
-        )
-    ]  # fmt: skip
-    shown = watched.follow(map(watched.DebateEvent.read, asked), ["research_manager"], START)
-    where = {one["name"]: one["where"] for one in shown["agents"]}
-    assert where == {
-        "research_manager": "manager and gate",
-        "risk_gate": "manager and gate",
-        "trader": "trader, on the opening",
-    }
-    assert shown["stage"] == "trader, on the opening"
 
 
 def test_who_is_against_a_side_may_be_the_manager() -> None:

@@ -95,24 +95,24 @@ for module in ("config", "errors", "clock"):
 
 client = app.test_client()
 page = client.get("/")
-assert page.get_data(as_text=True).strip() == "HOST BASE host index", page.get_data(as_text=True)
+assert page.text.strip() == "HOST BASE host index", page.text
 assert "Content-Security-Policy" not in page.headers
 assert client.get("/", headers={"Host": "anything.test"}).status_code == 200
 assert client.post("/").status_code == 405
 assert "Content-Security-Policy" not in client.post("/").headers
-assert client.get("/nothing").get_data(as_text=True) == "host: nothing here"
+assert client.get("/nothing").text == "host: nothing here"
 
 assert client.get("/desk/").status_code in (303, 401)
 ours = client.get("/desk/", headers=bearer("read"))
-text = ours.get_data(as_text=True)
+text = ours.text
 assert "Home" in text and "HOST BASE" not in text and "BTCUSD" in text
 assert 'href="/desk/symbol/BTCUSD"' in text and 'href="/desk/assets/torra.css"' in text
 assert "default-src 'none'" in ours.headers["Content-Security-Policy"]
 assert client.get("/desk/assets/torra.css", buffered=True).status_code == 200
-cells = client.get("/desk/api/v1/overview", headers=bearer("read")).get_json()["cells"]
+cells = client.get("/desk/api/v1/overview", headers=bearer("read")).json["cells"]
 assert cells["i0.when"]["set"]["href"].startswith("/desk/")
 missing = client.get("/desk/nothing", headers=bearer("read"))
-assert missing.status_code == 404 and "There is no such page" in missing.get_data(as_text=True)
+assert missing.status_code == 404 and "There is no such page" in missing.text
 assert client.get("/desk/", headers={"Host": "evil.test"}).status_code == 400
 assert client.post("/desk/").status_code == 405
 assert app.config["SEEN"] > 5
@@ -120,7 +120,7 @@ assert app.config["SEEN"] > 5
 second = make_app()
 TorraOverlay(desk_view=ScriptedView("halted"), access=ACCESS).init_app(second)
 halted = second.test_client().get("/torra/", headers=bearer("read"))
-assert "No signal is sent" in halted.get_data(as_text=True)
+assert "No signal is sent" in halted.text
 assert second.test_client().get("/desk/").status_code == 404
 assert client.get("/torra/").status_code == 404
 assert app.extensions["torra_agents"].desk_view is not second.extensions["torra_agents"].desk_view

@@ -128,9 +128,11 @@ def test_a_stale_stream_names_what_to_start(pages: Pages) -> None:
         pages.desk.clock.set(moment)
 
 
-@pytest.mark.parametrize("feed", FEEDS)
-def test_every_feed_has_its_remedy(feed: str) -> None:
-    assert health_checks.FEEDS[feed]
+def streamed(row: dict[str, Any], **more: Any) -> list[Sign]:
+    """Return what is told of an instance with this one stream."""
+    instance = {"instance": "X", "streams": [row], **more}
+    overview = view_value(Overview, {"instances": [instance]})
+    return list(health_checks.streams(overview, DeskSettings()))
 
 
 def test_a_market_that_is_closed_is_no_trouble() -> None:
@@ -138,15 +140,9 @@ def test_a_market_that_is_closed_is_no_trouble() -> None:
         "timeframe": "M15", "age_seconds": 90_000.0, "next_in_seconds": 5.0, "stale": False,
         "quiet": {"count": 96, "first": "", "last": ""}, "skipped": None,
     }  # fmt: skip
-    overview = {"instances": [{"instance": "BTCUSD", "streams": [row]}]}
-    (one,) = health_checks.streams(view_value(Overview, overview), DeskSettings())
+    (one,) = streamed(row)
     assert one.level == "note" and "no bars for 96 closes" in one.detail
-    (none,) = health_checks.streams(
-        view_value(
-            Overview, {"instances": [{"instance": "X", "streams": [{**row, "age_seconds": None}]}]}
-        ),
-        DeskSettings(),
-    )
+    (none,) = streamed({**row, "age_seconds": None})
     assert none.level == "warn" and none.detail.startswith("no bar yet")
     assert none.remedy == health_checks.WAITS
 
@@ -154,12 +150,10 @@ def test_a_market_that_is_closed_is_no_trouble() -> None:
 @pytest.mark.parametrize("feed", FEEDS)
 def test_a_stream_that_never_had_a_bar_wants_a_look_with_its_remedy(feed: str) -> None:
     row = {"timeframe": "H1", "age_seconds": None, "next_in_seconds": 5.0}
-    overview = {"instances": [{"instance": "X", "feed": feed, "streams": [row]}]}
-    (one,) = health_checks.streams(view_value(Overview, overview), DeskSettings())
+    (one,) = streamed(row, feed=feed)
     assert one.level == ("note" if feed == "host" else "warn")
-    assert one.remedy == health_checks.FIRST[feed]
-    known = {"instance": "X", "streams": [{**row, "bar_age_seconds": 60.0}]}
-    (waits,) = health_checks.streams(view_value(Overview, {"instances": [known]}), DeskSettings())
+    assert one.remedy == health_checks.FIRST[feed] and health_checks.FEEDS[feed]
+    (waits,) = streamed({**row, "bar_age_seconds": 60.0})
     assert waits.level == "note"
 
 
@@ -303,10 +297,8 @@ def test_a_provider_is_judged_by_its_newest_calls(paying: Pages) -> None:
 
 
 def test_news_are_told_by_the_collector_where_there_is_one(pages: Pages) -> None:
-    state = SimpleNamespace(
-        source="finnhub", topic="crypto", status="refused", detail="the key was refused",
-        asked=None, items=0, dropped=0, failures=3, due=30.0,
-    )  # fmt: skip
+    refused = NewsStatus("refused")
+    state = TopicState("finnhub", "crypto", refused, "the key was refused", failures=3, due=30.0)
     collector = SimpleNamespace(status=lambda: (state,))
     outlook = SimpleNamespace(collector=collector)
     desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups=pages.desk.setups)
@@ -420,6 +412,24 @@ def test_an_old_series_wants_a_look_with_the_remedy_of_its_source(knowing: Pages
     )
 
 
+APPLE = {
+    "outside": {"sources": ["edgar"]},
+    "symbols": {"EURUSD": {"asset": "stock", "ticker": "AAPL"}},
+}
+
+
+def asking(pages: Pages, profile: dict[str, Any], **feeds: Any) -> Any:
+    """Return what stands behind the pages of a desk of EURUSD that asks these feeds."""
+    setup = SimpleNamespace(instance=desks.EUR, profile=validate(Profile, profile, "a test"))
+    roster = SimpleNamespace(outlook=SimpleNamespace(**feeds))
+    desk = SimpleNamespace(roster=roster, setups={"EURUSD": setup})
+    return SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
+
+
+def outside_signs(behind: Any) -> dict[str, Sign]:
+    return {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
+
+
 @pytest.mark.parametrize(
     ("status", "level", "said"),
     [
@@ -429,46 +439,30 @@ def test_an_old_series_wants_a_look_with_the_remedy_of_its_source(knowing: Pages
     ],
 )
 def test_a_publisher_tells_how_it_answers(pages: Pages, status: str, level: str, said: str) -> None:
-    state = SimpleNamespace(
-        source="fred", topic="DGS2", status=status, detail="no answer", asked=None, items=7,
-        dropped=1, failures=0, due=90.0,
-    )  # fmt: skip
+    state = TopicState("fred", "DGS2", NewsStatus(status), "no answer", None, 7, 1, due=90.0)
     collector = SimpleNamespace(
         status=lambda: (state,),
         trouble=lambda _: "" if status == "available" else status,
         status_of=lambda name: status if name == "DGS2" else "off",
     )
-    outlook = SimpleNamespace(series=collector)
-    asking = validate(Profile, {"outside": {"sources": ["fred", "cftc"]}}, "a test")
-    setup = SimpleNamespace(instance=desks.EUR, profile=asking)
-    desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups={"EURUSD": setup})
-    behind: Any = SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
-    found = {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
+    behind = asking(pages, {"outside": {"sources": ["fred", "cftc"]}}, series=collector)
+    found = outside_signs(behind)
     assert found["FRED"].level == level and found["FRED"].detail == said
     assert found["FRED"].remedy or level != "warn"
     assert "7 values, 1 dropped, next in 1 min" in dict(found["FRED"].facts)["DGS2"]
     assert found["CFTC"].level == "note" and "no symbol here" in found["CFTC"].detail
     assert found["2-year US yield"].detail == "nothing is stored yet"
-    desk.roster = None
-    elsewhere = {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
+    behind.desk.roster = None
+    elsewhere = outside_signs(behind)
     assert elsewhere["FRED"].level == elsewhere["CFTC"].level == "unknown"
 
 
 def test_edgar_tells_why_it_is_not_asked_and_what_is_stored_of_a_company(pages: Pages) -> None:
-    told = {
-        "outside": {"sources": ["edgar"]},
-        "symbols": {"EURUSD": {"asset": "stock", "ticker": "AAPL"}},
-    }
-    setup = SimpleNamespace(instance=desks.EUR, profile=validate(Profile, told, "a test"))
-    state = SimpleNamespace(
-        source="edgar", topic="tickers", status="no_key", detail="TORRA_EDGAR_CONTACT is not set",
-        asked=None, items=0, dropped=0, failures=0, due=90.0,
-    )  # fmt: skip
+    missing = "TORRA_EDGAR_CONTACT is not set"
+    state = TopicState("edgar", "tickers", NewsStatus("no_key"), missing, due=90.0)
     filings = SimpleNamespace(status=lambda: (state,), trouble=lambda _: "no_key")
-    outlook = SimpleNamespace(series=None, filings=filings)
-    desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups={"EURUSD": setup})
-    behind: Any = SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
-    first = {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
+    behind = asking(pages, APPLE, series=None, filings=filings)
+    first = outside_signs(behind)
     assert first["EDGAR"].level == "warn" and first["EDGAR"].facts == ()
     assert first["EDGAR"].detail == "no key: TORRA_EDGAR_CONTACT is not set"
     ends = datetime(2023, 9, 30, tzinfo=UTC)
@@ -476,7 +470,7 @@ def test_edgar_tells_why_it_is_not_asked_and_what_is_stored_of_a_company(pages: 
     source = "edgar 10-K 0000320193-23-000106"
     row = FactRow("AAPL", "assets", ends, ends, known, 1.0, "USD", source)
     pages.database.store_facts([row, row._replace(ticker="MSFT")], known)
-    found = {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
+    found = outside_signs(behind)
     assert found["AAPL figures"].detail == (
         "1 value of 1 figure, for periods to 2023-09-30, the newest known since "
         "2023-11-03 02:08 UTC"
@@ -485,11 +479,6 @@ def test_edgar_tells_why_it_is_not_asked_and_what_is_stored_of_a_company(pages: 
 
 
 def test_of_a_company_s_figures_edgar_tells_in_one_line(pages: Pages) -> None:
-    told = {
-        "outside": {"sources": ["edgar"]},
-        "symbols": {"EURUSD": {"asset": "stock", "ticker": "AAPL"}},
-    }
-    setup = SimpleNamespace(instance=desks.EUR, profile=validate(Profile, told, "a test"))
     asked = datetime(2026, 2, 13, 12, tzinfo=UTC)
     states = [
         TopicState("edgar", topic, NewsStatus(status), "", asked, items, 1, due=due)
@@ -500,10 +489,8 @@ def test_of_a_company_s_figures_edgar_tells_in_one_line(pages: Pages) -> None:
         )
     ]  # fmt: skip
     filings = SimpleNamespace(status=lambda: states, trouble=lambda _: "")
-    outlook = SimpleNamespace(series=None, filings=filings)
-    desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups={"EURUSD": setup})
-    behind: Any = SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
-    found = {one.name: one for one in health_checks.beyond(behind, LruCache(9))}["EDGAR"]
+    behind = asking(pages, APPLE, series=None, filings=filings)
+    found = outside_signs(behind)["EDGAR"]
     facts = dict(found.facts)
     assert [*facts] == ["AAPL filings", "tickers", "AAPL figures"] and found.level == "ok"
     assert facts["AAPL figures"] == (
@@ -587,7 +574,7 @@ def test_a_damaged_debate_fails_no_row_of_a_swarm(tmp_path: Path) -> None:
 def test_the_database_is_read_through_on_demand(pages: Pages) -> None:
     assert sign(pages, "database", "sound")["level"] == "unknown"
     asked = pages.client().post("/api/v1/health/check", json={}, headers=bearer("approve"))
-    assert (asked.status_code, asked.get_json()["status"]) == (202, "accepted")
+    assert (asked.status_code, asked.json["status"]) == (202, "accepted")
     assert checkup(pages.backing).wait(10)
     assert pages.json("/api/v1/health")["check"]["answer"] == "ok"
     assert sign(pages, "database", "sound")["level"] == "ok"

@@ -32,14 +32,8 @@ Get = Callable[..., Any]
 
 
 @pytest.fixture
-def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageContext]:
-    with demo_orders.traded(tmp_path, monkeypatch) as made:
-        yield made
-
-
-@pytest.fixture
-def get(backing: PageContext) -> Get:
-    return demo_orders.open_pages(backing, "read").test_client().get
+def get(traded: PageContext) -> Get:
+    return demo_orders.visit(traded, "read").get
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +105,8 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
         for _ in range(3):
             query = urlencode({**asked, "limit": 90, "before": place or ""})
             told = get(f"/api/v1/history?{query}")
-            assert told.status_code == 200, told.get_data(as_text=True)
-            answer = told.get_json()
+            assert told.status_code == 200, told.text
+            answer = told.json
             found += answer["ticks"]
             place = answer["next"]
             if place is None:
@@ -136,17 +130,17 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
             assert searched or number == len(wanted(every, {**others, "only": word})), word
 
 
-def test_a_page_has_a_line_for_each_tick_and_leads_to_it(get: Get, backing: PageContext) -> None:
-    told = get("/history").get_data(as_text=True)
+def test_a_page_has_a_line_for_each_tick_and_leads_to_it(get: Get, traded: PageContext) -> None:
+    told = get("/history").text
     page = Page(told)
-    every = stored(backing.database)
+    every = stored(traded.database)
     assert f"{len(every)} ticks in all." in " ".join(page.words)
     for row in every[: history.SHOWN]:
         address = f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}"
         assert f'href="{address}"' in told
     opened = [row for row in every if has(row, "proposed")]
     assert opened
-    text = get("/history?only=proposed").get_data(as_text=True)
+    text = get("/history?only=proposed").text
     assert text.count("<tr data-row>") == len(opened)
     assert f"{len(opened)} ticks of {len(every)}." in " ".join(Page(text).words)
 
@@ -155,7 +149,7 @@ def test_pages_go_on_by_their_links(many: tuple[Any, Get]) -> None:
     database, get = many
     address, seen = "/history?verdict=HOLD", 0
     while True:
-        told = get(address).get_data(as_text=True)
+        told = get(address).text
         seen += told.count("<tr data-row>")
         if 'rel="next" href="' not in told:
             break
@@ -167,59 +161,59 @@ def test_pages_go_on_by_their_links(many: tuple[Any, Get]) -> None:
 @pytest.mark.journey
 def test_the_file_has_what_the_page_is_narrowed_to(many: tuple[Any, Get]) -> None:
     database, get = many
-    told = get("/history?only=changed&timeframe=M15").get_data(as_text=True)
+    told = get("/history?only=changed&timeframe=M15").text
     address = told.split(" download>")[0].rsplit('href="', 1)[1].split('"')[0]
     answer = get(address.replace("&amp;", "&"))
-    rows = list(csv.DictReader(io.StringIO(answer.get_data(as_text=True))))
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
     want = wanted(stored(database), {"only": "changed", "timeframe": "M15"})
     assert [row["bar_time"] for row in rows] == [row["bar_time"] for row in want]
 
 
 def test_closes_without_a_tick_are_told_with_the_ticks_of_their_time(
-    get: Get, backing: PageContext
+    get: Get, traded: PageContext
 ) -> None:
-    newest, *_, oldest = stored(backing.database)
-    assert "without a tick" not in get("/history").get_data(as_text=True)
+    newest, *_, oldest = stored(traded.database)
+    assert "without a tick" not in get("/history").text
     after = parse(newest["close_time"])
     quarter, before = timedelta(minutes=15), parse(oldest["close_time"]) - timedelta(days=1)
     skipped = [after + quarter, after + 2 * quarter, before]
     keys = [TickKey("BTCUSD", "M15", close - quarter) for close in skipped]
     reasons = [("no_bar", "x"), ("no_bar", "x"), ("missed", "y")]
-    epoch = backing.database._row("SELECT max(epoch) AS epoch FROM ticks")
+    epoch = traded.database._row("SELECT max(epoch) AS epoch FROM ticks")
     assert epoch is not None
     told = dict(zip(keys, reasons, strict=True))
-    assert backing.database.skip_ticks(told, epoch["epoch"]) == 3
-    text = get("/history").get_data(as_text=True)
+    assert traded.database.skip_ticks(told, epoch["epoch"]) == 3
+    text = get("/history").text
     words = " ".join(Page(text).words)
     assert "3 closes without a tick in this time" in words
     last = f"from {figures.moment(iso(skipped[0]))} to {figures.moment(iso(skipped[1]))}"
     assert f"2 closes skipped, no_bar: {last}" in words
     assert f"1 close skipped, missed: {figures.moment(iso(before))}" in words
     page = get(text.split('details class="missing">')[1].split('href="')[1].split('"')[0])
-    assert "This tick was skipped" in page.get_data(as_text=True)
+    assert "This tick was skipped" in page.text
     for query, number in (("instance=BTCUSD", 3), ("timeframe=H1", 0), ("only=opened", 0),
                           ("verdict=HOLD", 0), (f"from={newest['close_time'][:10]}", 2),
                           ("limit=1", 2)):  # fmt: skip
-        answer = get(f"/api/v1/history?{query}").get_json()
+        answer = get(f"/api/v1/history?{query}").json
         assert sum(row["count"] for row in answer["skipped"]) == number, query
     seen, place = 0, ""
     while place is not None:
-        answer = get(f"/api/v1/history?limit=3&before={place}").get_json()
+        answer = get(f"/api/v1/history?limit=3&before={place}").json
         seen, place = seen + sum(row["count"] for row in answer["skipped"]), answer["next"]
     assert seen == 3
 
 
 def test_the_closes_of_a_page_are_looked_at_up_to_a_bound(
-    get: Get, backing: PageContext, monkeypatch: pytest.MonkeyPatch
+    get: Get, traded: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    found = type(backing.database).closes_without_tick
+    found = type(traded.database).closes_without_tick
 
     def look(self: Any, first: str, last: str, *, most: int) -> Any:
         asked.append(most)
         return found(self, first, last, most=most)
 
-    monkeypatch.setattr(type(backing.database), "closes_without_tick", look)
+    monkeypatch.setattr(type(traded.database), "closes_without_tick", look)
     get("/history?instance=nobody&from=2000-01-01")
     assert asked == [history.LOOKED_AT]
 
@@ -295,10 +289,10 @@ def test_too_many_ticks_of_some_days_are_listed_and_not_counted(
 ) -> None:
     _, get = many
     monkeypatch.setattr(history, "COUNTED", 100)
-    told = get("/api/v1/history?from=2000-01-01").get_json()
+    told = get("/api/v1/history?from=2000-01-01").json
     assert len(told["ticks"]) == history.SHOWN and told["count"] is None
     assert set(told["counts"]["verdict"].values()) == {None}
-    text = " ".join(Page(get("/history?from=2000-01-01").get_data(as_text=True)).words)
+    text = " ".join(Page(get("/history?from=2000-01-01").text).words)
     assert "More than 100 ticks closed in these days: choose fewer days to count them." in text
 
 
@@ -307,25 +301,25 @@ def test_too_many_ticks_of_some_days_are_listed_and_not_counted(
 )
 def test_words_that_mean_nothing_are_refused(wrong: str, get: Get) -> None:
     answer = get(f"/api/v1/history?{wrong}")
-    assert answer.status_code == 400 and answer.get_json()["error"]
+    assert answer.status_code == 400 and answer.json["error"]
     assert get(f"/history?{wrong}").status_code == 400
 
 
 def test_a_filter_without_a_tick_says_so_and_leads_back(get: Get) -> None:
-    text = get("/history?instance=%3Cb%3Enobody").get_data(as_text=True)
+    text = get("/history?instance=%3Cb%3Enobody").text
     assert "No tick is like that." in text and "<b>nobody" not in text
     assert 'value="&lt;b&gt;nobody" selected' in text
 
 
-def test_words_of_any_type_are_listed_and_fail_no_page(get: Get, backing: PageContext) -> None:
-    keys = [row["torra_key"] for row in backing.database.ticks("BTCUSD", "M15", 3)]
+def test_words_of_any_type_are_listed_and_fail_no_page(get: Get, traded: PageContext) -> None:
+    keys = [row["torra_key"] for row in traded.database.ticks("BTCUSD", "M15", 3)]
     for key, verdict in zip(keys, (b"\xff", 7, "<b>x"), strict=True):
-        backing.database._change("UPDATE chains SET verdict = ? WHERE torra_key = ?", verdict, key)
-        backing.database._change(
+        traded.database._change("UPDATE chains SET verdict = ? WHERE torra_key = ?", verdict, key)
+        traded.database._change(
             "UPDATE tick_history SET kind = kind WHERE sentiment_id = "
             "(SELECT sentiment_id FROM chains WHERE torra_key = ?)", key,
         )  # fmt: skip
-    backing.database._change(
+    traded.database._change(
         "INSERT INTO tick_kinds (instance, timeframe, l1_verdict, verdict, action, reason, source, "
         "ticks) VALUES (?, 'M15', 'HOLD', ?, ?, 5, '', 1)", b"\xfe", b"\xff", b"<b>",
     )  # fmt: skip
@@ -333,12 +327,12 @@ def test_words_of_any_type_are_listed_and_fail_no_page(get: Get, backing: PageCo
         answer = get(address)
         assert answer.status_code == 200, address
         if answer.mimetype == "text/html":
-            assert "<b>x" not in answer.get_data(as_text=True)
+            assert "<b>x" not in answer.text
 
 
 @pytest.mark.parametrize("address", ["history", "trades", "changed", "bars/BTCUSD/M15"])
 def test_every_list_refuses_a_number_of_rows_that_is_none(address: str, get: Get) -> None:
     for wrong in ("0", "-1", "x", "1e3", "99999", "٣"):
         answer = get(f"/api/v1/{address}?limit={wrong}")
-        assert answer.status_code == 400 and answer.get_json()["error"].startswith("limit is 1 to ")
+        assert answer.status_code == 400 and answer.json["error"].startswith("limit is 1 to ")
     assert get(f"/api/v1/{address}?limit=1").status_code == 200

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,26 +30,19 @@ from torra.verdict.trade_outcome import CloseValue
 LEVELS = {"buy": 0.5, "sell": 0.5}
 
 
-@pytest.fixture
-def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageContext]:
-    """A desk with closed trades and a proposal; nothing of it counts as warm-up."""
-    with demo_orders.traded(tmp_path, monkeypatch) as pages:
-        yield pages
-
-
-def home(backing: PageContext, query: str = "") -> tuple[Page, dict[str, Any]]:
-    pages = demo_orders.open_pages(backing, "approve").test_client()
-    page = Page(pages.get(f"/{query}").get_data(as_text=True))
+def home(traded: PageContext, query: str = "") -> tuple[Page, dict[str, Any]]:
+    pages = demo_orders.visit(traded, "approve")
+    page = Page(pages.get(f"/{query}").text)
     check_policy(page)
-    return page, pages.get(f"/api/v1/overview{query}").get_json()["cells"]
+    return page, pages.get(f"/api/v1/overview{query}").json["cells"]
 
 
 # --- money ----------------------------------------------------------------------------------------
 
 
-def test_money_is_the_first_figure_and_what_torra_money_says(backing: PageContext) -> None:
-    page, cells = home(backing)
-    found = backing.money()
+def test_money_is_the_first_figure_and_what_torra_money_says(traded: PageContext) -> None:
+    page, cells = home(traded)
+    found = traded.money()
     shown = home_cells.accounts_shown(found)
     assert shown and shown[0].currency == "USD"
     for place, account in enumerate(shown):
@@ -73,9 +64,9 @@ def account_of(found: Money, **more: Any) -> AccountMoney:
     return replace(found.accounts[0], **{**known, **more})
 
 
-def test_equity_is_what_was_closed_today_and_what_is_open(backing: PageContext) -> None:
+def test_equity_is_what_was_closed_today_and_what_is_open(traded: PageContext) -> None:
     lost, held = TradeTotals(3, 1, 2, profit=-105.0), OpenNow(1, 1, 1, result=-67.0)
-    one = account_of(backing.money(), today=lost, week=lost, whole=lost, open=held)
+    one = account_of(traded.money(), today=lost, week=lost, whole=lost, open=held)
     cells = home_cells.money(Money(NOON, (one,), 0.0, ()), {})
     assert [cells[f"m0.{name}"]["text"] for name in ("today", "done", "open", "closed")] == [
         "−172.00 USD", "−105.00 USD closed", "−67.00 USD open, in 1 position",
@@ -87,15 +78,15 @@ def test_equity_is_what_was_closed_today_and_what_is_open(backing: PageContext) 
     assert cells["m0.open"]["text"] == (
         "−67.00 USD open, in 2 positions; −50.00 USD of the warm-up is not counted"
     )
-    flat = account_of(backing.money(), today=lost, week=lost, whole=lost)
+    flat = account_of(traded.money(), today=lost, week=lost, whole=lost)
     cells = home_cells.money(Money(NOON, (flat,), 0.0, ()), {})
     assert cells["m0.today"]["text"] == "−105.00 USD"
     assert cells["m0.done"]["hidden"] and cells["m0.open"]["hidden"]
 
 
-def test_the_line_begins_at_zero_and_its_end_is_labelled(backing: PageContext) -> None:
+def test_the_line_begins_at_zero_and_its_end_is_labelled(traded: PageContext) -> None:
     """Of a span in which 20 of the 100 that stood before were won, after 30 were lost."""
-    one = account_of(backing.money(), whole=TradeTotals(1, 1, profit=100.0))
+    one = account_of(traded.money(), whole=TradeTotals(1, 1, profit=100.0))
     values = (None, 100.0, 70.0, 120.0, 110.0)
     points = [LinePoint(NOON, 0.0, value) for value in values]
     cells = home_cells.money(Money(NOON, (one,), 0.0, ()), {one.account: points})
@@ -119,19 +110,19 @@ def test_the_line_begins_at_zero_and_its_end_is_labelled(backing: PageContext) -
     ],
 )  # fmt: skip
 def test_an_account_without_a_trade_is_one_line(
-    backing: PageContext, before: TradeTotals, says: str
+    traded: PageContext, before: TradeTotals, says: str
 ) -> None:
-    one = account_of(backing.money(), warm_up=before)
+    one = account_of(traded.money(), warm_up=before)
     cells = home_cells.money(Money(NOON, (one,), 0.0, ()), {})
     assert cells["m0.some"]["hidden"] and cells["m0.drawn"]["hidden"]
     assert cells["m0.whole"]["text"] == says
 
 
 @pytest.mark.parametrize("period", home_cells.PERIODS)
-def test_the_line_is_the_one_of_the_account(backing: PageContext, period: str) -> None:
-    page, cells = home(backing, f"?line={period}")
-    account = home_cells.accounts_shown(backing.money())[0]
-    points = backing.money_lines(period)[account.account]
+def test_the_line_is_the_one_of_the_account(traded: PageContext, period: str) -> None:
+    page, cells = home(traded, f"?line={period}")
+    account = home_cells.accounts_shown(traded.money())[0]
+    points = traded.money_lines(period)[account.account]
     assert cells["m0.line"]["set"]["d"].count("L") == len(points) - 1
     (chosen,) = [
         a for a in page.all("a") if a.get("aria-current") == "true" and "?line=" in a["href"]
@@ -139,8 +130,8 @@ def test_the_line_is_the_one_of_the_account(backing: PageContext, period: str) -
     assert chosen["href"] == f"/?line={period}"
 
 
-def test_an_unknown_span_is_today(backing: PageContext) -> None:
-    assert home(backing, "?line=<b>")[1]["m0.line"] == home(backing)[1]["m0.line"]
+def test_an_unknown_span_is_today(traded: PageContext) -> None:
+    assert home(traded, "?line=<b>")[1]["m0.line"] == home(traded)[1]["m0.line"]
 
 
 def test_a_desk_that_has_not_traded_has_no_line_and_says_so() -> None:
@@ -150,8 +141,8 @@ def test_a_desk_that_has_not_traded_has_no_line_and_says_so() -> None:
     assert home_cells.risk(found)["risk.room"]["text"] == "no profile has a cap"
 
 
-def test_an_order_that_is_out_is_at_risk(backing: PageContext) -> None:
-    found = backing.money()
+def test_an_order_that_is_out_is_at_risk(traded: PageContext) -> None:
+    found = traded.money()
     paper = next(one for one in found.accounts if one.account == "paper")
     out = replace(paper, whole=TradeTotals(), open=OpenNow(orders=1, risk=47.0, risk_r=1.0))
     empty = replace(paper, account="torra_files main", whole=TradeTotals(), open=OpenNow())
@@ -220,21 +211,6 @@ def test_agents_and_models_are_told_in_a_sentence() -> None:
 # --- what waits -----------------------------------------------------------------------------------
 
 
-def test_a_proposal_is_shown_with_what_it_risks_and_leads_to_its_page(backing: PageContext) -> None:
-    page, cells = home(backing)
-    client = demo_orders.open_pages(backing, "read").test_client()
-    queue = client.get("/approvals").get_data(as_text=True)
-    waiting = [row for row in backing.database.proposals() if f"wait.{row.sid}" in queue]
-    assert waiting
-    links = {a["data-live"]: a for a in page.all("a") if a.get("data-live", "").endswith(".link")}
-    shown = [links[f"w{place}.link"]["href"] for place in range(home_cells.WAITING)]
-    assert shown[: len(waiting)] == [f"/approvals/{row.sid}" for row in waiting][:3]
-    assert cells["w0.side"]["text"].split()[1] in ("Buy", "Sell", "Close", "Turn")
-    assert "at risk" in cells["w0.levels"]["text"]
-    assert cells["w0.row"] == {"hidden": False}
-    assert cells[f"w{home_cells.WAITING - 1}.row"]["hidden"] == (len(waiting) < home_cells.WAITING)
-
-
 # --- a symbol -------------------------------------------------------------------------------------
 
 
@@ -301,12 +277,12 @@ def test_money_has_the_colour_of_its_sign_and_the_side_has_none(
     )
 
 
-def test_no_side_of_a_trade_has_a_colour_on_any_page(backing: PageContext) -> None:
-    pages = demo_orders.open_pages(backing, "read").test_client()
+def test_no_side_of_a_trade_has_a_colour_on_any_page(traded: PageContext) -> None:
+    pages = demo_orders.visit(traded, "read")
     for address, side in (
         ("/symbol/EURUSD/H1", "▲ LONG"), ("/trades", "▲ BUY"), ("/signals", "▲ LONG"),
     ):  # fmt: skip
-        text = pages.get(address).get_data(as_text=True)
+        text = pages.get(address).text
         assert re.findall(rf'data-tone="(\w*)">{side}</span>', text), address
         assert not any(re.findall(rf'class="mark" data-tone="(\w*)">{side}</span>', text)), address
 
@@ -350,7 +326,7 @@ def test_every_symbol_has_a_row_on_the_page_symbols() -> None:
     page = get("/symbols")
     rows = [a for tag, a in page.tags if tag == "tr" and "data-row" in a]
     assert len(rows) == 3
-    answer = view_client("demo").get("/api/v1/overview?view=table").get_json()
+    answer = view_client("demo").get("/api/v1/overview?view=table").json
     (main,) = page.all("main")
     assert main["data-live-source"] == "/api/v1/overview?view=table"
     assert main["data-live-layout"] == answer["layout_version"]

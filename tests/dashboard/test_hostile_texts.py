@@ -132,7 +132,7 @@ class Harmless:
         self.shown: dict[str, Any] = {}
         for route, address in self.addresses:
             answer = self.filled.client.get(address)
-            body = answer.get_data(as_text=True)
+            body = answer.text
             if answer.mimetype == "text/html":
                 found = Skeleton(body)
                 self.rare[address] = found.rare
@@ -224,7 +224,7 @@ def check_everything(hostile, harmless):
         where = f"{address} ({answer.status_code})"
         assert answer.status_code in (200, 204, 303, 404, 409, 422), where
         assert answer.headers["X-Content-Type-Options"] == "nosniff", where
-        kind, body = answer.mimetype, answer.get_data(as_text=True)
+        kind, body = answer.mimetype, answer.text
         if kind == "text/html":
             check_page(body, harmless.skeleton(route, address), where)
             seen["html"] += 1
@@ -324,7 +324,7 @@ def test_a_page_that_trusts_a_stranger_is_found(
     hostile = home.filled(tmp_path / "home", itertools.cycle(texts))
     try:
         hostile.client.application.jinja_loader = FileSystemLoader(folder)
-        body = hostile.client.get("/replays/arrived").get_data(as_text=True)
+        body = hostile.client.get("/replays/arrived").text
         with pytest.raises(AssertionError, match=r"img|svg|on"):
             check_page(body, harmless.skeleton(by_name()["replay"], "/replays/arrived"), "careless")
     finally:

@@ -16,7 +16,6 @@ from tests.worlds import demo_orders, told_lessons
 from torra.dashboard.trade import lessons
 from torra.dashboard.view.backing import PageContext
 from torra.desk.schedule import Desk
-from torra.store.standings import StandingStore
 
 
 @pytest.fixture
@@ -31,10 +30,7 @@ def numbers(backing: PageContext) -> dict[str, int]:
 
 
 def shown(backing: PageContext, address: str = "/lessons") -> str:
-    answer = demo_orders.open_pages(backing, "read").test_client().get(address)
-    told = answer.get_data(as_text=True)
-    assert answer.status_code == 200, told
-    return str(told)
+    return demo_orders.text_of(backing, address, "read")
 
 
 def words(told: str) -> str:
@@ -42,10 +38,10 @@ def words(told: str) -> str:
 
 
 def listed(backing: PageContext, query: str = "") -> dict[str, Any]:
-    client = demo_orders.open_pages(backing, "read").test_client()
+    client = demo_orders.visit(backing, "read")
     answer = client.get(f"/api/v1/lessons?{query}")
-    assert answer.status_code == 200, answer.get_data(as_text=True)
-    found: dict[str, Any] = answer.get_json()
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json
     return found
 
 
@@ -64,16 +60,6 @@ def test_a_veto_says_what_the_gate_avoided_or_cost(backing: PageContext) -> None
     text = words(shown(backing)).replace("\u00a0", " ")
     assert "Vetoed short BTCUSD H1: it would have come to −1.00 R." in text
     assert "What the gate avoided: −1.00 R" in text and "What the veto cost: +1.90 R" in text
-
-
-def test_the_ticks_that_were_told_of_a_lesson_are_linked(
-    backing: PageContext, numbers: dict[str, int]
-) -> None:
-    told = shown(backing)
-    assert "1 tick was told of it" in told and told.count("No tick was told of it") == 2
-    assert 'href="/symbol/BTCUSD/M15/2021-11-10T13:45:00Z"' in told
-    by_number = {one["number"]: one for one in listed(backing)["lessons"]}
-    assert by_number[numbers["lost"]]["ticks"] == [told_lessons.TICK]
 
 
 def test_the_list_goes_on_by_its_cursor_and_misses_none(
@@ -126,20 +112,10 @@ def test_search_and_filters_keep_what_they_say(
     ],
 )
 def test_words_that_mean_nothing_are_refused(backing: PageContext, query: str, says: str) -> None:
-    client = demo_orders.open_pages(backing, "read").test_client()
+    client = demo_orders.visit(backing, "read")
     answer = client.get(f"/api/v1/lessons?{query}")
-    assert answer.status_code == 400 and says in answer.get_json()["error"]
+    assert answer.status_code == 400 and says in answer.json["error"]
     assert client.get(f"/lessons?{query}").status_code == 400
-
-
-@pytest.mark.usefixtures("numbers")
-def test_lessons_of_the_warm_up_are_marked(
-    backing: PageContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "no tick is ever told of it" not in shown(backing)
-    end = told_lessons.CLOSED
-    monkeypatch.setattr(StandingStore, "warm_up_end", lambda *_: end)
-    assert "no tick is ever told of it" in shown(backing)
 
 
 def test_the_page_says_whether_ticks_are_told_and_where_to_set_it(backing: PageContext) -> None:

@@ -42,10 +42,7 @@ def newest(backing: PageContext) -> str:
     (row,) = backing.database.connection().query(
         "SELECT torra_key FROM journal ORDER BY rowid DESC LIMIT 1"
     )
-    client = demo_orders.open_pages(backing, "read").test_client()
-    answer = client.get("/symbol/" + row["torra_key"].replace("|", "/"))
-    assert answer.status_code == 200
-    return str(answer.get_data(as_text=True))
+    return demo_orders.text_of(backing, "/symbol/" + row["torra_key"].replace("|", "/"), "read")
 
 
 def test_a_tick_that_was_told_of_a_lesson_says_which_and_why(

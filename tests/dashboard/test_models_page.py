@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,15 +38,8 @@ def server() -> Iterator[VendorServer]:
         yield found
 
 
-@pytest.fixture
-def backing(tmp_path: Path) -> Iterator[PageContext]:
-    made = demo_orders.build(tmp_path / "home")
-    yield made
-    made.database.close()
-
-
 def client(backing: PageContext, scope: str = "admin", **environment: str) -> Any:
-    return demo_orders.open_pages(replace(backing, environment=environment), scope).test_client()
+    return demo_orders.visit(replace(backing, environment=environment), scope)
 
 
 def paying(patch: pytest.MonkeyPatch, **agents: Any) -> None:
@@ -59,7 +51,7 @@ def test_seats_prices_and_money_are_told(
     backing: PageContext, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paying(monkeypatch, role_models={"bear_researcher": "google:gemini-3.8-flash"})
-    told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").get_json()
+    told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").json
     rows = {row["vendor"]: row for row in told["vendors"]}
     assert rows[ANTHROPIC]["key"] == "found" and rows[ANTHROPIC]["used_by"] == ["paying"]
     (haiku, sonnet) = rows[ANTHROPIC]["models"]
@@ -94,10 +86,10 @@ def test_a_desk_that_the_ceiling_never_lets_run_is_told_with_who_runs_instead(
 ) -> None:
     paying(monkeypatch, mode="full")
     visitor = client(backing, **vendor_line.environment(server))
-    ((row,), page) = visitor.get("/api/v1/models").get_json()["profiles"], visitor.get("/models")
+    ((row,), page) = visitor.get("/api/v1/models").json["profiles"], visitor.get("/models")
     assert row["never_runs"] == "" and "never runs" not in page.text
     paying(monkeypatch, mode="full", max_api_cost_per_hour=row["tick_most_usd"] - 0.0001)
-    told, page = visitor.get("/api/v1/models").get_json(), visitor.get("/models")
+    told, page = visitor.get("/api/v1/models").json, visitor.get("/models")
     (row,) = told["profiles"]
     assert f"profile paying: {row['never_runs']}" in report.table(told)
     assert "so it never runs and the budget desk runs instead" in row["never_runs"]
@@ -113,7 +105,7 @@ def test_all_who_stand_in_are_told_and_the_reviewer_where_a_model_reviews(
         role_models={"reviewer": "anthropic:claude-opus-5-5"},
         memory={"review": "model"},
     )
-    told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").get_json()
+    told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").json
     roles = {(row["vendor"], one["model"]): one["roles"] for row in told["vendors"]
              for one in row["models"]}  # fmt: skip
     assert roles[GOOGLE, "gemini-3.8-flash"] == ["paying: stands in"]
@@ -138,7 +130,7 @@ def test_what_ticks_cost_is_read_from_the_ledger(
         backing.database.book("paying", f"models|test|{number}", [test], at=now, until=now)
         review = Booking("review", "reviewer", 1, 1, ANTHROPIC, "claude-sonnet-5-5", 0.7)
         backing.database.book("paying", f"review|{number}", [review], at=now, until=now)
-    told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").get_json()
+    told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").json
     (spent,) = told["profiles"]
     assert (spent["ticks"], spent["day_so_far_usd"], spent["tick_usd"]) == (2, 0.12, 0.06)
     haiku = told["vendors"][0]["models"][0]
@@ -153,7 +145,7 @@ def test_a_test_is_told_kept_and_audited(
     server.play({"*": READY})
     pages = client(backing, **vendor_line.environment(server))
     answer = pages.post(f"/api/v1/models/{ANTHROPIC}/test", json={}, headers=JSON)
-    told = answer.get_json()
+    told = answer.json
     assert answer.status_code == 200 and told["test"]["ok"] and told["test"]["usd"] > 0
     assert told["test"]["answer"] == "ready <b>"
     (row,) = backing.database.audit_entries(limit=1)
@@ -175,14 +167,14 @@ def test_only_models_that_the_card_lists_are_tested(
     address = f"/api/v1/models/{ANTHROPIC}/test"
     answer = pages.post(address, json={"model": model}, headers=JSON)
     assert answer.status_code == 409
-    said = answer.get_json()["reason"]
+    said = answer.json["reason"]
     assert "is not listed for anthropic: take claude-haiku-5-5, claude-sonnet-5-5" in said
     assert len(said) < 400 and said.isprintable()
     assert not server.exchanges
     assert not backing.database.ledger_rows(System().real_now().replace(hour=0))
     (row,) = backing.database.audit_entries(limit=1)
     assert len(str(row)) < 2000
-    listed = pages.post(address, json={"model": "claude-sonnet-5-5"}, headers=JSON).get_json()
+    listed = pages.post(address, json={"model": "claude-sonnet-5-5"}, headers=JSON).json
     assert listed["test"]["model"] == "claude-sonnet-5-5"
 
 
@@ -194,7 +186,7 @@ def test_a_failure_is_kept_with_its_remedy(
     server.play({"*": Status(401, "bad_key")})
     pages = client(backing, **vendor_line.environment(server))
     answer = pages.post(f"/api/v1/models/{ANTHROPIC}/test", json={}, headers=JSON)
-    assert answer.get_json()["reason"] == "It failed: the key was refused."
+    assert answer.json["reason"] == "It failed: the key was refused."
     words = Page(pages.get("/models").text).text
     assert "✕ tested" in words and "to a key that is valid, then restart the desk" in words
 
@@ -202,14 +194,14 @@ def test_a_failure_is_kept_with_its_remedy(
 def test_without_a_key_nothing_is_asked(backing: PageContext) -> None:
     answer = client(backing).post(f"/api/v1/models/{GOOGLE}/test", json={}, headers=JSON)
     assert answer.status_code == 409
-    assert "set GOOGLE_API_KEY or GEMINI_API_KEY" in answer.get_json()["reason"]
-    assert "restart the desk" in answer.get_json()["reason"]
+    assert "set GOOGLE_API_KEY or GEMINI_API_KEY" in answer.json["reason"]
+    assert "restart the desk" in answer.json["reason"]
 
 
 def test_one_test_runs_at_a_time(backing: PageContext) -> None:
     with models._ONE:
         answer = client(backing).post(f"/api/v1/models/{GOOGLE}/test", json={}, headers=JSON)
-    assert "another test is under way" in answer.get_json()["reason"]
+    assert "another test is under way" in answer.json["reason"]
 
 
 @pytest.mark.journey
@@ -246,7 +238,7 @@ def test_a_swarm_that_is_told_of_its_past_shows_who_was_right(
         calls = (SeatCall("macro", 1, "bars_4"),)
         book.take(PastTick(moment, float(row), "trend_up", calls))
     monkeypatch.setattr(ExpertsPast, "books", lambda _: [("BTCUSD", book)])
-    told = client(backing).get("/api/v1/models").get_json()["standing"]
+    told = client(backing).get("/api/v1/models").json["standing"]
     assert [(row["agent"], row["calls"], row["hit_share"]) for row in told] == [("macro", 76, 1.0)]
     page = client(backing).get("/models").text
     words = Page(page).text

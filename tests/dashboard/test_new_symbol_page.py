@@ -179,12 +179,12 @@ def test_what_was_changed_meanwhile_is_shown_again(pages: Pages) -> None:
 def test_a_program_gets_faults_by_field(pages: Pages) -> None:
     client = pages.client()
     bad = client.post("/api/v1/symbols/check", json={**ALL, "lot_min": "0"}, headers=JSON)
-    assert bad.status_code == 422 and "must be above 0" in bad.get_json()["faults"]["lot_min"]
-    good = client.post("/api/v1/symbols/check", json=ALL, headers=JSON).get_json()
+    assert bad.status_code == 422 and "must be above 0" in bad.json["faults"]["lot_min"]
+    good = client.post("/api/v1/symbols/check", json=ALL, headers=JSON).json
     assert good["status"] == "done" and '"XAUUSD"' in good["after"]
     done = client.post(
         "/api/v1/symbols", json={**ALL, "version": good["version"]}, headers=JSON
-    ).get_json()
+    ).json
     assert done["status"] == "done" and done["instance"]["symbol"] == "XAUUSD"
 
 

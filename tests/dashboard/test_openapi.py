@@ -152,13 +152,13 @@ def test_a_real_answer_is_what_the_description_says(path: str, told: dict[str, A
         assert answer.mimetype in declared["content"]
         if answer.mimetype == "application/json" and code == "200":
             kinds = declared["content"]["application/json"]["schema"]["type"]
-            assert {dict: "object", list: "array"}[type(answer.get_json())] in kinds
+            assert {dict: "object", list: "array"}[type(answer.json)] in kinds
         if code == "404":
             assert answer.is_json, "a refusal of the API is JSON"
-            assert {"error", "status"} <= set(answer.get_json())
+            assert {"error", "status"} <= set(answer.json)
 
 
 def test_the_description_is_served_as_it_is_written() -> None:
     answer = scripted_app().test_client().get("/api/v1/openapi.json", headers=bearer("read"))
-    assert answer.get_data(as_text=True) == description.rendered()
+    assert answer.text == description.rendered()
     assert answer.mimetype == "application/json"

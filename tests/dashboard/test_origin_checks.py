@@ -177,7 +177,7 @@ def test_in_the_clear_from_another_machine_the_origin_decides(
     client = scripted_app(trusted_hosts=["desk.lan"]).test_client()
     sent = {"data": {"token": TOKENS["read"]}, "headers": {"Host": host, **headers}}
     assert client.post("/login", **sent).status_code == code
-    page = client.get("/login", headers={"Host": host}).get_data(as_text=True)
+    page = client.get("/login", headers={"Host": host}).text
     assert ("NOT ENCRYPTED" in page) == host.startswith("desk.lan")
 
 

@@ -102,7 +102,7 @@ def test_symbols_come_in_the_order_that_was_asked_for() -> None:
     assert order_of(get("/?sort=<script>")) == ["i2", "i0", "i1"]
     (main,) = get("/?sort=name").all("main")
     assert main["data-live-source"] == "/api/v1/overview?sort=name"
-    assert client().get(main["data-live-source"]).get_json()["order"] == ["i0", "i1", "i2"]
+    assert client().get(main["data-live-source"]).json["order"] == ["i0", "i1", "i2"]
     assert overview()["layout_version"] == overview("name")["layout_version"]
     current = [a["href"] for a in get("/?sort=name").all("a") if "aria-current" in a]
     assert "/?sort=name" in current
@@ -127,7 +127,7 @@ def ids(page):
 
 
 def test_the_refresh_of_a_large_desk_writes_what_the_page_showed() -> None:
-    page, answer = get("/", MANY), client(MANY).get("/api/v1/overview").get_json()
+    page, answer = get("/", MANY), client(MANY).get("/api/v1/overview").json
     assert set(page.cells) == set(answer["cells"])
     for key, cell in answer["cells"].items():
         if "text" in cell:

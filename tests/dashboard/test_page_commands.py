@@ -19,6 +19,7 @@ from flask.testing import FlaskClient
 from instance_database import Database
 from tests.doubles.visitors import ACCESS, bearer
 from tests.worlds import demo_orders, desks
+from tests.worlds.demo_orders import visit, waiting
 from tests.worlds.stores import opening
 from torra.commands import run as running
 from torra.config import DeskSettings, Profile
@@ -37,25 +38,13 @@ JSON = {"Accept": "application/json"}
 
 
 @pytest.fixture
-def backing(tmp_path: Path) -> Iterator[PageContext]:
-    made = demo_orders.build(tmp_path / "home")
-    yield made
-    made.database.close()
-
-
-@pytest.fixture
 def client(backing: PageContext) -> FlaskClient:
-    return demo_orders.open_pages(backing).test_client()
-
-
-def waiting(backing: PageContext, instance: str = "BTCUSD") -> str:
-    rows = backing.database.proposals()
-    return next(str(row.sid) for row in rows if row.instance == instance)
+    return visit(backing)
 
 
 def post(client: FlaskClient, address: str, **words: str) -> tuple[int, dict[str, Any]]:
     answer = client.post(f"/api/v1/{address}", json=words, headers=JSON)
-    return answer.status_code, answer.get_json()
+    return answer.status_code, answer.json
 
 
 def audited(backing: PageContext) -> list[dict[str, Any]]:
@@ -571,7 +560,7 @@ def test_a_reason_that_is_no_text_is_refused(
 ) -> None:
     sid = waiting(backing)
     answer = client.post(f"/api/v1/proposals/{sid}/reject", json=body, headers=JSON)
-    assert (answer.status_code, "must be text" in answer.get_json()["reason"]) == (409, True)
+    assert (answer.status_code, "must be text" in answer.json["reason"]) == (409, True)
     assert backing.database.proposal(sid).state == "WAITING"
     assert audited(backing)[0]["outcome"].startswith("failed: ")
 
@@ -633,14 +622,14 @@ def test_a_form_without_scripts_gets_a_page_and_needs_its_token(backing: PageCon
     client, sid = app.test_client(), waiting(backing)
     own = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
     client.post("/login", data={"token": ACCESS.tokens["approve"]}, headers=own)
-    page = client.get(f"/approvals/{sid}").get_data(as_text=True)
+    page = client.get(f"/approvals/{sid}").text
     csrf = re.findall(r'name="csrf" value="([0-9a-f]{64})"', page)[0]
     address = f"/api/v1/proposals/{sid}/reject"
     assert client.post(address, data={"reason": "no"}, headers=own).status_code == 403
     answer = client.post(address, data={"reason": "weak case", "csrf": csrf}, headers=own)
     assert answer.status_code == 200
-    assert "is rejected; nothing was sent" in answer.get_data(as_text=True)
-    assert 'href="/approvals"' in answer.get_data(as_text=True)
+    assert "is rejected; nothing was sent" in answer.text
+    assert 'href="/approvals"' in answer.text
     row = backing.database.proposal(sid)
     assert row is not None
     assert (row.state, row.reason) == ("REJECTED", "weak case")

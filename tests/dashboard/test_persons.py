@@ -48,7 +48,7 @@ def test_a_person_has_a_token_by_name_and_the_audit_log_names_them(tmp_path: Pat
     client.post("/login", data={"token": row["token"]}, headers=OURS)
     bearer = {"Authorization": f"Bearer {row['token']}"}
     answer = client.post("/api/v1/halt", json={}, headers=bearer)
-    assert answer.get_json()["status"] in ("done", "failed"), answer.text
+    assert answer.json["status"] in ("done", "failed"), answer.text
     actors = [entry["actor"] for entry in backing.database.audit_entries(limit=9)]
     assert any(re.fullmatch(r"Anna:[0-9a-f]{6}:approve", one) for one in actors)
     assert "Anna:token:approve" in actors

@@ -306,10 +306,10 @@ def test_a_desk_in_real_time_is_refused(pages: Pages) -> None:
     answer = client.post("/api/v1/practice/begin", json={}, headers=JSON)
     assert answer.status_code == 409
     told = "no practice: this desk lives in real time: practice is for the demo"
-    assert answer.get_json()["reason"] == told
+    assert answer.json["reason"] == told
     assert not adopted
     answer = client.post("/api/v1/practice/end", json={}, headers=JSON)
-    assert (answer.status_code, answer.get_json()["reason"]) == (409, "no practice goes on")
+    assert (answer.status_code, answer.json["reason"]) == (409, "no practice goes on")
 
 
 def test_an_order_that_leaves_is_refused(known: Any, monkeypatch: pytest.MonkeyPatch) -> None:

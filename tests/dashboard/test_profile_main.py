@@ -47,7 +47,7 @@ def seen(pages: Pages) -> str:
     """The page as a session of an administrator has it, with its forms."""
     client = pages.client()
     client.post("/login", data={"token": ACCESS.tokens["admin"]}, headers=OURS)
-    return client.get(PAGE).get_data(as_text=True)
+    return client.get(PAGE).text
 
 
 def rows(page: Page) -> list[str]:
@@ -55,7 +55,7 @@ def rows(page: Page) -> list[str]:
 
 
 def entry(pages: Pages, number: int, scope: str = "admin") -> Any:
-    told = pages.client().get(API, headers=bearer(scope)).get_json()
+    told = pages.client().get(API, headers=bearer(scope)).json
     (found,) = [one for one in told["history"] if one["number"] == number]
     return found["put_back"]
 
@@ -92,7 +92,7 @@ def test_the_rest_is_folded_and_a_section_with_a_fault_is_open(pages: Pages) -> 
     wrong = pages.client().post(
         f"{API}/check", data={"gate.losing_streak": "0"}, headers={"Accept": "text/html"}
     )
-    assert unfolded(wrong.get_data(as_text=True)) == ["gate"]
+    assert unfolded(wrong.text) == ["gate"]
 
 
 def test_the_bar_saves_shows_the_difference_and_tries(pages: Pages) -> None:
@@ -102,7 +102,7 @@ def test_the_bar_saves_shows_the_difference_and_tries(pages: Pages) -> None:
         assert f'formaction="{address}"' in bar
     assert "Show the difference" in bar and "Nothing changed" in bar
     reader = pages.client().get(PAGE, headers={**bearer("read"), "Accept": "text/html"})
-    assert 'class="act primary save"' not in reader.get_data(as_text=True)
+    assert 'class="act primary save"' not in reader.text
 
 
 # --- undo -----------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_an_entry_says_what_comes_back_or_why_it_does_not(pages: Pages) -> None:
     assert all(shown in text for shown in (told["label"], told["command"], told["then"]))
     refused = undo(pages, 1)
     assert refused.status_code == 403
-    assert "needs the command line: torra profile undo default 1. " in refused.get_json()["reason"]
+    assert "needs the command line: torra profile undo default 1. " in refused.json["reason"]
     assert entry(pages, 2) is None, "what is saved now needs no undo"
 
 
@@ -142,7 +142,7 @@ def test_a_whole_entry_is_put_back(pages: Pages) -> None:
     assert undo(pages, 1, "approve").status_code == 403
     done = undo(pages, 1)
     assert done.status_code in (200, 202)
-    assert done.get_json()["reason"].startswith("Saved. ")
+    assert done.json["reason"].startswith("Saved. ")
     values = pages.json(API)["values"]
     assert (values["sentiment_weights"]["momentum"], values["risk"]["max_positions"]) == (0.25, 3)
     assert pages.database.audit_entries(limit=1)[0]["action"] == "profile.undo"

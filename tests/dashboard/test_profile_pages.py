@@ -9,7 +9,6 @@ import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,13 @@ from tests.doubles.page_reader import Page
 from tests.doubles.visitors import ACCESS, bearer, open_app
 from tests.worlds import desks
 from tests.worlds.demo_view import ScriptedView
+from tests.worlds.desk_pages import behind_a_new_app
 from torra.clock import System
 from torra.config import DeskSettings, Profile
 from torra.dashboard.doors.limits import RateLimits
 from torra.dashboard.settings import profile_form, profiles, trials
 from torra.dashboard.settings.trials import Rerun, Trials, bounded
 from torra.dashboard.view.backing import PageContext
-from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.roster import ProfileReload
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
@@ -48,49 +47,30 @@ NOTHING = Rerun("", "", [], 0.0)
 HOSTILE = '"><script>alert(1)</script>\u202e'
 
 
-class Form(HTMLParser):
+class Form:
     """The fields of the form of a page, by name: what a browser would send."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
+        form = text.partition('id="profile-form"')[2].partition("</form>")[0]
+        page = Page(form)
+        texts = dict(
+            re.findall(r'<textarea[^>]* name="([^"]*)"[^>]*>\n(.*?)</textarea>', form, re.DOTALL)
+        )
         self.fields: list[tuple[str, str]] = []
-        self.labels: set[str] = set()
+        self.labels = {label["for"] for label in page.all("label") if "for" in label}
         self.ids: dict[str, str] = {}
-        self._open: tuple[str, str] | None = None
-        self._inside = False
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        known = dict(attrs)
-        self._inside = self._inside or known.get("id") == "profile-form"
-        if tag == "label" and "for" in known:
-            self.labels.add(known["for"])
-        if not self._inside or (tag not in ("input", "select", "textarea", "option")):
-            return
-        if tag == "option":
-            if self._open and "selected" in known:
-                self.fields.append((self._open[1], known.get("value", "")))
-            return
-        if "name" not in known or known.get("type") == "checkbox":
-            return
-        self.ids[known["name"]] = known.get("id", "")
-        if tag == "input":
-            self.fields.append((known["name"], known.get("value", "")))
-        else:
-            self._open = (tag, known["name"])
+        name = ""
+        for tag, known in page.tags:
+            if "selected" in known:
+                self.fields.append((name, known["value"]))
+            if "name" not in known or known.get("type") == "checkbox":
+                continue
+            name = known["name"]
+            self.ids[name] = known.get("id", "")
+            if tag == "input":
+                self.fields.append((name, known.get("value", "")))
             if tag == "textarea":
-                self.fields.append((known["name"], ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._open and tag == self._open[0]:
-            self._open = None
-        if tag == "form":
-            self._inside = False
-
-    def handle_data(self, data: str) -> None:
-        if self._open and self._open[0] == "textarea":
-            name, value = self.fields.pop()
-            self.fields.append((name, value + (data if value else data.removeprefix("\n"))))
+                self.fields.append((name, html.unescape(texts[name])))
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +114,7 @@ def backing(ran: Desk, home: Path) -> PageContext:
 @pytest.fixture(scope="module")
 def app(ran: Desk, backing: PageContext) -> Flask:
     """One app for most tests: its templates are compiled once."""
-    return open_app(DatabaseView(ran.database, SETTINGS, ran), backing=backing)
+    return behind_a_new_app(ran, backing).app
 
 
 @pytest.fixture
@@ -143,12 +123,11 @@ def client(app: Flask, desk: Desk) -> FlaskClient:
 
 
 def with_backing(desk: Any, backing: Any) -> Any:
-    view = DatabaseView(desk.database, SETTINGS, desk)
-    return open_app(view, backing=backing).test_client()
+    return behind_a_new_app(desk, backing).client()
 
 
 def fields(client: Any, address: str = "/profiles/default") -> dict[str, Any]:
-    return dict(Form(client.get(address).get_data(as_text=True)).fields)
+    return dict(Form(client.get(address).text).fields)
 
 
 def post(client: Any, what: str, json_body: Any = None, **more: Any) -> Any:
@@ -177,7 +156,7 @@ def test_a_channels_key_is_shown_only_as_set_or_not(desk: Desk, home: Path) -> N
     backing = PageContext(home, desk.database, with_channel, desk, secret, desk.adopt)
     client = with_backing(desk, backing)
     for address in ("/profiles", "/api/v1/profiles"):
-        text = client.get(address).get_data(as_text=True)
+        text = client.get(address).text
         assert "canary-4711" not in text
         assert "TORRA_CHANNEL_KEY" in text
     assert client.get("/api/v1/profiles").json["desk"]["channels"][0]["key_set"] is True
@@ -185,7 +164,7 @@ def test_a_channels_key_is_shown_only_as_set_or_not(desk: Desk, home: Path) -> N
 
 def test_a_view_without_a_home_says_so() -> None:
     client = open_app(ScriptedView("demo")).test_client()
-    assert "No profiles here" in client.get("/profiles").get_data(as_text=True)
+    assert "No profiles here" in client.get("/profiles").text
     assert client.get("/profiles/default").status_code == 404
     assert client.get("/api/v1/profiles").status_code == 404
 
@@ -199,7 +178,7 @@ def test_a_profile_that_cannot_be_is_not_here(client: FlaskClient, name: str) ->
 
 
 def test_every_setting_is_in_the_form_once_with_its_label(client: FlaskClient) -> None:
-    form = Form(client.get("/profiles/default").get_data(as_text=True))
+    form = Form(client.get("/profiles/default").text)
     names = [name for name, _ in form.fields if name not in profile_form.COMMANDS]
     assert sorted(names) == sorted(item.name for item in settings(DEFAULT))
     assert {form.ids[name] for name in names} <= form.labels
@@ -215,9 +194,9 @@ def test_a_form_that_comes_back_untouched_changes_nothing(client: FlaskClient, h
     }
     book.save("default", lambda v: changed(v, rich), digest=None, may="loosen", actor="me")
     sent = fields(client)
-    told = post(client, "check", None, data=sent, headers=JSON).json
+    told = post(client, "check", data=sent, headers=JSON).json
     assert (told["ok"], told["changes"], told["faults"]) == (True, [], [])
-    answer = post(client, "save", None, data=sent, headers=JSON)
+    answer = post(client, "save", data=sent, headers=JSON)
     assert answer.json["reason"] == "Nothing differs from what is saved."
     assert answer.json["digest"] == sent["digest"] == book.read("default").digest
 
@@ -233,10 +212,10 @@ def test_strangers_text_is_inert_and_keeps_its_reading_direction(
     (home / "profiles").mkdir()
     (home / "profiles" / "default.json").write_text(json.dumps(values))
     for address in ("/profiles", "/profiles/default"):
-        text = client.get(address).get_data(as_text=True)
+        text = client.get(address).text
         assert "<script>alert" not in text
         assert "\u202e" not in text
-    found = post(client, "check", {"settings": {HOSTILE: 1}}).get_data(as_text=True)
+    found = post(client, "check", {"settings": {HOSTILE: 1}}).text
     assert "\\u202e" not in found.lower()
 
 
@@ -245,10 +224,10 @@ def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(
 ) -> None:
     good = save(client, {"risk.max_positions": 2}).json["digest"]
     (home / "profiles" / "default.json").write_text('{"risk": {"max_position": 2}}')
-    text = client.get("/profiles/default").get_data(as_text=True)
+    text = client.get("/profiles/default").text
     assert "did you mean max_positions?" in text
     assert "Put entry 2 back" in text
-    assert "✕ broken" in client.get("/profiles").get_data(as_text=True)
+    assert "✕ broken" in client.get("/profiles").text
     assert post(client, "undo", {"number": 2}).json["status"] == "done"
     assert digest(client) == good
 
@@ -304,7 +283,7 @@ def test_the_last_days_stand_beside_what_a_page_may_not_change_of_the_agents(
     assert all("; L1 alone " in line for line in days)
     # A browser without scripts is shown the same.
     sent = fields(client) | {"agents.influence": "shadow"}
-    page = post(client, "check", data=sent).get_data(as_text=True)
+    page = post(client, "check", data=sent).text
     assert all(html.escape(line) in page for line in days)
     tighter = post(client, "check", {"settings": {"agents.outage_size": 0.1}}).json
     assert tighter["warnings"] == [] and tighter["refused"] == ""
@@ -393,7 +372,7 @@ def test_what_a_running_desk_cannot_take_waits_for_its_next_start(
     assert "agents.include_news takes effect at the next start" in answer.json["reason"]
     assert not desk.setups["BTCUSD"].profile.agents.include_news
     assert client.get(API).json["waiting"] == ["BTCUSD", "EURUSD"]
-    assert "◐ saved, not running yet" in client.get("/profiles").get_data(as_text=True)
+    assert "◐ saved, not running yet" in client.get("/profiles").text
 
 
 def test_pages_without_a_running_desk_say_when_it_takes_effect(
@@ -493,7 +472,7 @@ def test_the_pages_show_what_runs_where_the_file_differs(
             desk.setups["EURUSD"], profile=Profile.model_validate({"risk": {"max_positions": 7}})
         ),
     }
-    text = client.get("/profiles/default", headers=bearer("approve")).get_data(as_text=True)
+    text = client.get("/profiles/default", headers=bearer("approve")).text
     assert "◐ Saved, not running yet: BTCUSD" in text
     assert "What EURUSD runs with, and what is saved" in text
     rows = [row[:4] for row in Page(text).rows if row and row[0].endswith(" risk.max_positions")]
@@ -502,14 +481,14 @@ def test_the_pages_show_what_runs_where_the_file_differs(
         ["Positions at once risk.max_positions", "7", "9", "▲ looser: command line"],
     ]
     assert "an administrator has to let the desk take the file" in text
-    assert "2 settings differ from what runs" in client.get("/profiles").get_data(as_text=True)
+    assert "2 settings differ from what runs" in client.get("/profiles").text
     use = client.get(API).json["users"][0]
     assert [row["place"] for row in use["changes"]] == [
         "sentiment_weights.momentum",
         "risk.max_positions",
     ]
     post(client, "adopt", {})
-    assert "not running yet" not in client.get("/profiles/default").get_data(as_text=True)
+    assert "not running yet" not in client.get("/profiles/default").text
     assert client.get(API).json["pending"] == 0
 
 
@@ -544,36 +523,34 @@ def test_an_undo_to_nothing_fails_with_the_reason(client: FlaskClient, number: s
 @pytest.mark.journey
 def test_the_form_works_without_scripts(client: FlaskClient) -> None:
     sent = fields(client) | {"risk.max_positions": "-2", "sentiment_weights.momentum": "0.6"}
-    wrong = post(client, "check", None, data=sent).get_data(as_text=True)
+    wrong = post(client, "check", data=sent).text
     assert "✕ 1 to mend before it can be saved." in wrong
     assert "must be 0 or more (found -2)" in wrong
     assert Form(wrong).fields  # what was entered stands there still
     assert dict(Form(wrong).fields)["sentiment_weights.momentum"] == "0.6"
-    refused = post(client, "save", None, data=sent)
+    refused = post(client, "save", data=sent)
     assert refused.status_code == 422
-    assert dict(Form(refused.get_data(as_text=True)).fields)["risk.max_positions"] == "-2"
+    assert dict(Form(refused.text).fields)["risk.max_positions"] == "-2"
     sent["risk.max_positions"] = "2"
-    shown = post(client, "check", None, data=sent).get_data(as_text=True)
+    shown = post(client, "check", data=sent).text
     assert "● 2 changed." in shown
     assert "▼ tighter: administrator" in shown
-    done = post(client, "save", None, data=sent)
+    done = post(client, "save", data=sent)
     assert done.status_code == 200
     assert "Saved. BTCUSD and EURUSD run with it from their next tick." in done.get_data(
         as_text=True
     )
-    late = post(client, "save", None, data=sent)
+    late = post(client, "save", data=sent)
     assert late.status_code == 409
-    assert "Somebody was faster" in late.get_data(as_text=True)
+    assert "Somebody was faster" in late.text
 
 
 def test_a_session_needs_its_own_token_to_save(client: FlaskClient) -> None:
     client.post("/login", data={"token": ACCESS.tokens["admin"]}, headers=OURS)
     sent = fields(client) | {"sentiment_weights.momentum": "0.6"}
     assert sent["csrf"]
-    assert (
-        post(client, "save", None, data=sent | {"csrf": "wrong"}, headers=OURS).status_code == 403
-    )
-    assert post(client, "save", None, data=sent, headers=OURS).status_code == 200
+    assert post(client, "save", data=sent | {"csrf": "wrong"}, headers=OURS).status_code == 403
+    assert post(client, "save", data=sent, headers=OURS).status_code == 200
 
 
 # --- trials ---------------------------------------------------------------------------------------
@@ -788,7 +765,7 @@ def test_a_trial_runs_within_bounds() -> None:
 
 def test_every_setting_without_effect_says_so_beside_it(client: FlaskClient) -> None:
     def marks(**more: Any) -> dict[str, str]:
-        page = post(client, "check", data=fields(client) | more).get_data(as_text=True)
+        page = post(client, "check", data=fields(client) | more).text
         rows = re.findall(r'data-name="([^"]+)"(.*?)data-fault', page, re.DOTALL)
         return {name: said[1] for name, row in rows if (said := re.search("◌ ([^<]+)<", row))}
 

@@ -43,8 +43,8 @@ def test_the_page_links_to_the_trades_and_the_link_gives_them(pages: Pages, file
     answer = pages.client().get(link)
     assert answer.mimetype == "text/csv"
     assert answer.headers["Content-Disposition"] == f'attachment; filename="{NAME}-trades.csv"'
-    assert answer.get_data(as_text=True).splitlines()[0] == text.splitlines()[0]
-    assert len(answer.get_data(as_text=True).splitlines()) == 3
+    assert answer.text.splitlines()[0] == text.splitlines()[0]
+    assert len(answer.text.splitlines()) == 3
 
 
 @pytest.mark.parametrize("kind", ["no-trades", "too-large", "no-text", "a-link"])

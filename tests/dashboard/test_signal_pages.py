@@ -5,24 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from flask.testing import FlaskClient
 
 import signal_bridge
 from tests import ROOT
-from tests.doubles.page_reader import Page
+from tests.doubles.page_reader import Page, check_refresh
 from tests.worlds import demo_orders, stores
+from tests.worlds.demo_orders import read, visit
 from tests.worlds.demo_view import HOSTILE
 from tests.worlds.stores import closing
 from torra.bridges import odd_rows
 from torra.dashboard.trade import signals, trade_rows
 from torra.dashboard.view.backing import PageContext
-from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import adoption, timeframe_clocks
 from torra.exhibits import figures
 from torra.exhibits.figures import FORMULA
@@ -32,28 +30,6 @@ from torra.trading.findings import External, Late, LevelsMoved, UnknownAtBroker,
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, TRANSITIONS
 from torra.words.orders import ALARMS
-
-
-@pytest.fixture
-def backing(tmp_path: Path) -> Iterator[PageContext]:
-    made = demo_orders.build(tmp_path)
-    yield made
-    made.database.close()
-
-
-def view_of(backing: PageContext) -> DatabaseView:
-    return DatabaseView(backing.database, backing.settings, backing.desk)
-
-
-def visit(backing: PageContext, scope: str = "admin") -> FlaskClient:
-    client: FlaskClient = demo_orders.open_pages(backing, scope).test_client()
-    return client
-
-
-def read(backing: PageContext, address: str, scope: str = "admin") -> Page:
-    answer = visit(backing, scope).get(address)
-    assert answer.status_code == 200
-    return Page(answer.get_data(as_text=True))
 
 
 def test_every_code_and_every_alarm_is_explained() -> None:
@@ -143,38 +119,6 @@ def test_resuming_without_alarms_speaks_of_none(backing: PageContext) -> None:
 
 
 # --- the page -------------------------------------------------------------------------------------
-
-
-def test_a_position_shows_what_the_symbol_page_shows(backing: PageContext) -> None:
-    page, view = read(backing, "/signals"), view_of(backing)
-    symbol = view.symbol("EURUSD", "H1", 10)
-    assert symbol is not None
-    held, now = symbol.held
-    key = f"pos.{held.signal_id}"
-    assert page.cells[f"{key}.profit"] == figures.format_signed(now.profit, 2)
-    assert page.cells[f"{key}.r"] == figures.format_signed(now.r, 2)
-    assert page.cells[f"{key}.leave"] == figures.plain(now.price, 5)
-    assert page.cells[f"{key}.age"] == "45 min"
-    assert page.cells["pos.TUNKNOWN000.profit"] == "—"
-    missing = [one for _, one in page.tags if one.get("data-live") == "pos.TUNKNOWN000.profit"]
-    assert missing[0]["title"] == "not filled yet"
-
-
-def test_the_question_before_a_close_names_its_result_and_what_keeping_may_cost(
-    backing: PageContext,
-) -> None:
-    page = read(backing, "/signals")
-    held = next(item for item in backing.database.positions() if item.instance == "EURUSD")
-    key = f"pos.{held.signal_id}"
-    forms = {str(one.get("action")): one for one in page.all("form")}
-    asked = forms[f"/api/v1/positions/{held.signal_id}/close"]["data-confirm"]
-    profit, r, leave = (page.cells[f"{key}.{name}"] for name in ("profit", "r", "leave"))
-    said = f"Close {held.side} {held.lots:g} EURUSD: {profit} USD ({r} R) now? It fills at the open"
-    assert str(asked).startswith(f"{said} of the next bar, near {leave}. Kept, its stop ")
-    whole = str(forms["/api/v1/positions/flatten"]["data-confirm"])
-    assert str(asked) in whole and "profit not known: not filled yet" in whole
-    told = visit(backing).get("/api/v1/signals").get_json()["cells"]
-    assert told[f"{key}.ask"]["set"]["data-confirm"] == asked
 
 
 def test_a_short_position_pays_the_spread(backing: PageContext) -> None:
@@ -278,7 +222,7 @@ def test_pages_follow_each_other_without_gap(
     seen: list[str] = []
     address: str | None = "/api/v1/signals"
     while address:
-        told = visit(backing).get(address).get_json()
+        told = visit(backing).get(address).json
         seen += [row["sid"] for row in told["signals"]]
         address = f"/api/v1/signals?before={told['before']}" if told["before"] else None
     assert seen == every
@@ -298,7 +242,7 @@ def test_pages_follow_each_other_without_gap(
     ],
 )
 def test_the_filter(query: str, count: int, backing: PageContext) -> None:
-    told = visit(backing).get(f"/api/v1/signals?{query}").get_json()
+    told = visit(backing).get(f"/api/v1/signals?{query}").json
     assert len(told["signals"]) == count
     page = read(backing, f"/signals?{query}")
     told_of = backing.database.positions()
@@ -313,7 +257,7 @@ def test_the_file_has_every_column_and_nothing_that_a_sheet_runs(backing: PageCo
     answer = visit(backing).get("/signals.csv")
     assert answer.mimetype == "text/csv"
     assert "attachment" in answer.headers["Content-Disposition"]
-    rows = list(csv.DictReader(io.StringIO(answer.get_data(as_text=True))))
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
     stored = backing.database.signals(limit=500)
     assert [row["sid"] for row in rows] == [row["sid"] for row in stored]
     lost = next(row for row in rows if row["sid"] == "TLOST000000")
@@ -323,11 +267,8 @@ def test_the_file_has_every_column_and_nothing_that_a_sheet_runs(backing: PageCo
         told = "".join(trade_rows.csv_lines([{**hostile, "detail": text}]))
         (row,) = csv.DictReader(io.StringIO(told))
         assert row["detail"].startswith("'") or not row["detail"].startswith(FORMULA)
-    only = visit(backing).get("/signals.csv?state=CLOSED").get_data(as_text=True)
+    only = visit(backing).get("/signals.csv?state=CLOSED").text
     assert only.count("\r\n") == 4
-
-
-GROWING = {"signals", "proposals", "signal_events", "sentiment", "chains", "journal", "bars"}
 
 
 def test_no_look_at_the_signals_reads_all_of_them(backing: PageContext) -> None:
@@ -381,17 +322,13 @@ def test_a_signal_names_the_orders_that_belong_to_it(backing: PageContext) -> No
 def test_the_refresh_writes_what_the_page_showed(address: str, backing: PageContext) -> None:
     page = read(backing, address)
     (main,) = page.all("main")
-    told = visit(backing).get(main["data-live-source"]).get_json()
-    assert main["data-live-layout"] == told["layout_version"]
-    assert set(page.cells) == set(told["cells"])
-    for key, cell in told["cells"].items():
-        if not key.startswith(("bridge.", "desk.time")):
-            assert page.cells[key] == cell.get("text", page.cells[key]), key
+    answer = visit(backing).get(main["data-live-source"]).json
+    check_refresh(page, answer, ("bridge.", "desk.time"))
 
 
 def test_a_step_changes_the_version(backing: PageContext) -> None:
     def version(address: str) -> Any:
-        return visit(backing).get(f"/api/v1{address}").get_json()["version"]
+        return visit(backing).get(f"/api/v1{address}").json["version"]
 
     before = [version("/signals"), version("/signals/TPLACED00000")]
     backing.desk.clock.set(backing.now() + timedelta(seconds=9))  # type: ignore[attr-defined]
@@ -409,6 +346,6 @@ def test_words_of_a_broker_stay_words(backing: PageContext) -> None:
     database.raise_alarm(HOSTILE, HOSTILE, HOSTILE)
     database.set_trading_state("REDUCING", HOSTILE)
     for address in ("/signals", "/signals/TPENDING0000", "/approvals"):
-        text = visit(backing).get(address).get_data(as_text=True)
+        text = visit(backing).get(address).text
         assert "<script>alert" not in text
         assert not re.search("[\u202a-\u202e\u2066-\u2069\u0007]", text)

@@ -151,22 +151,6 @@ def test_the_page_begins_with_the_story_and_folds_the_rest() -> None:
 # --- the chart of a moment ------------------------------------------------------------------------
 
 
-def test_the_chart_ends_at_the_tick_and_has_what_is_cited() -> None:
-    answer = client("full").get(f"/api/v1{TICK}/chart").get_json()
-    chart = answer["chart"]
-    assert len(chart["candles"]) == 160
-    closes = [bar["close"] for bar in bars("BTCUSD", "M15")][-160:]
-    assert [one["close"] for one in chart["candles"]] == closes
-    assert set(chart["over"]) == set(price_lines.LINES)
-    assert all(len(column) == 160 for line in chart["over"].values() for column in line)
-    assert set(answer["cited"]) <= set(price_lines.LINES)
-    (marker,) = chart["markers"]
-    assert marker["time"] == chart["candles"][-1]["time"]
-    older = bars("BTCUSD", "M15")[-5]["time"]
-    before = client("full").get(f"/api/v1/symbol/BTCUSD/M15/{older}/chart").get_json()["chart"]
-    assert before["candles"][-1]["time"] == chart["candles"][-5]["time"]
-
-
 def test_cited_lines_are_those_of_the_points() -> None:
     report = {
         "agent_id": "technical",
@@ -203,7 +187,7 @@ def test_older_bars_are_told_page_by_page_without_a_gap() -> None:
         query = f"limit=50{f'&before={before}' if before else ''}"
         answer = client("full").get(f"/api/v1/bars/EURUSD/H1?{query}")
         assert answer.status_code == 200
-        candles = answer.get_json()["candles"]
+        candles = answer.json["candles"]
         if not candles:
             break
         seen = [one["close"] for one in candles] + seen
@@ -216,7 +200,7 @@ def test_older_bars_are_told_page_by_page_without_a_gap() -> None:
 def test_a_question_that_means_nothing_is_refused(query: str) -> None:
     answer = client("full").get(f"/api/v1/bars/EURUSD/H1?{query}")
     assert answer.status_code == 400
-    assert answer.get_json()["error"]
+    assert answer.json["error"]
 
 
 def test_bars_of_no_stream_are_none() -> None:

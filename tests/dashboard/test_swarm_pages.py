@@ -15,7 +15,6 @@ from tests.cases import cases
 from tests.doubles.page_reader import Page, tick_text
 from tests.worlds import firm_ticks, swarm_ticks
 from tests.worlds.desk_pages import Pages
-from tests.worlds.desks import START
 from tests.worlds.hostile_texts import MARKUP
 from tests.worlds.records import shown_tick, tick_record
 from torra.dashboard.record import (
@@ -31,14 +30,12 @@ from torra.dashboard.record import (
 )
 from torra.dashboard.record.story_cards import who
 from torra.dashboard.record.thesis import objection
-from torra.dashboard.screens import watched
 from torra.dashboard.trade import journal, why
 from torra.tick.tick_record import TickRecord
 from torra.tick.words import swarm_words
 from torra.words import glossary
 
 SCRIPT = MARKUP["script"]
-HIT = "chance that the target is hit before the stop"
 ENDS = "the last low, in the next 12 bars"
 
 
@@ -287,23 +284,6 @@ def test_a_row_of_the_risk_officer_without_a_source_is_no_fault() -> None:
     assert "no fault" not in summary.meaning_of("silent:market.spread_atr")
     assert "0.50" in summary.meaning_of("thin_swarm")
     assert "lower budget" in summary.meaning_of("regime_disputed")
-
-
-def test_the_stages_of_a_swarm_are_named_while_they_run() -> None:
-    asked = [
-        {"seq": number, "event": "agent_start", "at": "2026-01-05T10:00:00Z",
-         "payload": {"agent": agent, "phase": phase, "round": 1}}
-        for number, (agent, phase) in enumerate(
-            [("regime_reader", "experts"), ("macro", "experts"), ("judge", "judgement")], 1
-        )
-    ]  # fmt: skip
-    shown = watched.follow(map(watched.DebateEvent.read, asked), ["regime_reader"], START)
-    where = {one["name"]: one["where"] for one in shown["agents"]}
-    assert where == {
-        "regime_reader": "experts and reader, at once",
-        "macro": "experts and reader, at once",
-        "judge": "judge",
-    }
 
 
 def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:

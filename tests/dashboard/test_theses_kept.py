@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.worlds import demo_orders, told_lessons
+from tests.worlds import told_lessons
+from tests.worlds.demo_orders import text_of, visit
 from tests.worlds.hostile_texts import MARKUP
 from tests.worlds.lessons import RISING, facts
 from torra.dashboard.view.backing import PageContext
@@ -100,31 +101,26 @@ def backing(tmp_path: Path) -> Iterator[PageContext]:
         yield made
 
 
-def text(backing: PageContext, address: str) -> str:
-    answer = demo_orders.open_pages(backing, "read").test_client().get(address)
-    assert answer.status_code == 200
-    return str(answer.get_data(as_text=True))
-
-
 def test_pages_of_a_trade_and_of_its_lesson_tell_the_thesis(backing: PageContext) -> None:
     database = backing.database
     row = next(one for one in database.signals(limit=100) if one["kind"] == "open")
     hostile = THESIS._replace(claim=f"{THESIS.claim} {SCRIPT}")
     database.keep_situation(row["sid"], replace(RISING, thesis=hostile))
-    page = text(backing, f"/signals/{row['sid']}")
+    page = text_of(backing, f"/signals/{row['sid']}", "read")
     assert THESIS.claim in page
     assert THESIS.ends[0] in page
     assert SCRIPT not in page
-    told = demo_orders.open_pages(backing, "read").test_client()
-    answer = told.get(f"/api/v1/signals/{row['sid']}").get_json()
+    answer = visit(backing, "read").get(f"/api/v1/signals/{row['sid']}").json
     assert answer["thesis"]["bars"] == 16
 
     ended = traded(sid="TNEWLESSON")
     number = database.write_lesson(ended, rules_words(ended, ended.known_at))
-    page = text(backing, f"/lessons?before={(number or 0) + 1}")
+    page = text_of(backing, f"/lessons?before={(number or 0) + 1}", "read")
     for words in (THESIS.claim, THESIS.ends[0], "held 11 of at most 16 bars; the stop was hit"):
         assert words in page
     (listed,) = [
-        one for one in told.get("/api/v1/lessons").get_json()["lessons"] if one["number"] == number
+        one
+        for one in visit(backing, "read").get("/api/v1/lessons").json["lessons"]
+        if one["number"] == number
     ]
     assert listed["situation"]["thesis"]["claim"] == THESIS.claim

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,8 @@ from numpy.random import default_rng
 from tests.cases import cases
 from tests.doubles.page_reader import Page
 from tests.tick.test_shadow import VOICES, run
-from tests.worlds import demo_orders, desks
+from tests.worlds import desks
+from tests.worlds.demo_orders import text_of, visit
 from tests.worlds.records import shown_tick
 from torra.clock import parse
 from torra.config import DeskSettings
@@ -34,9 +34,8 @@ JSON = {"Accept": "application/json"}
 
 
 @pytest.fixture
-def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageContext]:
-    with demo_orders.traded(tmp_path, monkeypatch) as made:
-        yield made
+def backing(traded: PageContext) -> PageContext:
+    return traded
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +47,6 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageContext]:
         yield PageContext(folder, desk.database, DeskSettings(instances=(desks.BTC,)), desk)
 
 
-def client(backing: PageContext, scope: str = "approve") -> Any:
-    return demo_orders.open_pages(backing, scope).test_client()
-
-
 def trades(backing: PageContext) -> list[dict[str, Any]]:
     found = [row.as_json() for row in backing.database.closed_trades(limit=100)]
     assert len(found) > 1
@@ -59,15 +54,8 @@ def trades(backing: PageContext) -> list[dict[str, Any]]:
 
 
 def write(backing: PageContext, sid: str, scope: str = "approve", **told: str) -> tuple[int, Any]:
-    answer = client(backing, scope).post(f"/api/v1/trades/{sid}/note", json=told, headers=JSON)
-    return answer.status_code, answer.get_json()
-
-
-def text_of(backing: PageContext, address: str, scope: str = "approve") -> str:
-    answer = client(backing, scope).get(address)
-    assert answer.status_code == 200
-    told: str = answer.get_data(as_text=True)
-    return told
+    answer = visit(backing, scope).post(f"/api/v1/trades/{sid}/note", json=told, headers=JSON)
+    return answer.status_code, answer.json
 
 
 def test_a_note_is_kept_shown_and_on_record(backing: PageContext) -> None:
@@ -76,7 +64,7 @@ def test_a_note_is_kept_shown_and_on_record(backing: PageContext) -> None:
     assert (code, told["status"], told["revision"]) == (200, "done", 1)
     kept = backing.database.trade_note(sid)
     assert (kept.note, kept.tags, kept.revision) == ("Came late.\nWait.", ("late", "breakout"), 1)
-    page = text_of(backing, f"/signals/{sid}")
+    page = text_of(backing, f"/signals/{sid}", "approve")
     assert "Came late.\nWait.</textarea>" in page and 'value="late breakout"' in page
     assert "Came late." in text_of(backing, "/trades")
     entry = backing.database.audit_entries(limit=1)[0]
@@ -172,9 +160,9 @@ def test_tags_narrow_the_list_the_file_and_add_up(backing: PageContext, scaled: 
     }
     for tag, rows in by_tag.items():
         assert told.by_tag[tag].profit == pytest.approx(sum(row["profit"] for row in rows))
-        listed = client(backing).get(f"/api/v1/trades?tag={tag}").get_json()["trades"]
+        listed = visit(backing).get(f"/api/v1/trades?tag={tag}").json["trades"]
         assert [row["sid"] for row in listed] == [row["sid"] for row in rows]
-        file = client(backing).get(f"/trades.csv?tag={tag}").get_data(as_text=True)
+        file = visit(backing).get(f"/trades.csv?tag={tag}").text
         read = list(csv.DictReader(io.StringIO(file)))
         assert [row["sid"] for row in read] == [row["sid"] for row in rows]
         assert all(tag in row["tags"].split() and row["currency"] == "USD" for row in read)
@@ -183,7 +171,7 @@ def test_tags_narrow_the_list_the_file_and_add_up(backing: PageContext, scaled: 
 @pytest.mark.journey
 def test_the_chart_has_the_fill_the_exit_and_the_levels(lived: PageContext) -> None:
     for row in trades(lived):
-        told = client(lived, "read").get(f"/api/v1/signals/{row['sid']}/chart").get_json()
+        told = visit(lived, "read").get(f"/api/v1/signals/{row['sid']}/chart").json
         chart = told["chart"]
         kinds = [one["kind"] for one in chart["markers"]]
         assert kinds == [f"OPEN_{row['side']}", "EXIT"]
@@ -192,7 +180,7 @@ def test_the_chart_has_the_fill_the_exit_and_the_levels(lived: PageContext) -> N
         assert times[-1] <= parse(row["closed_at"]).timestamp() + 20 * 3_600
         levels = {one["title"]: one["price"] for one in chart["levels"]}
         assert levels == {name: row[name] for name in ("entry", "stop", "target")}
-    assert client(lived, "read").get("/api/v1/signals/TNOTHING/chart").status_code == 404
+    assert visit(lived, "read").get("/api/v1/signals/TNOTHING/chart").status_code == 404
 
 
 def test_a_trade_too_long_for_its_own_bars_is_drawn_on_longer_ones_with_its_fill(
@@ -205,7 +193,7 @@ def test_a_trade_too_long_for_its_own_bars_is_drawn_on_longer_ones_with_its_fill
     around = journal.BARS_BEFORE + journal.BARS_AFTER
     for most, step in ((math.ceil(lasted(row)), 900), (math.ceil(lasted(row)) - 1, 3_600)):
         monkeypatch.setattr(journal, "MOST", around + most)
-        told = client(lived, "read").get(f"/api/v1/signals/{row['sid']}/chart").get_json()
+        told = visit(lived, "read").get(f"/api/v1/signals/{row['sid']}/chart").json
         times = [one["time"] for one in told["chart"]["candles"]]
         assert min(after - before for before, after in itertools.pairwise(times)) == step
         markers = told["chart"]["markers"]
@@ -235,11 +223,11 @@ def test_a_tick_tells_what_became_of_its_opening(lived: PageContext, backing: Pa
         f"/symbol/{row.instance}/{row.timeframe}/{row.bar_time}": row
         for row in backing.database.proposals("WAITING")
     }
-    stored = (one for one in waiting if client(backing).get(one).status_code == 200)
+    stored = (one for one in waiting if visit(backing).get(one).status_code == 200)
     address = next(stored)
     first = waiting[address]
     assert "It waits for your yes." in text_of(backing, address)
-    answer = client(backing).post(f"/api/v1/proposals/{first.sid}/reject", headers=JSON)
+    answer = visit(backing, "approve").post(f"/api/v1/proposals/{first.sid}/reject", headers=JSON)
     assert answer.status_code == 200
     assert "A person rejected it." in text_of(backing, address)
 
@@ -283,9 +271,9 @@ def test_a_damaged_row_fails_no_page(column: str, value: object, lived: PageCont
     database._change(sql, value, sid)
     try:
         for address in (f"/signals/{sid}", "/trades", "/trades.csv", "/"):
-            assert client(lived).get(address).status_code == 200, address
+            assert visit(lived).get(address).status_code == 200, address
         tick = f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}"
-        assert client(lived).get(tick).status_code == 200
-        assert client(lived).get(f"/api/v1/signals/{sid}/chart").status_code in (200, 404)
+        assert visit(lived).get(tick).status_code == 200
+        assert visit(lived).get(f"/api/v1/signals/{sid}/chart").status_code in (200, 404)
     finally:
         database._change(sql, row[column], sid)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,73 +16,65 @@ from tests.worlds import demo_orders
 from torra.commands.command_line import main
 from torra.dashboard.trade.trades import AT_ONCE, NOTED
 from torra.dashboard.view.backing import PageContext
-from torra.exhibits import figures
 from torra.exhibits import money as words
 
 
-@pytest.fixture
-def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageContext]:
-    """A desk with closed trades; its clock stood at each close, which is the mark of a warm-up."""
-    with demo_orders.traded(tmp_path, monkeypatch) as made:
-        yield made
+def client(traded: PageContext) -> Any:
+    return demo_orders.visit(traded, "read")
 
 
-def client(backing: PageContext) -> Any:
-    return demo_orders.open_pages(backing, "read").test_client()
-
-
-def trades(backing: PageContext, query: str = "") -> dict[str, Any]:
-    answer = client(backing).get(f"/api/v1/trades?{query}")
-    assert answer.status_code == 200, answer.get_data(as_text=True)
-    found: dict[str, Any] = answer.get_json()
+def trades(traded: PageContext, query: str = "") -> dict[str, Any]:
+    answer = client(traded).get(f"/api/v1/trades?{query}")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json
     return found
 
 
-def closed(backing: PageContext) -> list[dict[str, Any]]:
-    return [row.as_json() for row in backing.database.closed_trades(limit=1_000)]
+def closed(traded: PageContext) -> list[dict[str, Any]]:
+    return [row.as_json() for row in traded.database.closed_trades(limit=1_000)]
 
 
-def test_the_page_shows_sums_and_every_closed_trade(backing: PageContext) -> None:
-    told = client(backing).get("/trades").get_data(as_text=True)
+def test_the_page_shows_sums_and_every_closed_trade(traded: PageContext) -> None:
+    told = client(traded).get("/trades").text
     page = Page(told)
-    assert closed(backing)
-    for row in closed(backing):
+    assert closed(traded)
+    for row in closed(traded):
         assert f"/signals/{row['sid']}" in told
     text = " ".join(page.words)
-    for account in backing.money().accounts:
-        for sentence in words.sentences(account, backing.money().day):
+    for account in traded.money().accounts:
+        for sentence in words.sentences(account, traded.money().day):
             assert sentence in text
-    for sentence in words.caps(backing.money()):
+    for sentence in words.caps(traded.money()):
         assert sentence in text
 
 
-def test_the_api_and_the_command_have_one_document(backing: PageContext) -> None:
-    told = client(backing).get("/api/v1/money").get_json()
-    assert told == json.loads(json.dumps(backing.money().as_json()))
+def test_the_api_and_the_command_have_one_document(traded: PageContext) -> None:
+    told = client(traded).get("/api/v1/money").json
+    assert told == json.loads(json.dumps(traded.money().as_json()))
     assert sum(
         one["whole"]["trades"] + one["warm_up"]["trades"] for one in told["accounts"]
-    ) == len(closed(backing))
+    ) == len(closed(traded))
 
 
 @pytest.mark.journey
-def test_each_account_has_its_line_over_the_period_that_is_asked_for(backing: PageContext) -> None:
+def test_each_account_has_its_line_over_the_period_that_is_asked_for(traded: PageContext) -> None:
     for query, period in (("", "all"), ("?line=week", "week"), ("?line=never", "all")):
-        told = client(backing).get(f"/trades{query}").get_data(as_text=True)
+        told = client(traded).get(f"/trades{query}").text
         assert 'id="line-1-title">Account on paper: Results added up<' in told
         assert f"<strong>{period}</strong>" in told
-        found = client(backing).get(f"/api/v1/money/line{query}").get_json()
+        found = client(traded).get(f"/api/v1/money/line{query}").json
         assert found["period"] == period
-        whole = {one.account: one.whole.profit for one in backing.money().accounts}
+        whole = {one.account: one.whole.profit for one in traded.money().accounts}
         for account, points in found["accounts"].items():
             assert len(points) == 120
             assert points[-1]["closed"] == pytest.approx(whole[account], abs=0.005)
 
 
-def test_the_list_goes_on_by_its_cursor_and_misses_none(backing: PageContext) -> None:
-    every = [row["sid"] for row in closed(backing)]
+def test_the_list_goes_on_by_its_cursor_and_misses_none(traded: PageContext) -> None:
+    every = [row["sid"] for row in closed(traded)]
     found, query = [], "limit=1"
     while True:
-        told = trades(backing, query)
+        told = trades(traded, query)
         found += [row["sid"] for row in told["trades"]]
         if told["next"] is None:
             break
@@ -105,29 +96,29 @@ def test_the_list_goes_on_by_its_cursor_and_misses_none(backing: PageContext) ->
         ("side=SELL&result=lost", lambda row: row["side"] == "SELL" and (row["profit"] or 0) < 0),
     ],
 )
-def test_filters_keep_what_they_say(backing: PageContext, query: str, keeps: Any) -> None:
-    want = [row["sid"] for row in closed(backing) if keeps(row)]
-    assert [row["sid"] for row in trades(backing, query)["trades"]] == want
-    assert client(backing).get(f"/trades?{query}").status_code == 200
+def test_filters_keep_what_they_say(traded: PageContext, query: str, keeps: Any) -> None:
+    want = [row["sid"] for row in closed(traded) if keeps(row)]
+    assert [row["sid"] for row in trades(traded, query)["trades"]] == want
+    assert client(traded).get(f"/trades?{query}").status_code == 200
 
 
-def test_what_is_listed_can_be_filtered_for(backing: PageContext) -> None:
-    with backing.database.transaction():
-        backing.database.connection().conn.execute(
-            "UPDATE signals SET close_reason = NULL WHERE sid = ?", (closed(backing)[0]["sid"],)
+def test_what_is_listed_can_be_filtered_for(traded: PageContext) -> None:
+    with traded.database.transaction():
+        traded.database.connection().conn.execute(
+            "UPDATE signals SET close_reason = NULL WHERE sid = ?", (closed(traded)[0]["sid"],)
         )
-    [row] = trades(backing, "reason=unknown")["trades"]
-    assert row["sid"] == closed(backing)[0]["sid"]
-    told = client(backing).get("/trades?instance=GONE&reason=unknown").get_data(as_text=True)
+    [row] = trades(traded, "reason=unknown")["trades"]
+    assert row["sid"] == closed(traded)[0]["sid"]
+    told = client(traded).get("/trades?instance=GONE&reason=unknown").text
     assert "<option selected>GONE</option>" in told and "<option selected>unknown</option>" in told
     assert "No closed trade is like that" in told
 
 
-def test_a_day_is_meant_from_its_first_to_its_last_second(backing: PageContext) -> None:
-    newest = closed(backing)[0]
+def test_a_day_is_meant_from_its_first_to_its_last_second(traded: PageContext) -> None:
+    newest = closed(traded)[0]
     day = newest["closed_at"][:10]
-    found = [row["sid"] for row in trades(backing, f"from={day}&to={day}")["trades"]]
-    assert found == [row["sid"] for row in closed(backing) if row["closed_at"][:10] == day]
+    found = [row["sid"] for row in trades(traded, f"from={day}&to={day}")["trades"]]
+    assert found == [row["sid"] for row in closed(traded) if row["closed_at"][:10] == day]
 
 
 @pytest.mark.parametrize(
@@ -144,62 +135,41 @@ def test_a_day_is_meant_from_its_first_to_its_last_second(backing: PageContext) 
         ("before=|4", "before is the `next`"),
     ],
 )
-def test_words_that_mean_nothing_are_refused(backing: PageContext, query: str, says: str) -> None:
-    answer = client(backing).get(f"/api/v1/trades?{query}")
-    assert answer.status_code == 400 and says in answer.get_json()["error"]
-    assert client(backing).get(f"/trades?{query}").status_code == 400
+def test_words_that_mean_nothing_are_refused(traded: PageContext, query: str, says: str) -> None:
+    answer = client(traded).get(f"/api/v1/trades?{query}")
+    assert answer.status_code == 400 and says in answer.json["error"]
+    assert client(traded).get(f"/trades?{query}").status_code == 400
 
 
 def test_the_file_has_every_trade_of_the_filter(
-    backing: PageContext, monkeypatch: pytest.MonkeyPatch
+    traded: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.dashboard.trade.trades.AT_ONCE", 1)
     assert AT_ONCE > 100
-    told = client(backing).get("/trades.csv").get_data(as_text=True)
+    told = client(traded).get("/trades.csv").text
     rows = list(csv.DictReader(io.StringIO(told)))
-    assert [row["sid"] for row in rows] == [row["sid"] for row in closed(backing)]
+    assert [row["sid"] for row in rows] == [row["sid"] for row in closed(traded)]
     assert tuple(rows[0]) == NOTED
-    only = client(backing).get("/trades.csv?result=won").get_data(as_text=True)
+    only = client(traded).get("/trades.csv?result=won").text
     assert len(list(csv.DictReader(io.StringIO(only)))) == sum(
-        (row["profit"] or 0) > 0 for row in closed(backing)
+        (row["profit"] or 0) > 0 for row in closed(traded)
     )
 
 
-def test_the_overview_has_the_result_and_leads_here(backing: PageContext) -> None:
-    app = demo_orders.open_pages(backing, "read").test_client()
-    told = app.get("/").get_data(as_text=True)
+def test_the_overview_has_the_result_and_leads_here(traded: PageContext) -> None:
+    app = demo_orders.visit(traded, "read")
+    told = app.get("/").text
     assert 'href="/trades">All results' in told
-    [account] = [one for one in backing.money().accounts if one.whole.trades]
-    cells = app.get("/api/v1/overview").get_json()["cells"]
+    [account] = [one for one in traded.money().accounts if one.whole.trades]
+    cells = app.get("/api/v1/overview").json["cells"]
     assert words.amount(account.today.profit, account) == cells["m0.today"]["text"]
     assert words.amount(account.whole.profit, account) in cells["m0.whole"]["text"]
 
 
-def test_trades_of_the_warm_up_are_listed_and_in_no_sum(
-    backing: PageContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()
-    [account] = [one for one in backing.money().accounts if one.warm_up.trades]
-    assert account.whole.trades == 0 and account.warm_up.trades == len(closed(backing))
-    text = " ".join(Page(client(backing).get("/trades").get_data(as_text=True)).words)
-    assert "Not counted: 3 trades of the warm-up, +30.90 USD." in text
-    assert "3 of these 3 were made in warm-up" in text
-    assert "No trade on paper is closed since the warm-up." in text
-    cells = client(backing).get("/api/v1/overview").get_json()["cells"]
-    assert cells["m0.whole"]["text"] == (
-        "No trade is closed since the warm-up, whose 3 trades came to +30.90 USD."
-    )
-    assert cells["m0.closed"]["text"] == ""
-    found = backing.money()
-    assert found.warm_up_today == pytest.approx(-found.lost_today) != 0
-    counts = f"The warm-up's {figures.format_signed(found.warm_up_today, 2)} of today counts."
-    assert cells["risk.room"]["text"].endswith(counts)
-
-
 def test_the_command_says_it_and_a_home_without_a_desk_stays_empty(
-    backing: PageContext, tmp_path: Path
+    traded: PageContext, tmp_path: Path
 ) -> None:
-    del backing
+    del traded
     told = CliRunner().invoke(main, ["--home", str(tmp_path / "nothing"), "results"])
     assert told.exit_code == 0 and "No desk has run here yet" in told.stdout
     assert not (tmp_path / "nothing").exists()

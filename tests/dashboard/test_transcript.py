@@ -177,24 +177,6 @@ def stored(calls: list[dict[str, Any]]) -> list[StoredCall]:
     return [StoredCall.parse({**CALL, **call}) for call in calls]
 
 
-def test_each_agent_has_what_its_prompt_lists_and_whose_reports_it_read(
-    page_of: Callable[..., Any],
-) -> None:
-    told = {one.name: one for one in story_of("whole")["inputs"]}
-    assert told["technical"].others == []
-    analysts = ["Technical", "Sentiment", "News", "Key levels", "Momentum"]
-    assert told["bear_researcher"].others == analysts
-    assert told["risk_gate"].others == [*analysts, "Bull researcher", "Bear researcher"]
-    assert [name for name, one in told.items() if one.news] == ["news"]
-    whole = shown_tick(record_of("whole"))
-    known = citations.evidence(whole)
-    assert told["technical"].shown == citations.shown_to("technical", known)
-    rounds = {one.name: one for one in story_of("rounds")["inputs"]}
-    assert rounds["bear_researcher"].others == [*analysts, "Bull researcher"]
-    assert len(rounds["bear_researcher"].calls) == 2
-    assert "The other case." in page_of("rounds").text
-
-
 def test_prose_of_others_is_told_as_it_was_shown() -> None:
     record = record_of("whole")
     rows = {row.who: row for row in story_of("whole")["quoted"]}

@@ -46,15 +46,15 @@ def in_parts(pages: Pages, content: bytes, name: str, part: int = 200_000) -> An
     *parts, last = [content[at : at + part] for at in range(0, len(content), part)]
     for one in parts:
         answer = send(pages, one, "blob", name=name, more="1", begun=begun)
-        assert answer.status_code == 202, answer.get_data(as_text=True)
-        begun = answer.get_json()["begun"]
+        assert answer.status_code == 202, answer.text
+        begun = answer.json["begun"]
     return send(pages, last, "blob", name=name, begun=begun)
 
 
 def test_a_file_is_taken_offered_and_on_record(pages: Pages) -> None:
     answer = send(pages, BARS)
     assert answer.status_code == 200
-    assert answer.get_json() == {
+    assert answer.json == {
         "status": "done",
         "reason": "btc.csv is there: 2,165 bars of H1, 2021-09-27 to 2021-12-29. "
         "Read as a table: ISO dates. Clock utc: its times carry a zone. Of the usual hours of "
@@ -72,7 +72,7 @@ def test_a_file_larger_than_a_body_comes_in_parts(pages: Pages) -> None:
     content = SAMPLE.read_bytes()
     assert len(content) > LARGEST_BODY
     assert send(pages, content[: LARGEST_BODY + 1]).status_code == 413
-    assert in_parts(pages, content, "m15.csv").get_json()["name"] == "m15.csv"
+    assert in_parts(pages, content, "m15.csv").json["name"] == "m15.csv"
     assert (pages.backing.home / UPLOADS / "m15.csv").read_bytes() == content
     assert len(pages.database.audit_entries(limit=9)) == 1, "parts are not on record one by one"
 
@@ -89,7 +89,7 @@ def test_what_is_no_bars_is_refused_with_the_reason(
     pages: Pages, content: bytes, name: str, said: str
 ) -> None:
     answer = send(pages, content, name)
-    assert answer.status_code == 409 and answer.get_json()["reason"].startswith(said)
+    assert answer.status_code == 409 and answer.json["reason"].startswith(said)
     assert list((pages.backing.home / UPLOADS).iterdir()) == []
     assert pages.database.audit_entries(limit=1)[0]["outcome"].startswith(f"failed: {said}")
 
@@ -98,18 +98,18 @@ def test_a_form_without_scripts_gets_a_page(pages: Pages) -> None:
     answer = pages.client().post(
         ADDRESS, data={"file": (io.BytesIO(BARS), "btc.csv")}, headers={"Accept": "text/html"}
     )
-    page = Page(answer.get_data(as_text=True))
+    page = Page(answer.text)
     assert "btc.csv is there" in page.text
     nothing = pages.client().post(ADDRESS, data={}, headers={"Accept": "text/html"})
     assert nothing.status_code == 409
-    assert "choose a file of bars first" in nothing.get_data(as_text=True)
+    assert "choose a file of bars first" in nothing.text
 
 
 def test_only_who_may_start_a_replay_may_hand_a_file_in(pages: Pages) -> None:
     assert send(pages, BARS, headers=bearer("read")).status_code == 403
     assert uploads.names(pages.backing.home) == []
     assert send(pages, BARS, headers=bearer("approve")).status_code == 200
-    text = pages.client().get("/replays", headers=bearer("read")).get_data(as_text=True)
+    text = pages.client().get("/replays", headers=bearer("read")).text
     assert ADDRESS not in text
 
 
@@ -124,7 +124,7 @@ def test_no_other_address_takes_files_and_no_form_too_many_fields(pages: Pages) 
 def test_a_word_of_another_file_is_refused_and_told(pages: Pages) -> None:
     answer = send(pages, b"x", more="1", begun="../../desk")
     assert answer.status_code == 409
-    assert "the parts of this file are gone" in answer.get_json()["reason"]
+    assert "the parts of this file are gone" in answer.json["reason"]
     assert "parts of this file are gone" in pages.database.audit_entries(limit=1)[0]["outcome"]
 
 

@@ -206,7 +206,7 @@ def test_a_new_tick_is_seen_at_once(fresh: Opened) -> None:
     data = view.symbol(name, "M15", 300)
     assert [t.bar_time for t in data.ticks[1:]] == [t.bar_time for t in listed]
     assert data.states.history[-1][0] == iso(large_database.NOW + duration("M15"))
-    assert headline(data.latest) in client.get("/").get_data(as_text=True)
+    assert headline(data.latest) in client.get("/").text
 
 
 def test_a_tick_that_came_late_takes_its_place(fresh: Opened) -> None:
@@ -229,22 +229,22 @@ def test_a_tick_that_came_late_takes_its_place(fresh: Opened) -> None:
 
 def test_ages_and_waits_go_on_while_rows_are_kept(fresh: Opened) -> None:
     client = fresh.client()
-    first = Page(client.get("/").get_data(as_text=True)).cells
+    first = Page(client.get("/").text).cells
     fresh.looking.clock.set(large_database.NOW + timedelta(minutes=9))
-    later = Page(client.get("/").get_data(as_text=True)).cells
+    later = Page(client.get("/").text).cells
     assert (first["i0.s0.age"], later["i0.s0.age"]) == ("40 s", "9 min")
     assert (first["i0.s0.next"], later["i0.s0.next"]) == ("14:20", "6:00")
 
 
 def test_what_a_person_changes_is_seen_at_once(fresh: Opened) -> None:
     client = fresh.client()
-    before = client.get("/api/v1/overview").get_json()
+    before = client.get("/api/v1/overview").json
     told = before["cells"]["glance.waiting"]["text"], before["cells"]["glance.alarms"]["text"]
     assert (*told, before["order"][0]) == ("1 to decide", "1 stands", "i0")
     fresh.database.decide_proposal(large_database.PROPOSED, "REJECTED", "a test")
     fresh.database.end_alarms()
     fresh.database.set_trading_state("HALTED", "a test")
-    after = client.get("/api/v1/overview").get_json()["cells"]
+    after = client.get("/api/v1/overview").json["cells"]
     assert (after["glance.waiting"]["text"], after["glance.alarms"]["text"]) == (
         "nothing to decide",
         "no alarm",

@@ -165,6 +165,27 @@ def test_a_whole_debate_has_one_line_for_each_who_spoke() -> None:
     assert "debate, round 1" in [line["where"] for line in picture["log"]]
 
 
+@pytest.mark.parametrize(
+    ("asked", "where"),
+    [
+        (
+            {"research_manager": "decision", "risk_gate": "decision", "trader": "thesis"},
+            ["manager and gate", "manager and gate", "trader, on the opening"],
+        ),
+        (
+            {"regime_reader": "experts", "macro": "experts", "judge": "judgement"},
+            ["experts and reader, at once", "experts and reader, at once", "judge"],
+        ),
+    ],
+    ids=["firm", "swarm"],
+)
+def test_stages_are_named_while_they_run(asked: dict[str, str], where: list[str]) -> None:
+    picture = told(*(begins(*one) for one in asked.items()), seats=list(asked)[:1])
+    stages = {agent["name"]: agent["where"] for agent in picture["agents"]}
+    assert stages == dict(zip(asked, where, strict=True))
+    assert picture["stage"] == where[-1]
+
+
 @cases(
     ("code", "recoverable", "words"),
     [
@@ -303,7 +324,7 @@ def test_a_debate_that_ended_leads_to_its_tick(desk: Desk, client: FlaskClient, 
     assert "hidden" not in link
     assert "Verdict ▲ BUY" in page.text
     assert "▲ BUY" in read(client, "/watch").text
-    answer = client.get(f"/api/v1{address}").get_json()
+    answer = client.get(f"/api/v1{address}").json
     assert answer["end"]["verdict"] == [*BADGES["BUY"]]
     listed = {f"/watch/{d['stream_id']}": d for d in client.get("/api/v1/watch").json["debates"]}
     assert (listed[address]["kind"], listed[address]["ended"]) == ("decision", True)
@@ -371,7 +392,7 @@ def test_without_a_database_there_is_nothing_to_watch() -> None:
     page = read(app.test_client(), "/watch")
     assert "torra run" in page.text
     assert app.test_client().get("/watch/tick_1").status_code == 404
-    assert app.test_client().get("/api/v1/watch").get_json() == {"debates": []}
+    assert app.test_client().get("/api/v1/watch").json == {"debates": []}
 
 
 def test_attacks_in_a_debate_stay_text(desk: Desk, client: FlaskClient, key: str) -> None:

@@ -116,7 +116,7 @@ def test_an_answer_of_a_vendor_that_stood_in_says_who_was_asked_before(
     record["calls"][0]["detail"] = "anthropic: 429; google: 404"
     monkeypatch.setattr(FullDeskView, "tick", lambda *_: {**record, "limits": LIMITS})
     asked = client("desk").get(f"/symbol/BTCUSD/M15/{TIMES[-1]}")  # not one of before
-    words = Page(asked.get_data(as_text=True)).text
+    words = Page(asked.text).text
     assert words.count(", after anthropic: 429; google: 404") == 1
 
 

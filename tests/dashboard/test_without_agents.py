@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.doubles.page_reader import Page
-from tests.worlds import demo_orders
+from tests.worlds.demo_orders import read, visit, waiting
 from tests.worlds.records import tick_record
-from torra.clock import Simulated, parse
 from torra.config import Profile, Risk
 from torra.dashboard.trade.without_agents import OrderTerms, line
 from torra.dashboard.view.backing import PageContext
-from torra.store.connection import TickKey
 from torra.store.trade.rows import ProposalRow
 from torra.tick.tick_record import TickRecord
 from torra.trading_terms import SYMBOLS
@@ -122,41 +116,10 @@ def test_what_is_not_stored_is_not_made_up() -> None:
 # --- on the page ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def backing(tmp_path: Path) -> Iterator[PageContext]:
-    start = demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER
-    made = demo_orders.build(tmp_path, clock=Simulated(start + timedelta(minutes=6)))
-    yield made
-    made.database.close()
-
-
-def pages(backing: PageContext, instance: str) -> tuple[Page, dict[str, Any], ProposalRow]:
-    stored = next(one for one in backing.database.proposals() if one.instance == instance)
-    client = demo_orders.open_pages(backing).test_client()
-    page = Page(client.get(f"/approvals/{stored.sid}").get_data(as_text=True))
-    answer = client.get(f"/api/v1/approvals/{stored.sid}").get_json()
-    assert page.cells["p.without"] == answer["cells"]["p.without"]["text"]
-    return page, answer, stored
-
-
-def test_the_page_says_it_at_the_price_of_now(backing: PageContext) -> None:
-    page, answer, stored = pages(backing, "BTCUSD")
-    key = TickKey("BTCUSD", stored.timeframe, parse(stored.bar_time))
-    known = backing.database.tick(key)
-    assert known is not None and known["l1_verdict"] == stored.verdict == "BUY"
-    at, profile = answer["now"]["levels"], demo_orders.PROFILE
-    rule = known["gate"]["rule"]["multiplier"]
-    full = min(
-        profile.risk.capital * profile.risk.risk_per_trade_pct / 100 / (at["entry"] - at["stop"]),
-        profile.risk.capital / at["entry"],
-    )
-    lots = int(full * rule * 100 + 1e-9) / 100
-    assert lots > answer["now"]["lots"], "conviction has made the proposal smaller"
-    assert page.cells["p.without"] == f"the same trade, {lots:.2f} lots"
-    assert f"bars {known['l1_consensus']:+.2f}, BUY from +0.15" in page.text
-    assert page.text.index("Panel") < page.text.index("Without agents") < page.text.index("Why not")
-
-
 @pytest.mark.journey
 def test_the_page_of_a_tick_that_is_gone_says_so(backing: PageContext) -> None:
-    assert pages(backing, "XAUUSD")[0].cells["p.without"].startswith("not known")
+    sid = waiting(backing, "XAUUSD")
+    address = f"/approvals/{sid}"
+    answer = visit(backing).get(f"/api/v1{address}").json["cells"]["p.without"]["text"]
+    assert read(backing, address).cells["p.without"] == answer
+    assert answer.startswith("not known")

@@ -75,6 +75,26 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
+def check_refresh(page: Page, answer: dict[str, Any], moving: tuple[str, ...] = ()) -> None:
+    """Hold that a refresh writes what the page showed, but for cells whose name begins so."""
+    (main,) = page.all("main")
+    assert main["data-live-layout"] == answer["layout_version"]
+    versions = [tag["data-version"] for _, tag in page.tags if "data-version" in tag]
+    assert versions == ([answer["version"]] if "version" in answer else [])
+    assert {key for key in page.cells if "#" not in key} == set(answer["cells"])
+    cells = {key: cell for key, cell in answer["cells"].items() if not key.startswith(moving)}
+    for key, cell in cells.items():
+        if "text" in cell:
+            assert page.cells[key] == cell["text"], key
+            assert key not in page.parents, f"a refresh would write over what is inside {key}"
+    for _, attributes in page.tags:
+        key = attributes.get("data-live")
+        if key in cells:
+            assert ("hidden" in attributes) == cells[key].get("hidden", False), key
+            for name, value in cells[key].get("set", {}).items():
+                assert attributes[name] == str(value), key
+
+
 @functools.cache
 def app_of(state: str) -> Flask:
     desk, _, case = state.partition(":")
@@ -93,8 +113,8 @@ def get(address: str, state: str = "demo", status: int = 200) -> Page:
 @functools.cache
 def read(address: str, state: str, status: int) -> Page:
     answer = client(state).get(address)
-    assert answer.status_code == status, answer.get_data(as_text=True)[:400]
-    return Page(answer.get_data(as_text=True))
+    assert answer.status_code == status, answer.text[:400]
+    return Page(answer.text)
 
 
 class OneTickView(FullDeskView):
@@ -114,7 +134,7 @@ def tick_text(record: dict[str, Any]) -> str:
     address = f"/symbol/{record['instance']}/{record['timeframe']}/{record['bar_time']}"
     answer = open_app(OneTickView(record)).test_client().get(address)
     assert answer.status_code == 200
-    return answer.get_data(as_text=True)
+    return answer.text
 
 
 NAMELESS = ("div", "span", "p")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -20,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
+from flask.testing import FlaskClient
 
-from instance_database import Database
+from tests.doubles.page_reader import Page
 from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds import desks, stores
 from tests.worlds.demo_view import ScriptedView
@@ -106,18 +105,6 @@ def build(folder: Path, *, clock: Any = None) -> PageContext:
     return PageContext(folder, desk.database, known, desk, {})
 
 
-@contextmanager
-def traded(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[PageContext]:
-    """Lend the desk so that its closed trades count.
-
-    Its clock stood at each close, which is the mark of a warm-up.
-    """
-    made = build(folder)
-    patch.setattr(Database, "warm_up_end", lambda *_: None)
-    yield made
-    made.database.close()
-
-
 def open_pages(backing: PageContext, scope: str = "admin") -> Any:
     """Return an app whose pages show this backing: one app for each scope, since each is dear.
 
@@ -129,6 +116,30 @@ def open_pages(backing: PageContext, scope: str = "admin") -> Any:
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     app.extensions[EXTENSION] = replace(known, desk_view=view, backing=backing)
     return app
+
+
+def visit(backing: PageContext, scope: str = "admin") -> FlaskClient:
+    """Return a client of those pages."""
+    client: FlaskClient = open_pages(backing, scope).test_client()
+    return client
+
+
+def text_of(backing: PageContext, address: str, scope: str = "admin") -> str:
+    """Return a page that is there."""
+    answer = visit(backing, scope).get(address)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def read(backing: PageContext, address: str, scope: str = "admin") -> Page:
+    """Return a page as a test reads it."""
+    return Page(text_of(backing, address, scope))
+
+
+def waiting(backing: PageContext, instance: str = "BTCUSD") -> str:
+    """Return the id of an instance's newest proposal that waits."""
+    rows = backing.database.proposals()
+    return next(str(row.sid) for row in rows if row.instance == instance)
 
 
 @cache

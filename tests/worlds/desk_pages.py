@@ -46,13 +46,13 @@ class Pages:
 
     def text(self, address: str, status: int = 200) -> str:
         answer = self.client().get(address)
-        assert answer.status_code == status, answer.get_data(as_text=True)[:300]
-        return answer.get_data(as_text=True)
+        assert answer.status_code == status, answer.text[:300]
+        return answer.text
 
     def json(self, address: str, status: int = 200) -> Any:
         answer = self.client().get(address)
-        assert answer.status_code == status, answer.get_data(as_text=True)[:300]
-        return answer.get_json()
+        assert answer.status_code == status, answer.text[:300]
+        return answer.json
 
 
 def open_pages(
