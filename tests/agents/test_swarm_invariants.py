@@ -250,7 +250,11 @@ def in_the_market(counted: set[str], crowd: str, regime: str) -> DebateContext:
 
 
 def test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side(scaled: Scaled) -> None:
-    """Scores held, and whatever the gate's model says held too: more rows, a smaller size."""
+    """Scores held: more rows, a smaller size, and never one above the word of the gate's model.
+
+    A row that brings the rules down to what the model left takes its cut away, and the budget of
+    the same storm with it: then the size is the model's own (docs/debate.md, "Size").
+    """
     met = {"less": 0, "denied": 0}
 
     @cases(scaled(10_000, 60))
@@ -269,6 +273,7 @@ def test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side(scaled: Scaled) ->
     ) -> None:
         config = settings(mode="swarm", gate=values)
         left: list[dict[str, float]] = []
+        uncut = False
         for counted, side in ((few, ""), (few | more, crowd if crowds else "")):
             record = l1_only_record(in_the_market(counted, side, regime), config)
             told = merged(record.ruling, GateRuling(model, reasons=("WEAK_CASE",)))
@@ -288,9 +293,10 @@ def test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side(scaled: Scaled) ->
             assert held.swarm is not None
             shown = held.ruling.multiplier * held.swarm.budget
             assert abs(shown - held.size_share("BUY")) <= 1e-7
+            uncut = uncut or (not left and model >= rules)
             left.append({n: 0.0 if held.vetoes(n) else held.size_share(n) for n in BOTH})
         for name in BOTH:
-            assert left[1][name] <= left[0][name]
+            assert left[1][name] <= (left[0][name] if uncut else model + 1e-12)
             met["less"] += left[1][name] < left[0][name]
         met["denied"] += crowds and bool(crowd)
 
