@@ -1,4 +1,4 @@
-"""The full desk and all that can fail in it: 256 subsets, three kinds of failure.
+"""The full desk and all that can fail in it: 256 subsets, three kinds of failure, two levels.
 
 `expect` is the rule of docs/debate.md, "When things fail", told once more in terms of who fails.
 """
@@ -8,25 +8,31 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from agent_config import MODES
 from agent_framework import blend
-from agents.contracts import VECTORS, Request
+from agents.contracts import VECTORS, Completion, Request, SourceType
 from agents.debate.deliberation import Deliberation
-from tests.agents.test_failure_ladder import FAILURES
+from agents.registry import AGENTS
 from tests.doubles.scripted import (
     FULL_FEATURES,
     Scripted,
     context,
     debate,
     debate_hanging,
+    honest,
+    reporting,
     settings,
 )
+from tests.worlds import desks
+from torra.config import Instance, Profile, validate
 from torra.tick.chart_scorer import score_chart
 
 Scaled = Callable[..., int]
@@ -35,6 +41,11 @@ DESK: Final = ("technical", "sentiment", "news", "key_levels", "momentum",
 ANALYSTS: Final = frozenset(DESK[:5])
 SIDES: Final = frozenset(DESK[5:7])
 GATE: Final = "risk_gate"
+FAILURES: Final = {
+    "exception": RuntimeError("500"),
+    "timeout": TimeoutError(),
+    "garbage": "I would hold here.",
+}
 WORDS: Final = {"exception": "error", "timeout": "timeout", "garbage": "garbage"}
 CASES: Final = [
     (frozenset(part), kind)
@@ -60,14 +71,15 @@ class Expected:
     degraded: str
 
 
-def expect(failing: frozenset[str], *, fallback: bool) -> Expected:
-    """Foretell a debate."""
-    heard = [name for name in ANALYSTS if name not in failing]
+def expect(failing: frozenset[str], *, fallback: bool, silent: frozenset[str]) -> Expected:
+    """Foretell a tick; `silent` are those that abstain without a call and so cannot fail."""
+    broken = failing - silent
+    heard = [name for name in ANALYSTS if name not in broken]
     short = len(heard) < 3
     debated = frozenset() if short else SIDES
-    opinions = [name for name in (*ANALYSTS, *debated) if name not in failing]
-    asked = ANALYSTS | debated | ({GATE} if opinions else set())
-    failed = failing & asked
+    opinions = [name for name in (*ANALYSTS, *debated) if name not in broken]
+    asked = (ANALYSTS - silent) | debated | ({GATE} if opinions else set())
+    failed = broken & asked
     if not opinions:
         source = "LEGACY" if fallback else "L1_ONLY"
     else:
@@ -84,7 +96,7 @@ def expect(failing: frozenset[str], *, fallback: bool) -> Expected:
 def test_the_cases_are_every_subset_in_every_kind() -> None:
     assert MODES["full"].seats == DESK
     assert len(set(CASES)) == 256 * 3
-    told = [expect(part, fallback=True) for part, _ in CASES]
+    told = [expect(part, fallback=True, silent=frozenset()) for part, _ in CASES]
     assert {expected.source for expected in told} == {"AGENT_FULL", "AGENT_PARTIAL", "LEGACY"}
     degraded = [expected for expected in told if expected.degraded]
     assert len(degraded) == 3 * 16 * 8  # 10 + 5 + 1 subsets of the analysts, any of the others
@@ -134,7 +146,7 @@ def test_any_subset_of_the_full_desk_may_fail(kind: str, fallback: Any, scaled: 
     for failing in share(scaled(256, 8), f"{kind} {fallback is None}"):
         provider = Scripted(dict.fromkeys(failing, FAILURES[kind]))
         record = debate(provider, about=about, config=full, fallback=fallback)
-        expected = expect(failing, fallback=fallback is not None)
+        expected = expect(failing, fallback=fallback is not None, silent=frozenset())
         check(record, expected, kind, provider.requests)
 
 
@@ -142,7 +154,7 @@ def test_a_call_that_hangs_counts_as_any_time_out(scaled: Scaled) -> None:
     """In real time, so a share of the subsets by day; half a second each."""
     about, full = context(features=FULL_FEATURES), settings(mode="full")
     for failing in share(scaled(256, 2), "hanging"):
-        expected = expect(failing, fallback=False)
+        expected = expect(failing, fallback=False, silent=frozenset())
         record, provider = debate_hanging(failing, expected.failed, about=about, config=full)
         check(record, expected, "timeout", provider.requests)
 
@@ -156,7 +168,7 @@ def test_with_rounds_too(scaled: Scaled, rounds: int) -> None:
     for failing, kind in random.Random(rounds).sample(CASES, scaled(len(CASES), 20)):
         provider = Scripted(dict.fromkeys(failing, FAILURES[kind]))
         record = debate(provider, about=about, config=full, fallback=score_chart)
-        expected = expect(failing, fallback=True)
+        expected = expect(failing, fallback=True, silent=frozenset())
         assert str(record.source_type) == expected.source
         assert {request.role.id for request in provider.requests} == expected.asked
         assert set(record.failures) == expected.failed
@@ -164,3 +176,132 @@ def test_with_rounds_too(scaled: Scaled, rounds: int) -> None:
         last = {r.round for r in provider.asked("bear_researcher")} | {0}
         cases = SIDES & (expected.asked - expected.failed)
         assert max(last) == (rounds if cases else min(1, len(SIDES & expected.asked)))
+
+
+# --- the tick -------------------------------------------------------------------------------------
+
+BTC = Instance(symbol="BTCUSD", timeframes=("M15",))
+FULL: Final = {"agents": {"mode": "full"}}
+
+
+class Switched:
+    """A provider whose script a test changes between ticks."""
+
+    name = "switched"
+
+    def __init__(self) -> None:
+        self.script = Scripted()
+
+    def submit(self, request: Request) -> Future[Completion]:
+        return self.script.submit(request)
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def ticking(tmp_path: Path) -> Iterator[Any]:
+    voice = Switched()
+    desk = desks.open_desk(
+        tmp_path, (BTC,), provider=voice, profile=validate(Profile, FULL, "a test")
+    )
+    desks.take_lease(desk, 1e6)
+    yield desk, voice
+    desk.database.close()
+
+
+def test_any_subset_gives_a_valid_row(ticking: Any, scaled: Scaled) -> None:
+    desk, voice = ticking
+    seen = set()
+    for failing, kind in random.Random(1).sample(CASES, scaled(len(CASES), 16)):
+        voice.script = Scripted(dict.fromkeys(failing, FAILURES[kind]))
+        record = next_tick(desk, "BTCUSD", "M15")
+        expected = expect(failing, fallback=True, silent=frozenset({"news"}))  # no feed here
+        row(desk, record, expected, kind)
+        assert {request.role.id for request in voice.script.requests} == expected.asked
+        seen.add(expected.source)
+    assert seen >= {"AGENT_PARTIAL"}
+
+
+def next_tick(desk: Any, instance: str, timeframe: str) -> dict[str, Any]:
+    """Step to the next close that has a bar: the sample has holes and weekends."""
+    before = desk.database.latest_tick(instance, timeframe)
+    for _ in range(100):
+        desks.step(desk)
+        record = desk.database.latest_tick(instance, timeframe)
+        if record is not None and (before is None or record["bar_time"] != before["bar_time"]):
+            return record
+    raise AssertionError(f"no tick of {instance} after {before and before['bar_time']}")
+
+
+def row(desk: Any, record: dict[str, Any], expected: Expected, kind: str) -> None:
+    """Assert that a tick is stored whole, and as it was foretold."""
+    told = record["deliberation"]
+    stored = list(
+        desk.database.connection().query(
+            "SELECT * FROM sentiment WHERE torra_key = ?",
+            (f"BTCUSD|M15|{record['bar_time']}",),
+        )
+    )
+    assert len(stored) == 1
+    assert stored[0]["source_type"] == record["source_type"] == told["source_type"]
+    assert record["source_type"] == expected.source
+    assert told["failures"] == dict.fromkeys(sorted(expected.failed), WORDS[kind])
+    assert told["unasked"] == dict.fromkeys(expected.left_out, "quorum")
+    assert {call["role_id"] for call in record["calls"]} == expected.asked
+    assert len(record["calls"]) <= 14
+    for vector in VECTORS:
+        assert abs(stored[0][vector] - record["l1"][vector]) <= 0.06 + 1e-9
+        assert stored[0][vector] == record["scores"][vector]["score"]
+    assert record["verdict"] in ("BUY", "SELL", "HOLD")
+    assert ("DEGRADED" in record["scores"]["composite_bias"]["note"]) is bool(expected.degraded)
+    for side in ("buy", "sell"):
+        agreed = told["panel"][side]
+        assert 0.0 <= agreed["conviction"] <= agreed["raw"] <= 1.0
+
+
+# --- eight roles in three stages ------------------------------------------------------------------
+
+
+def whole(record: dict[str, Any], asked: frozenset[str]) -> None:
+    told = record["deliberation"]
+    assert record["source_type"] == "AGENT_FULL"
+    assert told["failures"] == told["unasked"] == {}
+    assert [report["agent_id"] for report in told["reports"]] == list(DESK)
+    stages = [(stage["name"], tuple(stage["agents"])) for stage in told["stages"]]
+    assert stages == [("analysts", DESK[:5]), ("research", DESK[5:7]), ("gate", DESK[7:])]
+    assert {stage["status"] for stage in told["stages"]} == {"ok"}
+    assert {call["role_id"] for call in record["calls"]} == asked
+
+
+@pytest.mark.parametrize("symbol", ["BTCUSD", "EURUSD"])
+def test_the_rules_fill_eight_seats_in_three_stages_on_the_sample(
+    tmp_path: Path, scaled: Scaled, symbol: str
+) -> None:
+    instance = Instance(symbol=symbol, timeframes=("H1",))
+    desk = desks.open_desk(tmp_path, (instance,), profile=validate(Profile, FULL, "a test"))
+    desks.take_lease(desk, 1e6)
+    try:
+        for _ in range(scaled(200, 4)):
+            record = next_tick(desk, symbol, "H1")
+            whole(record, frozenset(DESK) - {"news"})
+            quiet = [r for r in record["deliberation"]["reports"] if r["abstained"]]
+            assert "news" in [report["agent_id"] for report in quiet]
+            assert len(record["calls"]) == 7, "the rules would say the same on a second look"
+    finally:
+        desk.database.close()
+
+
+def test_a_scripted_model_fills_eight_seats_in_three_stages(ticking: Any) -> None:
+    desk, voice = ticking
+    for script in ({}, dict.fromkeys(DESK[:7], reporting(value=-0.1, confidence="medium"))):
+        voice.script = Scripted(script)
+        whole(next_tick(desk, "BTCUSD", "M15"), frozenset(DESK) - {"news"})
+
+
+def test_with_news_all_eight_are_asked() -> None:
+    provider = Scripted({"news": honest})
+    record = debate(provider, about=context(features=FULL_FEATURES), config=settings(mode="full"))
+    assert record.source_type is SourceType.AGENT_FULL
+    assert sorted(request.role.id for request in provider.requests) == sorted(DESK)
+    assert [len(stage["agents"]) for stage in record.stages] == [5, 2, 1]
+    assert {AGENTS[name].role.kind for name in ANALYSTS} == {"analyst"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -49,13 +50,24 @@ COPIES: Final[set[Path]] = set()
 
 
 def open_database(folder: Path, now: Callable[[], datetime] | None = None, **how: Any) -> Database:
-    """Open the database of a folder; where there is none, a new one."""
+    """Open the database of a folder; where there is none, a new one.
+
+    A test that ends without closing it leaves no open connection behind: these close when nobody
+    holds the database any more.
+    """
     path = folder / "torra.db"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(new_database())
         COPIES.add(path)
-    return Database.open(path, now=now or Hand(), **how)
+    database = Database.open(path, now=now or Hand(), **how)
+    weakref.finalize(database, _close, database._open)
+    return database
+
+
+def _close(connections: Mapping[Any, Any]) -> None:
+    for thread_connection in [*connections.values()]:
+        thread_connection.db.close()
 
 
 def flat(score: float) -> dict[str, Any]:
