@@ -31,12 +31,12 @@ from torra.clock import duration, floor, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.failpoints import failpoint
-from torra.store.tick_store import TickDatabase
 from torra.tick.debate import Plan, plan, run_tick_debate
 from torra.tick.decision import decide
 from torra.tick.edges import LEAST_WAIT, PUBLISH_WAIT, TickDeps
 from torra.tick.look import look
 from torra.tick.record import TickDebate, TickInputs, TickResult
+from torra.tick.tick_database import TickDatabase
 from torra.verdict import sentiment_rules
 
 log = logging.getLogger("torra")

@@ -45,8 +45,8 @@ from tests.tries import Tries
 from tests.worlds import desks, swarm_ticks
 from torra.config import Profile, validate
 from torra.providers.prices import PriceList
-from torra.tick.ladder import tick_worst_case
 from torra.tick.record import TickDebate
+from torra.tick.spending import tick_worst_case
 
 FIRST: Final = (READER_ID, *EXPERTS)
 SIDES: Final = ("BUY", "SELL")

@@ -27,7 +27,7 @@ from torra.desk import costs as cost_report
 from torra.exhibits import figures
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
-from torra.tick.ladder import UNASKED, SpendingAccount, to_climb
+from torra.tick.spending import UNASKED, SpendingAccount, to_climb
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 NOW = parse("2026-11-21T18:20:31Z")

@@ -45,8 +45,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.lessons.reviews import rules_words
 from torra.store.ledger import UNDER_WAY, Booking
 from torra.store.trade.notes import TradeNote
-from torra.tick.ladder import tick_worst_case
-from torra.tick.spending import HOUR
+from torra.tick.spending import HOUR, tick_worst_case
 
 
 @pytest.fixture

@@ -35,8 +35,7 @@ from torra.config import Profile
 from torra.desk.schedule import Desk
 from torra.failpoints import IN_A_TICK, VARIABLE
 from torra.providers.prices import PriceList
-from torra.tick.ladder import DegradationLevel, SpendingAccount
-from torra.tick.spending import HOUR
+from torra.tick.spending import HOUR, DegradationLevel, SpendingAccount
 
 MODEL: Final = "claude-haiku-5-5"
 BOOKS: Final = "vendor.jsonl"

@@ -33,7 +33,8 @@ def killed(home: Path, work: Callable[[Database], object]) -> None:
     """Let a desk's database live through some work and die by a kill."""
 
     def life() -> None:
-        work(stores.open_database(home))
+        database = stores.open_database(home)
+        work(database)
         strike()  # SQLite closes nothing: log and index stay
 
     assert kills.run(life)

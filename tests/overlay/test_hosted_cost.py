@@ -20,7 +20,7 @@ from torra.config import Instance, Profile, validate
 from torra.desk.wiring import open_models
 from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
-from torra.tick.ladder import tick_worst_case
+from torra.tick.spending import tick_worst_case
 
 
 def priced(folder: Path, ceiling: float) -> None:

@@ -30,7 +30,7 @@ from torra.commands.command_line import main
 from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
 from torra.tick import chart_scorer
-from torra.tick.ladder import DegradationLevel
+from torra.tick.spending import DegradationLevel
 
 STREAM: Final = "host:scorer:BTCUSD"
 ROLES: Final = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")

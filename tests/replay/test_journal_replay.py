@@ -40,7 +40,7 @@ from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick import debate as tick_debate
 from torra.tick.debate import Payer
-from torra.tick.ladder import DegradationLevel
+from torra.tick.spending import DegradationLevel
 from torra.tick.tick_record import JournalRecord
 from torra.trading import hand_close
 

@@ -23,8 +23,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.replay import voices
 from torra.replay.voices import Allowance, ledger_name
-from torra.tick.ladder import SpendingAccount
-from torra.tick.spending import EVER, HOUR, Purse
+from torra.tick.spending import EVER, HOUR, Purse, SpendingAccount
 
 MODEL = "claude-haiku-5-5"
 PAID = AgentSettings(provider="anthropic", quick_think_model=MODEL, deep_think_model=MODEL)

@@ -50,8 +50,7 @@ from torra.desk.memory.reviews import (
 )
 from torra.errors import StoreUnavailable
 from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList
-from torra.tick.ladder import SpendingAccount
-from torra.tick.spending import HOUR, LINGER, LateRows, worst_case
+from torra.tick.spending import HOUR, LINGER, LateRows, SpendingAccount, worst_case
 
 START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LENGTH: Final = 2.2 * HOUR.total_seconds()

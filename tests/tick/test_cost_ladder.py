@@ -15,8 +15,8 @@ from tests.worlds.stores import NOON, Hand
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking
-from torra.tick import ladder
-from torra.tick.ladder import HYSTERESIS, DegradationLevel, SpendingAccount, tick_worst_case
+from torra.tick import spending
+from torra.tick.spending import HYSTERESIS, DegradationLevel, SpendingAccount, tick_worst_case
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: NOON)
 TECHNICAL = AGENTS["technical"]
@@ -121,7 +121,7 @@ def test_hysteresis_keeps_it_from_swinging(
     calm = swings(database, hand)
     hand.pass_by(7200)
     database.set_degradation_level("mine", "full")
-    monkeypatch.setattr(ladder, "HYSTERESIS", 1.0)
+    monkeypatch.setattr(spending, "HYSTERESIS", 1.0)
     rash = swings(database, hand)
     assert 5 * calm <= rash, (calm, rash)
 

@@ -32,7 +32,7 @@ from tests.tick.test_ledger import (
 )
 from tests.worlds import vendor_desk
 from tests.worlds.stores import NOON, Hand, open_database
-from torra.tick.ladder import tick_worst_case
+from torra.tick.spending import tick_worst_case
 
 ROLE = "technical"
 USUAL = OUTPUT_TOKENS["quick"]

@@ -25,8 +25,16 @@ from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
-from torra.tick.ladder import SpendingAccount, tick_worst_case
-from torra.tick.spending import HOUR, LINGER, LateRows, Local, Purse, worst_case
+from torra.tick.spending import (
+    HOUR,
+    LINGER,
+    LateRows,
+    Local,
+    Purse,
+    SpendingAccount,
+    tick_worst_case,
+    worst_case,
+)
 
 KEY = key_of(NOON)
 PAID = settings(provider="anthropic")

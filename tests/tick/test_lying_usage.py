@@ -21,8 +21,7 @@ from tests.doubles.scripted import AMPLE, Scripted, honest, settings
 from tests.tick.test_ledger import debated
 from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.providers.prices import PriceList
-from torra.tick.ladder import SpendingAccount
-from torra.tick.spending import UNCOUNTED
+from torra.tick.spending import UNCOUNTED, SpendingAccount
 from torra.words.ticks import FLAGS
 
 LOCAL: Final = "openai_compatible"

@@ -21,8 +21,8 @@ from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
-from torra.tick.ladder import consulting_tiers, tick_worst_case
 from torra.tick.marks import UNFORESEEN
+from torra.tick.spending import consulting_tiers, tick_worst_case
 from torra.tick.thesis import Foreseen, tier_of
 from torra.verdict import call_policy
 from torra.verdict.order_levels import Levels

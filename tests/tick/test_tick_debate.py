@@ -19,8 +19,7 @@ from torra.config import Profile, validate
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
-from torra.tick.ladder import tick_worst_case
-from torra.tick.spending import HOUR
+from torra.tick.spending import HOUR, tick_worst_case
 
 PRICES = {"quick": {"input": 1.0, "output": 5.0}, "deep": {"input": 2.0, "output": 10.0}}
 COST = 0.0004

@@ -20,7 +20,7 @@ from torra.feeds.sample import SampleFeed
 from torra.market.longer_bars import aggregate
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
-from torra.tick.ladder import SpendingAccount
+from torra.tick.spending import SpendingAccount
 
 THREE = Instance(symbol="BTCUSD", timeframes=("M15", "M30", "H1"))
 """Needs the feed `WithHalfHours`."""

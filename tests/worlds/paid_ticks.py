@@ -35,7 +35,7 @@ from torra.config import Profile
 from torra.providers.rules.provider import RulesProvider
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import TickDeps
-from torra.tick.ladder import SpendingAccount
+from torra.tick.spending import SpendingAccount
 
 RULES: Final[Mapping[str, re.Pattern[str]]] = {
     ANTHROPIC: re.compile(r"\d{1,3}|[A-Za-z]{1,5}|[^\w\s]+|_"),

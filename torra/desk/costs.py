@@ -25,8 +25,14 @@ from torra.home import DATABASE, PRICES
 from torra.providers import call_health
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import key_sign
-from torra.tick.ladder import UNASKED, degradation_level_name, tick_worst_case, to_climb
-from torra.tick.spending import HOUR, Local
+from torra.tick.spending import (
+    HOUR,
+    UNASKED,
+    Local,
+    degradation_level_name,
+    tick_worst_case,
+    to_climb,
+)
 
 DAY: Final = timedelta(days=1)
 DAYS: Final = 30

@@ -22,7 +22,7 @@ from torra.evidence.scheduled_events import EventView
 from torra.feeds.companions import CompanionReader
 from torra.feeds.protocol import Feed
 from torra.providers.registry import Provider
-from torra.tick.ladder import SpendingAccount
+from torra.tick.spending import SpendingAccount
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
 from torra.providers.vendors.capabilities import warning
 from torra.providers.vendors.switchboard import VendorClients
-from torra.tick.ladder import tick_worst_case
+from torra.tick.spending import tick_worst_case
 from torra.trading import channels
 from torra.verdict.one_sided import TICKS, verdict_balance
 from torra.words.ticks import FLOW

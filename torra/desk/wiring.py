@@ -53,7 +53,7 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import FindPlugIn, Provider, check, open_provider
 from torra.providers.vendors.switchboard import VendorClients
 from torra.store.host_files import SymbolDatabases, files_of
-from torra.tick.ladder import SpendingAccount
+from torra.tick.spending import SpendingAccount
 from torra.trading import channels
 from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch, halt_files

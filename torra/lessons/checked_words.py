@@ -64,6 +64,9 @@ no not never nor neither without more less than least most nearly almost next ot
 INEXACT: Final = frozenset(_INEXACT.split())
 """Words beside which a number is another one."""
 
+RATE: Final = re.compile(r"\s+(?:an?|per|each|every)\b", re.IGNORECASE)
+"""What makes a rate of the number before it: no figure of a trade is one."""
+
 CLAUSE: Final = re.compile(
     r"[;:,](?=\s|$)|[()]|\s-\s|\b(?:and|but|or|yet|then|while|when|where|until|because|though"
     r"|although)\b",
@@ -167,6 +170,7 @@ class SentenceCheck:
                 one.says(found["digits"], found["sign"], found["unit"] or "", words)
                 for one in self._figures
             )
+            and not RATE.match(clause, found.end())
             for found in numbers
         )
 

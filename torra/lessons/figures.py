@@ -28,6 +28,7 @@ HOURS: Final = ("h", "hour", "hours")
 MINUTES: Final = ("min", "minute", "minutes")
 BARS: Final = ("bar", "bars")
 DAYS: Final = ("day", "days")
+NEVER_NEGATIVE: Final = frozenset((*TIMES, *HOURS, *MINUTES, *BARS, *DAYS))
 
 LOST: Final = "lost loss losses lose loses losing loser losers"
 WON: Final = "won win wins winning winner winners profit profits profitable paid"
@@ -53,6 +54,10 @@ RESULTS: Final = {
     "surprise": ("surprise", "surprise"),
 }
 """The results of a trade in R by their names: the field of each, and the words that say it."""
+
+ON_ITS_WAY: Final = ("worst", "best")
+ENDED: Final = frozenset(["came", "ended", "end", "closed", "finished", "result"])
+"""Words of a trade's end, beside which no figure of its way is told."""
 
 HELD: Final = "held hold holding lasted took within in after for"
 
@@ -108,20 +113,25 @@ class LessonNumber(NamedTuple):
     def says(self, digits: str, sign: str, unit: str, clause: Collection[str]) -> bool:
         """Return whether a number as it is written, "1.02", is this one, as it is rounded.
 
-        A negative one has its sign, or a word in its clause that says so.
+        A negative one has its sign, or a word in its clause that says so; a positive one has
+        neither. How far a trade was ahead or behind on its way is not what it came to.
         """
         named = not set(self.about.split()).isdisjoint(clause) and (
             not self.of or self.of in clause
         )
+        named = named and (self.name not in ON_ITS_WAY or ENDED.isdisjoint(clause))
         places = len(digits.partition(".")[2])
         if not named or unit not in (self.units or ("",)) or places > self.decimals:
             return False
-        said = float(f"{sign}{digits}")
-        values = {self.value, -self.value if not sign and NEGATIVE & {*clause} else self.value}
+        said, value = float(f"{sign}{digits}"), self.value
+        if not sign and unit not in NEVER_NEGATIVE and NEGATIVE & {*clause}:
+            if value > 0:
+                return False
+            value = -value
         # One of two decimals may be left out; a whole number is that of a round one: 2 R for 2.00.
         if places >= self.decimals - 1:
-            return any(abs(said - value) <= 0.5 * 10.0**-places + ROUNDING for value in values)
-        return any(abs(said - round(value, self.decimals)) < ROUNDING for value in values)
+            return abs(said - value) <= 0.5 * 10.0**-places + ROUNDING
+        return abs(said - round(value, self.decimals)) < ROUNDING
 
 
 def figures(facts: LessonFacts) -> tuple[LessonNumber, ...]:

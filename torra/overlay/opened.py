@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torra.desk.promotion import Promotions
     from torra.desk.wiring import Models
     from torra.providers.registry import Provider
-    from torra.tick.ladder import SpendingAccount
+    from torra.tick.spending import SpendingAccount
 
 TRY_AGAIN: Final = 5.0
 """Seconds before a provider that could not be opened is tried again."""

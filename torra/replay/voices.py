@@ -32,8 +32,7 @@ from torra.replay.runner import AgentSource
 from torra.store.journal import Recollection, journal_history
 from torra.store.ledger import SUMMED
 from torra.tick.debate import Payer
-from torra.tick.ladder import UNASKED, DegradationLevel, SpendingAccount
-from torra.tick.spending import EVER, HOUR, Purse
+from torra.tick.spending import EVER, HOUR, UNASKED, DegradationLevel, Purse, SpendingAccount
 
 LONGEST: Final = 32
 """Characters of a name in the ledger, as of a profile's."""

@@ -12,20 +12,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, get_args
 
 from torra.clock import duration
 from torra.store.brain import MOMENT, Brain, Composites
 from torra.store.connection import TickKey
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import HeldSide, TradingState
-
-if TYPE_CHECKING:
-    from instance_database import Database
-    from torra.store.memory import MemoryStore
-
-TickDatabase: TypeAlias = "Database | MemoryStore"
-"""A store that a tick runs on. Errors of it are StoreUnavailable."""
 
 
 class OpeningContext(NamedTuple):

@@ -29,9 +29,9 @@ from torra.clock import Clock, duration, parse
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.lessons.lesson import Thesis
-from torra.store.tick_store import TickDatabase
 from torra.store.trade.rows import Draft, OrderRequest, ProposalRow
 from torra.tick.marks import DEMO_SECONDS
+from torra.tick.tick_database import TickDatabase
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import (
     CLOSES,

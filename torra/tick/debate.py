@@ -43,9 +43,9 @@ from torra.clock import Clock, iso, token
 from torra.config import Profile
 from torra.store.tick_store import OpeningContext
 from torra.tick import chart_scorer, thesis
-from torra.tick.ladder import DegradationLevel
 from torra.tick.late_answers import LateReplies
 from torra.tick.record import TickDebate, TickInputs
+from torra.tick.spending import DegradationLevel
 from torra.verdict import call_policy
 
 log = logging.getLogger("torra")

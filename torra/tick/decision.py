@@ -20,12 +20,12 @@ from torra.config import Profile
 from torra.failpoints import failpoint
 from torra.lessons.facts import situation_of
 from torra.lessons.lesson import Judgement, Thesis
-from torra.store.tick_store import TickDatabase
 from torra.tick import approval, vetoed
 from torra.tick import record as tick_record
 from torra.tick.edges import TickDeps
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.record import TickDebate, TickInputs, TickResult
+from torra.tick.tick_database import TickDatabase
 from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.risk_engine import Account, Action, Decision, SignalDraft, intent
 from torra.verdict.signal_states import signal_life

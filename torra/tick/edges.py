@@ -26,9 +26,9 @@ from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.lessons.recall import Recall
 from torra.market.spreads import SpreadView
-from torra.store.tick_store import TickDatabase
 from torra.tick.bar_window import Window
 from torra.tick.debate import Debater, ModelAccess, Payer
+from torra.tick.tick_database import TickDatabase
 from torra.verdict.risk_engine import TradingState
 
 LOCK_GRACE: Final = 0.35

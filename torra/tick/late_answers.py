@@ -18,7 +18,7 @@ from agents.contracts import Completion, Request, Submit
 from agents.debate.asking import AgentCall, call_record
 from instance_database import TickKey
 from torra.errors import StoreUnavailable
-from torra.store.tick_store import TickDatabase
+from torra.tick.tick_database import TickDatabase
 
 log = logging.getLogger("torra")
 

@@ -17,8 +17,8 @@ from torra.bridges import paper
 from torra.bridges.guards import limits
 from torra.clock import duration
 from torra.config import Instance, Profile, SymbolSpec
-from torra.store.tick_store import TickDatabase
 from torra.tick.bar_window import Window
+from torra.tick.tick_database import TickDatabase
 
 
 def path(

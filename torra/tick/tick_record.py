@@ -59,7 +59,7 @@ def _has_ath(known: Numbers) -> Numbers:
 def _is_exposure(known: dict[str, JsonValue]) -> dict[str, JsonValue]:
     account: dict[str, Any] = {n: value for n, value in known.items() if n != LAST_PRICE}
     ACCOUNT.validate_json(to_json(account), strict=True)
-    Account(**account)  # a key that none has raises TypeError
+    Account(trading_state="", **account)  # a key that none or that no record has raises TypeError
     LATEST.validate_python(known.get(LAST_PRICE), strict=True)
     return known
 

@@ -24,10 +24,10 @@ from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import StoreUnavailable
 from torra.lessons.facts import PriceRange, facts_of
 from torra.lessons.reviews import rules_words
-from torra.store.tick_store import TickDatabase
 from torra.tick.bar_window import Window
 from torra.tick.paper import path as paper_path
 from torra.tick.record import TickInputs
+from torra.tick.tick_database import TickDatabase
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.risk_engine import CLOSES, OPENS, Action
 from torra.verdict.trade_outcome import judge

@@ -26,7 +26,7 @@ from torra.desk import costs as cost_report
 from torra.desk.costs import CallSums, CostReport, ProfileCost
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.tick.ladder import CUSTOM, UNASKED
+from torra.tick.spending import CUSTOM, UNASKED
 
 if TYPE_CHECKING:
     from instance_database import Database

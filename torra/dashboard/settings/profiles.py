@@ -414,7 +414,7 @@ def _costs(wanted: Profile) -> str:
     if not asked:
         return ""
     from torra.providers.prices import PriceList  # noqa: PLC0415
-    from torra.tick.ladder import tick_worst_case  # noqa: PLC0415
+    from torra.tick.spending import tick_worst_case  # noqa: PLC0415
 
     prices = PriceList.read(backing().home / PRICES)
     worst = tick_worst_case(prices, wanted.agents, lambda _: False)

@@ -193,7 +193,7 @@ def _alone(rows: Sequence[SignalRow]) -> dict[str, str]:
     words_of: dict[str, str] = {}
     for row in rows:
         verdict = verdicts.get("|".join(row.bar)) or ""
-        known = {"": figures.DASH, row.side: "the same side", "HOLD": "no trade"}
+        known = {row.side: "the same side", "HOLD": "no trade", "": figures.DASH}
         words_of[row.sid] = known.get(verdict, "the other side")
     return words_of
 

@@ -46,8 +46,7 @@ from torra.lessons.lesson import Lesson, LessonText
 from torra.lessons.reviews import AUTHOR
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider
-from torra.tick.ladder import SpendingAccount, tick_worst_case
-from torra.tick.spending import Purse
+from torra.tick.spending import Purse, SpendingAccount, tick_worst_case
 
 STAGE: Final = "review"
 """Stage of its rows in the ledger and of its calls: no tick has one of that name."""

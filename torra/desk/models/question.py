@@ -30,8 +30,7 @@ from torra.desk.models.remedies import explained
 from torra.desk.wiring import Models, open_models
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import key_sign
-from torra.tick.ladder import SpendingAccount, ladder, tick_worst_case
-from torra.tick.spending import HOUR, Purse
+from torra.tick.spending import HOUR, Purse, SpendingAccount, ladder, tick_worst_case
 
 CLOCK: Final = System()
 """Real time: a question to a vendor lasts as long on a fast desk."""

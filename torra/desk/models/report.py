@@ -33,9 +33,8 @@ from torra.providers.registry import PACKAGES, installed
 from torra.providers.vendors.addresses import key_sign
 from torra.providers.vendors.capabilities import warning
 from torra.store.trade.rows import ProviderBlock
-from torra.tick.ladder import tick_worst_case
 from torra.tick.marks import PROPOSED
-from torra.tick.spending import HOUR
+from torra.tick.spending import HOUR, tick_worst_case
 from torra.words.deny_reasons import DenyReason
 
 DAY: Final = timedelta(days=1)

@@ -31,7 +31,7 @@ from technical_calculator import WARM_UP, score_frame
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.journal_ticks import own_veto, swarm_seen
-from torra.errors import ConfigError
+from torra.errors import MALFORMED, ConfigError
 from torra.evaluation.observations import TradeObservation
 from torra.replay.l1.sweep import L1Backtest
 from torra.replay.l1.trades import END, L1Course, account_of, gate_flags
@@ -243,7 +243,7 @@ def _courses(
     try:
         action = _without_agents(record, profile, position)
         done = _done(record, profile, position, told)
-    except ConfigError:  # its profile does not know the symbol
+    except (ConfigError, *MALFORMED):  # an unknown symbol, or an exposure that was altered
         return plain, told
     return Outcome(plain.verdict, action.name, action.reason, _opening_lots(action)), done
 

@@ -32,8 +32,8 @@ from torra.outside.invented import headlines
 from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick.bar_window import last_row
-from torra.tick.ladder import DegradationLevel
 from torra.tick.record import news_view
+from torra.tick.spending import DegradationLevel
 from torra.tick.tick_record import JournalRecord, LessonsRecord
 
 LADDER: Final = "ladder:"

@@ -200,7 +200,10 @@ def _after(source: Database, instance: str, following: str | None) -> _After | N
     """
     if following is None:
         return _After(None, InstanceBefore.parse(source.standing(instance)))
-    record = load(following, source.journal_row(following)[0], JournalRecord)
+    try:
+        record = load(following, source.journal_row(following)[0], JournalRecord)
+    except UNREADABLE:
+        return None
     if isinstance(record, Damaged):
         return None
     return _After(record.before.signal_event, record.before)
