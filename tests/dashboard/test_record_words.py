@@ -26,7 +26,7 @@ NOW: dict[str, Any] = {
 
 def test_a_tick_tells_both_records_and_since_when() -> None:
     told = tick_record(NOW)
-    assert told.record_name == "Record"
+    assert told.record_name == "Range"
     assert arithmetic.records_line(told) == (
         "Record: +1 at the record high, 5,235.07, −1 at the record low, 1,980.5, 0 far from both; "
         "of the M15 bars since 2018-06-01."
@@ -41,7 +41,7 @@ def test_a_tick_that_counted_the_high_alone_says_so() -> None:
     assert "record low" not in line
 
 
-@pytest.mark.parametrize(("form", "name"), [("high", "ATH"), ("both", "Record")])
+@pytest.mark.parametrize(("form", "name"), [("high", "ATH"), ("both", "Range")])
 def test_the_chart_of_the_sums_has_the_same_word(form: str, name: str) -> None:
     told = {**NOW, "record_score": form}
     parts = arithmetic.contributions(tick_record(told))

@@ -573,7 +573,7 @@ class TickRecord(JournalRecord):
     @property
     def record_name(self) -> str:
         """The name of its record score: of the record high alone it is ATH."""
-        return "Record" if self.record_score == "both" else "ATH"
+        return "Range" if self.record_score == "both" else "ATH"
 
     @property
     def stored_calls(self) -> tuple[StoredCall, ...]:

@@ -50,7 +50,7 @@ HOLE: Final = "HOLE"
 PLAIN: Final = "!$&'()*+,:;=@"
 """Characters that an address of ours shows as they are."""
 
-LINE_NAMES: Final = {**VECTOR_NAMES, "ath": "Record"}
+LINE_NAMES: Final = {**VECTOR_NAMES, "ath": "Range"}
 """Scores that the chart's lower pane draws when asked."""
 
 FALLBACK_CHART: Final = (600.0, 200.0)
