@@ -75,7 +75,7 @@ FALSE: Final = (
     "The best was 1.03 R.", "The worst was 0.41 R.", "It was 0.41 R behind.", "It came to 1.02 R.",
     "The consensus was 0.51.", "Wait 3.5 hours.", "It lost 41 % of the risk.",
     "It lost 3.5 R in 1.02 h.", "Volume was 60 % above.", "The best was a loss of 0.41 R.",
-    "It lost 1.02 R a bar.", "It ended 1.03 R behind.",
+    "It lost 1.02 R a bar.", "It ended 1.03 R behind.", "It lasted 3.5 R.",
 )  # fmt: skip
 """Numbers of the trade's own, told of what they are not."""
 
