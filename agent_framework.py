@@ -218,7 +218,7 @@ def deliberate(
     if sitting.heard(*OPINIONS):
         rule = apply_judge_veto(rule, sitting, swarm, config.agents)
         ruling = _close(sitting, config.agents, context, rule, apart)
-        opinions, judged = sitting.reported(*OPINIONS), _judged(sitting)
+        opinions, judged = sitting.reported(*OPINIONS), _judge_report(sitting)
         debate = synthesise(opinions, judged.weights if judged else {}, told.trusted)
         most = THIN_CONVICTION if is_thin(sitting, row) else 1.0
         agreed = panel_of(
@@ -295,7 +295,7 @@ def check_desk(
     return tuple(seat.role.id for seat in seated(settings, agents))
 
 
-def _judged(sitting: DebateState) -> AgentReport | None:
+def _judge_report(sitting: DebateState) -> AgentReport | None:
     """Return what an arbiter or a judge said, None where none sits.
 
     It is UNJUDGED of one that failed, UNHELD where too few analysts were heard for a debate.

@@ -70,7 +70,7 @@ def test_without_a_manager_both_cases_count_in_full() -> None:
 
 
 def test_an_opening_without_a_thesis_says_why() -> None:
-    shown = thesis.shown(stored("silent"))
+    shown = thesis.thesis_section(stored("silent"))
     assert shown is not None
     assert shown.mark.word == "no thesis"
     assert shown.why == "The trader's answer could not be read."
@@ -78,17 +78,17 @@ def test_an_opening_without_a_thesis_says_why() -> None:
         why = thesis_words.why_without(failure)
         assert why[0].islower()
         assert "_" not in why
-    unforeseen = thesis.shown(stored(deliberation={}, flags=[UNFORESEEN]))
+    unforeseen = thesis.thesis_section(stored(deliberation={}, flags=[UNFORESEEN]))
     assert unforeseen is not None
     assert unforeseen.mark.word == "not asked"
     assert "not foreseen" in unforeseen.why
-    assert thesis.shown(stored(deliberation={}, flags=[])) is None
+    assert thesis.thesis_section(stored(deliberation={}, flags=[])) is None
 
 
 def test_a_thesis_of_agents_that_look_on_says_that_it_did_not_count() -> None:
     told = firm_ticks.record("declined")
     shadowed = {**told["deliberation"], "flags": ["shadow"]}
-    shown = thesis.shown(stored("declined", deliberation=shadowed))
+    shown = thesis.thesis_section(stored("declined", deliberation=shadowed))
     assert shown is not None
     assert shown.note == "Agents watch only: recorded, not counted."
 

@@ -241,7 +241,7 @@ def test_nobody_heard_is_no_conviction() -> None:
     silent = [{**r, "abstained": True} for r in record["deliberation"]["reports"][:2]]
     for reports in ([], gate, [*gate, *silent]):
         record["deliberation"]["reports"] = reports
-        assert not agreement.heard(shown_tick(record).deliberation)
+        assert not agreement.has_opinions(shown_tick(record).deliberation)
 
 
 # --- what blinds the desk, and what is ahead ---

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.worlds.arm_trades import arm_of, coin, shows_no_gaps
-from torra.evaluation.memory_worth import memory_exhibits, memory_worth, spoken
+from torra.evaluation.memory_worth import memory_exhibits, memory_worth, scored_trades
 from torra.evaluation.observations import ArmObservation
 
 
@@ -66,7 +66,7 @@ def test_what_was_said_is_turned_to_the_side_of_the_trade() -> None:
     arm = told(np.array([1.0, 1.0]), np.array([0.4, 0.4]))
     long, short = arm.trades
     arm = replace(arm, trades=(long, replace(short, side="SELL")))
-    assert [one.said for one in spoken(arm)] == [0.4, -0.4]
+    assert [one.said for one in scored_trades(arm)] == [0.4, -0.4]
 
 
 def test_openings_of_which_nothing_was_known_are_left_out() -> None:

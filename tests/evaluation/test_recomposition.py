@@ -209,7 +209,7 @@ def test_the_weights_of_the_manager_are_what_changes_without_it() -> None:
 def test_who_cannot_be_left_out_is_told_with_all_who_can() -> None:
     arm = replace(random_arm(3, closes=5, desk=FIRM), name="firm")
     with pytest.raises(ConfigError, match="trader is no analyst of firm; there are ") as told:
-        recomposing._kept(arm, frozenset(), frozenset({"trader"}))
+        recomposing._analysts(arm, frozenset(), frozenset({"trader"}))
     for name in (*FOUR, "bull_researcher", "bear_researcher", "research_manager"):
         assert name in str(told.value)
 

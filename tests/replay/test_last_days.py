@@ -285,7 +285,7 @@ def test_days_in_shadow_have_the_verdicts_of_agents_that_count(
             subject = PromotionSubject("default", profile, (desks.BTC,))
             arm = ArmObservation("full", tuple(ticks_of(desk.database, subject)), ())
             assert {tick.shadow for tick in arm.ticks} == {influence == "shadow"}
-            ticks = [t for t in comparison._counted(arm, profile) if t.verdict != "HOLD"]
+            ticks = [t for t in comparison._ticks_if_counted(arm, profile) if t.verdict != "HOLD"]
             found[influence] = [(t.key, t.verdict, t.veto, t.conviction) for t in ticks]
     assert found["shadow"] == found["full"]
     assert len({row[3] for row in found["full"]}) > 3

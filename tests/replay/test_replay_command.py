@@ -240,13 +240,13 @@ def test_an_interruption_says_what_it_leaves(
 ) -> None:
     """What was saved is not estimated again."""
     words = ("replay", "BTCUSD", *ALL, "--arms", "l1,budget", "--name", "half")
-    through = reporting.judged
+    through = reporting.arm_exhibits
 
-    monkeypatch.setattr(reporting, "judged", stopped)
+    monkeypatch.setattr(reporting, "arm_exhibits", stopped)
     told = torra(tmp_path, *words)
     assert told.exit_code == 130
     assert told.stderr.endswith("Stopped; the same command goes on from where it was.\n")
-    monkeypatch.setattr(reporting, "judged", through)
+    monkeypatch.setattr(reporting, "arm_exhibits", through)
     again = torra(tmp_path, *words)
     assert "40 ticks of BTCUSD, run 2 times, 80 of 80 done\n" in again.stderr
     assert again.stdout.endswith("every table: the page /replays/half, or --report FILE.\n")

@@ -19,7 +19,7 @@ from tests.evidence.test_feature_bundle import bundle
 from tests.worlds.stores import NOON, open_database, opening
 from torra.clock import iso
 from torra.config import Markov
-from torra.dashboard.record.reasoning import written
+from torra.dashboard.record.reasoning import value_text
 from torra.verdict.sentiment_rules import memory_view
 from torra.verdict.trade_outcome import REMEMBERED, judge, remembered
 
@@ -177,6 +177,6 @@ def test_who_is_shown_the_memory_is_shown_the_last_three_trades() -> None:
 
 
 def test_the_pages_tell_the_trades() -> None:
-    words = written(list(told(trade(2))))
+    words = value_text(list(told(trade(2))))
     assert "outcome loss" in words and "1.03" in words
-    assert written([]) == "none"
+    assert value_text([]) == "none"

@@ -186,7 +186,7 @@ def check(_home: Path, /, file: Path, name: str, as_json: bool) -> None:
     if as_json:
         print_json(_document(found))
     else:
-        say(f"{file}: {_counted(found)}{_shape(found)}.")
+        say(f"{file}: {_count_text(found)}{_shape(found)}.")
         _say_faults(found)
     sys.exit(2 if found.faults else 0)
 
@@ -541,7 +541,7 @@ def _names() -> list[dict[str, str]]:
     ]
 
 
-def _counted(found: ParsedTable[SeriesRow] | ParsedTable[FactRow]) -> str:
+def _count_text(found: ParsedTable[SeriesRow] | ParsedTable[FactRow]) -> str:
     bad = len(found.faults)
     read = f"{_many(len(found.rows), 'value')} can be read"
     return f"{read}, {_many(bad, 'line')} cannot" if bad else f"{read}, all of it"

@@ -105,7 +105,7 @@ def arm_exhibits(compared: ReportInput) -> tuple[Exhibit, ...]:
     flips, gates = _flips(compared), _gates(compared)
     placebos = _against_placebos(compared)
     real = [one for one in figures if one.arm not in compared.is_placebo]
-    held = {one.arm: _held(one, compared) for one in placebos}
+    held = {one.arm: _placebo_claims(one, compared) for one in placebos}
     beaten = {arm: all(told.values()) if told else None for arm, told in held.items()}
     against = {arm: _named(told) for arm, told in held.items() if told}
     return (
@@ -137,7 +137,7 @@ def _figures(compared: ReportInput) -> tuple[ArmFigures, ...]:
     )
 
 
-def _held(one: PlaceboResult, compared: ReportInput) -> dict[str, bool]:
+def _placebo_claims(one: PlaceboResult, compared: ReportInput) -> dict[str, bool]:
     """Return what an arm is compared with, and whether it won; empty if no claim may be made.
 
     Random entries are no stand-in for the placebos of agents: L1's own skill beats them.

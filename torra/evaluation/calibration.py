@@ -148,7 +148,7 @@ def calibration(
 
 def mapped(calls: Calls, horizon: int = 1) -> tuple[CalibratedWord, ...]:
     """Return each word with its counts and its mapped hit rate."""
-    counted = [_counted(calls, number, horizon) for number in range(len(WORDS))]
+    counted = [_calibrated_word(calls, number, horizon) for number in range(len(WORDS))]
     usable = [word for word in counted if word.n >= LEAST and word.rate is not None]
     posterior = [(PRIOR * COIN + word.n * (word.rate or 0.0)) / (PRIOR + word.n) for word in usable]
     pooled = pool_adjacent(posterior, [PRIOR + word.n for word in usable])
@@ -216,7 +216,7 @@ def calibration_exhibit(found: Sequence[Calibration]) -> Exhibit:
     )
 
 
-def _counted(calls: Calls, number: int, horizon: int) -> CalibratedWord:
+def _calibrated_word(calls: Calls, number: int, horizon: int) -> CalibratedWord:
     own = calls.part(calls.word == number)
     size = len(own.hit)
     if not size:
@@ -258,7 +258,8 @@ def _checked(whole: Calibration, calls: Calls, apart: int) -> Calibration:
         # call by call: both scores share the luck of the hits, and it falls out of the difference
         gain=mean_estimate((COIN - rated.hit) ** 2 - (told - rated.hit) ** 2, rated.moment, apart),
         held_out=tuple(
-            (chances[number], _counted(rated, number, whole.horizon)) for number in sorted(chances)
+            (chances[number], _calibrated_word(rated, number, whole.horizon))
+            for number in sorted(chances)
         ),
     )
 

@@ -98,7 +98,7 @@ class MemoryWorth:
         return sum(third.r.n for third in self.thirds)
 
 
-def spoken(arm: ArmObservation) -> list[MemoryScoredTrade]:
+def scored_trades(arm: ArmObservation) -> list[MemoryScoredTrade]:
     """Return the openings of an arm of which its memory said something, the oldest first."""
     said = {
         (tick.instance, tick.timeframe, tick.close_time): tick.lessons_r
@@ -115,7 +115,7 @@ def spoken(arm: ArmObservation) -> list[MemoryScoredTrade]:
 
 def memory_worth(arm: ArmObservation, rng: Generator) -> MemoryWorth:
     """Return what an arm's memory is worth."""
-    found = spoken(arm)
+    found = scored_trades(arm)
     order = sorted(range(len(found)), key=lambda at: (found[at].said, at))
     # back in the order of time: neighbours resemble each other
     parts = [sorted(part.tolist()) for part in np.array_split(np.array(order, int), len(PARTS))]

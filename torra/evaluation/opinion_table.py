@@ -57,13 +57,13 @@ def adjustments_of(ticks: Sequence[TickObservation], agent_id: str) -> Floats:
     """Return (ticks, 4): an agent's adjustments by vector; DESK for those of the whole desk."""
     if agent_id == DESK:
         return _table([tick.adjustments for tick in ticks])
-    return _said(opinions_of(ticks, agent_id))
+    return _adjustment_table(opinions_of(ticks, agent_id))
 
 
 def stances_of(ticks: Sequence[TickObservation], agent_id: str) -> Floats:
     """Return, per tick, the focus-weighted mean of an agent's adjustments; NaN without any."""
     own = opinions_of(ticks, agent_id)
-    said, focus = _said(own), _table([one.focus if one else NOTHING for one in own])
+    said, focus = _adjustment_table(own), _table([one.focus if one else NOTHING for one in own])
     weight = np.where(np.isnan(said), 0.0, focus)
     total = weight.sum(axis=1)
     # 0 / 0 is NaN on purpose: no opinion
@@ -95,7 +95,7 @@ def streams_of(ticks: Sequence[TickObservation]) -> Whole:
     return np.array(rows, dtype=np.int64)
 
 
-def _said(own: Sequence[AgentOpinion | None]) -> Floats:
+def _adjustment_table(own: Sequence[AgentOpinion | None]) -> Floats:
     blank = (None,) * len(VECTORS)
     return _table([one.adjustments if one and spoke(one) else blank for one in own])
 

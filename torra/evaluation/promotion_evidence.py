@@ -125,7 +125,7 @@ def pool(ticks: Sequence[TickObservation], known: Outcomes, brain: BrainNumbers)
         forward=forward,
         long=known.long[:, column],
         short=known.short[:, column],
-        counted=_counted(ticks, np.array(heard, dtype=bool), known.long[:, column]),
+        counted=_count_mask(ticks, np.array(heard, dtype=bool), known.long[:, column]),
         verdicts=verdicts,
     )
 
@@ -243,7 +243,7 @@ def _earned(seen: Pool, verdicts: Whole, rows: Flags) -> Floats:
     return np.asarray(np.where(choice < 0, seen.short[rows], bought))
 
 
-def _counted(ticks: Sequence[TickObservation], heard: Flags, outcome: Floats) -> Flags:
+def _count_mask(ticks: Sequence[TickObservation], heard: Flags, outcome: Floats) -> Flags:
     """Return the ticks that count: an agent was heard, and all outcomes so far are known.
 
     Otherwise a longer timeframe's outcome, which comes later, would change which ticks were first.

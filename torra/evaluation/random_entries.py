@@ -303,10 +303,10 @@ def _says(found: Sequence[VersusRandom]) -> str:
     if not found:
         return "There is nothing to set beside random entries."
     # Of the first alone: the table has the others, and words have an end.
-    return " ".join([*map(_told, found), *_days_after(found[0])])
+    return " ".join([*map(_sentence, found), *_days_after(found[0])])
 
 
-def _told(one: VersusRandom) -> str:
+def _sentence(one: VersusRandom) -> str:
     random, closed = one.random, ""
     if random.left_out:
         left_out = count(random.left_out, "trade")

@@ -202,7 +202,7 @@ class Recording:
         self._arbiters = [_Voice(ticks, name) for name in agent_ids(ticks, "arbiter")]
         self._judges = [_Voice(ticks, name) for name in agent_ids(ticks, "judge")]
         self._readers = [_Voice(ticks, name) for name in agent_ids(ticks, "reader")]
-        self._holds = np.array([_held(tick) for tick in ticks], dtype=bool)
+        self._holds = np.array([_is_judge_hold(tick) for tick in ticks], dtype=bool)
         self._storm = np.array([tick.swarm.storm if tick.swarm else np.nan for tick in ticks])
         gates = [_Voice(ticks, name) for name in agent_ids(ticks, "gate")]
         nobody = np.zeros(len(self.ticks), dtype=bool)
@@ -222,7 +222,9 @@ class Recording:
         lost = self.heard & ~self._answered((*voices, *sides, *judges))
         weights = self._arbiters if changes.arbiter else []
         trusted = [self._trusted(voice.name, changes) for voice in voices]
-        debate = _average(voices, trusted) + (_shift(voices, sides, weights) + _judged(judges))
+        debate = _average(voices, trusted) + (
+            _shift(voices, sides, weights) + _judge_addition(judges)
+        )
         debate = np.where(self.heard[:, None], debate, self._debate)
         rule = self._rules(_spread(voices, len(self.ticks)))[0]
         multiplier = self._ruled(changes, rule, lost)
@@ -497,7 +499,7 @@ def _shift(
     return np.where(given == 2, weighed / 2.0, alone)
 
 
-def _judged(judges: Sequence[_Voice]) -> Floats | float:
+def _judge_addition(judges: Sequence[_Voice]) -> Floats | float:
     """Return what a judge adds to the experts' average."""
     if not judges:
         return 0.0
@@ -521,7 +523,7 @@ def trusted_on(tick: TickObservation, *, reader: bool = True) -> tuple[float, ..
     return tick.swarm.trusted if reader else tick.swarm.unled
 
 
-def _held(tick: TickObservation) -> bool:
+def _is_judge_hold(tick: TickObservation) -> bool:
     """Return whether a judge that takes no side vetoed all openings."""
     return tick.swarm is not None and OfficerReason.JUDGE_HOLD in tick.swarm.reasons
 

@@ -235,10 +235,10 @@ def in_market(arm: ArmObservation) -> float | None:
     held: dict[str, list[TradeObservation]] = defaultdict(list)
     for trade in arm.trades:
         held[trade.instance].append(trade)
-    return sum(_held(arm, name, trades) for name, trades in held.items()) / len(arm.ticks)
+    return sum(_bars_in_market(arm, name, trades) for name, trades in held.items()) / len(arm.ticks)
 
 
-def _held(arm: ArmObservation, instance: str, trades: Sequence[TradeObservation]) -> int:
+def _bars_in_market(arm: ArmObservation, instance: str, trades: Sequence[TradeObservation]) -> int:
     bars = [tick.bar_time.timestamp() for tick in arm.ticks if tick.instance == instance]
     opened = np.sort([trade.opened.timestamp() for trade in trades])
     closed = np.sort([trade.closed.timestamp() for trade in trades])

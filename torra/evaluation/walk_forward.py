@@ -102,10 +102,10 @@ def walk_forward(
     found: Sequence[Results], some: Sequence[Fold], days: Times
 ) -> tuple[FoldResult, ...]:
     """Return every fold judged; `days` are the days that had bars, as days since 1970."""
-    return tuple(_judged(found, fold, days) for fold in some)
+    return tuple(_fold_result(found, fold, days) for fold in some)
 
 
-def _judged(found: Sequence[Results], fold: Fold, days: Times) -> FoldResult:
+def _fold_result(found: Sequence[Results], fold: Fold, days: Times) -> FoldResult:
     merits = [(merit(one, fold.train_end, days), at) for at, one in enumerate(found)]
     known = [(value, -at) for value, at in merits if value is not None]
     means = [float(r.mean()) for one in found if len(r := _after(one, fold))]

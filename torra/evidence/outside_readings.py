@@ -311,7 +311,7 @@ def view(
 ) -> OutsideView:
     """Return the pieces as they count at `as_of`: one that is too old is None."""
     numbers: dict[str, float | str | None] = {}
-    known = dict(_seen(subject, then, as_of))
+    known = dict(_values(subject, then, as_of))
     for piece in worked:
         fresh = piece.at is not None and as_of - piece.at <= piece.valid
         numbers |= piece.numbers if fresh else dict.fromkeys(piece.numbers)
@@ -508,7 +508,7 @@ def _own(name: str, subject: NewsSubject, then: Then) -> SeriesThen | None:
     return then(f"{name}.{subject.symbol.upper()}") or then(name)
 
 
-def _seen(subject: NewsSubject, then: Then, as_of: datetime) -> Iterator[tuple[str, SeriesValue]]:
+def _values(subject: NewsSubject, then: Then, as_of: datetime) -> Iterator[tuple[str, SeriesValue]]:
     for name in series_for(subject):
         found = then(name)
         if found is not None and (row := series_of(name)) is not None:

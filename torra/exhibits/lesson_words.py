@@ -171,7 +171,7 @@ def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:
     )
 
 
-def spoken(words: LessonText) -> WordsShown:
+def words_shown(words: LessonText) -> WordsShown:
     """Return what somebody wrote of a trade, cleaned."""
     rules = words.author == RULES
     return WordsShown(
@@ -247,7 +247,7 @@ def _lines(lesson: Lesson, warm_up: bool) -> list[str]:
     facts = lesson.facts
     place = f"{facts.sid}, closed {figures.moment(iso(facts.closed_at))}"
     rest = ", ".join((market(facts), f"surprise {of_r(facts.surprise, sign=False)}"))
-    newest = spoken(lesson.words[-1]) if lesson.words else None
+    newest = words_shown(lesson.words[-1]) if lesson.words else None
     said = [] if newest is None else [f"  {newest.author}: {_sentences(newest)}"]
     mark = "; in warm-up" if warm_up else ""
     told = thesis(facts)
@@ -270,7 +270,7 @@ def whole(
     lines += ["", *(f"{one.name.ljust(width)}  {one.value}" for one in facts)]
     lines += _thesis_lines(lesson.facts)
     lines += ["", judge] if (judge := judge_sentence(lesson.facts)) else []
-    for one in map(spoken, lesson.words):
+    for one in map(words_shown, lesson.words):
         lines += ["", f"{one.author}, {one.known}{', cost ' + one.cost if one.cost else ''}"]
         lines += [f"  {part}" for part in (one.setup, one.outcome, one.rule) if part]
         lines += [f"  {one.left_out}"] if one.left_out else []

@@ -267,7 +267,7 @@ def signed_rows(
     Raises ValueError when anything about it is wrong, its version first, then whose bars it holds.
     """
     lines = _signed_lines(raw, key)
-    count, more = _named(lines[0] if lines else "", wanted, first)
+    count, more = _parse_head(lines[0] if lines else "", wanted, first)
     if lines[1:2] != [header]:
         raise ValueError(f"its columns are not {header}: {AGAIN}")
     rows = lines[2:]
@@ -293,7 +293,7 @@ def _signed_lines(raw: bytes, key: str) -> list[str]:
     return (body + newline).replace("\r\n", "\n").split("\n")[:-1]
 
 
-def _named(line: str, wanted: BarFileOwner, first: re.Pattern[str]) -> tuple[int, list[int]]:
+def _parse_head(line: str, wanted: BarFileOwner, first: re.Pattern[str]) -> tuple[int, list[int]]:
     """Return how many bars and what follows; ValueError where it names others than wanted."""
     head, found = VERSION.match(line), first.fullmatch(line)
     if head and int(head[1]) != PROTOCOL:

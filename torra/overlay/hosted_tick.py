@@ -387,7 +387,7 @@ def store(
         if seen.news is not None:
             database.store_news(found.item for found in seen.news.items)
         told = {
-            **_told(question, revision),
+            **_question_record(question, revision),
             "handed": None if bars is None else describe(bars, newest),
             "fallback": _answered(fallback, debated),
         }
@@ -476,7 +476,7 @@ class UnavailableProvider:
         raise ModelUnavailable("no_provider", billed=False)
 
 
-def _told(question: ScorerQuestion, revision: int) -> dict[str, Any]:
+def _question_record(question: ScorerQuestion, revision: int) -> dict[str, Any]:
     """Return what the record says of the question."""
     given = question.given
     return {

@@ -88,6 +88,7 @@ TITLES: Final = {
     "agents.escalation": "When the trader is asked of the chief tier",
     "news": "News",
     "events": "Scheduled events",
+    "outside": "Numbers from beyond the chart",
 }
 """Titles of the sections; a section that is not here has its own name."""
 

@@ -136,7 +136,7 @@ def recomposed(
     case = _case(drop & _of_kind(recorded, "researcher"))
     alone = {kind: drop & _of_kind(recorded, kind) for kind in ALONE}
     changes = Changes(
-        analysts=_kept(
+        analysts=_analysts(
             recorded, _names(asked.keep), drop - {case} - frozenset().union(*alone.values())
         ),
         researchers=not asked.no_debate,
@@ -173,7 +173,7 @@ def _trial(plan: ReplayPlan, arm: str, changes: Changes, profile: Profile) -> st
     return trials.name_of(RECOMPOSED, symbol, digest, settings)
 
 
-def _kept(
+def _analysts(
     recorded: ArmObservation, keep: frozenset[str], drop: frozenset[str]
 ) -> frozenset[str] | None:
     """Return the analysts that are kept, None for all; raises ConfigError for a stranger.
@@ -336,7 +336,7 @@ def conviction(
         return tick.conviction
     heard = [one for one in tick.opinions if one.answered and one.kind in OPINIONS]
     failed = [one.agent_id for one in tick.opinions if not one.answered and one.kind in OPINIONS]
-    judged = _judged(tick.opinions) if arbiter else None
+    judged = _judge_report(tick.opinions) if arbiter else None
     answers = [CountedReport(AGENTS[one.agent_id].role, _report(one)) for one in heard]
     if failed and all(one.report.abstained for one in answers):
         kept = [AGENTS[one.agent_id] for one in tick.opinions if one.kind in OPINIONS]
@@ -356,7 +356,7 @@ def _unheld(tick: TickObservation) -> bool:
     return "arbiter" in kinds and "researcher" not in kinds
 
 
-def _judged(opinions: Iterable[AgentOpinion]) -> AgentReport | None:
+def _judge_report(opinions: Iterable[AgentOpinion]) -> AgentReport | None:
     told = [one for one in opinions if one.kind in ("arbiter", "judge")]
     if not told:
         return None

@@ -124,7 +124,7 @@ def replayed(
     else:
         seen, logged = _here(home, plan, most, _cores(home, plan, asked, say), say, progress)
     say("working out what each came to ...")
-    exhibits = judged(plan, seen, logged)
+    exhibits = arm_exhibits(plan, seen, logged)
     document = report.document(
         plan.name,
         "replay",
@@ -417,7 +417,9 @@ def _won(arm: ArmObservation, timeframe: str, side: str) -> tuple[int, int]:
 # --- after ----------------------------------------------------------------------------------------
 
 
-def judged(plan: ReplayPlan, seen: Sequence[ArmObservation], logged: int) -> tuple[Exhibit, ...]:
+def arm_exhibits(
+    plan: ReplayPlan, seen: Sequence[ArmObservation], logged: int
+) -> tuple[Exhibit, ...]:
     """Return the exhibits of the arms of a replay."""
     symbol = plan.history.symbol
     return scorecard.exhibits(

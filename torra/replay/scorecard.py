@@ -170,7 +170,7 @@ def compare(
         control=CONTROL,
         placebos=placebos,
         outcomes=known,
-        vetoed={arm.name: market.openings(arm) for arm in shown if heard(arm)},
+        vetoed={arm.name: market.openings(arm) for arm in shown if has_answers(arm)},
         trials=trials,
         seed=seed,
         measured=measured or Measured(),
@@ -190,11 +190,11 @@ def random_beside(
 
 def reference(arms: Sequence[ArmObservation]) -> ArmObservation | None:
     """Return the arm whose agents are looked at one by one; None when no agent answered."""
-    named = {arm.name: arm for arm in arms if heard(arm)}
+    named = {arm.name: arm for arm in arms if has_answers(arm)}
     return next((named[name] for name in REFERENCES if name in named), None)
 
 
-def heard(arm: ArmObservation) -> bool:
+def has_answers(arm: ArmObservation) -> bool:
     """Return whether any agent of an arm ever answered."""
     return any(one.answered for tick in arm.ticks for one in tick.opinions)
 

@@ -32,7 +32,7 @@ from torra.replay.reporting import WORTH_PROCESSES, ReplayRequest
 from torra.replay.shards import cluster, cores, executors, parcels, trials
 from torra.replay.shards.history import STORE
 from torra.replay.shards.shards import Job, run_all
-from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, said, sweep_cells
+from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, summary, sweep_cells
 
 BARS_A_SECOND: Final = 1_000_000
 """What one configuration does in a second of one processor (docs/performance.md)."""
@@ -129,7 +129,7 @@ def run_job(
         spec["name"],
         "replay",
         f"{history.symbol} {frames}: a sweep of {count(len(cells), 'configuration')}, no agents",
-        said(found.rows)[:MOST_SUMMARY],
+        summary(found.rows)[:MOST_SUMMARY],
         found.period,
         ["l1"],
         found.exhibits,

@@ -325,7 +325,7 @@ def _mean(one: _Tried, seed: int) -> Mean:
     return mean_of(one.results.r, rng, horizon=overlap(one.trades))
 
 
-def said(rows: Sequence[SweepRow]) -> str:
+def summary(rows: Sequence[SweepRow]) -> str:
     """Return what a sweep came to, in one sentence."""
     traded = [row for row in rows if row.trades]
     if not traded:

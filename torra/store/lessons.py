@@ -232,7 +232,7 @@ class LessonStore(Store):
             for number, row in zip(numbers, rows, strict=True)
         ]
 
-    def held_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
+    def price_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
         """Return the range of the bars that lie wholly between two moments; None without any."""
         found: list[tuple[float, float]] = []
         timeframe = ""

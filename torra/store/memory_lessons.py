@@ -95,7 +95,7 @@ class MemoryLessons(MemorySignals):
         fresh = [one for number, one in self._lessons.items() if number > facts]
         return Fresh(fresh, [], self._newest_lesson, self._newest_lesson)
 
-    def held_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
+    def price_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
         """Return the range of the bars that lie wholly between two moments; None without any."""
         return self._ranges(instance, opened, closed)
 

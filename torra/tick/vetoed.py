@@ -228,7 +228,7 @@ def _learn(
     end = judge(row, exit_price=event.price, closed_at=event.time, profit=0.0, reason=event.kind)
     held: PriceRange | None = None
     if opening.opened_at is not None:
-        held = database.held_range(opening.instance, opening.opened_at, event.time)
+        held = database.price_range(opening.instance, opening.opened_at, event.time)
     facts = facts_of(
         row,
         end,

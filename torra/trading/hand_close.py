@@ -96,7 +96,7 @@ def close_position(
 
     def act() -> CommandResult:
         _require_going(reach)
-        opening = _named(reach, name)
+        opening = _opening_row(reach, name)
         _require_agreed(reach, "close", [opening], agreed)
         found = _leave_instance(reach, opening)
         if all(one.step in ("ALREADY", "REFUSED") for one in found):
@@ -133,9 +133,9 @@ def move_stop(
 
     def act() -> CommandResult:
         _require_going(reach)
-        opening = _named(reach, name)
+        opening = _opening_row(reach, name)
         _require_agreed(reach, "stop", [opening], agreed)
-        held = _held(reach, opening)
+        held = _movable_position(reach, opening)
         _check_stop(reach, held, price)
         row = signal_bridge.write_stop_move(
             reach.database, opening, price, now=reach.now(), life=signal_life(opening["timeframe"])
@@ -158,7 +158,7 @@ def move_stop(
 def close(home: Path, name: str, ask: Ask | None = None) -> dict[str, Any]:
     """Close the position of an opening's id or of an instance; raises ConfigError."""
     with _at_hand(home, "close", name) as reach:
-        agreed = _asked(reach, ask, lambda: [_named(reach, name)])
+        agreed = _asked(reach, ask, lambda: [_opening_row(reach, name)])
         return close_position(reach, name, COMMAND_LINE, agreed).document
 
 
@@ -172,7 +172,7 @@ def flatten(home: Path, ask: Ask | None = None) -> dict[str, Any]:
 def stop(home: Path, name: str, price: float, ask: Ask | None = None) -> dict[str, Any]:
     """Move the stop of a position towards the price; raises ConfigError."""
     with _at_hand(home, "stop", name) as reach:
-        agreed = _asked(reach, ask, lambda: [_named(reach, name)])
+        agreed = _asked(reach, ask, lambda: [_opening_row(reach, name)])
         return move_stop(reach, name, price, COMMAND_LINE, agreed).document
 
 
@@ -268,7 +268,7 @@ def _at_hand(home: Path, action: str, target: str = "") -> Iterator[CommandConte
         yield reach_of(home, settings, database)
 
 
-def _named(reach: CommandContext, name: str) -> dict[str, Any]:
+def _opening_row(reach: CommandContext, name: str) -> dict[str, Any]:
     """Return the opening that is meant by an id or by an instance; raises ConfigError."""
     row = reach.database.signal(name)
     if row is not None and row["kind"] != "open":
@@ -356,7 +356,7 @@ def _runs(reach: CommandContext) -> bool:
     return bool(lease and lease["alive"])
 
 
-def _held(reach: CommandContext, opening: Mapping[str, Any]) -> Position:
+def _movable_position(reach: CommandContext, opening: Mapping[str, Any]) -> Position:
     """Return the position of an opening; raises ConfigError where its stop cannot be moved."""
     sid, held = opening["sid"], reach.database.position(opening["instance"])
     if opening["state"] not in EXECUTED or held is None or held.signal_id != sid:

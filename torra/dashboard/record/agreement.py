@@ -73,10 +73,10 @@ def degraded(deliberation: DebateRecord) -> str:
     for flag in deliberation.flags:
         found = DEGRADED.fullmatch(flag)
         if found:
-            heard, seats = found.groups()
+            reporting, seats = found.groups()
             return (
-                f"Only {heard} of {seats} analysts reported (an abstention counts as a report), "
-                "fewer than the profile's quorum: bull and bear were not asked."
+                f"Only {reporting} of {seats} analysts reported (an abstention counts as a "
+                "report), fewer than the profile's quorum: bull and bear were not asked."
             )
     return ""
 
@@ -130,7 +130,7 @@ def ordinals(report: AgentReport) -> list[Ordinal]:
     ]
 
 
-def heard(deliberation: DebateRecord) -> bool:
+def has_opinions(deliberation: DebateRecord) -> bool:
     """Return whether an agent besides the gate's had an opinion."""
     return not all(one.abstained or one.agent_id == GATE for one in deliberation.reports)
 

@@ -91,7 +91,7 @@ def tick_sections(
         "tally": agreement.tally(agents),
         "degraded": agreement.degraded(deliberation),
         "shadow": deliberation.in_shadow,
-        "heard": agreement.heard(deliberation),
+        "heard": agreement.has_opinions(deliberation),
         "around": surroundings,
         "market": market,
         "ticks": ticks,
@@ -110,9 +110,11 @@ def tick_sections(
         "veto_mark": vetoes.mark(record),
         "swarm": deliberation.swarm is not None,
         "brief": swarm.brief(record),
-        "thesis": thesis.shown(record, record.limits.escalation if record.limits else None),
+        "thesis": thesis.thesis_section(
+            record, record.limits.escalation if record.limits else None
+        ),
         "provenance": provenance(record),
-        "written": written,
+        "written": value_text,
         "failed_checks": arithmetic.failed_checks(record),
         "records": arithmetic.records_line(record),
     }
@@ -228,12 +230,12 @@ def provenance(record: TickRecord) -> list[tuple[str, JsonValue]]:
     ]
 
 
-def written(value: JsonValue) -> str:
+def value_text(value: JsonValue) -> str:
     """Return a stored value in words: the items of a list or a dict, separated by commas."""
     if isinstance(value, dict):
-        items = [f"{figures.sanitize(name, 60)} {written(item)}" for name, item in value.items()]
+        items = [f"{figures.sanitize(name, 60)} {value_text(item)}" for name, item in value.items()]
     elif isinstance(value, list):
-        items = [written(item) for item in value]
+        items = [value_text(item) for item in value]
     else:
         return figures.format_any(value)
     return ", ".join(items) or "none"

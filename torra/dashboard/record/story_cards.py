@@ -242,7 +242,7 @@ def opening(record: TickRecord) -> SignalRecord | ProposedOrder | None:
     return next((order for order in orders if order.kind == "open"), None)
 
 
-def _left(record: TickView) -> tuple[float, str]:
+def _size_share(record: TickView) -> tuple[float, str]:
     """Return the share of an opening's size that gate, conviction and budget leave, and these."""
     debate, gate, budget = record.deliberation, record.gate.multiplier, record.budget
     sure = debate.panel.agreement(side_of(record)).conviction
@@ -257,7 +257,7 @@ def _left(record: TickView) -> tuple[float, str]:
 def _size(record: TickView) -> TickFact:
     order = opening(record)
     if order is not None:
-        left, factors = _left(record)
+        left, factors = _size_share(record)
         more = f"{_percent(left)} of what risk allows: {factors}" if left < 1.0 else ""
         return TickFact("Size", f"{figures.plain(order.lots, 2)} lots", more)
     if record.signals or record.proposed:
@@ -280,7 +280,7 @@ def _too_small(record: TickView, spec: SymbolSpec | None, currency: str) -> Tick
     found = levels(record.verdict, record.close, record.atr, spec)
     if not isinstance(found, Levels):
         return None
-    (left, factors), lots = _left(record), smallest(spec)
+    (left, factors), lots = _size_share(record), smallest(spec)
     why = "" if record.deliberation.in_shadow else f" ({factors})"
     loss, size = worth(abs(found.entry - found.stop), lots, spec), notional(lots, found.entry, spec)
     for says, needed, share in (

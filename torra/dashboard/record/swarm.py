@@ -193,7 +193,7 @@ def sentence(text: str) -> str:
     return capital(text).replace(" -", f" {MINUS}")
 
 
-def named(name: str | None) -> str:
+def expert_title(name: str | None) -> str:
     """Return what an expert is called, with a capital."""
     return capital(figures.sanitize(swarm_words.expert(name), 40))
 

@@ -82,7 +82,7 @@ class ManagerVerdict:
     weights: tuple[tuple[str, str], ...]
 
 
-def shown(record: TickRecord, rule: EscalationSetting | None = None) -> ThesisShown | None:
+def thesis_section(record: TickRecord, rule: EscalationSetting | None = None) -> ThesisShown | None:
     """Return the thesis of a tick's opening, or why there is none; None where none was due."""
     asked, rule = record.deliberation.consulted, rule or EscalationSetting()
     if asked is None:
@@ -113,7 +113,7 @@ def shown(record: TickRecord, rule: EscalationSetting | None = None) -> ThesisSh
     )
 
 
-def judged(report: AgentReport) -> ManagerVerdict | None:
+def manager_verdict(report: AgentReport) -> ManagerVerdict | None:
     """Return a manager's verdict, or a judge's side; None of anybody else's report."""
     if report.winner not in WINNERS:
         return None

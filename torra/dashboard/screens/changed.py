@@ -50,7 +50,7 @@ def changed_page() -> str:
     behind = state().backing
     known = {"instance": request.args.get("instance", "")[:80], "what": _words()}
     try:
-        found = None if behind is None else _asked(behind)
+        found = None if behind is None else _page_of_query(behind)
     except ConfigError:
         abort(400)
     currency = behind.currency_of(behind.settings.instances) if behind else ""
@@ -75,12 +75,12 @@ def changed_page() -> str:
 def api_changed() -> ResponseReturnValue:
     """Answer the ticks that agents changed, newest first; `next` is what to ask as `before`."""
     try:
-        return jsonify(_asked(backing()).as_json())
+        return jsonify(_page_of_query(backing()).as_json())
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
 
 
-def _asked(behind: PageContext) -> ChangedPage:
+def _page_of_query(behind: PageContext) -> ChangedPage:
     """Return the ticks that a request asks for; raises ConfigError for words that mean none."""
     from torra.replay.changed import listing  # noqa: PLC0415  the pages load replays only when asked to
 

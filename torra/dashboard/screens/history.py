@@ -165,7 +165,7 @@ def history_page() -> str:
         "history.html",
         here=True,
         asked=asked,
-        told=_told(asked, kinds, counts),
+        told=_count_sentence(asked, kinds, counts),
         marks=_marks(asked, kinds, counts),
         filters={
             name: (label, _choices(name, asked, kinds, counts)) for name, label in LABELS.items()
@@ -302,7 +302,9 @@ def _sum(asked: HistoryQuery, kinds: Sequence[TickKind], counts: Mapping[int, in
     return sum(counts[kind.id] for kind in kinds if asked.fits(kind))
 
 
-def _told(asked: HistoryQuery, kinds: Sequence[TickKind], counts: Mapping[int, int] | None) -> str:
+def _count_sentence(
+    asked: HistoryQuery, kinds: Sequence[TickKind], counts: Mapping[int, int] | None
+) -> str:
     """Return how many ticks are listed, in words."""
     if asked.mark in refusers.WHO:
         return "They are not counted: only a look at each vetoed tick tells who vetoed it."

@@ -155,7 +155,7 @@ def approval(sid: str) -> str:
             "panel": proposals.panel(record),
             "case": why.case(record, side),
             "patterns": reading_patterns.on_approval(record, found.refused),
-            "thesis": thesis.shown(record, _escalation(row, record)),
+            "thesis": thesis.thesis_section(record, _escalation(row, record)),
             "swarm": swarm.brief(record),
             "sums": proposals.sums(record),
             "cited": price_lines.cited(record),

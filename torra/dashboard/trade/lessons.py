@@ -93,7 +93,7 @@ def lessons() -> str:
     if state().backing is None:
         return desk_page("lessons.html", here=False)
     try:
-        asked = _asked()
+        asked = _lessons_query()
     except ConfigError:
         abort(400)
     found, older = _listed(asked)
@@ -120,7 +120,7 @@ def lessons() -> str:
 def api_lessons() -> ResponseReturnValue:
     """Answer lessons as stored, newest first; `next` is what to ask as `before`."""
     try:
-        found, older = _listed(_asked())
+        found, older = _listed(_lessons_query())
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
     database = backing().database
@@ -215,7 +215,7 @@ def _in_warm_up(facts: LessonFacts, warmed: WarmUps) -> bool:
     return warmed.has(facts.instance, facts.timeframe, close)
 
 
-def _asked() -> ListQuery:
+def _lessons_query() -> ListQuery:
     """Return what a request asks for; raises ConfigError for words that mean nothing."""
     written = list_query.words(("search", *FREE, *CHOICES))
     list_query.require_known(written, CHOICES)

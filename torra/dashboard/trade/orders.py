@@ -103,7 +103,7 @@ def approve(sid: str) -> ResponseReturnValue:
             # real money: a click alone must not send the order
             lots = typed_lots(instance, words().get("lots", ""))
         done = by_hand.approve_proposal(reach(), sid, person(), lots)
-        return _told(done, _sent(done))
+        return _outcome(done, _approval_report(done))
 
     return command("approve", sid, run, back=url_for("torra_agents.approvals"))
 
@@ -117,7 +117,7 @@ def reject(sid: str) -> ResponseReturnValue:
         parts = [told.get(name, "").strip() for name in ("reason", "words")]
         reason = _line(": ".join(filter(None, parts)))
         done = by_hand.reject_proposal(backing().database, sid, reason, person())
-        return _told(done, f"{sid} is rejected; nothing was sent")
+        return _outcome(done, f"{sid} is rejected; nothing was sent")
 
     return command("reject", sid, run, back=url_for("torra_agents.approvals"))
 
@@ -134,7 +134,7 @@ def halt() -> ResponseReturnValue:
         known = backing()
         files = by_hand.files_to_halt(known.home, lambda: known.settings)
         done = by_hand.halt_desk(known.database, files, reason, known.kill_switch)
-        told = _told(done, f"trading is HALTED; {_protected()}")
+        told = _outcome(done, f"trading is HALTED; {_protected()}")
         return replace(told, on_record=False)  # it waits for no record: `command` writes one
 
     return command("halt", "", run, back=url_for("torra_agents.signals"))
@@ -151,7 +151,7 @@ def reduce() -> ResponseReturnValue:
 
     def run() -> CommandOutcome:
         done = by_hand.reduce_desk(backing().database, _reason(), person())
-        return _told(done, "trading is REDUCING: closes go out, nothing opens")
+        return _outcome(done, "trading is REDUCING: closes go out, nothing opens")
 
     return command("reduce", "", run, back=url_for("torra_agents.signals"))
 
@@ -172,9 +172,9 @@ def resume() -> ResponseReturnValue:
             known.database, known.files, reason, person(), known.kill_switch, reduce=reduce
         )
         if reduce:
-            return _told(done, "trading is REDUCING: closes go out, nothing opens")
+            return _outcome(done, "trading is REDUCING: closes go out, nothing opens")
         ended = len(done.document["alarms_ended"])
-        return _told(done, f"trading is ACTIVE; {ended} alarms ended")
+        return _outcome(done, f"trading is ACTIVE; {ended} alarms ended")
 
     return command("resume", "", run, back=url_for("torra_agents.signals"))
 
@@ -185,7 +185,7 @@ def close(sid: str) -> ResponseReturnValue:
 
     def run() -> CommandOutcome:
         done = hand_close.close_position(reach(), _opening(sid), person(), _agreed("close"))
-        return _left(done)
+        return _leave_outcome(done)
 
     return command("close", sid, run, back=url_for("torra_agents.signals"))
 
@@ -195,7 +195,7 @@ def flatten() -> ResponseReturnValue:
     from torra.trading import hand_close  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        return _left(hand_close.flatten_desk(reach(), person(), _agreed("flatten")))
+        return _leave_outcome(hand_close.flatten_desk(reach(), person(), _agreed("flatten")))
 
     return command("flatten", "", run, back=url_for("torra_agents.signals"))
 
@@ -226,7 +226,7 @@ def settle(sid: str) -> ResponseReturnValue:
         if not reason:
             raise ConfigError("say what you saw in the terminal: the reason goes on record")
         done = by_hand.settle_signal(backing().database, sid, reason, person())
-        return _told(done, f"{sid} is {done.document['state']}")
+        return _outcome(done, f"{sid} is {done.document['state']}")
 
     return command("settle", sid, run, back=url_for("torra_agents.signals"))
 
@@ -257,7 +257,7 @@ def _agreed(word: str) -> Collection[str] | None:
     return None if words().get("word", "").strip().lower() == word else ()
 
 
-def _left(done: CommandResult) -> CommandOutcome:
+def _leave_outcome(done: CommandResult) -> CommandOutcome:
     """Return what a person is told who leaves positions."""
     from torra.trading import hand_close  # noqa: PLC0415
 
@@ -267,7 +267,7 @@ def _left(done: CommandResult) -> CommandOutcome:
     return CommandOutcome(status, told, done.before, done.after, done.after, on_record=True)
 
 
-def _told(done: CommandResult, report: str) -> CommandOutcome:
+def _outcome(done: CommandResult, report: str) -> CommandOutcome:
     more = {name: value for name, value in done.after.items() if name != "reason"}
     if done.refused:
         state, _, reason = done.refused.partition(": ")
@@ -277,7 +277,7 @@ def _told(done: CommandResult, report: str) -> CommandOutcome:
     return CommandOutcome("done", report, done.before, done.after, more, on_record=True)
 
 
-def _sent(done: CommandResult) -> str:
+def _approval_report(done: CommandResult) -> str:
     sent = done.document["signals"]
     orders = (f"{row['kind']} {row['side']} {row['lots']:g} {row['symbol']}" for row in sent)
     return f"approved: {', '.join(orders)}"

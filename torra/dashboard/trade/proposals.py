@@ -25,7 +25,7 @@ from torra.dashboard.record import agreement, arithmetic, reasoning, transcript
 from torra.dashboard.record.arithmetic import DecisionStep, ScoreStep
 from torra.dashboard.record.rows import Voice
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY
-from torra.dashboard.record.thesis import ManagerVerdict, costs, judged
+from torra.dashboard.record.thesis import ManagerVerdict, costs, manager_verdict
 from torra.dashboard.trade import trade_rows
 from torra.dashboard.trade.why import first_sentence
 from torra.exhibits import figures
@@ -307,7 +307,7 @@ class SeatLine(NamedTuple):
     whole: str
     sentence: str
     leans: bool
-    judged: ManagerVerdict | None
+    manager_verdict: ManagerVerdict | None
 
 
 def panel(record: TickRecord) -> list[SeatLine]:
@@ -332,7 +332,7 @@ def _seat(voice: Voice, stance: float | None, limit: int) -> SeatLine:
         whole=whole,
         sentence=first_sentence(whole, limit),
         leans=answered and stance is not None,
-        judged=judged(voice.said),
+        manager_verdict=manager_verdict(voice.said),
     )
 
 

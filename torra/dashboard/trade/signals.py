@@ -98,7 +98,7 @@ def signals() -> str:
     """Show positions, bridges, alarms, the trading state and the newest signals."""
     if state().backing is None:
         return desk_page("signals.html", here=False)
-    asked, screen = _asked(), _standing()
+    asked, screen = _signals_query(), _standing()
     rows, older = _listed(asked)
     ways = sorted({item.route for item in backing().settings.instances})
     return desk_page(
@@ -127,7 +127,7 @@ def signals() -> str:
 
 def api_signals() -> ResponseReturnValue:
     """Answer positions, bridges, alarms, trading states and one page of signals as stored."""
-    screen, (rows, older) = _standing(), _listed(_asked())
+    screen, (rows, older) = _standing(), _listed(_signals_query())
     database = backing().database
     return jsonify(
         layout_version="signals",
@@ -145,7 +145,7 @@ def api_signals() -> ResponseReturnValue:
 def signals_csv() -> Response:
     """Answer signals as a file, newest first, by the same filter."""
     database = backing().database
-    rows = marked(_page(_asked(), EXPORTED), database)
+    rows = marked(_page(_signals_query(), EXPORTED), database)
     return trade_rows.file("signals", (row.model_dump() for row in rows))
 
 
@@ -201,7 +201,7 @@ def api_signal(sid: str) -> ResponseReturnValue:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _asked() -> SignalsQuery:
+def _signals_query() -> SignalsQuery:
     """Return the filter of the request; unknown values are left out."""
     known = {item.id for item in backing().settings.instances}
     instance, wanted = request.args.get("instance", ""), request.args.get("state", "")

@@ -58,7 +58,7 @@ def trades() -> str:
     if state().backing is None:
         return desk_page("trades.html", here=False)
     try:
-        asked = _asked()
+        asked = _trades_query()
     except ConfigError:
         abort(400)
     rows, older = _listed(asked)
@@ -117,7 +117,7 @@ def api_money_line() -> ResponseReturnValue:
 def api_trades() -> ResponseReturnValue:
     """Answer closed trades as stored, newest first; `next` is what to ask as `before`."""
     try:
-        rows, older = _listed(_asked())
+        rows, older = _listed(_trades_query())
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
     return jsonify(trades=[row.as_json() for row in rows], next=older)
@@ -126,7 +126,7 @@ def api_trades() -> ResponseReturnValue:
 def trades_csv() -> Response:
     """Answer every closed trade of the filter as a file, newest first."""
     try:
-        asked = _asked()
+        asked = _trades_query()
     except ConfigError:
         abort(400)
     return trade_rows.file("trades", _all(backing(), asked), NOTED)
@@ -151,7 +151,7 @@ def _period() -> str:
     return asked if asked in PERIODS else "all"
 
 
-def _asked() -> ListQuery:
+def _trades_query() -> ListQuery:
     """Return what a request asks for; raises ConfigError for words that mean nothing."""
     written = list_query.words(NARROWED)
     list_query.require_known(written, {"side": SIDES, "result": CAME_TO})

@@ -61,7 +61,7 @@ def own_horizons(ticks: Sequence[TickObservation]) -> tuple[OwnHorizon, ...]:
     calls: dict[str, list[HorizonCall]] = defaultdict(list)
     for call in _calls(ticks):
         calls[call.horizon].append(call)
-    return tuple(_counted(name, calls[name]) for name in HORIZONS if name in calls)
+    return tuple(_own_horizon(name, calls[name]) for name in HORIZONS if name in calls)
 
 
 COLUMNS: Final[Columns] = {
@@ -130,7 +130,7 @@ def _hit(own: Sequence[TickObservation], row: int, end: int | None, lean: float)
     return None if moved == 0.0 else (moved > 0.0) == (lean > 0.0)
 
 
-def _counted(name: str, calls: Sequence[HorizonCall]) -> OwnHorizon:
+def _own_horizon(name: str, calls: Sequence[HorizonCall]) -> OwnHorizon:
     told = [call for call in calls if call.hit is not None]
     usual = [call.usual for call in calls if call.usual is not None]
     rate = _share([bool(call.hit) for call in told])

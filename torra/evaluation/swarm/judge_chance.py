@@ -72,7 +72,7 @@ def said_and_came(arm: ArmObservation, outcomes: Outcomes) -> tuple[ChanceDecile
         won = closed.get((tick.instance, tick.timeframe, tick.close_time, side))
         tenth = min(TENTHS - 1, int(told.said * TENTHS))
         rows.setdefault(tenth, []).append((told.said, way * moved, won))
-    return tuple(_counted(tenth, rows[tenth]) for tenth in sorted(rows))
+    return tuple(_decile(tenth, rows[tenth]) for tenth in sorted(rows))
 
 
 def _interval(one: ChanceDecile) -> str | None:
@@ -114,7 +114,7 @@ def chance_exhibit(arm: ArmObservation, outcomes: Outcomes) -> Exhibit | None:
     )
 
 
-def _counted(tenth: int, rows: Sequence[tuple[float, float, bool | None]]) -> ChanceDecile:
+def _decile(tenth: int, rows: Sequence[tuple[float, float, bool | None]]) -> ChanceDecile:
     told = [won for _, _, won in rows if won is not None]
     return ChanceDecile(
         tenth,

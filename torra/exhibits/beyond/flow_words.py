@@ -18,6 +18,7 @@ COUNTED_BY: Final = {
     "mt5_files": "the Expert Advisor",
     "mt5_direct": "MetaTrader 5",
     "store": "this desk's store",
+    "invented": "nobody: invented for the demo",
 }
 """Who counted the order flow of a bar."""
 
@@ -72,7 +73,8 @@ def _percent(share: float | None, of: str) -> str:
 def notes(told: OutsideView) -> Iterator[str]:
     """Yield why there is no order flow, or no order book in it."""
     status = str(told.statuses.get("flow") or "")
-    if status == "available" and told.numbers.get("flow.book_levels") is None:
+    book = (told.numbers.get(f"flow.{name}") for name in ("book_levels", "book_imbalance"))
+    if status == "available" and all(figure is None for figure in book):
         yield NO_BOOK
     elif status and status != "available":
         why = FLOW[status].text if status in FLOW else ""

@@ -47,7 +47,7 @@ from torra.providers.rules.argument import (
 )
 from torra.providers.rules.expert_readings import ANY, SWEEPS
 from torra.providers.rules.judging import NAMES, SPOKEN
-from torra.providers.rules.opinions import DECIMALS, cite, focus, level, told
+from torra.providers.rules.opinions import DECIMALS, cite, focus, level, point_replies
 from torra.providers.rules.others import analysts, mean_push, push
 from torra.providers.rules.readings import (
     ADX,
@@ -117,7 +117,7 @@ class ExpertVotes:
 def judge(request: Request) -> dict[str, Any]:
     """Return the decision: a side or none, its counter, what would prove it, and the chance."""
     now = regime(request.features)
-    experts = _heard(request)
+    experts = _expert_votes(request)
     common = common_readings(request.features, now)
     extra = readings(request.features, now, (ANY,), SWEEPS)
     side = _side(request, experts, common)
@@ -128,8 +128,8 @@ def judge(request: Request) -> dict[str, Any]:
     return {
         "symbol": request.symbol,
         "claim": said.claim,
-        "points_for": told(request, said.points_for),
-        "points_against": told(request, said.points_against),
+        "points_for": point_replies(request, said.points_for),
+        "points_against": point_replies(request, said.points_against),
         "adjustments": dict.fromkeys(VECTORS) | moves,
         "confidence": confidence,
         "evidence": cite(request, dict.fromkeys((*said.reads(), *BOARD, *_scores(), ADX, NAMED))),
@@ -145,14 +145,14 @@ def judge(request: Request) -> dict[str, Any]:
     }
 
 
-def _heard(request: Request) -> ExpertVotes:
-    told = analysts(request)
-    pushes = [push(one) for one in told]
+def _expert_votes(request: Request) -> ExpertVotes:
+    reports = analysts(request)
+    pushes = [push(one) for one in reports]
     return ExpertVotes(
         mean_push(request),
         sum(one > 0.0 for one in pushes),
         sum(one < 0.0 for one in pushes),
-        len(told),
+        len(reports),
         int(number(request.features.get("board.conflicts")) or 0.0),
     )
 

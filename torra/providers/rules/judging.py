@@ -34,7 +34,7 @@ from torra.providers.rules.argument import (
     strongest,
     undecided,
 )
-from torra.providers.rules.opinions import cite, level, told
+from torra.providers.rules.opinions import cite, level, point_replies
 from torra.providers.rules.others import (
     LESSON_MEAN,
     case_of,
@@ -112,8 +112,8 @@ def arbiter(request: Request) -> dict[str, Any]:
         "symbol": request.symbol,
         "winner": NAMES[side],
         "claim": _claim(request, weighed, side, best),
-        "points_for": told(request, points_for),
-        "points_against": told(request, points_against),
+        "points_for": point_replies(request, points_for),
+        "points_against": point_replies(request, points_against),
         "weights": {name: weighed.stands[way] for name, way in SIDES.items()},
         "confidence": level(abs(weighed.margin), SURE) if side else UNDECIDED,
         "evidence": _evidence(request),

@@ -269,8 +269,8 @@ def _report(
     return {
         "symbol": request.symbol,
         "claim": said.claim,
-        "points_for": told(request, said.points_for),
-        "points_against": told(request, said.points_against),
+        "points_for": point_replies(request, said.points_for),
+        "points_against": point_replies(request, said.points_against),
         "adjustments": dict.fromkeys(VECTORS) | dict(moves),
         "confidence": confidence,
         "evidence": _cited(request, said, heard),
@@ -280,7 +280,7 @@ def _report(
     }
 
 
-def told(request: Request, points: Iterable[RuleArgument]) -> list[Reply]:
+def point_replies(request: Request, points: Iterable[RuleArgument]) -> list[Reply]:
     """Return points as a reply has them."""
     return [
         {

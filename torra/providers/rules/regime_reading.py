@@ -23,7 +23,7 @@ from agents.contracts import NO_ANOMALY, Feature, Request
 from agents.swarm.anomalies import TRIAGE
 from torra.providers.rules.argument import strongest
 from torra.providers.rules.experts import WORDS
-from torra.providers.rules.opinions import cite, level, told
+from torra.providers.rules.opinions import cite, level, point_replies
 from torra.providers.rules.readings import (
     ADX,
     NAMED,
@@ -123,8 +123,8 @@ def reader(request: Request) -> dict[str, Any]:
         "first": _first(named.regime, features),
         "bias": WORDS[bias],
         "claim": f"{SPOKEN[named.regime]}: {named.why}{cut}.",
-        "points_for": told(request, points),
-        "points_against": told(request, against),
+        "points_for": point_replies(request, points),
+        "points_against": point_replies(request, against),
         "confidence": named.confidence,
         "evidence": cite(request, reads),
     }

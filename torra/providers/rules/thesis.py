@@ -22,7 +22,7 @@ from agents.arguments import AGAINST, CLAIM_WORDS, FOR
 from agents.contracts import VECTORS, WINNERS, Falsifier, GateReason, Request
 from torra.providers.rules.ahead import THESIS_RISKS, risks
 from torra.providers.rules.argument import Argument, falsifiers, strongest
-from torra.providers.rules.opinions import cite, level, told
+from torra.providers.rules.opinions import cite, level, point_replies
 from torra.providers.rules.others import judgement, sided
 from torra.providers.rules.readings import (
     ADX,
@@ -76,8 +76,8 @@ def trader(request: Request) -> dict[str, Any]:
     return {
         "symbol": request.symbol,
         "claim": argued.claim,
-        "points_for": told(request, argued.points_for),
-        "points_against": told(request, argued.points_against),
+        "points_for": point_replies(request, argued.points_for),
+        "points_against": point_replies(request, argued.points_against),
         "invalidation": [end._replace(bars=bars)._asdict() for end in ends],
         "risks": at_risk[:THESIS_RISKS],
         "horizon_bars": bars,

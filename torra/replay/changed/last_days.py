@@ -83,7 +83,7 @@ def _lines(
         if end is None or not (ticks := ticks_of(database, subject, end - SPAN, end)):
             return (NO_TICK,)
         final, bars = ArmObservation("full", tuple(ticks), ()), ScoredBars(database)
-        full, l1 = [*_counted(final, profile)], control_seen(final, ()).ticks
+        full, l1 = [*_ticks_if_counted(final, profile)], control_seen(final, ()).ticks
         lines = [
             f"{one.id}, {_covered(one, final)} on paper: with agents that count "
             f"{_side(ground, profile, full, alone=False)}; "
@@ -104,7 +104,7 @@ def _covered(instance: Instance, final: ArmObservation) -> str:
     return f"{count(len(closes), 'tick')} in {days} of the last 30 days"
 
 
-def _counted(final: ArmObservation, profile: Profile) -> Iterator[TickObservation]:
+def _ticks_if_counted(final: ArmObservation, profile: Profile) -> Iterator[TickObservation]:
     """Yield the ticks that have a verdict as they would be had the agents counted on all."""
     answered = recompose(final, Changes(counted=True), BrainNumbers.of(profile)).ticks
     for tick, told in zip(final.ticks, answered, strict=True):

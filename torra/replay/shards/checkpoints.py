@@ -160,7 +160,7 @@ class Checkpoint:
 
     def _opened(self) -> StateContents | None:
         """Return the contents of the state file, and cut the lines to what counts."""
-        held = _held(self._state)
+        held = _read_state(self._state)
         if held is None:
             # Lines without a state were never confirmed.
             self._lines.unlink(missing_ok=True)
@@ -189,7 +189,7 @@ def read_arm(
     CancelledError once `ended` says that nobody wants it any more.
     """
     lines, state = folder / f"{arm}{LINES}", folder / f"{arm}{STATE}"
-    held = _held(state)
+    held = _read_state(state)
     if held is None or not held.done:
         raise ConfigError(
             f"the arm {arm} of {folder.name} was not run to its end: torra replay goes on"
@@ -201,7 +201,7 @@ def read_arm(
 
 def state_of(folder: Path, arm: str) -> StateContents | None:
     """Return how far an arm was run, whichever program ran it; None where none has."""
-    return _held(folder / f"{arm}{STATE}")
+    return _read_state(folder / f"{arm}{STATE}")
 
 
 def forget(folder: Path, arm: str) -> None:
@@ -217,7 +217,7 @@ def _lasting(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in identity.items() if name not in PASSING}
 
 
-def _held(path: Path) -> StateContents | None:
+def _read_state(path: Path) -> StateContents | None:
     try:
         return StateContents.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:

@@ -86,7 +86,7 @@ class PositionStore(Outbox):
         """Return the market of an opening; None where none was kept."""
 
     @abstractmethod
-    def held_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
+    def price_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
         """Return the range of the bars that lie wholly between two moments; None without any."""
 
     @abstractmethod
@@ -196,7 +196,7 @@ class PositionStore(Outbox):
             exit_price=price,
             closed_at=closed_at,
             known_at=known_at,
-            held=self.held_range(row["instance"], opened, closed_at),
+            held=self.price_range(row["instance"], opened, closed_at),
             asset="" if spec is None else spec.asset,
             spread=0.0 if spec is None else spec.spread,
             situation=self.situation(row["sid"]),
