@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -330,6 +331,10 @@ def test_a_vendor_s_client_is_there_before_a_trial_is_due(
     tmp_path: Path, refusing: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The import of an SDK takes about a second, which the tick's agents would lack."""
+    # A desk of an earlier test may still build its own clients, which is no build of this trial.
+    for thread in threading.enumerate():
+        if thread.name == "torra-warm-up":
+            thread.join()
     build, run_tick = VendorClients._built, torra_trader.run_tick
     built: list[str] = []
     known: list[list[str]] = []

@@ -106,7 +106,7 @@ class Browser:
 
 @contextmanager
 def behind_a_proxy(app: Any, *, cuts: bool, prefix: str = PREFIX) -> Iterator[Browser]:
-    served: Any = server.open_server(app, "127.0.0.1", 0, prefix=prefix)
+    served = loopback.open_warm(app, prefix)
     thread = threading.Thread(target=served.run, daemon=True)
     thread.start()
     handler = type("Here", (Proxy,), {"port": served.effective_port, "cuts": cuts})

@@ -97,7 +97,7 @@ def running() -> Iterator[Callable[..., Any]]:
     """A served app, and a function that asks it and returns the answer with its body."""
     app = open_app(ScriptedView(), trusted_hosts=["desk.lan"])
     app.add_url_rule("/seen", view_func=lambda: f"{request.scheme} {request.remote_addr}")
-    found = server.open_server(app, "127.0.0.1", 0)
+    found = loopback.open_warm(app)
     thread = threading.Thread(target=found.run, daemon=True)
     thread.start()
 

@@ -22,7 +22,6 @@ from tests.doubles.strangers import HEAD, LOGIN, PAGE, besieged
 from tests.doubles.visitors import bearer, open_app
 from tests.tries import Tries, until
 from tests.worlds.demo_view import ScriptedView
-from torra.dashboard import server
 from torra.dashboard.doors import connections
 from torra.dashboard.doors.connections import (
     ANSWER_SECONDS,
@@ -54,7 +53,7 @@ class Served:
         app.add_url_rule(
             "/size", "size", view_func=lambda: str(len(request.data)), methods=["POST"]
         )
-        self.server: Any = server.open_server(app, "127.0.0.1", 0)
+        self.server = loopback.open_warm(app)
         self.port: int = self.server.effective_port
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.made: list[socket.socket] = []

@@ -28,7 +28,6 @@ from tests.doubles.visitors import ACCESS, bearer, open_app
 from tests.worlds import desks
 from tests.worlds.demo_view import ScriptedView
 from torra.config import DeskSettings, Profile
-from torra.dashboard import server
 from torra.dashboard.screens import streaming
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.stream_slots import MOST
@@ -176,7 +175,7 @@ class Reader(threading.Thread):
 
 @contextmanager
 def served(app: Any) -> Iterator[int]:
-    running = server.open_server(app, "127.0.0.1", 0)
+    running = loopback.open_warm(app)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     try:

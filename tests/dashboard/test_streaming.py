@@ -19,13 +19,12 @@ from werkzeug.test import EnvironBuilder
 
 from instance_database import Database
 from tests.doubles import loopback
-from tests.doubles.entrance import OURS, Moved, compiled, csrf_of
+from tests.doubles.entrance import OURS, Moved, csrf_of
 from tests.doubles.visitors import ACCESS, bearer, open_app
 from tests.worlds import stores
 from tests.worlds.demo_view import ScriptedView
 from torra.clock import System
 from torra.config import DeskSettings
-from torra.dashboard import server
 from torra.dashboard.app import TorraOverlay, create_app
 from torra.dashboard.doors import access_file
 from torra.dashboard.doors.access import IDLE_SECONDS, Access
@@ -466,10 +465,10 @@ class Below:
 def app_of(backing: PageContext, access: Access, *, hosted: bool) -> Flask:
     """Return the pages as an app of their own, or in a host that runs no desk."""
     if not hosted:
-        return compiled(create_app(ScriptedView(), access=access, backing=backing))
+        return create_app(ScriptedView(), access=access, backing=backing)
     host = Flask("host")
     TorraOverlay(host, desk_view=ScriptedView(), access=access, backing=backing)
-    return compiled(host)
+    return host
 
 
 def test_a_quiet_stream_notices_within_a_second(database: Database) -> None:
@@ -651,7 +650,7 @@ def test_only_a_few_wait_for_a_slot_at_once() -> None:
 
 @contextmanager
 def served(backing: PageContext) -> Iterator[int]:
-    running = server.open_server(open_app(ScriptedView(), backing=backing), "127.0.0.1", 0)
+    running = loopback.open_warm(open_app(ScriptedView(), backing=backing))
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     try:

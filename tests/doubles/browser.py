@@ -28,7 +28,6 @@ from tests.doubles import loopback
 from tests.doubles.lent_browser import lent
 from tests.doubles.visitors import ACCESS
 from tests.examples import examples
-from torra.dashboard.server import open_server
 
 NAMES = ("chromium-headless-shell", "chromium", "google-chrome", "msedge")
 BROWSER = os.environ.get("TORRA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
@@ -107,7 +106,7 @@ class Site:
     def __init__(self, app: Any, prefix: str = "") -> None:
         self.app = app
         self.prefix = prefix
-        self.server: Any = open_server(app, "127.0.0.1", 0, prefix=prefix)
+        self.server = loopback.open_warm(app, prefix)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
 
     @property

@@ -53,23 +53,17 @@ def make_access(clock: Clock | None = None) -> Access:
 
 
 def scripted_app(access: Access | None = None, **named: Any) -> Flask:
-    return compiled(create_app(ScriptedView(), access=access or make_access(), **named))
-
-
-def compiled(app: Flask) -> Flask:
-    """Return an app that does not compile its templates anew."""
-    return app
+    return create_app(ScriptedView(), access=access or make_access(), **named)
 
 
 def desk_app(desk: Desk, home: Path, access: Access | None = None) -> Flask:
     """Return an app over a real desk, as `torra run` makes it."""
     settings = DeskSettings(instances=(desks.BTC,))
-    made = create_app(
+    return create_app(
         DatabaseView(desk.database, settings, desk),
         access=access or make_access(),
         backing=PageContext(home, desk.database, settings, desk, {}),
     )
-    return compiled(made)
 
 
 def bearer(scope: str) -> dict[str, str]:

@@ -7,6 +7,19 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from flask import Flask
+
+from torra.dashboard.server import open_server
+
+
+def open_warm(app: Flask, prefix: str = "") -> Any:
+    """Return a waitress server of an app that has answered once.
+
+    What a double's world takes to make, seconds on a busy machine, is time of no client then.
+    """
+    app.test_client().get("/healthz", base_url="http://127.0.0.1")
+    return open_server(app, "127.0.0.1", 0, prefix=prefix)
+
 
 def end(server: Any) -> None:
     """End a waitress server, by the thread that reads; another wake of it may close it first."""
