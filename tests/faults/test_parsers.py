@@ -32,6 +32,7 @@ from hypothesis import strategies as st
 from agents.contracts import ModelUnavailable, Shape
 from agents.debate import replies
 from agents.registry import AGENTS
+from agents.texts import door
 from tests.worlds import flow_files
 from tests.worlds.channels import ORDER
 from tests.worlds.mt5_bars import GOLD
@@ -227,7 +228,7 @@ def read_row(read: Callable[[str], object], raw: bytes, folder: Path) -> object:
 
 
 def replied(raw: bytes, folder: Path) -> object:
-    reply = replies.load(raw.decode("utf-8", "replace"), "BTCUSD")
+    reply = door.load(raw.decode("utf-8", "replace"), "BTCUSD")
     found = []
     shapes: tuple[tuple[Shape, str], ...] = (
         ("report", "technical"), ("case", "bull_researcher"), ("news", "news"),

@@ -412,13 +412,14 @@ ANSWER = """\
 import json, sys
 role = sys.argv[1]
 assert "BTCUSD" in sys.stdin.read()
-reply = {{"symbol": "BTCUSD", "confidence": "high", "reasoning": "As asked.", "evidence": []}}
+reply = {{"symbol": "BTCUSD", "confidence": "high", "evidence": []}}
 if role == "risk_gate":
-    reply |= {{"multiplier": 1.0, "veto": False, "reason_code": "NONE"}}
+    reply |= {{"multiplier": 1.0, "veto": False, "reason_code": "NONE", "reasoning": "As asked."}}
 else:
     vectors = ("price_action", "key_levels", "momentum", "structure")
-    reply |= {{"adjustments": dict.fromkeys(vectors, 0.05), "key_points": [], "flags": []}}
-    reply |= {{"abstained": False, "abstain_reason": "", "falsifiers": []}}
+    reply |= {{"adjustments": dict.fromkeys(vectors, 0.05), "flags": []}}
+    reply |= {{"abstained": False, "abstain_reason": "", "falsifiers": [], "rebuttals": []}}
+    reply |= {{"claim": "As asked.", "points_for": [], "points_against": []}}
 print(json.dumps(reply))
 """
 

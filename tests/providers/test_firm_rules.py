@@ -31,7 +31,7 @@ from agents.contracts import (
     Winner,
 )
 from agents.debate import replies
-from agents.debate.reply_shapes import schema
+from agents.debate.replies import schema
 from agents.registry import AGENTS, TRADER
 from agents.sayings import mirrored as in_mirrored_words
 from tests.cases import cases

@@ -30,7 +30,7 @@ from agents.contracts import (
     Shape,
 )
 from agents.debate import replies
-from agents.debate.reply_shapes import schema
+from agents.debate.replies import schema
 from agents.registry import AGENTS
 from agents.sayings import SAYINGS
 from agents.sayings import mirrored as in_mirrored_words
