@@ -24,11 +24,11 @@ from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, kind_of_source
 from torra.outside.company_collector import KEPT, REST_S, ROUNDS, FactsCollector
-from torra.outside.concepts import CHAINS
+from torra.outside.concepts import CHAINS, concepts_of
 from torra.outside.edgar import (
-    APART_S,
     FIGURES_S,
     FILINGS_S,
+    REQUEST_GAP_S,
     TICKERS_S,
     Edgar,
     RequestSpacer,
@@ -37,7 +37,7 @@ from torra.outside.edgar import (
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 S = NewsStatus
-ONE_ROUND = sum(len(chain.concepts(foreign=False)) for chain in CHAINS.values())
+ONE_ROUND = sum(len(concepts_of(figure, foreign=False)) for figure in CHAINS)
 NEXT = "0000320193-26-000006"
 
 
@@ -135,7 +135,7 @@ def test_no_second_holds_more_than_eight_requests(server: EdgarServer, database:
     assert len(sent) == len(server.asked) > 60
     assert max(sum(begin <= one <= begin + 1.0 for one in sent) for begin in sent) <= 8
     gaps = [later - sooner for sooner, later in pairwise(sent)]
-    assert min(gaps) >= APART_S - 1e-6, "also between the concepts of one figure"
+    assert min(gaps) >= REQUEST_GAP_S - 1e-6, "also between the concepts of one figure"
     assert {one["user-agent"] for one in server.headers} == {f"Torra {CONTACT}"}
 
 

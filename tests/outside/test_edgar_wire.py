@@ -33,8 +33,15 @@ from torra.collecting.line import HEAD, MAX_REPLY_BYTES, SourceError
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
 from torra.outside.answers import FactsAnswer
-from torra.outside.concepts import CHAINS
-from torra.outside.edgar import APART_S, LONG_LIST, Edgar, RequestSpacer, contact_of, open_edgar
+from torra.outside.concepts import concepts_of
+from torra.outside.edgar import (
+    LONG_LIST,
+    REQUEST_GAP_S,
+    Edgar,
+    RequestSpacer,
+    contact_of,
+    open_edgar,
+)
 
 NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
 S = NewsStatus
@@ -101,7 +108,7 @@ def test_all_concepts_of_a_chain_are_asked_and_one_never_used_is_no_failure(
     found = knowing(server, "PG").fetch("PG revenue", NOW, PATIENT)
     assert [row.value for row in found.items] == [83_062e6]
     assert [path.rpartition("/")[2] for path, _ in server.asked] == [
-        f"{name}.json" for name in CHAINS["revenue"].us
+        f"{name}.json" for _, name, *_ in concepts_of("revenue", foreign=False)
     ]
     nothing = knowing(server, "PG").fetch("PG gross_profit", NOW, PATIENT)
     assert (nothing.status, nothing.items) == (S.EMPTY, ())
@@ -130,7 +137,7 @@ def test_a_foreign_company_is_asked_for_its_concepts_by_ifrs_too(server: EdgarSe
 
 def test_its_own_addresses_are_known() -> None:
     found = opened({"TORRA_EDGAR_CONTACT": CONTACT})
-    assert (found.host, found.official, found.asked) == ("data.sec.gov", True, True)
+    assert (found.data.origin[1], found.official, found.enabled) == ("data.sec.gov", True, True)
     assert [found.every(one) for one in ("tickers", "AAPL filings", "AAPL revenue")] == [
         7 * 86_400.0, 3600.0, 43_200.0,
     ]  # fmt: skip
@@ -152,7 +159,7 @@ def test_without_a_contact_there_is_no_request(server: EdgarServer) -> None:
     for contact in ("", "   "):
         environment["TORRA_EDGAR_CONTACT"] = contact
         found = opened(environment)
-        assert not found.asked
+        assert not found.enabled
         for topic in ("tickers", "AAPL filings", "AAPL assets"):
             answer = found.fetch(topic, NOW, PATIENT)
             assert (answer.status, answer.detail) == (S.NO_KEY, "TORRA_EDGAR_CONTACT is not set")
@@ -314,7 +321,7 @@ def test_no_second_of_a_minute_holds_more_than_eight_requests() -> None:
     while seconds.now < 1060.0:
         gate.wait(30.0)
         moments.append(seconds.now)
-    assert len(moments) == pytest.approx(60.0 / APART_S, abs=2)
+    assert len(moments) == pytest.approx(60.0 / REQUEST_GAP_S, abs=2)
     for begin in moments:
         assert sum(begin <= one <= begin + 1.0 for one in moments) <= 8
 
@@ -348,5 +355,5 @@ def test_a_place_that_lies_too_late_is_not_taken() -> None:
     with pytest.raises(SourceError) as late:
         gate.wait(0.1)
     assert late.value.status is S.UNREACHABLE
-    gate.wait(APART_S)
+    gate.wait(REQUEST_GAP_S)
     assert seconds.now == 1000.0

@@ -32,7 +32,7 @@ def of_fred(*lines: str, **more: str) -> SeriesAnswer:
 
 
 def of_cftc(*rows: Any, market: str = "gold") -> SeriesAnswer:
-    return cftc.read(market, json.loads(json.dumps(rows)), NOW)
+    return cftc.read(market, json.dumps(rows).encode(), NOW)
 
 
 def moment(text: str) -> datetime:
@@ -150,8 +150,8 @@ def test_a_week_of_each_market_is_three_series(market: str) -> None:
 
 def test_the_vocabulary_is_whole() -> None:
     assert {*cftc.SERIES} == {*CFTC} and {*cftc.MARKETS} == {*MARKETS}
-    assert {fred.Fred.topic_of(None, name) for name in (*FRED, *CFTC)} == {*FRED, None}
-    assert {cftc.Cftc.topic_of(None, name) for name in (*FRED, *CFTC)} == {*MARKETS, None}
+    assert {fred.topic_of(name) for name in (*FRED, *CFTC)} == {*FRED, None}
+    assert {cftc.topic_of(name) for name in (*FRED, *CFTC)} == {*MARKETS, None}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_what_is_no_row_is_refused(row: Any) -> None:
 @pytest.mark.parametrize("payload", [None, {}, {"error": True, "message": "no"}, "text", 5, True])
 def test_what_is_no_list_is_refused(payload: Any) -> None:
     with pytest.raises(SourceError, match="no list of weeks") as refused:
-        cftc.read("gold", payload, NOW)
+        cftc.read("gold", json.dumps(payload).encode(), NOW)
     assert refused.value.status is S.BROKEN
 
 
@@ -259,7 +259,7 @@ def _row(chance: random.Random) -> SeriesAnswer:
             row[column] = chance.choice(JUNK)
         else:
             row[column] = _broken(str(row[column]), chance)
-    found = cftc.read("vix", [week("vix", "2026-01-20"), row], NOW)
+    found = cftc.read("vix", json.dumps([week("vix", "2026-01-20"), row]).encode(), NOW)
     for one in found.items:
         assert one.known_at == cot_known_at(one.at.date()) and 0 <= one.value < 1e12
     assert len(found.items) in (0, 3, 6)

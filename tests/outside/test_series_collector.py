@@ -23,8 +23,7 @@ from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import CFTC, FRED, SeriesHistory, SeriesRow
 from torra.outside.answers import ALL_LATER, SeriesAnswer
 from torra.outside.collector import OVERLAP, SeriesCollector
-from torra.outside.publisher import EVERY_S, SPACING_S
-from torra.outside.publishers import open_publishers
+from torra.outside.publisher import EVERY_S, SPACING_S, open_publishers
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 HOUR = 3600.0
@@ -42,9 +41,6 @@ THURSDAY = row("2026-02-05", "2026-02-06 22:00")
 
 class Publisher:
     """A publisher that gives the answers of a list; the last one repeats. A topic is a series."""
-
-    official = True
-    host = "here"
 
     def __init__(self, *answers: Any, spacing: float = SPACING_S, every: float = EVERY_S) -> None:
         self.answers = list(answers)
@@ -107,7 +103,7 @@ class Desk:
         self.seconds = 1000.0
         how = {"fetch_seconds": publishers.pop("fetch_seconds", 10.0)}
         self.collector = SeriesCollector(
-            publishers, self.store, now=self.now, monotonic=lambda: self.seconds, **how
+            publishers, self.store.store_series, now=self.now, monotonic=lambda: self.seconds, **how
         )
         self.collector.watch(names)
 
@@ -361,7 +357,7 @@ def test_a_status_without_an_answer_grows_old() -> None:
 
 def running(fred: Publisher, store: Any = None) -> SeriesCollector:
     collector = SeriesCollector(
-        {"fred": fred}, store or Table(), now=Hand(NOON), monotonic=time.monotonic
+        {"fred": fred}, (store or Table()).store_series, now=Hand(NOON), monotonic=time.monotonic
     )
     collector.watch(["DGS10"])
     collector.start()

@@ -25,7 +25,7 @@ from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
 from torra.outside.answers import SeriesAnswer
 from torra.outside.cftc import PAGE
-from torra.outside.publishers import open_publishers
+from torra.outside.publisher import open_publishers
 
 NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
 TOKEN = "CANARY-7f3a/9c+1d=5e"
@@ -91,10 +91,10 @@ def test_each_market_stands_in_its_report(server: OutsideServer, market: str, re
 
 def test_their_own_addresses_are_known() -> None:
     found = open_publishers({})
-    assert {name: one.host for name, one in found.items()} == {
+    assert {name: one.place.origin[1] for name, one in found.items()} == {
         "fred": "fred.stlouisfed.org", "cftc": "publicreporting.cftc.gov",
     }  # fmt: skip
-    assert all(one.official and one.spacing == 2.0 for one in found.values())
+    assert all(one.place.official and one.spacing == 2.0 for one in found.values())
     assert {one.every("x") for one in found.values()} == {6 * 3600.0}
 
 

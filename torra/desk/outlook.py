@@ -276,10 +276,10 @@ def _series(
 ) -> SeriesCollector:
     # Here, because the line to a publisher takes a while to import.
     from torra.outside.collector import SeriesCollector  # noqa: PLC0415
-    from torra.outside.publishers import open_publishers  # noqa: PLC0415
+    from torra.outside.publisher import open_publishers  # noqa: PLC0415
 
     publishers = {name: one for name, one in open_publishers(environment).items() if name in asked}
-    return SeriesCollector(publishers, database, now=now, monotonic=System().monotonic)
+    return SeriesCollector(publishers, database.store_series, now=now, monotonic=System().monotonic)
 
 
 def _filings(
