@@ -33,8 +33,8 @@ from .contracts import (
     Point,
     Role,
 )
-from .evidence import citation_holds, number
-from .feature_words import name_of, reading_of, sides
+from .evidence import citation_holds
+from .features import name_of, number, reading_of, sides
 
 CLAIM_WORDS: Final = 25
 """Most words of a claim; what is longer is cut."""

@@ -12,7 +12,7 @@ from typing import Final
 from scoring_rubric import build_interpretive_prompt
 
 from .contracts import VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import COMPANIONS, FUNDAMENTALS, MARKET_EVIDENCE, SAID_OF_COMPANY, missing
+from .evidence import COMPANIONS, FUNDAMENTALS, MARKET_EVIDENCE, VENDOR_FIGURES, missing
 
 ROLE: Final = Role(
     id="fundamental",
@@ -20,9 +20,9 @@ ROLE: Final = Role(
     kind="analyst",
     tier="quick",
     focus=dict.fromkeys(VECTORS, "secondary"),
-    needs=("company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro."),
+    needs=("company.", *FUNDAMENTALS, *VENDOR_FIGURES, "macro."),
     evidence=(
-        *("scores.", "company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro.", COMPANIONS),
+        *("scores.", "company.", *FUNDAMENTALS, *VENDOR_FIGURES, "macro.", COMPANIONS),
         *MARKET_EVIDENCE,
     ),
 )

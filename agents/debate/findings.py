@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ..arguments import ATR, FALSIFIERS, ending, standing
 from ..contracts import WINNERS, Falsifier, Feature
-from ..evidence import number
+from ..features import number
 from .holding import INVENTED, LEVEL, LEVELS_KEPT
 from .reply_shapes import DecisionReply, FindingReply, GeometryReply
 from .reply_text import claim_of, level_name, refuse_surrogates

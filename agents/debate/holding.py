@@ -42,7 +42,7 @@ from ..contracts import (
     Rebuttal,
     Role,
 )
-from ..evidence import number
+from ..features import number
 from ..swarm.anomalies import PATTERN, shown_by
 from ..texts.door import garbage
 from .reply_text import claim_of, finite, one_line, refuse_surrogates, within

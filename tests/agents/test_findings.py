@@ -40,7 +40,7 @@ from agents.contracts import (
 )
 from agents.debate.replies import about, load, read
 from agents.evidence import trust
-from agents.feature_words import sides
+from agents.features import sides
 from agents.registry import AGENTS, Agent
 from scoring_rubric import OWN_FLAGS
 from tests.cases import cases

@@ -33,7 +33,7 @@ from agents.contracts import (
 )
 from agents.debate import replies, reply_shapes
 from agents.evidence import trust
-from agents.feature_words import sides
+from agents.features import sides
 from agents.registry import AGENTS
 from scoring_rubric import OWN_FLAGS
 from tests.cases import cases
