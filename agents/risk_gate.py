@@ -21,7 +21,8 @@ from .contracts import (
     GateRuling,
     Role,
 )
-from .evidence import OUTSIDE, number
+from .evidence import OUTSIDE
+from .features import number
 from .risk_officer import NO_ROWS
 from .risk_officer import RiskOverlay as OfficerRows
 
