@@ -61,7 +61,7 @@ class Desk:
         self.now, self.seconds = Hand(NOON), 1000.0
         sources = open_sources(SETTINGS, server.environment, Path("/nowhere"))
         self.collector = Collector(
-            sources, database, now=self.now, monotonic=lambda: self.seconds, score=score
+            sources.vendors, {}, database, now=self.now, monotonic=lambda: self.seconds, score=score
         )
         for subject in subjects or (APPLE,):
             self.collector.watch(subject, SETTINGS)
