@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
@@ -216,95 +217,89 @@ def test_what_was_accepted_too_early_or_will_be_is_no_value() -> None:
 
 # --- which concept counts -------------------------------------------------------------------------
 
-NET = "SalesRevenueNet"
-CONTRACT = "RevenueFromContractWithCustomerExcludingAssessedTax"
-MINORITIES = "StockholdersEquityIncludingPortionAttributableToNoncontrollingInterest"
-DUE, PAPER, BORROWED = "LongTermDebtCurrent", "CommercialPaper", "ShortTermBorrowings"
-APPLE: Mapping[str, Sequence[Row]] = {
-    DUE: [day("2023-09-30", 9_822e6, THREE), day("2022-09-24", 11_128e6, THREE),
-          day("2021-09-25", 9_613e6, THREE)],
-    PAPER: [day("2023-09-30", 5_985e6, THREE), day("2022-09-24", 9_982e6, THREE)],
-}  # fmt: skip
-"""What falls due, 9,822 M in 2023, beside 5,985 M of commercial paper."""
-
-LAST_QUARTER = value("2018-09-29", 62_900e6, ONE, "2018-11-05", start="2018-07-01")
-LAST_YEAR = value("2018-09-29", 9e6, ONE, "2018-11-05", start="2017-10-01")
-
-CHOICES: Mapping[str, tuple[str, Mapping[str, Sequence[Row]], list[tuple[str, float]]]] = {
-    "a part that a quarterly report tells alone, here 7, does not stand beside the whole": (
-        "revenue",
-        {
-            "Revenues": [year("2021", 29, ONE), quarter(2, "2022", 7)],
-            NET: [year("2021", 83, ONE), quarter(1, "2022", 20)],
-        },
-        [("2021-12-31", 83), ("2022-03-31", 20)],
-    ),
-    "the rules of 2018 gave revenue another concept: no year without any": (
-        "revenue",
-        {
-            NET: [year("2021", 83, ONE), year("2020", 80, ONE)],
-            CONTRACT: [quarter(1, "2022", 21), year("2022", 85, TWO), year("2021", 82, TWO)],
-        },
-        [("2021-12-31", 83), ("2020-12-31", 80), ("2022-03-31", 21), ("2022-12-31", 85),
-         ("2021-12-31", 82)],
-    ),
-    "a fallback fills no hole of a filing": (
-        "equity",
-        {
-            MINORITIES: [day("2021-12-31", 65, ONE), day("2020-12-31", 61, ONE),
-                         day("2022-12-31", 70, TWO)],
-            "StockholdersEquity": [day("2021-12-31", 60, ONE)],
-        },
-        [("2021-12-31", 60), ("2022-12-31", 70)],
-    ),
-    "Apple's last quarter of 2018, by another concept, does not stand for the year": (
-        "revenue", {"Revenues": [LAST_QUARTER], CONTRACT: [LAST_YEAR]}, [("2018-09-29", 9e6)],
-    ),
-    "a concept for older days alone does not lead": (
-        "equity",
-        {
-            "StockholdersEquity": [day("2020-12-31", 60, ONE)],
-            MINORITIES: [day("2021-12-31", 65, ONE)],
-        },
-        [("2021-12-31", 65)],
-    ),
-    "parts are added where there is no total, and no day of one part alone": (
-        "short_term_debt", APPLE, [("2023-09-30", 15_807e6), ("2022-09-24", 21_110e6)],
-    ),
-    "a total stands for its parts": (
-        "short_term_debt", APPLE | {"DebtCurrent": [day("2023-09-30", 15_900e6, THREE)]},
-        [("2023-09-30", 15_900e6)],
-    ),
-    "paper was paid back: last year's sum of both is not told anew as one of them": (
-        "short_term_debt",
-        {
-            DUE: [day("2022-09-24", 9, TWO), day("2023-09-30", 10, THREE),
-                  day("2022-09-24", 9, THREE)],
-            PAPER: [day("2022-09-24", 6, TWO), day("2022-09-24", 6, THREE)],
-        },
-        [("2022-09-24", 15), ("2023-09-30", 10)],
-    ),
-    "paper is not added to the borrowings that hold it": (
-        "short_term_debt",
-        {
-            PAPER: [day("2023-09-30", 6, THREE)],
-            BORROWED: [day("2023-09-30", 8, THREE)],
-            DUE: [day("2023-09-30", 10, THREE)],
-        },
-        [("2023-09-30", 18)],
-    ),
-    "one part alone is the figure": (
-        "short_term_debt", {BORROWED: [day("2023-09-30", 8, THREE)]}, [("2023-09-30", 8)],
-    ),
-}  # fmt: skip
+CHOICES = """
+a part that a quarterly report tells alone, here 7, does not stand beside the whole
+  revenue
+  Revenues: 2021 29 ONE, 2022Q2 7
+  SalesRevenueNet: 2021 83 ONE, 2022Q1 20
+  = 2021-12-31 83, 2022-03-31 20
+the rules of 2018 gave revenue another concept: no year without any
+  revenue
+  SalesRevenueNet: 2021 83 ONE, 2020 80 ONE
+  RevenueFromContractWithCustomerExcludingAssessedTax: 2022Q1 21, 2022 85 TWO, 2021 82 TWO
+  = 2021-12-31 83, 2020-12-31 80, 2022-03-31 21, 2022-12-31 85, 2021-12-31 82
+a fallback fills no hole of a filing
+  equity
+  StockholdersEquityIncludingPortionAttributableToNoncontrollingInterest: 2021-12-31 65 ONE, 2020-12-31 61 ONE, 2022-12-31 70 TWO
+  StockholdersEquity: 2021-12-31 60 ONE
+  = 2021-12-31 60, 2022-12-31 70
+a last quarter that ends with the year, as Apple's of 2018, does not stand for the year
+  revenue
+  Revenues: 2021Q4 62900 ONE
+  RevenueFromContractWithCustomerExcludingAssessedTax: 2021 9 ONE
+  = 2021-12-31 9
+a concept for older days alone does not lead
+  equity
+  StockholdersEquity: 2020-12-31 60 ONE
+  StockholdersEquityIncludingPortionAttributableToNoncontrollingInterest: 2021-12-31 65 ONE
+  = 2021-12-31 65
+parts are added where there is no total, as Apple's of 2023, and no day of one part alone
+  short_term_debt
+  LongTermDebtCurrent: 2023-09-30 9822 THREE, 2022-09-24 11128 THREE, 2021-09-25 9613 THREE
+  CommercialPaper: 2023-09-30 5985 THREE, 2022-09-24 9982 THREE
+  = 2023-09-30 15807, 2022-09-24 21110
+a total stands for its parts
+  short_term_debt
+  LongTermDebtCurrent: 2023-09-30 9822 THREE, 2022-09-24 11128 THREE
+  CommercialPaper: 2023-09-30 5985 THREE
+  DebtCurrent: 2023-09-30 15900 THREE
+  = 2023-09-30 15900
+paper was paid back: last year's sum of both is not told anew as one of them
+  short_term_debt
+  LongTermDebtCurrent: 2022-09-24 9 TWO, 2023-09-30 10 THREE, 2022-09-24 9 THREE
+  CommercialPaper: 2022-09-24 6 TWO, 2022-09-24 6 THREE
+  = 2022-09-24 15, 2023-09-30 10
+paper is not added to the borrowings that hold it
+  short_term_debt
+  CommercialPaper: 2023-09-30 6 THREE
+  ShortTermBorrowings: 2023-09-30 8 THREE
+  LongTermDebtCurrent: 2023-09-30 10 THREE
+  = 2023-09-30 18
+one part alone is the figure
+  short_term_debt
+  ShortTermBorrowings: 2023-09-30 8 THREE
+  = 2023-09-30 8
+"""  # noqa: E501 - names of concepts are long
+"""By case: the figure, values of each concept (period, value, filing; a quarter in its own filing),
+and the rows that come of them.
+"""
 
 
-@pytest.mark.parametrize("case", CHOICES)
+def row_of(text: str) -> Row:
+    period, val, *filing = text.split()
+    accn = {"ONE": ONE, "TWO": TWO, "THREE": THREE}.get("".join(filing), "")
+    if "Q4" in period:
+        return year(
+            period[:4],
+            int(val),
+            accn,
+        ) | {"start": f"{period[:4]}-10-01"}
+    if "Q" in period:
+        return quarter(int(period[-1]), period[:4], int(val))
+    return (day if "-" in period else year)(period, int(val), accn)
+
+
+@pytest.mark.parametrize("case", re.split(r"\n(?=\S)", CHOICES.strip()))
 @pytest.mark.parametrize("turned", [1, -1])
 def test_a_filing_speaks_by_one_concept(case: str, turned: int) -> None:
-    figure, files, expected = CHOICES[case]
-    payloads = [concept(AAPL, name, *rows) for name, rows in files.items()][::turned]
-    assert values(read(figure, *payloads)) == expected
+    _, figure, *files, expected = (line.strip() for line in case.split("\n"))
+    payloads = [
+        concept(AAPL, name, *map(row_of, rows.split(",")))
+        for name, _, rows in (line.partition(":") for line in files)
+    ]
+    rows = [tuple(text.split()) for text in expected.strip("= ").split(",")]
+    found = values(read(figure, *payloads[::turned]))
+    assert [(when, f"{val:.0f}") for when, val in found] == rows
 
 
 _REVENUES = [one.name for one in CHAINS["revenue"] if one.taxonomy == "us-gaap"]
@@ -505,57 +500,3 @@ def test_tickers_are_read_by_their_names_and_strangers_are_passed_over() -> None
     for payload in (*STRANGE, {}, odd):
         with pytest.raises(SourceError, match="no table of tickers"):
             read_tickers(payload)
-
-
-# --- many -----------------------------------------------------------------------------------------
-
-JUNK: tuple[Any, ...] = (
-    None, True, -1, 0, 1.5, 10**400, float("nan"), "", " ", "NaN", "٣", [], {}, "x" * 5000,
-    "2021-12-31", "0000320193-22-000001", "10-K", {"USD": 5}, [[]], {"USD": [{}]},
-)  # fmt: skip
-
-
-def _damaged(payload: Any, chance: random.Random) -> Any:
-    """Return a payload with junk in some of its places."""
-    spoilt = copy.deepcopy(payload)
-    for _ in range(chance.choice((1, 1, 2, 6))):
-        at: Any = spoilt
-        while True:
-            keys: list[Any] = [*at] if isinstance(at, dict) else [*range(len(at))]
-            if not keys:
-                break
-            key = chance.choice(keys)
-            if isinstance(at[key], dict | list) and chance.random() < 0.85:
-                at = at[key]
-            elif isinstance(at, dict) and chance.random() < 0.2:
-                del at[key]
-                break
-            else:
-                at[key] = chance.choice(JUNK)
-                break
-    return spoilt
-
-
-def test_ten_thousand_malformed_payloads_give_values_or_a_reason(scaled: Scale) -> None:
-    kinds: set[tuple[NewsStatus, bool, int]] = set()
-    files = edgar.two_revenues("PG")
-    filed = submissions(edgar.PG, (edgar.PG_2014, "10-K", "2014-08-08", "2014-08-08T11:00:00.000Z"))
-    for case in range(scaled(10_000, 600)):
-        chance = random.Random(case)
-        try:
-            assert read_tickers(_damaged(edgar.tickers(), chance))
-            stamps = read_submissions(_damaged(filed, chance), edgar.PG).stamps
-            tally, filed_values = Tally(), list[FiledValue]()
-            for one in files:
-                asked = Concept("us-gaap", one["tag"])
-                damaged = _damaged(one, chance)
-                filed_values += read_concept("revenue", asked, edgar.PG, damaged, tally)
-        except SourceError as trouble:
-            kinds.add((trouble.status, bool(trouble.detail), -1))
-            continue
-        found = reported("PG", "revenue", filed_values, stamps, NOW, tally)
-        kinds.add((found.status, bool(found.reasons), len(found.items)))
-        for row in found.items:
-            assert row.begins < row.ends < row.known_at <= NOW and abs(row.value) <= 1e15
-        assert found.items or found.dropped or found.left_out or not filed_values
-    assert len(kinds) > 3, "values, reasons and trouble"

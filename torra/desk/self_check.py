@@ -275,8 +275,8 @@ def _news_of(
     from torra.news.source import open_sources  # noqa: PLC0415 - the vendors' clients are heavy
 
     sources = open_sources(profile.news, place.environment, place.home)
-    for said, found in sources.described():
-        yield CheckResult("news", found.level, f"profile {name}: {said}", found.remedy)
+    for sentence, level, remedy in sources.described():
+        yield CheckResult("news", level, f"profile {name}: {sentence}", remedy)
     desk = {role: AGENTS[role].role.evidence for role in profile.agents.desk() if role in AGENTS}
     if not any(feature.startswith(seen) for seen in desk.values() for feature in READ_FROM_NEWS):
         yield CheckResult(
