@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from .contracts import VECTORS, Role
-from .evidence import COMPANIONS, FUNDAMENTALS, MARKET_EVIDENCE, SAID_OF_COMPANY
+from .evidence import COMPANIONS, FUNDAMENTALS, MARKET_EVIDENCE, VENDOR_FIGURES
 
 ROLE: Final = Role(
     id="fundamental",
@@ -24,9 +24,9 @@ ROLE: Final = Role(
         day. What is not listed is not known: say so.
     """,
     focus=dict.fromkeys(VECTORS, "secondary"),
-    needs=("company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro."),
+    needs=("company.", *FUNDAMENTALS, *VENDOR_FIGURES, "macro."),
     evidence=(
-        *("scores.", "company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro.", COMPANIONS),
+        *("scores.", "company.", *FUNDAMENTALS, *VENDOR_FIGURES, "macro.", COMPANIONS),
         *MARKET_EVIDENCE,
     ),
 )

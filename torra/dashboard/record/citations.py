@@ -27,7 +27,7 @@ from agents.contracts import (
 from agents.debate import board as boards
 from agents.debate.deliberation import Consulted
 from agents.evidence import grounded
-from agents.feature_words import FEATURES, meaning_of, name_of
+from agents.features import FEATURES, meaning_of, name_of
 from agents.registry import AGENTS, SCORER, TRADER
 from scoring_rubric import shown_features
 from torra.dashboard.record.rows import Chip, Voice
