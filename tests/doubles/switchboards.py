@@ -14,8 +14,8 @@ from agents.contracts import Completion, ModelUnavailable, Request
 from agents.debate import reply_shapes
 from agents.registry import AGENTS
 from tests.later import Later
+from torra.providers.vendors.clients import VendorClients
 from torra.providers.vendors.routing import RoutedProvider
-from torra.providers.vendors.switchboard import VendorClients
 
 openai_compatible = Later("torra.providers.vendors.openai_compatible")
 VENDORS = ("anthropic", "google", "openai_compatible")
@@ -35,8 +35,8 @@ class Prices:
     def warm(self) -> None:
         pass
 
-    def cost(self, vendor: str, model: str, **tokens: Any) -> float:
-        return 0.0 if tokens["local"] else tokens["input_tokens"] + 2.0 * tokens["output_tokens"]
+    def cost(self, vendor: str, model: str, usage: Any, *, local: bool) -> float:
+        return 0.0 if local else usage.input + 2.0 * usage.output
 
     def worst_case(self, vendor: str, model: str, **bounds: Any) -> float:
         return 0.0 if bounds["local"] else 1000.0
@@ -166,10 +166,10 @@ def _again(answer: Answer, environment: Mapping[str, str]) -> Bench:
     found = _kept[key]
     found.sent, found.answer = [], answer
     for vendor in VENDORS:
-        found.switchboard.unblock(vendor)
+        found.switchboard.block(vendor, "", 0.0)
         if vendor in found.switchboard._adapters and vendor == "openai_compatible":
             adapter = found.switchboard._adapters[vendor].result(timeout=60)
-            assert isinstance(adapter, openai_compatible.OpenAIAdapter)
+            assert isinstance(adapter, openai_compatible.VendorAdapter)
             adapter._forms.clear()
     return found
 

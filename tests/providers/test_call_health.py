@@ -10,7 +10,7 @@ from agent_config import AgentSettings
 from tests.doubles.vendor_line import agents
 from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI
 from torra.providers.call_health import IN_A_ROW, NEWEST, ModelHealth, health
-from torra.providers.vendors.capabilities import FORM_IN_USE
+from torra.providers.vendors.table import FORM_IN_USE
 
 HAIKU = "claude-haiku-5-5"
 

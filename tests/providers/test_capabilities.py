@@ -15,12 +15,12 @@ from tests.cases import cases
 from tests.later import Later
 from torra.config import ROOT
 from torra.errors import ConfigError
-from torra.providers.vendors.capabilities import (
+from torra.providers.vendors.table import (
     AS_OF,
-    MODELS_KNOWN,
     Capability,
     capability,
     check_model,
+    vendors,
     warning,
 )
 
@@ -29,6 +29,7 @@ anthropic_names = Later("anthropic.types.model_param")
 google_types = Later("google.genai.types")
 openai_names = Later("openai.types.shared")
 
+MODELS_KNOWN = [row for vendor in vendors().values() for row in vendor.models.values()]
 BY_NAME = {(row.vendor, row.model): row for row in MODELS_KNOWN}
 ENDING = [row for row in MODELS_KNOWN if row.retired]
 DAY = timedelta(days=1)

@@ -20,7 +20,7 @@ from tests.later import Later
 from tests.worlds.stores import key_of
 from torra.clock import System
 from torra.commands.command_line import main
-from torra.providers.vendors.capabilities import FORM_IN_USE
+from torra.providers.vendors.table import FORM_IN_USE
 
 openai_compatible = Later("torra.providers.vendors.openai_compatible")
 LOCAL: Final = {"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}

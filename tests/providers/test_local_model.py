@@ -31,7 +31,7 @@ from torra.clock import duration, iso
 from torra.config import Profile, validate
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
-from torra.providers.vendors.switchboard import VendorClients
+from torra.providers.vendors.clients import VendorClients
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import TickDeps
 

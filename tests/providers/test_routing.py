@@ -356,7 +356,7 @@ def test_a_server_in_openai_s_place_may_call_its_models_what_it_likes() -> None:
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.SDKS, "google", "not_there.at_all")
+    monkeypatch.setattr(registry, "find_spec", lambda _: None)
     with bench() as way, pytest.raises(ConfigError, match="google-genai"):
         open_provider(AgentSettings(provider="google"), way.switchboard)
 
@@ -405,6 +405,8 @@ def test_a_request_is_not_changed_on_its_way() -> None:
     seen: list[Request] = []
 
     class Ear:
+        name = "ear"
+
         def submit(self, request: Request) -> Any:
             seen.append(request)
             return RulesProvider().submit(request)

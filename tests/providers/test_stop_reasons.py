@@ -14,7 +14,7 @@ from tests.doubles.switchboards import VENDORS, a_request, bench, body
 from tests.later import Later
 from torra.desk.models.remedies import BROKEN, REMEDIES, explained
 from torra.providers.vendors.addresses import key_sign
-from torra.providers.vendors.stops import STOPS, WORDS, stop_word
+from torra.providers.vendors.table import stop_word, vendors
 
 anthropic, google, openai = (
     Later("anthropic.types"),
@@ -22,6 +22,11 @@ anthropic, google, openai = (
     Later("openai.types.chat.chat_completion"),
 )
 
+WORDS: Final = {vendor: vendors()[vendor].stops for vendor in VENDORS}
+STOPS: Final = {
+    vendor: {told: word for word, names in rows.items() for told in names.split()}
+    for vendor, rows in WORDS.items()
+}
 ROWS: Final = [(vendor, told, word) for vendor in STOPS for told, word in STOPS[vendor].items()]
 TEXT: Final = '{"symbol": "XAUUSD"}'
 READ: Final = frozenset(("end", *door.ODD, "empty"))

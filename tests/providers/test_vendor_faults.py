@@ -198,7 +198,7 @@ class Stagehand:
         try:
             return self._played(case, again, booth)
         finally:
-            booth.line.switchboard.unblock(case.vendor)
+            booth.line.clients.block(case.vendor, "", 0.0)
             free.append(booth)
 
     def _played(self, case: Case, again: int, booth: Booth) -> Played:
@@ -209,7 +209,7 @@ class Stagehand:
             script |= dict.fromkeys(("analysts", "research"), Reply(stop="refusal"))
         booth.server.play(script)
         settings = vendor_line.agents(case.vendor, timeout_seconds=fault.seconds)
-        provider = open_provider(settings, booth.line.switchboard)
+        provider = open_provider(settings, booth.line.clients)
         witness = Witness()
         ticked = vendor_desk.tick(self._folder / f"{case}-{again}", provider, settings)
         return Played(ticked, list(booth.server.exchanges), fault.seconds, witness.end())
@@ -389,9 +389,9 @@ def test_a_refused_key_stops_every_further_call_of_this_hour(
     ):
         ticked = vendor_desk.tick(tmp_path, line.provider, line.settings, bars=2)
         assert len(server.exchanges) == 1
-        assert set(line.switchboard.blocked()) == {vendor}
-        told = line.switchboard.blocked()[vendor]
-        line.switchboard.unblock(vendor)
+        assert set(line.clients.blocked()) == {vendor}
+        told = line.clients.blocked()[vendor]
+        line.clients.block(vendor, "", 0.0)
         server.script = {}
         again = vendor_desk.tick(tmp_path / "again", line.provider, line.settings)
     assert ticked.row["source_type"] == "L1_ONLY"

@@ -56,7 +56,7 @@ class Booth(NamedTuple):
         """Put one request and return its answer and the only HTTP request that it made."""
         self.server.play({"*": entry})
         if request.model == MODELS[OPENAI]["quick"]:
-            adapter: Any = self.line.switchboard._adapters[OPENAI].result(timeout=60)
+            adapter: Any = self.line.clients._adapters[OPENAI].result(timeout=60)
             adapter._forms.clear()  # a server that gave unusable replies is asked in other forms
         completion = self.line.ask(request)
         (exchange,) = self.server.exchanges
@@ -189,7 +189,10 @@ def test_a_count_that_cannot_be_costs_the_worst_case(
     found, _ = there.asked(request, Reply(usage=lie))
     assert json.loads(found.text)
     assert (found.input_tokens, found.output_tokens, found.cached_tokens) == (0, 0, 0)
-    assert found.cost_usd == there.line.switchboard.price(vendor, request.model, request, None)
+    size = len(f"{request.system}{request.user}".encode())
+    assert found.cost_usd == vendor_line.prices().worst_case(
+        vendor, request.model, prompt_bytes=size, output_tokens=request.max_output_tokens
+    )
 
 
 # --- one request ----------------------------------------------------------------------------------

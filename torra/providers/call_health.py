@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_config import AgentSettings, asked_outside, route
-from torra.providers.vendors.capabilities import FORM_IN_USE, FORMS
+from torra.providers.vendors.table import FORM_IN_USE, FORMS
 
 NEWEST: Final = 20
 """Newest calls of a model that are counted."""
