@@ -38,7 +38,7 @@ from docs import dependencies
 from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
 from torra.clock import TIMEFRAMES
-from torra.collecting.refusals import COMMON, REFUSALS
+from torra.collecting.refusals import COMMON, refusals
 from torra.config import (
     ROOT,
     SYMBOLS,
@@ -333,11 +333,11 @@ def outside_tables(page: str) -> str:
 def news_tables(page: str) -> str:
     """Return docs/news.md with the table of refusals written anew."""
     head = "| asked | status of HTTP | its words | state | what is told |\n|---|---|---|---|---|\n"
-    groups = {**REFUSALS, "any": COMMON}
+    groups = {**refusals(), "any": COMMON}
     rows = "".join(
         f"| `{name}` | {one.code or 'any'} | {one.words} | `{one.status}` | {one.detail} |\n"
-        for name, refusals in groups.items()
-        for one in refusals
+        for name, group in groups.items()
+        for one in group
     )
     return _between(page, REFUSALS_TABLE, head + rows)
 
@@ -467,7 +467,7 @@ def _agent(role: Role) -> str:
 def _model_row(row: Capability) -> str:
     cells = (
         f"`{row.model}`",
-        "yes" if row.structured else "no",
+        "yes",
         "yes" if row.picture else "no",
         _sent(row.thinking),
         row.effort or "",

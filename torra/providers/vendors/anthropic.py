@@ -28,10 +28,9 @@ from torra.providers.vendors.vendor import (
     RequestTrace,
     VendorReply,
     count,
-    described,
     exchange,
     items,
-    picture_type,
+    picture_of,
     text,
     wire_text,
 )
@@ -60,22 +59,20 @@ class VendorAdapter:
 
 def body(model: str, request: Request, can: Capability) -> dict[str, Any]:
     """Return the request body, in the order in which `messages.create` would write it."""
-    output: dict[str, Any] = {"effort": can.effort} if can.effort else {}
-    system = request.system
-    if can.structured:
-        output["format"] = {"type": "json_schema", "schema": dict(request.schema)}
-    else:
-        system = described(system, request.schema)
-    wanted = {
-        "output_config": output,
-        "system": _system(system),
-        "thinking": dict(can.thinking or {}),
-    }
+    content: list[dict[str, Any]] = [{"type": "text", "text": request.user}]
+    kind, picture = picture_of(request, can)
+    if kind:
+        data = base64.b64encode(picture).decode()
+        source = {"type": "base64", "media_type": kind, "data": data}
+        content.insert(0, {"type": "image", "source": source})
+    form = {"type": "json_schema", "schema": dict(request.schema)}
+    optional = {"system": _system(request.system), "thinking": dict(can.thinking or {})}
     return {
         "max_tokens": request.max_output_tokens,
-        "messages": [{"role": "user", "content": _content(request, can)}],
+        "messages": [{"role": "user", "content": content}],
         "model": model,
-        **{name: value for name, value in wanted.items() if value},
+        "output_config": ({"effort": can.effort} if can.effort else {}) | {"format": form},
+        **{name: value for name, value in optional.items() if value},
     }
 
 
@@ -104,12 +101,3 @@ def _system(system: str) -> list[dict[str, Any]]:
     first = {"type": "text", "text": shared, "cache_control": {"type": "ephemeral"}}
     rest = system.removeprefix(shared) if cached else system
     return [first] * cached + [{"type": "text", "text": rest}] * bool(rest.strip())
-
-
-def _content(request: Request, can: Capability) -> list[dict[str, Any]]:
-    content: list[dict[str, Any]] = [{"type": "text", "text": request.user}]
-    if can.picture and request.picture and (kind := picture_type(request.picture)):
-        data = base64.b64encode(request.picture).decode("ascii")
-        source = {"type": "base64", "media_type": kind, "data": data}
-        content.insert(0, {"type": "image", "source": source})
-    return content

@@ -23,11 +23,10 @@ from torra.providers.vendors.vendor import (
     RequestTrace,
     VendorReply,
     count,
-    described,
     exchange,
     items,
     mapping,
-    picture_type,
+    picture_of,
     text,
     wire_text,
 )
@@ -59,27 +58,22 @@ class VendorAdapter:
     async def ask(self, model: str, request: Request, trace: RequestTrace) -> VendorReply:
         """Ask once; raises VendorFault, or what the SDK raises."""
         can = capability("google", model)
-        generate = self._client.aio.models.generate_content
-        sending = generate(
-            model=model, contents=contents(request, can), config=config(request, can)
+        contents: list[Any] = [request.user]
+        kind, picture = picture_of(request, can)
+        if kind:
+            contents.insert(0, types.Part.from_bytes(data=picture, mime_type=kind))
+        sending = self._client.aio.models.generate_content(
+            model=model, contents=contents, config=config(request, can)
         )
         return read(await exchange(sending, trace))
 
 
-def contents(request: Request, can: Capability) -> list[Any]:
-    """Return the picture, when there is one and the model sees, and the words of the user."""
-    if can.picture and request.picture and (kind := picture_type(request.picture)):
-        return [types.Part.from_bytes(data=request.picture, mime_type=kind), request.user]
-    return [request.user]
-
-
 def config(request: Request, can: Capability) -> types.GenerateContentConfig:
     """Return everything else of a request. Sampling is left to the model: no temperature."""
-    system = request.system if can.structured else described(request.system, request.schema)
     return types.GenerateContentConfig(
-        system_instruction=system or None,
+        system_instruction=request.system or None,
         response_mime_type="application/json",
-        response_json_schema=dict(request.schema) if can.structured else None,
+        response_json_schema=dict(request.schema),
         max_output_tokens=request.max_output_tokens,
         automatic_continuation=False,
         thinking_config=can.thinking and types.ThinkingConfig.model_validate(can.thinking),

@@ -16,6 +16,7 @@ schema field by field and read the reply into its models on every call, and nobo
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -30,7 +31,6 @@ from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.table import (
     FORM_IN_USE,
     FORMS,
-    Capability,
     Form,
     capability,
     stop_word,
@@ -41,16 +41,16 @@ from torra.providers.vendors.vendor import (
     RequestTrace,
     VendorReply,
     count,
-    described,
     exchange,
     items,
     mapping,
-    picture_type,
+    picture_of,
     text,
     wire_text,
 )
 
 VENDOR: Final = "openai_compatible"
+DESCRIBED: Final = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
 NOT_TAKEN: Final = frozenset((400, 422, 501))
 """How servers answer a response format that they do not know; 404 is a model that is not there."""
 
@@ -69,7 +69,7 @@ UNUSABLE_KEPT: Final = 3
 
 
 @dataclass(slots=True)
-class _FormUse:
+class FormUse:
     """The form in which a model is asked, requests since it changed, unusable replies in a row."""
 
     place: int = 0
@@ -95,7 +95,7 @@ class VendorAdapter:
 
     def __init__(self, address: Address, http: httpx2.AsyncClient) -> None:
         self._official = address.official
-        self._forms: dict[str, _FormUse] = {}
+        self._forms: dict[str, FormUse] = {}
         self._client = openai.AsyncOpenAI(
             api_key=NO_KEY,
             base_url=address.base_url,
@@ -107,10 +107,8 @@ class VendorAdapter:
     async def ask(self, model: str, request: Request, trace: RequestTrace) -> VendorReply:
         """Ask once, in as many forms as it takes; raises VendorFault, or what the SDK raises."""
         if self._official:
-            structured = capability(VENDOR, model).structured
-            form: Form = "json_schema" if structured else "json_object"
-            return await self._send(model, request, form, trace)
-        use = self._forms.setdefault(model, _FormUse())
+            return await self._send(model, request, FORMS[0], trace)
+        use = self._forms.setdefault(model, FormUse())
         for place in range(use.first(), len(FORMS)):
             try:
                 reply = await self._send(model, request, FORMS[place], trace)
@@ -136,25 +134,35 @@ def body(model: str, request: Request, form: Form, *, official: bool) -> dict[st
 
     For any other server than OpenAI's it has nothing that one of them does not know.
     """
-    can = capability(VENDOR, model)
-    strict = form == "json_schema"
-    system = request.system if strict else described(request.system, request.schema)
-    limit = "max_completion_tokens" if official else "max_tokens"
+    can, strict, system = capability(VENDOR, model), form == "json_schema", request.system
+    if not strict:
+        schema = json.dumps(request.schema, separators=(",", ":"), sort_keys=True)
+        system = f"{system}\n\n{DESCRIBED}\n{schema}".lstrip()
+    content: str | list[dict[str, Any]] = request.user
+    kind, picture = picture_of(request, can)
+    if kind:
+        data = base64.b64encode(picture).decode()
+        # Low detail bounds what the picture costs (PICTURE_TOKENS).
+        image = {"url": f"data:{kind};base64,{data}", "detail": "low"}
+        content = [
+            {"type": "image_url", "image_url": image},
+            {"type": "text", "text": request.user},
+        ]
     sent: dict[str, Any] = {
         "model": model,
         "messages": [
             *([{"role": "system", "content": system}] if system else ()),
-            {"role": "user", "content": _content(request, can)},
+            {"role": "user", "content": content},
         ],
-        limit: request.max_output_tokens,
+        "max_completion_tokens" if official else "max_tokens": request.max_output_tokens,
     }
     if official and can.effort:
         sent["reasoning_effort"] = can.effort
     if form != "prompt":
         sent["response_format"] = {"type": form}
     if strict:
-        schema = {"name": "reply", "strict": True, "schema": dict(request.schema)}
-        sent["response_format"]["json_schema"] = schema
+        named = {"name": "reply", "strict": True, "schema": dict(request.schema)}
+        sent["response_format"]["json_schema"] = named
     return sent
 
 
@@ -203,12 +211,3 @@ def _is_usable(reply: VendorReply, request: Request) -> bool:
     except ModelUnavailable:
         return False
     return keys >= set(request.schema.get("required", ()))
-
-
-def _content(request: Request, can: Capability) -> str | list[dict[str, Any]]:
-    if can.picture and request.picture and (kind := picture_type(request.picture)):
-        data = base64.b64encode(request.picture).decode("ascii")
-        # Low detail bounds what the picture costs (PICTURE_TOKENS).
-        image = {"url": f"data:{kind};base64,{data}", "detail": "low"}
-        return [{"type": "image_url", "image_url": image}, {"type": "text", "text": request.user}]
-    return request.user

@@ -33,14 +33,13 @@ FORM_IN_USE: Final = "asked in the form "
 class Capability:
     """What one model can do.
 
-    `structured`: it can be held to a JSON schema. `picture`: it sees. `thinking`: what to send to
+    `picture`: it sees. `thinking`: what to send to
     turn its thinking off or down, None for nothing. `effort`: what to send as effort, None for
     nothing. `retired`: the day from which it is gone, and `replaced_by` what to name instead.
     """
 
     vendor: str
     model: str
-    structured: bool = True
     picture: bool = True
     thinking: Mapping[str, str | int] | None = None
     effort: str | None = None
@@ -58,10 +57,10 @@ class Vendor:
     `needs_key`: it answers nobody without one. `headers` are sent with each request.
 
     `sdk` is the module and `package` the distribution of its SDK, `price_list` its name in
-    genai-prices. `refusals` are a status (0: any), words in the body and what they mean: an account
-    that cannot be asked for an hour. `stops` has its words for why a reply ended, split at blanks,
-    by ours (agents.contracts.Completion); what a person can do about each stands in
-    torra.desk.models.remedies.
+    genai-prices. `refusals` are a status (0: any), words in the body in small letters, how it is
+    taken, and what it means: of a vendor of models, that it cannot be asked for an hour. `stops`
+    has its words for why a reply ended, split at blanks, by ours (agents.contracts.Completion);
+    what a person can do about each stands in torra.desk.models.remedies.
     """
 
     variable: str
@@ -73,7 +72,7 @@ class Vendor:
     sdk: str = ""
     package: str = ""
     price_list: str = ""
-    refusals: Sequence[tuple[int, str, str]] = ()
+    refusals: Sequence[tuple[int, str, str, str]] = ()
     stops: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, Capability] = field(default_factory=dict)
 

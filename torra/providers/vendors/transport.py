@@ -3,8 +3,8 @@
 Every request of every SDK passes the guard. A request goes to the origin that the environment names
 and nowhere else. It carries our headers only: an SDK's own, and those that variables such as
 ANTHROPIC_CUSTOM_HEADERS add, stay behind. The guard alone knows the key. A reply is read whole, up
-to 1 MB, and noted on the request's trace. No proxy variable is read, no redirect followed, no
-cookie kept.
+to 1 MB and without compression, which could hide a longer one, and noted on the request's trace. No
+proxy variable is read, no redirect followed, no cookie kept.
 
 httpx2 is imported here, so this module is imported when a vendor is first used.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import zlib
 from functools import cache
 from typing import Any, Final
 
@@ -40,7 +39,7 @@ LIMITS: Final = httpx2.Limits(
 """Room for fifty desks of eight agents at once; vendors keep an idle connection longer than 30 s.
 """
 
-KEPT_HEADERS: Final = ("retry-after", "retry-after-ms", "date")
+KEPT_HEADERS: Final = ("retry-after", "retry-after-ms")
 QUIET: Final = ("anthropic", "openai", "google_genai", "httpx2", "httpcore2")
 
 
@@ -107,18 +106,22 @@ class WireGuard(httpx2.AsyncBaseTransport):
         trace.status = response.status_code
         trace.headers = {name: response.headers.get(name, "") for name in KEPT_HEADERS}
         try:
-            raw = bytearray()
+            body = bytearray()
             async for chunk in response.stream:  # type: ignore[union-attr]
-                raw += chunk
-                _refuse_long(raw, trace)
+                body += chunk
+                if len(body) > MAX_REPLY_BYTES:
+                    detail = "the reply is too long"
+                    trace.fault = VendorFault("garbage", detail, billed=True)
+                    raise ReplyUnreadable(detail)
         finally:
             await response.aclose()
-        body = _plain(bytes(raw), response.headers.get("content-encoding", ""), trace)
-        trace.body = trace.address.veiled(body)
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            trace.fault = _broken("the reply cannot be read")
+            raise ReplyUnreadable("compressed, unasked")
+        trace.body = trace.address.veiled(bytes(body))
         trace.stage = "answered"
         return httpx2.Response(
             trace.status,
-            # Without content-encoding: the body is unpacked already.
             headers={"content-type": "application/json"},
             content=trace.body,
             request=ours,
@@ -147,7 +150,7 @@ def _ours(request: httpx2.Request, trace: RequestTrace, body: bytes) -> httpx2.R
         request.url,
         headers={
             "accept": "application/json",
-            "accept-encoding": "gzip, deflate",
+            "accept-encoding": "identity",
             "content-type": "application/json",
             "user-agent": "torra",
             **address.headers(),
@@ -158,26 +161,6 @@ def _ours(request: httpx2.Request, trace: RequestTrace, body: bytes) -> httpx2.R
             "trace": note,
         },
     )
-
-
-def _plain(raw: bytes, encoding: str, trace: RequestTrace) -> bytes:
-    """Return the body without its compression, which may not hide a longer one."""
-    if encoding.strip().lower() in {"", "identity"}:
-        return raw
-    try:
-        # With a limit: a small body may unpack to gigabytes. 32 takes gzip and zlib alike.
-        plain = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress(raw, MAX_REPLY_BYTES + 1)
-    except zlib.error:
-        trace.fault = _broken("the reply cannot be read")
-        raise ReplyUnreadable("the reply's compression cannot be read") from None
-    _refuse_long(plain, trace)
-    return plain
-
-
-def _refuse_long(body: bytes | bytearray, trace: RequestTrace) -> None:
-    if len(body) > MAX_REPLY_BYTES:
-        trace.fault = VendorFault("garbage", "the reply is too long", billed=True)
-        raise ReplyUnreadable("the reply is too long")
 
 
 def _broken(detail: str) -> VendorFault:

@@ -14,23 +14,20 @@ import math
 from collections.abc import Awaitable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, Protocol
 
 from agents.contracts import JPEG, PNG, ModelUnavailable, Request
-from torra.clock import System
 from torra.providers.prices import Usage
 from torra.providers.vendors.addresses import Address
-from torra.providers.vendors.table import vendors
+from torra.providers.vendors.table import Capability, vendors
 
 RETRY_S: Final = 0.5
 """How long a vendor that is busy or broken is left alone when it names no time itself."""
 
 REFUSALS: Final = (
-    (401, "", "the key was refused"),
-    (402, "", "the account has no credit"),
-    (403, "", "the key may not do this"),
+    (401, "", "refused", "the key was refused"),
+    (402, "", "refused", "the account has no credit"),
+    (403, "", "refused", "the key may not do this"),
 )
 """Answers after which any vendor is not asked for an hour (table.Vendor.refusals)."""
 
@@ -194,7 +191,7 @@ def _refusal(trace: RequestTrace) -> VendorFault:
     status, text = trace.status, trace.body.decode("utf-8", "replace").lower()
     broken = status == CUT_SHORT or (status >= 500 and status not in NOT_BEGUN)
     # Before busy: an account that is used up answers 429 too, and waiting does not help.
-    for code, words, meaning in (*REFUSALS, *vendors()[trace.address.vendor].refusals):
+    for code, words, _, meaning in (*REFUSALS, *vendors()[trace.address.vendor].refusals):
         if code in {0, status} and words in text:
             detail = f"{status}: {meaning}"
             return VendorFault("error", detail, billed=broken, down=True, blocks=True)
@@ -207,13 +204,12 @@ def _refusal(trace: RequestTrace) -> VendorFault:
 def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
     """Return after how many seconds a busy vendor wants to be asked again, 0.5 if it says none.
 
-    The sources are retry-after-ms, Retry-After in seconds or as a date, and Google's RetryInfo.
+    The sources are retry-after-ms, Retry-After in seconds, and Google's RetryInfo.
     """
-    header, details = headers.get("retry-after", ""), items(mapping(body.get("error")), "details")
+    details = items(mapping(body.get("error")), "details")
     waits = (
         _seconds(headers.get("retry-after-ms", ""), 1000.0),
-        _seconds(header),
-        _until(header, headers.get("date", "")),
+        _seconds(headers.get("retry-after", "")),
         *(_seconds(text(detail.get("retryDelay")).removesuffix("s")) for detail in details),
     )
     return next((seconds for seconds in waits if seconds is not None), RETRY_S)
@@ -227,37 +223,15 @@ def _seconds(number: str, per_second: float = 1.0) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def _until(moment: str, date: str) -> float | None:
-    """Return the seconds from the reply's own date, or else from now, to an HTTP date."""
-    end = _http_date(moment)
-    if end is None:
-        return None
-    # Against the reply's own date the vendor's clock may be wrong and the wait is still right.
-    return max(0.0, (end - (_http_date(date) or System().now())).total_seconds())
+def picture_of(request: Request, can: Capability) -> tuple[str, bytes]:
+    """Return the media type of a request's picture, by its first bytes, and its data.
 
-
-def _http_date(words: str) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(words)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    # A date of HTTP is in GMT, also where it does not say so.
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def picture_type(picture: bytes | None) -> str:
-    """Return the media type of a picture by its first bytes, "" for one that is none."""
+    The type is "" where there is none, or a model that does not see.
+    """
+    data = request.picture or b""
     kinds = {PNG: "image/png", JPEG: "image/jpeg"}
-    return next((kind for sign, kind in kinds.items() if (picture or b"").startswith(sign)), "")
-
-
-def described(system: str, schema: Mapping[str, Any]) -> str:
-    """Return the system text with the schema in it, for a model that is not held to one."""
-    wanted = json.dumps(schema, separators=(",", ":"), sort_keys=True)
-    return (
-        f"{system}\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
-        f"else:\n{wanted}"
-    ).lstrip()
+    kind = next((kind for sign, kind in kinds.items() if data.startswith(sign)), "")
+    return kind if can.picture else "", data
 
 
 def mapping(value: object) -> Mapping[str, Any]:
