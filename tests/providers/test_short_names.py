@@ -67,7 +67,7 @@ def test_every_setting_that_names_a_provider_takes_it(field: str, short: Any, fu
         ({"fallback_models": (SHORT, f"{FULL}:m")}, "name each vendor once"),
         *(
             ({"provider": wrong}, "'google', 'openai_compatible' or the PACKAGE")
-            for wrong in ("open_ai", 5, [], None)
+            for wrong in ("open_ai", 5, None)
         ),
     ],
 )
