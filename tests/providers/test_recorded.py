@@ -17,6 +17,7 @@ import pytest
 from agents.contracts import Completion, DebateContext, ModelUnavailable, Request
 from agents.debate import replies, stages
 from agents.debate.deliberation import Deliberation
+from agents.texts import door
 from agents.texts.fence import NONCE_PLACEHOLDER
 from instance_database import Database
 from scoring_rubric import request_hash
@@ -165,12 +166,12 @@ def test_what_was_of_no_use_comes_back_as_it_came() -> None:
     assert (error.reason, error.again) == ("garbage", None)
     refused = row_of(request, status="refused", reply="I cannot", stop_reason="refusal")
     assert provider(refused).submit(request).result(timeout=0).stop_reason == "refusal"
-    assert LONGEST_REPLY == replies.MAX_REPLY_CHARS
+    assert LONGEST_REPLY == door.MAX_REPLY_CHARS
     kept = json.dumps(report(request)).ljust(LONGEST_REPLY - 17)
-    assert replies.load(kept, request.symbol)
+    assert door.load(kept, request.symbol)
     cut = provider(row_of(request, status="garbage", reply=kept), again)
     with pytest.raises(ModelUnavailable, match="garbage"):
-        replies.load(cut.submit(request).result(timeout=0).text, request.symbol)
+        door.load(cut.submit(request).result(timeout=0).text, request.symbol)
 
 
 def test_a_request_that_was_not_made_is_refused_and_no_miss() -> None:
@@ -255,12 +256,12 @@ def test_an_agent_that_was_left_behind_is_again(
 ) -> None:
     """Its answer came in time and was parsed too late: it was not heard then, nor is it now."""
     over = threading.Event()
-    real = replies.report
+    real = replies.read
 
-    def parse(reply: Any, role: Any, features: Any) -> Any:
+    def read(shape: Any, reply: Any, role: Any, features: Any) -> Any:
         if role.id == "technical":
             over.wait()
-        return real(reply, role, features)
+        return real(shape, reply, role, features)
 
     def gate(request: Request) -> dict[str, Any]:
         over.set()
@@ -271,7 +272,7 @@ def test_an_agent_that_was_left_behind_is_again(
 
     about = at_noon()
     with monkeypatch.context() as patch:
-        patch.setattr(replies, "report", parse)
+        patch.setattr(replies, "read", read)
         first = debate(Scripted({"risk_gate": gate}), seconds=1.0, about=about)
     assert first.failures == {"technical": "timeout"} and not stages.abandoned()
     _, second = again(database, about, first)
