@@ -32,6 +32,7 @@ from hypothesis import strategies as st
 from agents.contracts import ModelUnavailable, Shape
 from agents.debate import replies
 from agents.registry import AGENTS
+from agents.texts import door
 from tests.doubles import edgar_payloads as edgar
 from tests.doubles.finnhub_server import quarter, rating
 from tests.doubles.outside_server import week
@@ -289,7 +290,7 @@ def read_row(read: Callable[[str], object], raw: bytes, folder: Path) -> object:
 
 
 def replied(raw: bytes, folder: Path) -> object:
-    reply = replies.load(raw.decode("utf-8", "replace"), "BTCUSD")
+    reply = door.load(raw.decode("utf-8", "replace"), "BTCUSD")
     found = []
     shapes: tuple[tuple[Shape, str], ...] = (
         ("report", "technical"), ("case", "bull_researcher"), ("news", "news"),

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from agents.feature_words import label_of
+from agents.features import label_of
 from technical_calculator import FLAT, score_frame
 from torra.chart.sheet import PAPER, Sheet
 from torra.clock import duration
