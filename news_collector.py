@@ -248,7 +248,7 @@ class Collector(Poller[NewsAnswer]):
             peer: self._store.fundamentals(peer, as_of=as_of)
             for peer in vendor_figures.peers_of(known)
         }
-        figures |= vendor_figures.beside(known, peers, as_of)
+        figures |= vendor_figures.read(known, peers, as_of)
         if figures:
             return figures, NewsStatus.AVAILABLE
         return {}, _told(self._statuses(subject, settings, figures=True))

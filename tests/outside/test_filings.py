@@ -112,12 +112,12 @@ def books_then(found: FactsAnswer, as_of: str) -> Books:
     books = Books()
     for row in sorted(found.items, key=lambda one: one.known_at):
         if row.known_at <= moment(as_of):
-            books.hear(row)
+            books.add(row)
     return books
 
 
 def test_the_published_traps_are_not_walked_into_by_who_reads_the_books() -> None:
-    assets = books_then(told("assets", edgar.aapl_assets()), "2023-11-05").told("assets", "USD")
+    assets = books_then(told("assets", edgar.aapl_assets()), "2023-11-05").history("assets", "USD")
     assert at_day(assets, date(2023, 9, 30)) == 352_583e6
     assert at_day(assets, date(2022, 9, 24)) == 352_755e6
     equity = books_then(told("equity", edgar.aapl_equity()), "2026-01-01")
@@ -125,7 +125,7 @@ def test_the_published_traps_are_not_walked_into_by_who_reads_the_books() -> Non
     assert newest is not None and newest.value == 66_796e6
     shares = told("diluted_shares", edgar.amzn_shares(), cik=edgar.AMZN)
     for as_of, count in (("2021-02-01", 510e6), ("2023-02-05", 10_198e6)):
-        of_2020 = books_then(shares, as_of).told("diluted_shares", "shares")
+        of_2020 = books_then(shares, as_of).history("diluted_shares", "shares")
         assert of_year(of_2020, date(2020, 12, 31)) == count
 
 

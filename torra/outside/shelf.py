@@ -14,11 +14,17 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, date, datetime
 from typing import Final, Protocol
 
-from torra.evidence import company_numbers
-from torra.evidence.company_facts import CompanyHistory, Filed, StoredFact
+from torra.evidence import company_numbers, fair_value
+from torra.evidence.company_facts import CompanyHistory, Filed
 from torra.evidence.fair_value import Closes, Known
 from torra.evidence.news_digest import NewsStatus, NewsSubject
-from torra.evidence.outside_numbers import SeriesHistory, SeriesThen, StoredRow, kind_of_source
+from torra.evidence.outside_numbers import (
+    SeriesHistory,
+    SeriesThen,
+    StoredFact,
+    StoredRow,
+    kind_of_source,
+)
 from torra.evidence.outside_readings import (
     BLOCKS,
     ClosesOf,
@@ -150,7 +156,7 @@ class OutsideShelf:
         held = self._looked.get(ticker)
         if held is not None and held[0] is filed:
             return held[1]
-        looked = company_numbers.look(filed)
+        looked = fair_value.course(filed)
         self._looked[ticker] = (filed, looked)
         return looked
 
