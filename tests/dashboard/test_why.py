@@ -100,14 +100,9 @@ def test_a_fact_counts_once_on_a_side() -> None:
 
 
 def test_who_leans_to_a_side_without_a_point_there_is_heard_with_its_claim() -> None:
-    """As one of the shape before, and one whose points fell away."""
+    """As one whose points fell away."""
     told = case(
-        {
-            "agent_id": "news",
-            "key_points": ["x"],
-            "reasoning": "The tone is bad. More.",
-            "flags": ["old_shape"],
-        },
+        said("news", claim="The tone is bad. More.", flags=["misplaced"]),
         said("bear_researcher", claim="Down: ADX at 45.", flags=["misplaced"]),
         said("sentiment", claim="No side: its 8 readings pull both ways."),
         said("technical", point("a break", 1), claim="Up: a break of 1."),

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -191,7 +190,8 @@ def ask(world: World, window: HistoryWindow, at: int) -> Said:
     as_of = world.closes(at)
     bars = window.bars("M15", as_of)
     collector = Collector(
-        SimpleNamespace(vendors={"finnhub": Silent()}, files={}),
+        {"finnhub": Silent()},
+        {},
         world.database,
         now=lambda: as_of,
         monotonic=lambda: 0.0,

@@ -80,7 +80,6 @@ ALLOWED = {
     ("torra/collecting/line", "torra/providers/vendors/addresses"),
     ("torra/outside/edgar", "torra/providers/vendors/addresses"),
     ("torra/outside/publisher", "torra/providers/vendors/addresses"),
-    ("torra/outside/publishers", "torra/providers/vendors/addresses"),
     ("torra/news/source", "torra/providers/vendors/addresses"),
     ("torra/news/source", "torra/plugins/loading"),
 }

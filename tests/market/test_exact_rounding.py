@@ -85,4 +85,6 @@ def test_a_column_keeps_what_is_not_finite_or_has_no_fraction() -> None:
 
 def test_every_power_of_ten_is_exact() -> None:
     """The power of floats may be one off in the last place, and so would be what it scales."""
-    assert Rounding(range(23)).of([0.1] * 23) == [round(0.1, decimals) for decimals in range(23)]
+    assert at_once([(0.1, decimals) for decimals in range(23)]) == [
+        round(0.1, decimals) for decimals in range(23)
+    ]

@@ -31,7 +31,7 @@ from agents.contracts import (
     Winner,
 )
 from agents.debate import replies
-from agents.debate.reply_shapes import schema
+from agents.debate.replies import schema
 from agents.phrases import mirrored as in_mirrored_words
 from agents.registry import AGENTS, TRADER
 from tests.cases import cases

@@ -185,7 +185,7 @@ def shown_to(name: str, features: Mapping[str, Feature]) -> dict[str, Feature]:
     if role is None:
         return {}
     context = DebateContext("", "", "", "", {}, features=features, nonce=NONCE)
-    shown = shown_features(context, None if role is SCORER else role)
+    shown = shown_features(context, role)
     # these are among the features for the page; only the gate, or the trader, was given them
     others = {"gate", ORDER} - {{GATE: "gate", TRADER.role.id: ORDER}.get(name, "")}
     return {k: v for k, v in shown.items() if v.block not in others}

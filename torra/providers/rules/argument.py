@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
-from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, format_price, standing
+from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, format_price, pending_falsifiers
 from agents.contracts import SIDES, VECTORS, Falsifier, Feature, Request
 from agents.features import sides
 from agents.phrases import Phrase
@@ -158,7 +158,7 @@ def falsifiers(request: Request, said: Argument) -> list[Falsifier]:
     way: Literal["above", "below"] = "below" if said.side > 0 else "above"
     ends = (Falsifier(way, price, name, AHEAD) for price, name in lines)
     told: dict[str, Falsifier] = {}
-    for one in standing(ends, said.side, request.features):
+    for one in pending_falsifiers(ends, said.side, request.features):
         # two names of one price are one falsifier
         told.setdefault(format_price(one.level, request.features), one)
     return list(told.values())[:FALSIFIERS]
