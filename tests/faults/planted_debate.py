@@ -382,8 +382,8 @@ DEBATE: Final[Table] = {
         "company-sight": fault(
             "a live desk knows figures that it has not seen",
             At(
-                "torra.evidence.company_facts:CompanyHistory.add",
-                replace("max(known, one.first_seen) if ... else known", "known"),
+                "torra.evidence.outside_numbers:History",
+                replace("max(known, stored.first_seen) if ... else known", "known"),
             ),
             "test_what_a_desk_saw_late_counts_from_its_sight",
         ),
