@@ -174,7 +174,7 @@ decisions = st.builds(
 readings = st.builds(
     lambda regime, budget, first: scripted.regime(regime=regime, budget_pct=budget, first=first),
     st.sampled_from([*REGIMES, "bull"]),
-    st.floats(-50, 150) | st.sampled_from([1e300, None, "50"]),
+    st.one_of(*[st.floats(-50, 150)] * 3, st.sampled_from([1e300, None, "50"])),
     st.sampled_from([*EXPERTS, "none", "judge", "risk_gate"]),
 )
 

@@ -46,7 +46,7 @@ SWARM: Final[Table] = {
         ),
         "swarm-level": fault(
             "a level of nowhere is the nearest one",
-            At("agents.debate.findings", always("distance <= within")),
+            At("agents.debate.replies:nearest", always("distance <= LEVEL_ATR * atr")),
             "test_a_level_is_within_a_quarter_of_an_atr_of_a_computed_one",
         ),
         "swarm-thin": fault(
@@ -62,7 +62,7 @@ SWARM: Final[Table] = {
                 "agents.risk_gate:rules",
                 replace(
                     "min(..., officer.storm)",
-                    "(settings.volatility_multiplier if volatile else 1.0) * officer.storm",
+                    "factors.pop(GateReason.HIGH_VOLATILITY, 1.0) * officer.storm",
                 ),
             ),
             "test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side",

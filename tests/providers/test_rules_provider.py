@@ -31,6 +31,7 @@ from agents.contracts import (
 )
 from agents.debate import replies
 from agents.registry import AGENTS, SCORER
+from agents.texts import door
 from technical_calculator import COMPONENTS, score_frame
 from tests.cases import cases
 from tests.examples import examples
@@ -100,7 +101,7 @@ def said(asked: Request) -> AgentReport:
     text = PROVIDER.submit(asked).result().text
     kinds: dict[str, Shape] = {"gate": "ruling", "researcher": "case"}
     shape = kinds.get(asked.role.kind, "news" if asked.role.id == "news" else "report")
-    return replies.read(shape, replies.load(text, asked.symbol), asked.role, asked.features)
+    return replies.read(shape, door.load(text, asked.symbol), asked.role, asked.features)
 
 
 def adjustment(role: Role, vector: str, **changes: float | str | None) -> float:
@@ -600,7 +601,7 @@ def test_no_evidence_breaks_the_reader(
 ) -> None:
     asked = request(role, MARKET | strange, scores)
     text = PROVIDER.submit(asked).result().text
-    reply = replies.load(text, "BTCUSD")
+    reply = door.load(text, "BTCUSD")
     if role.kind == "scorer":
         replies.scores(reply)
     else:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agents.arguments import CLAIM_WORDS, way
+from agents.arguments import CLAIM_WORDS, net_side
 from agents.contracts import ANOMALIES, NO_ANOMALY, Feature, Request
 from agents.swarm.anomalies import PATTERN, ROWS, patterns, shown_by
 from torra.providers.rules.expert_readings import ANY, table_of
@@ -60,7 +60,7 @@ def expert(request: Request) -> Reply:
         return reply | _named(request, NO_ANOMALY, 0)
     if role.id == "microstructure" and shown_by("fragile", request.features):
         reply["confidence"] = "low"
-    side = way(reply["adjustments"], role.focus) or _lean(found or ())
+    side = net_side(reply["adjustments"], role.focus) or _lean(found or ())
     odd, seen_in = _odd(role.id, request.features)
     cited = {one["id"] for one in reply["evidence"]}
     reply["evidence"] += cite(request, (name for name in seen_in if name not in cited))

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from agents.arguments import way
+from agents.arguments import net_side
 from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, SIDES, VECTORS, Request
 from agents.evidence import trust
 from torra.providers.rules.ahead import CASE_RISKS, horizon, risks
@@ -99,7 +99,7 @@ def opinion(
     }
     if not moves:
         return _abstention(request, now)
-    side = way(moves, request.role.focus)
+    side = net_side(moves, request.role.focus)
     said = argue(request, heard, moves, side, base=0.0 if overlay else None)
     return _report(request, heard, moves, said, _agreement(heard)) | ahead(request, now)
 
@@ -149,7 +149,9 @@ def scorer(request: Request) -> Reply:
         note = "no evidence beyond the score"
         if found:
             alone = {vector: move}
-            note = argue(request, {vector: found}, alone, way(alone, {vector: "primary"})).claim
+            note = argue(
+                request, {vector: found}, alone, net_side(alone, {vector: "primary"})
+            ).claim
         moved = max(-1.0, min(1.0, score + move))
         reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
     mean = sum(reply[vector]["score"] for vector in VECTORS) / len(VECTORS)
