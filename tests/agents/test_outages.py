@@ -5,7 +5,6 @@ Every mode, every set of seats that abstain while all others fail, every way to 
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable, Mapping
 from math import floor
@@ -13,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from agent_config import EXPERTS, GATE_ID, MODES, READER_ID, Mode
+from agent_config import GATE_ID, MODES, READER_ID, Mode
 from agents.contracts import (
     OPINIONS,
     SIDES,
@@ -23,8 +22,6 @@ from agents.contracts import (
 from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation
 from agents.debate.panel import DIRECTIONS
 from agents.registry import AGENTS
-from tests.agents.test_debate_invariants import bits
-from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
     NEVER,
@@ -63,16 +60,6 @@ def opinions(mode: str) -> tuple[str, ...]:
     return tuple(name for name in MODES[mode].seats if AGENTS[name].role.kind in OPINIONS)
 
 
-def silent_sets(mode: str) -> list[frozenset[str]]:
-    """Return every set of seats that abstain while at least one other fails.
-
-    Where all experts of a swarm abstain its judge has nothing to read, and is not asked.
-    """
-    seats = opinions(mode)
-    parts = (part for n in range(len(seats)) for part in itertools.combinations(seats, n))
-    return [frozenset(part) for part in parts if not set(EXPERTS) <= set(part)]
-
-
 def held(
     mode: str,
     script: Mapping[str, Any],
@@ -103,25 +90,6 @@ def scores_of(record: Deliberation) -> dict[str, float]:
 
 
 # --- source, fallback, nobody else ----------------------------------------------------------------
-
-
-@cases("mode", list(MODES))
-@cases("kind", FAILURES)
-def test_where_nobody_speaks_and_somebody_failed_the_fallback_is_asked(
-    mode: str, kind: str, scaled: Scaled
-) -> None:
-    every = silent_sets(mode)
-    for silent in random.Random(f"{mode}{kind}").sample(every, scaled(len(every), 6)):
-        down = dict.fromkeys(MODES[mode].seats, FAILURES[kind])
-        record, provider = held(mode, down, silent=silent, fallback=lambda *_: chart(score=0.5))
-        assert str(record.source_type) == "LEGACY", silent
-        assert not record.heard and record.outage and ABSTAINED not in record.flags
-        assert record.panel.buy.conviction == record.panel.sell.conviction <= 1 / WORDS[mode]
-        assert not provider.asked(GATE_ID) and not provider.asked("trader")
-        assert {request.role.tier for request in provider.requests} <= {"quick", "deep"}
-        alone, provider = held(mode, down, silent=silent)
-        assert str(alone.source_type) == "L1_ONLY" and alone.outage
-        assert bits(scores_of(alone)) == bits(ABOUT.scores)
 
 
 @pytest.mark.parametrize("mode", list(MODES))
@@ -155,16 +123,6 @@ def test_where_all_abstain_nothing_failed_and_nobody_else_is_asked(mode: str) ->
     assert not provider.asked(GATE_ID) and not provider.asked("chart_scorer")
 
 
-def test_one_that_is_heard_is_enough_to_be_no_outage() -> None:
-    for mode in MODES:
-        for name in opinions(mode):
-            down = dict.fromkeys(MODES[mode].seats, FAILURES["500"])
-            spoken = decision if AGENTS[name].role.kind == "judge" else reporting(value=0.1)
-            record, provider = held(mode, {**down, name: spoken}, fallback=lambda *_: chart())
-            asked = bool(provider.asked(name))
-            assert record.heard == asked and record.outage != asked, (mode, name)
-
-
 # --- size -----------------------------------------------------------------------------------------
 
 
@@ -189,59 +147,6 @@ def test_a_debate_that_was_not_held_leaves_no_more_than_one_that_was() -> None:
     none, _ = held("firm", down, quorum=3)
     assert one.heard and none.outage
     assert none.conviction_for("BUY") <= one.conviction_for("BUY")
-
-
-def drawn(rng: random.Random, mode: str) -> dict[str, Any]:
-    """Return what the seats of a mode say, each by chance."""
-
-    def sure() -> str:
-        return rng.choice(["high", "medium", "low"])
-
-    side = rng.choice(["LONG", "SHORT", "NONE"])
-    said: dict[str, Any] = {}
-    for name in MODES[mode].seats:
-        kind = AGENTS[name].role.kind
-        told = {"confidence": sure()}
-        if kind == "arbiter":
-            said[name] = lambda request, told=told: judgement(request, winner=side, **told)
-        elif kind == "judge":
-            said[name] = lambda request, told=told: decision(request, side=side, **told)
-        elif kind == "reader":
-            said[name] = lambda request, told=told: regime(request, **told)
-        elif kind == "gate":
-            said[name] = ruling
-        else:
-            said[name] = reporting(value=round(rng.uniform(-0.3, 0.3), 2), **told)
-    return said
-
-
-def test_no_drawn_outage_makes_an_opening_larger(scaled: Scaled) -> None:
-    """Beside the same desk whose failed seats abstained: the same words, the same ruling."""
-    rng, smaller, unheard = random.Random(59), 0, 0
-    for _ in range(scaled(10_000, 160)):
-        mode = rng.choice(list(MODES))
-        seats, script = opinions(mode), drawn(rng, mode)
-        fates = {name: rng.choice(["speaks", "abstains", "fails", "fails"]) for name in seats}
-        if rng.random() < 0.2:
-            fates = {name: rng.choice(["abstains", "fails"]) for name in seats}
-        silent = frozenset(name for name, fate in fates.items() if fate == "abstains")
-        broken = {name for name, fate in fates.items() if fate == "fails"}
-        if "research_manager" in script and rng.random() < 0.5:
-            broken.add("research_manager")
-        failing = {name: rng.choice(list(FAILURES.values())) for name in sorted(broken)}
-        record, _ = held(mode, {**script, **failing}, silent=silent)
-        quiet = silent | broken | record.unasked.keys()
-        beside, _ = held(mode, script, silent=quiet)
-        if record.heard:
-            assert record.debate == beside.debate, fates
-        elif record.outage:
-            unheard += 1
-            assert bits(scores_of(record)) == bits(ABOUT.scores)
-            assert record.conviction_for("BUY") <= min(0.25, 1 / WORDS[mode])
-        for side in DIRECTIONS:
-            assert record.conviction_for(side) <= beside.conviction_for(side), fates
-            smaller += record.conviction_for(side) < beside.conviction_for(side)
-    assert smaller and unheard
 
 
 def pushing(mode: str, side: str, name: str) -> Any:

@@ -172,7 +172,7 @@ DEBATE: Final[Table] = {
         "outage-abstains": fault(
             "one that abstains is heard",
             At("agents.debate.sitting:DebateState.heard", always("answer.report.abstained")),
-            "test_where_nobody_speaks_and_somebody_failed_the_fallback_is_asked",
+            "test_any_seats_may_fail",
         ),
         "outage-budget": fault(
             "a ceiling that is spent is no outage",
