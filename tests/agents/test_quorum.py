@@ -9,9 +9,7 @@ import pytest
 
 from agent_config import MODES, QUORUM_FROM
 from agents.contracts import AgentReport, SourceType
-from agents.debate.panel import has_quorum
 from agents.registry import AGENTS, Agent
-from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
 
 FULL = MODES["full"].seats
@@ -50,24 +48,6 @@ def test_left_out_is_neither_a_failure_nor_an_answer() -> None:
     assert note.startswith("AGENT_PARTIAL: DEGRADED (2 of 5 analysts), 2 of 7 opinions")
 
 
-def test_abstentions_count_as_reports() -> None:
-    quiet = reporting(abstained=True, value=None, abstain_reason="no evidence")
-    provider = Scripted(failing(2) | dict.fromkeys(ANALYSTS[2:], quiet))
-    record = sit(provider)
-    assert provider.asked("bull_researcher")
-    assert "DEGRADED" not in record.scores["composite_bias"]["note"]
-
-
-def test_an_abstention_before_any_call_counts_too() -> None:
-    """Without a feed the news agent has nothing to go on; that is no reason to stop."""
-    bare = {**FULL_FEATURES, **{n: None for n in FULL_FEATURES if n.startswith("news.")}}
-    provider = Scripted(dict.fromkeys(("technical", "momentum"), DOWN))
-    record = debate(provider, about=context(features=bare), config=settings(mode="full"))
-    assert not provider.asked("news")
-    assert provider.asked("bull_researcher")
-    assert set(record.failures) == {"technical", "momentum"}
-
-
 @pytest.mark.parametrize(("quorum", "debated"), [(0, True), (1, True), (2, True), (3, False)])
 def test_the_profile_names_the_number(quorum: int, debated: bool) -> None:
     provider = Scripted(failing(3))
@@ -79,14 +59,6 @@ def test_the_profile_names_the_number(quorum: int, debated: bool) -> None:
 def test_a_quorum_that_the_desk_cannot_reach_is_refused() -> None:
     with pytest.raises(ValueError, match="quorum 6 can never be reached: the desk seats 5"):
         sit(Scripted(), quorum=6)
-
-
-def test_quorum_0_never_leaves_anybody_out() -> None:
-    provider = Scripted(failing(5))
-    record = sit(provider, quorum=0)
-    assert record.source_type is SourceType.AGENT_PARTIAL
-    assert not record.unasked
-    assert provider.asked("bull_researcher")
 
 
 def stand_ins(count: int) -> dict[str, Agent]:
@@ -138,14 +110,6 @@ def test_the_scores_are_those_of_the_analysts_alone() -> None:
     record = sit(provider)
     assert record.debate == record.analyst_avg
     assert record.debate["momentum"] == pytest.approx(0.2)
-
-
-@cases(
-    ("heard", "seats", "quorum", "enough"),
-    [(0, 3, 3, True), (2, 4, 3, False), (3, 4, 3, True), (0, 5, 0, True), (5, 5, 8, False)],
-)
-def test_what_is_a_quorum(heard: int, seats: int, quorum: int, enough: bool) -> None:
-    assert has_quorum(heard, seats, quorum) is enough
 
 
 def test_a_report_that_is_no_report_does_not_count() -> None:
