@@ -27,7 +27,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, TypeVar
 
 from agent_config import EXPERTS
@@ -56,7 +56,6 @@ from agents.contracts import (
 )
 from agents.evidence import named
 from agents.texts.fence import clean, has_nonce, without_nonce
-from agents.texts.lazy_text import lazy_text
 
 Argued = TypeVar("Argued", Point, Rebuttal)
 
@@ -673,6 +672,23 @@ SWARM_VERSION: Final[str] = _version(
 """The same of what only a swarm is asked."""
 
 
+class RolePrompt(Prompt):
+    """A prompt whose texts are written when they are first read: rules read none."""
+
+    about: tuple[DebateContext, Rubric, Role | None, Mapping[str, Feature]]
+
+    @cached_property
+    def system(self) -> str:
+        """The shared prefix and the role's own lines."""
+        _, rubric, role, _ = self.about
+        return SHARED_PREFIX + "\n".join(_own_lines(rubric, role))
+
+    @cached_property
+    def user(self) -> str:
+        """The bar, the evidence and what others say."""
+        return "\n".join(_user_lines(*self.about))
+
+
 def build_interpretive_prompt(context: DebateContext, role: Role | None = None) -> Prompt:
     """Render the prompt of a role, or without one that of the single-model scorer.
 
@@ -684,12 +700,11 @@ def build_interpretive_prompt(context: DebateContext, role: Role | None = None) 
     if context.ahead and rubric.shape in AHEAD:
         rubric = replace(rubric, shape=AHEAD[rubric.shape])
     shown = shown_features(context, role)
-    return Prompt(
-        system=lazy_text(lambda: SHARED_PREFIX + "\n".join(_own_lines(rubric, role))),
-        user=lazy_text(lambda: "\n".join(_user_lines(context, rubric, role, shown))),
-        shape=rubric.shape,
-        evidence=tuple(shown),
-    )
+    prompt = RolePrompt("", "", rubric.shape, tuple(shown))
+    own = vars(prompt)
+    del own["system"], own["user"]
+    own["about"] = (context, rubric, role, shown)
+    return prompt
 
 
 def build_review_prompt(context: DebateContext, written: str = "") -> Prompt:

@@ -16,7 +16,7 @@ import pytest
 from agent_config import GATE_ID, MODES
 from agents.contracts import SIDES
 from agents.debate.deliberation import Deliberation
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
 from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import holds
 from tests.agents.test_swarm_failures import FAILURES
@@ -109,7 +109,7 @@ def test_any_subset_of_the_firm_may_fail(kind: str, scaled: Scaled) -> None:
         source, failed = expected(failing, silent)
         assert (str(record.source_type), frozenset(record.failures)) == (source, failed), failing
         unheld = not quorate(failing)
-        assert record.unasked == (dict.fromkeys(SIDES, "quorum") if unheld else {})
+        assert record.not_asked == (dict.fromkeys(SIDES, "quorum") if unheld else {})
         holds(record, ABOUT.scores)
         if source == "L1_ONLY":
             # A word of five is less than the quarter of agents.outage_size.

@@ -109,7 +109,7 @@ def check(record: Deliberation, expected: Expected, kind: str, requests: list[Re
     assert str(record.source_type) == expected.source
     assert {request.role.id for request in requests} == expected.asked
     assert record.failures == dict.fromkeys(expected.failed, WORDS[kind])
-    assert record.unasked == dict.fromkeys(expected.left_out, "quorum")
+    assert record.not_asked == dict.fromkeys(expected.left_out, "quorum")
     assert [flag for flag in record.flags if flag.startswith("degraded")] == (
         [expected.degraded] if expected.degraded else []
     )

@@ -21,7 +21,7 @@ from agents.contracts import (
     ModelUnavailable,
 )
 from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
 from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import bits
 from tests.cases import cases
@@ -230,7 +230,7 @@ def test_no_drawn_outage_makes_an_opening_larger(scaled: Scaled) -> None:
             broken.add("research_manager")
         failing = {name: rng.choice(list(FAILURES.values())) for name in sorted(broken)}
         record, _ = held(mode, {**script, **failing}, silent=silent)
-        quiet = silent | broken | record.unasked.keys()
+        quiet = silent | broken | record.not_asked.keys()
         beside, _ = held(mode, script, silent=quiet)
         if record.heard:
             assert record.debate == beside.debate, fates

@@ -9,7 +9,7 @@ import pytest
 
 from agent_config import MODES, QUORUM_FROM
 from agents.contracts import AgentReport, SourceType
-from agents.debate.panel import has_quorum
+from agents.debate.scoring import has_quorum
 from agents.registry import AGENTS, Agent
 from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
@@ -40,7 +40,7 @@ def failing(count: int) -> dict[str, RuntimeError]:
 def test_left_out_is_neither_a_failure_nor_an_answer() -> None:
     record = sit(Scripted(failing(3)))
     assert set(record.failures) == set(ANALYSTS[:3])
-    assert record.unasked == dict.fromkeys(SIDES, "quorum")
+    assert record.not_asked == dict.fromkeys(SIDES, "quorum")
     assert not {report.agent_id for report in record.reports} & set(SIDES)
     assert not {call.role_id for call in record.calls} & set(SIDES)
     (stage,) = [stage for stage in record.stages if stage["name"] == "research"]
@@ -73,7 +73,7 @@ def test_the_profile_names_the_number(quorum: int, debated: bool) -> None:
     provider = Scripted(failing(3))
     record = sit(provider, quorum=quorum)
     assert bool(provider.asked("bull_researcher")) is debated
-    assert record.unasked == ({} if debated else dict.fromkeys(SIDES, "quorum"))
+    assert record.not_asked == ({} if debated else dict.fromkeys(SIDES, "quorum"))
 
 
 def test_a_quorum_that_the_desk_cannot_reach_is_refused() -> None:
@@ -85,7 +85,7 @@ def test_quorum_0_never_leaves_anybody_out() -> None:
     provider = Scripted(failing(5))
     record = sit(provider, quorum=0)
     assert record.source_type is SourceType.AGENT_PARTIAL
-    assert not record.unasked
+    assert not record.not_asked
     assert provider.asked("bull_researcher")
 
 
@@ -109,7 +109,7 @@ def test_small_desks_need_no_quorum(seats: int) -> None:
 def test_a_desk_without_researchers_has_nobody_to_leave_out() -> None:
     names = ("a0", "a1", "a2", "a3")
     record = sit(Scripted(dict.fromkeys(names[:2], DOWN)), active_agents=names, agents=stand_ins(4))
-    assert record.unasked == {}
+    assert record.not_asked == {}
     assert [stage["name"] for stage in record.stages] == ["analysts", "gate"]
     assert "degraded:2_of_4" in record.flags
 
@@ -128,7 +128,7 @@ def test_without_its_quorum_a_desk_asks_no_leave_for_the_researchers() -> None:
 def test_the_stage_that_was_refused_has_no_quorum() -> None:
     record = sit(Scripted(), reserve=lambda stage, _bounds: stage != "analysts")
     assert record.source_type is SourceType.L1_ONLY
-    assert record.unasked == dict.fromkeys(SIDES, "budget"), "money was the reason, not silence"
+    assert record.not_asked == dict.fromkeys(SIDES, "budget"), "money was the reason, not silence"
     assert set(record.failures.values()) == {"budget"}
 
 
@@ -156,5 +156,5 @@ def test_a_report_that_is_no_report_does_not_count() -> None:
     }
     provider = Scripted()
     record = sit(provider, agents={**AGENTS, **odd})
-    assert record.unasked == dict.fromkeys(SIDES, "quorum")
+    assert record.not_asked == dict.fromkeys(SIDES, "quorum")
     assert not provider.asked("bull_researcher")

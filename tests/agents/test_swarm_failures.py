@@ -14,7 +14,7 @@ from typing import Any, Final
 from agent_config import EXPERTS, GATE_ID, JUDGE_ID, MODES, READER_ID
 from agents.contracts import DebateContext
 from agents.debate.deliberation import Deliberation
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
 from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import holds
 from tests.cases import cases
@@ -124,7 +124,7 @@ def test_any_subset_of_the_swarm_may_fail(kind: str, scaled: Scaled) -> None:
         record = held(down, market, quiet=silent)
         source, failed = expected(failing, silent)
         assert (str(record.source_type), frozenset(record.failures)) == (source, failed), failing
-        assert (failing >= {*EXPERTS}) == (JUDGE_ID in record.unasked), failing
+        assert (failing >= {*EXPERTS}) == (JUDGE_ID in record.not_asked), failing
         assert record.outage == (source == "L1_ONLY"), failing
         holds(record, about(market).scores)
         officer_stands(record, market)

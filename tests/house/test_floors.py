@@ -19,7 +19,7 @@ from tests import ROOT
 from tests.cases import cases
 
 WORDS = {
-    "agent_config", "agents/contracts", "agents/feature_words", "agents/texts/lazy_text",
+    "agent_config", "agents/contracts", "agents/feature_words",
     "agents/sayings", "torra/advisor_protocol", "torra/clock", "torra/config", "torra/errors",
     "torra/failpoints", "torra/harmless_text",
     "torra/home", "torra/imports", "torra/one_heap", "torra/own_names", "torra/owner_only",
@@ -264,8 +264,8 @@ def test_a_circle_is_seen() -> None:
         ("torra/desk/wiring", "torra/trading/courier", True),
         ("torra/trading/courier", "torra/desk/wiring", False),
         ("torra/replay/runner", "torra/dashboard/app", False),
-        ("agents/debate/panel", "agent_config", True),
-        ("agents/debate/panel", "torra/errors", False),
+        ("agents/debate/scoring", "agent_config", True),
+        ("agents/debate/scoring", "torra/errors", False),
         ("torra/errors", "torra/market/regime", False),
     ],
 )

@@ -11,12 +11,12 @@ import httpx2
 import pytest
 from click.testing import CliRunner
 
-from agents.contracts import CallRecord
 from instance_database import open_home
 from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.switchboards import bench, body
 from tests.later import Later
+from tests.worlds import calls
 from tests.worlds.stores import key_of
 from torra.clock import System
 from torra.commands.command_line import main
@@ -131,14 +131,9 @@ def test_openai_itself_keeps_its_form() -> None:
 # --- told -----------------------------------------------------------------------------------------
 
 
-def a_call(detail: str, **changes: Any) -> CallRecord:
-    values: dict[str, Any] = {
-        "role_id": "technical", "stage": "analysts", "round": 1, "attempt": 1, "status": "garbage",
-        "model": "gpt-6-luna", "provider": "openai_compatible", "system": "s", "user": "u",
-        "reply": "", "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "elapsed_ms": 1.0,
-        "request_hash": "", "detail": detail,
-    }  # fmt: skip
-    return CallRecord(**(values | changes))
+def a_call(detail: str, **changes: Any) -> Any:
+    told = {"status": "garbage", "model": "gpt-6-luna", "provider": "openai_compatible"}
+    return calls.a_call(**{**told, "detail": detail, **changes})
 
 
 @cases(

@@ -8,14 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.contracts import Completion, DebateContext, ModelUnavailable, Request
-from agents.debate import replies, stages
+from agents.contracts import Completion, DebateContext, ModelUnavailable, Prompt, Request
+from agents.debate import debate as debates
+from agents.debate import replies
 from agents.debate.deliberation import Deliberation
 from agents.texts import door
 from agents.texts.fence import NONCE_PLACEHOLDER
@@ -103,7 +104,11 @@ def test_another_nonce_is_the_same_request() -> None:
     request = a_request("bull_researcher")
     assert request.nonce in request.user
     other = "0123456789abcdef01234567"
-    asked = replace(request, nonce=other, user=request.user.replace(request.nonce, other))
+    asked = replace(
+        request,
+        nonce=other,
+        prompt=replace(request.prompt, user=request.user.replace(request.nonce, other)),
+    )
     reply = json.dumps(report(request, reasoning=f"As {NONCE_PLACEHOLDER} says."))
     found = provider(row_of(request, reply=reply)).submit(asked).result(timeout=0)
     assert found.text == reply, "the placeholder is what a reply is stored with"
@@ -112,8 +117,8 @@ def test_another_nonce_is_the_same_request() -> None:
 @cases(
     "changes",
     [
-        {"system": "Another system text."},
-        {"user": "Another prompt."},
+        {"prompt": Prompt("Another system text.", "", "report")},
+        {"prompt": Prompt("", "Another prompt.", "report")},
         {"schema": {}},
         {"symbol": "EURUSD"},
         {"bar_time": "2021-12-01T11:00:00Z"},
@@ -281,25 +286,25 @@ def test_an_agent_that_was_left_behind_is_again(
 ) -> None:
     """Its answer came in time and was parsed too late: it was not heard then, nor is it now."""
     over = threading.Event()
-    real = replies.report
+    real = replies.read
 
-    def parse(reply: Any, role: Any, features: Any) -> Any:
+    def parse(shape: Any, reply: Any, role: Any, features: Any) -> Any:
         if role.id == "technical":
             over.wait()
-        return real(reply, role, features)
+        return real(shape, reply, role, features)
 
     def gate(request: Request) -> dict[str, Any]:
         over.set()
         until = time.monotonic() + 5.0
-        while stages.abandoned() and time.monotonic() < until:
+        while debates.abandoned() and time.monotonic() < until:
             time.sleep(0.005)
         return ruling(request)
 
     about = at_noon()
     with monkeypatch.context() as patch:
-        patch.setattr(replies, "report", parse)
+        patch.setattr(replies, "read", parse)
         first = debate(Scripted({"risk_gate": gate}), seconds=1.0, about=about)
-    assert first.failures == {"technical": "timeout"} and not stages.abandoned()
+    assert first.failures == {"technical": "timeout"} and not debates.abandoned()
     stored(database, about, first)
     answers = RecordedProvider(journal_history(database, "gold"))
     second = debate(answers, about=about)
@@ -346,7 +351,7 @@ def test_a_stored_call_is_found_by_its_place(database: Database) -> None:
     assert found is not None
     for call in told.calls:
         row = found.calls[call.role_id, call.round, call.attempt]
-        kept = {name: value for name, value in asdict(call).items() if name in row}
+        kept = {name: value for name, value in call.as_json().items() if name in row}
         assert {name: row[name] for name in kept} == kept
         assert {"stop_reason", "cached_tokens", "reply", "user"} <= kept.keys()
     assert ("technical", 9, 1) not in found.calls
