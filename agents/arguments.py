@@ -24,8 +24,8 @@ from typing import Final
 from agent_config import FOCUS_WEIGHT
 
 from .contracts import SCORE_DECIMALS, SIDES, AgentReport, Falsifier, Feature, Focus, Point, Role
-from .evidence import citation_holds, number
-from .feature_words import name_of, reading_of, sides
+from .evidence import citation_holds
+from .features import name_of, number, reading_of, sides
 
 CLAIM_WORDS: Final = 25
 """Most words of a claim; what is longer is cut."""

@@ -402,7 +402,8 @@ class Role:
     `focus` names the vectors that the agent may touch and how much its word weighs there; `needs`
     the id prefixes of which at least one must have a value, or it abstains; `evidence` the id
     prefixes that its prompt shows, `ahead` those that it shows too where reports look ahead, at a
-    firm. Its template is scoring_rubric.RUBRICS[id].
+    firm. `task` is what its prompt tells it to do (scoring_rubric.task_of adds what all analysts
+    are told), `shape` the reply that it is asked for.
     """
 
     id: str
@@ -413,6 +414,8 @@ class Role:
     needs: tuple[str, ...]
     evidence: tuple[str, ...]
     ahead: tuple[str, ...] = ()
+    task: str = ""
+    shape: Shape = "report"
     bound: float = ADJUSTMENT_BOUND
     picture: bool = False
 

@@ -86,7 +86,8 @@ from ..contracts import (
     Shape,
     Winner,
 )
-from ..evidence import grounded, number
+from ..evidence import grounded
+from ..features import number
 from ..swarm.anomalies import PATTERN, shown_by
 from ..texts.door import LINE_KEPT, garbage
 

@@ -55,7 +55,8 @@ from ..contracts import (
     GateRuling,
     OfficerReason,
 )
-from ..evidence import number, trust
+from ..evidence import trust
+from ..features import number
 from .debate import DebateState
 from .scoring import APART_FROM, CountedReport
 

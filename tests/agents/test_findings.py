@@ -40,7 +40,7 @@ from agents.contracts import (
 )
 from agents.debate.replies import read
 from agents.evidence import trust
-from agents.feature_words import sides
+from agents.features import sides
 from agents.registry import AGENTS, Agent
 from agents.texts.door import about, load
 from scoring_rubric import OWN_FLAGS

@@ -33,7 +33,7 @@ from agents.contracts import (
 )
 from agents.debate import replies
 from agents.evidence import trust
-from agents.feature_words import sides
+from agents.features import sides
 from agents.registry import AGENTS
 from agents.texts import door
 from scoring_rubric import OWN_FLAGS

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agents.feature_words import sides
-from agents.sayings import SAYINGS, mirrored
+from agents.features import sides
+from agents.phrases import PHRASES, mirrored
 from tests.worlds import desks
 from tests.worlds.records import tick_record
 from torra.clock import iso
@@ -262,8 +262,8 @@ def bare(words: str) -> str:
 def ways() -> Mapping[str, set[int]]:
     """The sides of each wording of the table, without its numbers."""
     found: dict[str, set[int]] = defaultdict(set)
-    for saying in SAYINGS.values():
-        unit = re.sub(r"\{:[^}]*\}", "#", saying.shown)
+    for saying in PHRASES.values():
+        unit = re.sub(r"\{:[^}]*\}", "#", saying.format)
         for half, side in ((saying.half, 1), (saying.faded, -1)):
             if half:
                 said = half.replace("{n}", unit)

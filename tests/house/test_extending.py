@@ -39,8 +39,8 @@ from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.feeds import registry as feeds
 from torra.news.source import open_sources
 from torra.plugins import loading
-from torra.providers.guarded import GuardedProvider
 from torra.providers.prices import PriceList
+from torra.providers.registry import GuardedProvider
 from torra.tick import record as tick_record
 from torra.tick.spending import tick_worst_case
 from torra.time_limit import TimeLimit
@@ -722,10 +722,7 @@ def test_an_agent_is_one_file_and_one_row(tmp_path: Path) -> None:
     )
     registry = overlay / "agents" / "registry.py"
     text = registry.read_text(encoding="utf-8")
-    seated = text.replace("    sentiment_agent,\n", "    sentiment_agent,\n    session_agent,\n", 1)
-    seated = seated.replace(
-        "        sentiment_agent,\n", "        sentiment_agent,\n        session_agent,\n", 1
-    )
+    seated = text.replace("    sentiment_agent,\n", "    sentiment_agent,\n    session_agent,\n")
     assert seated.count("session_agent") == 2
     registry.write_text(seated, encoding="utf-8")
     done = subprocess.run(
@@ -739,12 +736,12 @@ def test_an_agent_is_one_file_and_one_row(tmp_path: Path) -> None:
 
 
 def test_a_host_hands_an_agent_in(tmp_path: Path) -> None:
-    from agents.registry import AGENTS, Agent  # noqa: PLC0415
+    from agents.registry import AGENTS, seat  # noqa: PLC0415
 
     code = FILES["agents/session_agent.py"].replace("from .", "from agents.")
     found: dict[str, Any] = {"__name__": "session_agent"}
     exec(compile(textwrap.dedent(code), "session_agent.py", "exec"), found)
-    agents = {**AGENTS, "session": Agent(found["ROLE"], found["analyze"])}
+    agents = {**AGENTS, "session": seat(found["ROLE"])}
     desk = settings(active_agents=("session", "bull_researcher", "bear_researcher"))
     record = debate(Scripted(), about=context(features=FULL_FEATURES), config=desk, agents=agents)
     assert next(told.agent_id for told in record.reports) == "session"

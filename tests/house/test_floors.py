@@ -19,8 +19,8 @@ from tests import ROOT
 from tests.cases import cases
 
 WORDS = {
-    "agent_config", "agents/contracts", "agents/feature_words",
-    "agents/sayings", "torra/advisor_protocol", "torra/clock", "torra/config", "torra/errors",
+    "agent_config", "agents/contracts", "agents/features",
+    "agents/phrases", "torra/advisor_protocol", "torra/clock", "torra/config", "torra/errors",
     "torra/failpoints", "torra/harmless_text",
     "torra/home", "torra/imports", "torra/one_heap", "torra/own_names", "torra/owner_only",
     "torra/regular_files",
@@ -78,9 +78,9 @@ may import those before it. A new room is a new row; a new file needs none.
 
 ALLOWED = {
     ("torra/collecting/line", "torra/providers/vendors/addresses"),
+    ("torra/collecting/refusals", "torra/providers/vendors/table"),
     ("torra/outside/edgar", "torra/providers/vendors/addresses"),
     ("torra/outside/publisher", "torra/providers/vendors/addresses"),
-    ("torra/outside/publishers", "torra/providers/vendors/addresses"),
     ("torra/news/source", "torra/providers/vendors/addresses"),
     ("torra/news/source", "torra/plugins/loading"),
 }
@@ -264,8 +264,8 @@ def test_a_circle_is_seen() -> None:
         ("torra/desk/wiring", "torra/trading/courier", True),
         ("torra/trading/courier", "torra/desk/wiring", False),
         ("torra/replay/runner", "torra/dashboard/app", False),
-        ("agents/debate/scoring", "agent_config", True),
-        ("agents/debate/scoring", "torra/errors", False),
+        ("agents/debate/panel", "agent_config", True),
+        ("agents/debate/panel", "torra/errors", False),
         ("torra/errors", "torra/market/regime", False),
     ],
 )

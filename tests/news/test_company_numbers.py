@@ -5,29 +5,24 @@ Metrics, ratings, peers and earnings are snapshots of now. A refusal of one is t
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
-import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from agents.features import ids_of
 from instance_database import Database
 from news_collector import Collector
 from tests.conftest import Scale
 from tests.doubles.finnhub_server import FinnhubServer, apple, quarter, rating
-from tests.doubles.news_server import Said
 from tests.examples import examples
 from tests.worlds.stores import Hand, open_database
 from torra.config import NewsSettings
-from torra.evidence import vendor_figures
-from torra.evidence.feature_bundle import FUNDAMENTALS
-from torra.evidence.news_digest import RATIOS, NewsAnswer, NewsStatus, NewsSubject
+from torra.evidence.news_digest import RATIOS, NewsStatus, NewsSubject
 from torra.news import company_reading as reading
 from torra.news.lexicon import score
 from torra.news.source import open_sources
@@ -37,7 +32,6 @@ DAY = 86_400.0
 S = NewsStatus
 APPLE = NewsSubject("AAPL", "stock", ticker="AAPL")
 SETTINGS = NewsSettings(sources=("finnhub",))
-TOPICS = ("figures.AAPL", "ratings.AAPL", "peers.AAPL", "earnings.AAPL", "peer.AAPL")
 
 
 @pytest.fixture
@@ -61,7 +55,7 @@ class Desk:
         self.now, self.seconds = Hand(NOON), 1000.0
         sources = open_sources(SETTINGS, server.environment, Path("/nowhere"))
         self.collector = Collector(
-            sources, database, now=self.now, monotonic=lambda: self.seconds, score=score
+            sources.vendors, {}, database, now=self.now, monotonic=lambda: self.seconds, score=score
         )
         for subject in subjects or (APPLE,):
             self.collector.watch(subject, SETTINGS)
@@ -100,14 +94,6 @@ def test_all_that_is_known_of_a_company_stands_under_its_ticker(
     ]  # fmt: skip
     newest = [found[f"earnings.1.{name}"] for name in ("actual", "estimate", "surprise_pct")]
     assert newest == [2.84, 2.67, 6.4] and "earnings.5.actual" not in found
-
-
-def test_the_figures_of_the_peers_make_a_median(server: FinnhubServer, database: Database) -> None:
-    desk = Desk(server, database).later(30)
-    peers = [name.partition(".")[2] for name in desk.known() if name.startswith("peer.")]
-    ratios = [desk.known(peer)["pe"] for peer in peers]
-    assert len(ratios) == 8 and statistics.median(ratios) == 13.5
-    assert desk.known("XRX") == {}, "the ninth is not asked for"
 
 
 @pytest.mark.journey
@@ -223,7 +209,7 @@ def test_beside_the_news_stand_ratios_and_what_is_made_of_the_rest(
     }
     assert view.fundamentals_status is S.AVAILABLE
     assert {*RATIOS} <= {*reading.METRICS} and len(reading.METRICS) == 27
-    assert {*RATIOS, *vendor_figures.BESIDE} == {*FUNDAMENTALS}
+    assert {*(f"fundamentals.{name}" for name in RATIOS)} <= {*ids_of("fundamentals")}
 
 
 # --- refusals and faults --------------------------------------------------------------------------
@@ -262,40 +248,6 @@ def test_a_refused_rating_is_no_trouble_of_the_news(
     assert (view.status, view.fundamentals_status) == (S.EMPTY, S.REFUSED)
 
 
-BIG = b"x" * 10_000_000
-FAULTS: dict[str, tuple[Said, NewsStatus]] = {
-    "hang": (Said(how="hang"), S.UNREACHABLE),
-    "header_drip": (Said(how="header_drip"), S.UNREACHABLE),
-    "reset": (Said(how="reset"), S.UNREACHABLE),
-    "short": (Said(b'{"metric": {"peTTM": 3}}', how="short"), S.UNREACHABLE),
-    "drip": (Said(b'{"metric": {"peTTM": 3}}', how="drip"), S.UNREACHABLE),
-    "html": (Said(b"<html></html>", headers={"content-type": "text/html"}), S.BROKEN),
-    "nothing": (Said(b""), S.BROKEN),
-    "long": (Said(BIG), S.BROKEN),
-    "bomb": (Said(gzip.compress(BIG, mtime=0), headers={"content-encoding": "gzip"}), S.BROKEN),
-    "other_columns": (Said(b'{"metrics": {"peTTM": 3}}'), S.BROKEN),
-    "a_number": (Said(b"5"), S.BROKEN),
-    "moved": (Said(b"", code=302, headers={"location": "/api/v1/peers"}), S.BROKEN),
-    "not_found": (Said(b"", code=404), S.BROKEN),
-    "forbidden": (Said(b"", code=403), S.REFUSED),
-    "no_access": (Said(b'{"error": "no access"}'), S.REFUSED),
-    "too_many": (Said(b"", code=429), S.RATE_LIMITED),
-    "server_error": (Said(b"", code=500), S.UNREACHABLE),
-}
-
-
-@pytest.mark.by_day(8)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_has_its_word(server: FinnhubServer, fault: str) -> None:
-    said, status = FAULTS[fault]
-    finnhub = open_sources(SETTINGS, server.environment, Path("/nowhere")).vendors["finnhub"]
-    server.play(said)
-    for topic in TOPICS:
-        slow = fault in {"hang", "header_drip", "drip"}
-        found = finnhub.fetch(topic, NOON, 0.3 if slow else 8.0)
-        assert (found.status, found.figures) == (status, None), (topic, found)
-
-
 # --- what they say --------------------------------------------------------------------------------
 
 
@@ -326,41 +278,3 @@ def test_peers_are_other_tickers_each_once() -> None:
     assert found.figures == {"peer.MSFT": 1, "peer.BRK.B": 2}
     assert reading.peers(["AAPL"], "AAPL").status is S.EMPTY
     assert reading.peers([5, {}], "AAPL").status is S.BROKEN
-
-
-JUNK: tuple[Any, ...] = (
-    None, True, -1, 0, 1.5, 10**400, float("nan"), "", "NaN", [], {}, "x" * 5000, "2026-02-01",
-    [[]], {"metric": []}, {"error": {}},
-)  # fmt: skip
-
-
-def test_ten_thousand_malformed_replies_give_numbers_or_a_word(scaled: Scale) -> None:
-    with apple() as server:
-        good: dict[Callable[[Any], NewsAnswer], Any] = {
-            reading.metrics: {"metric": server.metrics["AAPL"]},
-            reading.ratings: server.ratings["AAPL"],
-            reading.earnings: server.earnings["AAPL"],
-            lambda payload: reading.peers(payload, "AAPL"): server.peers["AAPL"],
-        }
-    kinds = set()
-    for case in range(scaled(10_000, 600)):
-        chance = random.Random(case)
-        read = chance.choice([*good])
-        payload = json.loads(json.dumps(good[read]))
-        for _ in range(chance.choice((1, 2, 5))):
-            at: Any = payload
-            while True:
-                keys: list[Any] = [*at] if isinstance(at, dict) else [*range(len(at))]
-                if not keys:
-                    break
-                key = chance.choice(keys)
-                if isinstance(at[key], dict | list) and chance.random() < 0.9:
-                    at = at[key]
-                else:
-                    at[key] = chance.choice(JUNK)
-                    break
-        found = read(chance.choice(JUNK) if chance.random() < 0.05 else payload)
-        kinds.add(found.status)
-        for name, value in (found.figures or {}).items():
-            assert isinstance(value, float) and abs(value) < 1e300 and len(name) < 60
-    assert kinds >= {S.AVAILABLE, S.BROKEN}

@@ -39,7 +39,7 @@ from agents.contracts import (
     Shape,
 )
 from agents.debate import replies
-from agents.feature_words import sides
+from agents.features import sides
 from agents.registry import AGENTS
 from agents.texts import door
 from tests.cases import cases

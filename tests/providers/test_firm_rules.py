@@ -32,8 +32,8 @@ from agents.contracts import (
 )
 from agents.debate import replies
 from agents.debate.replies import schema
+from agents.phrases import mirrored as in_mirrored_words
 from agents.registry import AGENTS, TRADER
-from agents.sayings import mirrored as in_mirrored_words
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.examples import examples

@@ -31,9 +31,9 @@ from agents.contracts import (
 )
 from agents.debate import replies
 from agents.debate.replies import schema
+from agents.phrases import PHRASES
+from agents.phrases import mirrored as in_mirrored_words
 from agents.registry import AGENTS
-from agents.sayings import SAYINGS
-from agents.sayings import mirrored as in_mirrored_words
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.examples import examples
@@ -439,9 +439,9 @@ def test_a_row_of_an_expert_can_be_said_and_every_row_is_tried() -> None:
     for expert, table in EXPERT_TABLES.items():
         tried = {name for pair in RAISES[expert].values() for changes in pair for name in changes}
         for row in table:
-            assert row.reads in SAYINGS, row
+            assert row.reads in PHRASES, row
             if row.range < 0.0:
-                assert SAYINGS[row.reads].faded
+                assert PHRASES[row.reads].faded
             if expert != "macro":
                 twins = {*tried, *mirrored({**SWARM}), *row.reads} & set(row.reads)
                 assert twins

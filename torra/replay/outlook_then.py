@@ -33,13 +33,12 @@ from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
 from torra.evidence import flow_then
 from torra.evidence.companion_readings import CompanionsThen
-from torra.evidence.company_facts import StoredFact
 from torra.evidence.company_numbers import reads_company
 from torra.evidence.flow_readings import Flow
 from torra.evidence.flow_then import FlowRows
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import ShelvedNews
-from torra.evidence.outside_numbers import StoredRow, kind_of_source
+from torra.evidence.outside_numbers import StoredFact, StoredRow, kind_of_source
 from torra.evidence.outside_readings import THREE_YEARS, series_for
 from torra.evidence.scheduled_events import (
     EVERY_CURRENCY,
@@ -126,7 +125,8 @@ class PointInTimeData:
 
         files = {} if self.filed is None else {profile.news.file: _Filed(self.filed)}
         collector = Collector(
-            _Sources({}, files),
+            {},
+            files,
             _Tables(self.stored or (), self.figures),
             now=System().now,
             monotonic=System().monotonic,
@@ -417,12 +417,6 @@ def _flow_of_desk(home: Path, instance: Instance, begin: datetime, end: datetime
 
 
 # --- what the collector is handed -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    vendors: Mapping[str, Any]
-    files: Mapping[str, Any]
 
 
 class _Filed:

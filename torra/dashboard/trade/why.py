@@ -16,8 +16,8 @@ from typing import Final
 
 from agents.contracts import WINNERS, AgentReport, Point
 from agents.debate.scoring import DIRECTIONS
-from agents.feature_words import name_of
-from agents.sayings import SAYINGS
+from agents.features import name_of
+from agents.phrases import PHRASES
 from torra.dashboard.record import arithmetic
 from torra.dashboard.record.thesis import objection
 from torra.exhibits import figures
@@ -187,9 +187,9 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     ]
     for strength, part in sorted(found, key=lambda one: -one[0]):
         name, value = f"{PART}{part.name}", part.value or 0.0
-        saying = SAYINGS.get((name,))
+        saying = PHRASES.get((name,))
         if strength > 0.0 and abs(value) >= LEAST_PART and saying is not None:
-            text = capital(plain(saying.told((value,), towards)))
+            text = capital(plain(saying.text((value,), towards)))
             yield SidePoint(BARS, f"{text}.", name, name_of(name))
 
 

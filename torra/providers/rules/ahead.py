@@ -5,7 +5,7 @@ session, oscillators and ticks in four bars. Everybody else goes by the regime: 
 trend, four in a range; where the hours are late, the session that ends.
 
 A risk is what backs a case and is stretched furthest, then what speaks against it and was not
-granted, in the words of `agents.sayings`. Pure functions; nothing raises.
+granted, in the words of `agents.phrases`. Pure functions; nothing raises.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from agents.arguments import AGAINST
 from agents.contracts import Horizon, Request
-from agents.sayings import SAYINGS
+from agents.phrases import PHRASES
 from torra.providers.rules.argument import Argument, strongest
 from torra.providers.rules.caution import is_late
 from torra.providers.rules.readings import RuleSignal, TrendStrength
@@ -75,12 +75,12 @@ def _stretched(heard: Mapping[str, Sequence[RuleSignal]], side: int) -> Iterator
     if found:
         far = max(found, key=lambda reading: abs(reading.lean))
         saying = far.told
-        half = saying.told(far.values, -side, fades=True)
+        half = saying.text(far.values, -side, fades=True)
         yield _sentence(half, saying.reason(-side, fades=True))
 
 
 def _is_stretched(reading: RuleSignal) -> bool:
-    if reading.own is None and reading.reads not in SAYINGS:
+    if reading.own is None and reading.reads not in PHRASES:
         return False
     return bool(reading.told.faded) and reading.told.fits(reading.values, fades=True)
 

@@ -1,6 +1,6 @@
 """What the rules say for their numbers: a claim, points for it, what they grant, what would end it.
 
-Every sentence is made from `agents.sayings` alone. A point for a report leans to the report's
+Every sentence is made from `agents.phrases` alone. A point for a report leans to the report's
 own side, by its reading, and one against it leans the other way; what leans to neither is counted
 and not said. An analyst that finds a score too high while no reading leans down points at the score
 itself. An advocate without a case says so. A falsifier lies on the path of price and does not hold
@@ -18,8 +18,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, format_price, pending_falsifiers
 from agents.contracts import SIDES, VECTORS, Falsifier, Feature, Request
-from agents.feature_words import sides
-from agents.sayings import Phrase
+from agents.features import sides
+from agents.phrases import Phrase
 from torra.providers.rules.others import analysts, push
 from torra.providers.rules.readings import CLOSE, RuleSignal, number
 
@@ -198,7 +198,7 @@ def _point(
     reading: RuleSignal, saying: Phrase, side: int, features: Mapping[str, Feature]
 ) -> RuleArgument:
     fades = reading.fades and bool(saying.faded)
-    half = saying.told(reading.values, side, fades=fades)
+    half = saying.text(reading.values, side, fades=fades)
     cited = _cited(reading, saying, side, features)
     return RuleArgument(reading, cited, half, saying.reason(side, fades=fades))
 
@@ -229,7 +229,7 @@ def of_far_score(request: Request, side: int) -> RuleArgument:
     half = half.replace("{vector}", vector.replace("_", " "))
     words = Phrase(half, why, lambda value: value, "{:+.2f}")
     reading = RuleSignal((name,), (score,), float(side), 1.0, own=words)
-    return RuleArgument(reading, name, words.told((score,), side), words.reason(side))
+    return RuleArgument(reading, name, words.text((score,), side), words.reason(side))
 
 
 def of_both_sides(

@@ -19,8 +19,8 @@ from functools import lru_cache
 from typing import Final
 
 from agents.contracts import Feature
-from agents.feature_words import COMPANION
-from agents.sayings import Phrase
+from agents.features import COMPANION
+from agents.phrases import Phrase
 from torra.providers.rules.readings import READERS, ReadingRule, number, ramp, tanh_of, technical
 from torra.providers.rules.specialists import POSITIONS, WORTH
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from agents.contracts import VECTORS, Feature
-from agents.sayings import SAYINGS, Phrase
+from agents.phrases import PHRASES, Phrase
 
 RANGE_ADX: Final = 20.0
 TREND_ADX: Final = 30.0
@@ -50,7 +50,7 @@ class ReadingRule:
 
     A negative weight fades: the lean counts against itself. Where the features are not shown, the
     score's own `component` stands for them. A `sparse` reader (an event) weighs nothing while its
-    lean is 0. agents.sayings has the words for what is read; a row whose features a user named
+    lean is 0. agents.phrases has the words for what is read; a row whose features a user named
     brings its `own`.
     """
 
@@ -125,12 +125,12 @@ class RuleSignal(NamedTuple):
     @property
     def told(self) -> Phrase:
         """The words for what it read, clear or not; KeyError for what is never said."""
-        return self.own or SAYINGS[self.reads]
+        return self.own or PHRASES[self.reads]
 
     @property
     def saying(self) -> Phrase | None:
         """The words for it; None for what is counted and not said."""
-        found = self.own or SAYINGS.get(self.reads)
+        found = self.own or PHRASES.get(self.reads)
         return found if found is not None and found.fits(self.values, fades=self.fades) else None
 
 
