@@ -377,7 +377,7 @@ class AgentReport:
     anomaly: str = ""
     pattern: str = ""
     levels: tuple[str, ...] = ()
-    regime: str = ""
+    regime: RegimeName | Literal[""] = ""
     first: str = ""
     counter: str = ""
     close: bool = False
