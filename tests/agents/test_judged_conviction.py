@@ -76,7 +76,7 @@ def test_a_missed_quorum_never_raises_a_conviction(scaled: Scaled) -> None:
         for side in DIRECTIONS:
             one, other = missed.agreement(side), held.agreement(side)
             if not any(not answer.report.abstained for answer in heard):
-                continue  # nobody was heard: the share of an outage (test_outages.py)
+                continue  # nobody was heard: the share of an outage (test_failures.py)
             assert one.raw <= 0.15 and one.conviction <= 0.06
             assert one.conviction <= other.conviction + 1e-12, (heard, would)
             less += one.conviction < other.conviction
