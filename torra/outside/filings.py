@@ -194,10 +194,12 @@ def read_concept(
             else:
                 values[value.accession, unit, value.period].append(value)
     for same in values.values():
-        if len({one.value for one in same}) > 1:
+        if len({value.value for value in same}) > 1:
             tally.refuse(concept.name, "a period twice in one filing, and differently", len(same))
             same.clear()
-    return [max(same, key=lambda one: (one.filed, one.form)) for same in values.values() if same]
+    return [
+        max(same, key=lambda value: (value.filed, value.form)) for same in values.values() if same
+    ]
 
 
 def _value(figure: str, concept: Concept, unit: str, row: Any) -> FiledValue | None:
@@ -342,7 +344,7 @@ def _add_up(figure: str, by_concept: ByConcept) -> None:
             if period in more
         }
     # A day with a kind that the newest one does not have is of another sum.
-    for concept in [one for one in by_concept if one.part not in kinds]:
+    for concept in [part for part in by_concept if part.part not in kinds]:
         for period in by_concept[concept]:
             by_concept[first].pop(period, None)
 

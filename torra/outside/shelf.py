@@ -134,8 +134,8 @@ class OutsideShelf:
             names = series_for(subject)
             histories = zip(names, self._series.of(names), strict=True)
             then = {name: history.then(as_of) for name, history in histories}
-            found = self._pieces_of(subject, who, then, as_of, closes)
-            return view(found, subject, then.get, as_of, trouble)
+            worked = self._pieces_of(subject, who, then, as_of, closes)
+            return view(worked, subject, then.get, as_of, trouble)
         except Exception as error:  # noqa: BLE001 - a tick goes on without outside numbers
             logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)
             return BROKEN
@@ -175,9 +175,9 @@ class OutsideShelf:
         kept = self._pieces.get((subject, who))
         # By identity: the values themselves are long.
         if kept is None or kept[0] != day or any(a is not b for a, b in zip(kept[1], values)):  # noqa: B905 - of one subject
-            found = [*pieces(subject, then.get, own)]
+            worked = [*pieces(subject, then.get, own)]
             if company_numbers.reads_company(subject):
                 company = self._known_values(subject, filed)
-                found.append(company_numbers.piece(company, subject, own, day))
-            kept = self._pieces[subject, who] = day, values, found
+                worked.append(company_numbers.piece(company, subject, own, day))
+            kept = self._pieces[subject, who] = day, values, worked
         return kept[2]
