@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.features import ids_of
 from instance_database import Database
 from news_collector import Collector
 from tests.conftest import Scale
@@ -21,8 +22,6 @@ from tests.doubles.finnhub_server import FinnhubServer, apple, quarter, rating
 from tests.examples import examples
 from tests.worlds.stores import Hand, open_database
 from torra.config import NewsSettings
-from torra.evidence import vendor_figures
-from torra.evidence.feature_bundle import FUNDAMENTALS
 from torra.evidence.news_digest import RATIOS, NewsStatus, NewsSubject
 from torra.news import company_reading as reading
 from torra.news.lexicon import score
@@ -210,7 +209,7 @@ def test_beside_the_news_stand_ratios_and_what_is_made_of_the_rest(
     }
     assert view.fundamentals_status is S.AVAILABLE
     assert {*RATIOS} <= {*reading.METRICS} and len(reading.METRICS) == 27
-    assert {*RATIOS, *vendor_figures.BESIDE} == {*FUNDAMENTALS}
+    assert {*(f"fundamentals.{name}" for name in RATIOS)} <= {*ids_of("fundamentals")}
 
 
 # --- refusals and faults --------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from docs import generate
 from tests.doubles.news_server import NewsServer, Said
 from torra.collecting.asking import WAITS_S, WHOLE_SOURCE
 from torra.collecting.line import SourceError
-from torra.collecting.refusals import COMMON, REFUSALS, refusal
+from torra.collecting.refusals import COMMON, refusal, refusals
 from torra.config import ROOT
 from torra.evidence.news_digest import NewsAnswer, NewsStatus
 from torra.news.source import AlphaVantage, Finnhub
@@ -85,9 +85,9 @@ def test_only_a_limit_makes_the_next_wait_longer() -> None:
 def test_every_row_of_the_table_is_met_and_none_hides_another() -> None:
     told = {(row.vendor, refusal(row.vendor, int(row.code), row.reply)[1]) for row in ROWS.values()}
     for vendor in (AV, FH, "fred", "cftc"):
-        rows = {(vendor, one.detail) for one in REFUSALS[vendor]}
+        rows = {(vendor, one.detail) for one in refusals()[vendor]}
         assert rows <= told, rows - told
-    for row in (row for rows in (*REFUSALS.values(), COMMON) for row in rows):
+    for row in (row for rows in (*refusals().values(), COMMON) for row in rows):
         assert row.words == row.words.lower()
 
 
@@ -109,4 +109,4 @@ def test_a_refusal_says_whose_error_it_was_without_quoting_it() -> None:
 def test_the_page_on_news_has_the_table() -> None:
     page = (ROOT / "docs" / "news.md").read_text(encoding="utf-8")
     assert page == generate.news_tables(page), "python -m docs.generate"
-    assert all(one.detail in page for rows in REFUSALS.values() for one in rows)
+    assert all(one.detail in page for rows in refusals().values() for one in rows)

@@ -20,9 +20,9 @@ from tests.outside.test_nothing_later import Rows, noise
 from tests.worlds import company_reports as world
 from tests.worlds import desks
 from torra.evidence import company_numbers, fair_value
-from torra.evidence.company_facts import Books, CompanyHistory, FigureHistory, Filed, StoredFact
+from torra.evidence.company_facts import Books, CompanyHistory, FigureHistory, Filed
 from torra.evidence.news_digest import NewsSubject
-from torra.evidence.outside_numbers import FactRow
+from torra.evidence.outside_numbers import FactRow, StoredFact
 from torra.evidence.outside_readings import OutsideView
 from torra.outside.shelf import OutsideShelf
 
@@ -215,7 +215,7 @@ def wrong(number: int, patch: pytest.MonkeyPatch, leak: Leak) -> set[str]:
 
 def by_the_year_of_the_filing(patch: pytest.MonkeyPatch) -> None:
     """The comparative column stands for the year of the filing that it is in."""
-    hear = Books.hear
+    add = Books.add
 
     def labelled(self: Books, row: FactRow) -> None:
         ends = max(row.ends, row.known_at.replace(hour=0) - 60 * DAY)
@@ -223,17 +223,17 @@ def by_the_year_of_the_filing(patch: pytest.MonkeyPatch) -> None:
             (world.midnight(world.end(one)) for one in range(60)), key=lambda one: abs(one - ends)
         )
         moved = near - row.ends
-        hear(self, row._replace(begins=row.begins + moved, ends=near))
+        add(self, row._replace(begins=row.begins + moved, ends=near))
 
-    patch.setattr(Books, "hear", labelled)
+    patch.setattr(Books, "add", labelled)
 
 
 def a_quarter_over_a_year(patch: pytest.MonkeyPatch) -> None:
     """The newest period counts as a year, however short it is."""
 
-    def newest(told: FigureHistory, ends: date) -> float | None:
-        found = [period for period in told.said if period[1] == ends]
-        return told.said[max(found)].value if found else None
+    def newest(history: FigureHistory, ends: date) -> float | None:
+        found = [period for period in history.periods if period[1] == ends]
+        return history.periods[max(found)].value if found else None
 
     patch.setattr("torra.evidence.company_figures.of_year", newest)
 

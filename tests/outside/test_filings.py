@@ -107,12 +107,12 @@ def books_then(found: FactsAnswer, as_of: str) -> Books:
     books = Books()
     for row in sorted(found.items, key=lambda row: row.known_at):
         if row.known_at <= moment(as_of):
-            books.hear(row)
+            books.add(row)
     return books
 
 
 def test_the_published_traps_are_not_walked_into_by_who_reads_the_books() -> None:
-    assets = books_then(read("assets", edgar.aapl_assets()), "2023-11-05").told("assets", "USD")
+    assets = books_then(read("assets", edgar.aapl_assets()), "2023-11-05").history("assets", "USD")
     assert at_day(assets, date(2023, 9, 30)) == 352_583e6, "not 352,755: that is 2022's"
     assert at_day(assets, date(2022, 9, 24)) == 352_755e6
     newest = books_then(read("equity", edgar.aapl_equity()), "2026-01-01").newest("equity")
@@ -122,7 +122,7 @@ def test_the_published_traps_are_not_walked_into_by_who_reads_the_books() -> Non
         ("2021-01-30 04:59:58", None), ("2021-01-30 04:59:59", 510e6),
         ("2023-02-04 04:59:58", 510e6), ("2023-02-04 04:59:59", 10_198e6),
     ):  # fmt: skip
-        of_2020 = books_then(shares, as_of).told("diluted_shares", "shares")
+        of_2020 = books_then(shares, as_of).history("diluted_shares", "shares")
         assert of_year(of_2020, date(2020, 12, 31)) == count
 
 
