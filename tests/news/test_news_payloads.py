@@ -31,7 +31,7 @@ from torra.config import NewsSettings
 from torra.evidence.news_digest import RATIOS, NewsStatus, NewsSubject
 from torra.news.company_reading import METRICS
 from torra.news.lexicon import score
-from torra.news.reading import of_finnhub, redacted, spellings
+from torra.news.reading import listed, of_finnhub, redacted, spellings
 from torra.news.source import open_sources
 
 CANARY = "CANARY-7f3a/9c+1d=5e"
@@ -96,7 +96,8 @@ class Writer:
         written = {
             "title": self.decorated(title),
             "summary": summary or self.chance.choice(("", None, 7, ["x"])),
-            "url": url or self.chance.choice(("", None, 3, "javascript:alert(1)", "ftp://a.b/c")),
+            "url": url
+            or self.chance.choice(("", None, 3, "javascript:alert(1)", "https://u:p@a.b/c")),
         }
         return self.as_vendor(written, published, tickers), (
             title, published, url, summary, tickers,
@@ -296,6 +297,9 @@ def test_a_headline_without_a_link_is_known_by_its_day() -> None:
     assert name(0) == name(-5) != name(24)
     link = "https://example.org/1"
     assert name(0, link) == name(24, link) != name(0)
+    rows = [{"headline": "Gold", "datetime": START.timestamp() - n, "url": link} for n in (0, 9)]
+    (kept,) = listed(rows, rows, lambda row: of_finnhub(row, "forex")).items
+    assert kept.published == START.replace(microsecond=0), "of two alike the first, the newer"
 
 
 def other_shape(writer: Writer) -> Case:

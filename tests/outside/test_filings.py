@@ -386,6 +386,7 @@ ODD: Sequence[tuple[str, Row]] = (
     ("no accession", {"accn": "320193-22-1"}),
     ("no form", {"form": None}),
     ("end is no day", {"end": "2021-12-32"}),
+    ("start is no day", {"start": "0001-01-01"}),
     ("start is no day", {"start": None}),
     ("filed is no day", {"filed": "soon"}),
     ("filed before its period ended", {"filed": "2021-12-30"}),
