@@ -77,7 +77,7 @@ EXTRA_DIGITS: Final = 2
 """Decimals of a price beyond those that the symbol is quoted with."""
 
 SPREAD_ATR: Final = "market.spread_atr"
-COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+ROW_BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
     "scores": VECTORS,
     "component": tuple(name for part in COMPONENTS.values() for name in part),
     "technical": INDICATORS,
@@ -350,7 +350,7 @@ def _check_times(
 
 
 def _of_row(block: str, row: Mapping[str, float]) -> Numbers:
-    return {f"{block}.{column}": row[column] for column in COLUMNS[block]}
+    return {f"{block}.{column}": row[column] for column in ROW_BLOCKS[block]}
 
 
 def _technical(row: Mapping[str, float]) -> Numbers:
