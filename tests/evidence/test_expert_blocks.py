@@ -239,8 +239,8 @@ def test_hostile_bars_raise_nothing(case: str) -> None:
 
 
 def test_as_many_bars_are_read_as_swings_are_remembered() -> None:
-    assert expert_bars.HELD == 510
-    assert structure.SWING_MEMORY + structure.PIVOT_BARS < expert_bars.HELD <= HISTORY
+    assert expert_bars.WINDOW == 510
+    assert structure.SWING_MEMORY + structure.PIVOT_BARS < expert_bars.WINDOW <= HISTORY
 
 
 def test_a_swing_is_remembered_for_500_bars() -> None:

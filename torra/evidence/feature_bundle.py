@@ -184,7 +184,7 @@ class LazyFeatures(Mapping[str, Feature]):
     def with_block(self, name: str, block: Block) -> LazyFeatures:
         """Return these features and one more block; what was computed of others stays."""
         more = LazyFeatures({**self._blocks, name: block}, self._moment, self._price_decimals)
-        more._values = {held: values for held, values in self._values.items() if held != name}
+        more._values = {block: values for block, values in self._values.items() if block != name}
         return more
 
 
@@ -272,7 +272,9 @@ def build(
         **{block.rstrip("."): partial(_outside, block, numbers) for block in OUTSIDE},
         "source": partial(_sources, headlines, calendar, numbers),
         # Eight digits: nobody here knows the scale of a host's number.
-        "host": lambda: {f"host.{name}": float(f"{one + 0.0:.8g}") for name, one in host.items()},
+        "host": lambda: {
+            f"host.{name}": float(f"{value + 0.0:.8g}") for name, value in host.items()
+        },
         **(_of_experts(view, row, numbers, spreads) if experts else {}),
     }
     return Bundle(
@@ -343,9 +345,9 @@ def _check_times(
         raise ValueError(f"the bars end at {bars.last}, not with that of {iso(bar_time)}")
     late = [weighted.item for weighted in news.items if weighted.item.first_seen > known_at]
     if late:
-        seen = iso(late[0].first_seen)
+        moment = iso(late[0].first_seen)
         raise ValueError(
-            f"the headline {late[0].id} was first seen at {seen}, after {iso(known_at)}"
+            f"the headline {late[0].id} was first seen at {moment}, after {iso(known_at)}"
         )
 
 
