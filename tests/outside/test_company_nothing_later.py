@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.outside.test_nothing_later import Rows
+from tests.outside.test_nothing_later import Rows, noise
 from tests.worlds import company_reports as world
 from tests.worlds import desks
 from torra.evidence import company_numbers, fair_value
@@ -64,18 +64,11 @@ def made(seed: int) -> list[StoredFact]:
     return found
 
 
-def noise(rows: list[StoredFact], as_of: datetime, seed: int, *, live: bool) -> list[StoredFact]:
+def with_noise(
+    rows: list[StoredFact], as_of: datetime, seed: int, *, live: bool
+) -> list[StoredFact]:
     """Replace what was not known at a moment."""
-    chance = random.Random(seed)
-
-    def late(one: StoredFact) -> bool:
-        return one.row.known_at > as_of or (live and one.first_seen > as_of)
-
-    found = [
-        one._replace(row=one.row._replace(value=chance.uniform(1.0, 1e9))) if late(one) else one
-        for one in rows
-        if not late(one) or chance.random() < 0.8
-    ]
+    chance, found = random.Random(seed), noise(rows, as_of, seed, live=live)
     # And periods that nobody told, of days long past too.
     for one in chance.sample(rows, 60):
         moved = chance.randrange(-900, 900) * DAY
@@ -96,12 +89,12 @@ def read(
     return shelf.latest(SHARE, as_of, closes=lambda _span: own, trouble=str)
 
 
-@pytest.fixture(scope="module")
-def company() -> tuple[list[StoredFact], list[tuple[date, float]]]:
-    return made(3), closes(LAST_CUT.date())
-
-
 Made = tuple[list[StoredFact], list[tuple[date, float]]]
+
+
+@pytest.fixture(scope="module")
+def company() -> Made:
+    return made(3), closes(LAST_CUT.date())
 
 
 def differing(cuts: int, company: Made) -> Iterator[int]:
@@ -114,7 +107,7 @@ def differing(cuts: int, company: Made) -> Iterator[int]:
         as_of = FIRST_CUT + chance.randrange(hours) * timedelta(hours=1)
         then = read(rows, as_of, prices, live=live)
         assert then.numbers["company.period_end"] is not None
-        if then != read(noise(rows, as_of, number, live=live), as_of, prices, live=live):
+        if then != read(with_noise(rows, as_of, number, live=live), as_of, prices, live=live):
             yield number
 
 
@@ -133,7 +126,7 @@ def test_no_byte_moves_where_the_store_keeps_it(company: Made, tmp_path: Path) -
     rows, prices = company
     as_of = world.known(30) + 40 * DAY
     told = []
-    for number, kept in enumerate((rows, noise(rows, as_of, 5, live=True))):
+    for number, kept in enumerate((rows, with_noise(rows, as_of, 5, live=True))):
         database = desks.open_database(tmp_path / str(number))
         for seen in sorted({one.first_seen for one in kept}):
             database.store_facts([one.row for one in kept if one.first_seen == seen], seen)

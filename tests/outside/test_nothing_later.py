@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -68,11 +68,14 @@ def world(asset: str, seed: int) -> list[StoredRow]:
     return found
 
 
-def noise(rows: list[StoredRow], as_of: datetime, seed: int, *, live: bool) -> list[StoredRow]:
+Stored = TypeVar("Stored", StoredRow, StoredFact)
+
+
+def noise(rows: list[Stored], as_of: datetime, seed: int, *, live: bool) -> list[Stored]:
     """Replace what was not known at a moment."""
     chance = random.Random(seed)
 
-    def late(one: StoredRow) -> bool:
+    def late(one: Stored) -> bool:
         return one.row.known_at > as_of or (live and one.first_seen > as_of)
 
     return [
