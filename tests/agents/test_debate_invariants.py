@@ -35,8 +35,14 @@ from agents.contracts import (
     Winner,
 )
 from agents.debate.deliberation import Deliberation
-from agents.debate.panel import UNJUDGED
-from agents.debate.synthesis import CountedReport, Debate, adjust, blended, synthesise
+from agents.debate.scoring import (
+    UNJUDGED,
+    CountedReport,
+    Synthesis,
+    adjust,
+    blended,
+    synthesise,
+)
 from agents.evidence import trust
 from agents.registry import AGENTS
 from agents.risk_gate import merged
@@ -351,7 +357,7 @@ class Desk(NamedTuple):
         """A manager's weights of both cases."""
         return {} if self.judged is None else self.judged.weights
 
-    def debate(self, **changes: Any) -> Debate:
+    def debate(self, **changes: Any) -> Synthesis:
         """Return what the desk comes to."""
         return synthesise(
             changes.get("answers", self.answers), changes.get("weights", self.weights), self.trusted

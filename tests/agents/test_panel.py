@@ -18,8 +18,17 @@ from hypothesis import strategies as st
 from agent_config import CONFIDENCE_WEIGHT, MODES
 from agent_framework import l1_only_record
 from agents.contracts import SIDES, VECTORS, AgentReport, Role, SourceType
-from agents.debate.panel import APART_FROM, DIRECTIONS, NEUTRAL, UNHELD, UNJUDGED, Panel, panel_of
-from agents.debate.synthesis import CountedReport, spread
+from agents.debate.scoring import (
+    APART_FROM,
+    DIRECTIONS,
+    NEUTRAL,
+    UNHELD,
+    UNJUDGED,
+    CountedReport,
+    Panel,
+    panel_of,
+    spread,
+)
 from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import (
     RIVAL,

@@ -25,9 +25,8 @@ from agents.contracts import (
     Feature,
     GateRuling,
 )
-from agents.debate.directive import directive
-from agents.debate.expected_value import expected_value
-from agents.debate.panel import UNJUDGED
+from agents.debate.scoring import UNJUDGED
+from agents.debate.swarm import directive, expected_value
 from agents.risk_gate import merged
 from tests.agents.test_debate_invariants import OTHER, cases, judges, shares, turned_report
 from tests.doubles import scripted

@@ -22,7 +22,7 @@ import torra_trader
 from agent_config import MAX_REQUESTS, MODES, AgentSettings
 from agents.contracts import ADJUSTMENT_BOUND as BOUND
 from agents.contracts import BLEND_WEIGHT, VECTORS
-from agents.debate.asking import REASONS
+from agents.debate.calls import REASONS
 from tests.doubles import local_model
 from tests.doubles.local_model import LocalModel
 from tests.later import Later

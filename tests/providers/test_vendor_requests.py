@@ -15,13 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 import scoring_rubric
-from agents.contracts import JPEG, PNG, CallRecord
+from agents.contracts import JPEG, PNG
 from instance_database import open_home
 from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.vendor_bench import LOCAL, VENDORS, a_request, bench, body, good
 from tests.later import Later
 from tests.tries import Tries
+from tests.worlds.calls import a_call
 from tests.worlds.stores import key_of
 from torra.clock import System
 from torra.commands.command_line import main
@@ -236,11 +237,7 @@ def test_the_first_form_is_tried_again_and_kept_only_if_it_is_of_use() -> None:
     assert details[-1] == "", "the first form needs no word"
 
 
-CALL: Final[dict[str, Any]] = {
-    "role_id": "technical", "stage": "analysts", "attempt": 1, "status": "garbage",
-    "model": "gpt-6-luna", "provider": OPENAI, "system": "s", "user": "u", "reply": "",
-    "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "elapsed_ms": 1.0, "request_hash": "",
-}  # fmt: skip
+CALL: Final = {"status": "garbage", "model": "gpt-6-luna", "provider": OPENAI}
 
 
 @pytest.mark.parametrize(
@@ -258,7 +255,7 @@ def test_the_command_shows_the_form_of_the_newest_call(
     profile.write_text('{"agents": {"provider": "openai_compatible"}}')
     database = open_home(tmp_path)
     for number, detail in enumerate(details, 1):
-        record = CallRecord(**CALL, detail=detail, round=number)
+        record = a_call(**CALL, detail=detail, round=number)
         database.write_calls(key_of(System().real_now()), [record])
     database.close()
     words = ["--home", str(tmp_path), "models"]
