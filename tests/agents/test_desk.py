@@ -15,13 +15,6 @@ from tests.cases import cases
 from tests.doubles.scripted import Scripted, context, debate, reporting, settings
 
 
-def test_the_default_desk_is_the_budget_desk() -> None:
-    assert check_desk(settings().agents) == MODES["budget"].seats
-    record = debate(Scripted())
-    assert record.source_type is SourceType.AGENT_BUDGET
-    assert [told.agent_id for told in record.reports] == list(MODES["budget"].seats)
-
-
 def test_every_agent_of_the_registry_is_what_its_row_says() -> None:
     for name, agent in AGENTS.items():
         assert agent.role.id == name
