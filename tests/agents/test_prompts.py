@@ -898,6 +898,13 @@ def test_only_the_news_agent_reads_headlines_and_only_in_a_fence() -> None:
     assert not [user for user in (without.user, *users) if HEADLINE in user]
 
 
+def test_who_scores_a_chart_alone_is_shown_nothing_of_a_debate_or_a_swarm() -> None:
+    shown = build_interpretive_prompt(context(features=SWARM_FEATURES)).evidence
+    hidden = ("liquidity.", "micro.", "geometry.", "news.item")
+    assert all(any(name.startswith(block) for name in SWARM_FEATURES) for block in hidden)
+    assert shown and not [name for name in shown if name.startswith(hidden)]
+
+
 def test_a_headline_that_somebody_else_cites_is_not_quoted() -> None:
     about = at_the_desk()
     features = {**about.features, "news.item.1": Feature("news.item.1", HEADLINE)}
@@ -939,14 +946,18 @@ def test_a_second_look_shows_an_agent_its_numbers_and_no_prose() -> None:
         hostile("technical", HEADLINE, HEADLINE),
         adjustments={"price_action": 0.051, "key_levels": None, "momentum": -0.3, "structure": 0.0},
         confidence="low",
-        evidence=(Evidence("technical.adx14", HEADLINE), Evidence(HEADLINE, 1.0)),
+        evidence=(
+            *(Evidence("technical.adx14", HEADLINE), Evidence(HEADLINE, 1.0)),
+            *(Evidence(name, 1.0) for name in first.evidence[:5]),
+        ),
     )
     again = second_look(first, own)
     assert replace(again, user=first.user) == first
     added = again.user.removeprefix(first.user)
     assert added.startswith("\nSecond look. ") and added.count("\n") == 1
     assert "price_action +0.05, momentum -0.30, structure +0.00; confidence low; it cited " in added
-    assert "cited technical.adx14. " in added and HEADLINE not in added
+    cited = ", ".join(("technical.adx14", *first.evidence[:2]))
+    assert f"cited {cited}. " in added and HEADLINE not in added
     silent = second_look(first, replace(own, adjustments=dict.fromkeys(VECTORS), evidence=()))
     assert "no score; confidence low. Look" in silent.user
 
