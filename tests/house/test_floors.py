@@ -78,6 +78,7 @@ may import those before it. A new room is a new row; a new file needs none.
 
 ALLOWED = {
     ("torra/collecting/line", "torra/providers/vendors/addresses"),
+    ("torra/collecting/refusals", "torra/providers/vendors/table"),
     ("torra/outside/edgar", "torra/providers/vendors/addresses"),
     ("torra/outside/publisher", "torra/providers/vendors/addresses"),
     ("torra/news/source", "torra/providers/vendors/addresses"),

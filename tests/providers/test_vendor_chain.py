@@ -19,14 +19,14 @@ from agent_config import MODELS, AgentSettings
 from agents.contracts import Completion, ModelUnavailable
 from agents.registry import AGENTS, REVIEWER, SCORER
 from tests.cases import cases
-from tests.doubles.switchboards import (
+from tests.doubles.vendor_bench import (
     VENDORS,
     Bench,
     a_request,
     bench,
+    failing,
     good,
     vendor_of,
-    warm,
 )
 
 KINDS: Final[dict[str, Any]] = {
@@ -78,17 +78,6 @@ class World:
         return httpx2.Response(how)
 
 
-def failing(how: Any, *vendors: str) -> Any:
-    """Return a world in which these vendors answer with a status, or as a function has it."""
-
-    def answer(request: httpx2.Request) -> Any:
-        if vendor_of(request) not in vendors:
-            return good(request)
-        return how() if callable(how) else httpx2.Response(how)
-
-    return answer
-
-
 def stage(way: Bench, provider: Any, model: str = HAIKU, **changes: Any) -> tuple[Any, list[str]]:
     """Ask as an agent does in one stage; return what came of it, and whom it asked."""
     before = len(way.sent)
@@ -131,7 +120,7 @@ def test_a_vendor_down_in_each_stage_is_followed_by_the_next_one_which_answers_o
             assert asked[0] == third and len(asked) <= TRIES, chain
             world.down = {second}
             found, asked = stage(way, provider, model, bar_time="the next tick")
-            if first not in way.switchboard.blocked():
+            if first not in way.clients.blocked():
                 assert (asked, found.provider) == ([first], first), chain
 
 
@@ -172,7 +161,7 @@ async def hanging() -> httpx2.Response:
 
 def test_a_stage_lost_to_a_time_out_is_lost_and_the_next_begins_at_the_vendor_after() -> None:
     with bench(failing(hanging, "anthropic", "google")) as way:
-        warm(way.switchboard)
+        way.warm()
         provider = chained(way, VENDORS)
         for vendor in ("anthropic", "google"):
             found, asked = stage(way, provider, limit_s=0.15)
@@ -189,7 +178,7 @@ async def refusing() -> httpx2.Response:
 
 def test_a_request_does_not_go_on_where_less_time_is_left_than_the_failure_took() -> None:
     with bench(failing(refusing, "anthropic")) as way:
-        warm(way.switchboard)
+        way.warm()
         error = chained(way, VENDORS).submit(a_request(HAIKU, limit_s=0.5)).exception(5)
         assert isinstance(error, ModelUnavailable) and error.detail == "429"
         assert way.asked() == ["anthropic"]
@@ -200,13 +189,13 @@ def test_the_pause_that_one_vendor_asked_for_is_not_waited_for_at_the_next(
 ) -> None:
     with bench(failing(429, "anthropic")) as way:
         waited: list[float] = []
-        asking = way.switchboard.ask
+        asking = way.clients.ask
 
         def ask(vendor: str, model: str, request: Any, until: float) -> Any:
             waited.append(request.delay_s)
             return asking(vendor, model, request, until)
 
-        monkeypatch.setattr(way.switchboard, "ask", ask)
+        monkeypatch.setattr(way.clients, "ask", ask)
         found = chained(way, VENDORS).submit(a_request(HAIKU, delay_s=0.01)).result(timeout=30)
         assert (found.provider, waited) == ("google", [0.01, 0.0])
 

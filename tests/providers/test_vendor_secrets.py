@@ -49,8 +49,8 @@ from torra.dashboard.view.desk_view import DatabaseView
 from torra.errors import ConfigError
 from torra.providers.vendors import transport
 from torra.providers.vendors.addresses import Address, address
-from torra.providers.vendors.switchboard import VendorClients
-from torra.providers.vendors.wire import RequestTrace
+from torra.providers.vendors.clients import VendorClients
+from torra.providers.vendors.vendor import RequestTrace
 
 PROXIES: Final = (
     "HTTP_PROXY",
@@ -149,9 +149,9 @@ def test_a_key_is_in_no_log_no_output_no_row_and_no_page(
             aloud()
             ticked = vendor_desk.tick(folder, line.provider, line.settings)
             sent = json.dumps([exchange.headers for exchange in server.exchanges])
-            blocked = line.switchboard.blocked()
-            assert not leaks(repr(vars(line.switchboard)["_blocks"]) + repr(blocked))
-            assert not leaks(repr(line.switchboard.address(vendor)))
+            blocked = line.clients.blocked()
+            assert not leaks(repr(vars(line.clients)["_blocks"]) + repr(blocked))
+            assert not leaks(repr(line.clients.address(vendor)))
         assert leaks(sent) == [vendor_line.CUSTOM[vendor]], "the key did go out"
         vendor_desk.check_stored(ticked)
         assert not leaks(repr(ticked)), vendor
@@ -199,7 +199,7 @@ def test_an_exception_quotes_no_key(vendor: str) -> None:
     with VendorServer() as server, vendor_line.line(server, vendor) as line:
         for entry in entries:
             server.play({"*": entry})
-            line.switchboard.unblock(vendor)
+            line.clients.block(vendor, "", 0.0)
             with pytest.raises(ModelUnavailable) as failed:
                 line.ask(request)
             assert server.exchanges
@@ -294,7 +294,7 @@ def test_a_request_to_another_place_is_given_no_key(place: str) -> None:
 
     with pytest.raises(transport.ReplyUnreadable, match="another place"):
         asyncio.run(made(place))
-    assert wire.failure == "misdirected"
+    assert wire.fault is not None and "not sent" in wire.fault.detail
     sent = asyncio.run(made("https://vendor.test/v1/messages"))
     assert any(server.key in value for value in sent.headers.values())
 

@@ -6,8 +6,8 @@ key is put into the request as it enters the socket: whoever asks writes PLACEHO
 no header that anybody could log or quote ever holds the key. Where a reply quotes it, plainly or as
 URLs spell it, it is struck out.
 
-What goes wrong is a `Trouble` with a status and words of ours. `answered` makes an answer of it, so
-that asking never raises.
+What goes wrong is a `SourceError` with a status and words of ours. `answered` makes an answer of
+it, so that asking never raises.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class HostRequest(HTTPAdapter):
         self._monotonic = monotonic
         self._until = monotonic() + seconds
         self._lock = threading.Lock()
-        self._held: socket.socket | None = None
+        self._socket: socket.socket | None = None
         self._cut = False
         # The collector alone decides when a vendor is asked again.
         super().__init__(max_retries=0)
@@ -154,7 +154,7 @@ class HostRequest(HTTPAdapter):
         cert: Any = None,
         proxies: Any = None,  # noqa: ARG002
     ) -> requests.Response:
-        """Send a request and read its reply whole; raises Trouble for one that is no success."""
+        """Send a request, return its whole reply; raises SourceError for one that is no success."""
         # urllib3 refuses a time-out of 0.
         left = max(0.1, self._until - self._monotonic())
         deadline = threading.Timer(left, self.cut)
@@ -179,22 +179,22 @@ class HostRequest(HTTPAdapter):
         """
         self.let_go()
         with self._lock:
-            self._held = made.dup()
+            self._socket = made.dup()
 
     def let_go(self) -> None:
         """Forget the connection."""
         with self._lock:
-            if self._held is not None:
-                self._held.close()
-                self._held = None
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
 
     def cut(self) -> None:
         """End the connection, whoever reads from it and however slowly it drips."""
         with self._lock:
             self._cut = True
-            if self._held is not None:
+            if self._socket is not None:
                 with suppress(OSError):
-                    self._held.shutdown(socket.SHUT_RDWR)
+                    self._socket.shutdown(socket.SHUT_RDWR)
 
     def _check_deadline(self) -> None:
         if self._cut:

@@ -212,7 +212,7 @@ def _provider(
     try:
         return models.provider(settings)
     except ConfigError as error:
-        if key_sign(vendor, environment).found:
+        if key_sign(vendor, environment).variable:
             raise
         raise ConfigError(
             f"{error}. A key is read when the desk starts: set it, then restart the desk"

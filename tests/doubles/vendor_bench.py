@@ -1,9 +1,9 @@
-"""A switchboard whose sockets are a function: what it answers, and everything it was sent."""
+"""Vendors' clients whose sockets are a function: what it answers, and everything it was sent."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,18 +13,21 @@ from agent_config import AgentSettings
 from agents.contracts import Completion, ModelUnavailable, Request
 from agents.debate import replies
 from agents.registry import AGENTS
-from tests.later import Later
+from torra.providers.vendors.clients import VendorClients
 from torra.providers.vendors.routing import RoutedProvider
-from torra.providers.vendors.switchboard import VendorClients
 
-openai_compatible = Later("torra.providers.vendors.openai_compatible")
 VENDORS = ("anthropic", "google", "openai_compatible")
 KEYS = {
     "ANTHROPIC_API_KEY": "canary-anthropic",
     "GOOGLE_API_KEY": "canary-google",
     "OPENAI_API_KEY": "canary-openai",
 }
-MODEL = {"anthropic": "claude-haiku-5-5", "google": "gemini-3.5-flash-lite"}
+LOCAL = {"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}
+MODEL = {
+    "anthropic": "claude-haiku-5-5",
+    "google": "gemini-3.5-flash-lite",
+    "openai_compatible": "gpt-6-luna",
+}
 USAGE = {"input": 100, "output": 20}
 Answer = Callable[[httpx2.Request], Any]
 
@@ -35,8 +38,8 @@ class Prices:
     def warm(self) -> None:
         pass
 
-    def cost(self, vendor: str, model: str, **tokens: Any) -> float:
-        return 0.0 if tokens["local"] else tokens["input_tokens"] + 2.0 * tokens["output_tokens"]
+    def cost(self, vendor: str, model: str, usage: Any, *, local: bool) -> float:
+        return 0.0 if local else usage.input + 2.0 * usage.output
 
     def worst_case(self, vendor: str, model: str, **bounds: Any) -> float:
         return 0.0 if bounds["local"] else 1000.0
@@ -45,14 +48,14 @@ class Prices:
 def body(vendor: str, text: str = "{}", stop: str = "", **changes: Any) -> dict[str, Any]:
     """Return a vendor's reply."""
     if vendor == "anthropic":
-        found: dict[str, Any] = {
+        reply: dict[str, Any] = {
             "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": text}],
             "stop_reason": stop or "end_turn",
             "usage": {"input_tokens": USAGE["input"], "output_tokens": USAGE["output"]},
         }
     elif vendor == "google":
         parts = [{"text": "hm", "thought": True}, {"text": text}]
-        found = {
+        reply = {
             "candidates": [{"content": {"parts": parts}, "finishReason": stop or "STOP"}],
             "usageMetadata": {
                 "promptTokenCount": USAGE["input"],
@@ -61,11 +64,11 @@ def body(vendor: str, text: str = "{}", stop: str = "", **changes: Any) -> dict[
             },
         }
     else:
-        found = {
+        reply = {
             "choices": [{"message": {"content": text}, "finish_reason": stop or "stop"}],
             "usage": {"prompt_tokens": USAGE["input"], "completion_tokens": USAGE["output"]},
         }
-    return found | changes
+    return reply | changes
 
 
 def vendor_of(request: httpx2.Request) -> str:
@@ -77,6 +80,19 @@ def vendor_of(request: httpx2.Request) -> str:
 
 def good(request: httpx2.Request) -> httpx2.Response:
     return httpx2.Response(200, json=body(vendor_of(request)))
+
+
+def failing(how: Any, *vendors: str) -> Answer:
+    """Return a world where these vendors answer a status, raise, or do as a function has it."""
+
+    def answer(request: httpx2.Request) -> Any:
+        if vendor_of(request) not in vendors:
+            return good(request)
+        if isinstance(how, Exception):
+            raise how
+        return how() if callable(how) else httpx2.Response(how)
+
+    return answer
 
 
 def a_request(model: str, **changes: Any) -> Request:
@@ -101,18 +117,23 @@ def a_request(model: str, **changes: Any) -> Request:
 
 
 class Bench:
-    """A switchboard and what it sent."""
+    """Clients and what they sent."""
 
     def __init__(self, answer: Answer, environment: Mapping[str, str], **more: Any) -> None:
         self.sent: list[httpx2.Request] = []
         self.answer = answer
         own: dict[str, Any] = {"prices": Prices(), "transport": httpx2.MockTransport(self._handle)}
-        self.switchboard = VendorClients(environment, **own | more)
+        self.clients = VendorClients(environment, **own | more)
 
     async def _handle(self, request: httpx2.Request) -> httpx2.Response:
         self.sent.append(request)
-        found = self.answer(request)
-        return found if isinstance(found, httpx2.Response) else await found
+        answer = self.answer(request)
+        return answer if isinstance(answer, httpx2.Response) else await answer
+
+    def warm(self, *vendors: str) -> None:
+        """Build the clients of vendors, and wait for them."""
+        self.clients.warm(vendors or VENDORS)
+        assert self.clients.ready(60)
 
     def asked(self) -> list[str]:
         return [vendor_of(request) for request in self.sent]
@@ -121,15 +142,14 @@ class Bench:
         return [json.loads(request.content) for request in self.sent]
 
     def provider(self, vendor: str = "anthropic", **settings: Any) -> RoutedProvider:
-        return RoutedProvider(AgentSettings(provider=vendor, **settings), self.switchboard)
+        return RoutedProvider(AgentSettings(provider=vendor, **settings), self.clients)
 
     def ask(self, vendor: str = "anthropic", model: str = "", **changes: Any) -> Completion:
-        request = a_request(model or MODEL.get(vendor, "gpt-6-luna"), **changes)
+        request = a_request(model or MODEL[vendor], **changes)
         return self.provider(vendor).submit(request).result(timeout=30)
 
-    def failure(
-        self, vendor: str = "anthropic", model: str = "", **changes: Any
-    ) -> ModelUnavailable:
+    def failure(self, vendor: str = "anthropic", model: str = "", **changes: Any) -> Any:
+        """Return the ModelUnavailable of a request."""
         try:
             completion = self.ask(vendor, model, **changes)
         except ModelUnavailable as error:
@@ -140,47 +160,35 @@ class Bench:
 @contextmanager
 def bench(
     answer: Answer = good,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = KEYS,
     *,
     fresh: bool = False,
     **more: Any,
 ) -> Iterator[Bench]:
     """Yield a bench; one that wants nothing special is used again: building takes time."""
     if not fresh and not more:
-        yield _again(answer, KEYS if environment is None else environment)
+        key = repr(sorted(environment.items()))
+        if key not in _kept:
+            _kept[key] = Bench(answer, environment)
+            _kept[key].warm()
+        kept = _kept[key]
+        kept.sent, kept.answer = [], answer
+        kept.clients._blocks.clear()
+        adapter = kept.clients._adapters["openai_compatible"]
+        if not adapter.exception(timeout=60):
+            vars(adapter.result())["_forms"].clear()
+        yield kept
         return
-    found = Bench(answer, KEYS if environment is None else environment, **more)
+    opened = Bench(answer, environment, **more)
     try:
-        yield found
+        yield opened
     finally:
-        found.switchboard.close()
+        opened.clients.close()
 
 
 _kept: dict[str, Bench] = {}
 
 
-def _again(answer: Answer, environment: Mapping[str, str]) -> Bench:
-    key = repr(sorted(environment.items()))
-    if key not in _kept:
-        _kept[key] = Bench(answer, environment)
-    found = _kept[key]
-    found.sent, found.answer = [], answer
-    for vendor in VENDORS:
-        found.switchboard.unblock(vendor)
-        if vendor in found.switchboard._adapters and vendor == "openai_compatible":
-            adapter = found.switchboard._adapters[vendor].result(timeout=60)
-            assert isinstance(adapter, openai_compatible.OpenAIAdapter)
-            adapter._forms.clear()
-    return found
-
-
 def close_all() -> None:
     while _kept:
-        _kept.popitem()[1].switchboard.close()
-
-
-def warm(way: VendorClients, vendors: Iterable[str] = VENDORS) -> None:
-    """Build the clients of vendors, and wait for them."""
-    way.warm(vendors)
-    for vendor in vendors:
-        way._adapters[vendor].result(timeout=60)
+        _kept.popitem()[1].clients.close()
