@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 from agents.contracts import ModelUnavailable
+from agents.debate.stages import DaemonExecutor
 
 CLOSE_S: Final = 2.0
 """How long `close` waits for connections to end in good order."""
@@ -32,25 +33,11 @@ Job = Callable[[float], Coroutine[Any, Any, T]]
 """A job for the loop; its argument is until when, in the loop's time, its answer is waited for."""
 
 
-class DaemonThreads(ThreadPoolExecutor):
-    """Runs each job on a daemon thread of its own; the threads of a pool are joined at exit.
+class LookUps(DaemonExecutor, ThreadPoolExecutor):
+    """Daemon threads, for the threads of a pool are joined at exit.
 
     asyncio takes a ThreadPoolExecutor alone, and uses `submit` and `shutdown` of it.
     """
-
-    def submit(self, fn: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
-        """Return the future of a job that has begun."""
-        future: Future[T] = Future()
-
-        def run() -> None:
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(fn(*args, **named))
-                except BaseException as error:  # noqa: BLE001 - raised to whoever waits for it
-                    future.set_exception(error)
-
-        threading.Thread(target=run, name=self._thread_name_prefix, daemon=True).start()
-        return future
 
 
 class EventLoop:
@@ -71,7 +58,7 @@ class EventLoop:
                 return refused
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._loop.set_default_executor(DaemonThreads(1, "torra-look-up"))
+                self._loop.set_default_executor(LookUps())
                 self._thread.start()
             limit_s = max(0.0, limit_s)
             until = self._loop.time() + limit_s - min(SPARE_S, 0.02 * limit_s)
