@@ -7,6 +7,7 @@ How much of it was usable is printed as it comes, not asserted; docs/models.md h
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections import Counter
@@ -25,21 +26,18 @@ from agents.contracts import BLEND_WEIGHT, VECTORS
 from agents.debate.asking import REASONS
 from tests.doubles import local_model
 from tests.doubles.local_model import LocalModel
-from tests.later import Later
 from tests.worlds import desks
 from torra.clock import duration, iso
 from torra.config import Profile, validate
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
 from torra.providers.vendors.clients import VendorClients
-from torra.providers.vendors.table import FORMS
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import TickDeps
 
 TIMEOUT_S: Final = 600.0
 """A tick's deadline: a busy machine writes five tokens a second."""
 GRACE_S: Final = 0.5
-openai_compatible = Later("torra.providers.vendors.openai_compatible")
 SETTINGS: Final = AgentSettings(
     provider="openai_compatible",
     quick_think_model=local_model.NAME,
@@ -63,17 +61,20 @@ def model() -> Iterator[LocalModel]:
 
 @pytest.mark.parametrize(("form", "least"), [("json_schema", 2), ("prompt", 1)])
 def test_ticks_stand_what_a_real_small_model_says(
-    model: LocalModel, tmp_path: Path, scaled: Callable[..., int], form: Any, least: int
+    model: LocalModel,
+    tmp_path: Path,
+    scaled: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    least: int,
 ) -> None:
     print(f"\n{form}, {model.threads} threads, load {os.getloadavg()[0]:.1f}", flush=True)
     clients = VendorClients({"TORRA_OPENAI_BASE_URL": model.base_url}, prices=PriceList())
     calls: list[dict[str, Any]] = []
+    module = importlib.import_module("torra.providers.vendors.openai_compatible")
+    monkeypatch.setattr(module, "FORMS", (form,))
     try:
         provider = open_provider(SETTINGS, clients)
-        adapter: Any = clients._adapters["openai_compatible"].result(timeout=60)
-        adapter._forms.setdefault(
-            local_model.NAME, openai_compatible.FormUse()
-        ).place = FORMS.index(form)
         for ticked in ticks(tmp_path, provider, scaled(20, least)):
             check(ticked)
             calls += ticked.calls

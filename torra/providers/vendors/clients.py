@@ -152,7 +152,7 @@ class VendorClients:
             raise VendorFault("timeout", "not sent in time")
         CURRENT.set(trace)
         try:
-            return await adapter.ask(model, request, trace)
+            return await adapter(model, request, trace)
         except Exception as error:  # noqa: BLE001 - an SDK may raise anything
             failure = fault(trace, error)
         if failure.blocks:
@@ -215,7 +215,7 @@ class VendorClients:
                 if self._http is None:
                     self._http = transport.open_client(self._transport)
                 module = import_module(f"torra.providers.vendors.{vendor}")
-                adapter: Adapter = module.VendorAdapter(self.address(vendor), self._http)
+                adapter: Adapter = module.connect(self.address(vendor), self._http)
                 # The import has just made the SDK's loggers.
                 transport.silence_sdk_logs()
             except Exception as error:
