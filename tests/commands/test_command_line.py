@@ -333,7 +333,7 @@ def test_a_vendor_s_client_is_there_before_a_trial_is_due(
     """The import of an SDK takes about a second, which the tick's agents would lack."""
     # A desk of an earlier test may still build its own clients, which is no build of this trial.
     for thread in threading.enumerate():
-        if thread.name == "torra-agent":
+        if thread.name == "torra-vendors":
             thread.join(30)
     build, run_tick = VendorClients._open, torra_trader.run_tick
     built: list[str] = []

@@ -21,13 +21,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from agents.contracts import Completion, Request
-from agents.debate.stages import DaemonExecutor
 from torra.clock import System
 from torra.errors import ConfigError
 from torra.imports import importing
 from torra.providers.prices import PriceList, Usage, most_tokens
 from torra.providers.vendors.addresses import Address, address
-from torra.providers.vendors.event_loop import EventLoop, Job, within
+from torra.providers.vendors.event_loop import DaemonThreads, EventLoop, Job, within
 from torra.providers.vendors.vendor import (
     CURRENT,
     Adapter,
@@ -71,7 +70,7 @@ class VendorClients:
         self._monotonic = monotonic or System().monotonic
         self._transport = transport
         self._loop = EventLoop()
-        self._threads = DaemonExecutor()
+        self._threads = DaemonThreads()
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._http: httpx2.AsyncClient | None = None

@@ -17,7 +17,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 from agents.contracts import ModelUnavailable
-from agents.debate.stages import DaemonExecutor
 
 CLOSE_S: Final = 2.0
 """How long `close` waits for connections to end in good order."""
@@ -33,11 +32,26 @@ Job = Callable[[float], Coroutine[Any, Any, T]]
 """A job for the loop; its argument is until when, in the loop's time, its answer is waited for."""
 
 
-class LookUps(DaemonExecutor, ThreadPoolExecutor):
-    """Daemon threads, for the threads of a pool are joined at exit.
+class DaemonThreads(ThreadPoolExecutor):
+    """Runs each job on a daemon thread of its own; the threads of a pool are joined at exit.
 
     asyncio takes a ThreadPoolExecutor alone, and uses `submit` and `shutdown` of it.
     """
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
+        """Return the future of a job that has begun."""
+        future: Future[T] = Future()
+        # A thread that runs cannot be taken back.
+        future.set_running_or_notify_cancel()
+
+        def run() -> None:
+            try:
+                future.set_result(fn(*args, **named))
+            except BaseException as error:  # noqa: BLE001 - raised to whoever waits for it
+                future.set_exception(error)
+
+        threading.Thread(target=run, name="torra-vendors", daemon=True).start()
+        return future
 
 
 class EventLoop:
@@ -58,7 +72,7 @@ class EventLoop:
                 return refused
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._loop.set_default_executor(LookUps())
+                self._loop.set_default_executor(DaemonThreads())
                 self._thread.start()
             limit_s = max(0.0, limit_s)
             until = self._loop.time() + limit_s - min(SPARE_S, 0.02 * limit_s)
