@@ -175,7 +175,7 @@ def bench(
         kept.sent, kept.answer = [], answer
         kept.clients._blocks.clear()
         if environment is LOCAL:  # whose adapter remembers forms
-            del kept.clients._adapters["openai_compatible"]
+            kept.clients._adapters.pop("openai_compatible", None)
         yield kept
         return
     opened = Bench(answer, environment, **more)

@@ -26,7 +26,7 @@ from torra.errors import ConfigError
 from torra.imports import importing
 from torra.providers.prices import PriceList, Usage, most_tokens
 from torra.providers.vendors.addresses import Address, address
-from torra.providers.vendors.event_loop import DaemonThreads, EventLoop, Job, within
+from torra.providers.vendors.event_loop import DaemonThreads, EventLoop, within
 from torra.providers.vendors.vendor import (
     CURRENT,
     Adapter,
@@ -69,7 +69,7 @@ class VendorClients:
         self._on_block = on_block
         self._monotonic = monotonic or System().monotonic
         self._transport = transport
-        self._loop = EventLoop()
+        self.loop = EventLoop()
         self._threads = DaemonThreads()
         self._lock = threading.Lock()
         self._opening = threading.Lock()
@@ -93,10 +93,6 @@ class VendorClients:
         second, would be part of its tick's time.
         """
         return not wait(list(self._adapters.values()), within).not_done
-
-    def submit(self, job: Job[Completion], limit_s: float) -> Future[Completion]:
-        """Run a job on the loop; it is to end within `limit_s` from now. Never raises."""
-        return self._loop.submit(job, limit_s)
 
     async def ask(self, vendor: str, model: str, request: Request, until: float) -> Completion:
         """Ask a vendor once, on the loop and by `until` in its time; raises VendorFault."""
@@ -130,22 +126,22 @@ class VendorClients:
 
     def close(self) -> None:
         """Cancel what runs and close every connection; waits a few seconds at most."""
-        self._loop.close(self._hang_up)
+        self.loop.close(self._hang_up)
 
     async def _exchange(
         self, vendor: str, model: str, request: Request, trace: RequestTrace
     ) -> VendorReply:
         if request.delay_s > 0:  # inside the request's own limit: a pause makes no stage longer
             await asyncio.sleep(request.delay_s)
-        self._refuse_blocked(vendor)
         try:
             # Others wait for the same client: one request that is cancelled must not cancel it.
             adapter = await asyncio.shield(asyncio.wrap_future(self._adapter(vendor)))
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises as it is built
             detail = f"the client could not be built: {type(error).__name__}"
             raise VendorFault("error", detail, down=True) from None
-        # Once more: another request may have blocked it during the wait.
-        self._refuse_blocked(vendor)
+        # Here, for another request may have blocked it during the wait.
+        if reason := self.blocked().get(vendor):
+            raise VendorFault("blocked", reason, down=True)
         if asyncio.get_running_loop().time() >= trace.until - request.linger_s:
             # Nobody waits for its answer any more.
             raise VendorFault("timeout", "not sent in time")
@@ -189,10 +185,6 @@ class VendorClients:
             cached_tokens=usage.cached,
             detail=reply.detail,
         )
-
-    def _refuse_blocked(self, vendor: str) -> None:
-        if reason := self.blocked().get(vendor):
-            raise VendorFault("blocked", reason, down=True)
 
     def _adapter(self, vendor: str) -> Future[Adapter]:
         """Return a vendor's adapter, which is built when it is first wanted, or has failed."""
