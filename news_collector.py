@@ -213,7 +213,7 @@ class Collector(Poller[NewsAnswer]):
             for peer in vendor_figures.peers_of(known)
         }
         figures = {name: value for name, value in known.items() if name in RATIOS}
-        figures |= vendor_figures.beside(known, peers, as_of)
+        figures |= vendor_figures.read(known, peers, as_of)
         if figures:
             return figures, NewsStatus.AVAILABLE
         return {}, _merged(self._statuses(subject, settings, figures=True))

@@ -19,7 +19,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -207,6 +207,18 @@ def row_of(feature: str) -> FeatureRow | None:
             own = feature[len(begin) : len(feature) - len(end)]
             return row._replace(name=row.name.format(own))
     return None
+
+
+def unit_of(feature: str) -> str:
+    """Return the unit of a feature, "" where it has none."""
+    row = row_of(feature)
+    return row.unit if row else ""
+
+
+@cache
+def ids_of(block: str) -> list[str]:
+    """Return the fixed ids of a block, in the order of the table."""
+    return [feature for feature in ROWS if feature.startswith(f"{block}.") and "*" not in feature]
 
 
 def name_of(feature: str) -> str:

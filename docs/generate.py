@@ -56,7 +56,7 @@ from torra.desk.models.expected_cost import CostBasis
 from torra.desk.models.remedies import REMEDIES
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import SERIES
-from torra.profiles.fields import EXACT, literals
+from torra.profiles.fields import EXACT, described, literals
 from torra.profiles.idle import IDLE
 from torra.providers.prices import PriceList
 from torra.providers.vendors.table import AS_OF, Capability, vendors
@@ -502,7 +502,7 @@ def _section(model: type[BaseModel], name: str) -> type[BaseModel] | None:
 
 def _rows(model: type[BaseModel], prefix: str, names: list[str] | None = None) -> Iterator[str]:
     for name in names or list(model.model_fields):
-        field = model.model_fields[name]
+        field = described(model)[name]
         if inner := _section(model, name):
             yield from _rows(inner, f"{prefix}{name}.")
             continue

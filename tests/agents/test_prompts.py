@@ -38,6 +38,7 @@ from agents.contracts import (
     Role,
 )
 from agents.evidence import grounded, with_scores
+from agents.features import PRICE, ROWS, ids_of
 from agents.registry import AGENTS, SCORER, TRADER, wording
 from agents.risk_gate import as_features, rules
 from agents.swarm import judge_agent
@@ -52,7 +53,7 @@ from scoring_rubric import (
     shortened,
     visible,
 )
-from technical_calculator import INDICATORS, score_frame
+from technical_calculator import score_frame
 from tests.agents.test_debate_invariants import cases
 from tests.conftest import Scale
 from tests.doubles.scripted import (
@@ -97,11 +98,11 @@ BULL = a_report("bull_researcher", 0.1, claim="Higher lows.", points_for=())
 
 
 KINDS = {
-    **{f"technical.{name}": kind for name, kind in feature_bundle.NOT_PRICES.items()},
-    **dict.fromkeys(
-        (f"technical.{name}" for name in INDICATORS if name not in feature_bundle.NOT_PRICES),
-        ("price", 4),
-    ),
+    **{
+        name: (ROWS[name].unit, 4 if ROWS[name].unit == PRICE else ROWS[name].decimals)
+        for name in ids_of("technical")
+        if name != "technical.gap_pct"
+    },
     "component.mo_rsi": ("", 4),
     "technical.volatility_percentile": ("", None),
     "forecast.drift_pct": ("%", 4),
@@ -431,7 +432,7 @@ WARM = {
 
 
 CALENDAR = EventView("available", to_next=29.99, since_last=1439.99)
-FIGURES = dict.fromkeys(feature_bundle.FUNDAMENTALS, -12345.67)
+FIGURES = dict.fromkeys((name.partition(".")[2] for name in ids_of("fundamentals")[1:]), -12345.67)
 ALL_FLAGS = "range_spike volume_spike gap stale"
 MOST_ITEMS = NewsSettings.model_fields["max_items"].metadata[1].le
 

@@ -16,10 +16,8 @@ from torra.evidence.companion_readings import (
     NUMBERS,
     READ_BARS,
     CompanionBars,
-    beside,
     change,
     correlation,
-    kind_of_companion,
     pearson,
     percentile,
     read,
@@ -175,23 +173,6 @@ def test_each_of_several_says_why_it_alone_has_nothing() -> None:
                 view(times, own))  # fmt: skip
     assert none.statuses["companion"] == "late, missing"
     assert read({}, "H1", at(times, 299), view(times, own)) == OutsideView()
-
-
-def test_companions_stand_among_the_other_outside_numbers() -> None:
-    other = OutsideView({"macro.vix": 20.0}, {"macro": "available"})
-    own = OutsideView({"companion.vix.change_1": 1.0}, {"companion": "available"})
-    both = beside(other, own)
-    assert both.numbers == {"macro.vix": 20.0, "companion.vix.change_1": 1.0}
-    assert both.statuses == {"macro": "available", "companion": "available"}
-    assert beside(None, own) == own
-
-
-def test_each_number_has_its_unit() -> None:
-    told = {name: kind_of_companion(f"companion.dxy.{name}") for name in NUMBERS}
-    assert told == {
-        "change_1": ("%", 3), "change_5": ("%", 3), "change_20": ("%", 3),
-        "percentile": ("of 100", 2), "correlation": ("", 3),
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("timeframe", ["M15", "H4"])

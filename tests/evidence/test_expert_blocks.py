@@ -17,7 +17,7 @@ from tests.evidence.test_feature_bundle import OPENED, bundle, last_bars, values
 from tests.worlds.price_series import mirrored, row_of, sample, walk
 from torra.config import ROOT
 from torra.evidence import expert_bars, flow_readings, geometry_readings
-from torra.evidence.geometry_readings import LEVEL_NAMES
+from torra.evidence.geometry_readings import LEVEL_IDS
 from torra.evidence.outside_readings import OutsideView
 from torra.market import structure
 from torra.market.bar_view import BarArrays, BarView
@@ -199,7 +199,7 @@ def test_upside_down_pairs_change_places_and_signs_turn(scaled: Callable[..., in
         )
         wanted = upside_down(one)
         levels = [
-            sorted(v for name in LEVEL_NAMES if (v := told.pop(f"geometry.{name}")) is not None)
+            sorted(v for name in LEVEL_IDS if (v := told.pop(name)) is not None)
             for told in (wanted, other)
         ]
         assert levels[1] == pytest.approx(sorted(2048.0 - price for price in levels[0]))

@@ -19,6 +19,7 @@ from agent_config import GateSettings
 from agents import risk_gate
 from agents.contracts import EVENT_CLASSES, VECTORS, GateReason
 from agents.evidence import citation_holds
+from agents.features import ids_of
 from technical_calculator import COLUMNS, COMPONENTS, INDICATORS, score_frame
 from tests.cases import cases
 from tests.worlds.price_series import SAMPLES, mirrored, row_of, sample, walk
@@ -27,21 +28,17 @@ from torra.config import ROOT, SYMBOLS
 from torra.evidence import feature_bundle
 from torra.evidence.feature_bundle import (
     EMA_LAG,
-    FUNDAMENTALS,
     HORIZON,
     MAX_SPREAD_ATR,
     MOOD_BARS,
-    NOT_PRICES,
     Bundle,
     Forecast,
-    LazyFeatures,
     build,
     plain,
 )
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.outside_readings import BLOCKS, OutsideView
 from torra.evidence.scheduled_events import EventView
-from torra.evidence.vendor_figures import BESIDE
 from torra.market.regime import REGIME_READS, REGIMES
 
 OPENED = datetime(2021, 11, 1, 10, tzinfo=UTC)
@@ -158,8 +155,8 @@ EXPECTED = {
         f"fundamentals.{name}"
         for name in (
             *("available", "pe", "pb", "ev_ebitda"),
-            *("revenue_growth_pct", "net_margin_pct"),
-            *BESIDE,
+            *("revenue_growth_pct", "net_margin_pct", "pe_to_peers", "pb_to_peers"),
+            *("analyst_rating", "earnings_surprise_pct"),
         )
     ),
     *(f"source.{name}" for name in ("news", "events", "fundamentals", *BLOCKS)),
@@ -177,7 +174,6 @@ def test_the_ids_are_those_that_other_parts_cite() -> None:
 
 
 def test_every_unit_belongs_to_an_indicator_and_the_rest_are_prices() -> None:
-    assert set(NOT_PRICES) <= set(INDICATORS)
     units = {name: feature.unit for name, feature in bundle().features.items()}
     assert units["technical.ema20"] == "price"
     assert units["technical.support_distance_atr"] == "ATR"
@@ -636,10 +632,8 @@ def test_headlines_count_while_their_vendor_is_down() -> None:
 def test_fundamentals_are_told_where_there_are_any() -> None:
     found = values(bundle(news=NEWS))
     assert found["fundamentals.available"] == 1
-    assert [found[f"fundamentals.{name}"] for name in FUNDAMENTALS] == [
-        *(21.35, None, None),
-        *(None, -3.0),
-        *(None for _ in BESIDE),
+    assert [found[name] for name in ids_of("fundamentals")[1:]] == [
+        *(21.35, None, None, None, -3.0, None, None, None, None),
     ]
     for figures in ({}, {"pe": math.nan}, {"beta": 1.2}):
         view = replace(NEWS, fundamentals=figures)
@@ -734,20 +728,3 @@ def test_one_look_finds_what_the_whole_bundle_has() -> None:
     with pytest.raises(KeyError):
         made.features["technical.unknown"]
     assert dict(made.notes) == {vector: made.explained[vector].note for vector in VECTORS}
-
-
-def test_the_gates_rules_work_out_no_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tick that asks nobody needs no more of the evidence than they read."""
-    made: list[str] = []
-    real = feature_bundle.LazyFeatures._block
-
-    def spy(self: LazyFeatures, name: str) -> Any:
-        made.append(name)
-        return real(self, name)
-
-    monkeypatch.setattr(feature_bundle.LazyFeatures, "_block", spy)
-    calm = bundle(bars=last_bars(), events=EVENTS)
-    rules = risk_gate.rules(calm.features, GateSettings(), 0.0)
-    assert not made
-    assert rules == risk_gate.rules(dict(calm.features), GateSettings(), 0.0)
-    assert made

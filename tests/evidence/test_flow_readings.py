@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import pytest
 
-from agents.features import FEATURES
 from tests.worlds import flows
 from torra.evidence.flow_readings import (
     DELTA,
@@ -17,11 +16,10 @@ from torra.evidence.flow_readings import (
     NAMES,
     FlowRow,
     FlowThen,
-    beside,
     missing,
     read,
 )
-from torra.evidence.outside_readings import OutsideView, SeriesValue, kind_of
+from torra.evidence.outside_readings import OutsideView, SeriesValue
 
 QUARTER = timedelta(minutes=15)
 NOON = datetime(2026, 2, 11, 12, tzinfo=UTC)
@@ -127,14 +125,13 @@ def test_why_a_row_is_missing() -> None:
     assert found == ["not_yet", "left_out", "stale", "stale"]
 
 
-def test_it_stands_beside_the_other_outside_numbers() -> None:
-    other = OutsideView({"macro.vix": 20.0}, {"macro": "available"})
+def test_views_of_several_sources_become_one() -> None:
+    vix = SeriesValue(20.0, CLOSE, CLOSE, "fred")
+    other = OutsideView({"macro.vix": 20.0}, {"macro": "available"}, {"VIXCLS": vix})
     flow = read(FlowThen(ROWS), TIMES, CLOSE, 2.0)
-    both = beside(other, flow)
-    assert both.numbers == {**other.numbers, **flow.numbers}
-    assert both.statuses == {"macro": "available", "flow": "available"}
-    assert beside(None, flow) == flow
-    assert all(kind_of(name) != ("", 4) and name in FEATURES for name in flow.numbers)
+    both = other.with_view(flow)
+    for part in ("numbers", "statuses", "seen"):
+        assert getattr(both, part) == {**getattr(other, part), **getattr(flow, part)}
 
 
 def test_a_recount_of_many_bars(scaled: Callable[..., int]) -> None:

@@ -8,26 +8,29 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agents.features import ids_of
 from tests.worlds.expert_paths import REACH, bars, path
 from torra.evidence import chart_patterns
 from torra.evidence.chart_patterns import ChartPattern
 from torra.evidence.expert_bars import ExpertBars
-from torra.evidence.geometry_readings import LEVEL_NAMES, UNITS, channel_of, read
+from torra.evidence.geometry_readings import channel_of, read
 
 NO_LEG = {"fib_382": math.nan, "fib_500": math.nan, "fib_618": math.nan}
 
 
-def told(made: ExpertBars, **row: float) -> dict[str, Any]:
-    return read(made, NO_LEG | row)
+def readings(made: ExpertBars, **row: float) -> dict[str, Any]:
+    return {
+        name.removeprefix("geometry."): value for name, value in read(made, NO_LEG | row).items()
+    }
 
 
 def levels(found: dict[str, Any]) -> list[float]:
-    return [found[name] for name in LEVEL_NAMES if found[name] is not None]
+    return [value for name, value in found.items() if name[:6] == "level." and value is not None]
 
 
 def test_a_straight_rise_is_a_channel_that_fits() -> None:
     made = bars([100.0 + 0.1 * step for step in range(220)], atr=2.0)
-    found = told(made)
+    found = readings(made)
     assert found["channel_slope_atr"] == pytest.approx(0.05)
     assert found["channel_r2"] == pytest.approx(1.0)
     assert found["channel_place"] == pytest.approx(0.5)
@@ -46,32 +49,32 @@ def test_the_channel_is_the_line_of_least_squares_between_its_parallels() -> Non
     assert found.r2 == pytest.approx(np.corrcoef(np.arange(100), close)[0, 1] ** 2)
     assert found.upper - line[-1] == pytest.approx((made.high[-100:] - line).max())
     assert line[-1] - found.lower == pytest.approx((line - made.low[-100:]).max())
-    assert 0.0 <= told(made)["channel_place"] <= 1.0
+    assert 0.0 <= readings(made)["channel_place"] <= 1.0
 
 
 def test_compression_is_the_range_of_twenty_over_that_of_a_hundred() -> None:
     made = bars(path(100.0, 110.0, leg=10) + [110.0] * 19)
-    assert told(made)["compression"] == pytest.approx(0.5 / 10.5, abs=1e-9)
-    assert told(bars(path(100.0, 110.0, leg=19)))["compression"] == 1.0
+    assert readings(made)["compression"] == pytest.approx(0.5 / 10.5, abs=1e-9)
+    assert readings(bars(path(100.0, 110.0, leg=19)))["compression"] == 1.0
 
 
 def test_the_gaps_are_of_the_two_newest_swings() -> None:
-    found = told(bars(path(100.0, 120.0, 95.0, 110.0, 104.0, 111.0, 106.0, 108.0), atr=2.0))
+    found = readings(bars(path(100.0, 120.0, 95.0, 110.0, 104.0, 111.0, 106.0, 108.0), atr=2.0))
     assert found["double_top_gap_atr"] == pytest.approx(0.5)
     assert found["double_bottom_gap_atr"] == pytest.approx(1.0)
-    assert told(bars(path(100.0, 110.0, 104.0)))["double_top_gap_atr"] is None
+    assert readings(bars(path(100.0, 110.0, 104.0)))["double_top_gap_atr"] is None
 
 
 def test_the_neckline_is_that_of_the_pattern_found() -> None:
     made = bars(path(100.0, 110.0, 106.0, 110.2, 107.0), atr=2.0)
-    found = told(made._replace(atr=1.0))
+    found = readings(made._replace(atr=1.0))
     assert found["pattern.double_top"] == 1.0 and found["pattern_done"] == 0.0
     assert found["neckline_atr"] == pytest.approx(107.0 - 106.0 + REACH)
-    turned = told(made._replace(atr=1.0).upside_down())
+    turned = readings(made._replace(atr=1.0).upside_down())
     assert turned["pattern.double_bottom"] == 1.0
     assert turned["neckline_atr"] == pytest.approx(-found["neckline_atr"])
-    assert told(bars(path(100.0, 110.0, 104.0)))["neckline_atr"] is None
-    beyond = told(bars(path(100.0, 110.0, 106.0, 110.2, 105.0)))
+    assert readings(bars(path(100.0, 110.0, 104.0)))["neckline_atr"] is None
+    beyond = readings(bars(path(100.0, 110.0, 106.0, 110.2, 105.0)))
     assert (beyond["pattern.double_top"], beyond["pattern_done"]) == (1.0, 1.0)
 
 
@@ -80,7 +83,7 @@ def test_of_several_necklines_that_of_the_newest_pattern_counts(
 ) -> None:
     def neckline(**found: ChartPattern) -> float | None:
         monkeypatch.setattr(chart_patterns, "find", lambda _: found)
-        value: float | None = told(bars([100.0] * 210))["neckline_atr"]
+        value: float | None = readings(bars([100.0] * 210))["neckline_atr"]
         return value
 
     older, newer = ChartPattern(98.0, 150, done=False), ChartPattern(101.0, 160, done=True)
@@ -93,16 +96,16 @@ def test_of_several_necklines_that_of_the_newest_pattern_counts(
 
 def test_the_nearest_retracement_and_the_way_from_it() -> None:
     made = bars(path(100.0, 110.0, 104.0), atr=2.0)
-    found = told(made, fib_382=106.18, fib_500=105.0, fib_618=103.82)
+    found = readings(made, fib_382=106.18, fib_500=105.0, fib_618=103.82)
     assert found["fib_nearest"] == "fib_618"
     assert found["fib_distance_atr"] == pytest.approx(0.09)
-    without = told(made)
+    without = readings(made)
     assert without["fib_nearest"] is without["fib_distance_atr"] is None
 
 
 def test_levels_are_computed_prices_nearest_first() -> None:
     made = bars(path(100.0, 120.0, 95.0, 110.0, 104.0, 111.0, 106.0, 108.0))
-    found = levels(told(made, fib_500=108.3))
+    found = levels(readings(made, fib_500=108.3))
     assert found[0] == 108.3
     away = [abs(price - 108.0) for price in found]
     assert away == sorted(away) and len(found) == 8
@@ -117,20 +120,20 @@ def test_of_two_levels_as_far_that_to_which_price_has_moved_comes_first() -> Non
     made = bars(path(100.0, 110.0, 104.0))
     for one, way in ((made, 1), (made.upside_down(), -1)):
         close = float(one.close[-1])
-        found = levels(told(one, fib_382=close + 0.01, fib_618=close - 0.01))
+        found = levels(readings(one, fib_382=close + 0.01, fib_618=close - 0.01))
         # the other lies within 0.1 ATR of it
         assert found[0] == close + way * 0.01
 
 
 def test_of_two_levels_that_are_one_the_nearer_is_named() -> None:
     made = bars(path(100.0, 110.0, 104.0))
-    both = levels(told(made, fib_382=104.5, fib_500=104.55, fib_618=104.61))
+    both = levels(readings(made, fib_382=104.5, fib_500=104.55, fib_618=104.61))
     assert 104.5 in both and 104.55 not in both and 104.61 in both
 
 
 def test_nothing_is_known_of_few_bars_and_only_patterns_where_nothing_moves() -> None:
-    assert read(None, NO_LEG) == dict.fromkeys((*UNITS, *LEVEL_NAMES))
+    assert read(None, NO_LEG) == dict.fromkeys(ids_of("geometry"))
     flat = bars([100.0] * 210)._replace(high=np.full(210, 100.0), low=np.full(210, 100.0), atr=0.0)
-    known = {name for name, value in told(flat).items() if value is not None}
-    assert known == {name for name in UNITS if name.startswith("pattern")}
-    assert told(flat._replace(atr=math.nan)) == told(flat)
+    known = {name for name, value in readings(flat).items() if value is not None}
+    assert known == {name for name in readings(flat) if name.startswith("pattern")}
+    assert readings(flat._replace(atr=math.nan)) == readings(flat)

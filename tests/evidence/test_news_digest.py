@@ -17,7 +17,7 @@ from tests.conftest import Scale
 from torra.evidence import news_digest
 from torra.evidence.news_digest import (
     COUNTED,
-    EVENT_WORDS,
+    TERMS,
     NewsItem,
     NewsStatus,
     NewsSubject,
@@ -309,6 +309,6 @@ def test_the_class_of_an_event(text: str, event: str) -> None:
 
 
 def test_the_classes_are_those_of_the_contract() -> None:
-    assert {*EVENT_WORDS, "other"} == set(EVENT_CLASSES)
-    for name, words in EVENT_WORDS.items():
+    assert {*TERMS["event"], "other"} == set(EVENT_CLASSES)
+    for name, words in TERMS["event"].items():
         assert event_class(words[0]) == name

@@ -109,9 +109,8 @@ def test_without_sources_every_number_is_unknown(
 def test_every_feature_has_words(asset: str) -> None:
     for name in numbers(SUBJECTS[asset], whole(SUBJECTS[asset])):
         assert name in FEATURES
-        unit, decimals = readings.kind_of(name)
-        assert decimals in range(5)
-        assert unit or FEATURES[name].high == "" or name.endswith("slope"), name
+        row = FEATURES[name]
+        assert row.unit or row.high == "" or name.endswith("slope"), name
 
 
 @pytest.mark.journey
@@ -241,9 +240,11 @@ def test_a_value_that_is_too_old_is_unknown(age: int, known: bool) -> None:
 @pytest.mark.parametrize(("days", "known"), [(249, False), (250, True)])
 def test_a_rank_needs_250_days(days: int, known: bool) -> None:
     found = readings.rank(
-        readings.Track(
+        SeriesThen(
             tuple(BEGIN + n * DAY for n in range(days + 1)),
             tuple(float(n) for n in range(days + 1)),
+            BEGIN,
+            "fred",
         )
     )
     assert (found is not None) == known

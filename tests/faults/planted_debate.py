@@ -302,7 +302,7 @@ DEBATE: Final[Table] = {
     "R9": {
         "event-window": fault(
             "the gate does not look at scheduled events",
-            At("agents.risk_gate:rules", without("...(features, settings)")),
+            At("agents.risk_gate:rules", replace("_near_event(features, settings)", "False")),
             "test_both_ends_belong_to_the_window",
             "test_no_opening_near_a_high_impact_event",
         ),
@@ -382,8 +382,8 @@ DEBATE: Final[Table] = {
         "company-sight": fault(
             "a live desk knows figures that it has not seen",
             At(
-                "torra.evidence.company_facts:CompanyHistory.add",
-                replace("max(known, one.first_seen) if ... else known", "known"),
+                "torra.evidence.outside_numbers:History",
+                replace("max(known, stored.first_seen) if ... else known", "known"),
             ),
             "test_what_a_desk_saw_late_counts_from_its_sight",
         ),

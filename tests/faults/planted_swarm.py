@@ -62,7 +62,7 @@ SWARM: Final[Table] = {
                 "agents.risk_gate:rules",
                 replace(
                     "min(..., officer.storm)",
-                    "(settings.volatility_multiplier if volatile else 1.0) * officer.storm",
+                    "factors.pop(GateReason.HIGH_VOLATILITY, 1.0) * officer.storm",
                 ),
             ),
             "test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side",

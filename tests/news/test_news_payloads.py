@@ -28,7 +28,8 @@ from tests.conftest import Scale
 from tests.doubles.news_server import NewsServer, Said
 from tests.worlds.stores import Hand, open_database
 from torra.config import NewsSettings
-from torra.evidence.news_digest import NewsStatus, NewsSubject
+from torra.evidence.news_digest import RATIOS, NewsStatus, NewsSubject
+from torra.news.company_reading import METRICS
 from torra.news.lexicon import score
 from torra.news.reading import of_finnhub, redacted, spellings
 from torra.news.source import open_sources
@@ -497,13 +498,6 @@ def hidden(told: list[str], caplog: pytest.LogCaptureFixture, folder: Any) -> No
 
 # --- figures --------------------------------------------------------------------------------------
 
-FIGURES = {
-    "pe": ("peTTM", "peBasicExclExtraTTM", "peAnnual"),
-    "pb": ("pbQuarterly", "pb", "pbAnnual"),
-    "ev_ebitda": ("evEbitdaTTM", "evEbitdaAnnual"),
-    "revenue_growth_pct": ("revenueGrowthTTMYoy", "revenueGrowthQuarterlyYoy"),
-    "net_margin_pct": ("netProfitMarginTTM", "netProfitMarginAnnual"),
-}
 NO_NUMBERS: tuple[Any, ...] = (None, "12", True, float("nan"), float("-inf"), [], {}, 10**400)
 
 
@@ -516,8 +510,8 @@ def test_fundamentals_are_finite_numbers_only(scaled: Scale, tmp_path: Path) -> 
             chance = random.Random(case)
             metric: dict[str, Any] = {"52WeekHigh": 3}
             expected: dict[str, Any] = {}
-            for name, keys in FIGURES.items():
-                for key in keys:
+            for name in RATIOS:
+                for key in METRICS[name]:
                     if chance.random() < 0.6:
                         number = round(chance.uniform(-50, 90), 3)
                         metric[key] = chance.choice((number, *NO_NUMBERS))

@@ -203,7 +203,7 @@ def paired(
 
 def test_earlier_evidence_is_of_the_same_hour_and_shares_no_bar(history: History) -> None:
     window = HistoryWindow(history.frames)
-    lot = ShiftedEvidence(window, 2, 7)
+    lot = ShiftedEvidence(window, 7)
     times = [one.to_pydatetime() for one in window.times["M15"]]
     drawn = []
     for at in range(HELD - 20, len(times), 97):
@@ -221,7 +221,7 @@ def test_where_no_earlier_day_lies_far_enough_its_experts_have_nothing_to_read(
 ) -> None:
     window = HistoryWindow(history.frames)
     times = [one.to_pydatetime() for one in window.times["M15"]]
-    lot = ShiftedEvidence(window, 2, 7)
+    lot = ShiftedEvidence(window, 7)
     at = HELD - 20
     as_of = times[at] + timedelta(minutes=15)
     bars = window.bars("M15", as_of)
@@ -240,7 +240,7 @@ def test_where_no_earlier_day_lies_far_enough_its_experts_have_nothing_to_read(
 def test_a_placebo_of_the_evidence_draws_by_its_seed_alone(history: History) -> None:
     window = HistoryWindow(history.frames)
     keys = [TickKey("BTCUSD", "M15", one.to_pydatetime()) for one in window.times["M15"][-40:]]
-    one, same, other = (ShiftedEvidence(window, 2, seed) for seed in (7, 7, 8))
+    one, same, other = (ShiftedEvidence(window, seed) for seed in (7, 7, 8))
     assert [one.earlier(key) for key in keys] == [same.earlier(key) for key in keys]
     assert [one.earlier(key) for key in keys] != [other.earlier(key) for key in keys]
     plan = plan_of(history)
@@ -275,9 +275,9 @@ def test_no_bar_of_the_tick_or_later_reaches_that_evidence(history: History) -> 
 def read(window: HistoryWindow, key: TickKey) -> dict[str, float | str | None]:
     """Return what a placebo's experts read of a tick."""
     row = window.l1_row("M15", key.close_time, window.bars("M15", key.close_time))
-    features = LazyFeatures(dict, "", lambda _: None)
-    bundle = Bundle("BTCUSD", "M15", {}, {}, features, market_regime.read(row), {})
-    told = ShiftedEvidence(window, 2, 7)(key, bundle, None).features
+    features = LazyFeatures({}, "", 4)
+    bundle = Bundle("BTCUSD", "M15", {}, features, market_regime.read(row), {})
+    told = ShiftedEvidence(window, 7)(key, bundle, None).features
     return {name: one.value for name, one in told.items()}
 
 

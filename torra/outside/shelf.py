@@ -14,11 +14,17 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from torra.evidence import company_numbers
-from torra.evidence.company_facts import CompanyHistory, Filed, StoredFact
+from torra.evidence import company_numbers, fair_value
+from torra.evidence.company_facts import CompanyHistory, Filed
 from torra.evidence.fair_value import Known
 from torra.evidence.news_digest import NewsStatus, NewsSubject
-from torra.evidence.outside_numbers import SeriesHistory, SeriesThen, StoredRow, kind_of_source
+from torra.evidence.outside_numbers import (
+    SeriesHistory,
+    SeriesThen,
+    StoredFact,
+    StoredRow,
+    kind_of_source,
+)
 from torra.evidence.outside_readings import (
     BLOCKS,
     ClosesOf,
@@ -158,7 +164,7 @@ class OutsideShelf:
         """Return a company's values, worked out once for what it had reported."""
         kept = self._company_values.get(subject.ticker)
         if kept is None or kept[0] is not filed:
-            kept = self._company_values[subject.ticker] = filed, company_numbers.look(filed)
+            kept = self._company_values[subject.ticker] = filed, fair_value.course(filed)
         return kept[1]
 
     def _pieces_of(
