@@ -226,7 +226,7 @@ MET: Final[Mapping[str, set[str]]] = {
     "budget": {"AGENT_PARTIAL", "L1_ONLY"},
     "full": {"AGENT_PARTIAL", "degraded", "second_look", "first_look_stands", *SIDES},
     "firm": {"AGENT_PARTIAL", *SIDES, "research_manager"},
-    "swarm": {"AGENT_PARTIAL", "regime_disputed", "judge", "regime_reader"},
+    "swarm": {"AGENT_PARTIAL", "judge", "regime_reader"},
 }
 """Source types, flags and heard seats without which a mode's debates would prove little."""
 
