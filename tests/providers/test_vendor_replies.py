@@ -345,12 +345,25 @@ def test_a_status_says_whether_to_ask_again_and_whether_it_is_billed(
         assert not way.clients.blocked() and len(way.sent) == 1
 
 
+DATE: Final = {"date": "Mon, 05 Jan 2026 10:00:00 GMT"}
+
+
 @cases(
-    ("header", "seconds"),
-    [("soon", 0.5), ("-3", 0.5), ("nan", 0.5), ("inf", 0.5), ("4294967295", 4294967295), ("", 0.5)],
+    ("header", "seconds", "date"),
+    [
+        ("Mon, 05 Jan 2026 10:00:30 GMT", 30, DATE),
+        ("Mon, 05 Jan 2026 09:00:00 GMT", 0, DATE),
+        ("Mon, 05 Jan 2026 10:00:30 GMT", 0, {}),  # long past
+        ("Mon, 99 Jan 2026 10:00:30 GMT", 0.5, {}),
+        *((word, 0.5, {}) for word in ("soon", "-3", "nan", "inf", "")),
+        ("4294967295", 4294967295, {}),
+    ],
 )
-def test_when_a_busy_vendor_wants_to_be_asked_again(header: str, seconds: float) -> None:
-    assert retry_after({"retry-after": header}, {}) == seconds
+def test_when_a_busy_vendor_wants_to_be_asked_again(
+    header: str, seconds: float, date: dict[str, str]
+) -> None:
+    assert retry_after({"retry-after": header, **date}, {}) == seconds
+    assert retry_after({"retry-after": "Mon, 05 Jan 2099 10:00:30 GMT"}, {}) > 1e9
     assert retry_after({}, quota("Minute", RETRY_INFO)) == 13.0
 
 

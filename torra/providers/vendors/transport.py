@@ -40,7 +40,7 @@ LIMITS: Final = httpx2.Limits(
 """Room for fifty desks of eight agents at once; vendors keep an idle connection longer than 30 s.
 """
 
-KEPT_HEADERS: Final = ("retry-after", "retry-after-ms")
+KEPT_HEADERS: Final = ("retry-after", "retry-after-ms", "date")
 QUIET: Final = ("anthropic", "openai", "google_genai", "httpx2", "httpcore2")
 
 
