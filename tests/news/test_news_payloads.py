@@ -411,7 +411,7 @@ def run(
 def check(
     collector: Collector, store: Any, vendor: str, now: datetime, expected: Expected, what: str
 ) -> None:
-    asked = next(state for state in collector.status() if state.asked is not None)
+    asked = next(state for state in collector.status() if state.asked_at is not None)
     assert asked.status is expected.status, (what, asked)
     up = (now + timedelta(seconds=1)).replace(microsecond=0)
     stored = store.news(since=up - timedelta(seconds=1), as_of=up)

@@ -179,7 +179,7 @@ def _of_line(text: str, place: str, name: str) -> NewsItem:
     )
     if item is None:
         raise ConfigError(f"{place}: headline {NO_TEXT}")
-    item = item.seen(line.first_seen)
+    item = item.first_seen_at(line.first_seen)
     if not in_time(item):
         raise ConfigError(f"{place}: first_seen is before published; correct one of them")
     # By all that a line says: an edited line is another item.
