@@ -103,6 +103,7 @@ def test_each_publisher_is_read_by_its_columns(tmp_path: Path, name: str) -> Non
     assert [
         f"{row.name} {row.at:%Y-%m-%d} {row.known_at.isoformat()} {row.value:g} {row.source}"
         for row in found.rows
+        if isinstance(row, SeriesRow)
     ] == [
         f"{name} {at} {datetime.fromisoformat(known).replace(tzinfo=UTC).isoformat()} {value} "
         "download.csv"
