@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.errors import ConfigError
+from torra.evidence.outside_numbers import SeriesRow
 from torra.outside import tables
 from torra.outside.tables import PUBLIC
 
