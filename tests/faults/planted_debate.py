@@ -385,7 +385,7 @@ DEBATE: Final[Table] = {
         "company-sight": fault(
             "a live desk knows figures that it has not seen",
             At(
-                "torra.evidence.outside_numbers:History",
+                "torra.evidence.outside_numbers:RowHistory",
                 replace("max(known, stored.first_seen) if ... else known", "known"),
             ),
             "test_what_a_desk_saw_late_counts_from_its_sight",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from typing import Any, Final, get_args
 
 import httpx2
@@ -14,7 +15,7 @@ from agents.texts import door
 from tests.agents.test_reply_door import OTHER, PLAIN, SYMBOL
 from tests.cases import cases
 from tests.doubles import scripted
-from tests.doubles.vendor_bench import VENDORS, a_request, bench, body
+from tests.doubles.vendor_bench import USAGE, VENDORS, a_request, bench, body
 from tests.later import Later
 from torra.providers.vendors.table import stop_word, vendors
 from torra.providers.vendors.transport import MAX_REPLY_BYTES
@@ -372,7 +373,8 @@ RAW: Final = [
     (b"[" * 100_000, {}, "garbage", 0.5),
     (b"\xff\xfe", {}, "garbage", 0.5),
     (b" " * (MAX_REPLY_BYTES + 1), {}, "garbage", None),
-    (gzip.compress(b"{}", mtime=0), {"content-encoding": "gzip"}, "error", 0.5),
+    (gzip.compress(b" " * 50_000_000, 1, mtime=0), {"content-encoding": "gzip"}, "garbage", None),
+    (b"not gzip", {"content-encoding": "gzip"}, "error", 0.5),
 ]
 
 
@@ -387,6 +389,14 @@ def test_a_reply_that_cannot_be_read_is_billed(
         assert len(way.sent) == 1
     with bench(lambda _: httpx2.Response(401, stream=Chunks(b" " * 3_000_000))) as way:
         assert way.failure(vendor).detail == "401: the key was refused", "with an endless body"
+
+
+@cases(("squeeze", "encoding"), [(gzip.compress, "gzip"), (zlib.compress, "deflate")])
+def test_a_compressed_reply_is_read(squeeze: Any, encoding: str) -> None:
+    raw = squeeze(json.dumps(body("anthropic", "{}")).encode())
+    headers = {"content-encoding": encoding}
+    with bench(lambda _: httpx2.Response(200, stream=Chunks(raw), headers=headers)) as way:
+        assert way.ask("anthropic").output_tokens == USAGE["output"]
 
 
 BROKEN: Final = [

@@ -29,36 +29,8 @@ from torra.commands.command_line import main
 from torra.providers.vendors.table import FORM_IN_USE, Capability
 from torra.providers.vendors.vendor import picture_of
 
-anthropic, openai = Later("anthropic"), Later("openai")
 openai_compatible = Later("torra.providers.vendors.openai_compatible")
 OPENAI: Final = "openai_compatible"
-
-
-@pytest.mark.parametrize("vendor", ["anthropic", OPENAI])
-def test_a_body_is_posted_as_the_sdks_own_method_writes_it(vendor: str) -> None:
-    with bench() as way:
-        way.ask(vendor, user="\u00fcber \u20bf", picture=PNG)
-    posted = way.sent[0].content
-    assert asyncio.run(_by_the_sdk(vendor, json.loads(posted))) == posted
-
-
-async def _by_the_sdk(vendor: str, keywords: dict[str, Any]) -> bytes:
-    """Return the body of `create`, given its keywords in another order than it writes them."""
-    sent: list[bytes] = []
-
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        sent.append(request.content)
-        return httpx2.Response(200, json=body(vendor))
-
-    upside_down = dict(reversed(keywords.items()))
-    transport = httpx2.MockTransport(answer)
-    async with httpx2.AsyncClient(transport=transport, trust_env=False) as http:
-        common = {"api_key": "k", "base_url": "http://127.0.0.1:9", "http_client": http}
-        if vendor == "anthropic":
-            await anthropic.AsyncAnthropic(**common).messages.create(**upside_down)
-        else:
-            await openai.AsyncOpenAI(**common).chat.completions.create(**upside_down)
-    return sent[0]
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

@@ -215,7 +215,7 @@ def _news(source: Database, question: ScorerQuestion, record: HostedRecord) -> N
         return None
     items = [
         # Seen with this question, whenever the headline first came.
-        item.seen(question.given.moment)
+        item.first_seen_at(question.given.moment)
         for item in source.news_items([row.id for row in record.news.items])
     ]
     return news_view(record.news, items)
