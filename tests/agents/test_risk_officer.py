@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_config import REGIME_BUDGET, GateSettings
 from agent_framework import l1_only_record
 from agents.contracts import Feature
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
 from agents.risk_officer import FUNDING, LIQUIDATED, PANIC, TRIAGE, RiskOverlay, rows
 from tests.cases import cases
 from tests.doubles import scripted

@@ -174,13 +174,13 @@ def correlation(
     pairs = np.flatnonzero(np.diff(common) == step // MICROSECOND)[-CORRELATED:]
     if len(pairs) < CORRELATED:
         return None
-    one, other = np.log(closes[here]), np.log(own_closes[there])
-    return pearson(one[pairs + 1] - one[pairs], other[pairs + 1] - other[pairs])
+    own, other = np.log(own_closes[there]), np.log(closes[here])
+    return pearson(other[pairs + 1] - other[pairs], own[pairs + 1] - own[pairs])
 
 
-def pearson(one: Closes, other: Closes) -> float | None:
+def pearson(left: Closes, right: Closes) -> float | None:
     """Return the correlation of two rows of numbers, in [-1, +1]; None where one does not move."""
-    xs, ys = one.tolist(), other.tolist()
+    xs, ys = left.tolist(), right.tolist()
     # A row of equal numbers has no variance, whatever the rounding of its mean makes of it.
     if min(xs) == max(xs) or min(ys) == max(ys):
         return None

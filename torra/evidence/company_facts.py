@@ -16,9 +16,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, cast
 
-from torra.evidence.outside_numbers import FactRow, History, StoredFact, kind_of_source
+from agents.features import rows_of
+from torra.evidence.outside_numbers import FactRow, RowHistory, StoredFact, kind_of_source
 
 Unit = Literal["money", "shares"]
 Over = Literal["period", "day"]
@@ -33,34 +35,9 @@ class FigureKind:
     over: Over
 
 
-_KINDS: Final[Mapping[tuple[Unit, Over], Mapping[str, str]]] = {
-    ("money", "period"): {
-        "revenue": "revenue",
-        "cost_of_revenue": "cost of revenue",
-        "gross_profit": "gross profit",
-        "operating_income": "operating income",
-        "pretax_income": "income before tax",
-        "income_tax": "income tax",
-        "net_income": "net income",
-        "interest_expense": "interest expense",
-        "depreciation": "depreciation and amortization",
-        "operating_cash_flow": "operating cash flow",
-        "capital_expenditure": "capital expenditure",
-    },
-    ("shares", "period"): {"diluted_shares": "diluted shares, on average"},
-    ("money", "day"): {
-        "assets": "total assets",
-        "current_assets": "current assets",
-        "current_liabilities": "current liabilities",
-        "equity": "shareholders' equity",
-        "cash": "cash",
-        "long_term_debt": "long-term debt",
-        "short_term_debt": "short-term debt",
-    },
-    ("shares", "day"): {"shares_outstanding": "shares outstanding"},
-}
 FIGURES: Final[Mapping[str, FigureKind]] = {
-    name: FigureKind(says, *kind) for kind, names in _KINDS.items() for name, says in names.items()
+    row["name"]: FigureKind(row["says"], cast("Unit", row["unit"]), cast("Over", row["over"]))
+    for row in rows_of(Path(__file__).with_name("company_figures.csv"))
 }
 """Every figure by name."""
 
@@ -69,7 +46,7 @@ Filed = tuple[FactRow, ...]
 """What a company had reported up to a moment, in the order in which it became known."""
 
 
-class CompanyHistory(History[FactRow, Filed]):
+class CompanyHistory(RowHistory[FactRow, Filed]):
     """All that was ever reported by one company."""
 
     def _order(self, stored: StoredFact, moment: datetime) -> tuple[Any, ...]:  # noqa: ARG002

@@ -49,7 +49,7 @@ REPORT_DELAY: Final = timedelta(days=120)
 LAST_ENDS: Final = 4
 """Ends of periods from which it is told how often a company reports."""
 
-LOOKED_BACK: Final = timedelta(days=4 * 366)
+READ_BACK: Final = timedelta(days=4 * 366)
 """How far back periods count: the F-score compares the year before last, and its parts begin a year
 before that.
 """
@@ -144,7 +144,7 @@ def read(books: Books) -> CompanyFigures | None:
     @cache
     def history(figure: str) -> FigureHistory:
         unit = "shares" if FIGURES[figure].unit == "shares" else newest.unit
-        return books.history(figure, unit, ends - LOOKED_BACK)
+        return books.history(figure, unit, ends - READ_BACK)
 
     year_ends = _year_ends(history, ends)
     years = [_Year(history, day) for day in (*year_ends, None, None)][:3]
@@ -285,8 +285,8 @@ def _dilution(history: Callable[[str], FigureHistory], year_ends: list[date]) ->
     return _growth(diluted.periods[newest].value, next(former, math.nan))
 
 
-def _mean(one: float, other: float) -> float:
-    return (one + other) / 2.0
+def _mean(begin: float, end: float) -> float:
+    return (begin + end) / 2.0
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -114,8 +114,8 @@ def value(
         # A high yield is cheap.
         cheap = 100.0 - cheap
     ranks["fcf_yield"] = cheap
-    told = [rank for rank in ranks.values() if rank is not None]
-    dear = sum(told) / len(told) if len(told) > 1 else None
+    known_ranks = [rank for rank in ranks.values() if rank is not None]
+    dear = sum(known_ranks) / len(known_ranks) if len(known_ranks) > 1 else None
     return {
         **now,
         **{f"{name}_rank": rank for name, rank in ranks.items()},
@@ -170,7 +170,7 @@ def _paid(known: Sequence[Known], closes: Closes) -> list[Paid]:
     currency = known[-1].company.currency
     jumped, before = date.min, closes[0][1]
     paid, last = list[Paid](), closes[-1][0]
-    held, moved = 0.0, 1.0
+    shares_before, moved = 0.0, 1.0
     for day, close in closes:
         if not before / JUMP < close < before * JUMP:
             jumped, moved = day, moved * close / before
@@ -183,10 +183,10 @@ def _paid(known: Sequence[Known], closes: Closes) -> list[Paid]:
         counted, shares = company.counted, company.amounts.get("shares")
         if counted is None or not shares or jumped > counted:
             continue
-        if held and _recounted(shares / held, moved):
+        if shares_before and _recounted(shares / shares_before, moved):
             paid.clear()
-        if shares != held:
-            held, moved = shares, 1.0
+        if shares != shares_before:
+            shares_before, moved = shares, 1.0
         if day - company.ends <= company.valid:
             paid.append((day, company, close * shares))
     return paid

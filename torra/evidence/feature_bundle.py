@@ -34,7 +34,7 @@ desk that seats a swarm's experts: a bundle of another one has not a feature mor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -46,7 +46,7 @@ import pandas as pd
 
 from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import OUTSIDE, POSITIONS
-from agents.features import PRICE, ids_of, row_of
+from agents.features import PRICE, ROWS, ids_of, row_of
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
 from torra.evidence import flow_readings, geometry_readings, liquidity_readings
@@ -77,12 +77,15 @@ EXTRA_DIGITS: Final = 2
 """Decimals of a price beyond those that the symbol is quoted with."""
 
 SPREAD_ATR: Final = "market.spread_atr"
-COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "scores": VECTORS,
-    "component": tuple(name for part in COMPONENTS.values() for name in part),
-    "technical": INDICATORS,
+ROW_BLOCKS: Final[Mapping[str, Mapping[str, str]]] = {
+    block: {f"{block}.{column}": column for column in columns}
+    for block, columns in (
+        ("scores", VECTORS),
+        ("component", [name for part in COMPONENTS.values() for name in part]),
+        ("technical", INDICATORS),
+    )
 }
-"""Columns of a row by the block of their features."""
+"""Columns of a row by the id of their feature, by block."""
 
 MEMORY_KEYS: Final = {
     "memory.markov_state": "current_markov_state",
@@ -108,6 +111,9 @@ IN_FORCE: Final = ("available", "broken")
 """Statuses of a usable calendar; a broken one is used as it was last read well."""
 
 Value = float | str | None
+_new: Final[Callable[[type[Feature], tuple[Any, ...]], Feature]] = tuple.__new__
+"""Makes a feature of all its fields, in half the time of its own constructor."""
+
 Block = Callable[[], Numbers]
 """Returns the values of a block by the id of their feature."""
 
@@ -130,9 +136,11 @@ Forecaster = Callable[[Mapping[str, float], NewsView], Forecast]
 class LazyFeatures(Mapping[str, Feature]):
     """Features by id, in order; a block of values is computed at the first look at one of them."""
 
-    def __init__(self, blocks: Mapping[str, Block], moment: str, price_decimals: int) -> None:
-        """Take the blocks by name, in order; `moment` is ISO text."""
-        self._blocks = blocks
+    def __init__(
+        self, begin: Callable[[], Mapping[str, Block]], moment: str, price_decimals: int
+    ) -> None:
+        """Take what returns the blocks by name, in order; `moment` is ISO text."""
+        self._begin = begin
         self._moment = moment
         self._price_decimals = price_decimals
         self._values: dict[str, Numbers] = {}
@@ -155,14 +163,29 @@ class LazyFeatures(Mapping[str, Feature]):
         return feature
 
     def __iter__(self) -> Iterator[str]:
-        for block in self._blocks:
-            yield from self._block(block)
+        return iter(self._all)
 
     def __len__(self) -> int:
-        return sum(len(self._block(block)) for block in self._blocks)
+        return len(self._all)
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(self._all)
+
+    def items(self) -> ItemsView[str, Feature]:
+        """Return ids and features in their order."""
+        return self._all.items()
+
+    @cached_property
+    def _blocks(self) -> Mapping[str, Block]:
+        return self._begin()
+
+    @cached_property
+    def _all(self) -> dict[str, Feature]:
+        return {
+            name: self._feature(name, value)
+            for block in self._blocks
+            for name, value in self._block(block).items()
+        }
 
     def _block(self, name: str) -> Numbers:
         if name not in self._values:
@@ -170,21 +193,23 @@ class LazyFeatures(Mapping[str, Feature]):
         return self._values[name]
 
     def _feature(self, name: str, value: Value) -> Feature:
-        row = row_of(name)
+        row = ROWS.get(name) or row_of(name)
         unit, decimals = (row.unit, row.decimals) if row else ("", None)
         if unit == PRICE:
             decimals = self._price_decimals
-        if decimals is not None:
-            rounded = plain(value, decimals)
-            # A limit is compared with the spread.
-            value = value if name == SPREAD_ATR and rounded is not None else rounded
-        shown = decimals if isinstance(value, float) else None
-        return Feature(name, value, unit, self._moment, "", shown)
+        if decimals is None or value is None or isinstance(value, str):
+            return _new(Feature, (name, value, unit, self._moment, "", None))
+        if not math.isfinite(value):
+            return _new(Feature, (name, None, unit, self._moment, "", None))
+        # A limit is compared with the spread. + 0.0: no negative zero in a prompt.
+        number = value if name == SPREAD_ATR else round(float(value), decimals) + 0.0
+        return _new(Feature, (name, number, unit, self._moment, "", decimals))
 
     def with_block(self, name: str, block: Block) -> LazyFeatures:
         """Return these features and one more block; what was computed of others stays."""
-        more = LazyFeatures({**self._blocks, name: block}, self._moment, self._price_decimals)
-        more._values = {held: values for held, values in self._values.items() if held != name}
+        blocks = {**self._blocks, name: block}
+        more = LazyFeatures(lambda: blocks, self._moment, self._price_decimals)
+        more._values = {other: values for other, values in self._values.items() if other != name}
         return more
 
 
@@ -254,27 +279,27 @@ def build(
     view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
     _check_times(bar_time, timeframe, as_of, view, headlines, known_at or as_of)
     explained, regime = explain(row), market_regime.read(row)
-    market = partial(
-        _market, row, spread, bars_held, bar_age, memory, view, regime, numbers if experts else None
-    )
-    blocks: dict[str, Block] = {
-        "scores": partial(_of_row, "scores", row),
-        "component": partial(_of_row, "component", row),
-        "technical": partial(_technical, row),
-        "forecast": lambda: _forecast(forecaster(row, headlines)),
-        "market": market,
-        "spread": partial(_spreads, spreads, row["atr14"]),
-        "memory": partial(_memory, memory),
-        "events": partial(_events, calendar),
-        "news": partial(_news, headlines),
-        "sentiment": partial(_mood, view, headlines, numbers),
-        "fundamentals": partial(_fundamentals, headlines),
-        **{block.rstrip("."): partial(_outside, block, numbers) for block in OUTSIDE},
-        "source": partial(_sources, headlines, calendar, numbers),
-        # Eight digits: nobody here knows the scale of a host's number.
-        "host": lambda: {f"host.{name}": float(f"{one + 0.0:.8g}") for name, one in host.items()},
-        **(_of_experts(view, row, numbers, spreads) if experts else {}),
-    }
+
+    def blocks() -> dict[str, Block]:
+        shown = numbers if experts else None
+        return {
+            "scores": partial(_of_row, "scores", row),
+            "component": partial(_of_row, "component", row),
+            "technical": partial(_technical, row),
+            "forecast": lambda: _forecast(forecaster(row, headlines)),
+            "market": lambda: _market(row, spread, bars_held, bar_age, memory, view, regime, shown),
+            "spread": partial(_spreads, spreads, row["atr14"]),
+            "memory": partial(_memory, memory),
+            "events": partial(_events, calendar),
+            "news": partial(_news, headlines),
+            "sentiment": partial(_mood, view, headlines, numbers),
+            "fundamentals": partial(_fundamentals, headlines),
+            **{block.rstrip("."): partial(_outside, block, numbers) for block in OUTSIDE},
+            "source": partial(_sources, headlines, calendar, numbers),
+            "host": partial(_host, host),
+            **(_of_experts(view, row, numbers, spreads) if experts else {}),
+        }
+
     return Bundle(
         symbol=symbol,
         timeframe=timeframe,
@@ -343,14 +368,19 @@ def _check_times(
         raise ValueError(f"the bars end at {bars.last}, not with that of {iso(bar_time)}")
     late = [weighted.item for weighted in news.items if weighted.item.first_seen > known_at]
     if late:
-        seen = iso(late[0].first_seen)
+        moment = iso(late[0].first_seen)
         raise ValueError(
-            f"the headline {late[0].id} was first seen at {seen}, after {iso(known_at)}"
+            f"the headline {late[0].id} was first seen at {moment}, after {iso(known_at)}"
         )
 
 
+def _host(numbers: Mapping[str, float]) -> Numbers:
+    # Eight digits: nobody here knows the scale of a host's number.
+    return {f"host.{name}": float(f"{value + 0.0:.8g}") for name, value in numbers.items()}
+
+
 def _of_row(block: str, row: Mapping[str, float]) -> Numbers:
-    return {f"{block}.{column}": row[column] for column in COLUMNS[block]}
+    return {name: row[column] for name, column in ROW_BLOCKS[block].items()}
 
 
 def _technical(row: Mapping[str, float]) -> Numbers:

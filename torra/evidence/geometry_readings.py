@@ -23,7 +23,7 @@ nothing raises.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -46,33 +46,21 @@ MERGED_ATR: Final = 0.1
 LEVEL_IDS: Final = [f"geometry.level.{number}" for number in range(1, LEVELS + 1)]
 
 
-class PriceChannel(NamedTuple):
-    """A line through the closes and its parallels at the deciding bar, in units of the price.
-
-    `r2` is None where the closes are all the same.
-    """
-
-    slope: float
-    r2: float | None
-    lower: float
-    upper: float
-
-
 def read(bars: ExpertBars | None, row: Mapping[str, float]) -> Numbers:
     """Return the numbers of the block; `row` has the retracements of the newest leg."""
     if bars is None:
         return dict.fromkeys(sorted(ids_of("geometry"), key=LEVEL_IDS.__contains__))
     close = float(bars.close[-1])
-    channel, patterns = channel_of(bars), chart_patterns.find(bars)
+    slope, r2, lower, upper = channel_of(bars)
+    patterns = chart_patterns.find(bars)
     neckline = _neckline(patterns)
     retracements = {name: row[name] for name in FIBONACCI if np.isfinite(row[name])}
     nearest = min(retracements, key=lambda name: abs(close - retracements[name]), default=None)
-    width = channel.upper - channel.lower
-    computed = (channel.lower, channel.upper, *retracements.values(), neckline, most_traded(bars))
+    computed = (lower, upper, *retracements.values(), neckline, most_traded(bars))
     return {
-        "geometry.channel_slope_atr": bars.in_atr(channel.slope),
-        "geometry.channel_r2": channel.r2,
-        "geometry.channel_place": (close - channel.lower) / width if width > 0.0 else None,
+        "geometry.channel_slope_atr": bars.in_atr(slope),
+        "geometry.channel_r2": r2,
+        "geometry.channel_place": (close - lower) / (upper - lower) if upper > lower else None,
         "geometry.compression": _compression(bars),
         "geometry.double_top_gap_atr": _gap(bars),
         "geometry.double_bottom_gap_atr": _gap(bars.upside_down()),
@@ -89,8 +77,11 @@ def read(bars: ExpertBars | None, row: Mapping[str, float]) -> Numbers:
     }
 
 
-def channel_of(bars: ExpertBars) -> PriceChannel:
-    """Return the channel of the newest bars."""
+def channel_of(bars: ExpertBars) -> tuple[float, float | None, float, float]:
+    """Return slope and R² of the line through the newest closes, and its parallels' last prices.
+
+    The lower one comes first. R² is None where the closes are all the same.
+    """
     high, low, close = (a[-CHANNEL_BARS:] for a in (bars.high, bars.low, bars.close))
     steps = np.arange(len(close)) - (len(close) - 1) / 2
     away = close - close.mean()
@@ -101,9 +92,7 @@ def channel_of(bars: ExpertBars) -> PriceChannel:
     whole = float(away @ away) if close.max() > close.min() else 0.0
     r2 = max(0.0, 1.0 - left / whole) if whole > 0.0 else None
     end = float(line[-1])
-    return PriceChannel(
-        slope, r2, end - float((line - low).max()), end + float((high - line).max())
-    )
+    return slope, r2, end - float((line - low).max()), end + float((high - line).max())
 
 
 def _compression(bars: ExpertBars) -> float | None:
@@ -121,11 +110,11 @@ def _gap(bars: ExpertBars) -> float | None:
     return bars.in_atr(abs(float(bars.high[newest[0]] - bars.high[newest[1]])))
 
 
-def _neckline(found: Mapping[str, ChartPattern]) -> float | None:
+def _neckline(patterns: Mapping[str, ChartPattern]) -> float | None:
     """Return the neckline of the pattern whose last swing is newest; None where two are."""
-    necked = [one for name, one in found.items() if name in NECKED]
-    last = max((one.last for one in necked), default=0)
-    newest = {one.line for one in necked if one.last == last}
+    necked = [pattern for name, pattern in patterns.items() if name in NECKED]
+    last = max((pattern.last for pattern in necked), default=0)
+    newest = {pattern.line for pattern in necked if pattern.last == last}
     return newest.pop() if len(newest) == 1 else None
 
 

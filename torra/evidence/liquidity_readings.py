@@ -72,14 +72,14 @@ def read(bars: ExpertBars | None, delta: float | None) -> Numbers:
 
 def _sweeps(bars: ExpertBars) -> list[float]:
     """Return how many bars ago each swing high was taken by a bar that closed back below it."""
-    found = []
+    ages = []
     for peak in bars.peaks():
         level = bars.high[peak]
         after = bars.high[peak + 1 :] > level
         taken = peak + 1 + int(after.argmax())
         if after.any() and bars.close[taken] < level:
-            found.append(float(bars.last - taken))
-    return found
+            ages.append(float(bars.last - taken))
+    return ages
 
 
 def _recent(ages: list[float]) -> float:
@@ -88,18 +88,18 @@ def _recent(ages: list[float]) -> float:
 
 def _pool(bars: ExpertBars) -> tuple[float | None, float | None]:
     """Return how far the nearest pool above the close is, in ATR, and how many levels it has."""
-    apart = POOL_ATR * bars.atr
-    if bars.in_atr(apart) is None:
+    width = POOL_ATR * bars.atr
+    if bars.in_atr(width) is None:
         return None, None
     levels = sorted(
         float(bars.high[peak])
         for peak in bars.peaks()
-        # A swing is confirmed by later bars, so there is one.
+        # A swing is confirmed by later bars, so there are some.
         if bars.high[peak] >= bars.close[-1]
-        and bars.high[peak + 1 :].max() <= bars.high[peak] + apart
+        and bars.high[peak + 1 :].max() <= bars.high[peak] + width
     )
     for level in levels:
-        touches = sum(level <= other <= level + apart for other in levels)
+        touches = sum(level <= other <= level + width for other in levels)
         if touches >= POOL_LEAST:
             return bars.in_atr(level - float(bars.close[-1])), float(touches)
     return None, 0.0

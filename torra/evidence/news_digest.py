@@ -10,7 +10,6 @@ in it; two headlines are the same story when most of their words are the same.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 import sys
@@ -23,6 +22,8 @@ from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+from agents.features import rows_of
 
 NEAR: Final = 0.8
 """Two headlines are one story when the words they share are this share of all their words."""
@@ -97,7 +98,7 @@ class NewsItem:
     url: str = ""
     tickers: tuple[str, ...] = ()
 
-    def seen(self, moment: datetime) -> NewsItem:
+    def first_seen_at(self, moment: datetime) -> NewsItem:
         """Return the item first seen at a moment, rounded up to a whole second.
 
         Rounding up never makes anything known earlier than it was.
@@ -222,8 +223,8 @@ def concerns(item: NewsItem, subject: NewsSubject) -> bool:
     names = _names(subject)
     if any(ticker.upper() in names for ticker in item.tickers):
         return True
-    asked = item.topic.partition(":")[2]
-    if subject.ticker and asked == f"{COMPANY}{subject.ticker}":
+    topic = item.topic.partition(":")[2]
+    if subject.ticker and topic == f"{COMPANY}{subject.ticker}":
         return True
     return _mentions(subject, item.headline, item.summary)
 
@@ -390,10 +391,9 @@ DIGIT: Final = re.compile(r"\d")
 def _read() -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the words by group and name; `*rates` stands for those of the group `rates`."""
     groups = defaultdict[str, dict[str, tuple[str, ...]]](dict)
-    with Path(__file__).with_name("news_terms.csv").open(encoding="utf-8", newline="") as table:
-        for row in csv.DictReader(table):
-            terms = row["terms"].replace("*rates", "; ".join(groups["rates"].get("", ())))
-            groups[row["group"]][row["name"]] = tuple(terms.split("; "))
+    for row in rows_of(Path(__file__).with_name("news_terms.csv")):
+        terms = row["terms"].replace("*rates", "; ".join(groups["rates"].get("", ())))
+        groups[row["group"]][row["name"]] = tuple(terms.split("; "))
     return groups
 
 

@@ -2,7 +2,7 @@
 
 `SERIES` is the closed vocabulary: yields, the dollar, VIX, the Nasdaq, positions of the CFTC's
 reports, and what only a file of one's own brings. A value has `at`, what it is about, and
-`known_at`, when the public could know it; a desk has it from its own `first_seen`. A `History`
+`known_at`, when the public could know it; a desk has it from its own `first_seen`. A `RowHistory`
 keeps all that was ever reported and returns what was known at a moment: of a value that was revised
 the newest then known, and nothing that came later. The order in which rows are handed in does not
 matter.
@@ -23,17 +23,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from operator import gt
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, cast
+
+from agents.features import rows_of
 
 SeriesSource = Literal["fred", "cftc", "edgar", "file"]
 
-DAILY: Final = timedelta(days=10)
-"""Validity of a daily value: a long weekend, and a day until it is known."""
-
-WEEKLY: Final = timedelta(days=21)
-"""Validity of a weekly value: a week, the days until it is known, and a late release."""
-
-MONTHLY: Final = timedelta(days=70)
+Own = Literal["", "symbol", "currency"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +43,9 @@ class OutsideSeries:
 
     says: str
     unit: str
-    valid: timedelta = DAILY
-    source: SeriesSource = "file"
-    own: Literal["", "symbol", "currency"] = ""
+    valid: timedelta
+    source: SeriesSource
+    own: Own
 
 
 class SeriesRow(NamedTuple):
@@ -106,42 +103,21 @@ MARKETS: Final[Mapping[str, str]] = {
 """The markets of the CFTC's reports that are read, with the kind of trader that is counted."""
 
 
-def _symbols(says: str, unit: str) -> OutsideSeries:
-    return OutsideSeries(says, unit, own="symbol")
-
-
 SERIES: Final[Mapping[str, OutsideSeries]] = {
-    "DGS2": OutsideSeries("the 2-year US yield", "%", DAILY, "fred"),
-    "DGS10": OutsideSeries("the 10-year US yield", "%", DAILY, "fred"),
-    "DFII10": OutsideSeries("the 10-year US real yield", "%", DAILY, "fred"),
-    "T10YIE": OutsideSeries("the 10-year US breakeven inflation", "%", DAILY, "fred"),
-    "VIXCLS": OutsideSeries("VIX", "points", DAILY, "fred"),
-    "NASDAQCOM": OutsideSeries("the Nasdaq Composite", "points", DAILY, "fred"),
-    "DTWEXBGS": OutsideSeries("the broad dollar index", "points", WEEKLY, "fred"),
-    **{
-        f"cot.{market}.{part}": OutsideSeries(f"{says}: {what}", "contracts", WEEKLY, "cftc")
-        for market, says in MARKETS.items()
-        for part, what in (
-            ("long", "long positions"),
-            ("short", "short positions"),
-            ("open_interest", "open interest of the whole market"),
-        )
-    },
-    "yield_2y": OutsideSeries("the 2-year yield of a currency", "%", own="currency"),
-    "inventories": OutsideSeries("the stocks of crude oil", "million barrels", WEEKLY),
-    "fear_greed": _symbols("the fear and greed index", "of 100"),
-    "index_earnings_yield": OutsideSeries("the earnings yield of the index", "%", MONTHLY),
-    "derivs.funding": _symbols("the funding rate", "%"),
-    "derivs.open_interest": _symbols("the open interest", "contracts"),
-    "derivs.long_liquidations": _symbols("the longs liquidated", "USD"),
-    "derivs.short_liquidations": _symbols("the shorts liquidated", "USD"),
-    "derivs.dvol": _symbols("the implied volatility", "%"),
-    "derivs.put_call": _symbols("puts for a call", "x"),
-    "derivs.iv_slope": _symbols("far less near implied volatility", "pp"),
-    "derivs.skew_25d": _symbols("the 25-delta skew", "pp"),
+    row["name"]: OutsideSeries(
+        row["says"],
+        row["unit"],
+        timedelta(days=int(row["valid_days"])),
+        cast("SeriesSource", row["source"]),
+        cast("Own", row["own"]),
+    )
+    for row in rows_of(Path(__file__).with_name("series.csv"))
 }
-"""Every series by name: FRED's under its own, what a file alone brings under ours."""
+"""Every series by name: FRED's under its own, what a file alone brings under ours.
 
+A daily value is valid for ten days: a long weekend, and a day until it is known. A weekly one for a
+week, the days until it is known, and a late release.
+"""
 
 PUBLISHERS: Final[Mapping[str, SeriesSource]] = {"fred": "fred", "cftc": "cftc"}
 """Sources that are asked for series; a file is imported."""
@@ -211,7 +187,7 @@ class SeriesThen(NamedTuple):
         return self.values[-1]
 
 
-class History(ABC, Generic[Row, Then]):
+class RowHistory(ABC, Generic[Row, Then]):
     """All that was ever reported of one thing; any thread may ask what was known at a moment.
 
     With `live` a row counts from its first sight too: this desk could not know it before. Without,
@@ -258,7 +234,7 @@ class History(ABC, Generic[Row, Then]):
         """Return what some rows, in their order, come to."""
 
 
-class SeriesHistory(History[SeriesRow, SeriesThen | None]):
+class SeriesHistory(RowHistory[SeriesRow, SeriesThen | None]):
     """All that was ever said of one series; nothing of it is None."""
 
     def _order(self, stored: StoredRow, moment: datetime) -> tuple[Any, ...]:

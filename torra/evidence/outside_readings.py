@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 from agents.features import row_of
 from torra.evidence.fair_value import FIVE_YEARS, Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject, coin
-from torra.evidence.outside_numbers import DAILY, SeriesThen, deviations, rank_of, series_of
+from torra.evidence.outside_numbers import SeriesThen, deviations, rank_of, series_of
 
 THREE_YEARS: Final = timedelta(days=1096)
 """Over this long a value is ranked."""
@@ -36,6 +36,9 @@ LEAST_DAYS: Final = 250
 
 LEAST_VALUES: Final = 30
 """Values that a rank needs beside them."""
+
+LATEST_BEFORE: Final = timedelta(days=10)
+"""How long before it the value may lie that the open interest has changed from."""
 
 FIT_DAYS: Final = 250
 """Days over which price is fitted to the real yield."""
@@ -358,8 +361,8 @@ def _macro(subject: NewsSubject, then: Then, closes: Closes) -> Iterator[Piece]:
         yield _piece(yields, _relation(yields and fit(yields, closes)), (REAL_YIELD,))
 
 
-def _less(one: float, other: float) -> float:
-    return one - other
+def _less(whole: float, part: float) -> float:
+    return whole - part
 
 
 def _level(level: str, number: SeriesThen | None) -> dict[str, float | str | None]:
@@ -432,8 +435,7 @@ def _derivs(subject: NewsSubject, then: Then) -> Iterator[Piece]:
                 f"{name}_rank": rank(number),
             }
             if subject.broad and name == "derivs.open_interest":
-                # The value before lies DAILY before it at most.
-                near = number.at - number.ats[-2:][0] <= DAILY
+                near = number.at - number.ats[-2:][0] <= LATEST_BEFORE
                 values[f"{name}_change"] = change(number, 1, relative=True) if near else None
             yield _piece(number, values, (name,))
 

@@ -27,7 +27,7 @@ IN_A_ROW: Final = 5
 SHARE: Final = 0.8
 
 USABLE: Final = frozenset(("ok", "the trader abstains"))
-"""Status of a usable call, and the detail of a refusal that is one (agents.debate.conclusions)."""
+"""Status of a usable call, and the detail of a refusal that is one (agents.debate.replies)."""
 
 UNUSABLE: Final = frozenset(("garbage", "refused", "wrong_symbol"))
 """Statuses of a call whose answer came and could not be used."""

@@ -37,7 +37,7 @@ from torra.evidence.company_numbers import reads_company
 from torra.evidence.flow_readings import Flow
 from torra.evidence.flow_then import FlowRows
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
-from torra.evidence.news_shelf import ShelvedNews
+from torra.evidence.news_shelf import StoredNews
 from torra.evidence.outside_numbers import StoredFact, StoredRow, kind_of_source
 from torra.evidence.outside_readings import THREE_YEARS, series_for
 from torra.evidence.scheduled_events import (
@@ -425,7 +425,7 @@ class _Filed:
     topic = FILE
 
     def __init__(self, items: tuple[NewsItem, ...]) -> None:
-        self.reading = ShelvedNews(items, tuple(item.first_seen for item in items))
+        self.reading = StoredNews(items, tuple(item.first_seen for item in items))
 
     def look(self) -> None:
         """See nothing new."""

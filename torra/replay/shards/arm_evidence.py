@@ -22,15 +22,15 @@ import technical_calculator
 from instance_database import TickKey
 from torra.clock import duration
 from torra.evidence import feature_bundle
-from torra.evidence.expert_bars import HELD
+from torra.evidence.expert_bars import WINDOW
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.outside_readings import OutsideView
 from torra.replay.arms import Arm
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.edges import Evidence
 
-FURTHEST: Final = 4 * HELD
-"""Bars before a tick beyond which no earlier day is drawn; the nearest lies HELD before."""
+FURTHEST: Final = 4 * WINDOW
+"""Bars before a tick beyond which no earlier day is drawn; the nearest lies WINDOW before."""
 
 
 Slot = tuple[str, int, int]
@@ -79,7 +79,7 @@ class ShiftedEvidence:
         name, moments = key.timeframe, self._moments[key.timeframe]
         at = bisect_left(moments, key.bar_time)
         alike = self._alike.get(_slot(name, key.bar_time), [])
-        first, last = bisect_left(alike, at - FURTHEST), bisect_right(alike, at - HELD)
+        first, last = bisect_left(alike, at - FURTHEST), bisect_right(alike, at - WINDOW)
         if first >= last:
             return None
         rng = Generator(PCG64([self._seed, zlib.crc32(key.text.encode())]))
