@@ -156,7 +156,8 @@ class LazyFeatures(Mapping[str, Feature]):
         """Return a feature by its id, or `default`; what goes wrong in its block is raised."""
         feature = self._made.get(name)
         if feature is None:
-            values = self._block(name.partition(".")[0])
+            block = name.partition(".")[0]
+            values = self._values.get(block) or self._block(block)
             if name not in values:
                 return default
             feature = self._made[name] = self._feature(name, values[name])
@@ -197,13 +198,13 @@ class LazyFeatures(Mapping[str, Feature]):
         unit, decimals = (row.unit, row.decimals) if row else ("", None)
         if unit == PRICE:
             decimals = self._price_decimals
-        if decimals is None or value is None or isinstance(value, str):
-            return _new(Feature, (name, value, unit, self._moment, "", None))
-        if not math.isfinite(value):
-            return _new(Feature, (name, None, unit, self._moment, "", None))
-        # A limit is compared with the spread. + 0.0: no negative zero in a prompt.
-        number = value if name == SPREAD_ATR else round(float(value), decimals) + 0.0
-        return _new(Feature, (name, number, unit, self._moment, "", decimals))
+        if type(value) is float and decimals is not None and math.isfinite(value):
+            # A limit is compared with the spread. + 0.0: no negative zero in a prompt.
+            number: Value = value if name == SPREAD_ATR else round(value, decimals) + 0.0
+        else:
+            number = value if decimals is None else plain(value, decimals)
+        shown = decimals if isinstance(number, float) else None
+        return _new(Feature, (name, number, unit, self._moment, "", shown))
 
     def with_block(self, name: str, block: Block) -> LazyFeatures:
         """Return these features and one more block; what was computed of others stays."""
