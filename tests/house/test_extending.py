@@ -745,8 +745,9 @@ def test_a_feature_is_one_row_and_one_value(monkeypatch: pytest.MonkeyPatch) -> 
     words = ("of 100", 1, "the new reading", "much", "little", features.LEANS["up"], "")
     row = features.FeatureRow(*words)
     monkeypatch.setitem(cast("dict[str, Any]", features.ROWS), "forecast.new", row)
-    monkeypatch.setattr(
-        feature_bundle, "_forecast", lambda _: {"forecast.new": 61.26, "forecast.low_pct": -1.0}
+    blocks = cast("dict[str, Any]", feature_bundle._BLOCKS)
+    monkeypatch.setitem(
+        blocks, "forecast", lambda _: {"forecast.new": 61.26, "forecast.low_pct": -1.0}
     )
     features.row_of.cache_clear()
     made = bundle().features
