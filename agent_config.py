@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -390,7 +389,7 @@ def is_plug_in(name: str) -> bool:
     return PLUG_IN.fullmatch(name) is not None
 
 
-def asked_outside(provider: str) -> bool:
+def may_cost(provider: str) -> bool:
     """Tell whether a provider may cost money: a vendor, or a plug-in, whose prices nobody knows."""
     return provider in VENDORS or is_plug_in(provider)
 
@@ -542,16 +541,6 @@ class EscalationSettings(Section):
     """conviction in the opening from which it is asked"""
 
 
-DESKS: Final = 64
-"""Desks whose order is remembered: every mode, and as many of profiles' own."""
-
-
-@lru_cache(maxsize=DESKS)
-def _seated(chosen: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the ids of agents in asking order, each once, the gate last."""
-    return (*(name for name in dict.fromkeys(chosen) if name != GATE_ID), GATE_ID)
-
-
 class AgentSettings(Section):
     """The `agents` section of a profile."""
 
@@ -693,13 +682,13 @@ class AgentSettings(Section):
         if row is None:
             return handler(given)
         defaults = row.defaults.get("agents", {})
-        found = handler({**defaults, **given})
-        found.model_fields_set.difference_update(defaults.keys() - given.keys())
-        return found
+        settings = handler({**defaults, **given})
+        settings.model_fields_set.difference_update(defaults.keys() - given.keys())
+        return settings
 
     @field_validator("fallback_models")
     @classmethod
-    def _stand_in_once(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _check_fallbacks(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         named = [name.partition(":") for name in value]
         vendors = [vendor for vendor, _, _ in named]
         if any(vendor not in VENDORS or (colon and not model) for vendor, colon, model in named):
@@ -708,8 +697,8 @@ class AgentSettings(Section):
             raise ValueError(
                 "name each vendor once: one that is down is down with all of its models"
             )
-        asked = {vendor for vendor, _ in cls.model_construct(**info.data).first_routes()}
-        if idle := [name for name, vendor in zip(value, vendors, strict=True) if asked == {vendor}]:
+        first = {vendor for vendor, _ in cls.model_construct(**info.data).first_routes()}
+        if idle := [name for name, vendor in zip(value, vendors, strict=True) if first == {vendor}]:
             raise ValueError(
                 f"every agent asks the vendor of {idle[0]} first, so that it stands in for nobody: "
                 "take it out"
@@ -718,7 +707,9 @@ class AgentSettings(Section):
 
     def desk(self) -> tuple[str, ...]:
         """Return the ids of the agents at this desk in asking order, the gate last."""
-        return _seated(tuple(self.active_agents or MODES[self.mode].seats))
+        seats = dict.fromkeys(self.active_agents or self.row().seats)
+        seats.pop(GATE_ID, None)
+        return (*seats, GATE_ID)
 
     def row(self) -> Mode:
         """Return the row of this desk's mode; agents that a profile names walk its stages too."""
@@ -805,7 +796,7 @@ class AgentSettings(Section):
 
     def paid(self) -> tuple[str, ...]:
         """Return those providers of this desk that may have to be paid."""
-        return tuple(filter(asked_outside, self.vendors()))
+        return tuple(filter(may_cost, self.vendors()))
 
 
 class DebateSettings(Section):

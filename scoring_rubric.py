@@ -26,7 +26,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from agent_config import EXPERTS
@@ -55,7 +55,6 @@ from agents.contracts import (
 )
 from agents.evidence import named
 from agents.texts.fence import clean, has_nonce, without_nonce
-from agents.texts.lazy_text import lazy_text
 
 Cite = Callable[[str, float | str | None], str]
 
@@ -369,6 +368,23 @@ UNLIKE_LESSONS: Final = (
 )
 
 
+class RolePrompt(Prompt):
+    """A prompt whose texts are written when they are first read: rules read none."""
+
+    about: tuple[DebateContext, Role, Mapping[str, Feature]]
+
+    @cached_property
+    def system(self) -> str:
+        """The shared prefix and the role's own lines."""
+        _, role, _ = self.about
+        return SHARED_PREFIX + "\n".join(_system_lines(role, self.shape))
+
+    @cached_property
+    def user(self) -> str:
+        """The bar, the evidence and what others say."""
+        return "\n".join(_user_lines(*self.about))
+
+
 def build_interpretive_prompt(context: DebateContext, role: Role = SCORER) -> Prompt:
     """Write the prompt of a role, by default that of the single-model scorer.
 
@@ -376,12 +392,11 @@ def build_interpretive_prompt(context: DebateContext, role: Role = SCORER) -> Pr
     """
     shape = AHEAD.get(role.shape, role.shape) if context.ahead else role.shape
     shown = shown_features(context, role)
-    return Prompt(
-        system=lazy_text(lambda: SHARED_PREFIX + "\n".join(_system_lines(role, shape))),
-        user=lazy_text(lambda: "\n".join(_user_lines(context, role, shown))),
-        shape=shape,
-        evidence=tuple(shown),
-    )
+    prompt = RolePrompt("", "", shape, tuple(shown))
+    own = vars(prompt)
+    del own["system"], own["user"]
+    own["about"] = (context, role, shown)
+    return prompt
 
 
 def build_review_prompt(context: DebateContext, written: str = "") -> Prompt:

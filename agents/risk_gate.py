@@ -185,9 +185,7 @@ def as_features(ruling: GateRuling, spread: float, as_of: str) -> dict[str, Feat
         "gate.analyst_spread": round(spread, SCORE_DECIMALS),
     }
     return {
-        name: Feature(
-            name, value, "", as_of, decimals=None if isinstance(value, str) else SHOWN_DECIMALS
-        )
+        name: Feature(name, value, as_of=as_of, decimals=SHOWN_DECIMALS)
         for name, value in values.items()
     }
 

@@ -32,7 +32,7 @@ from agent_config import (
 )
 from agents.contracts import ANOMALIES, VECTORS, Role
 from agents.registry import AGENTS, TRADER
-from agents.swarm.anomalies import BESIDE, ROWS
+from agents.swarm.anomalies import RELATIONS, ROWS
 from agents.texts.door import UNWRAPPINGS
 from docs import dependencies
 from scoring_rubric import task_of
@@ -366,7 +366,7 @@ def _anomalies() -> str:
     """Return the words that an expert may call odd, each with the numbers that show it."""
     rows = ""
     for word, choices in ROWS.items():
-        beside = BESIDE[word][0] if word in BESIDE else ""
+        beside = RELATIONS[word][0] if word in RELATIONS else ""
         told = [", ".join(filter(None, (*map(str, row), beside))) for row in choices]
         who = next(expert for expert, words in ANOMALIES.items() if word in words)
         rows += f"| `{word}` | {who} | {'; or '.join(told)} |\n"

@@ -334,7 +334,7 @@ def test_a_vendor_s_client_is_there_before_a_trial_is_due(
     # A desk of an earlier test may still build its own clients, which is no build of this trial.
     for thread in threading.enumerate():
         if thread.name == "torra-vendors":
-            thread.join()
+            thread.join(30)
     build, run_tick = VendorClients._open, torra_trader.run_tick
     built: list[str] = []
     known: list[list[str]] = []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from instance_database import open_home
+from tests.tries import until
 from tests.worlds.homes import desk_file, profile_file
 from tests.worlds.stores import opening
 from torra.clock import System
@@ -146,9 +147,7 @@ def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_pa
     database = open_home(tmp_path)
     models = wiring.open_models(tmp_path, database, {}, remember=remember)
     models.switchboard._block_and_report("google", "402: the account has no credit")
-    for thread in threading.enumerate():
-        if thread.name == "torra-vendors":
-            thread.join(10)
+    until(lambda: len(database.provider_blocks()) == remember)
     assert [row.provider for row in database.provider_blocks()] == ["google"] * remember
     assert models.switchboard.blocked() == {"google": "402: the account has no credit"}
     models.close()

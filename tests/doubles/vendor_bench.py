@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 
 from agent_config import AgentSettings
-from agents.contracts import Completion, ModelUnavailable, Request
+from agents.contracts import Completion, ModelUnavailable, Prompt, Request
 from agents.debate import replies
 from agents.registry import AGENTS
 from torra.providers.vendors.clients import VendorClients
@@ -104,8 +104,6 @@ def a_request(model: str, **changes: Any) -> Request:
         "timeframe": "M15",
         "bar_time": "2026-01-05T10:00:00Z",
         "model": model,
-        "system": "You are an analyst.",
-        "user": "What do you see?",
         "schema": replies.schema("report"),
         "features": {},
         "reports": (),
@@ -113,6 +111,9 @@ def a_request(model: str, **changes: Any) -> Request:
         "max_output_tokens": 700,
         "limit_s": 20.0,
     }
+    texts = {"system": "You are an analyst.", "user": "What do you see?"}
+    asked = {name: changes.pop(name, text) for name, text in texts.items()}
+    values["prompt"] = Prompt(**asked, shape="report")
     return Request(**(values | changes))
 
 
@@ -174,9 +175,8 @@ def bench(
         kept = _kept[key]
         kept.sent, kept.answer = [], answer
         kept.clients._blocks.clear()
-        adapter = kept.clients._adapters["openai_compatible"]
-        if not adapter.exception(timeout=60):
-            vars(adapter.result())["_forms"].clear()
+        if environment is LOCAL:  # whose adapter remembers forms
+            kept.clients._adapters.pop("openai_compatible", None)
         yield kept
         return
     opened = Bench(answer, environment, **more)

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from agents.debate import stages as agent_stages
+from agents.debate import debate as agent_stages
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import (
     HONEST,

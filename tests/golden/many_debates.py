@@ -356,7 +356,7 @@ def block(number: int) -> Iterator[Any]:
         for vendor in VENDORS:
             # A server in OpenAI's place is asked in a form that depends on earlier replies.
             way = vendor_line.official if vendor == OPENAI else vendor_line.line
-            boards[vendor] = opened.enter_context(way(server, vendor)).switchboard
+            boards[vendor] = opened.enter_context(way(server, vendor)).clients
         for debate in debates.values():
             yield _outcome(debate, open_provider(debate.config.agents, boards[debate.vendor]))
 

@@ -124,7 +124,7 @@ def test_a_broken_line_is_refused_with_its_number(tmp_path: Path, line, problem:
 
 
 def test_a_missing_file_or_another_encoding_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read"):
+    with pytest.raises(ConfigError, match="is not there"):
         open_sources(SETTINGS, {}, tmp_path)
     (tmp_path / "news.jsonl").write_bytes(b'\n{"headline": "\xff"}')
     with pytest.raises(ConfigError, match="line 2: not UTF-8"):

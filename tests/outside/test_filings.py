@@ -167,6 +167,7 @@ def test_a_filing_is_known_from_its_acceptance_and_one_not_listed_from_the_end_o
     rows = [
         ("0000320193-24-000006", "8-K", "2024-02-05", ""),
         (edgar.AAPL_2023, "10-K", "2023-11-03", "2023-11-02T22:08:27.000Z"),
+        (edgar.AAPL_2023, "10-K", "2023-11-03", "2023-11-02T20:08:27.000Z"),
         (TWO, "10-Q", "2023-08-04", "no stamp"),
         (ONE, "10-K/A", "2023-02-02", ""),
         ("odd", "10-K", "2023-02-01", ""),
@@ -385,6 +386,7 @@ ODD: Sequence[tuple[str, Row]] = (
     ("no accession", {"accn": "320193-22-1"}),
     ("no form", {"form": None}),
     ("end is no day", {"end": "2021-12-32"}),
+    ("start is no day", {"start": "0001-01-01"}),
     ("start is no day", {"start": None}),
     ("filed is no day", {"filed": "soon"}),
     ("filed before its period ended", {"filed": "2021-12-30"}),

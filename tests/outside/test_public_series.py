@@ -111,9 +111,11 @@ def test_each_publisher_is_read_by_its_columns(tmp_path: Path, name: str) -> Non
 
 
 def test_every_shape_has_its_sample_and_its_line_on_the_page() -> None:
-    assert {publisher.shape for publisher in PUBLISHERS.values()} == {one.name for one in PUBLIC}
+    assert {publisher.shape for publisher in PUBLISHERS.values()} == {
+        shape["name"] for shape in PUBLIC
+    }
     page = (ROOT / "docs" / "outside.md").read_text(encoding="utf-8")
-    assert not [shape.name for shape in PUBLIC if f"| {shape.name} |" not in page]
+    assert not [shape for shape in PUBLIC if f"| {shape['name']} |" not in page]
 
 
 @pytest.mark.parametrize("hole", ["", ".", "-", "NaN", "null", "ND", "NA", "N/A", "#N/A", " . "])

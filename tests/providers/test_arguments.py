@@ -16,7 +16,16 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 
 from agents.arguments import AGAINST, FALSIFIERS, FOR
-from agents.contracts import SIDES, VECTORS, Completion, Feature, Request, Shape, synchronous
+from agents.contracts import (
+    SIDES,
+    VECTORS,
+    Completion,
+    Feature,
+    Prompt,
+    Request,
+    Shape,
+    synchronous,
+)
 from agents.debate import replies
 from agents.features import (
     COMPONENTS,
@@ -364,7 +373,8 @@ def said(values: dict[str, Any], scores: float) -> list[tuple[str, dict[str, Any
             continue
         request = Request(
             role=agent.role, round=1, attempt=1, symbol="X", timeframe="H1", bar_time="",
-            model="", system="", user="", schema=replies.schema("report"), features=features,
+            model="", prompt=Prompt("", "", "report"), schema=replies.schema("report"),
+            features=features,
             reports=(), scores=dict.fromkeys(VECTORS, scores), max_output_tokens=1, limit_s=1.0,
         )  # fmt: skip
         reply = RulesProvider().submit(request).result().reply

@@ -8,14 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.contracts import Completion, DebateContext, ModelUnavailable, Request
-from agents.debate import replies, stages
+from agents.contracts import Completion, DebateContext, ModelUnavailable, Prompt, Request
+from agents.debate import debate as debates
+from agents.debate import replies
 from agents.debate.deliberation import Deliberation
 from agents.texts import door
 from agents.texts.fence import NONCE_PLACEHOLDER
@@ -88,7 +89,7 @@ def test_an_answer_comes_back_as_it_was_and_costs_nothing() -> None:
     other = replace(
         request,
         nonce=nonce,
-        user=request.user.replace(request.nonce, nonce),
+        prompt=replace(request.prompt, user=request.user.replace(request.nonce, nonce)),
         model="m",
         limit_s=1.0,
         max_output_tokens=1,
@@ -106,8 +107,8 @@ def test_an_answer_comes_back_as_it_was_and_costs_nothing() -> None:
 @cases(
     "changes",
     [
-        {"system": "Another system text."},
-        {"user": "Another prompt."},
+        {"prompt": Prompt("Another system text.", "", "report")},
+        {"prompt": Prompt("", "Another prompt.", "report")},
         {"schema": {}},
         {"symbol": "EURUSD"},
         {"bar_time": "2021-12-01T11:00:00Z"},
@@ -266,7 +267,7 @@ def test_an_agent_that_was_left_behind_is_again(
     def gate(request: Request) -> dict[str, Any]:
         over.set()
         until = time.monotonic() + 5.0
-        while stages.abandoned() and time.monotonic() < until:
+        while debates.abandoned() and time.monotonic() < until:
             time.sleep(0.005)
         return ruling(request)
 
@@ -274,7 +275,7 @@ def test_an_agent_that_was_left_behind_is_again(
     with monkeypatch.context() as patch:
         patch.setattr(replies, "read", read)
         first = debate(Scripted({"risk_gate": gate}), seconds=1.0, about=about)
-    assert first.failures == {"technical": "timeout"} and not stages.abandoned()
+    assert first.failures == {"technical": "timeout"} and not debates.abandoned()
     _, second = again(database, about, first)
     assert left_flags(outcome(second)) == left_flags(outcome(first))
 
@@ -306,7 +307,7 @@ def test_a_stored_call_is_found_by_its_place(database: Database) -> None:
     assert found is not None
     for call in told.calls:
         row = found.calls[call.role_id, call.round, call.attempt]
-        kept = {name: value for name, value in asdict(call).items() if name in row}
+        kept = {name: value for name, value in call.as_json().items() if name in row}
         assert {name: row[name] for name in kept} == kept
         assert {"stop_reason", "cached_tokens", "reply", "user"} <= kept.keys()
     assert ("technical", 9, 1) not in found.calls

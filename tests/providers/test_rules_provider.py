@@ -25,6 +25,7 @@ from agents.contracts import (
     Feature,
     GateReason,
     ModelUnavailable,
+    Prompt,
     Request,
     Role,
     Shape,
@@ -34,6 +35,7 @@ from agents.registry import AGENTS, SCORER
 from agents.texts import door
 from technical_calculator import COMPONENTS, score_frame
 from tests.cases import cases
+from tests.doubles import scripted
 from tests.examples import examples
 from tests.worlds.mirrors import MARKET, MARKETS, SCORES, STEP, Values, mirrored
 from tests.worlds.price_series import row_of, sample
@@ -41,8 +43,9 @@ from torra.errors import ConfigError
 from torra.evidence.feature_bundle import build
 from torra.profiles.fields import literals
 from torra.providers.registry import PROVIDERS, open_provider
+from torra.providers.rules import readings
 from torra.providers.rules.provider import RulesProvider
-from torra.providers.rules.readings import ADX, READERS, regime
+from torra.providers.rules.readings import ADX, READERS, common_readings, regime
 from torra.providers.rules.specialists import CLASSES, TABLES, ordinals
 
 PROVIDER = RulesProvider()
@@ -77,8 +80,7 @@ def request(
         timeframe="M15",
         bar_time="2021-11-01T10:00:00Z",
         model="rules",
-        system="",
-        user="",
+        prompt=Prompt("", "", "report"),
         schema=schema or {},
         features=features(values),
         reports=reports,
@@ -807,7 +809,9 @@ def test_the_same_question_gets_the_same_answer_and_costs_nothing() -> None:
 
 def test_prose_is_not_read() -> None:
     asked = request(TECHNICAL, MARKET)
-    loud = replace(asked, system="Say BUY.", user="rsi14 = 99. Adjust everything by +0.3.")
+    loud = replace(
+        asked, prompt=Prompt("Say BUY.", "rsi14 = 99. Adjust everything by +0.3.", "report")
+    )
     assert answer(loud) == answer(asked)
 
 
@@ -879,3 +883,16 @@ def test_a_whole_desk_deliberates_on_real_bars(name: str, scaled: Callable[..., 
 
 def test_a_market_without_range_is_read_without_dividing_by_it() -> None:
     assert math.isfinite(adjustment(TECHNICAL, "momentum", atr14=0.0, macd=1.0))
+
+
+def test_the_same_features_are_read_once_and_others_anew() -> None:
+    features = dict(scripted.context(features=scripted.FULL_FEATURES).features)
+    now = regime(features)
+    first = common_readings(features, now)
+    assert common_readings(dict(features), now) is first
+    for name in ("technical.rsi14", ADX):
+        changed = {**features, name: features[name]._replace(value=12.5)}
+        other = common_readings(changed, regime(changed))
+        assert other == readings.readings(changed, regime(changed), VECTORS)
+        assert other != first
+        first = other

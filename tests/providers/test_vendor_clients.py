@@ -273,7 +273,7 @@ def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
             assert isinstance(error, ModelUnavailable)
             assert (error.reason, error.detail, error.again) == ("error", "closed", None)
             assert error.billed is (future is not late)
-        assert way.clients._loop._thread not in threading.enumerate()
+        assert way.clients.loop._thread not in threading.enumerate()
         way.clients.close()
 
 

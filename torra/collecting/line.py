@@ -211,8 +211,8 @@ class HostRequest(HTTPAdapter):
             code = response.status_code
             # Nothing else is a success: a redirect is not followed.
             if code != OK:
-                said = self._head(raw).decode("utf-8", "replace")
-                raise SourceError(*refusal(self._place.vendor, code, said), code)
+                page = self._head(raw).decode("utf-8", "replace")
+                raise SourceError(*refusal(self._place.vendor, code, page), code)
             body = self._body(raw)
         finally:
             raw.close()
@@ -226,23 +226,23 @@ class HostRequest(HTTPAdapter):
         return response
 
     def _body(self, raw: Any) -> bytes:
-        found = bytearray()
+        content = bytearray()
         # read1 returns what has come; read would wait for a whole chunk of a reply that drips.
         while part := raw.read1(CHUNK, decode_content=True):
-            found += part
-            if len(found) > MAX_REPLY_BYTES:
+            content += part
+            if len(content) > MAX_REPLY_BYTES:
                 raise SourceError(NewsStatus.BROKEN, TOO_LONG)
             if self._monotonic() > self._until:
                 raise SourceError(NewsStatus.UNREACHABLE, "the reply took too long")
-        return bytes(found)
+        return bytes(content)
 
     def _head(self, raw: Any) -> bytes:
         """Return the beginning of a page, up to the end of its title; what breaks is left out."""
-        found = bytearray()
+        content = bytearray()
         with suppress(OSError, urllib3.exceptions.HTTPError):
-            while len(found) < HEAD and b"</title>" not in found:
+            while len(content) < HEAD and b"</title>" not in content:
                 part = raw.read1(HEAD, decode_content=True)
                 if not part or self._monotonic() > self._until:
                     break
-                found += part
-        return bytes(found[:HEAD])
+                content += part
+        return bytes(content[:HEAD])

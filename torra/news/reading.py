@@ -281,9 +281,9 @@ def redacted(payload: Any, key: re.Pattern[str]) -> Any:
         plain = _visible(text)
         return key.sub("[key]", plain) if key.search(plain) else text
     if isinstance(payload, list):
-        return [redacted(one, key) for one in payload]
+        return [redacted(part, key) for part in payload]
     if isinstance(payload, dict):
-        return {name: redacted(one, key) for name, one in payload.items()}
+        return {name: redacted(part, key) for name, part in payload.items()}
     return payload
 
 

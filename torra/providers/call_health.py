@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_config import AgentSettings, asked_outside, route
+from agent_config import AgentSettings, may_cost, route
 from torra.providers.vendors.table import FORM_IN_USE, FORMS
 
 NEWEST: Final = 20
@@ -27,7 +27,7 @@ IN_A_ROW: Final = 5
 SHARE: Final = 0.8
 
 USABLE: Final = frozenset(("ok", "the trader abstains"))
-"""Status of a usable call, and the detail of a refusal that is one (agents.debate.conclusions)."""
+"""Status of a usable call, and the detail of a refusal that is one (agents.debate.replies)."""
 
 UNUSABLE: Final = frozenset(("garbage", "refused", "wrong_symbol"))
 """Statuses of a call whose answer came and could not be used."""
@@ -77,7 +77,7 @@ def health(
     `read` returns the calls to judge of some models (instance_database.Database.newest_calls); None
     where there are none.
     """
-    routes = sorted({place for desk in desks for place in desk.routes() if asked_outside(place[0])})
+    routes = sorted({place for desk in desks for place in desk.routes() if may_cost(place[0])})
     vendors = {model: vendor for vendor, model in routes}
     calls = {place: list[Row]() for place in routes}
     # A call without an answer has no vendor, and the model's name as the settings write it.

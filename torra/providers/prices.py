@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field, RootModel
 
-from agent_config import VENDORS, ModelName, Section, asked_outside
+from agent_config import VENDORS, ModelName, Section, may_cost
 from torra.clock import System
 from torra.config import read, validate
 from torra.providers.vendors.table import vendors
@@ -198,7 +198,7 @@ class PriceList:
 
     def _free(self, vendor: str, model: str, *, local: bool) -> bool:
         """Tell whether nobody is paid: a server of one's own, unless the user's list prices it."""
-        return not asked_outside(vendor) or (local and self._listed(vendor, model) is None)
+        return not may_cost(vendor) or (local and self._listed(vendor, model) is None)
 
     def _listed(self, vendor: str, model: str) -> Price | None:
         return self._own.get(f"{vendor}:{model}") or self._own.get(model)

@@ -16,10 +16,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import cached_property
 from typing import Any, Final
 
 from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, synchronous
-from agents.texts.lazy_text import lazy_text
 from torra.providers.rules.caution import gate
 from torra.providers.rules.deciding import judge
 from torra.providers.rules.expert_readings import EXPERT_TABLES
@@ -30,6 +30,15 @@ from torra.providers.rules.regime_reading import reader
 from torra.providers.rules.thesis import trader
 
 NAME: Final = "rules"
+
+
+class RulesAnswer(Completion):
+    """An answer whose text is written when it is first read: the framework takes the object."""
+
+    @cached_property
+    def text(self) -> str:
+        """The reply as JSON."""
+        return json.dumps(self.reply, allow_nan=False)
 
 
 class RulesProvider:
@@ -46,10 +55,9 @@ class RulesProvider:
         except ModelUnavailable as error:
             future.set_exception(error)
         else:
-            # Written when somebody first reads it: the framework takes the object.
-            text = lazy_text(lambda: json.dumps(reply, allow_nan=False))
-            told = Completion(text, request.model or NAME, NAME, final=True, reply=reply)
-            future.set_result(told)
+            answer = RulesAnswer("", request.model or NAME, NAME, final=True, reply=reply)
+            del vars(answer)["text"]
+            future.set_result(answer)
         return future
 
     def close(self) -> None:

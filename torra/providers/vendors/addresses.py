@@ -126,28 +126,19 @@ def is_loopback(host: str) -> bool:
 def _checked(url: str, variable: str) -> tuple[str, str, int]:
     """Return the origin of a base URL; the message never quotes it, for it may hold a password."""
     try:
-        parts = urlsplit(url)
+        netloc = urlsplit(url).netloc
         scheme, host, port = origin_of(url)
     except ValueError:
-        raise ConfigError(f"{variable} is not a URL; write it as https://host/path") from None
-    odd = not url.isascii() or any(sign.isspace() or not sign.isprintable() for sign in url)
-    named = parts.username is not None or parts.password is not None
-    checks = (
-        (odd, "holds a sign that no URL has; write it as https://host/path"),
-        (
-            scheme not in {"http", "https"} or not host,
-            "is not an http or https URL; write it as https://host/path",
-        ),
-        (named, "holds a user name; keys go into variables of their own"),
-        ("?" in url or "#" in url, "has a query or a fragment; leave it out"),
-        (
-            scheme == "http" and not is_loopback(host),
-            "is plain http to another machine; use https",
-        ),
-    )
-    for wrong, trouble in checks:
-        if wrong:
-            raise ConfigError(f"{variable} {trouble}")
+        netloc = scheme = host = ""
+        port = 0
+    odd = not url.isascii() or not url.isprintable() or set(url) & set(" ?#") or "@" in netloc
+    if odd or not host or scheme not in {"http", "https"}:
+        raise ConfigError(
+            f"{variable} is not a plain http or https URL; write it as https://host/path, without "
+            "a user name or a query: keys go into variables of their own"
+        )
+    if scheme == "http" and not is_loopback(host):
+        raise ConfigError(f"{variable} is plain http to another machine; use https")
     return scheme, host, port
 
 

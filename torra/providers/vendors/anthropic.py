@@ -25,6 +25,7 @@ from torra.providers.vendors.table import Capability, capability, stop_word
 from torra.providers.vendors.vendor import (
     NO_KEY,
     SDK_TIMEOUT_S,
+    Adapter,
     RequestTrace,
     VendorReply,
     count,
@@ -36,25 +37,24 @@ from torra.providers.vendors.vendor import (
 )
 
 
-class VendorAdapter:
-    """Asks Claude models."""
+def connect(address: Address, http: httpx2.AsyncClient) -> Adapter:
+    """Return what asks Claude models."""
+    client = anthropic.AsyncAnthropic(
+        api_key=NO_KEY,
+        base_url=address.base_url,
+        # Asking again is decided elsewhere, within the deadline and the ceiling.
+        max_retries=0,
+        timeout=SDK_TIMEOUT_S,
+        http_client=http,
+        open_telemetry=False,
+    )
 
-    def __init__(self, address: Address, http: httpx2.AsyncClient) -> None:
-        self._client = anthropic.AsyncAnthropic(
-            api_key=NO_KEY,
-            base_url=address.base_url,
-            # Asking again is decided elsewhere, within the deadline and the ceiling.
-            max_retries=0,
-            timeout=SDK_TIMEOUT_S,
-            http_client=http,
-            open_telemetry=False,
-        )
-
-    async def ask(self, model: str, request: Request, trace: RequestTrace) -> VendorReply:
-        """Ask once; raises VendorFault, or what the SDK raises."""
+    async def ask(model: str, request: Request, trace: RequestTrace) -> VendorReply:
         sent = body(model, request, capability("anthropic", model))
-        sending = self._client.post("/v1/messages", cast_to=httpx2.Response, body=sent)
+        sending = client.post("/v1/messages", cast_to=httpx2.Response, body=sent)
         return read(await exchange(sending, trace))
+
+    return ask
 
 
 def body(model: str, request: Request, can: Capability) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from torra.errors import ConfigError
 from torra.imports import importing
 from torra.providers.prices import PriceList, Usage, most_tokens
 from torra.providers.vendors.addresses import Address, address
-from torra.providers.vendors.event_loop import DaemonThreads, EventLoop, Job, within
+from torra.providers.vendors.event_loop import DaemonThreads, EventLoop, within
 from torra.providers.vendors.vendor import (
     CURRENT,
     Adapter,
@@ -69,8 +69,8 @@ class VendorClients:
         self._on_block = on_block
         self._monotonic = monotonic or System().monotonic
         self._transport = transport
-        self._loop = EventLoop()
-        self._threads = DaemonThreads(1, "torra-vendors")
+        self.loop = EventLoop()
+        self._threads = DaemonThreads()
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._http: httpx2.AsyncClient | None = None
@@ -93,10 +93,6 @@ class VendorClients:
         second, would be part of its tick's time.
         """
         return not wait(list(self._adapters.values()), within).not_done
-
-    def submit(self, job: Job[Completion], limit_s: float) -> Future[Completion]:
-        """Run a job on the loop; it is to end within `limit_s` from now. Never raises."""
-        return self._loop.submit(job, limit_s)
 
     async def ask(self, vendor: str, model: str, request: Request, until: float) -> Completion:
         """Ask a vendor once, on the loop and by `until` in its time; raises VendorFault."""
@@ -130,28 +126,28 @@ class VendorClients:
 
     def close(self) -> None:
         """Cancel what runs and close every connection; waits a few seconds at most."""
-        self._loop.close(self._hang_up)
+        self.loop.close(self._hang_up)
 
     async def _exchange(
         self, vendor: str, model: str, request: Request, trace: RequestTrace
     ) -> VendorReply:
         if request.delay_s > 0:  # inside the request's own limit: a pause makes no stage longer
             await asyncio.sleep(request.delay_s)
-        self._refuse_blocked(vendor)
         try:
             # Others wait for the same client: one request that is cancelled must not cancel it.
             adapter = await asyncio.shield(asyncio.wrap_future(self._adapter(vendor)))
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises as it is built
             detail = f"the client could not be built: {type(error).__name__}"
             raise VendorFault("error", detail, down=True) from None
-        # Once more: another request may have blocked it during the wait.
-        self._refuse_blocked(vendor)
+        # Here, for another request may have blocked it during the wait.
+        if reason := self.blocked().get(vendor):
+            raise VendorFault("blocked", reason, down=True)
         if asyncio.get_running_loop().time() >= trace.until - request.linger_s:
             # Nobody waits for its answer any more.
             raise VendorFault("timeout", "not sent in time")
         CURRENT.set(trace)
         try:
-            return await adapter.ask(model, request, trace)
+            return await adapter(model, request, trace)
         except Exception as error:  # noqa: BLE001 - an SDK may raise anything
             failure = fault(trace, error)
         if failure.blocks:
@@ -190,10 +186,6 @@ class VendorClients:
             detail=reply.detail,
         )
 
-    def _refuse_blocked(self, vendor: str) -> None:
-        if reason := self.blocked().get(vendor):
-            raise VendorFault("blocked", reason, down=True)
-
     def _adapter(self, vendor: str) -> Future[Adapter]:
         """Return a vendor's adapter, which is built when it is first wanted, or has failed."""
         with self._lock:
@@ -214,7 +206,7 @@ class VendorClients:
                 if self._http is None:
                     self._http = transport.open_client(self._transport)
                 module = import_module(f"torra.providers.vendors.{vendor}")
-                adapter: Adapter = module.VendorAdapter(self.address(vendor), self._http)
+                adapter: Adapter = module.connect(self.address(vendor), self._http)
                 # The import has just made the SDK's loggers.
                 transport.silence_sdk_logs()
             except Exception as error:

@@ -41,15 +41,16 @@ class DaemonThreads(ThreadPoolExecutor):
     def submit(self, fn: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
         """Return the future of a job that has begun."""
         future: Future[T] = Future()
+        # A thread that runs cannot be taken back.
+        future.set_running_or_notify_cancel()
 
         def run() -> None:
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(fn(*args, **named))
-                except BaseException as error:  # noqa: BLE001 - raised to whoever waits for it
-                    future.set_exception(error)
+            try:
+                future.set_result(fn(*args, **named))
+            except BaseException as error:  # noqa: BLE001 - raised to whoever waits for it
+                future.set_exception(error)
 
-        threading.Thread(target=run, name=self._thread_name_prefix, daemon=True).start()
+        threading.Thread(target=run, name="torra-vendors", daemon=True).start()
         return future
 
 
@@ -71,7 +72,7 @@ class EventLoop:
                 return refused
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._loop.set_default_executor(DaemonThreads(1, "torra-look-up"))
+                self._loop.set_default_executor(DaemonThreads())
                 self._thread.start()
             limit_s = max(0.0, limit_s)
             until = self._loop.time() + limit_s - min(SPARE_S, 0.02 * limit_s)

@@ -20,6 +20,7 @@ from torra.providers.vendors.table import Capability, capability, stop_word
 from torra.providers.vendors.transport import authorities
 from torra.providers.vendors.vendor import (
     NO_KEY,
+    Adapter,
     RequestTrace,
     VendorReply,
     count,
@@ -32,40 +33,35 @@ from torra.providers.vendors.vendor import (
 )
 
 
-class VendorAdapter:
-    """Asks Gemini models."""
+def connect(address: Address, http: httpx2.AsyncClient) -> Adapter:
+    """Return what asks Gemini models."""
+    client = genai.Client(
+        api_key=NO_KEY,
+        # Not left out: then a variable of the environment would choose another cloud.
+        vertexai=False,
+        http_options=types.HttpOptions(
+            base_url=address.base_url,
+            api_version="v1",
+            httpx_async_client=http,
+            # The SDK also makes a client of its own, which reads no proxy variable either, and
+            # prepares web sockets: both are never used, and read no authorities of their own.
+            client_args={"trust_env": False, "follow_redirects": False, "verify": authorities()},
+            async_client_args={"ssl": authorities()},
+        ),
+    )
 
-    def __init__(self, address: Address, http: httpx2.AsyncClient) -> None:
-        self._client = genai.Client(
-            api_key=NO_KEY,
-            # Not left out: then a variable of the environment would choose another cloud.
-            vertexai=False,
-            http_options=types.HttpOptions(
-                base_url=address.base_url,
-                api_version="v1",
-                httpx_async_client=http,
-                # The SDK also makes a client of its own, which reads no proxy variable either, and
-                # prepares web sockets: both are never used, and read no authorities of their own.
-                client_args={
-                    "trust_env": False,
-                    "follow_redirects": False,
-                    "verify": authorities(),
-                },
-                async_client_args={"ssl": authorities()},
-            ),
-        )
-
-    async def ask(self, model: str, request: Request, trace: RequestTrace) -> VendorReply:
-        """Ask once; raises VendorFault, or what the SDK raises."""
+    async def ask(model: str, request: Request, trace: RequestTrace) -> VendorReply:
         can = capability("google", model)
         contents: list[Any] = [request.user]
         kind, picture = picture_of(request, can)
         if kind:
             contents.insert(0, types.Part.from_bytes(data=picture, mime_type=kind))
-        sending = self._client.aio.models.generate_content(
+        sending = client.aio.models.generate_content(
             model=model, contents=contents, config=config(request, can)
         )
         return read(await exchange(sending, trace))
+
+    return ask
 
 
 def config(request: Request, can: Capability) -> types.GenerateContentConfig:

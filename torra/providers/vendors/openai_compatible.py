@@ -38,6 +38,7 @@ from torra.providers.vendors.table import (
 from torra.providers.vendors.vendor import (
     NO_KEY,
     SDK_TIMEOUT_S,
+    Adapter,
     RequestTrace,
     VendorReply,
     count,
@@ -90,28 +91,31 @@ class FormUse:
             self.place, self.requests, self.unusable = place, 0, 0
 
 
-class VendorAdapter:
-    """Asks OpenAI, or the server that stands in its place."""
+def connect(address: Address, http: httpx2.AsyncClient) -> Adapter:
+    """Return what asks OpenAI, or the server in its place."""
+    official = address.official
+    uses: dict[str, FormUse] = {}
+    client = openai.AsyncOpenAI(
+        api_key=NO_KEY,
+        base_url=address.base_url,
+        max_retries=0,
+        timeout=SDK_TIMEOUT_S,
+        http_client=http,
+    )
 
-    def __init__(self, address: Address, http: httpx2.AsyncClient) -> None:
-        self._official = address.official
-        self._forms: dict[str, FormUse] = {}
-        self._client = openai.AsyncOpenAI(
-            api_key=NO_KEY,
-            base_url=address.base_url,
-            max_retries=0,
-            timeout=SDK_TIMEOUT_S,
-            http_client=http,
-        )
+    async def send(model: str, request: Request, form: Form, trace: RequestTrace) -> VendorReply:
+        sent = body(model, request, form, official=official)
+        sending = client.post("/chat/completions", cast_to=httpx2.Response, body=sent)
+        return read(await exchange(sending, trace))
 
-    async def ask(self, model: str, request: Request, trace: RequestTrace) -> VendorReply:
-        """Ask once, in as many forms as it takes; raises VendorFault, or what the SDK raises."""
-        if self._official:
-            return await self._send(model, request, FORMS[0], trace)
-        use = self._forms.setdefault(model, FormUse())
+    async def ask(model: str, request: Request, trace: RequestTrace) -> VendorReply:
+        """Ask once, in as many forms as it takes."""
+        if official:
+            return await send(model, request, FORMS[0], trace)
+        use = uses.setdefault(model, FormUse())
         for place in range(use.first(), len(FORMS)):
             try:
-                reply = await self._send(model, request, FORMS[place], trace)
+                reply = await send(model, request, FORMS[place], trace)
             except openai.APIStatusError:
                 # Any other error has another cause: the next form would only cost time.
                 if trace.status not in NOT_TAKEN or FORMS[place] == FORMS[-1]:
@@ -121,12 +125,7 @@ class VendorAdapter:
             return replace(reply, detail=f"{FORM_IN_USE}{FORMS[use.place]}" if use.place else "")
         raise AssertionError("the last form returns or raises")
 
-    async def _send(
-        self, model: str, request: Request, form: Form, trace: RequestTrace
-    ) -> VendorReply:
-        sent = body(model, request, form, official=self._official)
-        sending = self._client.post("/chat/completions", cast_to=httpx2.Response, body=sent)
-        return read(await exchange(sending, trace))
+    return ask
 
 
 def body(model: str, request: Request, form: Form, *, official: bool) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class RoutedProvider:
                 return self._others[vendor].submit(request)
             if vendor in VENDORS:
                 job = partial(self._answer, request)
-                return self._clients.submit(job, request.limit_s + request.linger_s)
+                return self._clients.loop.submit(job, request.limit_s + request.linger_s)
             detail = f"nobody answers for {vendor}"
         except Exception as odd:  # noqa: BLE001 - a future is what a caller can deal with
             detail = type(odd).__name__

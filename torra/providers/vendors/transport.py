@@ -43,10 +43,6 @@ KEPT_HEADERS: Final = ("retry-after", "retry-after-ms")
 QUIET: Final = ("anthropic", "openai", "google_genai", "httpx2", "httpcore2")
 
 
-class ReplyUnreadable(httpx2.TransportError):
-    """The guard read no further, or sent nothing."""
-
-
 @cache
 def authorities() -> ssl.SSLContext:
     """Return whom this machine lets vouch for a server, as no variable of the environment changes.
@@ -112,12 +108,12 @@ class WireGuard(httpx2.AsyncBaseTransport):
                 if len(body) > MAX_REPLY_BYTES:
                     detail = "the reply is too long"
                     trace.fault = VendorFault("garbage", detail, billed=True)
-                    raise ReplyUnreadable(detail)
+                    raise httpx2.TransportError(detail)
         finally:
             await response.aclose()
         if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
             trace.fault = _broken("the reply cannot be read")
-            raise ReplyUnreadable("compressed, unasked")
+            raise httpx2.TransportError("compressed, unasked")
         trace.body = trace.address.veiled(bytes(body))
         trace.stage = "answered"
         return httpx2.Response(
@@ -136,7 +132,7 @@ def _ours(request: httpx2.Request, trace: RequestTrace, body: bytes) -> httpx2.R
         address.path + "/"
     ):
         trace.fault = VendorFault("error", "not sent: not the vendor's address")
-        raise ReplyUnreadable("a request to another place than the vendor's")
+        raise httpx2.TransportError("a request to another place than the vendor's")
     left = max(0.0, trace.until - asyncio.get_running_loop().time()) + GRACE_S
 
     async def note(event: str, _info: dict[str, Any]) -> None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from agents.contracts import JPEG, PNG, ModelUnavailable, Request
 from torra.providers.prices import Usage
@@ -111,12 +111,11 @@ CURRENT: ContextVar[RequestTrace] = ContextVar("torra_request")
 """The request that the running task makes; the transport sends nothing without one."""
 
 
-class Adapter(Protocol):
-    """One vendor behind its SDK."""
+Adapter = Callable[[str, Request, RequestTrace], Awaitable[VendorReply]]
+"""One vendor behind its SDK, which its module's `connect` opens.
 
-    async def ask(self, model: str, request: Request, trace: RequestTrace) -> VendorReply:
-        """Ask once and return the reply; raises VendorFault, or what the SDK raises."""
-        ...
+It asks a model once, and raises VendorFault or what the SDK raises.
+"""
 
 
 async def exchange(sending: Awaitable[object], trace: RequestTrace) -> dict[str, Any]:

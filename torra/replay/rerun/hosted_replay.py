@@ -242,7 +242,7 @@ def _crowded(chosen: Plan) -> Callable[[Any, Any], Deliberation]:
 
     def debater(context: Any, config: Any) -> Deliberation:
         desk = seated(config.agents)
-        spoken = agent_framework.l1_only_record(context, config, flags=(CROWDED,), unasked=desk)
+        spoken = agent_framework.l1_only_record(context, config, flags=(CROWDED,), not_asked=desk)
         return replace(spoken, flags=(*spoken.flags, *chosen.flags))
 
     return debater
