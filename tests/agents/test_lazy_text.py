@@ -18,8 +18,8 @@ from agents.texts.lazy_text import lazy_text
 from scoring_rubric import build_interpretive_prompt
 from tests.cases import cases
 from tests.doubles import scripted
-from torra.providers.rules import readings
-from torra.providers.rules.readings import common_readings, regime
+from torra.providers.rules.rule import ADX
+from torra.providers.rules.tables import common_signals, signals_for
 
 EAGER = Prompt("system", "user", "report", ("technical.rsi14",))
 
@@ -91,12 +91,11 @@ def test_a_clean_text_is_what_cleaning_makes_of_it(text: str, limit: int, within
 
 def test_the_same_features_are_read_once_and_others_anew() -> None:
     features = dict(scripted.context(features=scripted.FULL_FEATURES).features)
-    now = regime(features)
-    first = common_readings(features, now)
-    assert common_readings(dict(features), now) is first
-    for name in ("technical.rsi14", readings.ADX):
+    first = common_signals(features)
+    assert common_signals(dict(features)) is first
+    for name in ("technical.rsi14", ADX):
         changed = {**features, name: features[name]._replace(value=12.5)}
-        other = common_readings(changed, regime(changed))
-        assert other == readings.readings(changed, regime(changed), VECTORS)
+        other = common_signals(changed)
+        assert other == signals_for("", changed, VECTORS)
         assert other != first
         first = other

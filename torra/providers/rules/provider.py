@@ -18,18 +18,32 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
-from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, synchronous
+from agents.contracts import Completion, Kind, ModelUnavailable, Request, synchronous
 from agents.texts.lazy_text import lazy_text
-from torra.providers.rules.caution import gate
-from torra.providers.rules.deciding import judge
-from torra.providers.rules.expert_readings import EXPERT_TABLES
-from torra.providers.rules.experts import expert
-from torra.providers.rules.judging import arbiter
-from torra.providers.rules.opinions import analyst, researcher, scorer
-from torra.providers.rules.regime_reading import reader
-from torra.providers.rules.thesis import trader
+from torra.providers.rules.analyst_rules import analyst, researcher, scorer
+from torra.providers.rules.gate_rules import gate
+from torra.providers.rules.judge_rules import judge
+from torra.providers.rules.manager_rules import arbiter
+from torra.providers.rules.reader_rules import reader
+from torra.providers.rules.trader_rules import trader
 
 NAME: Final = "rules"
+
+SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
+    "analyst": analyst,
+    "researcher": researcher,
+    "reader": reader,
+    "judge": judge,
+    "arbiter": arbiter,
+    "gate": gate,
+    "trader": trader,
+    "scorer": scorer,
+}
+"""The function that answers for each kind of role."""
+
+
+def _stranger(request: Request) -> dict[str, Any]:
+    raise ModelUnavailable("error", f"the rules have no seat for a {request.role.kind}")
 
 
 class RulesProvider:
@@ -42,45 +56,15 @@ class RulesProvider:
         """Return the finished answer to a request."""
         future: Future[Completion] = Future()
         try:
-            reply = _seat(request.role.kind)(request)
+            reply = {"symbol": request.symbol, **SEATS.get(request.role.kind, _stranger)(request)}
         except ModelUnavailable as error:
             future.set_exception(error)
         else:
             # Written when somebody first reads it: the framework takes the object.
             text = lazy_text(lambda: json.dumps(reply, allow_nan=False))
-            told = Completion(text, request.model or NAME, NAME, final=True, reply=reply)
-            future.set_result(told)
+            model = request.model or NAME
+            future.set_result(Completion(text, model, NAME, final=True, reply=reply))
         return future
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
-
-
-def _seat(kind: Kind) -> Callable[[Request], dict[str, Any]]:
-    if kind not in SEATS:
-        raise ModelUnavailable("error", f"the rules have no seat for a {kind}")
-    return SEATS[kind]
-
-
-def _analyst(request: Request) -> dict[str, Any]:
-    return expert(request) if request.role.id in EXPERT_TABLES else analyst(request)
-
-
-def _advocate(request: Request) -> dict[str, Any]:
-    side = SIDES.get(request.role.id)
-    if side is None:
-        raise ModelUnavailable("error", f"the rules know no side for {request.role.id}")
-    return researcher(request, side)
-
-
-SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
-    "analyst": _analyst,
-    "researcher": _advocate,
-    "reader": reader,
-    "judge": judge,
-    "arbiter": arbiter,
-    "gate": gate,
-    "trader": trader,
-    "scorer": scorer,
-}
-"""The function that answers for each kind of role."""
